@@ -1,0 +1,103 @@
+"""Compare an analysis with Scalasca's of the same trace, cell by cell.
+
+    python -m tests.compare_reference CASE [CASE ...] [--metrics NAME ...] [--oracle]
+
+CASE is a directory with `archive/traces.otf2` and `scout.json` or `scout.json.gz`. Every metric of the families in
+tests/results.py is compared at every (metric, call path, rank, thread): seconds within 5 ns, counts exactly. The exit
+code is 1 if anything differs that DEVIATIONS does not explain. `--oracle` compares tests/naive.py instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.results import FAMILIES, SHARED, Cell, Table, is_time, outcome, scout
+
+TOLERANCE = 5e-9  # seconds: Scalasca adds floating-point numbers, we add integers
+
+# Metrics that differ from Scalasca on purpose: {metric: (what we do instead, and why)}. So far there are none among the
+# families compared: on the recorded traces Scalasca's definitions are ours.
+DEVIATIONS: dict[str, str] = {}
+
+
+class Difference(NamedTuple):
+    """How one metric compares: cells that either side has, the largest difference, and where it is."""
+
+    metric: str
+    cells: int
+    largest: float
+    where: Cell | None
+    reference: float
+    ours: float
+
+    @property
+    def ok(self) -> bool:
+        return self.largest <= (TOLERANCE if is_time(self.metric) else 0)
+
+
+def differences(reference: Table, ours: Table, metrics: tuple[str, ...] = FAMILIES) -> list[Difference]:
+    """Compare two results in all cells of the metrics that either of them has."""
+    rows = []
+    for metric in metrics:
+        a, b = reference.get(metric, {}), ours.get(metric, {})
+        cells = a.keys() | b.keys()
+        if not cells:
+            continue
+        where = max(cells, key=lambda c: abs(a.get(c, 0) - b.get(c, 0)))
+        x, y = a.get(where, 0), b.get(where, 0)
+        rows.append(Difference(metric, len(cells), abs(x - y), where if x != y else None, x, y))
+    return rows
+
+
+def report(rows: list[Difference]) -> str:
+    """Lay the differences out as a table, the worst cell below each metric that differs."""
+    lines = [f"{'metric':<30} {'cells':>6} {'max difference':>15}"]
+    for row in rows:
+        verdict = "" if row.ok else "  DEVIATION" if row.metric in DEVIATIONS else "  DIFFERS"
+        lines.append(f"{row.metric:<30} {row.cells:>6} {row.largest:>15.3g}{verdict}")
+        if not row.ok:
+            callpath, rank, thread = row.where
+            lines.append(f"    {'/'.join(callpath)}  rank {rank} thread {thread}")
+            lines.append(f"    reference {row.reference!r}  ours {row.ours!r}")
+            if row.metric in DEVIATIONS:
+                lines.append(f"    {DEVIATIONS[row.metric]}")
+    return "\n".join(lines)
+
+
+def find(case: str) -> Path:
+    """Take a case by its directory, or by its bare name among the shared ones."""
+    places = [Path(case), *(SHARED / kind / case for kind in ("reference", "real"))]
+    found = [p for p in places if (p / "archive" / "traces.otf2").exists()]
+    if not found:
+        sys.exit(f"{case}: no archive/traces.otf2 there")
+    if not any(found[0].glob("scout.json*")):
+        sys.exit(f"{case}: has no scout.json to compare with")
+    return found[0]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.compare_reference", description=__doc__.split("\n")[0])
+    parser.add_argument("case", nargs="+", help="directory of a case, or its name below ../shared")
+    parser.add_argument("--metrics", nargs="+", default=FAMILIES, metavar="NAME", help="compare these only")
+    parser.add_argument("--oracle", action="store_true", help="compare the plain Python oracle instead of the program")
+    arguments = parser.parse_args()
+    failed = False
+    for case in map(find, arguments.case):
+        anchor = case / "archive" / "traces.otf2"
+        if arguments.oracle:
+            from tests import naive
+
+            ours = naive.analyze(anchor).table()
+        else:
+            ours = outcome(anchor).cells
+        rows = differences(scout(case), ours, tuple(arguments.metrics))
+        print(f"== {case.name}\n{report(rows)}")
+        failed |= any(not row.ok and row.metric not in DEVIATIONS for row in rows)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

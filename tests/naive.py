@@ -1,0 +1,601 @@
+"""The wait states of MPI and OpenMP in plain Python: slow, short, and meant to be obviously right.
+
+An oracle that shares nothing with the program: it reads with the official `otf2` package and follows the definitions
+sentence by sentence. Nothing here is clever on purpose. It reproduces Scalasca's results on the recorded traces
+(tests/test_naive.py), and generated traces are checked against it where no other tool has an answer.
+
+Time is an integer count of ticks throughout, as in the program, so that equal means equal.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import otf2
+from otf2 import events as ev
+from otf2.enums import CollectiveOp, GroupType, LocationGroupType, LocationType, Paradigm, RegionRole
+
+from tests.results import is_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+BARRIER = {CollectiveOp.BARRIER}
+ONE_TO_N = {CollectiveOp.BCAST, CollectiveOp.SCATTER, CollectiveOp.SCATTERV}
+N_TO_ONE = {CollectiveOp.REDUCE, CollectiveOp.GATHER, CollectiveOp.GATHERV}
+N_TO_N = {
+    CollectiveOp.ALLGATHER,
+    CollectiveOp.ALLGATHERV,
+    CollectiveOp.ALLREDUCE,
+    CollectiveOp.ALLTOALL,
+    CollectiveOp.REDUCE_SCATTER,
+    CollectiveOp.REDUCE_SCATTER_BLOCK,
+}
+SCAN = {CollectiveOp.SCAN, CollectiveOp.EXSCAN}
+# Alltoallv and Alltoallw are left out on purpose: totals do not tell who waits for whom.
+
+WAIT_SINGLE = {"MPI_Wait", "MPI_Waitany"}
+WAIT_MANY = {"MPI_Waitall", "MPI_Waitsome"}
+TESTS = {"MPI_Test", "MPI_Testany", "MPI_Testall", "MPI_Testsome"}
+MAY_BLOCK_FOR_RECEIVER = {"MPI_Send", "MPI_Ssend"}
+
+
+@dataclass(eq=False)
+class Instance:
+    """One Enter..Leave of a region on a location."""
+
+    thread: Thread
+    region: Any  # None for the program and for what the measurement system did
+    name: str
+    parent: Instance | None
+    enter: int
+    leave: int = -1
+
+    @cached_property
+    def callpath(self) -> tuple[str, ...]:
+        return (*(self.parent.callpath if self.parent else ()), self.name)
+
+    @property
+    def is_mpi(self) -> bool:
+        return self.region is not None and self.region.paradigm == Paradigm.MPI
+
+    def is_openmp(self, *roles: RegionRole) -> bool:
+        return self.region is not None and self.region.paradigm == Paradigm.OPENMP and self.region.region_role in roles
+
+
+@dataclass(eq=False)
+class Thread:
+    """A location: `rank` is that of its process, `number` its position in the process."""
+
+    ref: int
+    process: int
+    rank: int
+    number: int
+    # Every event with the region instance that encloses it (for Enter and Leave: their own), in file order.
+    records: list[tuple[Any, Instance | None]] = field(default_factory=list)
+    instances: list[Instance] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Message:
+    """A send or a receive: the call that started it, the call of its message record, the call that completed it."""
+
+    thread: Thread
+    event: Any
+    start: Instance
+    here: Instance
+    done: Instance | None
+    partner: Message | None = None
+
+
+@dataclass
+class Team:
+    """One execution of a parallel region: when it was forked and joined, and what each thread did in it."""
+
+    fork: int
+    forked_in: Instance
+    join: int = -1
+    members: list[list[Instance]] = field(default_factory=list)
+
+
+class Wait(NamedTuple):
+    """One wait state."""
+
+    kind: str
+    rank: int
+    thread: int
+    callpath: tuple[str, ...]
+    enter: int
+    leave: int
+    waiting: int
+    cause_rank: int
+    cause_callpath: tuple[str, ...]
+
+
+@dataclass
+class Result:
+    """Exclusive severities in ticks, occurrences and bytes, and the wait states behind them."""
+
+    resolution: int
+    begin: int
+    cells: Counter[tuple[str, tuple[str, ...], int, int]] = field(default_factory=Counter)
+    waits: list[Wait] = field(default_factory=list)
+    violations_p2p: int = 0
+    violations_coll: int = 0
+    unmatched_sends: int = 0
+    unmatched_receives: int = 0
+
+    def add(self, metric: str, instance: Instance, value: int) -> None:
+        self.cells[metric, instance.callpath, instance.thread.rank, instance.thread.number] += value
+
+    def wait(self, kind: str, at: Instance, waiting: int, cause: Instance) -> None:
+        self.add(kind, at, waiting)
+        self.waits.append(
+            Wait(
+                kind,
+                at.thread.rank,
+                at.thread.number,
+                at.callpath,
+                at.enter,
+                at.leave,
+                waiting,
+                cause.thread.rank,
+                cause.callpath,
+            )
+        )
+
+    def table(self) -> dict[str, dict[tuple[tuple[str, ...], int, int], float]]:
+        """Seconds, occurrences and bytes of the non-zero cells by metric."""
+        table: dict[str, dict] = defaultdict(dict)
+        for (metric, callpath, rank, thread), value in self.cells.items():
+            if value:
+                table[metric][callpath, rank, thread] = value / self.resolution if is_time(metric) else value
+        return dict(table)
+
+
+class Trace:
+    """All of an archive in memory, every event with the region instance it happened in."""
+
+    def __init__(self, anchor: str | Path) -> None:
+        self.threads: dict[int, Thread] = {}
+        self.processes: dict[int, list[Thread]] = defaultdict(list)
+        self.begin = sys.maxsize
+        with otf2.reader.open(str(anchor), batch_events=10000) as reader:
+            self.resolution = reader.definitions.clock_properties.timer_resolution
+            self._number(reader.definitions)
+            stacks: dict[int, list[Instance]] = defaultdict(list)
+            flushes: dict[int, Any] = {}
+            for location, event in reader.events:
+                if location._ref not in self.threads:
+                    continue
+                thread, stack = self.threads[location._ref], stacks[location._ref]
+                self.begin = min(self.begin, event.time)
+                # A flush belongs behind all records of its time: inside the call that made it, whose Enter follows.
+                if thread.ref in flushes and event.time > flushes[thread.ref].time:
+                    self._place(thread, stack, flushes.pop(thread.ref))
+                if isinstance(event, ev.BufferFlush):
+                    flushes[thread.ref] = event
+                else:
+                    self._place(thread, stack, event)
+        self.teams = list(self._find_teams())
+
+    def _number(self, definitions: Any) -> None:
+        """Ranks as MPI numbers its processes; without MPI in the order of the definitions."""
+        ranks = {}
+        for group in definitions.groups:
+            if group.group_type == GroupType.COMM_LOCATIONS and group.paradigm == Paradigm.MPI:
+                ranks = {location.group._ref: rank for rank, location in enumerate(group.members)}
+        for location in definitions.locations:
+            group = location.group
+            is_process = group.location_group_type == LocationGroupType.PROCESS
+            if is_process and location.type == LocationType.CPU_THREAD:
+                threads = self.processes[group._ref]
+                rank = ranks[group._ref] if ranks else len(self.processes) - 1
+                threads.append(Thread(location._ref, group._ref, rank, len(threads)))
+                self.threads[location._ref] = threads[-1]
+
+    @staticmethod
+    def _place(thread: Thread, stack: list[Instance], event: Any) -> None:
+        around = stack[-1] if stack else None
+        if isinstance(event, ev.ProgramBegin):
+            around = Instance(thread, None, os.path.basename(event.program_name), None, event.time)  # noqa: PTH119
+        elif isinstance(event, ev.Enter):
+            around = Instance(thread, event.region, event.region.name, around, event.time)
+        elif isinstance(event, ev.BufferFlush):
+            around = Instance(thread, None, "TRACE BUFFER FLUSH", around, event.time, event.stop_time)
+        elif isinstance(event, (ev.Leave, ev.ProgramEnd)):
+            stack.pop().leave = event.time
+        if isinstance(event, (ev.ProgramBegin, ev.Enter, ev.BufferFlush)):
+            thread.instances.append(around)
+        if isinstance(event, (ev.ProgramBegin, ev.Enter)):
+            stack.append(around)
+        thread.records.append((event, around))
+
+    def _find_teams(self) -> Iterator[Team]:
+        """Follow each master through its forks; a worker's n-th turn in a team belongs to the team's n-th fork."""
+        turns = {ref: self._turns(thread) for ref, thread in self.threads.items()}
+        for master, *workers in self.processes.values():
+            mine = turns[master.ref]
+            team = None
+            for event, around in master.records:
+                if isinstance(event, ev.ThreadFork):
+                    team = Team(event.time, around)
+                elif isinstance(event, ev.ThreadTeamBegin) and team is not None:
+                    key = event.thread_team._ref
+                    team.members = [mine[key].pop(0)]
+                    for worker in workers:
+                        if turns[worker.ref][key]:
+                            team.members.append(turns[worker.ref][key].pop(0))
+                            for instance in team.members[-1]:
+                                if instance.parent is None:
+                                    instance.parent = team.forked_in
+                elif isinstance(event, ev.ThreadJoin) and team is not None:
+                    team.join = event.time
+                    yield team
+                    team = None
+
+    @staticmethod
+    def _turns(thread: Thread) -> dict[int, list[list[Instance]]]:
+        """By team: the region instances of a thread between each TeamBegin and TeamEnd."""
+        turns: dict[int, list[list[Instance]]] = defaultdict(list)
+        current: list[list[Instance]] = []
+        for event, around in thread.records:
+            if isinstance(event, ev.ThreadTeamBegin):
+                turns[event.thread_team._ref].append([])
+                current.append(turns[event.thread_team._ref][-1])
+            elif isinstance(event, ev.ThreadTeamEnd):
+                current.pop()
+            elif isinstance(event, ev.Enter) and current:
+                current[-1].append(around)
+        return turns
+
+
+def analyze(anchor: str | Path, wrong_order_window: int = 100) -> Result:
+    """All metrics of the profile, of point-to-point and collective communication, and of OpenMP."""
+    trace = Trace(anchor)
+    result = Result(trace.resolution, trace.begin)
+    profile(trace, result)
+    messages = match(trace, result)
+    late_senders(trace, messages, result, wrong_order_window)
+    late_receivers(trace, messages, result)
+    collectives(trace, result)
+    init_and_finalize(trace, result)
+    teams(trace, result)
+    locks(trace, result)
+    return result
+
+
+# --- time and visits -------------------------------------------------------------------------------------------------
+
+
+def profile(trace: Trace, result: Result) -> None:
+    """Exclusive time is the time in a call less the time in its callees; a visit is an Enter."""
+    for thread in trace.threads.values():
+        for instance in thread.instances:
+            result.add("visits", instance, 1)
+            result.add("time", instance, instance.leave - instance.enter)
+            if instance.parent is not None and instance.parent.thread is thread:
+                result.add("time", instance.parent, -(instance.leave - instance.enter))
+
+
+# --- point-to-point ------------------------------------------------------------------------------------------------
+
+
+def match(trace: Trace, result: Result) -> dict[int, list[Message]]:
+    """Every message record by location. The k-th send meets the k-th receive per communicator, tag and pair."""
+    messages: dict[int, list[Message]] = {}
+    sends: dict[tuple, list[Message]] = defaultdict(list)
+    receives: dict[tuple, list[Message]] = defaultdict(list)
+    for thread in trace.threads.values():
+        messages[thread.ref] = []
+        requests: dict[int, Any] = {}
+        for event, call in thread.records:
+            message = None
+            if isinstance(event, (ev.MpiSend, ev.MpiRecv)):
+                message = Message(thread, event, call, call, call)
+            elif isinstance(event, ev.MpiIsend):
+                message = requests[event.request_id] = Message(thread, event, call, call, None)
+            elif isinstance(event, ev.MpiIsendComplete) and event.request_id in requests:
+                requests.pop(event.request_id).done = call
+            elif isinstance(event, ev.MpiIrecvRequest):
+                requests[event.request_id] = call
+            elif isinstance(event, ev.MpiIrecv):
+                message = Message(thread, event, requests.pop(event.request_id, call), call, call)
+            elif isinstance(event, ev.MpiRequestCancelled):
+                requests.pop(event.request_id, None)
+            if message is None or not call.is_mpi:
+                continue
+            messages[thread.ref].append(message)
+            is_send = isinstance(event, (ev.MpiSend, ev.MpiIsend))
+            peer = peer_process(event.communicator, thread, event.receiver if is_send else event.sender)
+            pair = (thread.process, peer) if is_send else (peer, thread.process)
+            queue = sends if is_send else receives
+            queue[event.communicator._ref, event.msg_tag, *pair].append(message)
+    for key, received in receives.items():
+        # Several threads of a process may send: then time decides who was first.
+        sent = sorted(sends[key], key=lambda m: m.event.time)
+        for s, r in zip(sent, sorted(received, key=lambda m: m.event.time), strict=False):
+            s.partner, r.partner = r, s
+    everyone = [m for queue in messages.values() for m in queue]
+    for m in everyone:
+        count_message(m, result)
+    return messages
+
+
+def peer_process(comm: Any, thread: Thread, rank: int) -> int:
+    """The process (location group) that a rank of a communicator names, as seen from a location."""
+    if isinstance(comm, otf2.definitions.InterComm):
+        mine = any(m.group._ref == thread.process for m in comm.groupA.members)
+        return (comm.groupB if mine else comm.groupA).members[rank].group._ref
+    if comm.group.group_type == GroupType.COMM_SELF:
+        return thread.process
+    return comm.group.members[rank].group._ref
+
+
+def count_message(m: Message, result: Result) -> None:
+    """A message without bytes is a synchronization. At the receiver the sender's bytes count."""
+    if isinstance(m.event, (ev.MpiSend, ev.MpiIsend)):
+        kind, length, total = "send", m.event.msg_length, "bytes_sent"
+        result.unmatched_sends += m.partner is None
+    else:
+        kind, length, total = "recv", (m.partner or m).event.msg_length, "bytes_rcvd"
+        result.unmatched_receives += m.partner is None
+        if m.partner is not None and m.partner.event.time > m.event.time:
+            result.violations_p2p += 1
+    result.add(f"comms_{kind}" if length else f"syncs_{kind}", m.here, 1)
+    result.add(total, m.here, length)
+
+
+def late_sender(r: Message) -> int:
+    """How long a receive waits for its send to start: negative or zero if not at all."""
+    call = r.here
+    if call.name in TESTS or r.partner is None:
+        return 0
+    return min(r.partner.start.enter, call.leave) - call.enter
+
+
+def is_receive(m: Message) -> bool:
+    return isinstance(m.event, (ev.MpiRecv, ev.MpiIrecv))
+
+
+def late_senders(trace: Trace, messages: dict[int, list[Message]], result: Result, window: int) -> None:
+    for thread in trace.threads.values():
+        received = {id(m.event): m for m in messages[thread.ref] if is_receive(m)}
+        waited: list[tuple[Message, int]] = []  # the latest Late Senders, candidates for Wrong Order
+        best: tuple[Message, int] | None = None  # of the Waitall that is open
+
+        def book(r: Message, idle: int, waited: list[tuple[Message, int]] = waited) -> None:
+            result.wait("mpi_latesender", r.here, idle, r.partner.start)
+            result.add("mpi_cls_count" if r.partner.event.msg_length else "mpi_sls_count", r.here, 1)
+            waited.append((r, idle))
+            del waited[:-window]
+
+        for event, call in thread.records:
+            r = received.get(id(event))
+            if r is not None and r.partner is not None:
+                idle = late_sender(r)
+                if call.name in WAIT_MANY:
+                    if idle > 0 and (best is None or idle > best[1]):
+                        best = (r, idle)
+                elif idle > 0:
+                    book(r, idle)
+                for x, idle_x in list(waited):
+                    if x.partner.event.time > r.partner.event.time:
+                        waited.remove((x, idle_x))
+                        same = x.partner.thread.process == r.partner.thread.process
+                        wrong_order(x, idle_x, same, result)
+            elif isinstance(event, ev.Leave) and call.name in WAIT_MANY and best is not None:
+                book(*best)
+                best = None
+
+
+def wrong_order(x: Message, idle: int, same: bool, result: Result) -> None:
+    result.add("mpi_latesender_wo", x.here, idle)
+    result.add("mpi_lswo_same" if same else "mpi_lswo_different", x.here, idle)
+    result.add("mpi_clswo_count" if x.partner.event.msg_length else "mpi_slswo_count", x.here, 1)
+
+
+def late_receivers(trace: Trace, messages: dict[int, list[Message]], result: Result) -> None:
+    for thread in trace.threads.values():
+        many: dict[int, list[tuple[int, Message]]] = defaultdict(list)
+        has_late_sender = {
+            id(r.here)
+            for r in messages[thread.ref]
+            if is_receive(r) and r.here.name in WAIT_MANY and late_sender(r) > 0
+        }
+        for s in messages[thread.ref]:
+            if is_receive(s) or s.partner is None or s.done is None:
+                continue
+            posted, call = s.partner.start.enter, s.done
+            idle = posted - call.enter if posted < call.leave else 0
+            if idle <= 0:
+                continue
+            if call.name in WAIT_MANY:
+                many[id(call)].append((idle, s))
+            elif call.name in MAY_BLOCK_FOR_RECEIVER | WAIT_SINGLE:
+                book_late_receiver(idle, s, result)
+        for call, candidates in many.items():
+            if call not in has_late_sender:
+                idle, s = max(candidates, key=lambda c: c[0])
+                book_late_receiver(idle, s, result)
+
+
+def book_late_receiver(idle: int, s: Message, result: Result) -> None:
+    result.wait("mpi_latereceiver", s.done, idle, s.partner.start)
+    result.add("mpi_clr_count" if s.event.msg_length else "mpi_slr_count", s.done, 1)
+
+
+# --- collectives ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Part:
+    """One process' share of a collective operation: begin, end, bytes, and its rank in the communicator."""
+
+    call: Instance
+    rank: int
+    begin: int
+    end: int
+    sent: int = 0
+    received: int = 0
+    root: int = -1
+
+
+def collectives(trace: Trace, result: Result) -> None:
+    operations: dict[tuple[int, int], tuple[Any, list[Part], int]] = {}
+    for thread in trace.threads.values():
+        turn: Counter[int] = Counter()
+        begin = -1
+        for event, call in thread.records:
+            if isinstance(event, ev.MpiCollectiveBegin):
+                begin = event.time
+            elif isinstance(event, ev.MpiCollectiveEnd):
+                count_collective(event, call, result)
+                comm = event.communicator
+                if isinstance(comm, otf2.definitions.InterComm) or comm.group.group_type == GroupType.COMM_SELF:
+                    continue
+                members = [m.group._ref for m in comm.group.members]
+                part = Part(
+                    call, members.index(thread.process), begin, event.time, event.size_sent, event.size_received
+                )
+                part.root = event.root
+                key = (comm._ref, turn[comm._ref])
+                turn[comm._ref] += 1
+                operations.setdefault(key, (event.collective_op, [], len(members)))[1].append(part)
+    for op, parts, size in operations.values():
+        if size > 1 and len(parts) == size:
+            parts.sort(key=lambda p: p.rank)
+            collective(op, parts, result)
+
+
+def count_collective(event: Any, call: Instance, result: Result) -> None:
+    sent, received = event.size_sent, event.size_received
+    kind = {(0, 0): "syncs_coll", (1, 1): "comms_cxch", (1, 0): "comms_csrc", (0, 1): "comms_cdst"}
+    result.add(kind[sent != 0, received != 0], call, 1)
+    result.add("bytes_cout", call, sent)
+    result.add("bytes_cin", call, received)
+
+
+def last(parts: list[Part]) -> Part:
+    """The part that began last; of equals the lowest rank."""
+    return max(parts, key=lambda p: (p.begin, -p.rank))
+
+
+def collective(op: CollectiveOp, parts: list[Part], result: Result) -> None:
+    if op in BARRIER:
+        together(parts, last(parts), "mpi_barrier_wait", "mpi_barrier_completion", result)
+    elif op in N_TO_N:
+        n_to_n(parts, result)
+    elif op in ONE_TO_N:
+        root = parts[parts[0].root]
+        if root.sent:
+            for p in parts:
+                if p is not root and p.received:
+                    wait_for(root, p, "mpi_latebroadcast", result)
+    elif op in N_TO_ONE:
+        root = parts[parts[0].root]
+        senders = [p for p in parts if p.sent]
+        if root.received and senders:
+            wait_for(last(senders), root, "mpi_earlyreduce", result)
+    elif op in SCAN:
+        for p in parts:
+            senders = [q for q in parts if q.sent and q.rank <= p.rank]
+            if senders and (p.sent or p.received):
+                wait_for(last(senders), p, "mpi_earlyscan", result)
+
+
+def wait_for(culprit: Part, p: Part, kind: str, result: Result) -> None:
+    result.violations_coll += culprit.begin > p.end
+    waiting = min(culprit.begin, p.end) - p.begin
+    if waiting > 0:
+        result.wait(kind, p.call, waiting, culprit.call)
+
+
+def together(parts: list[Part], culprit: Part, wait: str, completion: str, result: Result) -> None:
+    """All wait for the one who begins last; from the first end on, everybody only completes."""
+    latest, first = culprit.begin, min(p.end for p in parts)
+    for p in parts:
+        result.violations_coll += latest > p.end
+        arrived = min(latest, p.end)
+        if wait and arrived > p.begin:
+            result.wait(wait, p.call, arrived - p.begin, culprit.call)
+        if completion:
+            result.add(completion, p.call, max(0, p.end - max(first, arrived)))
+
+
+def n_to_n(parts: list[Part], result: Result) -> None:
+    culprit, first = last(parts), min(p.end for p in parts)
+    if first > culprit.begin:
+        synchronizing = parts
+    else:
+        senders = [p for p in parts if p.sent]
+        if not senders:
+            return
+        culprit = last(senders)
+        synchronizing = [p for p in parts if (p.received and p.begin < culprit.begin) or p is culprit]
+    together(synchronizing, culprit, "mpi_wait_nxn", "mpi_nxn_completion", result)
+
+
+def init_and_finalize(trace: Trace, result: Result) -> None:
+    """MPI_Init and MPI_Finalize synchronize all processes, from Enter to Leave. Start-up skew is nobody's waiting."""
+    for names, wait, completion in (
+        ({"MPI_Init", "MPI_Init_thread"}, "", "mpi_init_completion"),
+        ({"MPI_Finalize"}, "mpi_finalize_wait", ""),
+    ):
+        parts = []
+        for threads in trace.processes.values():
+            calls = [i for thread in threads for i in thread.instances if i.is_mpi and i.name in names]
+            parts += [Part(i, i.thread.rank, i.enter, i.leave) for i in calls[:1]]
+        if len(parts) > 1:
+            before = result.violations_coll
+            together(parts, last(parts), wait, completion, result)
+            result.violations_coll = before
+
+
+# --- OpenMP ----------------------------------------------------------------------------------------------------------
+
+
+def teams(trace: Trace, result: Result) -> None:
+    for team in trace.teams:
+        for member in team.members:
+            parallel = member[0]
+            fork, join = max(0, parallel.enter - team.fork), max(0, team.join - parallel.leave)
+            result.add("omp_management", parallel, fork + join)
+            result.add("omp_fork", parallel, fork)
+            result.add("time", parallel, fork + join)
+            if parallel.thread is team.forked_in.thread:
+                # The master spends this time inside the forking function: it moves.
+                result.add("time", team.forked_in, -(fork + join))
+        for role, metric in (
+            (RegionRole.BARRIER, "omp_ebarrier_wait"),
+            (RegionRole.IMPLICIT_BARRIER, "omp_ibarrier_wait"),
+        ):
+            barriers = [[i for i in member if i.is_openmp(role)] for member in team.members]
+            for turn in zip(*barriers, strict=False):
+                latest = max(turn, key=lambda i: (i.enter, -i.thread.number))
+                for i in turn:
+                    if latest.enter > i.enter:
+                        result.wait(metric, i, latest.enter - i.enter, latest)
+
+
+def locks(trace: Trace, result: Result) -> None:
+    """Who acquires the n-th waits for the release of the one before."""
+    for threads in trace.processes.values():
+        records = [(e, i) for t in threads for e, i in t.records]
+        released = {
+            (e.lock_id, e.acquisition_order): (e.time, i) for e, i in records if isinstance(e, ev.ThreadReleaseLock)
+        }
+        for event, call in records:
+            if not isinstance(event, ev.ThreadAcquireLock) or event.model != Paradigm.OPENMP:
+                continue
+            before = released.get((event.lock_id, event.acquisition_order - 1))
+            if before is not None and before[0] > call.enter:
+                critical = call.is_openmp(RegionRole.CRITICAL, RegionRole.CRITICAL_SBLOCK)
+                metric = "omp_lock_contention_critical" if critical else "omp_lock_contention_api"
+                result.wait(metric, call, before[0] - call.enter, before[1])

@@ -1,0 +1,148 @@
+"""One shape for every result that is compared: the program's, the oracle's, Scalasca's and a Cube report's.
+
+`{metric: {(call path as names, rank, thread): value}}`, non-zero values only, exclusive along the call tree. Call paths
+that repeat (equal names below one parent) are summed: names are all that the sources have in common.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+Cell = tuple[tuple[str, ...], int, int]
+Table = dict[str, dict[Cell, float]]
+
+SHARED = Path(__file__).parents[2] / "shared"
+
+# What the first analysis is answerable for; the names are Scalasca's.
+FAMILIES = (
+    "time",
+    "visits",
+    "mpi_init_completion",
+    "mpi_finalize_wait",
+    "mpi_barrier_wait",
+    "mpi_barrier_completion",
+    "mpi_latesender",
+    "mpi_latesender_wo",
+    "mpi_lswo_different",
+    "mpi_lswo_same",
+    "mpi_latereceiver",
+    "mpi_earlyreduce",
+    "mpi_earlyscan",
+    "mpi_latebroadcast",
+    "mpi_wait_nxn",
+    "mpi_nxn_completion",
+    "syncs_send",
+    "syncs_recv",
+    "syncs_coll",
+    "comms_send",
+    "comms_recv",
+    "comms_cxch",
+    "comms_csrc",
+    "comms_cdst",
+    "mpi_slr_count",
+    "mpi_clr_count",
+    "mpi_sls_count",
+    "mpi_cls_count",
+    "mpi_slswo_count",
+    "mpi_clswo_count",
+    "bytes_sent",
+    "bytes_rcvd",
+    "bytes_cout",
+    "bytes_cin",
+    "omp_management",
+    "omp_fork",
+    "omp_ebarrier_wait",
+    "omp_ibarrier_wait",
+    "omp_lock_contention_critical",
+    "omp_lock_contention_api",
+)
+
+
+def is_time(metric: str) -> bool:
+    """Whether a metric of the families counts seconds; the others count occurrences or bytes."""
+    return not (metric == "visits" or metric.startswith(("syncs_", "comms_", "bytes_")) or metric.endswith("_count"))
+
+
+class WaitState(NamedTuple):
+    """A row of the wait states; times in seconds since the begin of the trace."""
+
+    kind: str
+    rank: int
+    thread: int
+    callpath: tuple[str, ...]
+    enter: float
+    leave: float
+    waiting: float
+    cause_rank: int | None
+    cause_callpath: tuple[str, ...] | None
+    cause_time: float | None
+
+
+class Outcome(NamedTuple):
+    """All that an analysis of the program says."""
+
+    cells: Table
+    waits: list[WaitState]
+    warnings: list[dict[str, Any]]
+    facts: dict[str, Any]
+
+
+def outcome(anchor: Path | str, **options: Any) -> Outcome:
+    """Analyse an archive with the program itself."""
+    import pyarrow as pa
+    import whywait._native as native
+
+    analysis = native.analyze(native.Run(str(anchor)), **options)
+    names = pa.table(analysis.regions()).select(["region", "name"]).to_pylist()
+    name = {row["region"]: row["name"] for row in names}
+    paths: dict[int, tuple[str, ...]] = {}
+    rows = {row["callpath"]: row for row in pa.table(analysis.callpaths()).to_pylist()}
+
+    def path(node: int) -> tuple[str, ...]:
+        if node not in paths:
+            parent = rows[node]["parent"]
+            paths[node] = (*(path(parent) if parent is not None else ()), name[rows[node]["region"]])
+        return paths[node]
+
+    place = {row["location"]: (row["rank"], row["thread"]) for row in pa.table(analysis.locations()).to_pylist()}
+    cells: dict[str, dict[Cell, float]] = defaultdict(lambda: defaultdict(float))
+    for row in pa.table(analysis.severities()).to_pylist():
+        cells[row["metric"]][path(row["callpath"]), *place[row["location"]]] += row["value"]
+    waits = [
+        WaitState(
+            row["kind"],
+            *place[row["location"]],
+            path(row["callpath"]),
+            row["enter"],
+            row["leave"],
+            row["waiting"],
+            None if row["cause_location"] is None else place[row["cause_location"]][0],
+            None if row["cause_callpath"] is None else path(row["cause_callpath"]),
+            row["cause_time"],
+        )
+        for row in pa.table(analysis.wait_states()).to_pylist()
+    ]
+    return Outcome({metric: dict(c) for metric, c in cells.items()}, waits, analysis.warnings(), analysis.facts())
+
+
+def cases() -> list[Path]:
+    """Every recorded case that Scalasca could analyse."""
+    archives = sorted(SHARED.glob("re*/*/archive/traces.otf2"))
+    return [a.parents[1] for a in archives if any(a.parents[1].glob("scout.json*"))]
+
+
+def scout(case: Path) -> Table:
+    """Scalasca's values of a case, exclusive along the call tree."""
+    plain = case / "scout.json"
+    text = plain.read_text() if plain.exists() else gzip.decompress((case / "scout.json.gz").read_bytes()).decode()
+    table: Table = {}
+    for metric, rows in json.loads(text)["data"].items():
+        cells: dict[Cell, float] = defaultdict(float)
+        for row in rows:
+            cells[tuple(row["callpath"]), row["rank"], row["thread"]] += row["exclusive"]
+        table[metric] = {cell: value for cell, value in cells.items() if value}
+    return table
