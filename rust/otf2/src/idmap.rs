@@ -1,0 +1,115 @@
+//! Local ids of a location to ids of the global definitions.
+
+use crate::enums::{MappingType, Type};
+use crate::records::{IdPairs, MappingTable};
+
+/// Number of mapping types that the format knows.
+const KINDS: usize = MappingType::NAMED.len();
+
+/// One translation table. An id that it does not cover stays as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum IdMap {
+    /// Every id stays as it is.
+    #[default]
+    Identity,
+    /// The global id of each local id 0, 1, ...
+    Dense(Box<[u64]>),
+    /// Pairs of local and global id, ascending by local id.
+    Sparse(Box<[(u64, u64)]>),
+}
+
+impl IdMap {
+    /// The table as it stands in a file; for a repeated local id the last pair counts.
+    #[must_use]
+    pub fn new(pairs: &IdPairs) -> Self {
+        match pairs {
+            IdPairs::Dense(global) => Self::dense(global.clone()),
+            IdPairs::Sparse(pairs) => {
+                let Some(largest) = pairs.iter().map(|(local, _)| *local).max() else { return IdMap::Identity };
+                if largest < 4 * pairs.len() as u64 + 64 {
+                    let mut global: Vec<u64> = (0..=largest).collect();
+                    for (local, to) in pairs {
+                        global[*local as usize] = *to;
+                    }
+                    return Self::dense(global);
+                }
+                let mut sorted = pairs.clone();
+                sorted.sort_by_key(|(local, _)| *local);
+                sorted.reverse();
+                sorted.dedup_by_key(|(local, _)| *local);
+                sorted.reverse();
+                if sorted.iter().all(|(local, global)| local == global) {
+                    return IdMap::Identity;
+                }
+                IdMap::Sparse(sorted.into())
+            }
+        }
+    }
+
+    fn dense(global: Vec<u64>) -> Self {
+        if global.iter().enumerate().all(|(local, global)| local as u64 == *global) {
+            return IdMap::Identity;
+        }
+        IdMap::Dense(global.into())
+    }
+
+    /// The global id of a local one.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, local: u64) -> u64 {
+        match self {
+            IdMap::Identity => local,
+            IdMap::Dense(global) => usize::try_from(local).ok().and_then(|at| global.get(at)).copied().unwrap_or(local),
+            IdMap::Sparse(pairs) => {
+                pairs.binary_search_by_key(&local, |(from, _)| *from).map_or(local, |at| pairs[at].1)
+            }
+        }
+    }
+}
+
+/// The translation tables of a location, by mapping type.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct IdMaps {
+    maps: [IdMap; KINDS],
+}
+
+impl IdMaps {
+    /// Tables that leave every id as it is.
+    pub const IDENTITY: &'static IdMaps = &IdMaps { maps: [const { IdMap::Identity }; KINDS] };
+
+    /// The tables of a local definition file. The first of several tables for one type counts; unknown types are
+    /// ignored.
+    #[must_use]
+    pub fn new(tables: &[MappingTable]) -> Self {
+        let mut maps = Self::default();
+        for table in tables.iter().rev() {
+            if let Some(map) = maps.maps.get_mut(usize::from(table.mapping_type.0)) {
+                *map = IdMap::new(&table.id_map);
+            }
+        }
+        maps
+    }
+
+    /// The table of one type.
+    #[must_use]
+    pub fn of(&self, kind: MappingType) -> &IdMap {
+        self.maps.get(usize::from(kind.0)).unwrap_or(&IdMap::Identity)
+    }
+
+    /// Translates a reference of the type with number `KIND`.
+    #[inline]
+    pub(crate) fn get<const KIND: u8>(&self, local: u32) -> u32 {
+        // The format keeps 64 bits for every id; references other than locations have 32.
+        self.maps[usize::from(KIND)].get(u64::from(local)) as u32
+    }
+
+    /// Translates the bits of a value if its type is a reference.
+    #[inline]
+    pub(crate) fn value(&self, kind: Type, bits: u64) -> u64 {
+        if kind < Type::STRING || kind > Type::LOCATION_GROUP {
+            return bits;
+        }
+        let global = self.maps[usize::from(kind.0 - Type::STRING.0)].get(bits);
+        if kind == Type::LOCATION { global } else { global & u64::from(u32::MAX) }
+    }
+}

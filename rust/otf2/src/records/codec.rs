@@ -1,0 +1,349 @@
+//! How one field is read, written, translated and shown; the record tables name a codec for each field.
+
+use std::marker::PhantomData;
+
+use super::value::{List, TypedValue, Value};
+use crate::clock::ClockCursor;
+use crate::enums::{MappingType, Type};
+use crate::idmap::IdMaps;
+use crate::wire::{Decoder, Encoder, Fault};
+
+/// What turns the ids and times of a location into global ones.
+#[derive(Debug, Clone)]
+pub(crate) struct Translator<'a> {
+    pub(crate) maps: &'a IdMaps,
+    pub(crate) clock: ClockCursor<'a>,
+}
+
+/// Encoding of a field.
+pub(crate) trait Codec<'a> {
+    type Value;
+
+    fn read(from: &mut Decoder<'a>) -> Result<Self::Value, Fault>;
+    fn write(value: &Self::Value, to: &mut Encoder);
+    fn show<'v>(value: &'v Self::Value) -> Value<'v>
+    where
+        'a: 'v;
+
+    /// The value with local ids and times replaced by global ones.
+    #[inline]
+    fn translated(value: Self::Value, _by: &mut Translator<'a>) -> Self::Value {
+        value
+    }
+}
+
+/// Declares the codec of a type with one encoding.
+macro_rules! plain {
+    ($( $type:ty: $read:expr, $write:expr, $show:expr; )*) => {
+        $(
+            impl<'a> Codec<'a> for $type {
+                type Value = Self;
+
+                #[inline]
+                fn read(from: &mut Decoder<'a>) -> Result<Self, Fault> {
+                    let read: fn(&mut Decoder<'a>) -> Result<Self, Fault> = $read;
+                    read(from)
+                }
+
+                fn write(value: &Self, to: &mut Encoder) {
+                    let write: fn(&mut Encoder, &Self) = $write;
+                    write(to, value);
+                }
+
+                fn show<'v>(value: &'v Self) -> Value<'v>
+                where
+                    'a: 'v,
+                {
+                    let show: fn(&'v Self) -> Value<'v> = $show;
+                    show(value)
+                }
+            }
+        )*
+    };
+}
+
+plain! {
+    u8: |from| from.u8(), |to, value| to.u8(*value), |value| Value::U8(*value);
+    u32: |from| from.u32(), |to, value| to.u32(*value), |value| Value::U32(*value);
+    u64: |from| from.u64(), |to, value| to.u64(*value), |value| Value::U64(*value);
+    i64: |from| from.i64(), |to, value| to.i64(*value), |value| Value::I64(*value);
+    f64: |from| from.full_u64().map(f64::from_bits), |to, value| to.full_u64(value.to_bits()), |value| Value::F64(*value);
+    String: |from| from.text().map(|text| String::from_utf8_lossy(text).into_owned()),
+        |to, value| to.text(value), |value| Value::Str(value);
+    TypedValue: |from| { let kind = Type(from.u8()?); TypedValue::read_as(kind, from) },
+        |to, value| { to.u8(value.kind.0); value.write_bits(to); }, |value| Value::Typed(*value);
+}
+
+/// Declares the codecs of named numbers.
+macro_rules! named {
+    ($( $name:ident($width:ident) )*) => {
+        $(
+            impl<'a> Codec<'a> for crate::enums::$name {
+                type Value = Self;
+
+                #[inline]
+                fn read(from: &mut Decoder<'a>) -> Result<Self, Fault> {
+                    from.$width().map(Self)
+                }
+
+                fn write(value: &Self, to: &mut Encoder) {
+                    to.$width(value.0);
+                }
+
+                fn show<'v>(value: &'v Self) -> Value<'v>
+                where
+                    'a: 'v,
+                {
+                    Value::Enum { number: u32::from(value.0), name: value.name() }
+                }
+            }
+        )*
+    };
+}
+
+named! {
+    Type(u8) MappingType(u8) Paradigm(u8) ParadigmClass(u8) ParadigmProperty(u8)
+    SystemTreeDomain(u8) LocationGroupType(u8) LocationType(u8) RegionRole(u8) RegionType(u8) RegionFlag(u32)
+    GroupType(u8) GroupTypePre12(u8) GroupFlag(u32) Base(u8) MetricOccurrence(u8) MetricType(u8) MetricMode(u8)
+    MetricScope(u8) RecorderKind(u8) ParameterType(u8) CartPeriodicity(u8) InterruptGeneratorMode(u8)
+    IoParadigmClass(u8) IoParadigmFlag(u32) IoParadigmProperty(u8) IoHandleFlag(u32) IoAccessMode(u8)
+    IoStatusFlag(u32) CommFlag(u32) RmaWinFlag(u32) MeasurementMode(u8) CollectiveOp(u8)
+    RmaSyncType(u8) RmaSyncLevel(u32) LockType(u8) RmaAtomicType(u8) IoCreationFlag(u32) IoSeekOption(u8)
+    IoOperationMode(u8) IoOperationFlag(u32)
+}
+
+/// A reference that the translation table with number `KIND` translates.
+pub(crate) struct Ref<const KIND: u8>;
+
+impl<'a, const KIND: u8> Codec<'a> for Ref<KIND> {
+    type Value = u32;
+
+    #[inline]
+    fn read(from: &mut Decoder<'a>) -> Result<u32, Fault> {
+        from.u32()
+    }
+
+    fn write(value: &u32, to: &mut Encoder) {
+        to.u32(*value);
+    }
+
+    fn show<'v>(value: &'v u32) -> Value<'v>
+    where
+        'a: 'v,
+    {
+        Value::U32(*value)
+    }
+
+    #[inline]
+    fn translated(value: u32, by: &mut Translator<'a>) -> u32 {
+        by.maps.get::<KIND>(value)
+    }
+}
+
+/// An uncompressed time in ticks of the location's clock.
+pub(crate) struct Time;
+
+impl<'a> Codec<'a> for Time {
+    type Value = i64;
+
+    fn read(from: &mut Decoder<'a>) -> Result<i64, Fault> {
+        from.full_u64().map(|time| time as i64)
+    }
+
+    fn write(value: &i64, to: &mut Encoder) {
+        to.full_u64(*value as u64);
+    }
+
+    fn show<'v>(value: &'v i64) -> Value<'v>
+    where
+        'a: 'v,
+    {
+        Value::I64(*value)
+    }
+
+    fn translated(value: i64, by: &mut Translator<'a>) -> i64 {
+        by.clock.correct(value as u64)
+    }
+}
+
+/// An uncompressed 64-bit integer.
+pub(crate) struct Full;
+
+impl<'a> Codec<'a> for Full {
+    type Value = u64;
+
+    fn read(from: &mut Decoder<'a>) -> Result<u64, Fault> {
+        from.full_u64()
+    }
+
+    fn write(value: &u64, to: &mut Encoder) {
+        to.full_u64(*value);
+    }
+
+    fn show<'v>(value: &'v u64) -> Value<'v>
+    where
+        'a: 'v,
+    {
+        Value::U64(*value)
+    }
+}
+
+/// Number of members of a group of fields.
+pub(crate) trait Count {
+    fn read(from: &mut Decoder<'_>) -> Result<u64, Fault>;
+    fn write(count: usize, to: &mut Encoder);
+}
+
+/// Declares an integer as count of members.
+macro_rules! counts {
+    ($( $width:ident )*) => {
+        $(
+            impl Count for $width {
+                #[inline]
+                fn read(from: &mut Decoder<'_>) -> Result<u64, Fault> {
+                    from.$width().map(u64::from)
+                }
+
+                fn write(count: usize, to: &mut Encoder) {
+                    match $width::try_from(count) {
+                        Ok(count) => to.$width(count),
+                        Err(_) => to.refuse("too many members for the width of their count"),
+                    }
+                }
+            }
+        )*
+    };
+}
+
+counts! { u8 u32 u64 }
+
+/// A count of type `C` and as many values of `E`, which take at least one byte each.
+pub(crate) struct Counted<C, E>(PhantomData<(C, E)>);
+
+impl<C: Count, E> Counted<C, E> {
+    pub(crate) fn read_with<'a, T>(
+        from: &mut Decoder<'a>,
+        mut element: impl FnMut(&mut Decoder<'a>) -> Result<T, Fault>,
+    ) -> Result<Vec<T>, Fault> {
+        let count = C::read(from)?;
+        // A foreign count says nothing about memory; the bytes at hand do.
+        if count > from.remaining() as u64 {
+            return Err(from.fault("as many members as counted"));
+        }
+        let mut values = Vec::with_capacity(count as usize);
+        for _ in 0..count {
+            values.push(element(from)?);
+        }
+        Ok(values)
+    }
+}
+
+/// Declares lists of owned values.
+macro_rules! counted {
+    ($( $element:ty => $show:ident )*) => {
+        $(
+            impl<'a, C: Count> Codec<'a> for Counted<C, $element> {
+                type Value = Vec<$element>;
+
+                fn read(from: &mut Decoder<'a>) -> Result<Self::Value, Fault> {
+                    Self::read_with(from, <$element as Codec>::read)
+                }
+
+                fn write(values: &Self::Value, to: &mut Encoder) {
+                    <C as Count>::write(values.len(), to);
+                    for value in values {
+                        <$element as Codec>::write(value, to);
+                    }
+                }
+
+                fn show<'v>(values: &'v Self::Value) -> Value<'v>
+                where
+                    'a: 'v,
+                {
+                    Value::$show(values)
+                }
+            }
+        )*
+    };
+}
+
+counted! { u32 => U32s u64 => U64s super::IoProperty => IoProperties }
+
+/// A value of a list in an event.
+pub(crate) trait Element: Copy + PartialEq {
+    fn read(from: &mut Decoder<'_>) -> Result<Self, Fault>;
+    fn write(self, to: &mut Encoder);
+    fn translated(self, maps: &IdMaps) -> Self;
+    fn show(list: List<'_, Self>) -> Value<'_>;
+}
+
+impl Element for TypedValue {
+    fn read(from: &mut Decoder<'_>) -> Result<Self, Fault> {
+        Ok(Self { kind: Type(from.u8()?), bits: from.u64()? })
+    }
+
+    fn write(self, to: &mut Encoder) {
+        to.u8(self.kind.0);
+        to.u64(self.bits);
+    }
+
+    fn translated(self, _maps: &IdMaps) -> Self {
+        self
+    }
+
+    fn show(list: List<'_, Self>) -> Value<'_> {
+        Value::Metrics(list)
+    }
+}
+
+impl Element for u32 {
+    fn read(from: &mut Decoder<'_>) -> Result<Self, Fault> {
+        from.u32()
+    }
+
+    fn write(self, to: &mut Encoder) {
+        to.u32(self);
+    }
+
+    fn translated(self, maps: &IdMaps) -> Self {
+        maps.get::<{ MappingType::STRING.0 }>(self)
+    }
+
+    fn show(list: List<'_, Self>) -> Value<'_> {
+        Value::Strings(list)
+    }
+}
+
+/// A count of type `C` and a list of `E` that stays encoded.
+pub(crate) struct Borrowed<C, E>(PhantomData<(C, E)>);
+
+impl<'a, C: Count, E: Element + 'a> Codec<'a> for Borrowed<C, E> {
+    type Value = List<'a, E>;
+
+    fn read(from: &mut Decoder<'a>) -> Result<Self::Value, Fault> {
+        let count = C::read(from)?;
+        // Each value takes at least one byte, so that a foreign count cannot keep the check below busy.
+        match u32::try_from(count) {
+            Ok(count) if count as usize <= from.remaining() => List::read(from, count),
+            _ => Err(from.fault("as many values as counted")),
+        }
+    }
+
+    fn write(values: &Self::Value, to: &mut Encoder) {
+        C::write(values.len(), to);
+        for value in values {
+            value.write(to);
+        }
+    }
+
+    fn show<'v>(values: &'v Self::Value) -> Value<'v>
+    where
+        'a: 'v,
+    {
+        E::show(*values)
+    }
+
+    fn translated(values: Self::Value, by: &mut Translator<'a>) -> Self::Value {
+        values.translated(by.maps)
+    }
+}

@@ -1,0 +1,17 @@
+//! Records as typed values. One table for each family declares number, name and fields of every record; struct or enum
+//! variant, decoder, encoder, id translation and field visitor all come from it.
+
+mod attributes;
+mod codec;
+mod definitions;
+mod events;
+mod old;
+mod value;
+
+pub use attributes::{Attribute, Attributes, AttributesIter};
+pub use definitions::*;
+pub use events::Event;
+pub use value::{List, ListIter, MetricValues, StringRefs, TypedValue, Value};
+
+pub(crate) use attributes::{ATTRIBUTE_LIST, TIMESTAMP};
+pub(crate) use codec::Translator;

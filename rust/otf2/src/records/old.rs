@@ -1,0 +1,108 @@
+//! Numbers by which traces older than OTF2 1.2 describe regions and groups, and what later traces say instead.
+
+use crate::enums::{GroupFlag, GroupType, GroupTypePre12, Paradigm, RegionFlag, RegionRole, RegionType};
+
+impl GroupTypePre12 {
+    /// What later traces say instead. The number 3 of an old trace stands for regions, which is not what newer writers
+    /// leave under it.
+    pub(super) const fn meaning(self) -> (GroupType, Paradigm) {
+        match self {
+            Self::LOCATIONS => (GroupType::LOCATIONS, Paradigm::UNKNOWN),
+            Self::REGIONS | Self::METRIC => (GroupType::REGIONS, Paradigm::UNKNOWN),
+            Self::COMM_GROUP => (GroupType::COMM_GROUP, Paradigm::MPI),
+            Self::COMM_SELF => (GroupType::COMM_SELF, Paradigm::MPI),
+            Self::COMM_LOCATIONS => (GroupType::COMM_LOCATIONS, Paradigm::MPI),
+            _ => (GroupType::UNKNOWN, Paradigm::UNKNOWN),
+        }
+    }
+
+    /// What a writer leaves for old readers.
+    #[must_use]
+    pub fn of(group_type: GroupType, paradigm: Paradigm, flags: GroupFlag) -> Self {
+        if flags != GroupFlag::NONE {
+            return Self::UNKNOWN;
+        }
+        match (group_type, paradigm) {
+            (GroupType::LOCATIONS, Paradigm::UNKNOWN) => Self::LOCATIONS,
+            (GroupType::REGIONS, Paradigm::UNKNOWN) => Self::REGIONS,
+            (GroupType::METRIC, Paradigm::UNKNOWN) => Self::METRIC,
+            (GroupType::COMM_GROUP, Paradigm::MPI) => Self::COMM_GROUP,
+            (GroupType::COMM_SELF, Paradigm::MPI) => Self::COMM_SELF,
+            (GroupType::COMM_LOCATIONS, Paradigm::MPI) => Self::COMM_LOCATIONS,
+            _ => Self::UNKNOWN,
+        }
+    }
+}
+
+/// Old region types and what later traces say instead.
+const REGION_TYPES: [(RegionType, RegionRole, Paradigm, RegionFlag); 35] = {
+    use Paradigm as P;
+    use RegionFlag as F;
+    use RegionRole as R;
+    use RegionType as T;
+    const DYNAMIC_PHASE: RegionFlag = RegionFlag(RegionFlag::DYNAMIC.0 | RegionFlag::PHASE.0);
+    [
+        (T::FUNCTION, R::FUNCTION, P::UNKNOWN, F::NONE),
+        (T::LOOP, R::LOOP, P::USER, F::NONE),
+        (T::USER_REGION, R::FUNCTION, P::UNKNOWN, F::NONE),
+        (T::FILE_IO, R::FILE_IO, P::USER, F::NONE),
+        (T::OMP_PARALLEL, R::PARALLEL, P::OPENMP, F::NONE),
+        (T::OMP_LOOP, R::LOOP, P::OPENMP, F::NONE),
+        (T::OMP_SECTIONS, R::SECTIONS, P::OPENMP, F::NONE),
+        (T::OMP_SECTION, R::SECTION, P::OPENMP, F::NONE),
+        (T::OMP_WORKSHARE, R::WORKSHARE, P::OPENMP, F::NONE),
+        (T::OMP_SINGLE, R::SINGLE, P::OPENMP, F::NONE),
+        (T::OMP_MASTER, R::MASTER, P::OPENMP, F::NONE),
+        (T::OMP_CRITICAL, R::CRITICAL, P::OPENMP, F::NONE),
+        (T::OMP_ATOMIC, R::ATOMIC, P::OPENMP, F::NONE),
+        (T::OMP_BARRIER, R::BARRIER, P::OPENMP, F::NONE),
+        (T::OMP_IMPLICIT_BARRIER, R::IMPLICIT_BARRIER, P::OPENMP, F::NONE),
+        (T::OMP_FLUSH, R::FLUSH, P::OPENMP, F::NONE),
+        (T::OMP_CRITICAL_SBLOCK, R::CRITICAL_SBLOCK, P::OPENMP, F::NONE),
+        (T::OMP_SINGLE_SBLOCK, R::SINGLE_SBLOCK, P::OPENMP, F::NONE),
+        (T::OMP_WRAPPER, R::WRAPPER, P::OPENMP, F::NONE),
+        (T::OMP_TASK, R::TASK, P::OPENMP, F::NONE),
+        (T::OMP_TASK_WAIT, R::TASK_WAIT, P::OPENMP, F::NONE),
+        (T::OMP_TASK_CREATE, R::TASK_CREATE, P::OPENMP, F::NONE),
+        (T::OMP_ORDERED, R::ORDERED, P::OPENMP, F::NONE),
+        (T::OMP_ORDERED_SBLOCK, R::ORDERED_SBLOCK, P::OPENMP, F::NONE),
+        (T::MPI_COLL_BARRIER, R::BARRIER, P::MPI, F::NONE),
+        (T::MPI_COLL_ONE2ALL, R::COLL_ONE2ALL, P::MPI, F::NONE),
+        (T::MPI_COLL_ALL2ONE, R::COLL_ALL2ONE, P::MPI, F::NONE),
+        (T::MPI_COLL_ALL2ALL, R::COLL_ALL2ALL, P::MPI, F::NONE),
+        (T::MPI_COLL_OTHER, R::COLL_OTHER, P::MPI, F::NONE),
+        (T::PHASE, R::CODE, P::USER, F::NONE),
+        (T::DYNAMIC, R::CODE, P::USER, F::DYNAMIC),
+        (T::DYNAMIC_PHASE, R::CODE, P::USER, DYNAMIC_PHASE),
+        (T::DYNAMIC_FUNCTION, R::FUNCTION, P::USER, F::DYNAMIC),
+        (T::DYNAMIC_LOOP, R::LOOP, P::USER, F::DYNAMIC),
+        (T::DYNAMIC_LOOP_PHASE, R::LOOP, P::USER, DYNAMIC_PHASE),
+    ]
+};
+
+impl RegionType {
+    /// What later traces say instead.
+    pub(super) fn meaning(self) -> (RegionRole, Paradigm, RegionFlag) {
+        REGION_TYPES
+            .iter()
+            .find(|(old, ..)| *old == self)
+            .map_or((RegionRole::UNKNOWN, Paradigm::UNKNOWN, RegionFlag::NONE), |(_, role, paradigm, flags)| {
+                (*role, *paradigm, *flags)
+            })
+    }
+
+    /// What a writer leaves for old readers.
+    #[must_use]
+    pub fn of(role: RegionRole, paradigm: Paradigm, flags: RegionFlag) -> Self {
+        match (role, paradigm) {
+            (RegionRole::FUNCTION, Paradigm::UNKNOWN | Paradigm::COMPILER) => Self::FUNCTION,
+            (RegionRole::CODE, Paradigm::USER) if flags == RegionFlag::NONE => Self::FUNCTION,
+            (RegionRole::CODE, Paradigm::USER) if flags == RegionFlag::PHASE => Self::PHASE,
+            (RegionRole::FUNCTION, Paradigm::USER) if !flags.contains(RegionFlag::DYNAMIC) => Self::USER_REGION,
+            _ => REGION_TYPES
+                .iter()
+                .find(|(_, r, p, f)| (*r, *p, *f) == (role, paradigm, flags))
+                .map_or(Self::UNKNOWN, |(old, ..)| *old),
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! Primitive encodings of the format: bytes to numbers and back, checked at every step.
+
+/// What the decoder stumbled over. Becomes an [`Error`](crate::Error) where file and record are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fault {
+    /// Position in the decoded bytes.
+    pub offset: usize,
+    /// What the format demands there.
+    pub expected: &'static str,
+    /// Whether the bytes as such ended, as opposed to a record that contradicts itself.
+    pub cut: bool,
+}
+
+/// Byte order of a chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ByteOrder {
+    /// Least significant byte first.
+    #[default]
+    Little,
+    /// Most significant byte first.
+    Big,
+}
+
+impl ByteOrder {
+    /// The order that the second byte of a chunk stands for.
+    #[must_use]
+    pub const fn from_mark(mark: u8) -> Option<Self> {
+        match mark {
+            0x42 => Some(ByteOrder::Little),
+            0x23 => Some(ByteOrder::Big),
+            _ => None,
+        }
+    }
+
+    /// The byte that stands for this order.
+    #[must_use]
+    pub const fn mark(self) -> u8 {
+        match self {
+            ByteOrder::Little => 0x42,
+            ByteOrder::Big => 0x23,
+        }
+    }
+}
+
+/// Reads primitives from bytes, never beyond a limit that may lie before the end of the bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Decoder<'a> {
+    bytes: &'a [u8],
+    position: usize,
+    end: usize,
+    order: ByteOrder,
+}
+
+/// Bits that the size byte 0..=8 of a compressed integer selects.
+const MASK: [u64; 9] = [
+    0,
+    0xFF,
+    0xFFFF,
+    0xFF_FFFF,
+    0xFFFF_FFFF,
+    0xFF_FFFF_FFFF,
+    0xFFFF_FFFF_FFFF,
+    0xFF_FFFF_FFFF_FFFF,
+    u64::MAX,
+];
+
+impl<'a> Decoder<'a> {
+    /// A decoder at the begin of `bytes`.
+    #[must_use]
+    pub const fn new(bytes: &'a [u8], order: ByteOrder) -> Self {
+        Self { bytes, position: 0, end: bytes.len(), order }
+    }
+
+    /// The same bytes from `position` on.
+    #[must_use]
+    pub fn at(mut self, position: usize) -> Self {
+        self.position = position.min(self.end);
+        self
+    }
+
+    /// Position in the bytes.
+    #[must_use]
+    pub const fn position(&self) -> usize {
+        self.position
+    }
+
+    /// Number of bytes before the limit.
+    #[must_use]
+    pub const fn remaining(&self) -> usize {
+        self.end - self.position
+    }
+
+    /// Whether the limit is reached.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.position >= self.end
+    }
+
+    /// The byte at the current position.
+    #[must_use]
+    pub fn peek(&self) -> Option<u8> {
+        if self.is_empty() { None } else { self.bytes.get(self.position).copied() }
+    }
+
+    /// A fault at the current position.
+    #[must_use]
+    pub const fn fault(&self, expected: &'static str) -> Fault {
+        Fault { offset: self.position, expected, cut: false }
+    }
+
+    #[cold]
+    const fn ran_out(&self, expected: &'static str) -> Fault {
+        Fault { offset: self.position, expected, cut: self.end == self.bytes.len() }
+    }
+
+    /// The next `count` bytes.
+    #[inline]
+    pub fn take(&mut self, count: usize, expected: &'static str) -> Result<&'a [u8], Fault> {
+        if count > self.remaining() {
+            return Err(self.ran_out(expected));
+        }
+        let taken = &self.bytes[self.position..self.position + count];
+        self.position += count;
+        Ok(taken)
+    }
+
+    /// One raw byte.
+    #[inline]
+    pub fn u8(&mut self) -> Result<u8, Fault> {
+        Ok(self.take(1, "a byte")?[0])
+    }
+
+    /// Two raw bytes.
+    pub fn u16(&mut self) -> Result<u16, Fault> {
+        let raw = self.take(2, "2 bytes")?;
+        let raw = [raw[0], raw[1]];
+        Ok(match self.order {
+            ByteOrder::Little => u16::from_le_bytes(raw),
+            ByteOrder::Big => u16::from_be_bytes(raw),
+        })
+    }
+
+    /// Four raw bytes.
+    pub fn full_u32(&mut self) -> Result<u32, Fault> {
+        let raw = self.take(4, "4 bytes")?;
+        let raw = [raw[0], raw[1], raw[2], raw[3]];
+        Ok(match self.order {
+            ByteOrder::Little => u32::from_le_bytes(raw),
+            ByteOrder::Big => u32::from_be_bytes(raw),
+        })
+    }
+
+    /// Eight raw bytes.
+    #[inline]
+    pub fn full_u64(&mut self) -> Result<u64, Fault> {
+        let raw = load(self.take(8, "8 bytes")?);
+        Ok(match self.order {
+            ByteOrder::Little => raw,
+            ByteOrder::Big => raw.swap_bytes(),
+        })
+    }
+
+    /// A compressed unsigned integer of 32 bits.
+    #[inline]
+    pub fn u32(&mut self) -> Result<u32, Fault> {
+        Ok(self.compressed::<4>()? as u32)
+    }
+
+    /// A compressed unsigned integer of 64 bits.
+    #[inline]
+    pub fn u64(&mut self) -> Result<u64, Fault> {
+        self.compressed::<8>()
+    }
+
+    /// A compressed signed integer of 64 bits.
+    #[inline]
+    pub fn i64(&mut self) -> Result<i64, Fault> {
+        Ok(self.u64()? as i64)
+    }
+
+    #[inline]
+    fn compressed<const WIDTH: usize>(&mut self) -> Result<u64, Fault> {
+        // One load covers the longest encoding wherever nine bytes are at hand; what lies behind the number is masked.
+        if let Some(window) = self.bytes.get(self.position..).and_then(|rest| rest.first_chunk::<9>()) {
+            let size = usize::from(window[0]);
+            if size <= WIDTH && size < self.remaining() {
+                let raw = load(&window[1..]);
+                self.position += 1 + size;
+                return Ok(match self.order {
+                    ByteOrder::Little => raw & MASK[size],
+                    ByteOrder::Big => raw.swap_bytes().checked_shr(64 - 8 * size as u32).unwrap_or(0),
+                });
+            }
+        }
+        self.compressed_bytewise::<WIDTH>()
+    }
+
+    #[cold]
+    fn compressed_bytewise<const WIDTH: usize>(&mut self) -> Result<u64, Fault> {
+        let expected = if WIDTH == 4 { "a compressed 32-bit integer" } else { "a compressed 64-bit integer" };
+        let size = self.peek().ok_or(self.ran_out(expected))?;
+        if size == 0xFF {
+            self.position += 1;
+            return Ok(MASK[WIDTH]);
+        }
+        if usize::from(size) > WIDTH {
+            return Err(self.fault(if WIDTH == 4 {
+                "a compressed 32-bit integer (size byte 0 to 4 or 255)"
+            } else {
+                "a compressed 64-bit integer (size byte 0 to 8 or 255)"
+            }));
+        }
+        let encoded = self.take(1 + usize::from(size), expected)?;
+        let join = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
+        Ok(match self.order {
+            ByteOrder::Little => encoded[1..].iter().rev().fold(0, join),
+            ByteOrder::Big => encoded[1..].iter().fold(0, join),
+        })
+    }
+
+    /// Bytes up to the next NUL, which is consumed.
+    pub fn text(&mut self) -> Result<&'a [u8], Fault> {
+        let rest = &self.bytes[self.position..self.end];
+        let length = rest.iter().position(|byte| *byte == 0).ok_or(self.ran_out("a string with its final NUL"))?;
+        self.position += length + 1;
+        Ok(&rest[..length])
+    }
+
+    /// Reads the length of a record; gives a decoder of the payload and moves on to what follows it.
+    #[inline]
+    pub fn payload(&mut self) -> Result<Decoder<'a>, Fault> {
+        let begin = self.position;
+        let length = match self.u8()? {
+            0xFF => self.full_u64()?,
+            short => u64::from(short),
+        };
+        if length > self.remaining() as u64 {
+            self.position = begin;
+            return Err(self.ran_out("as many bytes as the length of the record says"));
+        }
+        let mut payload = *self;
+        self.position += length as usize;
+        payload.end = self.position;
+        Ok(payload)
+    }
+
+    /// All bytes before the limit.
+    #[must_use]
+    pub fn rest(&self) -> &'a [u8] {
+        &self.bytes[self.position..self.end]
+    }
+}
+
+/// The first eight bytes, least significant first.
+#[inline]
+pub(crate) fn load(bytes: &[u8]) -> u64 {
+    bytes.first_chunk().map_or(0, |raw| u64::from_le_bytes(*raw))
+}
+
+/// Appends primitives to a buffer.
+#[derive(Debug, Clone, Default)]
+pub struct Encoder {
+    bytes: Vec<u8>,
+    order: ByteOrder,
+    refusal: Option<&'static str>,
+}
+
+impl Encoder {
+    /// An empty encoder.
+    #[must_use]
+    pub const fn new(order: ByteOrder) -> Self {
+        Self { bytes: Vec::new(), order, refusal: None }
+    }
+
+    /// What was written since the last [`clear`](Self::clear).
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Byte order of what is written.
+    #[must_use]
+    pub const fn order(&self) -> ByteOrder {
+        self.order
+    }
+
+    /// Forgets what was written and keeps the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.refusal = None;
+    }
+
+    /// Why something could not be written, if so.
+    #[must_use]
+    pub const fn refusal(&self) -> Option<&'static str> {
+        self.refusal
+    }
+
+    /// Marks the record as one that the format cannot express.
+    pub fn refuse(&mut self, why: &'static str) {
+        self.refusal = Some(why);
+    }
+
+    /// Raw bytes.
+    pub fn raw(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// One raw byte.
+    pub fn u8(&mut self, value: u8) {
+        self.bytes.push(value);
+    }
+
+    /// Two raw bytes.
+    pub fn u16(&mut self, value: u16) {
+        match self.order {
+            ByteOrder::Little => self.raw(&value.to_le_bytes()),
+            ByteOrder::Big => self.raw(&value.to_be_bytes()),
+        }
+    }
+
+    /// Four raw bytes.
+    pub fn full_u32(&mut self, value: u32) {
+        match self.order {
+            ByteOrder::Little => self.raw(&value.to_le_bytes()),
+            ByteOrder::Big => self.raw(&value.to_be_bytes()),
+        }
+    }
+
+    /// Eight raw bytes.
+    pub fn full_u64(&mut self, value: u64) {
+        match self.order {
+            ByteOrder::Little => self.raw(&value.to_le_bytes()),
+            ByteOrder::Big => self.raw(&value.to_be_bytes()),
+        }
+    }
+
+    /// A compressed unsigned integer of 32 bits.
+    pub fn u32(&mut self, value: u32) {
+        if value == u32::MAX { self.u8(0xFF) } else { self.compressed(u64::from(value)) }
+    }
+
+    /// A compressed unsigned integer of 64 bits.
+    pub fn u64(&mut self, value: u64) {
+        if value == u64::MAX { self.u8(0xFF) } else { self.compressed(value) }
+    }
+
+    /// A compressed signed integer of 32 bits; negative values take full width.
+    pub fn i32(&mut self, value: i32) {
+        self.compressed(u64::from(value as u32));
+    }
+
+    /// A compressed signed integer of 64 bits; negative values take full width.
+    pub fn i64(&mut self, value: i64) {
+        self.compressed(value as u64);
+    }
+
+    fn compressed(&mut self, value: u64) {
+        let size = (71 - value.leading_zeros() as usize) / 8;
+        self.u8(size as u8);
+        match self.order {
+            ByteOrder::Little => self.raw(&value.to_le_bytes()[..size]),
+            ByteOrder::Big => self.raw(&value.to_be_bytes()[8 - size..]),
+        }
+    }
+
+    /// A string and its final NUL.
+    pub fn text(&mut self, text: &str) {
+        if text.as_bytes().contains(&0) {
+            self.refuse("a string contains NUL");
+        }
+        self.raw(text.as_bytes());
+        self.u8(0);
+    }
+
+    /// A length and the payload that `write` appends.
+    pub fn payload(&mut self, write: impl FnOnce(&mut Self)) {
+        let begin = self.bytes.len();
+        self.u8(0);
+        write(self);
+        let length = self.bytes.len() - begin - 1;
+        if length < 0xFF {
+            self.bytes[begin] = length as u8;
+        } else {
+            // Rare enough that moving the payload is cheaper than knowing its size beforehand.
+            let raw = match self.order {
+                ByteOrder::Little => (length as u64).to_le_bytes(),
+                ByteOrder::Big => (length as u64).to_be_bytes(),
+            };
+            self.bytes[begin] = 0xFF;
+            self.bytes.splice(begin + 1..=begin, raw);
+        }
+    }
+}
