@@ -18,7 +18,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import otf2
 from otf2 import events as ev
-from otf2.enums import CollectiveOp, GroupType, LocationGroupType, LocationType, Paradigm, RegionRole
+from otf2.enums import (
+    CollectiveOp,
+    GroupType,
+    LocationGroupType,
+    LocationType,
+    MeasurementMode,
+    Paradigm,
+    RegionRole,
+)
 
 from tests.results import is_time
 
@@ -203,19 +211,22 @@ class Trace:
     @staticmethod
     def _place(thread: Thread, stack: list[Instance], event: Any) -> None:
         around = stack[-1] if stack else None
+        entered = None
         if isinstance(event, ev.ProgramBegin):
-            around = Instance(thread, None, os.path.basename(event.program_name), None, event.time)  # noqa: PTH119
+            entered = Instance(thread, None, os.path.basename(event.program_name), None, event.time)  # noqa: PTH119
         elif isinstance(event, ev.Enter):
-            around = Instance(thread, event.region, event.region.name, around, event.time)
+            entered = Instance(thread, event.region, event.region.name, around, event.time)
+        elif isinstance(event, ev.MeasurementOnOff) and event.measurement_mode == MeasurementMode.OFF:
+            entered = Instance(thread, None, "MEASUREMENT OFF", around, event.time)
         elif isinstance(event, ev.BufferFlush):
-            around = Instance(thread, None, "TRACE BUFFER FLUSH", around, event.time, event.stop_time)
-        elif isinstance(event, (ev.Leave, ev.ProgramEnd)):
+            flush = Instance(thread, None, "TRACE BUFFER FLUSH", around, event.time, event.stop_time)
+            thread.instances.append(flush)
+        elif isinstance(event, (ev.Leave, ev.ProgramEnd, ev.MeasurementOnOff)):
             stack.pop().leave = event.time
-        if isinstance(event, (ev.ProgramBegin, ev.Enter, ev.BufferFlush)):
-            thread.instances.append(around)
-        if isinstance(event, (ev.ProgramBegin, ev.Enter)):
-            stack.append(around)
-        thread.records.append((event, around))
+        if entered is not None:
+            stack.append(entered)
+            thread.instances.append(entered)
+        thread.records.append((event, entered or around))
 
     def _find_teams(self) -> Iterator[Team]:
         """Follow each master through its forks; a worker's n-th turn in a team belongs to the team's n-th fork."""
@@ -292,6 +303,7 @@ def match(trace: Trace, result: Result) -> dict[int, list[Message]]:
     messages: dict[int, list[Message]] = {}
     sends: dict[tuple, list[Message]] = defaultdict(list)
     receives: dict[tuple, list[Message]] = defaultdict(list)
+    cancelled: list[Any] = []
     for thread in trace.threads.values():
         messages[thread.ref] = []
         requests: dict[int, Any] = {}
@@ -308,7 +320,8 @@ def match(trace: Trace, result: Result) -> dict[int, list[Message]]:
             elif isinstance(event, ev.MpiIrecv):
                 message = Message(thread, event, requests.pop(event.request_id, call), call, call)
             elif isinstance(event, ev.MpiRequestCancelled):
-                requests.pop(event.request_id, None)
+                # What was cancelled has no partner. It was sent all the same: it counts.
+                cancelled.append(requests.pop(event.request_id, None))
             if message is None or not call.is_mpi:
                 continue
             messages[thread.ref].append(message)
@@ -319,12 +332,17 @@ def match(trace: Trace, result: Result) -> dict[int, list[Message]]:
             queue[event.communicator._ref, event.msg_tag, *pair].append(message)
     for key, received in receives.items():
         # Several threads of a process may send: then time decides who was first.
-        sent = sorted(sends[key], key=lambda m: m.event.time)
+        sent = sorted((m for m in sends[key] if m not in cancelled), key=lambda m: m.event.time)
         for s, r in zip(sent, sorted(received, key=lambda m: m.event.time), strict=False):
             s.partner, r.partner = r, s
     everyone = [m for queue in messages.values() for m in queue]
     for m in everyone:
         count_message(m, result)
+        if m.partner is None and m not in cancelled:
+            if is_receive(m):
+                result.unmatched_receives += 1
+            else:
+                result.unmatched_sends += 1
     return messages
 
 
@@ -342,10 +360,8 @@ def count_message(m: Message, result: Result) -> None:
     """A message without bytes is a synchronization. At the receiver the sender's bytes count."""
     if isinstance(m.event, (ev.MpiSend, ev.MpiIsend)):
         kind, length, total = "send", m.event.msg_length, "bytes_sent"
-        result.unmatched_sends += m.partner is None
     else:
         kind, length, total = "recv", (m.partner or m).event.msg_length, "bytes_rcvd"
-        result.unmatched_receives += m.partner is None
         if m.partner is not None and m.partner.event.time > m.event.time:
             result.violations_p2p += 1
     result.add(f"comms_{kind}" if length else f"syncs_{kind}", m.here, 1)
@@ -506,7 +522,7 @@ def collective(op: CollectiveOp, parts: list[Part], result: Result) -> None:
     elif op in SCAN:
         for p in parts:
             senders = [q for q in parts if q.sent and q.rank <= p.rank]
-            if senders and (p.sent or p.received):
+            if senders:
                 wait_for(last(senders), p, "mpi_earlyscan", result)
 
 
@@ -530,6 +546,8 @@ def together(parts: list[Part], culprit: Part, wait: str, completion: str, resul
 
 
 def n_to_n(parts: list[Part], result: Result) -> None:
+    if not any(p.sent or p.received for p in parts):
+        return
     culprit, first = last(parts), min(p.end for p in parts)
     if first > culprit.begin:
         synchronizing = parts

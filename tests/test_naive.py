@@ -1,4 +1,4 @@
-"""The oracle itself is right: it reproduces Scalasca on every recorded case. Then the program agrees with the oracle."""
+"""The oracle itself is right: it reproduces Scalasca on every recorded case. The program agrees with the oracle."""
 
 from __future__ import annotations
 

@@ -1,0 +1,168 @@
+"""Every pattern document in tests/patterns is a test: its traces have exactly the results that it expects.
+
+A document holds pairs of fenced blocks, ```trace (tests/tracedsl.py) and ```expect. In the latter one line is
+
+    mpi_latesender 1 MPI_Recv 3.0            metric, rank (0.1: thread 1 of rank 0), call path, value
+    mpi_latereceiver none                    the metric has no non-zero value
+    wait mpi_latesender 1 MPI_Recv [2, 5.3] 3.0 for 0 MPI_Send
+                                             a wait state: where, its call's Enter and Leave, how long, and its cause
+    violations 1 0                           clock-condition violations: point-to-point, collective
+    unmatched 1 0                            sends and receives without a partner
+    warning unmatched                        the program's warnings mention the word
+
+Call paths stand without the program at their root (`.` is the program itself). The values of a metric that is named are
+complete: no other cell may differ from zero. Wait-state metrics that are not named must be zero everywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests import naive
+from tests.results import FAMILIES, is_time, outcome
+from tests.tracedsl import trace_from_text
+
+PATTERNS = Path(__file__).parent / "patterns"
+NANOSECOND = 1e-9
+WAITS = [metric for metric in FAMILIES if is_time(metric) and metric not in {"time", "omp_management", "omp_fork"}]
+
+
+@dataclass
+class Expectation:
+    """An ```expect block."""
+
+    cells: dict[str, dict] = field(default_factory=dict)
+    waits: list[tuple] = field(default_factory=list)
+    violations: tuple[int, int] = (0, 0)
+    unmatched: tuple[int, int] = (0, 0)
+    warnings: list[str] = field(default_factory=list)
+
+
+def path(text: str) -> tuple[str, ...]:
+    return ("program",) if text == "." else ("program", *text.split("/"))
+
+
+def place(text: str) -> tuple[int, int]:
+    rank, _, thread = text.partition(".")
+    return int(rank), int(thread or 0)
+
+
+def expectation(text: str) -> Expectation:
+    expected = Expectation({metric: {} for metric in WAITS})
+    number = r"-?[\d.]+(?:e-?\d+)?"
+    for line in filter(None, (line.split("  #")[0].strip() for line in text.splitlines())):
+        if m := re.fullmatch(rf"wait (\w+) ([\d.]+) (.+) \[({number}), ({number})\] ({number}) for (\d+) (.+)", line):
+            times = tuple(float(m[i]) for i in (4, 5, 6))
+            expected.waits.append((m[1], *place(m[2]), path(m[3]), *times, int(m[7]), path(m[8])))
+        elif m := re.fullmatch(r"violations (\d+) (\d+)", line):
+            expected.violations = int(m[1]), int(m[2])
+        elif m := re.fullmatch(r"unmatched (\d+) (\d+)", line):
+            expected.unmatched = int(m[1]), int(m[2])
+        elif m := re.fullmatch(r"warning (\S+)", line):
+            expected.warnings.append(m[1])
+        elif m := re.fullmatch(r"(\w+) none", line):
+            expected.cells[m[1]] = {}
+        elif m := re.fullmatch(rf"(\w+) ([\d.]+) (.+) ({number})", line):
+            expected.cells.setdefault(m[1], {})[path(m[3]), *place(m[2])] = float(m[4])
+        else:
+            raise ValueError(f"not an expectation: {line!r}")
+    return expected
+
+
+def examples():
+    """Every trace with its expectation, named by document and heading."""
+    for document in sorted(PATTERNS.glob("*.md")):
+        heading, trace = "", None
+        for block in re.finditer(r"^#+ ([^\n]+)$|^```(trace|expect)\n(.*?)^```$", document.read_text(), re.M | re.S):
+            if block[1]:
+                heading = block[1]
+            elif block[2] == "trace":
+                assert trace is None, f"{document.name}: a trace without expectations under {heading}"
+                trace = block[3]
+            else:
+                assert trace is not None, f"{document.name}: expectations without a trace under {heading}"
+                yield pytest.param(trace, expectation(block[3]), id=f"{document.stem}: {heading}")
+                trace = None
+
+
+EXAMPLES = list(examples())
+each_example = pytest.mark.parametrize(("trace", "expected"), EXAMPLES)
+
+
+def compare(expected: Expectation, cells, waits) -> None:
+    for metric, values in expected.cells.items():
+        found = cells.get(metric, {})
+        assert found.keys() == values.keys(), metric
+        for cell, value in values.items():
+            tolerance = NANOSECOND if is_time(metric) else 0
+            assert found[cell] == pytest.approx(value, rel=0, abs=tolerance), (metric, cell)
+    for row in expected.waits:
+        times = slice(4, 7)
+        same = [
+            wait for wait in waits
+            if wait[:4] == row[:4] and wait[7:] == row[7:]
+            and wait[times] == pytest.approx(row[times], rel=0, abs=NANOSECOND)
+        ]  # fmt: skip
+        assert len(same) == 1, f"{row} among {waits}"
+
+
+@each_example
+def test_oracle(trace, expected, tmp_path):
+    """The numbers worked out by hand are those of the oracle, too."""
+    result = naive.analyze(trace_from_text(trace, tmp_path))
+    scale, begin = result.resolution, result.begin
+    waits = [
+        (w.kind, w.rank, w.thread, w.callpath, (w.enter - begin) / scale, (w.leave - begin) / scale)
+        + (w.waiting / scale, w.cause_rank, w.cause_callpath)
+        for w in result.waits
+    ]
+    compare(expected, result.table(), waits)
+    assert (result.violations_p2p, result.violations_coll) == expected.violations
+    assert (result.unmatched_sends, result.unmatched_receives) == expected.unmatched
+
+
+@each_example
+def test_program(trace, expected, tmp_path):
+    result = outcome(trace_from_text(trace, tmp_path))
+    compare(expected, result.cells, [wait[:-1] for wait in result.waits])
+    assert (result.facts["clock_violations_p2p"], result.facts["clock_violations_coll"]) == expected.violations
+    told = " ".join(f"{warning['kind']} {warning['text']}" for warning in result.warnings).lower()
+    for word in expected.warnings:
+        assert word in told
+    if not any((*expected.violations, *expected.unmatched, *expected.warnings)):
+        assert not result.warnings
+    invariants(result)
+
+
+def invariants(result) -> None:
+    """What must hold for every trace, whatever it shows."""
+    for wait in result.waits:
+        assert 0 < wait.waiting <= wait.leave - wait.enter + NANOSECOND, wait
+        assert (wait.cause_rank, wait.cause_callpath) != (wait.rank, wait.callpath), wait
+    for metric in WAITS:
+        for cell, value in result.cells.get(metric, {}).items():
+            assert 0 < value <= result.cells["time"][cell] + NANOSECOND, (metric, cell)
+    for part, whole in CONTAINED.items():
+        for cell, value in result.cells.get(part, {}).items():
+            assert value <= result.cells[whole][cell] + NANOSECOND, (part, whole, cell)
+    total, begin_to_end = {}, result.facts["length"]
+    for (_, rank, thread), value in result.cells["time"].items():
+        total[rank, thread] = total.get((rank, thread), 0) + value
+    for (_, thread), value in total.items():
+        assert thread or value <= begin_to_end + NANOSECOND
+
+
+CONTAINED = {
+    "mpi_latesender_wo": "mpi_latesender",
+    "mpi_lswo_same": "mpi_latesender_wo",
+    "mpi_lswo_different": "mpi_latesender_wo",
+    "mpi_cls_count": "comms_recv",
+    "mpi_sls_count": "syncs_recv",
+    "mpi_clswo_count": "mpi_cls_count",
+    "mpi_slswo_count": "mpi_sls_count",
+    "omp_fork": "omp_management",
+}

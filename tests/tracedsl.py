@@ -1,0 +1,629 @@
+"""A small language for traces, turned into real OTF2 archives in the form in which Score-P records them.
+
+One line is one call, its nesting follows from the intervals, times are seconds:
+
+    ranks 2
+    0: main [0, 10]
+    0: MPI_Send(1, tag=3, bytes=8) [5.0, 5.2] @5.1
+    1: MPI_Recv(0, tag=3) [2, 5.3]
+    *: MPI_Barrier [6, 7]
+
+*Who*: a rank, `0,2`, `0-3`, `*` (all), or `0.1` for thread 1 of rank 0. *What*: a region with its arguments.
+*When*: Enter and Leave. *@*: the stamps of the records in it, where the defaults do not do: what is written before the
+time in MPI (sends, begins, requests) stands at Enter, what is written after it (receives, ends, completions) at Leave.
+
+| call | arguments |
+|---|---|
+| MPI_Send, Ssend, Bsend, Rsend | destination, `tag=0`, `bytes=8`, `comm=world` |
+| MPI_Recv | source, the same |
+| MPI_Isend, Irecv and so on | the same, and `req=` a number |
+| MPI_Wait*, Test* | the requests that complete; `failed`: none does; `cancelled`: that is how they end |
+| MPI_Send_init, Recv_init; MPI_Start(all) | as Isend, Irecv; the requests |
+| MPI_Sendrecv | `to=`, `source=` |
+| collectives | `comm=`, `root=0`, `bytes=8` a rank, or what is recorded itself: `sent=`, `received=` |
+| MPI_Win_create, allocate, free, fence | the window |
+| MPI_Put, Get, Accumulate, ... | target, `win=`, `bytes=8` (Rput and so on: `req=`) |
+| MPI_Win_post, start, complete, wait, test | the window, the group; `failed` |
+| MPI_Win_lock, unlock, flush, flush_local | target, `win=`; `shared` |
+| MPI_Win_lock_all, unlock_all, flush_all, flush_local_all | `win=` |
+| !$omp critical ..., omp_set_lock, omp_unset_lock | `order=` of acquisition, `lock=0` |
+
+`fork [1, 5]` on a rank is a THREAD_FORK at 1 and a THREAD_JOIN at 5; a `!$omp parallel` in it is the team's.
+`raw MpiRequestCancelled(request_id=3) @4` is any record of the `otf2` package; it comes before a call of the same time.
+
+Declarations: `ranks 4`, `threads 2`, `comm half = 0 2` (communicator order), `intercomm both = 0 1 | 2 3`,
+`group g = 1 2` (of world ranks), `win w on half`, `clock 1 +0.5` (rank 1's own clock is half a second behind).
+
+Every rank runs the program `program` from second 0 to its last event.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import _otf2
+import otf2
+from otf2 import events as ev
+from otf2.definitions import Location
+from otf2.enums import (
+    CollectiveOp,
+    GroupType,
+    LockType,
+    Paradigm,
+    ParadigmClass,
+    RegionRole,
+    RmaAtomicType,
+    RmaSyncLevel,
+    RmaWinFlag,
+)
+
+RESOLUTION = 1_000_000_000
+# The writer does not like time stamp 0, so a trace's second 0 is a little later on the clock.
+ORIGIN = RESOLUTION
+UNDEFINED = 0xFFFFFFFF
+
+COLLECTIVES = {
+    "MPI_Barrier": CollectiveOp.BARRIER,
+    "MPI_Bcast": CollectiveOp.BCAST,
+    "MPI_Scatter": CollectiveOp.SCATTER,
+    "MPI_Scatterv": CollectiveOp.SCATTERV,
+    "MPI_Gather": CollectiveOp.GATHER,
+    "MPI_Gatherv": CollectiveOp.GATHERV,
+    "MPI_Reduce": CollectiveOp.REDUCE,
+    "MPI_Allgather": CollectiveOp.ALLGATHER,
+    "MPI_Allgatherv": CollectiveOp.ALLGATHERV,
+    "MPI_Allreduce": CollectiveOp.ALLREDUCE,
+    "MPI_Alltoall": CollectiveOp.ALLTOALL,
+    "MPI_Alltoallv": CollectiveOp.ALLTOALLV,
+    "MPI_Alltoallw": CollectiveOp.ALLTOALLW,
+    "MPI_Reduce_scatter": CollectiveOp.REDUCE_SCATTER,
+    "MPI_Reduce_scatter_block": CollectiveOp.REDUCE_SCATTER_BLOCK,
+    "MPI_Scan": CollectiveOp.SCAN,
+    "MPI_Exscan": CollectiveOp.EXSCAN,
+}
+ROOTED = {"MPI_Bcast", "MPI_Scatter", "MPI_Scatterv", "MPI_Gather", "MPI_Gatherv", "MPI_Reduce"}
+
+ROLES = {
+    **dict.fromkeys(COLLECTIVES, RegionRole.COLL_ALL2ALL),
+    **dict.fromkeys(("MPI_Bcast", "MPI_Scatter", "MPI_Scatterv"), RegionRole.COLL_ONE2ALL),
+    **dict.fromkeys(("MPI_Gather", "MPI_Gatherv", "MPI_Reduce"), RegionRole.COLL_ALL2ONE),
+    **dict.fromkeys(("MPI_Scan", "MPI_Exscan"), RegionRole.COLL_OTHER),
+    "MPI_Barrier": RegionRole.BARRIER,
+    **dict.fromkeys(("MPI_Put", "MPI_Get", "MPI_Rput", "MPI_Rget"), RegionRole.RMA),
+    **dict.fromkeys(
+        (
+            "MPI_Accumulate",
+            "MPI_Raccumulate",
+            "MPI_Get_accumulate",
+            "MPI_Rget_accumulate",
+            "MPI_Fetch_and_op",
+            "MPI_Compare_and_swap",
+        ),
+        RegionRole.ATOMIC,
+    ),
+    "MPI_Win_allocate": RegionRole.ALLOCATE,
+}
+OPENMP_ROLES = {
+    "!$omp parallel": RegionRole.PARALLEL,
+    "!$omp barrier": RegionRole.BARRIER,
+    "!$omp implicit barrier": RegionRole.IMPLICIT_BARRIER,
+    "!$omp critical": RegionRole.CRITICAL,
+    "!$omp for": RegionRole.LOOP,
+    "!$omp single": RegionRole.SINGLE,
+}
+POINT_TO_POINT = re.compile(r"MPI_(I?[bsr]?(send|recv)|Sendrecv|Send_init|Recv_init|Start|I?probe)", re.IGNORECASE)
+
+
+@dataclass(eq=False)
+class Call:
+    """A line of the trace."""
+
+    line: str
+    name: str
+    arguments: list[Any]
+    options: dict[str, Any]
+    enter: int
+    leave: int
+    stamps: list[int]
+    records: list[tuple[int, Any]] = field(default_factory=list)  # (time, event)
+    children: list[Call] = field(default_factory=list)
+
+    def at(self, which: int, default: int) -> int:
+        return self.stamps[which] if which < len(self.stamps) else default
+
+    @property
+    def before(self) -> int:
+        return self.at(0, self.enter)
+
+    @property
+    def after(self) -> int:
+        return self.at(-1, self.leave) if self.stamps else self.leave
+
+
+@dataclass(eq=False)
+class Stream:
+    """What a location does."""
+
+    rank: int
+    thread: int
+    calls: list[Call] = field(default_factory=list)
+    raw: list[tuple[int, str, dict[str, Any]]] = field(default_factory=list)
+    forks: list[tuple[int, int]] = field(default_factory=list)
+
+
+def ticks(seconds: float) -> int:
+    return ORIGIN + round(seconds * RESOLUTION)
+
+
+def trace_from_text(text: str, directory: Path | str) -> Path:
+    """Write the archive that a text describes into a directory, and return its anchor file."""
+    return Script(text).write(Path(directory))
+
+
+class Script:
+    """A text, parsed."""
+
+    def __init__(self, text: str) -> None:
+        self.ranks = 0
+        self.threads = 1
+        self.comms: dict[str, list[int]] = {}
+        self.intercomms: dict[str, tuple[list[int], list[int]]] = {}
+        self.groups: dict[str, list[int]] = {}
+        self.windows: dict[str, str] = {}
+        self.clocks: dict[int, int] = {}
+        lines = [line.split("#")[0].strip() for line in text.splitlines()]
+        activities = [line for line in lines if line and not self._declare(line)]
+        mentioned = [int(who) for line in activities for who in re.findall(r"\d+", line.split(":")[0].split(".")[0])]
+        self.ranks = self.ranks or max(mentioned) + 1
+        for line in activities:
+            for _, thread in self._who(line.split(":")[0]):
+                self.threads = max(self.threads, thread + 1)
+        self.streams = {(r, t): Stream(r, t) for r in range(self.ranks) for t in range(self.threads)}
+        for line in activities:
+            self._act(line)
+
+    def _declare(self, line: str) -> bool:
+        if match := re.fullmatch(r"(ranks|threads) (\d+)", line):
+            setattr(self, match[1], int(match[2]))
+        elif match := re.fullmatch(r"comm (\w+) = ([\d ]+)", line):
+            self.comms[match[1]] = [int(r) for r in match[2].split()]
+        elif match := re.fullmatch(r"intercomm (\w+) = ([\d ]+)\|([\d ]+)", line):
+            self.intercomms[match[1]] = [int(r) for r in match[2].split()], [int(r) for r in match[3].split()]
+        elif match := re.fullmatch(r"group (\w+) = ([\d ]+)", line):
+            self.groups[match[1]] = [int(r) for r in match[2].split()]
+        elif match := re.fullmatch(r"win (\w+) on (\w+)", line):
+            self.windows[match[1]] = match[2]
+        elif match := re.fullmatch(r"clock (\d+) ([+-][\d.]+)", line):
+            self.clocks[int(match[1])] = round(float(match[2]) * RESOLUTION)
+        else:
+            return False
+        return True
+
+    def _who(self, text: str) -> list[tuple[int, int]]:
+        ranks, _, thread = text.strip().partition(".")
+        chosen: list[int] = []
+        for part in ranks.split(","):
+            if part.strip() == "*":
+                chosen += range(self.ranks)
+            elif match := re.fullmatch(r"(\d+)-(\d+)", part.strip()):
+                chosen += range(int(match[1]), int(match[2]) + 1)
+            else:
+                chosen.append(int(part))
+        return [(rank, int(thread or 0)) for rank in chosen]
+
+    def _act(self, line: str) -> None:
+        who, _, what = line.partition(":")
+        stamps = r"(?:@\s*(?P<stamps>[\d., ]+))?"
+        raw = re.fullmatch(r"raw (?P<name>\w+)(?:\((?P<arguments>.*)\))? " + stamps, what.strip())
+        call = re.fullmatch(
+            r"(?P<name>.+?)(?:\((?P<arguments>[^()]*)\))?\s*\[(?P<enter>[\d.]+), *(?P<leave>[\d.]+)\]\s*" + stamps,
+            what.strip(),
+        )
+        match = raw or call
+        if match is None:
+            raise ValueError(f"not a line of a trace: {line!r}")
+        arguments, options = parse_arguments(match["arguments"] or "")
+        times = [ticks(float(t)) for t in (match["stamps"] or "").split(",") if t.strip()]
+        for place in self._who(who):
+            stream = self.streams[place]
+            if raw:
+                stream.raw.append((times[0], match["name"], options))
+                continue
+            enter, leave = ticks(float(match["enter"])), ticks(float(match["leave"]))
+            if match["name"] == "fork":
+                stream.forks.append((enter, leave))
+            else:
+                stream.calls.append(Call(line, match["name"].strip(), arguments, options, enter, leave, sorted(times)))
+
+    def write(self, directory: Path) -> Path:
+        return Archive(self, directory).anchor
+
+
+def parse_arguments(text: str) -> tuple[list[Any], dict[str, Any]]:
+    """Parse `1, tag=3, shared` into positional values (bare words are strings) and options."""
+    if not text.strip():
+        return [], {}
+    call = ast.parse(f"f({text})", mode="eval").body
+
+    def value(node: ast.expr) -> Any:
+        return node.id if isinstance(node, ast.Name) else ast.literal_eval(node)
+
+    return [value(a) for a in call.args], {k.arg: value(k.value) for k in call.keywords}
+
+
+def nest(calls: list[Call]) -> list[Call]:
+    """Arrange calls as a forest by their intervals."""
+    roots: list[Call] = []
+    stack: list[Call] = []
+    for call in sorted(calls, key=lambda c: (c.enter, -c.leave)):
+        while stack and stack[-1].leave <= call.enter:
+            stack.pop()
+        if stack and call.leave > stack[-1].leave:
+            raise ValueError(f"neither inside nor outside: {call.line!r} and {stack[-1].line!r}")
+        (stack[-1].children if stack else roots).append(call)
+        stack.append(call)
+    return roots
+
+
+class Archive:
+    """Definitions and events of a script, written with the official writer."""
+
+    def __init__(self, script: Script, directory: Path) -> None:
+        self.script = script
+        self.anchor = directory / "traces.otf2"
+        with otf2.writer.open(str(directory), timer_resolution=RESOLUTION) as self.writer:
+            self.writer.creator = "whywait tests"
+            self.definitions = self.writer.definitions
+            self._define()
+            for stream in script.streams.values():
+                if stream.thread == 0 or stream.calls or stream.raw:
+                    self._write(stream)
+            self._write_clocks()
+
+    # --- definitions -------------------------------------------------------------------------------------------------
+
+    def _define(self) -> None:
+        d, script = self.definitions, self.script
+        d._paradigms.create(paradigm=Paradigm.MPI, name="MPI", paradigm_class=ParadigmClass.PROCESS)
+        if script.threads > 1:
+            d._paradigms.create(paradigm=Paradigm.OPENMP, name="OpenMP", paradigm_class=ParadigmClass.THREAD_FORK_JOIN)
+        node = d.system_tree_node("node", class_name="node", parent=d.system_tree_node("machine", "machine"))
+        self.locations: dict[tuple[int, int], Location] = {}
+        for rank in range(script.ranks):
+            process = d.location_group(f"MPI Rank {rank}", system_tree_parent=node)
+            for thread in range(script.threads):
+                name = f"OMP thread {thread}" if thread else "Master thread"
+                # As Score-P numbers them; the registry would count from 0.
+                location = Location(d._locations, thread << 32 | rank, name, group=process)
+                d._locations._register(location)
+                self.locations[rank, thread] = location
+        masters = [self.locations[r, 0] for r in range(script.ranks)]
+        everyone = list(self.locations.values())
+
+        def group(kind: GroupType, members: list, paradigm: Paradigm = Paradigm.MPI) -> Any:
+            return d._groups.create("", kind, paradigm=paradigm, members=tuple(members))
+
+        group(GroupType.COMM_LOCATIONS, masters)
+        group(GroupType.COMM_LOCATIONS, everyone, Paradigm.MEASUREMENT_SYSTEM)
+        all_threads = group(GroupType.COMM_GROUP, everyone, Paradigm.MEASUREMENT_SYSTEM)
+        # The measurement system's communicator comes first, so that MPI_COMM_WORLD is not number 0.
+        d._comms.create("Process x Threads CPU Locations", all_threads, _type=otf2.definitions.Comm)
+        world = group(GroupType.COMM_GROUP, masters)
+        self.members = {"world": list(range(script.ranks)), **script.comms}
+
+        def comm(name: str, members: Any, parent: Any) -> Any:
+            return d._comms.create(name, members, parent, _type=otf2.definitions.Comm)
+
+        self.comms = {"world": comm("MPI_COMM_WORLD", world, None)}
+        self.comms["self"] = comm("MPI_COMM_SELF", group(GroupType.COMM_SELF, []), None)
+        for name, ranks in script.comms.items():
+            members = group(GroupType.COMM_GROUP, [masters[r] for r in ranks])
+            self.comms[name] = comm("", members, self.comms["world"])
+        for name, sides in script.intercomms.items():
+            a, b = (group(GroupType.COMM_GROUP, [masters[r] for r in side]) for side in sides)
+            self.comms[name] = d._comms.create("", a, b, self.comms["world"], _type=otf2.definitions.InterComm)
+        self.groups = {
+            name: group(GroupType.COMM_GROUP, [masters[r] for r in ranks]) for name, ranks in script.groups.items()
+        }
+        self.windows = {
+            name: d._rma_wins.create("MPI_Win_create window", self.comms[on], RmaWinFlag.CREATE_DESTROY_EVENTS)
+            for name, on in script.windows.items()
+        }
+        if script.threads > 1:
+            group(GroupType.COMM_LOCATIONS, everyone, Paradigm.OPENMP)
+            for rank in range(script.ranks):
+                team = [self.locations[rank, t] for t in range(script.threads)]
+                self.comms[f"team {rank}"] = comm("", group(GroupType.COMM_GROUP, team, Paradigm.OPENMP), None)
+
+    def region(self, name: str) -> Any:
+        if name.startswith("MPI_"):
+            waits = re.match(r"MPI_(Wait|Test)", name)
+            default = RegionRole.POINT2POINT if waits or POINT_TO_POINT.match(name) else RegionRole.FUNCTION
+            return self._region(name, ROLES.get(name, default), Paradigm.MPI)
+        if name.startswith(("!$omp", "omp_")):
+            role = next((r for prefix, r in OPENMP_ROLES.items() if name.startswith(prefix)), RegionRole.FUNCTION)
+            return self._region(name, role, Paradigm.OPENMP)
+        return self._region(name, RegionRole.FUNCTION, Paradigm.COMPILER)
+
+    def _region(self, name: str, role: RegionRole, paradigm: Paradigm) -> Any:
+        return self.definitions.region(name, name, "", role, paradigm)
+
+    # --- events ------------------------------------------------------------------------------------------------------
+
+    def _write(self, stream: Stream) -> None:
+        location = self.locations[stream.rank, stream.thread]
+        writer = self.writer.event_writer_from_location(location)
+        shift = self.script.clocks.get(stream.rank, 0)
+        Recorder(self, stream).record()
+        program = Call("program", "program", [], {}, 0, sys.maxsize, [])
+        program.children = nest(stream.calls)
+        for time, name, options in stream.raw:
+            here = program
+            while inner := next((c for c in here.children if c.enter < time <= c.leave), None):
+                here = inner
+            here.records.append((time, self._raw(time, name, options)))
+        for enter, leave in stream.forks:
+            program.records.append((enter, ev.ThreadFork(enter, Paradigm.OPENMP, self.script.threads)))
+            program.records.append((leave, ev.ThreadJoin(leave, Paradigm.OPENMP)))
+            self._into_caller(program)
+        events = list(self._walk(program, stream))
+        if stream.thread == 0 and events:
+            events.insert(0, ev.ProgramBegin(ORIGIN, "./program", ()))
+            events.append(ev.ProgramEnd(max(e.time for e in events), 0))
+        for event in events:
+            event.time -= shift
+            if isinstance(event, ev.BufferFlush):
+                event.stop_time -= shift
+            writer(event)
+
+    def _into_caller(self, program: Call) -> None:
+        """Move a fork and its join from the top of the stream into the function around them."""
+        records, program.records = program.records, []
+        for time, event in records:
+            here = program
+            while inner := next((c for c in here.children if c.enter <= time <= c.leave and not is_parallel(c)), None):
+                here = inner
+            here.records.append((time, event))
+
+    def _walk(self, call: Call, stream: Stream) -> Any:
+        """All events in a call, in the order of the file: of equals records first, then calls, then the last records."""
+        inside: list[tuple[int, int, Any]] = [(time, 0, event) for time, event in call.records]
+        inside += [(child.enter, 1, child) for child in call.children]
+        inside.sort(key=lambda item: item[:2])
+        for time, _, item in inside:
+            if not isinstance(item, Call):
+                yield item
+                continue
+            team = self.comms.get(f"team {stream.rank}") if is_parallel(item) else None
+            if team is not None:
+                yield ev.ThreadTeamBegin(time, team)
+            region = self.region(item.name)
+            yield ev.Enter(time, region)
+            yield from self._walk(item, stream)
+            yield ev.Leave(item.leave, region)
+            if team is not None:
+                yield ev.ThreadTeamEnd(item.leave, team)
+
+    def _raw(self, time: int, name: str, options: dict[str, Any]) -> Any:
+        values = {key: self._value(key, value) for key, value in options.items()}
+        return getattr(ev, name)(time, **values)
+
+    def _value(self, key: str, value: Any) -> Any:
+        if key == "stop_time":
+            return ticks(value)
+        if key == "region":
+            return self.region(value)
+        if key in {"communicator", "thread_team"}:
+            return self.comms[value]
+        if key == "win":
+            return self.windows[value]
+        if key == "group":
+            return self.groups[value]
+        enums = {"collective_op": CollectiveOp, "lock_type": LockType, "model": Paradigm, "sync_level": RmaSyncLevel}
+        return enums[key][value] if key in enums else value
+
+    def _write_clocks(self) -> None:
+        """Clock offsets stand in the local definitions, for which the package has no writer of its own."""
+        for (rank, _), location in self.locations.items():
+            offset = self.script.clocks.get(rank)
+            if offset is None:
+                continue
+            definitions = self.writer.event_writer_from_location(location)._def_handle
+            for time in (ORIGIN - offset, ORIGIN - offset + RESOLUTION):
+                _otf2.DefWriter_WriteClockOffset(definitions, time, offset, 0.0)
+
+
+def is_parallel(call: Call) -> bool:
+    return call.name.startswith("!$omp parallel")
+
+
+class Recorder:
+    """Puts into each call of a location the records that Score-P writes for it."""
+
+    def __init__(self, archive: Archive, stream: Stream) -> None:
+        self.archive, self.stream, self.rank = archive, stream, stream.rank
+        self.requests: dict[int, Call] = {}
+        self.pending: list[tuple[Call, int]] = []  # RMA operations not yet complete: (call, matching id)
+        self.operations = 0
+
+    def record(self) -> None:
+        for call in sorted(self.stream.calls, key=lambda c: (c.enter, -c.leave)):
+            self._call(call)
+
+    def _call(self, call: Call) -> None:
+        name = call.name
+        persistent = name.endswith("_init")
+        if name in COLLECTIVES:
+            self._collective(call)
+        elif name in {"MPI_Sendrecv", "MPI_Sendrecv_replace"}:
+            self._put(call, call.before, ev.MpiSend, *self._message(call, call.options["to"]))
+            self._put(call, call.after, ev.MpiRecv, *self._message(call, call.options["source"]))
+        elif re.fullmatch(r"MPI_[SBR]?s?end|MPI_Send", name):
+            self._put(call, call.before, ev.MpiSend, *self._message(call, call.arguments[0]))
+        elif name == "MPI_Recv":
+            self._put(call, call.after, ev.MpiRecv, *self._message(call, call.arguments[0]))
+        elif re.fullmatch(r"MPI_I[sbr]*(end|ecv)|MPI_Isend|MPI_Irecv", name) or (persistent and call.options):
+            self.requests[call.options["req"]] = call
+            if not persistent:
+                self._start(call, call)
+        elif name in {"MPI_Start", "MPI_Startall"}:
+            for request in call.arguments:
+                self._start(call, self.requests[request])
+        elif re.match(r"MPI_(Wait|Test)", name):
+            self._complete(call)
+        elif name.startswith("MPI_Win_"):
+            self._window(call)
+        elif "win" in call.options:
+            self._operation(call)
+        elif name.startswith("!$omp critical") and call.options:
+            self._put(call, call.before, ev.ThreadAcquireLock, *self._lock(call))
+            self._put(call, call.after, ev.ThreadReleaseLock, *self._lock(call))
+        elif name == "omp_set_lock":
+            self._put(call, call.after, ev.ThreadAcquireLock, *self._lock(call))
+        elif name == "omp_unset_lock":
+            self._put(call, call.before, ev.ThreadReleaseLock, *self._lock(call))
+
+    @staticmethod
+    def _put(call: Call, time: int, event: Any, *fields: Any) -> None:
+        call.records.append((time, event(time, *fields)))
+
+    def _message(self, call: Call, peer: int) -> tuple:
+        options = call.options
+        comm = self.archive.comms[options.get("comm", "world")]
+        return peer, comm, options.get("tag", 0), options.get("bytes", 8)
+
+    def _start(self, call: Call, request: Call) -> None:
+        number = request.options["req"]
+        if "recv" in request.name.lower():
+            self._put(call, call.before, ev.MpiIrecvRequest, number)
+        else:
+            self._put(call, call.before, ev.MpiIsend, *self._message(request, request.arguments[0]), number)
+
+    def _complete(self, call: Call) -> None:
+        words = [a for a in call.arguments if isinstance(a, str)]
+        for number in call.arguments:
+            if isinstance(number, str):
+                continue
+            request = self.requests[number]
+            if "failed" in words:
+                self._put(call, call.after, ev.MpiRequestTest, number)
+            elif "cancelled" in words:
+                self._put(call, call.after, ev.MpiRequestCancelled, number)
+            elif "win" in request.options:
+                self._finish(call, [p for p in self.pending if p[0] is request], remote="get" in request.name.lower())
+            elif "recv" in request.name.lower():
+                self._put(call, call.after, ev.MpiIrecv, *self._message(request, request.arguments[0]), number)
+            else:
+                self._put(call, call.after, ev.MpiIsendComplete, number)
+
+    def _collective(self, call: Call) -> None:
+        name, options = call.name, call.options
+        comm = options.get("comm", "world")
+        members = self.archive.members.get(comm, [self.rank])
+        rank, n, b = members.index(self.rank), len(members), options.get("bytes", 8)
+        root = options.get("root", 0) if name in ROOTED else UNDEFINED
+        if name == "MPI_Barrier":
+            sent, received = 0, 0
+        elif name in {"MPI_Bcast", "MPI_Scatter", "MPI_Scatterv"}:
+            sent, received = n * b if rank == root else 0, b
+        elif name in {"MPI_Gather", "MPI_Gatherv", "MPI_Reduce"}:
+            sent, received = b, n * b if rank == root else 0
+        elif name == "MPI_Scan":
+            sent, received = (n - rank) * b, (rank + 1) * b
+        elif name == "MPI_Exscan":
+            sent, received = (n - rank - 1) * b, rank * b
+        else:
+            sent, received = n * b, n * b
+        sent, received = options.get("sent", sent), options.get("received", received)
+        self._put(call, call.before, ev.MpiCollectiveBegin)
+        end = (COLLECTIVES[name], self.archive.comms[comm], root, sent, received)
+        self._put(call, call.at(1, call.leave), ev.MpiCollectiveEnd, *end)
+
+    # --- one-sided ---------------------------------------------------------------------------------------------------
+
+    def _operation(self, call: Call) -> None:
+        window, target = self.archive.windows[call.options["win"]], call.arguments[0]
+        number, size = self.operations, call.options.get("bytes", 8)
+        self.operations += 1
+        self.pending.append((call, number))
+        if "req" in call.options:
+            self.requests[call.options["req"]] = call
+        if call.name in {"MPI_Put", "MPI_Rput"}:
+            self._put(call, call.before, ev.RmaPut, window, target, size, number)
+        elif call.name in {"MPI_Get", "MPI_Rget"}:
+            self._put(call, call.before, ev.RmaGet, window, target, size, number)
+        else:
+            kind = {
+                "MPI_Accumulate": RmaAtomicType.ACCUMULATE,
+                "MPI_Raccumulate": RmaAtomicType.ACCUMULATE,
+                "MPI_Compare_and_swap": RmaAtomicType.COMPARE_AND_SWAP,
+            }.get(call.name, RmaAtomicType.FETCH_AND_ACCUMULATE)
+            received = 0 if kind == RmaAtomicType.ACCUMULATE else 1
+            self._put(call, call.before, ev.RmaAtomic, window, target, kind, 1, received, number)
+
+    def _finish(self, call: Call, operations: list[tuple[Call, int]], *, remote: bool | None) -> None:
+        """Complete operations: locally, then remotely if asked for (None: those that fetch)."""
+        for operation, number in operations:
+            window = self.archive.windows[operation.options["win"]]
+            self._put(call, call.after, ev.RmaOpCompleteNonBlocking, window, number)
+        for operation, number in operations:
+            window = self.archive.windows[operation.options["win"]]
+            if remote or (remote is None and operation.name in {"MPI_Get", "MPI_Rget"}):
+                self._put(call, call.after, ev.RmaOpCompleteRemote, window, number)
+        self.pending = [p for p in self.pending if p not in operations]
+
+    def _window(self, call: Call) -> None:
+        name = call.name
+        words = [a for a in call.arguments if isinstance(a, str)]
+        handle = call.options.get("win") or words[0]
+        window = self.archive.windows[handle]
+        mine = [p for p in self.pending if p[0].options["win"] == handle]
+        target = next((a for a in call.arguments if isinstance(a, int)), None)
+        if target is not None:
+            mine = [p for p in mine if p[0].arguments[0] == target]
+        if name in {"MPI_Win_create", "MPI_Win_allocate", "MPI_Win_free", "MPI_Win_fence"}:
+            operation = {
+                "MPI_Win_create": CollectiveOp.CREATE_HANDLE,
+                "MPI_Win_allocate": CollectiveOp.CREATE_HANDLE_AND_ALLOCATE,
+                "MPI_Win_free": CollectiveOp.DESTROY_HANDLE,
+                "MPI_Win_fence": CollectiveOp.BARRIER,
+            }[name]
+            fence = name == "MPI_Win_fence"
+            level = RmaSyncLevel.PROCESS | RmaSyncLevel.MEMORY if fence else RmaSyncLevel.PROCESS
+            self._put(call, call.before, ev.RmaCollectiveBegin)
+            if fence:
+                self._finish(call, mine, remote=None)
+            else:
+                event = ev.RmaWinDestroy if name == "MPI_Win_free" else ev.RmaWinCreate
+                self._put(call, call.after, event, window)
+            self._put(call, call.after, ev.RmaCollectiveEnd, operation, level, window, UNDEFINED, 0, 0)
+        elif re.fullmatch(r"MPI_Win_(post|start|complete|wait|test)", name):
+            level = RmaSyncLevel.PROCESS
+            if name in {"MPI_Win_complete", "MPI_Win_wait", "MPI_Win_test"}:
+                level |= RmaSyncLevel.MEMORY
+            if "failed" in words:
+                level = RmaSyncLevel.NONE
+            stamp = call.before
+            if name == "MPI_Win_complete" and mine:
+                self._finish(call, mine, remote=None)
+                stamp = call.after
+            self._put(call, stamp, ev.RmaGroupSync, level, window, self.archive.groups[words[1]])
+        elif name in {"MPI_Win_lock", "MPI_Win_lock_all"}:
+            kind = LockType.SHARED if target is None or "shared" in words else LockType.EXCLUSIVE
+            remote = UNDEFINED if target is None else target
+            self._put(call, call.before, ev.RmaRequestLock, window, remote, 0, kind)
+        elif name in {"MPI_Win_unlock", "MPI_Win_unlock_all"}:
+            remote = UNDEFINED if target is None else target
+            stamp = call.after if mine else call.before
+            self._finish(call, mine, remote=True)
+            self._put(call, stamp, ev.RmaReleaseLock, window, remote, 0)
+        elif "flush" in name:
+            self._finish(call, mine, remote="local" not in name)
+
+    def _lock(self, call: Call) -> tuple:
+        return Paradigm.OPENMP, call.options.get("lock", 0), call.options["order"]
