@@ -1,0 +1,714 @@
+"""The wait states of one-sided communication in plain Python: slow, and meant to be obviously right.
+
+Like tests/naive.py (whose reader it borrows) it shares nothing with the program: it reads with the official `otf2`
+package and follows the definitions of the thesis (chapter 3) sentence by sentence. Everything is a list of calls and a
+loop over it. docs/ says which rule was taken where the definitions leave room; the comments here say it once more.
+
+Time is an integer count of ticks. Enter and Leave are those of the call that encloses a record: the stamps of the
+records themselves say little (most repeat the stamp before them).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from otf2 import events as ev
+from otf2.enums import CollectiveOp, GroupType, LockType, Paradigm, RmaAtomicType, RmaSyncLevel
+
+from tests.naive import TESTS, Instance, Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+CREATES = {CollectiveOp.CREATE_HANDLE, CollectiveOp.CREATE_HANDLE_AND_ALLOCATE, CollectiveOp.ALLOCATE}
+FREES = {CollectiveOp.DESTROY_HANDLE, CollectiveOp.DESTROY_HANDLE_AND_DEALLOCATE, CollectiveOp.DEALLOCATE}
+# Atomics that bring something back: like a get they are complete when the answer is there.
+FETCHES = {
+    RmaAtomicType.FETCH_AND_ACCUMULATE,
+    RmaAtomicType.FETCH_AND_ADD,
+    RmaAtomicType.FETCH_AND_INCREMENT,
+    RmaAtomicType.SWAP,
+    RmaAtomicType.COMPARE_AND_SWAP,
+    RmaAtomicType.TEST_AND_SET,
+}
+# OpenSHMEM calls that wait for all PEs but leave no collective record (measured: Score-P 7.1).
+SHMEM_CREATES = {"shmalloc", "shmemalign", "shrealloc", "shmem_malloc", "shmem_align", "shmem_realloc", "shmem_calloc"}
+SHMEM_FREES = {"shfree", "shmem_free", "shmem_finalize"}
+
+
+class RmaWait(NamedTuple):
+    """One wait state. `last` tells for contention and progress what the call waited for last; otherwise it is empty."""
+
+    metric: str
+    rank: int
+    callpath: tuple[str, ...]
+    enter: int
+    leave: int
+    waiting: int
+    cause_rank: int
+    cause_callpath: tuple[str, ...]
+    cause_time: int
+    last: str = ""
+
+
+class Transfer(NamedTuple):
+    """Data on their way: from the source at `start` to the destination at `end`; `origin` is when it was asked."""
+
+    kind: str
+    window: int
+    bytes: int
+    source: int
+    start: int
+    destination: int
+    end: int | None
+    origin_rank: int
+    origin: int
+
+
+@dataclass(eq=False)
+class Op:
+    """A put, get or atomic."""
+
+    rank: int
+    target: int
+    window: int
+    event: Any
+    call: Instance
+    epoch: Access | LockEpoch | Collective | None = None
+    done_locally: Instance | None = None
+    done_remotely: Instance | None = None
+
+    @property
+    def fetches(self) -> bool:
+        return isinstance(self.event, ev.RmaGet) or (
+            not isinstance(self.event, ev.RmaPut) and self.event.type in FETCHES
+        )
+
+
+@dataclass(eq=False)
+class Collective:
+    """One process' call of a collective operation on a window, and the operations since its last fence."""
+
+    rank: int
+    call: Instance
+    kind: CollectiveOp
+    window: int
+    ops: list[Op] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Access:
+    """Start to complete. `partners`: the exposures that it matches, by target."""
+
+    rank: int
+    group: list[int]
+    start: Instance
+    complete: Instance | None = None
+    ops: list[Op] = field(default_factory=list)
+    partners: dict[int, Exposure] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Exposure:
+    """Post to wait, or to the test that succeeded. `partners`: the accesses that it matches, by origin."""
+
+    rank: int
+    group: list[int]
+    post: Instance
+    wait: Instance | None = None
+    partners: dict[int, Access] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class LockEpoch:
+    """Lock to unlock. `calls` may wait for the lock; `target` is None for all of the window (lock_all)."""
+
+    rank: int
+    window: int
+    target: int | None
+    shared: bool
+    blocking: bool  # the call that got the lock returned with it: nothing else can have waited for it
+    acquire: Instance
+    calls: list[Instance] = field(default_factory=list)
+    release: Instance | None = None
+    ops: list[Op] = field(default_factory=list)
+
+    def add(self, call: Instance) -> None:
+        if call not in self.calls:
+            self.calls.append(call)
+
+
+@dataclass
+class Result:
+    resolution: int
+    begin: int
+    cells: Counter[tuple[str, tuple[str, ...], int]] = field(default_factory=Counter)
+    waits: list[RmaWait] = field(default_factory=list)
+    transfers: list[Transfer] = field(default_factory=list)
+
+    def add(self, metric: str, call: Instance, value: int) -> None:
+        self.cells[metric, call.callpath, call.thread.rank] += value
+
+    def wait(self, metric: str, call: Instance, waiting: int, cause: Instance, time: int, *, last: str = "") -> None:
+        self.add(metric, call, waiting)
+        here = (metric, call.thread.rank, call.callpath, call.enter, call.leave)
+        self.waits.append(RmaWait(*here, waiting, cause.thread.rank, cause.callpath, time, last))
+
+    def table(self) -> dict[str, dict[tuple[tuple[str, ...], int], float]]:
+        """Seconds, occurrences and bytes of the non-zero cells by metric."""
+        table: dict[str, dict] = defaultdict(dict)
+        for (metric, callpath, rank), value in self.cells.items():
+            if value:
+                table[metric][callpath, rank] = value if is_count(metric) else value / self.resolution
+        return dict(table)
+
+
+def is_count(metric: str) -> bool:
+    """Whether a metric counts occurrences or data; the others are times."""
+    return metric.endswith("_count") or "bytes_" in metric or "atomic_" in metric
+
+
+def interface(call: Instance) -> str | None:
+    """The communication library that a call belongs to, as the prefix of its metrics."""
+    if call.name.startswith("ARMCI_"):
+        return "armci"  # OTF2 knows no such paradigm
+    paradigm = call.region.paradigm if call.region is not None else None
+    return {Paradigm.MPI: "mpi", Paradigm.SHMEM: "shmem"}.get(paradigm)
+
+
+def analyze(anchor: str | Path, *, stamps: bool = False) -> Result:
+    """All metrics of one-sided communication.
+
+    `stamps`: time collectives by their records, not by Enter and Leave, as one version of Scalasca does. To compare.
+    """
+    return Analysis(Trace(anchor), stamps=stamps).result
+
+
+class Analysis:
+    def __init__(self, trace: Trace, *, stamps: bool = False) -> None:
+        self.trace = trace
+        self.stamps = stamps
+        self.result = Result(trace.resolution, trace.begin)
+        self.rank_of = {ref: thread.rank for ref, thread in trace.threads.items()}
+        self.processes = {threads[0].rank: threads for threads in trace.processes.values()}
+        self.ops: list[Op] = []
+        self.op_calls: set[Instance] = set()
+        self.members: dict[int, list[int]] = {}  # by window; missing: a window of each process alone
+        self.collectives: dict[int, dict[int, list[Collective]]] = defaultdict(lambda: defaultdict(list))
+        self.begins: dict[Instance, int] = {}
+        self.ends: dict[Instance, int] = {}
+        self.accesses: dict[int, dict[int, list[Access]]] = defaultdict(lambda: defaultdict(list))
+        self.exposures: dict[int, dict[int, list[Exposure]]] = defaultdict(lambda: defaultdict(list))
+        self.locks: dict[Any, list[LockEpoch]] = defaultdict(list)
+        self.completes: dict[Instance, set[int]] = defaultdict(set)  # targets at which a call completes something
+        self.active: set[Instance] = set()  # calls in which the target takes part: they do not wait for its progress
+        self.library: dict[int, list[Instance]] = {}
+        self.changes: list[Instance] = []  # calls that wait for a change of local memory
+        for rank in self.processes:
+            self.read(rank)
+        self.match()
+        self.collective_waits()
+        self.allocation_waits()
+        self.pairs()
+        self.late_posts()
+        self.early_waits()
+        self.changes_waits()
+        self.contention: dict[Instance, tuple[int, Instance]] = {}
+        self.find_contention()
+        self.progress()
+        self.volumes()
+        self.find_transfers()
+
+    # --- epochs ------------------------------------------------------------------------------------------------------
+
+    def records(self, rank: int) -> Iterator[tuple[Any, Instance]]:
+        """The records of a process in the order of time; those of one thread keep their order."""
+        merged = [(event.time, event, call) for thread in self.processes[rank] for event, call in thread.records]
+        merged.sort(key=lambda r: r[0])
+        for _, event, call in merged:
+            if call is not None:
+                yield event, call
+
+    def ranks(self, group: Any, own: int) -> list[int]:
+        """The members of a group as ranks of processes."""
+        if group.group_type == GroupType.COMM_SELF:
+            return [own]
+        return [self.rank_of[m._ref] for m in group.members]
+
+    def read(self, rank: int) -> None:
+        process = Process(self, rank)
+        for event, call in self.records(rank):
+            window = getattr(event, "win", None)
+            if window is not None and window.comm.group.group_type != GroupType.COMM_SELF:
+                self.members.setdefault(window._ref, self.ranks(window.comm.group, rank))
+            process.see(event, call)
+
+    def match(self) -> None:
+        """The k-th access of an origin that names a target meets the k-th exposure of this that names the origin."""
+        for w, by_origin in self.accesses.items():
+            for origin, accesses in by_origin.items():
+                for target in {t for a in accesses for t in a.group}:
+                    mine = [a for a in accesses if target in a.group]
+                    yours = [e for e in self.exposures[w][target] if origin in e.group]
+                    for a, e in zip(mine, yours, strict=False):
+                        a.partners[target] = e
+                        e.partners[origin] = a
+
+    # --- collectives -------------------------------------------------------------------------------------------------
+
+    def instances(self) -> Iterator[list[Collective]]:
+        """The k-th call on a window belongs to the k-th of every other member."""
+        for w, members in self.members.items():
+            calls = [self.collectives[w][rank] for rank in members]
+            # A process whose calls are missing leaves the instance incomplete.
+            yield from ([*parts] for parts in zip(*calls, strict=False))
+
+    def enter(self, part: Collective) -> int:
+        return self.begins.get(part.call, part.call.enter) if self.stamps else part.call.enter
+
+    def leave(self, part: Collective) -> int:
+        return self.ends[part.call] if self.stamps else part.call.leave
+
+    def collective_waits(self) -> None:
+        for parts in self.instances():
+            if len(parts) < 2:
+                continue
+            last = max(parts, key=lambda p: (self.enter(p), -p.rank))
+            library = interface(last.call)
+            kind = last.kind
+            if kind in CREATES:
+                suffix = "rma_wait_at_create"
+            elif kind in FREES:
+                suffix = "rma_wait_at_free"
+            elif library == "mpi":
+                suffix = "rma_wait_at_fence"
+            elif kind == CollectiveOp.BARRIER:
+                suffix = "barrier_wait"
+            elif kind == CollectiveOp.BCAST:
+                suffix = "latebroadcast"
+            else:
+                suffix = "wait_nxn"
+            everyone = self.enter(last) < min(self.leave(p) for p in parts)
+            # MPI may do without synchronization, and for a broadcast only the root counts, which is not recorded. The
+            # barriers and allocations of the others always wait for all.
+            if not everyone and (library == "mpi" or kind == CollectiveOp.BCAST):
+                continue
+            for p in parts:
+                waiting = min(self.enter(last), self.leave(p)) - self.enter(p)
+                if waiting <= 0:
+                    continue
+                self.result.wait(f"{library}_{suffix}", p.call, waiting, last.call, self.enter(last))
+                if suffix == "rma_wait_at_fence":
+                    self.early_fence(p, parts)
+
+    def early_fence(self, fence: Collective, parts: list[Collective]) -> None:
+        """A target waits in the fence while an origin has yet to finish its last operation on it."""
+        mine = [op for part in parts for op in part.ops if op.target == fence.rank]
+        if not mine:
+            return
+        last = max(mine, key=lambda op: (op.call.leave, -op.rank))
+        waiting = last.call.leave - self.enter(fence)
+        if waiting > 0 and last.call.leave <= self.leave(fence):
+            self.result.wait("mpi_rma_early_fence", fence.call, waiting, last.call, last.call.leave)
+
+    def allocation_waits(self) -> None:
+        """The allocations of SHMEM wait for all PEs but leave no record: match the k-th of all such calls."""
+        calls = []
+        for _rank, threads in sorted(self.processes.items()):
+            names = SHMEM_CREATES | SHMEM_FREES
+            found = [i for i in threads[0].instances if interface(i) == "shmem" and i.name in names]
+            calls.append([i for i in found if i not in self.ends])
+        for parts in zip(*calls, strict=False):
+            last = max(parts, key=lambda call: (call.enter, -call.thread.rank))
+            for call in parts:
+                waiting = min(last.enter, call.leave) - call.enter
+                if waiting > 0:
+                    suffix = "create" if call.name in SHMEM_CREATES else "free"
+                    self.result.wait(f"shmem_rma_wait_at_{suffix}", call, waiting, last, last.enter)
+
+    # --- start, post, complete, wait ---------------------------------------------------------------------------------
+
+    def pairs(self) -> None:
+        """Count the processes that each call synchronizes with, and those among them with which no data were shared."""
+        for parts in self.instances():
+            for p in parts:
+                if p.kind == CollectiveOp.BARRIER and interface(p.call) == "mpi":
+                    partners = {op.target for op in p.ops}
+                    partners |= {op.rank for q in parts for op in q.ops if op.target == p.rank}
+                    self.count_pairs(p.call, len(parts), len(partners))
+        for by_origin in self.accesses.values():
+            for a in (a for accesses in by_origin.values() for a in accesses if a.complete is not None):
+                self.count_pairs(a.complete, len(a.group), len({op.target for op in a.ops}))
+        for by_target in self.exposures.values():
+            for e in (e for exposures in by_target.values() for e in exposures if e.wait is not None):
+                partners = {o for o, a in e.partners.items() if any(op.target == e.rank for op in a.ops)}
+                self.count_pairs(e.wait, len(e.group), len(partners))
+
+    def count_pairs(self, call: Instance, size: int, partners: int) -> None:
+        self.result.add("mpi_rma_pairsync_count", call, size)
+        self.result.add("mpi_rma_pairsync_unneeded_count", call, size - partners)
+
+    def late_posts(self) -> None:
+        """The last post lies in the complete, or in the start, or an operation's own target posts within it."""
+        for by_origin in self.accesses.values():
+            for a in (a for accesses in by_origin.values() for a in accesses):
+                if a.complete is None or not a.partners:
+                    continue
+                last = max(a.partners.values(), key=lambda e: (e.post.enter, -e.rank)).post
+                candidates = [(a.complete, last, "sync"), (a.start, last, "sync")]
+                candidates += [(op.call, a.partners[op.target].post, "comm") for op in a.ops if op.target in a.partners]
+                for call, post, kind in candidates:
+                    if call.enter < post.enter <= call.leave:
+                        metric = f"mpi_rma_{kind}_late_post"
+                        self.result.wait(metric, call, post.enter - call.enter, post, post.enter)
+                        break  # an epoch is blocked once
+
+    def early_waits(self) -> None:
+        for by_target in self.exposures.values():
+            for e in (e for exposures in by_target.values() for e in exposures):
+                accesses = [a for a in e.partners.values() if a.complete is not None]
+                if e.wait is None or e.wait.name == "MPI_Win_test" or not accesses:
+                    continue
+                last = max(accesses, key=lambda a: (a.complete.enter, -a.rank)).complete
+                until = min(last.enter, e.wait.leave)
+                if until <= e.wait.enter:
+                    continue
+                self.result.wait("mpi_rma_early_wait", e.wait, until - e.wait.enter, last, last.enter)
+                # The last operation of any origin, whoever completes last; without any all of the wait was avoidable.
+                leaves = [op.call.leave for a in accesses for op in a.ops if op.target == e.rank]
+                late = until - max([e.wait.enter, *leaves])
+                if late > 0:
+                    self.result.wait("mpi_rma_late_complete", e.wait, late, last, last.enter)
+
+    # --- locks -------------------------------------------------------------------------------------------------------
+
+    def find_contention(self) -> None:
+        """Algorithm 2: each epoch against the one that released the lock before it."""
+        for epochs in self.queues():
+            for i, waiter in enumerate(epochs):
+                before = epochs[:i]
+                if waiter.shared:
+                    before = [e for e in before if not e.shared]
+                if before:
+                    self.contend(waiter, before[-1])
+        for call, (waiting, release) in self.contention.items():
+            metric = f"{interface(call)}_rma_{self.variant(call)}_lock_competition"
+            last = "progress" if self.delays(call) else "contention"
+            self.result.wait(metric, call, waiting, release, release.leave, last=last)
+
+    def queues(self) -> Iterator[list[LockEpoch]]:
+        """The epochs of each lock in the order in which they had it."""
+        queues: dict[Any, list[LockEpoch]] = defaultdict(list)
+        static = self.static_locks()
+        for key, epochs in self.locks.items():
+            for e in epochs:
+                queues[static.get((key, e.rank), key)].append(e)
+        for epochs in queues.values():
+            # A blocking call returns with the lock; otherwise only the releases show an order.
+            yield sorted(epochs, key=lambda e: ((e.acquire if e.blocking else e.release).leave, e.rank))
+
+    def static_locks(self) -> dict[tuple[Any, int], Any]:
+        """SHMEM names a lock by its address, which for static variables differs from PE to PE by whole pages.
+
+        Ids that several PEs use are heap addresses and mean the same. Of the others those with equal low 12 bits are
+        one lock if each PE has one of them at most and the PE's distance is the same for all of its locks.
+        """
+        users: dict[Any, set[int]] = defaultdict(set)
+        for key, epochs in self.locks.items():
+            if key[1] is None and epochs[0].blocking:
+                users[key] |= {e.rank for e in epochs}
+        groups: dict[Any, dict[int, Any]] = defaultdict(dict)
+        twice = set()
+        for key, ranks in users.items():
+            if len(ranks) == 1:
+                (rank,) = ranks
+                low = (key[0], key[2] & 0xFFF)
+                if rank in groups[low]:
+                    twice.add(low)
+                groups[low][rank] = key
+        shifts: dict[tuple[int, int], set[int]] = defaultdict(set)
+        for by_rank in groups.values():
+            for a in by_rank:
+                for b in by_rank:
+                    shifts[a, b].add(by_rank[a][2] - by_rank[b][2])
+        consistent = all(len(s) == 1 for s in shifts.values())
+        return {
+            (key, rank): ("static", *low)
+            for low, by_rank in groups.items()
+            if consistent and low not in twice and len(by_rank) > 1
+            for rank, key in by_rank.items()
+        }
+
+    def contend(self, waiter: LockEpoch, holder: LockEpoch) -> None:
+        """The call of the waiter that overlaps the holder's release waited from its Enter to the end of the release."""
+        release = holder.release
+        if waiter.blocking:
+            # The order of acquisition is sure, so a release that seems to begin too late is the clocks' fault.
+            found = [] if waiter.acquire.name == "shmem_test_lock" else [waiter.acquire]
+        else:
+            found = [c for c in waiter.calls if c.enter < release.leave and c.leave > release.enter]
+        if not found:
+            return
+        # A release may last, and see several calls of the waiter: that which spent longest in it was blocked.
+        waiting, call = max(
+            ((min(release.leave, c.leave) - c.enter, c) for c in found), key=lambda f: (f[0], f[1].enter)
+        )
+        # One call may complete the epochs of several locks. It waits only once.
+        if waiting > self.contention.get(call, (0, None))[0]:
+            self.contention[call] = (waiting, release)
+
+    def variant(self, call: Instance) -> str:
+        return "comm" if call in self.op_calls else "sync"
+
+    # --- progress ----------------------------------------------------------------------------------------------------
+
+    def library_calls(self, rank: int) -> list[Instance]:
+        """The calls in which a process makes progress, in the order of their Enter."""
+        if rank not in self.library:
+            calls = [i for thread in self.processes[rank] for i in thread.instances if interface(i)]
+            outermost = [i for i in calls if i.parent is None or not interface(i.parent)]
+            self.library[rank] = sorted(outermost, key=lambda i: i.enter)
+        return self.library[rank]
+
+    def delays(self, call: Instance) -> list[Instance]:
+        """The targets' calls that made the progress which a call needs, in the order of their Enter."""
+        if call in self.active or call.name in TESTS:
+            return []
+        found = []
+        for rank in self.completes[call] - {call.thread.rank}:
+            calls = self.library_calls(rank)
+            if call in self.contention:
+                # Nothing could proceed before the release, and what the target did in its time is not known to have
+                # helped: it may be the release itself.
+                release = self.contention[call][1].leave
+                first = next((i for i in calls if i.enter > release), None)
+            else:
+                first = next((i for i in calls if i.leave >= call.enter), None)
+            # A call that ended without the target needed nothing from it.
+            if first is not None and first.enter < call.leave:
+                found.append(first)
+        return sorted(found, key=lambda i: (i.enter, -i.thread.rank))
+
+    def progress(self) -> None:
+        """Algorithm 1: the time before each of the targets' calls that overlaps none of the others."""
+        for call in list(self.completes):
+            targets = self.delays(call)
+            begin = self.contention[call][1].leave if call in self.contention else call.enter
+            reference = begin
+            waiting, cause = 0, None
+            for i in targets:
+                if reference < i.enter:
+                    waiting += i.enter - reference
+                    cause = i
+                reference = max(reference, i.leave)
+                if reference >= call.leave:
+                    break
+            if cause is None:
+                continue
+            metric = f"{interface(call)}_rma_{self.variant(call)}_wait_for_progress"
+            last = targets[-1]
+            self.result.wait(metric, call, waiting, cause, cause.enter, last="progress")
+            self.result.wait(f"{metric}_last_call", call, last.enter - begin, last, last.enter, last="progress")
+
+    def changes_waits(self) -> None:
+        """SHMEM: a PE waits until another writes to it; the last write that began in the meantime was the signal."""
+        for call in self.changes:
+            rank = call.thread.rank
+            writes = [
+                op.call for op in self.ops if op.target == rank != op.rank and not isinstance(op.event, ev.RmaGet)
+            ]
+            signals = [w for w in writes if call.enter < w.enter <= call.leave]
+            if signals:
+                signal = max(signals, key=lambda w: (w.enter, -w.thread.rank))
+                self.result.wait("shmem_rma_wait_until", call, signal.enter - call.enter, signal, signal.enter)
+
+    # --- volumes and transfers ---------------------------------------------------------------------------------------
+
+    def volumes(self) -> None:
+        for op in self.ops:
+            prefix = "" if interface(op.call) == "mpi" else f"{interface(op.call)}_"
+            if isinstance(op.event, ev.RmaPut):
+                self.result.add(f"{prefix}bytes_put", op.call, op.event.bytes)
+            elif isinstance(op.event, ev.RmaGet):
+                self.result.add(f"{prefix}bytes_get", op.call, op.event.bytes)
+            else:
+                # Not bytes: Score-P writes elements for MPI.
+                self.result.add(f"{prefix}rma_atomic_sent", op.call, op.event.bytes_sent)
+                self.result.add(f"{prefix}rma_atomic_received", op.call, op.event.bytes_received)
+
+    def find_transfers(self) -> None:
+        """MPI: a transfer ends in the synchronization that completes it. The others: in the call itself."""
+        fences = {part: parts for parts in self.instances() for part in parts}
+        for op in self.ops:
+            end: Instance | None = op.done_locally or op.call
+            if interface(op.call) == "mpi":
+                end = self.end_of(op, fences)
+            source, destination = (op.target, op.rank) if op.fetches else (op.rank, op.target)
+            size = op.event.bytes if hasattr(op.event, "bytes") else max(op.event.bytes_sent, op.event.bytes_received)
+            kind = {ev.RmaPut: "put", ev.RmaGet: "get"}.get(type(op.event), "atomic")
+            t = op.event.time
+            row = (kind, op.window, size, source, t, destination, end.leave if end else None, op.rank, t)
+            self.result.transfers.append(Transfer(*row))
+
+    @staticmethod
+    def end_of(op: Op, fences: dict[Collective, list[Collective]]) -> Instance | None:
+        if isinstance(op.epoch, LockEpoch):
+            return ((op.done_locally or op.done_remotely) if op.fetches else op.done_remotely) or op.epoch.release
+        if isinstance(op.epoch, Access):
+            exposure = op.epoch.partners.get(op.target)
+            return op.epoch.complete if op.fetches else exposure and exposure.wait
+        if op.epoch is None or op.epoch.kind != CollectiveOp.BARRIER:
+            return None
+        if op.fetches or op.rank == op.target:
+            return op.epoch.call
+        return next((p.call for p in fences.get(op.epoch, ()) if p.rank == op.target), None)
+
+
+class Process:
+    """What is open on a process while its records are read in the order of time."""
+
+    def __init__(self, analysis: Analysis, rank: int) -> None:
+        self.all = analysis
+        self.rank = rank
+        self.fence_ops: dict[int, list[Op]] = defaultdict(list)
+        self.access: dict[int, Access] = {}
+        self.exposure: dict[int, Exposure] = {}
+        self.locks: dict[tuple[int, int | None, int], LockEpoch] = {}
+        # An id may name several operations, and be used again: a record completes all that are open.
+        self.open_locally: dict[tuple, list[Op]] = defaultdict(list)
+        self.open_remotely: dict[tuple, list[Op]] = defaultdict(list)
+        self.unfinished: list[Op] = []  # SHMEM: what the next quiet completes
+
+    def see(self, event: Any, call: Instance) -> None:
+        if isinstance(event, ev.RmaCollectiveBegin):
+            self.all.begins[call] = event.time
+        elif isinstance(event, ev.RmaCollectiveEnd):
+            self.collective(event, call)
+        elif isinstance(event, (ev.RmaPut, ev.RmaGet, ev.RmaAtomic)):
+            self.operation(event, call)
+        elif isinstance(event, (ev.RmaOpCompleteBlocking, ev.RmaOpCompleteNonBlocking, ev.RmaOpCompleteRemote)):
+            self.completion(event, call)
+        elif isinstance(event, ev.RmaGroupSync):
+            self.group_sync(event, call)
+        elif isinstance(event, (ev.RmaRequestLock, ev.RmaAcquireLock)):
+            self.lock(event, call)
+        elif isinstance(event, ev.RmaReleaseLock):
+            self.unlock(event, call)
+        elif isinstance(event, ev.RmaWaitChange):
+            self.all.changes.append(call)
+        elif isinstance(event, ev.RmaWinDestroy):
+            self.fence_ops.pop(event.win._ref, None)
+        elif isinstance(event, ev.Enter) and call.name == "shmem_quiet":
+            # It leaves no record of what it completes.
+            self.all.completes[call] |= {op.target for op in self.unfinished}
+            self.unfinished.clear()
+
+    def target(self, event: Any) -> int | None:
+        """The process that a rank in a window names; none for MPI_PROC_NULL and for all of the window."""
+        members = self.all.ranks(event.win.comm.group, self.rank)
+        return members[event.remote] if event.remote < len(members) else None
+
+    def collective(self, event: Any, call: Instance) -> None:
+        self.all.ends[call] = event.time
+        self.all.active.add(call)
+        here = Collective(self.rank, call, event.collective_op, event.win._ref)
+        # Creating and freeing complete nothing: an operation that is pending then belongs to no fence.
+        here.ops = self.fence_ops.pop(here.window, [])
+        for op in here.ops:
+            op.epoch = here
+        self.all.collectives[here.window][self.rank].append(here)
+        if interface(call) == "shmem" and here.kind == CollectiveOp.BARRIER:
+            self.unfinished.clear()
+
+    def operation(self, event: Any, call: Instance) -> None:
+        target = self.target(event)
+        if target is None:
+            return
+        w = event.win._ref
+        op = Op(self.rank, target, w, event, call)
+        self.all.ops.append(op)
+        self.all.op_calls.add(call)
+        self.open_locally[call.thread, w, event.matching_id].append(op)
+        self.open_remotely[call.thread, w, event.matching_id].append(op)
+        if interface(call) == "shmem" and not op.fetches:
+            self.unfinished.append(op)
+        if interface(call) != "mpi":
+            return  # no epochs there
+        held = [e for e in self.locks.values() if e.window == w and e.target == target]
+        held += [e for e in self.locks.values() if e.window == w and e.target is None]
+        if held:
+            op.epoch = held[0]
+            held[0].ops.append(op)
+            held[0].add(call)
+        elif w in self.access and target in self.access[w].group:
+            op.epoch = self.access[w]
+            self.access[w].ops.append(op)
+        else:
+            self.fence_ops[w].append(op)
+
+    def completion(self, event: Any, call: Instance) -> None:
+        remotely = isinstance(event, ev.RmaOpCompleteRemote)
+        pending = self.open_remotely if remotely else self.open_locally
+        for op in pending.pop((call.thread, event.win._ref, event.matching_id), []):
+            if remotely:
+                op.done_remotely = call
+            else:
+                op.done_locally = call
+            # When the answer to a get or a fetch is here, then it has also happened there.
+            if remotely or op.fetches:
+                self.all.completes[call].add(op.target)
+            if isinstance(op.epoch, LockEpoch):
+                op.epoch.add(call)
+
+    def group_sync(self, event: Any, call: Instance) -> None:
+        w = event.win._ref
+        self.all.active.add(call)
+        if event.sync_level == RmaSyncLevel.NONE:
+            return  # a test that failed
+        group = self.all.ranks(event.group, self.rank)
+        if call.name == "MPI_Win_start":
+            self.access[w] = Access(self.rank, group, call)
+            self.all.accesses[w][self.rank].append(self.access[w])
+        elif call.name == "MPI_Win_complete" and w in self.access:
+            self.access.pop(w).complete = call
+        elif call.name == "MPI_Win_post":
+            self.exposure[w] = Exposure(self.rank, group, call)
+            self.all.exposures[w][self.rank].append(self.exposure[w])
+        elif call.name in ("MPI_Win_wait", "MPI_Win_test") and w in self.exposure:
+            self.exposure.pop(w).wait = call
+
+    def lock(self, event: Any, call: Instance) -> None:
+        target = self.target(event)
+        key = (event.win._ref, target, event.lock_id)
+        mpi = interface(call) == "mpi"
+        if mpi and key in self.locks:
+            return  # that the call returned does not mean that it has the lock
+        shared = event.lock_type == LockType.SHARED
+        self.locks[key] = LockEpoch(self.rank, key[0], target, shared, not mpi, call, [call])
+
+    def unlock(self, event: Any, call: Instance) -> None:
+        target = self.target(event)
+        w = event.win._ref
+        epoch = self.locks.pop((w, target, event.lock_id), None)
+        if epoch is None:
+            return
+        epoch.add(call)
+        epoch.release = call
+        if epoch.blocking:
+            self.all.locks[w, target, event.lock_id].append(epoch)
+            return
+        if target is not None:
+            self.all.completes[call].add(target)
+        # Which locks a lock_all really took is unknown but for those of the processes that it accessed.
+        for t in {op.target for op in epoch.ops} if target is None else {target}:
+            self.all.locks[w, t, event.lock_id].append(epoch)
+
+
+def total(result: Result, metric: str, ranks: Iterable[int] | None = None) -> float:
+    """The sum of a metric in seconds, over some ranks."""
+    chosen = None if ranks is None else set(ranks)
+    cells = result.cells.items()
+    return sum(v for (m, _, r), v in cells if m == metric and (chosen is None or r in chosen)) / result.resolution

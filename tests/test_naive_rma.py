@@ -1,0 +1,76 @@
+"""The oracle of one-sided communication is right: it agrees with Scalasca where this has an answer, and with the
+documents' numbers, which were worked out by hand.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests import naive_rma
+from tests.results import SHARED
+from tests.test_patterns import PATTERNS, compare, expectation
+from tests.tracedsl import trace_from_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CASES = sorted(path.parent for path in SHARED.glob("re*/*/scout-rma.json.gz"))
+# Scalasca's analysis of these traces measures the collectives from their records.
+STAMPED = {"mpi_rma_wait_at_create", "mpi_rma_wait_at_free", "mpi_rma_wait_at_fence", "mpi_rma_early_fence"}
+
+
+def scalasca(case: Path) -> dict:
+    table = {}
+    for metric, rows in json.loads(gzip.decompress((case / "scout-rma.json.gz").read_bytes()))["data"].items():
+        if "_rma_" in metric or metric in {"bytes_put", "bytes_get"}:
+            cells = defaultdict(float)
+            for row in rows:
+                cells[tuple(row["callpath"]), row["rank"]] += row["exclusive"]
+            table[metric] = {cell: value for cell, value in cells.items() if value}
+    return table
+
+
+@pytest.mark.skipif(not CASES, reason=f"no recorded cases: {SHARED} is not there")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_oracle_reproduces_scalasca(case):
+    expected = scalasca(case)
+    assert expected["mpi_rma_pairsync_count"]
+    stamped, ours = (naive_rma.analyze(case / "archive" / "traces.otf2", stamps=s).table() for s in (True, False))
+    for metric, cells in expected.items():
+        found = (stamped if metric in STAMPED else ours).get(metric, {})
+        assert found.keys() == cells.keys(), metric
+        assert list(found.values()) == pytest.approx([cells[cell] for cell in found], rel=0, abs=1e-12), metric
+
+
+def examples():
+    for document in sorted([*PATTERNS.glob("one-sided-*.md"), *PATTERNS.glob("pending/one-sided-*.md")]):
+        heading, trace = "", ""
+        for block in re.finditer(
+            r"^#+ ([^\n]+)$|^```(trace|expect)\n(.*?)^```$", document.read_text(), re.MULTILINE | re.DOTALL
+        ):
+            heading = block[1] or heading
+            if block[2] == "trace":
+                trace = block[3]
+            elif block[2] == "expect":
+                yield pytest.param(trace, expectation(block[3]), id=f"{document.stem}: {heading}")
+
+
+@pytest.mark.parametrize(("trace", "expected"), list(examples()))
+def test_documents(trace, expected, tmp_path):
+    result = naive_rma.analyze(trace_from_text(trace, tmp_path))
+    cells = {metric: {(*cell, 0): value for cell, value in cells.items()} for metric, cells in result.table().items()}
+    scale, begin = result.resolution, result.begin
+    waits = []
+    for w in result.waits:
+        times = (w.enter - begin) / scale, (w.leave - begin) / scale, w.waiting / scale
+        waits.append((w.metric, w.rank, 0, w.callpath, *times, w.cause_rank, w.cause_callpath))
+    compare(expected, cells, waits)
+    # A document names every one-sided wait state of its traces.
+    named = set(expected.cells)
+    assert {metric for metric in cells if not naive_rma.is_count(metric)} <= named
