@@ -27,6 +27,7 @@ from tests.results import FAMILIES, is_time, outcome
 from tests.tracedsl import trace_from_text
 
 PATTERNS = Path(__file__).parent / "patterns"
+BLOCK = re.compile(r"^#+ ([^\n]+)$|^```(trace|expect)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NANOSECOND = 1e-9
 WAITS = [metric for metric in FAMILIES if is_time(metric) and metric not in {"time", "omp_management", "omp_fork"}]
 
@@ -77,7 +78,7 @@ def examples():
     """Every trace with its expectation, named by document and heading."""
     for document in sorted(PATTERNS.glob("*.md")):
         heading, trace = "", None
-        for block in re.finditer(r"^#+ ([^\n]+)$|^```(trace|expect)\n(.*?)^```$", document.read_text(), re.M | re.S):
+        for block in BLOCK.finditer(document.read_text()):
             if block[1]:
                 heading = block[1]
             elif block[2] == "trace":
@@ -116,8 +117,7 @@ def test_oracle(trace, expected, tmp_path):
     result = naive.analyze(trace_from_text(trace, tmp_path))
     scale, begin = result.resolution, result.begin
     waits = [
-        (w.kind, w.rank, w.thread, w.callpath, (w.enter - begin) / scale, (w.leave - begin) / scale)
-        + (w.waiting / scale, w.cause_rank, w.cause_callpath)
+        (*w[:4], *((w.enter - begin) / scale, (w.leave - begin) / scale, w.waiting / scale), *w[7:])
         for w in result.waits
     ]
     compare(expected, result.table(), waits)

@@ -54,6 +54,7 @@ from otf2.enums import (
     CollectiveOp,
     GroupType,
     LockType,
+    MeasurementMode,
     Paradigm,
     ParadigmClass,
     RegionRole,
@@ -391,7 +392,7 @@ class Archive:
             here.records.append((time, event))
 
     def _walk(self, call: Call, stream: Stream) -> Any:
-        """All events in a call, in the order of the file: of equals records first, then calls, then the last records."""
+        """All events in a call, in the order of the file: of equals records first, then calls."""
         inside: list[tuple[int, int, Any]] = [(time, 0, event) for time, event in call.records]
         inside += [(child.enter, 1, child) for child in call.children]
         inside.sort(key=lambda item: item[:2])
@@ -424,8 +425,14 @@ class Archive:
             return self.windows[value]
         if key == "group":
             return self.groups[value]
-        enums = {"collective_op": CollectiveOp, "lock_type": LockType, "model": Paradigm, "sync_level": RmaSyncLevel}
-        return enums[key][value] if key in enums else value
+        enums = {
+            "collective_op": CollectiveOp,
+            "lock_type": LockType,
+            "measurement_mode": MeasurementMode,
+            "model": Paradigm,
+            "sync_level": RmaSyncLevel,
+        }
+        return getattr(enums[key], value) if key in enums else value
 
     def _write_clocks(self) -> None:
         """Clock offsets stand in the local definitions, for which the package has no writer of its own."""
