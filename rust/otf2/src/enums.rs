@@ -301,4 +301,12 @@ numbers! {
         ABSOLUTE_POINT = 0x11, ABSOLUTE_LAST = 0x21, ABSOLUTE_NEXT = 0x31,
         RELATIVE_POINT = 0x12, RELATIVE_LAST = 0x22, RELATIVE_NEXT = 0x32,
     }
+
+    /// Kind of definition that an id refers to. The numbers are not on disk.
+    values Space(u8) {
+        STRING = 0, IO_PARADIGM = 1, ATTRIBUTE = 2, SYSTEM_TREE_NODE = 3, LOCATION_GROUP = 4, LOCATION = 5,
+        REGION = 6, CALLSITE = 7, CALLPATH = 8, GROUP = 9, METRIC_MEMBER = 10, METRIC = 11, COMM = 12,
+        PARAMETER = 13, RMA_WIN = 14, CART_DIMENSION = 15, CART_TOPOLOGY = 16, SOURCE_CODE_LOCATION = 17,
+        CALLING_CONTEXT = 18, INTERRUPT_GENERATOR = 19, IO_FILE = 20, IO_HANDLE = 21,
+    }
 }

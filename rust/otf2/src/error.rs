@@ -5,6 +5,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::wire::Fault;
+
 /// Result of reading or writing an archive.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -103,6 +105,17 @@ impl Error {
             | Error::Malformed { place, .. }
             | Error::Truncated { place, .. } => Some(place.offset),
             Error::Io { .. } | Error::NoArchive { .. } | Error::Unwritable { .. } => None,
+        }
+    }
+
+    /// What a decoder stumbled over in the bytes that begin at offset `base` of a file.
+    pub(crate) fn fault(path: &Path, base: u64, record: &'static str, fault: Fault) -> Error {
+        let place = Place { path: path.to_owned(), offset: base + fault.offset as u64 };
+        let (record, expected) = (record.into(), fault.expected.into());
+        if fault.cut {
+            Error::Truncated { place, record, expected }
+        } else {
+            Error::Malformed { place, record, expected }
         }
     }
 

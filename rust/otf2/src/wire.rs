@@ -78,6 +78,32 @@ impl<'a> Decoder<'a> {
         self
     }
 
+    /// The same bytes, ending at `end` at the latest.
+    #[must_use]
+    pub fn until(mut self, end: usize) -> Self {
+        self.end = self.end.min(end).max(self.position);
+        self
+    }
+
+    /// The same bytes, read in another order.
+    #[must_use]
+    pub const fn with_order(mut self, order: ByteOrder) -> Self {
+        self.order = order;
+        self
+    }
+
+    /// Byte order of the numbers.
+    #[must_use]
+    pub const fn order(&self) -> ByteOrder {
+        self.order
+    }
+
+    /// All bytes, from the first to the last whatever the position.
+    #[must_use]
+    pub const fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     /// Position in the bytes.
     #[must_use]
     pub const fn position(&self) -> usize {

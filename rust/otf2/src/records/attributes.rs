@@ -1,4 +1,4 @@
-//! Attribute lists of events.
+//! AttributeValue lists of events.
 
 use super::codec::Codec;
 use super::value::TypedValue;
@@ -13,7 +13,7 @@ pub(crate) const TIMESTAMP: u8 = 5;
 
 /// An attribute of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Attribute {
+pub struct AttributeValue {
     /// Id of the attribute.
     pub id: u32,
     /// Its value.
@@ -31,7 +31,7 @@ enum Repr<'a> {
     /// From the first attribute list record to the begin of the event. Each list in between was checked, so that
     /// iteration cannot fail.
     Encoded { from: Decoder<'a>, maps: &'a IdMaps },
-    Given(&'a [Attribute]),
+    Given(&'a [AttributeValue]),
 }
 
 impl<'a> Attributes<'a> {
@@ -40,7 +40,7 @@ impl<'a> Attributes<'a> {
 
     /// Attributes to be written.
     #[must_use]
-    pub const fn new(attributes: &'a [Attribute]) -> Self {
+    pub const fn new(attributes: &'a [AttributeValue]) -> Self {
         Self { repr: Repr::Given(attributes) }
     }
 
@@ -90,14 +90,14 @@ impl<'a> Attributes<'a> {
     }
 }
 
-fn read(from: &mut Decoder<'_>) -> Result<Attribute, Fault> {
+fn read(from: &mut Decoder<'_>) -> Result<AttributeValue, Fault> {
     let id = from.u32()?;
     let kind = Type(from.u8()?);
-    Ok(Attribute { id, value: TypedValue::read_as(kind, from)? })
+    Ok(AttributeValue { id, value: TypedValue::read_as(kind, from)? })
 }
 
 impl<'a> IntoIterator for &Attributes<'a> {
-    type Item = Attribute;
+    type Item = AttributeValue;
     type IntoIter = AttributesIter<'a>;
 
     fn into_iter(self) -> AttributesIter<'a> {
@@ -114,13 +114,13 @@ pub struct AttributesIter<'a> {
 #[derive(Debug, Clone)]
 enum Rest<'a> {
     Encoded { from: Decoder<'a>, maps: &'a IdMaps, list: Option<Decoder<'a>>, left: u32 },
-    Given(&'a [Attribute]),
+    Given(&'a [AttributeValue]),
 }
 
 impl Iterator for AttributesIter<'_> {
-    type Item = Attribute;
+    type Item = AttributeValue;
 
-    fn next(&mut self) -> Option<Attribute> {
+    fn next(&mut self) -> Option<AttributeValue> {
         match &mut self.rest {
             Rest::Given(attributes) => {
                 let (first, rest) = attributes.split_first()?;
@@ -142,8 +142,8 @@ impl Iterator for AttributesIter<'_> {
                     }
                 }
                 *left -= 1;
-                let Attribute { id, value } = read(list.as_mut()?).ok()?;
-                Some(Attribute {
+                let AttributeValue { id, value } = read(list.as_mut()?).ok()?;
+                Some(AttributeValue {
                     id: maps.get::<{ MappingType::ATTRIBUTE.0 }>(id),
                     value: TypedValue { kind: value.kind, bits: maps.value(value.kind, value.bits) },
                 })

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use super::value::{List, TypedValue, Value};
 use crate::clock::ClockCursor;
-use crate::enums::{MappingType, Type};
+use crate::enums::{MappingType, Space, Type};
 use crate::idmap::IdMaps;
 use crate::wire::{Decoder, Encoder, Fault};
 
@@ -13,6 +13,15 @@ use crate::wire::{Decoder, Encoder, Fault};
 pub(crate) struct Translator<'a> {
     pub(crate) maps: &'a IdMaps,
     pub(crate) clock: ClockCursor<'a>,
+}
+
+/// An id in a definition.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Id {
+    pub(crate) space: Space,
+    pub(crate) id: u64,
+    /// Whether the definition is the one that has this id, as opposed to referring to it.
+    pub(crate) own: bool,
 }
 
 /// Encoding of a field.
@@ -25,9 +34,12 @@ pub(crate) trait Codec<'a> {
     where
         'a: 'v;
 
+    /// Calls `f` with each id in the value, for definitions.
+    fn ids(_value: &Self::Value, _f: &mut dyn FnMut(Id)) {}
+
     /// The value with local ids and times replaced by global ones.
     #[inline]
-    fn translated(value: Self::Value, _by: &mut Translator<'a>) -> Self::Value {
+    fn translated<'t: 'a>(value: Self::Value, _by: &mut Translator<'t>) -> Self::Value {
         value
     }
 }
@@ -135,10 +147,55 @@ impl<'a, const KIND: u8> Codec<'a> for Ref<KIND> {
     }
 
     #[inline]
-    fn translated(value: u32, by: &mut Translator<'a>) -> u32 {
+    fn translated<'t: 'a>(value: u32, by: &mut Translator<'t>) -> u32 {
         by.maps.get::<KIND>(value)
     }
 }
+
+/// An id by which a definition refers to another one.
+pub(crate) struct To<const SPACE: u8, T = u32>(PhantomData<T>);
+
+/// The id of a definition itself.
+pub(crate) struct Own<const SPACE: u8, T = u32>(PhantomData<T>);
+
+/// Declares codecs of ids in definitions, which differ only in what they say of the id.
+macro_rules! ids {
+    ($( $name:ident $own:literal )*) => {
+        $(
+            impl<'a, T, const SPACE: u8> Codec<'a> for $name<SPACE, T>
+            where
+                T: Codec<'a, Value = T> + Copy + Into<u64>,
+            {
+                type Value = T;
+
+                fn read(from: &mut Decoder<'a>) -> Result<T, Fault> {
+                    T::read(from)
+                }
+
+                fn write(value: &T, to: &mut Encoder) {
+                    T::write(value, to);
+                }
+
+                fn show<'v>(value: &'v T) -> Value<'v>
+                where
+                    'a: 'v,
+                {
+                    T::show(value)
+                }
+
+                fn ids(value: &T, f: &mut dyn FnMut(Id)) {
+                    let id: u64 = (*value).into();
+                    // "Undefined" is all ones in the width of the id.
+                    if id != u64::MAX >> (64 - 8 * size_of::<T>()) {
+                        f(Id { space: Space(SPACE), id, own: $own });
+                    }
+                }
+            }
+        )*
+    };
+}
+
+ids! { To false Own true }
 
 /// An uncompressed time in ticks of the location's clock.
 pub(crate) struct Time;
@@ -161,7 +218,7 @@ impl<'a> Codec<'a> for Time {
         Value::I64(*value)
     }
 
-    fn translated(value: i64, by: &mut Translator<'a>) -> i64 {
+    fn translated<'t: 'a>(value: i64, by: &mut Translator<'t>) -> i64 {
         by.clock.correct(value as u64)
     }
 }
@@ -220,54 +277,61 @@ counts! { u8 u32 u64 }
 /// A count of type `C` and as many values of `E`, which take at least one byte each.
 pub(crate) struct Counted<C, E>(PhantomData<(C, E)>);
 
-impl<C: Count, E> Counted<C, E> {
-    pub(crate) fn read_with<'a, T>(
-        from: &mut Decoder<'a>,
-        mut element: impl FnMut(&mut Decoder<'a>) -> Result<T, Fault>,
-    ) -> Result<Vec<T>, Fault> {
+impl<'a, C: Count, E: Codec<'a, Value: Shown>> Codec<'a> for Counted<C, E> {
+    type Value = Vec<E::Value>;
+
+    fn read(from: &mut Decoder<'a>) -> Result<Self::Value, Fault> {
         let count = C::read(from)?;
         // A foreign count says nothing about memory; the bytes at hand do.
         if count > from.remaining() as u64 {
             return Err(from.fault("as many members as counted"));
         }
-        let mut values = Vec::with_capacity(count as usize);
-        for _ in 0..count {
-            values.push(element(from)?);
+        (0..count).map(|_| E::read(from)).collect()
+    }
+
+    fn write(values: &Self::Value, to: &mut Encoder) {
+        C::write(values.len(), to);
+        for value in values {
+            E::write(value, to);
         }
-        Ok(values)
+    }
+
+    fn show<'v>(values: &'v Self::Value) -> Value<'v>
+    where
+        'a: 'v,
+    {
+        E::Value::show(values)
+    }
+
+    fn ids(values: &Self::Value, f: &mut dyn FnMut(Id)) {
+        for value in values {
+            E::ids(value, f);
+        }
     }
 }
 
-/// Declares lists of owned values.
-macro_rules! counted {
-    ($( $element:ty => $show:ident )*) => {
-        $(
-            impl<'a, C: Count> Codec<'a> for Counted<C, $element> {
-                type Value = Vec<$element>;
-
-                fn read(from: &mut Decoder<'a>) -> Result<Self::Value, Fault> {
-                    Self::read_with(from, <$element as Codec>::read)
-                }
-
-                fn write(values: &Self::Value, to: &mut Encoder) {
-                    <C as Count>::write(values.len(), to);
-                    for value in values {
-                        <$element as Codec>::write(value, to);
-                    }
-                }
-
-                fn show<'v>(values: &'v Self::Value) -> Value<'v>
-                where
-                    'a: 'v,
-                {
-                    Value::$show(values)
-                }
-            }
-        )*
-    };
+/// An owned value that comes in lists.
+pub(crate) trait Shown: Sized {
+    fn show(values: &[Self]) -> Value<'_>;
 }
 
-counted! { u32 => U32s u64 => U64s super::IoProperty => IoProperties }
+impl Shown for u32 {
+    fn show(values: &[Self]) -> Value<'_> {
+        Value::U32s(values)
+    }
+}
+
+impl Shown for u64 {
+    fn show(values: &[Self]) -> Value<'_> {
+        Value::U64s(values)
+    }
+}
+
+impl Shown for super::IoProperty {
+    fn show(values: &[Self]) -> Value<'_> {
+        Value::IoProperties(values)
+    }
+}
 
 /// A value of a list in an event.
 pub(crate) trait Element: Copy + PartialEq {
@@ -343,7 +407,7 @@ impl<'a, C: Count, E: Element + 'a> Codec<'a> for Borrowed<C, E> {
         E::show(*values)
     }
 
-    fn translated(values: Self::Value, by: &mut Translator<'a>) -> Self::Value {
+    fn translated<'t: 'a>(values: Self::Value, by: &mut Translator<'t>) -> Self::Value {
         values.translated(by.maps)
     }
 }

@@ -1,10 +1,44 @@
 //! Definition records.
 
-use super::codec::{Codec, Counted, Full};
+use super::codec::{Codec, Counted, Full, Id, Own, To};
 use super::events::{codec, label};
 use super::value::{TypedValue, Value};
 use crate::enums::{self, IoParadigmProperty};
 use crate::wire::{Decoder, Encoder, Fault};
+
+/// Numbers of the spaces of ids, for the table of definitions.
+mod to {
+    use crate::enums::Space;
+
+    pub(super) const STRING: u8 = Space::STRING.0;
+    pub(super) const IO_PARADIGM: u8 = Space::IO_PARADIGM.0;
+    pub(super) const ATTRIBUTE: u8 = Space::ATTRIBUTE.0;
+    pub(super) const SYSTEM_TREE_NODE: u8 = Space::SYSTEM_TREE_NODE.0;
+    pub(super) const LOCATION_GROUP: u8 = Space::LOCATION_GROUP.0;
+    pub(super) const LOCATION: u8 = Space::LOCATION.0;
+    pub(super) const REGION: u8 = Space::REGION.0;
+    pub(super) const CALLSITE: u8 = Space::CALLSITE.0;
+    pub(super) const CALLPATH: u8 = Space::CALLPATH.0;
+    pub(super) const GROUP: u8 = Space::GROUP.0;
+    pub(super) const METRIC_MEMBER: u8 = Space::METRIC_MEMBER.0;
+    pub(super) const METRIC: u8 = Space::METRIC.0;
+    pub(super) const COMM: u8 = Space::COMM.0;
+    pub(super) const PARAMETER: u8 = Space::PARAMETER.0;
+    pub(super) const RMA_WIN: u8 = Space::RMA_WIN.0;
+    pub(super) const CART_DIMENSION: u8 = Space::CART_DIMENSION.0;
+    pub(super) const CART_TOPOLOGY: u8 = Space::CART_TOPOLOGY.0;
+    pub(super) const SOURCE_CODE_LOCATION: u8 = Space::SOURCE_CODE_LOCATION.0;
+    pub(super) const CALLING_CONTEXT: u8 = Space::CALLING_CONTEXT.0;
+    pub(super) const INTERRUPT_GENERATOR: u8 = Space::INTERRUPT_GENERATOR.0;
+    pub(super) const IO_FILE: u8 = Space::IO_FILE.0;
+    pub(super) const IO_HANDLE: u8 = Space::IO_HANDLE.0;
+}
+
+use to::{
+    ATTRIBUTE, CALLING_CONTEXT, CALLPATH, CALLSITE, CART_DIMENSION, CART_TOPOLOGY, COMM, GROUP,
+    INTERRUPT_GENERATOR, IO_FILE, IO_HANDLE, IO_PARADIGM, LOCATION, LOCATION_GROUP, METRIC, METRIC_MEMBER,
+    PARAMETER, REGION, RMA_WIN, SOURCE_CODE_LOCATION, STRING, SYSTEM_TREE_NODE,
+};
 
 /// "Undefined" of a 32-bit reference.
 pub const UNDEFINED: u32 = u32::MAX;
@@ -15,7 +49,7 @@ macro_rules! record {
     (
         $(#[$doc:meta])* $name:ident
         { $( $field:ident $([$label:literal])? : $type:ty $(as $codec:ty)? ),* $(,)? }
-        { $( $late:ident $([$late_label:literal])? : $late_type:ty = $absent:expr ),* $(,)? }
+        { $( $late:ident $([$late_label:literal])? : $late_type:ty $(as $late_codec:ty)? = $absent:expr ),* $(,)? }
     ) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq)]
@@ -34,29 +68,35 @@ macro_rules! record {
             /// Calls `f` with name and value of each field in file order.
             pub fn visit(&self, f: &mut impl FnMut(&'static str, Value<'_>)) {
                 $( f(label!($field $(, $label)?), <codec!($type $(, $codec)?) as Codec<'_>>::show(&self.$field)); )*
-                $( f(label!($late $(, $late_label)?), <$late_type as Codec<'_>>::show(&self.$late)); )*
+                $( f(label!($late $(, $late_label)?), <codec!($late_type $(, $late_codec)?) as Codec<'_>>::show(&self.$late)); )*
             }
 
             /// Reads the fields.
             pub(crate) fn read(from: &mut Decoder<'_>) -> Result<Self, Fault> {
                 $( let $field = <codec!($type $(, $codec)?) as Codec<'_>>::read(from)?; )*
-                record!(@tail from, $( $late: $late_type = $absent ),*);
+                record!(@tail from, $( $late: (codec!($late_type $(, $late_codec)?)) = $absent ),*);
                 Ok(Self { $($field,)* $($late,)* })
             }
 
             /// Appends the fields.
             pub(crate) fn write(&self, to: &mut Encoder) {
                 $( <codec!($type $(, $codec)?) as Codec<'_>>::write(&self.$field, to); )*
-                $( <$late_type as Codec<'_>>::write(&self.$late, to); )*
+                $( <codec!($late_type $(, $late_codec)?) as Codec<'_>>::write(&self.$late, to); )*
+            }
+
+            /// Calls `f` with each id in the record.
+            pub(crate) fn ids(&self, _f: &mut dyn FnMut(Id)) {
+                $( <codec!($type $(, $codec)?) as Codec<'_>>::ids(&self.$field, _f); )*
+                $( <codec!($late_type $(, $late_codec)?) as Codec<'_>>::ids(&self.$late, _f); )*
             }
         }
     };
     (@tail $from:ident, ) => {};
-    (@tail $from:ident, $( $late:ident: $late_type:ty = $absent:expr ),+) => {
+    (@tail $from:ident, $( $late:ident: ($codec:ty) = $absent:expr ),+) => {
         let ($($late,)+) = if $from.is_empty() {
             ($($absent,)+)
         } else {
-            ($(<$late_type as Codec<'_>>::read($from)?,)+)
+            ($(<$codec as Codec<'_>>::read($from)?,)+)
         };
     };
 }
@@ -148,6 +188,14 @@ macro_rules! definitions {
                 }
             }
 
+            /// Calls `f` with each id in the record.
+            pub(crate) fn ids(self, f: &mut dyn FnMut(Id)) {
+                match self {
+                    $( DefinitionRef::$name(record) => record.ids(f), )*
+                    DefinitionRef::Unknown(_) => {}
+                }
+            }
+
             /// Appends the record.
             pub(crate) fn write(self, to: &mut Encoder) {
                 to.u8(self.id());
@@ -186,13 +234,21 @@ macro_rules! definitions {
 
             /// All definitions in file order.
             pub fn iter(&self) -> impl Iterator<Item = DefinitionRef<'_>> {
-                self.order.iter().map(|(id, index)| {
-                    let index = *index as usize;
-                    match *id {
-                        $( $id => DefinitionRef::$name(&self.$list[index]), )*
-                        _ => DefinitionRef::Unknown(&self.unknown[index]),
-                    }
-                })
+                self.order.iter().map(|entry| self.entry(*entry))
+            }
+
+            /// The definition at a position of the file.
+            #[must_use]
+            pub fn at(&self, position: usize) -> Option<DefinitionRef<'_>> {
+                self.order.get(position).map(|entry| self.entry(*entry))
+            }
+
+            fn entry(&self, (id, index): (u8, u32)) -> DefinitionRef<'_> {
+                let index = index as usize;
+                match id {
+                    $( $id => DefinitionRef::$name(&self.$list[index]), )*
+                    _ => DefinitionRef::Unknown(&self.unknown[index]),
+                }
             }
 
             /// Number of definitions.
@@ -223,100 +279,155 @@ macro_rules! definitions {
 definitions! {
     5 ClockProperties in clock_properties {
         timer_resolution: u64, global_offset: u64, trace_length: u64,
-    } tail { realtime_timestamp: u64 = u64::MAX }
-    6 Paradigm in paradigms { paradigm: enums::Paradigm, name: u32, paradigm_class: enums::ParadigmClass }
+    } tail {
+        realtime_timestamp: u64 = u64::MAX,
+    }
+    6 Paradigm in paradigms {
+        paradigm: enums::Paradigm, name: u32 as To<STRING>, paradigm_class: enums::ParadigmClass,
+    }
     7 ParadigmProperty in paradigm_properties {
         paradigm: enums::Paradigm, property: enums::ParadigmProperty, value: TypedValue,
     }
     8 IoParadigm in io_paradigms {
-        id: u8, identification: u32, name: u32, io_paradigm_class: enums::IoParadigmClass,
-        io_paradigm_flags: enums::IoParadigmFlag, properties: Vec<IoProperty> as Counted<u8, IoProperty>,
+        id: u8 as Own<IO_PARADIGM, u8>, identification: u32 as To<STRING>, name: u32 as To<STRING>,
+        io_paradigm_class: enums::IoParadigmClass, io_paradigm_flags: enums::IoParadigmFlag,
+        properties: Vec<IoProperty> as Counted<u8, IoProperty>,
     }
-    10 Text ["String"] in strings { id: u32, string: String }
+    10 Text ["String"] in strings { id: u32 as Own<STRING>, string: String }
     11 Attribute in attributes {
-        id: u32, name: u32, value_type ["type"]: enums::Type,
-    } tail { description: u32 = UNDEFINED }
-    12 SystemTreeNode in system_tree_nodes { id: u32, name: u32, class_name: u32, parent: u32 }
+        id: u32 as Own<ATTRIBUTE>, name: u32 as To<STRING>, value_type ["type"]: enums::Type,
+    } tail {
+        description: u32 as To<STRING> = UNDEFINED,
+    }
+    12 SystemTreeNode in system_tree_nodes {
+        id: u32 as Own<SYSTEM_TREE_NODE>, name: u32 as To<STRING>, class_name: u32 as To<STRING>,
+        parent: u32 as To<SYSTEM_TREE_NODE>,
+    }
     13 LocationGroup in location_groups {
-        id: u32, name: u32, location_group_type: enums::LocationGroupType, system_tree_parent: u32,
-    } tail { creating_location_group: u32 = UNDEFINED }
+        id: u32 as Own<LOCATION_GROUP>, name: u32 as To<STRING>, location_group_type: enums::LocationGroupType,
+        system_tree_parent: u32 as To<SYSTEM_TREE_NODE>,
+    } tail {
+        creating_location_group: u32 as To<LOCATION_GROUP> = UNDEFINED,
+    }
     14 Location in locations {
-        id: u64, name: u32, location_type: enums::LocationType, number_of_events: u64, location_group: u32,
+        id: u64 as Own<LOCATION, u64>, name: u32 as To<STRING>, location_type: enums::LocationType,
+        number_of_events: u64, location_group: u32 as To<LOCATION_GROUP>,
     }
     15 Region in regions {
-        id: u32, name: u32, description: u32, region_type: enums::RegionType, source_file: u32,
-        begin_line_number: u32, end_line_number: u32,
+        id: u32 as Own<REGION>, name: u32 as To<STRING>, description: u32 as To<STRING>,
+        region_type: enums::RegionType, source_file: u32 as To<STRING>, begin_line_number: u32, end_line_number: u32,
     } tail {
-        canonical_name: u32 = name, region_role: enums::RegionRole = region_type.meaning().0,
+        canonical_name: u32 as To<STRING> = name, region_role: enums::RegionRole = region_type.meaning().0,
         paradigm: enums::Paradigm = region_type.meaning().1,
         region_flags: enums::RegionFlag = region_type.meaning().2,
     }
     16 Callsite in callsites {
-        id: u32, source_file: u32, line_number: u32, entered_region: u32, left_region: u32,
+        id: u32 as Own<CALLSITE>, source_file: u32 as To<STRING>, line_number: u32,
+        entered_region: u32 as To<REGION>, left_region: u32 as To<REGION>,
     }
-    17 Callpath in callpaths { id: u32, parent: u32, region: u32 }
+    17 Callpath in callpaths { id: u32 as Own<CALLPATH>, parent: u32 as To<CALLPATH>, region: u32 as To<REGION> }
     18 Group in groups {
-        id: u32, name: u32, group_type_pre12: enums::GroupTypePre12, members: Vec<u64> as Counted<u32, u64>,
+        id: u32 as Own<GROUP>, name: u32 as To<STRING>, group_type_pre12: enums::GroupTypePre12,
+        members: Vec<u64> as Counted<u32, u64>,
     } tail {
         group_type: enums::GroupType = group_type_pre12.meaning().0,
         paradigm: enums::Paradigm = group_type_pre12.meaning().1,
         group_flags: enums::GroupFlag = enums::GroupFlag::NONE,
     }
     19 MetricMember in metric_members {
-        id: u32, name: u32, description: u32, metric_type: enums::MetricType,
-        metric_mode: enums::MetricMode, value_type: enums::Type, base: enums::Base, exponent: i64, unit: u32,
+        id: u32 as Own<METRIC_MEMBER>, name: u32 as To<STRING>, description: u32 as To<STRING>,
+        metric_type: enums::MetricType, metric_mode: enums::MetricMode, value_type: enums::Type, base: enums::Base,
+        exponent: i64, unit: u32 as To<STRING>,
     }
     20 MetricClass in metric_classes {
-        id: u32, metric_members: Vec<u32> as Counted<u8, u32>, metric_occurrence: enums::MetricOccurrence,
-    } tail { recorder_kind: enums::RecorderKind = enums::RecorderKind::UNKNOWN }
+        id: u32 as Own<METRIC>, metric_members: Vec<u32> as Counted<u8, To<METRIC_MEMBER>>,
+        metric_occurrence: enums::MetricOccurrence,
+    } tail {
+        recorder_kind: enums::RecorderKind = enums::RecorderKind::UNKNOWN,
+    }
     21 MetricInstance in metric_instances {
-        id: u32, metric_class: u32, recorder: u64, metric_scope: enums::MetricScope, scope: u64,
+        id: u32 as Own<METRIC>, metric_class: u32 as To<METRIC>, recorder: u64 as To<LOCATION, u64>,
+        metric_scope: enums::MetricScope, scope: u64,
     }
     22 Comm in comms {
-        id: u32, name: u32, group: u32, parent: u32,
-    } tail { flags: enums::CommFlag = enums::CommFlag::NONE }
-    23 Parameter in parameters { id: u32, name: u32, parameter_type: enums::ParameterType }
+        id: u32 as Own<COMM>, name: u32 as To<STRING>, group: u32 as To<GROUP>, parent: u32 as To<COMM>,
+    } tail {
+        flags: enums::CommFlag = enums::CommFlag::NONE,
+    }
+    23 Parameter in parameters {
+        id: u32 as Own<PARAMETER>, name: u32 as To<STRING>, parameter_type: enums::ParameterType,
+    }
     24 RmaWin in rma_wins {
-        id: u32, name: u32, comm: u32,
-    } tail { flags: enums::RmaWinFlag = enums::RmaWinFlag::CREATE_DESTROY_EVENTS }
-    25 MetricClassRecorder in metric_class_recorders { metric: u32, recorder: u64 }
+        id: u32 as Own<RMA_WIN>, name: u32 as To<STRING>, comm: u32 as To<COMM>,
+    } tail {
+        flags: enums::RmaWinFlag = enums::RmaWinFlag::CREATE_DESTROY_EVENTS,
+    }
+    25 MetricClassRecorder in metric_class_recorders { metric: u32 as To<METRIC>, recorder: u64 as To<LOCATION, u64> }
     26 SystemTreeNodeProperty in system_tree_node_properties {
-        system_tree_node: u32, name: u32, string_value: u32,
-    } tail { value: TypedValue = string_property(string_value) }
+        system_tree_node: u32 as To<SYSTEM_TREE_NODE>, name: u32 as To<STRING>, string_value: u32 as To<STRING>,
+    } tail {
+        value: TypedValue = string_property(string_value),
+    }
     27 SystemTreeNodeDomain in system_tree_node_domains {
-        system_tree_node: u32, system_tree_domain: enums::SystemTreeDomain,
+        system_tree_node: u32 as To<SYSTEM_TREE_NODE>, system_tree_domain: enums::SystemTreeDomain,
     }
     28 LocationGroupProperty in location_group_properties {
-        location_group: u32, name: u32, string_value: u32,
-    } tail { value: TypedValue = string_property(string_value) }
+        location_group: u32 as To<LOCATION_GROUP>, name: u32 as To<STRING>, string_value: u32 as To<STRING>,
+    } tail {
+        value: TypedValue = string_property(string_value),
+    }
     29 LocationProperty in location_properties {
-        location: u64, name: u32, string_value: u32,
-    } tail { value: TypedValue = string_property(string_value) }
-    30 CartDimension in cart_dimensions { id: u32, name: u32, size: u32, cart_periodicity: enums::CartPeriodicity }
+        location: u64 as To<LOCATION, u64>, name: u32 as To<STRING>, string_value: u32 as To<STRING>,
+    } tail {
+        value: TypedValue = string_property(string_value),
+    }
+    30 CartDimension in cart_dimensions {
+        id: u32 as Own<CART_DIMENSION>, name: u32 as To<STRING>, size: u32, cart_periodicity: enums::CartPeriodicity,
+    }
     31 CartTopology in cart_topologies {
-        id: u32, name: u32, communicator: u32, cart_dimensions: Vec<u32> as Counted<u8, u32>,
+        id: u32 as Own<CART_TOPOLOGY>, name: u32 as To<STRING>, communicator: u32 as To<COMM>,
+        cart_dimensions: Vec<u32> as Counted<u8, To<CART_DIMENSION>>,
     }
-    32 CartCoordinate in cart_coordinates { cart_topology: u32, rank: u32, coordinates: Vec<u32> as Counted<u8, u32> }
-    33 SourceCodeLocation in source_code_locations { id: u32, file: u32, line_number: u32 }
-    34 CallingContext in calling_contexts { id: u32, region: u32, source_code_location: u32, parent: u32 }
-    35 CallingContextProperty in calling_context_properties { calling_context: u32, name: u32, value: TypedValue }
+    32 CartCoordinate in cart_coordinates {
+        cart_topology: u32 as To<CART_TOPOLOGY>, rank: u32, coordinates: Vec<u32> as Counted<u8, u32>,
+    }
+    33 SourceCodeLocation in source_code_locations {
+        id: u32 as Own<SOURCE_CODE_LOCATION>, file: u32 as To<STRING>, line_number: u32,
+    }
+    34 CallingContext in calling_contexts {
+        id: u32 as Own<CALLING_CONTEXT>, region: u32 as To<REGION>,
+        source_code_location: u32 as To<SOURCE_CODE_LOCATION>, parent: u32 as To<CALLING_CONTEXT>,
+    }
+    35 CallingContextProperty in calling_context_properties {
+        calling_context: u32 as To<CALLING_CONTEXT>, name: u32 as To<STRING>, value: TypedValue,
+    }
     36 InterruptGenerator in interrupt_generators {
-        id: u32, name: u32, interrupt_generator_mode: enums::InterruptGeneratorMode, base: enums::Base,
-        exponent: i64, period: u64,
+        id: u32 as Own<INTERRUPT_GENERATOR>, name: u32 as To<STRING>,
+        interrupt_generator_mode: enums::InterruptGeneratorMode, base: enums::Base, exponent: i64, period: u64,
     }
-    37 IoFileProperty in io_file_properties { io_file: u32, name: u32, value: TypedValue }
-    38 IoRegularFile in io_regular_files { id: u32, name: u32, scope: u32 }
-    39 IoDirectory in io_directories { id: u32, name: u32, scope: u32 }
+    37 IoFileProperty in io_file_properties {
+        io_file: u32 as To<IO_FILE>, name: u32 as To<STRING>, value: TypedValue,
+    }
+    38 IoRegularFile in io_regular_files {
+        id: u32 as Own<IO_FILE>, name: u32 as To<STRING>, scope: u32 as To<SYSTEM_TREE_NODE>,
+    }
+    39 IoDirectory in io_directories {
+        id: u32 as Own<IO_FILE>, name: u32 as To<STRING>, scope: u32 as To<SYSTEM_TREE_NODE>,
+    }
     40 IoHandle in io_handles {
-        id: u32, name: u32, file: u32, io_paradigm: u8, io_handle_flags: enums::IoHandleFlag, comm: u32,
-        parent: u32,
+        id: u32 as Own<IO_HANDLE>, name: u32 as To<STRING>, file: u32 as To<IO_FILE>,
+        io_paradigm: u8 as To<IO_PARADIGM, u8>, io_handle_flags: enums::IoHandleFlag, comm: u32 as To<COMM>,
+        parent: u32 as To<IO_HANDLE>,
     }
     41 IoPreCreatedHandleState in io_pre_created_handle_states {
-        io_handle: u32, mode: enums::IoAccessMode, status_flags: enums::IoStatusFlag,
+        io_handle: u32 as To<IO_HANDLE>, mode: enums::IoAccessMode, status_flags: enums::IoStatusFlag,
     }
-    42 CallpathParameter in callpath_parameters { callpath: u32, parameter: u32, value: TypedValue }
+    42 CallpathParameter in callpath_parameters {
+        callpath: u32 as To<CALLPATH>, parameter: u32 as To<PARAMETER>, value: TypedValue,
+    }
     43 InterComm in inter_comms {
-        id: u32, name: u32, group_a: u32, group_b: u32, common_communicator: u32, flags: enums::CommFlag,
+        id: u32 as Own<COMM>, name: u32 as To<STRING>, group_a: u32 as To<GROUP>, group_b: u32 as To<GROUP>,
+        common_communicator: u32 as To<COMM>, flags: enums::CommFlag,
     }
 }
 

@@ -113,7 +113,11 @@ macro_rules! events {
 
             /// Reads what follows the record number `id`.
             #[inline]
-            pub(crate) fn read(id: u8, from: &mut Decoder<'a>, by: &mut Translator<'a>) -> Result<Self, Fault> {
+            pub(crate) fn read<'t: 'a>(
+                id: u8,
+                from: &mut Decoder<'a>,
+                by: &mut Translator<'t>,
+            ) -> Result<Self, Fault> {
                 match id {
                     $(
                         $id => {

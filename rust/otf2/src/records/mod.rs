@@ -8,10 +8,10 @@ mod events;
 mod old;
 mod value;
 
-pub use attributes::{Attribute, Attributes, AttributesIter};
+pub use attributes::{AttributeValue, Attributes, AttributesIter};
 pub use definitions::*;
 pub use events::Event;
 pub use value::{List, ListIter, MetricValues, StringRefs, TypedValue, Value};
 
 pub(crate) use attributes::{ATTRIBUTE_LIST, TIMESTAMP};
-pub(crate) use codec::Translator;
+pub(crate) use codec::{Id, Translator};

@@ -1,0 +1,70 @@
+//! What is odd about an archive that can be read all the same.
+
+use std::fmt;
+
+use crate::error::Place;
+
+/// Kinds of oddities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum OddityKind {
+    /// A file ends too early; what it holds was read.
+    Truncated,
+    /// More follows the end of a file.
+    Trailing,
+    /// Several definitions with one id; the first one is found by it.
+    Duplicate,
+    /// A definition refers to a later one.
+    ForwardReference,
+    /// A definition refers to one that does not exist.
+    DanglingReference,
+    /// A count that does not hold.
+    Count,
+    /// A string that is not UTF-8, read with replacement characters.
+    NotUtf8,
+    /// A record that this version does not know.
+    UnknownRecord,
+    /// A definition that an archive should have.
+    Missing,
+    /// A value outside the range that the format allows.
+    Range,
+    /// Clock offsets that are not in order.
+    ClockOffset,
+}
+
+impl OddityKind {
+    /// A name for tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            OddityKind::Truncated => "truncated",
+            OddityKind::Trailing => "trailing",
+            OddityKind::Duplicate => "duplicate",
+            OddityKind::ForwardReference => "forward-reference",
+            OddityKind::DanglingReference => "dangling-reference",
+            OddityKind::Count => "count",
+            OddityKind::NotUtf8 => "not-utf8",
+            OddityKind::UnknownRecord => "unknown-record",
+            OddityKind::Missing => "missing",
+            OddityKind::Range => "range",
+            OddityKind::ClockOffset => "clock-offset",
+        }
+    }
+}
+
+/// Something odd and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Oddity {
+    /// What kind of oddity.
+    pub kind: OddityKind,
+    /// Where; the first place if there are several of a kind.
+    pub place: Place,
+    /// What is odd, in words.
+    pub text: String,
+}
+
+impl fmt::Display for Oddity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.text)
+    }
+}

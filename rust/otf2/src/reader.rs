@@ -1,0 +1,306 @@
+//! The events of one location, in file order, to whoever wants them.
+
+use std::ops::Range;
+use std::path::Path;
+
+use crate::archive::{LocalDefinitions, Oddity, OddityKind};
+use crate::clock::ClockCorrection;
+use crate::enums::MappingType;
+use crate::error::{Error, Place, Result};
+use crate::file::{
+    CHUNK_BEGIN, Chunk, ChunkFile, END_EXPECTED, END_OF_BUFFER, END_OF_CHUNK, END_OF_FILE,
+};
+use crate::idmap::IdMaps;
+use crate::records::{ATTRIBUTE_LIST, Attributes, Event, TIMESTAMP, Translator};
+use crate::wire::{ByteOrder, Decoder, Fault};
+
+/// Receives events. Times are corrected global ticks and references are ids of the global definitions, unless the
+/// location is read raw.
+pub trait EventSink {
+    /// A region begins.
+    fn enter(&mut self, time: i64, region: u32);
+    /// A region ends.
+    fn leave(&mut self, time: i64, region: u32);
+    /// Any other event.
+    fn record(&mut self, time: i64, record: &Event<'_>, attributes: &Attributes<'_>);
+    /// Comes before an [`enter`](Self::enter) or [`leave`](Self::leave) that carries attributes.
+    fn attributed(&mut self, _attributes: &Attributes<'_>) {}
+}
+
+/// What a reader delivered.
+#[derive(Debug, Default)]
+#[must_use]
+pub struct ReadSummary {
+    /// Number of events.
+    pub events: u64,
+    /// What is missing if the file ends too early. All complete records before it were delivered.
+    pub truncated: Option<Error>,
+    /// What else is odd about the file.
+    pub oddities: Vec<Oddity>,
+}
+
+/// The event file of a location, with what translates it.
+#[derive(Debug)]
+pub struct LocationReader {
+    events: ChunkFile,
+    local: LocalDefinitions,
+    maps: IdMaps,
+    clock: ClockCorrection,
+    oddities: Vec<Oddity>,
+}
+
+/// Local ids below this number are translated without looking at the kind of their table.
+const SMALL: usize = 256;
+
+/// How the records of a chunk end.
+enum End {
+    OfChunk,
+    OfFile,
+}
+
+impl LocationReader {
+    pub(crate) fn new(events: ChunkFile, local: LocalDefinitions, oddities: Vec<Oddity>) -> Self {
+        let maps = IdMaps::new(&local.mapping_tables);
+        let clock = ClockCorrection::new(&local.clock_offsets);
+        Self { events, local, maps, clock, oddities }
+    }
+
+    /// A reader of events in memory; `path` appears in errors.
+    #[must_use]
+    pub fn from_bytes(path: &Path, events: Vec<u8>, chunk_size: u64, local: LocalDefinitions) -> Self {
+        Self::new(ChunkFile::from_bytes(path.to_owned(), events, chunk_size), local, Vec::new())
+    }
+
+    /// Reads ids and times as they stand in the file.
+    #[must_use]
+    pub fn raw(mut self) -> Self {
+        self.maps = IdMaps::default();
+        self.clock = ClockCorrection::new(&[]);
+        self
+    }
+
+    /// The event file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.events.path()
+    }
+
+    /// What the local definition file says.
+    #[must_use]
+    pub fn local_definitions(&self) -> &LocalDefinitions {
+        &self.local
+    }
+
+    /// What is odd about the local definitions.
+    #[must_use]
+    pub fn oddities(&self) -> &[Oddity] {
+        &self.oddities
+    }
+
+    /// Number of chunks of the event file.
+    #[must_use]
+    pub fn chunk_count(&self) -> u64 {
+        self.events.chunk_count()
+    }
+
+    /// Size of the event file in bytes.
+    #[must_use]
+    pub fn event_file_size(&self) -> u64 {
+        self.events.size()
+    }
+
+    /// Sends all events to `sink`, reading chunk by chunk through `buffer`. If the file is malformed, the error comes
+    /// after the events before it; they remain with the sink.
+    pub fn read_events<S: EventSink>(&mut self, buffer: &mut Vec<u8>, sink: &mut S) -> Result<ReadSummary> {
+        self.read_chunks(0..self.chunk_count(), buffer, sink)
+    }
+
+    /// Sends the events of some chunks to `sink`. Chunks decode independently of each other, so that threads can share
+    /// a location; the clock correction starts anew with each call, which makes no difference as long as local times
+    /// do not decrease.
+    pub fn read_chunks<S: EventSink>(
+        &self,
+        chunks: Range<u64>,
+        buffer: &mut Vec<u8>,
+        sink: &mut S,
+    ) -> Result<ReadSummary> {
+        let mut summary = ReadSummary::default();
+        let mut small = [0; SMALL];
+        let regions = self.maps.of(MappingType::REGION);
+        for (local, global) in small.iter_mut().enumerate() {
+            *global = regions.get(local as u64) as u32;
+        }
+        let mut state = State {
+            by: Translator { maps: &self.maps, clock: self.clock.cursor() },
+            regions: small,
+            time: 0,
+            events: 0,
+        };
+        let whole_file = chunks.end >= self.chunk_count();
+        for index in chunks.start..chunks.end.min(self.chunk_count()) {
+            let chunk = match self.events.chunk(index, buffer) {
+                Err(error @ Error::Truncated { .. }) => {
+                    summary.truncated = Some(error);
+                    return Ok(summary);
+                }
+                chunk => chunk?,
+            };
+            if index > 0 && index == chunks.start && !begins_with_time(&chunk) {
+                let fault = chunk.records.fault("a timestamp at the begin of the chunk");
+                return Err(self.events.fault(&chunk, "Timestamp", fault));
+            }
+            let before = state.events;
+            let end = state.chunk(&chunk, sink);
+            summary.events = state.events;
+            match end.map_err(|(record, fault)| self.events.fault(&chunk, record, fault)) {
+                Err(error @ Error::Truncated { .. }) => {
+                    summary.truncated = Some(error);
+                    return Ok(summary);
+                }
+                Err(error) => return Err(error),
+                Ok(end) => {
+                    self.check_count(&chunk, state.events - before, &mut summary);
+                    if matches!(end, End::OfFile) {
+                        if !chunk.is_last {
+                            let text = "chunks follow the end of file mark".to_owned();
+                            summary.oddities.push(self.oddity(OddityKind::Trailing, chunk.offset, text));
+                        }
+                        return Ok(summary);
+                    }
+                }
+            }
+        }
+        if whole_file {
+            summary.truncated = Some(Error::fault(self.path(), self.events.size(), "events", END_EXPECTED));
+        }
+        Ok(summary)
+    }
+
+    fn check_count(&self, chunk: &Chunk<'_>, events: u64, summary: &mut ReadSummary) {
+        let (first, last) = chunk.events;
+        if last.wrapping_sub(first).wrapping_add(1) != events {
+            let text = format!("the chunk header numbers events {first} to {last}, the chunk holds {events}");
+            summary.oddities.push(self.oddity(OddityKind::Count, chunk.offset, text));
+        }
+    }
+
+    fn oddity(&self, kind: OddityKind, offset: u64, text: String) -> Oddity {
+        Oddity { kind, place: Place { path: self.path().to_owned(), offset }, text }
+    }
+}
+
+fn begins_with_time(chunk: &Chunk<'_>) -> bool {
+    matches!(chunk.records.peek(), Some(TIMESTAMP | ATTRIBUTE_LIST | END_OF_FILE | END_OF_CHUNK) | None)
+}
+
+/// What goes from one record to the next.
+struct State<'a> {
+    by: Translator<'a>,
+    /// Global ids of the first local region ids.
+    regions: [u32; SMALL],
+    /// Current time in global ticks.
+    time: i64,
+    events: u64,
+}
+
+impl<'a> State<'a> {
+    /// Sends the events of a chunk; a fault comes with the name of the record.
+    fn chunk<'b, S: EventSink>(
+        &mut self,
+        chunk: &Chunk<'b>,
+        sink: &mut S,
+    ) -> std::result::Result<End, (&'static str, Fault)>
+    where
+        'a: 'b,
+    {
+        let mut records = chunk.records;
+        let little = records.order() == ByteOrder::Little;
+        // Position of the first attribute list of the next event.
+        let mut pending: Option<usize> = None;
+        loop {
+            if little && pending.is_none() {
+                records = self.units(records, sink);
+            }
+            let begin = records;
+            let id = match records.u8() {
+                Ok(id) => id,
+                // A full chunk without room for an end mark is as good as one with it.
+                Err(_) if !chunk.is_last => return Ok(End::OfChunk),
+                Err(_) => return Err(("events", Fault { offset: begin.position(), ..END_EXPECTED })),
+            };
+            let named = |fault| (Event::name_of(id), fault);
+            match id {
+                TIMESTAMP => {
+                    let time = records.full_u64().map_err(|fault| ("Timestamp", fault))?;
+                    self.time = self.by.clock.correct(time);
+                }
+                ATTRIBUTE_LIST => {
+                    Attributes::check(&mut records).map_err(|fault| ("AttributeList", fault))?;
+                    pending.get_or_insert(begin.position());
+                }
+                END_OF_CHUNK if chunk.is_last => {
+                    return Err(("events", Fault { offset: begin.position(), ..END_EXPECTED }));
+                }
+                END_OF_CHUNK => return Ok(End::OfChunk),
+                END_OF_FILE => return Ok(End::OfFile),
+                END_OF_BUFFER | CHUNK_BEGIN => return Err(("events", begin.fault("a record"))),
+                _ => {
+                    let event = Event::read(id, &mut records, &mut self.by).map_err(named)?;
+                    let attributes = match pending.take() {
+                        None => Attributes::NONE,
+                        Some(first) => {
+                            let lists = chunk.records.at(first).until(begin.position());
+                            Attributes::encoded(lists, self.by.maps)
+                        }
+                    };
+                    self.events += 1;
+                    match event {
+                        Event::Enter { region } => {
+                            if !attributes.is_empty() {
+                                sink.attributed(&attributes);
+                            }
+                            sink.enter(self.time, region);
+                        }
+                        Event::Leave { region } => {
+                            if !attributes.is_empty() {
+                                sink.attributed(&attributes);
+                            }
+                            sink.leave(self.time, region);
+                        }
+                        event => sink.record(self.time, &event, &attributes),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sends as many events as have the most frequent form: a timestamp and an Enter or Leave of a small region id,
+    /// 12 bytes `05 t t t t t t t t 0C|0D 01 r`. Gives the records that remain.
+    #[inline]
+    fn units<'b, S: EventSink>(&mut self, records: Decoder<'b>, sink: &mut S) -> Decoder<'b> {
+        const UNIT: usize = 12;
+        let bytes = records.bytes();
+        let begin = records.position();
+        let mut clock = self.by.clock;
+        let mut taken = 0;
+        for unit in bytes[begin..].as_chunks::<UNIT>().0 {
+            let time = u64::from_le_bytes([unit[1], unit[2], unit[3], unit[4], unit[5], unit[6], unit[7], unit[8]]);
+            let event = u32::from_le_bytes([unit[8], unit[9], unit[10], unit[11]]);
+            if unit[0] != TIMESTAMP || event & 0x00FF_FE00 != 0x0001_0C00 {
+                break;
+            }
+            let time = clock.correct(time);
+            let region = self.regions[(event >> 24) as usize];
+            if event & 0x100 == 0 {
+                sink.enter(time, region);
+            } else {
+                sink.leave(time, region);
+            }
+            self.time = time;
+            taken += 1;
+        }
+        self.by.clock = clock;
+        self.events += taken as u64;
+        records.at(begin + taken * UNIT)
+    }
+}
