@@ -157,7 +157,8 @@ fn read(from: &mut Decoder<'_>) -> std::result::Result<Anchor, Fault> {
     if mark != CHUNK_BEGIN {
         return Err(not_an_anchor);
     }
-    *from = from.with_order(ByteOrder::from_mark(from.u8()?).ok_or(not_an_anchor)?);
+    let order = ByteOrder::from_mark(from.u8()?).ok_or(not_an_anchor)?;
+    *from = from.with_order(order);
     if from.text()? != b"OTF2" {
         return Err(not_an_anchor);
     }
