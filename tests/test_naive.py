@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
+
 import pytest
+from hypothesis import HealthCheck, given, note, settings
 
 from tests import naive
 from tests.compare_reference import DEVIATIONS, differences, report
-from tests.results import SHARED, cases, scout
+from tests.programs import programs
+from tests.results import SHARED, cases, outcome, scout
+from tests.tracedsl import trace_from_text
 
 CASES = cases()
 
@@ -17,3 +22,26 @@ def test_oracle_reproduces_scalasca(case):
     rows = differences(scout(case), naive.analyze(case / "archive" / "traces.otf2").table())
     assert rows
     assert not [row for row in rows if not row.ok and row.metric not in DEVIATIONS], "\n" + report(rows)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(trace=programs())
+def test_program_agrees_with_oracle(trace):
+    note(trace)
+    with tempfile.TemporaryDirectory() as directory:
+        anchor = trace_from_text(trace, directory)
+        oracle, program = naive.analyze(anchor), outcome(anchor)
+    rows = differences(oracle.table(), program.cells)
+    assert all(row.ok for row in rows), "\n" + report(rows)
+    assert program.facts["clock_violations_p2p"] == oracle.violations_p2p
+    assert program.facts["clock_violations_coll"] == oracle.violations_coll
+
+    def seconds(wait):
+        times = ((wait.enter - oracle.begin) / oracle.resolution, (wait.leave - oracle.begin) / oracle.resolution)
+        return (*wait[:4], *times, wait.waiting / oracle.resolution, *wait[7:])
+
+    def rounded(wait):
+        # Milliseconds are all that the traces have.
+        return (*wait[:4], *(round(t, 6) for t in wait[4:7]), *wait[7:9])
+
+    assert sorted(rounded(w) for w in program.waits) == sorted(rounded(seconds(w)) for w in oracle.waits)

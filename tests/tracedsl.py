@@ -26,6 +26,13 @@ time in MPI (sends, begins, requests) stands at Enter, what is written after it 
 | MPI_Win_post, start, complete, wait, test | the window, the group; `failed` |
 | MPI_Win_lock, unlock, flush, flush_local | target, `win=`; `shared` |
 | MPI_Win_lock_all, unlock_all, flush_all, flush_local_all | `win=` |
+| shmem_*_put, _get, _add, _fadd, ... | PE, `win=`, `bytes=8` |
+| shmem_set_lock, clear_lock, test_lock | the window, `lock=` its address; `failed` |
+| shmem_barrier_all, broadcast64, ...; wait_until | the window |
+| ARMCI_Put, Get, Acc, Rmw, NbPut, NbGet, NbAcc | target, `win=`, `bytes=8` (Nb...: `req=`) |
+| ARMCI_Wait; Fence; AllFence | the request; target and window; the window |
+| ARMCI_Init, Finalize, Malloc, Free, Barrier | the window |
+| ARMCI_Lock, Unlock | target, `win=`, `lock=0` |
 | !$omp critical ..., omp_set_lock, omp_unset_lock | `order=` of acquisition, `lock=0` |
 
 `fork [1, 5]` on a rank is a THREAD_FORK at 1 and a THREAD_JOIN at 5; a `!$omp parallel` in it is the team's.
@@ -88,6 +95,30 @@ COLLECTIVES = {
     "MPI_Exscan": CollectiveOp.EXSCAN,
 }
 ROOTED = {"MPI_Bcast", "MPI_Scatter", "MPI_Scatterv", "MPI_Gather", "MPI_Gatherv", "MPI_Reduce"}
+
+SHMEM_COLLECTIVES = {
+    "barrier": CollectiveOp.BARRIER,
+    "broadcast": CollectiveOp.BCAST,
+    "collect": CollectiveOp.ALLGATHER,
+}
+ARMCI_COLLECTIVES = {
+    "Init": CollectiveOp.CREATE_HANDLE,
+    "Finalize": CollectiveOp.DESTROY_HANDLE,
+    "Malloc": CollectiveOp.ALLOCATE,
+    "Free": CollectiveOp.DEALLOCATE,
+    "Barrier": CollectiveOp.BARRIER,
+}
+# By how the names of calls end; the longer ending first.
+ATOMICS = {
+    "fadd": RmaAtomicType.FETCH_AND_ADD,
+    "finc": RmaAtomicType.FETCH_AND_INCREMENT,
+    "cswap": RmaAtomicType.COMPARE_AND_SWAP,
+    "swap": RmaAtomicType.SWAP,
+    "Rmw": RmaAtomicType.FETCH_AND_ADD,
+    "add": RmaAtomicType.ACCUMULATE,
+    "inc": RmaAtomicType.INCREMENT,
+    "Acc": RmaAtomicType.ACCUMULATE,
+}
 
 ROLES = {
     **dict.fromkeys(COLLECTIVES, RegionRole.COLL_ALL2ALL),
@@ -346,6 +377,10 @@ class Archive:
             waits = re.match(r"MPI_(Wait|Test)", name)
             default = RegionRole.POINT2POINT if waits or POINT_TO_POINT.match(name) else RegionRole.FUNCTION
             return self._region(name, ROLES.get(name, default), Paradigm.MPI)
+        if name.startswith(("shmem_", "shmalloc", "shfree")):
+            return self._region(name, RegionRole.FUNCTION, Paradigm.SHMEM)
+        if name.startswith("ARMCI_"):  # for which OTF2 has no paradigm
+            return self._region(name, RegionRole.FUNCTION, Paradigm.UNKNOWN)
         if name.startswith(("!$omp", "omp_")):
             role = next((r for prefix, r in OPENMP_ROLES.items() if name.startswith(prefix)), RegionRole.FUNCTION)
             return self._region(name, role, Paradigm.OPENMP)
@@ -456,6 +491,7 @@ class Recorder:
         self.archive, self.stream, self.rank = archive, stream, stream.rank
         self.requests: dict[int, Call] = {}
         self.pending: list[tuple[Call, int]] = []  # RMA operations not yet complete: (call, matching id)
+        self.here: set[int] = set()  # those that are complete locally only
         self.operations = 0
 
     def record(self) -> None:
@@ -485,6 +521,10 @@ class Recorder:
             self._complete(call)
         elif name.startswith("MPI_Win_"):
             self._window(call)
+        elif name.startswith("shmem_"):
+            self._shmem(call)
+        elif name.startswith("ARMCI_"):
+            self._armci(call)
         elif "win" in call.options:
             self._operation(call)
         elif name.startswith("!$omp critical") and call.options:
@@ -574,15 +614,19 @@ class Recorder:
             self._put(call, call.before, ev.RmaAtomic, window, target, kind, 1, received, number)
 
     def _finish(self, call: Call, operations: list[tuple[Call, int]], *, remote: bool | None) -> None:
-        """Complete operations: locally, then remotely if asked for (None: those that fetch)."""
+        """Complete operations: locally, then remotely if asked for (None: gets, and no more is known of the others)."""
         for operation, number in operations:
-            window = self.archive.windows[operation.options["win"]]
-            self._put(call, call.after, ev.RmaOpCompleteNonBlocking, window, number)
+            if number not in self.here:
+                window = self.archive.windows[operation.options["win"]]
+                self._put(call, call.after, ev.RmaOpCompleteNonBlocking, window, number)
         for operation, number in operations:
-            window = self.archive.windows[operation.options["win"]]
             if remote or (remote is None and operation.name in {"MPI_Get", "MPI_Rget"}):
+                window = self.archive.windows[operation.options["win"]]
                 self._put(call, call.after, ev.RmaOpCompleteRemote, window, number)
-        self.pending = [p for p in self.pending if p not in operations]
+        if remote is False:
+            self.here |= {number for _, number in operations}
+        else:
+            self.pending = [p for p in self.pending if p not in operations]
 
     def _window(self, call: Call) -> None:
         name = call.name
@@ -631,6 +675,88 @@ class Recorder:
             self._put(call, stamp, ev.RmaReleaseLock, window, remote, 0)
         elif "flush" in name:
             self._finish(call, mine, remote="local" not in name)
+
+    def _shmem(self, call: Call) -> None:
+        """As Score-P 7.1: quiet and allocations without records, Request for a lock that a test got."""
+        words = [a for a in call.arguments if isinstance(a, str)]
+        if "win" not in call.options and not words:
+            return
+        window = self.archive.windows[call.options.get("win") or words[0]]
+        lock = (window, UNDEFINED, call.options.get("lock", 0))
+        if call.name == "shmem_set_lock":
+            self._put(call, call.before, ev.RmaAcquireLock, *lock, LockType.EXCLUSIVE)
+        elif call.name == "shmem_test_lock":
+            kind = ev.RmaTryLock if "failed" in words else ev.RmaRequestLock
+            self._put(call, call.before, kind, *lock, LockType.EXCLUSIVE)
+        elif call.name == "shmem_clear_lock":
+            self._put(call, call.before, ev.RmaReleaseLock, *lock)
+        elif "wait" in call.name:
+            self._put(call, call.before, ev.RmaWaitChange, window)
+        elif "win" in call.options:
+            self._blocking(call, window)
+        else:
+            operation = next((op for word, op in SHMEM_COLLECTIVES.items() if word in call.name), CollectiveOp.REDUCE)
+            self._whole_window(call, operation, window)
+
+    def _armci(self, call: Call) -> None:
+        """As the thesis has it in 3.1.2; nobody records it."""
+        name = call.name.removeprefix("ARMCI_")
+        words = [a for a in call.arguments if isinstance(a, str)]
+        if name == "Wait":
+            request = self.requests[call.arguments[0]]
+            self._finish(call, [p for p in self.pending if p[0] is request], remote="Get" in request.name or False)
+            return
+        handle = call.options.get("win") or words[0]
+        window = self.archive.windows[handle]
+        if name in ARMCI_COLLECTIVES:
+            self._whole_window(call, ARMCI_COLLECTIVES[name], window)
+        elif name in {"Lock", "Unlock"}:
+            lock = (window, call.arguments[0], call.options.get("lock", 0))
+            if name == "Lock":
+                self._put(call, call.after, ev.RmaAcquireLock, *lock, LockType.EXCLUSIVE)
+            else:
+                self._put(call, call.after, ev.RmaReleaseLock, *lock)
+        elif name in {"Fence", "AllFence"}:
+            targets = [a for a in call.arguments if isinstance(a, int)]
+            mine = [p for p in self.pending if p[0].options["win"] == handle]
+            self._finish(call, [p for p in mine if not targets or p[0].arguments[0] in targets], remote=True)
+        elif name.startswith("Nb"):
+            self.requests[call.options["req"]] = call
+            self._issue(call, window, name.removeprefix("Nb"))
+        else:
+            self._blocking(call, window)
+
+    def _whole_window(self, call: Call, operation: CollectiveOp, window: Any) -> None:
+        self._put(call, call.before, ev.RmaCollectiveBegin)
+        if operation == CollectiveOp.BARRIER:
+            for other, number in self.pending:
+                if self.archive.windows[other.options["win"]] is window:
+                    self._put(call, call.after, ev.RmaOpCompleteRemote, window, number)
+            self.pending = [p for p in self.pending if self.archive.windows[p[0].options["win"]] is not window]
+        level = RmaSyncLevel.PROCESS | RmaSyncLevel.MEMORY
+        self._put(call, call.after, ev.RmaCollectiveEnd, operation, level, window, UNDEFINED, 0, 0)
+
+    def _issue(self, call: Call, window: Any, verb: str) -> int:
+        target, size, number = call.arguments[0], call.options.get("bytes", 8), self.operations
+        self.operations += 1
+        self.pending.append((call, number))
+        kind = next((kind for word, kind in ATOMICS.items() if verb.endswith(word)), None)
+        if kind is not None:
+            received = 0 if kind in {RmaAtomicType.ACCUMULATE, RmaAtomicType.INCREMENT} else size
+            self._put(call, call.before, ev.RmaAtomic, window, target, kind, size, received, number)
+        else:
+            get = "get" in verb.lower() or verb.endswith("_g")
+            self._put(call, call.before, ev.RmaGet if get else ev.RmaPut, window, target, size, number)
+        return number
+
+    def _blocking(self, call: Call, window: Any) -> None:
+        """Issue an operation that is complete here when the call returns; only what fetches is complete there, too."""
+        number = self._issue(call, window, call.name)
+        self._put(call, call.after, ev.RmaOpCompleteBlocking, window, number)
+        if any(isinstance(r, ev.RmaGet) or getattr(r, "bytes_received", 0) for _, r in call.records):
+            self.pending.pop()
+        else:
+            self.here.add(number)
 
     def _lock(self, call: Call) -> tuple:
         return Paradigm.OPENMP, call.options.get("lock", 0), call.options["order"]

@@ -1,0 +1,184 @@
+"""Random message-passing programs, run by a little simulation into the trace language of tests/tracedsl.py.
+
+What comes out is a text, so a failing example can be read, shortened and kept in tests/patterns. All times are whole
+milliseconds, which makes many things happen at once: ties are where definitions are tested.
+"""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from tests.tracedsl import COLLECTIVES, ROOTED
+
+TAGS = (0, 1)
+SIZES = (0, 8)
+CALL = 1  # milliseconds that a call takes by itself
+
+
+class Run:
+    """The processes of a program while it runs."""
+
+    def __init__(self, draw, ranks: int) -> None:
+        self.draw = draw
+        self.ranks = ranks
+        self.now = [0] * ranks
+        self.lines: list[str] = []
+        self.skew = [draw(st.sampled_from((0, 0, 0, 2))) for _ in range(ranks)]  # a clock that is wrong
+        self.functions: list[list[tuple[str, int]]] = [[] for _ in range(ranks)]
+        # Open requests of each rank: (number, when it can be complete)
+        self.open: list[list[tuple[int, int]]] = [[] for _ in range(ranks)]
+        self.requests = [0] * ranks
+        self.comms = {"world": list(range(ranks))}
+        for name in draw(st.sets(st.sampled_from(("odd", "turned")))):
+            members = draw(st.permutations(range(ranks)))
+            self.comms[name] = members[: draw(st.integers(2, ranks))]
+            self.lines.append(f"comm {name} = {' '.join(map(str, self.comms[name]))}")
+
+    def call(self, rank: int, what: str, leave: int) -> None:
+        """Note a call from now on, and go on after it."""
+        leave = max(leave, self.now[rank] + CALL)
+        self.note(rank, what, self.now[rank], leave)
+        self.now[rank] = leave
+
+    def note(self, rank: int, what: str, enter: int, leave: int) -> None:
+        shift = self.skew[rank]
+        self.lines.append(f"{rank}: {what} [{(enter + shift) / 1000:.3f}, {(leave + shift) / 1000:.3f}]")
+
+    def request(self, rank: int) -> int:
+        self.requests[rank] += 1
+        return self.requests[rank]
+
+    # --- steps -------------------------------------------------------------------------------------------------------
+
+    def work(self) -> None:
+        self.now[self.rank()] += self.draw(st.integers(1, 9))
+
+    def function(self) -> None:
+        """Enter or leave a function of the program."""
+        rank = self.rank()
+        stack = self.functions[rank]
+        if stack and self.draw(st.booleans()):
+            name, enter = stack.pop()
+            self.note(rank, name, enter, max(self.now[rank], enter + 1))
+            self.now[rank] = max(self.now[rank], enter + 1)
+        elif len(stack) < 3:
+            stack.append((self.draw(st.sampled_from(("f", "g"))), self.now[rank]))
+
+    def message(self) -> None:
+        """Send a message, in any way, and receive it in any other."""
+        name, members, a, b = self.pair()
+        source, target = members[a], members[b]
+        rest = f"tag={self.draw(st.sampled_from(TAGS))}, bytes={self.draw(st.sampled_from(SIZES))}, comm={name}"
+        if source == target:
+            return
+        how = self.draw(st.sampled_from(("Send", "Ssend", "Bsend", "Rsend", "Isend", "Issend", "start")))
+        sent, posted = self.now[source], self.now[target]
+        receive = self.draw(st.sampled_from(("Recv", "Irecv", "start")))
+        synchronous = how in {"Ssend", "Issend"}
+        done = max(sent, posted) if synchronous else sent
+        if how in {"Isend", "Issend"}:
+            number = self.request(source)
+            self.call(source, f"MPI_{how}({b}, {rest}, req={number})", 0)
+            self.open[source].append((number, done))
+        elif how == "start":
+            number = self.request(source)
+            self.call(source, f"MPI_Send_init({b}, {rest}, req={number})", 0)
+            sent = self.now[source]
+            self.call(source, f"MPI_Start({number})", 0)
+            self.open[source].append((number, sent))
+        else:
+            self.call(source, f"MPI_{how}({b}, {rest})", done + CALL)
+        if receive == "Recv":
+            self.call(target, f"MPI_Recv({a}, {rest})", sent + CALL)
+            return
+        number = self.request(target)
+        if receive == "start":
+            self.call(target, f"MPI_Recv_init({a}, {rest}, req={number})", 0)
+            self.call(target, f"MPI_Start({number})", 0)
+        else:
+            self.call(target, f"MPI_Irecv({a}, {rest}, req={number})", 0)
+        self.open[target].append((number, sent))
+
+    def exchange(self) -> None:
+        name, members, a, b = self.pair()
+        x, y = members[a], members[b]
+        if x == y:
+            return
+        rest = f"tag={self.draw(st.sampled_from(TAGS))}, comm={name}"
+        end = max(self.now[x], self.now[y]) + CALL
+        self.call(x, f"MPI_Sendrecv(to={b}, source={b}, {rest})", end)
+        self.call(y, f"MPI_Sendrecv(to={a}, source={a}, {rest})", end)
+
+    def complete(self) -> None:
+        """Complete some of the open requests of a rank."""
+        rank = self.rank()
+        if not self.open[rank]:
+            return
+        how = self.draw(st.sampled_from(("Wait", "Waitany", "Waitall", "Waitsome", "Test", "Testall", "failed")))
+        one = how in {"Wait", "Waitany", "Test", "failed"}
+        chosen = self.draw(st.permutations(self.open[rank]))
+        chosen = chosen[: 1 if one else self.draw(st.integers(1, len(chosen)))]
+        numbers = ", ".join(str(number) for number, _ in chosen)
+        if how == "failed":
+            self.call(rank, f"MPI_Test({numbers}, failed)", 0)
+            return
+        ready = max(when for _, when in chosen)
+        if how.startswith("Test"):
+            self.now[rank] = max(self.now[rank], ready)
+        self.call(rank, f"MPI_{how}({numbers})", ready + CALL)
+        self.open[rank] = [request for request in self.open[rank] if request not in chosen]
+
+    def collective(self) -> None:
+        name = self.draw(st.sampled_from(sorted(self.comms)))
+        members = self.comms[name]
+        operation = self.draw(st.sampled_from(sorted(COLLECTIVES)))
+        size = self.draw(st.sampled_from((8, 8, 8, 0)))
+        root = self.draw(st.integers(0, len(members) - 1))
+        last = max(self.now[m] for m in members)
+        for index, rank in enumerate(members):
+            needs = last
+            arguments = f"comm={name}, bytes={size}"
+            if operation in ROOTED:
+                arguments += f", root={root}"
+                collects = operation in {"MPI_Reduce", "MPI_Gather", "MPI_Gatherv"}
+                needs = (last if index == root else 0) if collects else self.now[members[root]]
+            if operation.endswith("v") and self.draw(st.booleans()):
+                arguments += self.draw(st.sampled_from((", sent=0", ", received=0", ", sent=0, received=0")))
+                needs = self.draw(st.sampled_from((0, last)))
+            self.call(rank, f"{operation}({arguments})", needs + self.draw(st.integers(0, 2)))
+
+    def rank(self) -> int:
+        return self.draw(st.integers(0, self.ranks - 1))
+
+    def pair(self) -> tuple[str, list[int], int, int]:
+        name = self.draw(st.sampled_from(sorted(self.comms)))
+        members = self.comms[name]
+        last = len(members) - 1
+        return name, members, self.draw(st.integers(0, last)), self.draw(st.integers(0, last))
+
+    def finish(self) -> str:
+        """Complete what is open, or leave it or cancel it, and return from all functions."""
+        for rank in range(self.ranks):
+            numbers = ", ".join(str(number) for number, _ in self.open[rank])
+            ready = max((when for _, when in self.open[rank]), default=0)
+            if numbers and self.draw(st.integers(0, 3)):
+                self.call(rank, f"MPI_Waitall({numbers})", ready + CALL)
+        last = max(self.now)
+        for rank in range(self.ranks):
+            self.call(rank, "MPI_Finalize", last + self.draw(st.integers(0, 2)))
+            for name, enter in reversed(self.functions[rank]):
+                self.note(rank, name, enter, self.now[rank])
+        return "\n".join([f"ranks {self.ranks}", *self.lines])
+
+
+@st.composite
+def programs(draw) -> str:
+    """Draw the trace of a program, as a text."""
+    run = Run(draw, draw(st.integers(2, 4)))
+    for rank in range(run.ranks):
+        run.now[rank] = draw(st.integers(0, 3))
+        run.call(rank, "MPI_Init", 4)
+    steps = (run.work, run.function, run.message, run.message, run.exchange, run.complete, run.complete, run.collective)
+    for _ in range(draw(st.integers(5, 60))):
+        draw(st.sampled_from(steps))()
+    return run.finish()
