@@ -1,0 +1,63 @@
+"""Say why a parallel program waits.
+
+>>> import whywait
+>>> run = whywait.open("scorep_run/")  # definitions only
+>>> result = whywait.analyze(run)
+>>> result.metrics["mpi_latesender"].total  # seconds
+>>> result.wait_states()  # one row an instance: what, where, when, how long, who caused it
+
+Importing the package loads none of its dependencies.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from whywait._api import Definitions, MetricValues, Result, Run, analyze, open  # noqa: A004
+    from whywait._native import ArchiveError, Error, TraceError, UsageError
+
+_HOME = {
+    "Definitions": "whywait._api",
+    "MetricValues": "whywait._api",
+    "Result": "whywait._api",
+    "Run": "whywait._api",
+    "analyze": "whywait._api",
+    "open": "whywait._api",
+    "ArchiveError": "whywait._native",
+    "Error": "whywait._native",
+    "TraceError": "whywait._native",
+    "UsageError": "whywait._native",
+}
+
+__all__ = [
+    "ArchiveError",
+    "Definitions",
+    "Error",
+    "MetricValues",
+    "Result",
+    "Run",
+    "TraceError",
+    "UsageError",
+    "__version__",
+    "analyze",
+    "open",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("whywait")
+    if name not in _HOME:
+        raise AttributeError(f"module 'whywait' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

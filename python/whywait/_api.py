@@ -1,0 +1,434 @@
+"""The facade: open a trace, analyse it, look at what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from whywait import _native, tables
+from whywait.calltree import CallTree
+from whywait.severity import Profile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from os import PathLike
+
+    from whywait.metrics import Formula, Metric
+
+
+class Definitions(Mapping[str, pa.Table]):
+    """The definition records of a trace, one Arrow table a kind.
+
+    >>> run.definitions["Region"]
+    >>> run.definitions.kinds()
+
+    Columns are the fields of the OTF2 record. A kind that does not occur raises `KeyError`.
+    """
+
+    def __init__(self, run: _native.Run) -> None:
+        self._run = run
+
+    def kinds(self) -> list[str]:
+        """Return the kinds of record that occur."""
+        return self._run.definition_kinds()
+
+    def __getitem__(self, kind: str) -> pa.Table:
+        if kind not in self.kinds():
+            raise KeyError(kind)
+        return pa.table(self._run.definitions(kind))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.kinds())
+
+    def __len__(self) -> int:
+        return len(self.kinds())
+
+
+class Run:
+    """A trace that has been opened: its definitions are read, its events are not.
+
+    Parameters
+    ----------
+    path
+        The anchor file of the archive, whatever its name, or the directory that holds one.
+
+    Raises
+    ------
+    whywait.ArchiveError
+        If the anchor or the global definitions cannot be read.
+    whywait.UsageError
+        If a directory holds no archive, or more than one.
+    OSError
+        If the system refuses.
+    """
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self._native = _native.Run(path)
+
+    @property
+    def path(self) -> Path:
+        """The anchor file."""
+        return Path(self._native.anchor_path)
+
+    @property
+    def name(self) -> str:
+        """A name for the run: that of the archive, or of its directory where all archives are called the same."""
+        name = self._native.archive_name
+        return self.path.resolve().parent.name if name == "traces" else name
+
+    @cached_property
+    def definitions(self) -> Definitions:
+        """The definition records, by kind."""
+        return Definitions(self._native)
+
+    @cached_property
+    def locations(self) -> pa.Table:
+        """The streams of events.
+
+        ``location`` (index), ``id``, ``name``, ``type``, ``group``, ``rank`` (-1 if not of a process), ``thread`` and
+        ``events``.
+        """
+        return pa.table(self._native.locations())
+
+    def events(self, location: int) -> pa.Table:
+        """Return the events of one location.
+
+        Parameters
+        ----------
+        location
+            Its index, 0..n-1, as in `locations`.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``time`` (ticks, corrected), ``type`` and a nullable column for each field that occurs.
+        """
+        return pa.table(self._native.events(location))
+
+    @property
+    def oddities(self) -> list[tuple[str, str, str]]:
+        """What the definitions get wrong without leaving a doubt: kind, place and text of each finding."""
+        return self._native.oddities()
+
+    def info(self, *, events: bool = False) -> dict[str, Any]:
+        """Return sizes and an estimate of the memory an analysis takes.
+
+        Parameters
+        ----------
+        events
+            Whether to count the events by kind, which reads the whole trace.
+        """
+        return self._native.info(events=events)
+
+    def __repr__(self) -> str:
+        return f"<whywait.Run {self.name!r}, {self.locations.num_rows} locations>"
+
+
+class MetricValues:
+    """One metric with its values.
+
+    Attributes
+    ----------
+    total : float or int
+        The sum over all call paths and locations, in `unit`.
+    """
+
+    def __init__(self, result: Result, metric: Metric) -> None:
+        self._result = result
+        self._metric = metric
+
+    @property
+    def name(self) -> str:
+        """The unique name."""
+        return self._metric.name
+
+    @property
+    def display_name(self) -> str:
+        """The name a person reads below that of `parent`."""
+        return self._metric.display_name
+
+    @property
+    def unit(self) -> str:
+        """``sec``, ``occ`` (occurrences) or ``bytes``."""
+        return self._metric.unit
+
+    @property
+    def description(self) -> str:
+        """What the metric means."""
+        return self._metric.description
+
+    @property
+    def formula(self) -> Formula | None:
+        """How the metric follows from others; None if it is measured."""
+        return self._metric.formula
+
+    @property
+    def parent(self) -> str | None:
+        """The metric it is a part of."""
+        return self._metric.parent
+
+    @property
+    def children(self) -> list[str]:
+        """The metrics that are direct parts of it."""
+        return [metric.name for metric in self._result.profile.metrics.children(self.name)]
+
+    @property
+    def void(self) -> bool:
+        """Whether the metric cannot have a value, because its programming model does not occur in the run."""
+        return self.name in self._result.profile.void
+
+    @property
+    def total(self) -> float | int:
+        """The sum over all call paths and locations."""
+        total = self._result.profile.total(self.name)
+        return round(total) if self._metric.integer else total
+
+    def by_rank(self) -> pa.Table:
+        """Sum over call paths and threads: ``rank``, ``value``."""
+        return tables.by_rank(self._result.profile, self._result.rows_of_locations, self.name)
+
+    def by_callpath(self) -> pa.Table:
+        """Sum over locations: ``callpath``, ``callpath_id``, ``value`` and ``inclusive`` (with all below)."""
+        return tables.by_callpath(self._result.profile, self.name)
+
+    def __repr__(self) -> str:
+        return f"<whywait.MetricValues {self.name}: {self.total} {self.unit}>"
+
+
+class Metrics(Mapping[str, MetricValues]):
+    """The metrics of a result in the order of the metric tree, by unique name."""
+
+    def __init__(self, result: Result) -> None:
+        self._result = result
+
+    def __getitem__(self, name: str) -> MetricValues:
+        return MetricValues(self._result, self._result.profile.metrics[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return (metric.name for metric in self._result.profile.metrics)
+
+    def __len__(self) -> int:
+        return len(self._result.profile.metrics)
+
+
+class Result:
+    """What an analysis found.
+
+    Tables are Arrow tables; ``to_pandas()`` or ``polars.from_arrow()`` takes them further.
+
+    Parameters
+    ----------
+    analysis
+        What the native analysis returned.
+    run
+        The run that was analysed.
+    stored
+        The stored metrics that the analysis computes.
+    """
+
+    def __init__(self, analysis: _native.Analysis, run: Run, stored: Collection[str]) -> None:
+        self._analysis = analysis
+        self._stored = stored
+        self.run = run
+
+    @cached_property
+    def rows_of_locations(self) -> tables.Locations:
+        """Rank and thread of each location as arrays."""
+        return tables.Locations(self.locations)
+
+    @cached_property
+    def tree(self) -> CallTree:
+        """The call tree."""
+        return CallTree(pa.table(self._analysis.regions()), pa.table(self._analysis.callpaths()))
+
+    @cached_property
+    def profile(self) -> Profile:
+        """All severities, as arrays."""
+        severities = pa.table(self._analysis.severities())
+        return Profile(self.tree, self.locations.num_rows, severities, self._stored)
+
+    @cached_property
+    def locations(self) -> pa.Table:
+        """The streams of events, as in `Run.locations`."""
+        return pa.table(self._analysis.locations())
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """The metrics that this version computes, by unique name.
+
+        >>> result.metrics["mpi_latesender"].total
+        """
+        return Metrics(self)
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """Length of the run in seconds, numbers of processes, locations, events and clock violations."""
+        return self._analysis.facts()
+
+    @property
+    def warnings(self) -> list[dict[str, Any]]:
+        """What could not be analysed or looks wrong: ``kind``, ``count``, ``text`` and ``place`` of each."""
+        return self._analysis.warnings()
+
+    def callpaths(self) -> pa.Table:
+        """List the call paths in the order of the call tree, each with its region."""
+        return tables.callpaths(self.tree)
+
+    def severities(self, metric: str | None = None, *, inclusive: bool = False) -> pa.Table:
+        """Return the values of a metric that are not zero.
+
+        Parameters
+        ----------
+        metric
+            A stored or derived metric. None stands for all stored ones.
+        inclusive
+            Whether values include the call paths below.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``metric``, ``callpath`` (names from the root), ``callpath_id``, ``location``, ``rank``, ``thread`` and
+            ``value`` (seconds, occurrences or bytes; along the metric tree always inclusive).
+
+        Raises
+        ------
+        KeyError
+            If this version does not compute the metric.
+        """
+        names = [m.name for m in self.profile.metrics if not m.derived] if metric is None else [metric]
+        return self._severities(names, inclusive=inclusive)
+
+    def derived_severities(self) -> pa.Table:
+        """Return the values of all derived metrics that are not zero, with the columns of `severities`."""
+        return self._severities([m.name for m in self.profile.metrics if m.derived], inclusive=False)
+
+    def _severities(self, names: list[str], *, inclusive: bool) -> pa.Table:
+        pieces = tables.severity_pieces(self.profile, self.rows_of_locations, names, inclusive=inclusive)
+        return tables.table(tables.SEVERITIES, pieces)
+
+    def wait_states(self) -> pa.Table:
+        """Return one row for each wait state.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``kind`` (a metric), where (``callpath``, ``location``, ``rank``, ``thread``), when (``enter`` and ``leave``
+            of the activity, seconds since the begin of the trace), ``waiting`` (seconds), and the same of what caused
+            it (``cause_callpath``, ``cause_rank``, ..., ``cause_time``), null where unknown.
+        """
+        pieces = tables.wait_state_pieces(self.tree, self.rows_of_locations, self.native_wait_states)
+        return tables.table(tables.WAIT_STATES, pieces)
+
+    @cached_property
+    def native_wait_states(self) -> pa.Table:
+        """Wait states with numbers instead of names."""
+        return pa.table(self._analysis.wait_states())
+
+    def summary(self) -> dict[str, Any]:
+        """Return what `summary.json` holds: facts, totals, the worst wait states and warnings."""
+        from whywait.report.summary import summarize
+
+        return summarize(self)
+
+    def write(self, directory: str | PathLike[str]) -> list[Path]:
+        """Write report.cubex, severities.parquet, derived.parquet, wait_states.parquet and summary.json.
+
+        Parameters
+        ----------
+        directory
+            Where to. It is made if need be; files of these names in it are replaced, all of them or none.
+
+        Returns
+        -------
+        list of Path
+            The files.
+        """
+        from whywait.report.files import write_all
+
+        return write_all(self, Path(directory))
+
+    def write_cube(self, path: str | PathLike[str]) -> None:
+        """Write the metrics as a Cube 4 file, for CubeGUI and the Cube tools."""
+        from whywait.report.cube import write_cube
+        from whywait.report.files import Staging
+
+        target = Path(path)
+        with Staging(target.parent) as staging:
+            write_cube(self, staging.path(target.name))
+
+    def __repr__(self) -> str:
+        return f"<whywait.Result of {self.run.name!r}: {len(self.metrics)} metrics, {len(self.tree)} call paths>"
+
+    def _repr_html_(self) -> str:
+        from whywait.report.html import metric_table
+
+        return metric_table(self)
+
+
+def open(path: str | PathLike[str]) -> Run:  # noqa: A001
+    """Open a trace and read its definitions, which is cheap.
+
+    Parameters
+    ----------
+    path
+        The anchor file of an OTF2 archive, whatever its name, or the directory that holds one.
+
+    Returns
+    -------
+    Run
+
+    Raises
+    ------
+    whywait.ArchiveError, whywait.UsageError, OSError
+        As in `Run`.
+    """
+    return Run(path)
+
+
+def analyze(
+    run: Run | str | PathLike[str],
+    *,
+    threads: int | None = None,
+    wrong_order_window: int = 100,
+    progress: Callable[[str, float], object] | None = None,
+) -> Result:
+    """Find every wait state of a run, and where its time goes.
+
+    Parameters
+    ----------
+    run
+        A run, or the path of one.
+    threads
+        How many threads to use; None for as many as there are cores. Results do not depend on it.
+    wrong_order_window
+        How many of its latest Late Senders each location remembers: so far back it is noticed that another message
+        should have been received first.
+    progress
+        Called now and then with the name of the stage and the share of it that is done, 0..1. What it raises ends the
+        analysis.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    whywait.ArchiveError
+        If the events of no location can be read.
+    whywait.TraceError
+        If the events contradict each other beyond what can be left out.
+    whywait.UsageError
+        If an argument makes no sense.
+    """
+    opened = run if isinstance(run, Run) else Run(run)
+    native = _native.analyze(
+        opened._native,  # noqa: SLF001
+        threads=threads,
+        wrong_order_window=wrong_order_window,
+        progress=progress,
+    )
+    return Result(native, opened, _native.stored_metrics())

@@ -1,0 +1,140 @@
+"""The call tree: who is below whom, in the orders that tables and Cube files need."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from whywait.regions import Region, masked
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+#: A call path in a table: names from the root down, each name kept once.
+PATH_TYPE = pa.list_(pa.dictionary(pa.int32(), pa.string()))
+
+
+class CallTree:
+    """Call paths with their regions.
+
+    A call path has an *id* 0..n-1, by which tables name it, and a *position*: its place in pre-order. The subtree of a
+    call path is a range of positions.
+
+    Parameters
+    ----------
+    regions, callpaths
+        The tables of the native analysis of these names.
+    """
+
+    def __init__(self, regions: pa.Table, callpaths: pa.Table) -> None:
+        self.regions = regions
+        rows = {region: row for row, region in enumerate(regions["region"].to_pylist())}
+        #: Row in `regions` of each call path, by id.
+        self.region_rows: list[int] = [rows[region] for region in callpaths["region"].to_pylist()]
+        #: Id of the parent of each call path, -1 at a root.
+        self.parents = [-1 if parent is None else parent for parent in callpaths["parent"].to_pylist()]
+        self.children: list[list[int]] = [[] for _ in self.parents]
+        self.roots: list[int] = []
+        for callpath, parent in enumerate(self.parents):
+            (self.roots if parent < 0 else self.children[parent]).append(callpath)
+
+    def __len__(self) -> int:
+        return len(self.parents)
+
+    @cached_property
+    def preorder(self) -> npt.NDArray[np.int64]:
+        """Ids in pre-order: a call path, then each of its children with all below it."""
+        order, stack = [], self.roots[::-1]
+        while stack:
+            callpath = stack.pop()
+            order.append(callpath)
+            stack.extend(reversed(self.children[callpath]))
+        return np.array(order, dtype=np.int64)
+
+    @cached_property
+    def wide(self) -> npt.NDArray[np.int64]:
+        """Ids in the order Cube keeps inclusive values in: all children of a call path, then what is below each.
+
+        Several roots are taken as children of one that is not there.
+        """
+        order: list[int] = []
+        stack = [self.roots]
+        while stack:
+            siblings = stack.pop()
+            order.extend(siblings)
+            stack.extend(self.children[callpath] for callpath in reversed(siblings))
+        return np.array(order, dtype=np.int64)
+
+    @cached_property
+    def position(self) -> npt.NDArray[np.int64]:
+        """Position of each call path in `preorder`, by id."""
+        position = np.empty(len(self), dtype=np.int64)
+        position[self.preorder] = np.arange(len(self))
+        return position
+
+    @cached_property
+    def above(self) -> npt.NDArray[np.int64]:
+        """For each position, the position of the parent, -1 at a root."""
+        parents = np.array(self.parents, dtype=np.int64)[self.preorder]
+        return np.where(parents < 0, -1, self.position[parents])
+
+    @cached_property
+    def depth(self) -> npt.NDArray[np.int64]:
+        """For each position, the number of call paths above it."""
+        depth = np.zeros(len(self), dtype=np.int64)
+        for position, above in enumerate(self.above.tolist()):
+            depth[position] = depth[above] + 1 if above >= 0 else 0
+        return depth
+
+    @cached_property
+    def end(self) -> npt.NDArray[np.int64]:
+        """For each position, the position after the last of its subtree."""
+        end = np.arange(1, len(self) + 1)
+        for position in range(len(self) - 1, -1, -1):
+            if (above := self.above[position]) >= 0:
+                end[above] = max(end[above], end[position])
+        return end
+
+    @cached_property
+    def kinds(self) -> list[Region]:
+        """The region of each row of `regions`, in the words that classes are written in."""
+        columns = (self.regions[name].to_pylist() for name in ("name", "paradigm", "role", "file"))
+        return [
+            Region.of(name or "", paradigm, role, file or "")
+            for name, paradigm, role, file in zip(*columns, strict=True)
+        ]
+
+    @cached_property
+    def paradigms(self) -> set[str]:
+        """The paradigms that occur in the call tree."""
+        return {self.kinds[row].paradigm for row in set(self.region_rows)}
+
+    def mask(self, name: str) -> npt.NDArray[np.bool_]:
+        """Say for each position whether it is in a mask of `whywait.regions`."""
+        inside = np.array([masked(name, kind) for kind in self.kinds], dtype=np.bool_)
+        return inside[np.array(self.region_rows, dtype=np.int64)[self.preorder]]
+
+    @cached_property
+    def paths(self) -> pa.ListArray:
+        """Names from the root down, of type `PATH_TYPE`, by id."""
+        names = pa.array([kind.name for kind in self.kinds], pa.string())
+        trails: list[list[int]] = [[]] * len(self)
+        for callpath in self.preorder.tolist():
+            parent = self.parents[callpath]
+            trails[callpath] = [*(trails[parent] if parent >= 0 else ()), self.region_rows[callpath]]
+        steps = pa.array([step for trail in trails for step in trail], pa.int32())
+        offsets = np.concatenate(([0], np.cumsum([len(trail) for trail in trails], dtype=np.int32)))
+        return pa.ListArray.from_arrays(
+            pa.array(offsets, pa.int32()), pa.DictionaryArray.from_arrays(steps, names), type=PATH_TYPE
+        )
+
+    def path(self, callpath: int) -> list[str]:
+        """Return the names from the root down to a call path."""
+        names = []
+        while callpath >= 0:
+            names.append(self.kinds[self.region_rows[callpath]].name)
+            callpath = self.parents[callpath]
+        return names[::-1]

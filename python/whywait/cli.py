@@ -1,0 +1,97 @@
+"""The command line: ``whywait VERB TRACE``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Each verb is a module of whywait.commands with `add(subparsers)` and `run(arguments) -> exit code`.
+_VERBS = ("analyze", "info", "validate")
+
+OK, USAGE, BAD_TRACE, INTERRUPTED = 0, 2, 3, 130
+
+_EPILOG = """\
+A TRACE is the anchor file of an OTF2 archive (traces.otf2, or whatever its name) or the directory that holds one.
+
+exit codes: 0 ok, 2 wrong usage, 3 bad trace
+
+example:
+  whywait analyze scorep_run/traces.otf2
+"""
+
+
+class _Version(argparse.Action):
+    """Look the version up only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from whywait import __version__
+
+        sys.stdout.write(f"whywait {__version__}\n")
+        parser.exit()
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    top = argparse.ArgumentParser(
+        prog="whywait",
+        description="Say why a parallel program waits: find the wait states in an OTF2 trace, and where its time goes.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    verbs = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for verb in _VERBS:
+        import_module(f"whywait.commands.{verb}").add(verbs)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments
+        What follows the name of the program; None for those it was started with.
+
+    Returns
+    -------
+    int
+        The exit code.
+    """
+    options = parser().parse_args(arguments)
+    try:
+        return _run(options)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has seen enough. Python would complain once more when it closes the stream.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+
+
+def _run(options: argparse.Namespace) -> int:
+    from whywait import Error, UsageError
+
+    try:
+        code: int = options.run(options)
+        sys.stdout.flush()
+    except UsageError as error:
+        return _fail(error, USAGE)
+    except Error as error:
+        return _fail(error, BAD_TRACE)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        return _fail(f"{error.filename}: {error.strerror}" if error.filename else error, USAGE)
+    return code
+
+
+def _fail(error: object, code: int) -> int:
+    sys.stderr.write(f"whywait: {' '.join(str(error).split())}\n")
+    return code

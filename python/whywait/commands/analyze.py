@@ -1,0 +1,66 @@
+"""Find the wait states of a run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from whywait.commands.common import Progress, add_verb, positive, print_json
+
+if TYPE_CHECKING:
+    import argparse
+
+    from whywait import Run
+
+
+def add(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = add_verb(
+        verbs,
+        "analyze",
+        "find the wait states of a run",
+        "Find every wait state of a run and where its time goes; print a summary and write report.cubex (for CubeGUI), "
+        "severities.parquet, derived.parquet, wait_states.parquet and summary.json.",
+        "whywait analyze scorep_run/traces.otf2 -o results",
+        run,
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="DIR", help="where to write to (default: whywait-NAME, after the trace)"
+    )
+    parser.add_argument("--threads", type=positive, metavar="N", help="how many threads to use (default: one a core)")
+    parser.add_argument(
+        "--wrong-order-window",
+        type=positive,
+        default=100,
+        metavar="N",
+        help="how many Late Senders each location remembers to notice messages in wrong order (default: %(default)s)",
+    )
+    parser.add_argument("--quiet", action="store_true", help="print neither summary nor progress")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do it."""
+    import whywait
+    from whywait.report.terminal import show, speaks_unicode, summary_lines, width
+
+    trace = whywait.open(options.trace)
+    directory = Path(options.output) if options.output else default_directory(trace)
+    if directory.exists() and not directory.is_dir():
+        raise whywait.UsageError(f"{directory} is a file, not a directory to write to")
+    with Progress(quiet=options.quiet) as progress:
+        result = whywait.analyze(
+            trace, threads=options.threads, wrong_order_window=options.wrong_order_window, progress=progress
+        )
+    files = result.write(directory)
+    if options.json:
+        print_json({**result.summary(), "files": [str(file) for file in files]})
+    elif not options.quiet:
+        lines = summary_lines(result.summary(), width=width(sys.stdout), unicode=speaks_unicode(sys.stdout))
+        show([*lines, [], [(f"Written to {directory}/: {', '.join(file.name for file in files)}", "")]], sys.stdout)
+    return 0
+
+
+def default_directory(trace: Run) -> Path:
+    """Return where results go if nobody says: below the current directory, named after the trace."""
+    return Path(f"whywait-{trace.name}")

@@ -1,0 +1,81 @@
+"""What several verbs share."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+
+def add_verb(
+    verbs: Any, name: str, summary: str, description: str, example: str, run: Callable[[argparse.Namespace], int]
+) -> argparse.ArgumentParser:
+    """Add a verb that works on a trace.
+
+    Parameters
+    ----------
+    verbs
+        Where to: what `argparse.ArgumentParser.add_subparsers` returned.
+    name, summary, description, example
+        The texts of its help.
+    run
+        What does it.
+    """
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        name,
+        help=summary,
+        description=description,
+        epilog=f"example:\n  {example}\n",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "trace", metavar="TRACE", help="the anchor file of an OTF2 archive, or the directory that holds it"
+    )
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def positive(text: str) -> int:
+    """Read a number of at least one."""
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is less than one")
+    return number
+
+
+def print_json(data: object) -> None:
+    """Write data as JSON to the standard output."""
+    sys.stdout.write(json.dumps(data, indent=1) + "\n")
+
+
+class Progress:
+    """A bar on the standard error that is there only while something happens, and only for a person to see."""
+
+    _WIDTH = 30
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._shown = sys.stderr.isatty() and not quiet
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._write("")
+
+    def __call__(self, stage: str, share: float) -> None:
+        """Show that this share, 0..1, of a stage is done."""
+        done = round(share * self._WIDTH)
+        self._write(f"{stage:<12} [{'=' * done}{' ' * (self._WIDTH - done)}] {share:4.0%}")
+
+    def _write(self, text: str) -> None:
+        if self._shown:
+            # Back to the begin of the line, and clear what is left of it.
+            sys.stderr.write(f"\r{text}\x1b[K")
+            sys.stderr.flush()

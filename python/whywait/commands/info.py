@@ -1,0 +1,91 @@
+"""Say what is in a trace."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from whywait.commands.common import add_verb, print_json
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from whywait import Run
+
+
+def add(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = add_verb(
+        verbs,
+        "info",
+        "say what is in a trace",
+        "Say what is in a trace: processes and threads, definitions, size, and how much memory an analysis takes.",
+        "whywait info --events scorep_run/traces.otf2",
+        run,
+    )
+    parser.add_argument("--events", action="store_true", help="count the events by kind, which reads the whole trace")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do it."""
+    import whywait
+
+    trace = whywait.open(options.trace)
+    facts = gather(trace, events=options.events)
+    if options.json:
+        print_json(facts)
+    else:
+        sys.stdout.writelines(f"{line}\n" for line in lines(facts))
+    return 0
+
+
+def gather(trace: Run, *, events: bool) -> dict[str, Any]:
+    """Return what there is to say, as data that JSON can say."""
+    locations = trace.locations
+    kinds = locations["type"].to_pylist()
+    return {
+        "name": trace.name,
+        "path": str(trace.path),
+        "processes": len({rank for rank in locations["rank"].to_pylist() if rank >= 0}),
+        "locations": {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)},
+        "events": sum(locations["events"].to_pylist()),
+        "definitions": {kind: table.num_rows for kind, table in trace.definitions.items()},
+        "oddities": [dict(zip(("kind", "place", "text"), oddity, strict=True)) for oddity in trace.oddities],
+        **{f"trace_{name}" if name == "events" else name: value for name, value in trace.info(events=events).items()},
+    }
+
+
+def lines(facts: dict[str, Any]) -> Iterator[str]:
+    """Yield the facts as text."""
+    shown = dict(facts)
+    definitions, oddities, locations = (shown.pop(name) for name in ("definitions", "oddities", "locations"))
+    by_kind = {name: shown.pop(name) for name in list(shown) if isinstance(shown[name], dict)}
+    shown["locations"] = ", ".join(f"{count:,} {kind}" for kind, count in locations.items())
+    for name, value in shown.items():
+        yield f"{name.replace('_', ' '):<22}{_value(name, value)}"
+    for title, counts in {"definitions": definitions, **by_kind}.items():
+        yield ""
+        yield title.replace("_", " ")
+        for kind, count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])):
+            yield f"  {kind:<28}{count:>16,}"
+    if oddities:
+        yield ""
+        yield f"oddities ({len(oddities)}; `whywait validate` says more)"
+        for oddity in oddities:
+            yield f"  {oddity['place']}: {oddity['text']}"
+
+
+def _value(name: str, value: object) -> str:
+    if isinstance(value, int) and ("bytes" in name or "memory" in name):
+        return size(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def size(count: float) -> str:
+    """Return a number of bytes in the unit a person would choose."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.4g} {unit}"
+        count /= 1024
+    return f"{count:.4g} TiB"

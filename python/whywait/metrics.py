@@ -1,0 +1,231 @@
+"""The metric tree: what is measured, what is derived from it, and how.
+
+The tree stands in ``metrics.txt``. This module reads it and cuts it down to what an analysis can say: a metric that the
+analysis does not compute is absent rather than zero.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Literal, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+Kind = Literal["stored", "wait", "pre", "post", "hidden"]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One signed operand of a formula; an optional one is left out while nothing computes it."""
+
+    sign: int
+    metric: str
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A sum of metrics, kept on the call paths of one class if a mask is named (see `whywait.regions`)."""
+
+    mask: str | None
+    terms: tuple[Term, ...]
+
+    def __str__(self) -> str:
+        text = " ".join(f"{'+' if term.sign > 0 else '-'} {term.metric}" for term in self.terms).removeprefix("+ ")
+        return f"[{self.mask}] {text}" if self.mask else text
+
+    @classmethod
+    def parse(cls, text: str) -> Formula:
+        """Read ``[mask] a + b - c?``."""
+        mask = re.match(r"\[(\w+)\]", text)
+        terms = re.findall(r"([+-]?)\s*(\w+)(\??)", text[mask.end() :] if mask else text)
+        return cls(
+            mask[1] if mask else None,
+            tuple(Term(-1 if sign == "-" else 1, metric, bool(optional)) for sign, metric, optional in terms),
+        )
+
+    def restricted(self, known: Collection[str]) -> Formula | None:
+        """Return what is left of the formula where only some metrics are known, or None if that says nothing.
+
+        A sum of parts is what its known parts add up to. What is subtracted must be known, or the rest is too large.
+        """
+        terms = tuple(term for term in self.terms if term.metric in known)
+        missing = [term for term in self.terms if term.metric not in known and not term.optional]
+        if not any(term.sign > 0 for term in terms) or any(term.sign < 0 for term in missing):
+            return None
+        return Formula(self.mask, terms)
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric of the tree.
+
+    Attributes
+    ----------
+    name
+        The name by which files and tools know it.
+    display_name
+        The name a person reads below that of its parent.
+    unit
+        ``sec``, ``occ`` (occurrences) or ``bytes``.
+    kind
+        ``stored``, ``wait`` (stored, and a wait state), ``pre`` (derived cell by cell), ``post`` (sum or difference of
+        others) or ``hidden``.
+    paradigm
+        The programming model without which the metric does not exist, or None.
+    formula
+        How a derived metric follows from others.
+    description
+        What it means, in a sentence.
+    parent
+        Name of the metric it is a part of.
+    """
+
+    name: str
+    display_name: str
+    unit: str
+    kind: Kind
+    paradigm: str | None
+    formula: Formula | None
+    description: str
+    parent: str | None
+
+    @property
+    def derived(self) -> bool:
+        """Whether the metric follows from others."""
+        return self.formula is not None
+
+    @property
+    def integer(self) -> bool:
+        """Whether values are whole numbers: everything but times."""
+        return self.unit != "sec"
+
+
+class MetricTree:
+    """Metrics in the order people read them: every metric after its parent, siblings in order."""
+
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self._metrics = {metric.name: metric for metric in metrics}
+        self._children: dict[str | None, list[Metric]] = {}
+        for metric in self:
+            self._children.setdefault(metric.parent, []).append(metric)
+
+    def __iter__(self) -> Iterator[Metric]:
+        return iter(self._metrics.values())
+
+    def __len__(self) -> int:
+        return len(self._metrics)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._metrics
+
+    def __getitem__(self, name: str) -> Metric:
+        return self._metrics[name]
+
+    def children(self, name: str | None) -> list[Metric]:
+        """Return the direct parts of a metric; of None, the roots."""
+        return self._children.get(name, [])
+
+    def depth(self, name: str) -> int:
+        """Return the number of metrics above this one."""
+        parent = self[name].parent
+        return 0 if parent is None else 1 + self.depth(parent)
+
+    def path(self, name: str) -> list[Metric]:
+        """Return the metrics from the root down to this one."""
+        metric = self[name]
+        return [*(self.path(metric.parent) if metric.parent else ()), metric]
+
+    def wait_state(self, name: str) -> Metric | None:
+        """Return the whole wait state that a metric is, or is a part of: of wrong-order messages, Late Sender."""
+        return next((metric for metric in self.path(name) if metric.kind == "wait"), None) if name in self else None
+
+    def computed(self, stored: Collection[str]) -> MetricTree:
+        """Cut the tree down to what follows from the given stored metrics.
+
+        Parameters
+        ----------
+        stored
+            Names of the stored metrics that an analysis computes.
+
+        Returns
+        -------
+        MetricTree
+            Formulas are cut down with their operands; a metric whose parent is gone moves up to the next one left.
+        """
+        formulas: dict[str, Formula | None] = {m.name: None for m in self if not m.derived and m.name in stored}
+        waiting = [metric for metric in self if metric.formula is not None]
+        while waiting:
+            # An operand may still be cut down further, so a formula is decided once all its operands are.
+            undecided = {metric.name for metric in waiting}
+            for metric in waiting:
+                formula = cast("Formula", metric.formula)
+                if not any(term.metric in undecided for term in formula.terms):
+                    undecided.discard(metric.name)
+                    if (rest := formula.restricted(formulas.keys())) is not None:
+                        formulas[metric.name] = rest
+            waiting = [metric for metric in waiting if metric.name in undecided]
+        kept = (metric for metric in self if metric.name in formulas and metric.kind != "hidden")
+        return MetricTree(
+            Metric(
+                metric.name,
+                metric.display_name,
+                metric.unit,
+                metric.kind,
+                metric.paradigm,
+                formulas[metric.name],
+                metric.description,
+                next((above.name for above in reversed(self.path(metric.name)[:-1]) if above.name in formulas), None),
+            )
+            for metric in kept
+        )
+
+
+@cache
+def metric_tree() -> MetricTree:
+    """Return the complete tree, whether this version computes all of it or not."""
+    above: list[Metric] = []
+    metrics = []
+    for line in files("whywait").joinpath("metrics.txt").read_text(encoding="utf-8").splitlines():
+        if not line or line.startswith("#"):
+            continue
+        name, display_name, unit, kind, formula, description = (field.strip() for field in line.split("|"))
+        kind, _, paradigm = kind.partition(" @")
+        del above[(len(line) - len(line.lstrip())) // 2 :]
+        parent = above[-1] if above else None
+        metric = Metric(
+            name,
+            display_name,
+            unit,
+            cast("Kind", kind),
+            paradigm or (parent.paradigm if parent else None),
+            Formula.parse(formula) if formula else None,
+            description,
+            parent.name if parent else None,
+        )
+        above.append(metric)
+        metrics.append(metric)
+    return MetricTree(metrics)
+
+
+def void(tree: MetricTree, paradigms: Collection[str], totals: Mapping[str, bool]) -> set[str]:
+    """Return the metrics that cannot have a value because their programming model does not occur.
+
+    Parameters
+    ----------
+    tree
+        The metrics to judge.
+    paradigms
+        The paradigms of all call paths, as in `whywait.regions.Region`.
+    totals
+        Whether a metric has values all the same; such a one is never void.
+    """
+    return {
+        metric.name
+        for metric in tree
+        if metric.paradigm and metric.paradigm not in paradigms and not totals.get(metric.name)
+    }

@@ -1,0 +1,206 @@
+"""What kind of call a region is, and the classes of call paths that derived metrics are about."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+# OTF2 writes roles and paradigms in capitals; Cube and the classes below use the words of the measurement system.
+_ROLES = {
+    "coll_one2all": "one2all",
+    "coll_all2one": "all2one",
+    "coll_all2all": "all2all",
+    "coll_other": "other collective",
+    "task_wait": "taskwait",
+}
+_PARADIGMS = {"measurement_system": "measurement"}
+
+# Tools other than Score-P record MPI calls as plain functions. The roles are those that Score-P gives.
+_MPI_ROLES = {
+    "point2point": r"I?([BRS]?send|recv)|[BRS]?send_init|recv_init|sendrecv(_replace)?|I?m?probe|I?mrecv",
+    "barrier": r"I?barrier",
+    "one2all": r"I?(bcast|scatterv?)",
+    "all2one": r"I?(reduce|gatherv?)",
+    "all2all": r"I?(allreduce|reduce_scatter(_block)?|(neighbor_)?(allgatherv?|alltoall[vw]?))",
+    "other collective": r"I?(ex)?scan",
+    "rma": r"R?(put|get)",
+    "atomic": r"R?(get_)?accumulate|fetch_and_op|compare_and_swap",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A function or construct, in the words that classes of call paths are written in.
+
+    Attributes
+    ----------
+    name
+        As recorded, or demangled.
+    paradigm
+        ``mpi``, ``openmp``, ``user``, ``measurement``, ...
+    role
+        ``function``, ``barrier``, ``point2point``, ``one2all``, ...
+    file
+        The source file, which for kernels of accelerators is the kind of kernel.
+    """
+
+    name: str
+    paradigm: str
+    role: str
+    file: str = ""
+
+    @classmethod
+    def of(cls, name: str, paradigm: str, role: str, file: str = "") -> Region:
+        """Translate from OTF2's words, and recognise MPI calls by name whatever the recording tool took them for."""
+        paradigm = _PARADIGMS.get(paradigm.lower(), paradigm.lower())
+        role = _ROLES.get(role.lower(), role.lower().replace("_", " "))
+        if name.startswith("MPI_"):
+            paradigm = "mpi"
+            if role in {"unknown", "function", "wrapper"}:
+                call = name.removeprefix("MPI_")
+                known = (r for r, calls in _MPI_ROLES.items() if re.fullmatch(calls, call, re.IGNORECASE))
+                role = next(known, role)
+        return cls(name, paradigm, role, file)
+
+
+@dataclass(frozen=True, slots=True)
+class Class:
+    """A class of regions: of one paradigm, and having one of the roles or a name of a certain form.
+
+    Without roles and names, all regions of the paradigm except those of the forms in `but`.
+    """
+
+    paradigm: str
+    names: str = ""
+    roles: frozenset[str] = frozenset()
+    files: str = ""
+    but: str = ""
+
+    def __contains__(self, region: Region) -> bool:
+        if region.paradigm != self.paradigm or (self.but and re.fullmatch(self.but, region.name)):
+            return False
+        if not (self.names or self.roles or self.files):
+            return True
+        return (
+            region.role in self.roles
+            or bool(self.names and re.fullmatch(self.names, region.name))
+            or bool(self.files and re.fullmatch(self.files, region.file))
+        )
+
+
+def _mpi(names: str = "", *roles: str) -> tuple[Class, ...]:
+    return (Class("mpi", f"MPI_({names})" if names else "", frozenset(roles)),)
+
+
+def _openmp(*roles: str, names: str = "") -> tuple[Class, ...]:
+    return (Class("openmp", names, frozenset(roles)),)
+
+
+def _calls(paradigm: str, names: str) -> tuple[Class, ...]:
+    return (Class(paradigm, names),)
+
+
+_FLUSH = "BUFFER FLUSH"
+
+_FILE_ASK = r"File_(delete|get_\w+|seek(_shared)?)"
+_FILE_CHANGE = r"File_(close|open|preallocate|set_(atomicity|info|size|view)|sync)"
+_ALONE = r"File_i?{}(_at|_shared)?"
+_TOGETHER = r"File_(i{0}_(at_)?all|{0}_((at_)?all|ordered)(_begin|_end)?)"
+_EITHER = "(read|write)"
+
+# A call path is in a mask if its region is in one of the classes.
+MASKS: dict[str, tuple[Class, ...]] = {
+    "overhead": (
+        Class("measurement", "TRACE BUFFER FLUSH|TRACING"),
+        Class("opencl", _FLUSH),
+        Class("cuda", _FLUSH),
+    ),
+    "mpi": (Class("mpi", but="PARALLEL"),),
+    "mpi_mgmt_startup": _mpi(r"Init(_thread|ialized)?|Finalized?"),
+    "mpi_mgmt_comm": _mpi(
+        r"Cart_\w+|Cartdim_get|Graph_\w+|Graphdims_get|Dist_graph_\w+|Dims_create|Topo_test"
+        r"|Comm_(accept|compare|connect|create(_group|_keyval)?|delete_attr|disconnect|dup(_with_info)?|free(_keyval)?"
+        r"|[gs]et_(attr|info|name)|get_parent|group|idup|join|rank|remote_(group|size)|size|spawn(_multiple)?"
+        r"|split(_type)?|test_inter)"
+        r"|Intercomm_(create|merge)|(Open|Close)_port|(Lookup|Publish|Unpublish)_name"
+    ),
+    "mpi_mgmt_file": _mpi(f"{_FILE_ASK}|{_FILE_CHANGE}"),
+    "mpi_mgmt_win": _mpi(
+        r"Win_(allocate(_shared)?|attach|create(_dynamic|_keyval)?|delete_attr|detach|free(_keyval)?|[gs]et_\w+"
+        r"|shared_query)"
+    ),
+    "mpi_sync_collective": _mpi("", "barrier"),
+    "mpi_sync_rma_active": _mpi(r"Win_(complete|fence|post|start|test|wait)"),
+    "mpi_sync_rma_passive": _mpi(r"Win_((flush(_local)?|lock|unlock)(_all)?|sync)"),
+    "mpi_comm_p2p": _mpi(r"(Test|Wait)(all|any|some)?", "point2point"),
+    "mpi_comm_collective": _mpi("", "one2all", "all2one", "all2all", "other collective"),
+    "mpi_comm_rma": _mpi("", "rma", "atomic"),
+    "mpi_comm_rma_puts": _mpi(r"R?[Pp]ut"),
+    "mpi_comm_rma_gets": _mpi(r"R?[Gg]et"),
+    "mpi_comm_rma_atomics": _mpi("", "atomic"),
+    "mpi_file_individual": _mpi(_ALONE.format(_EITHER)),
+    "mpi_file_collective": _mpi(_TOGETHER.format(_EITHER)),
+    "mpi_file_iops": _mpi(f"{_FILE_ASK}|{_ALONE.format(_EITHER)}"),
+    "mpi_file_irops": _mpi(_ALONE.format("read")),
+    "mpi_file_iwops": _mpi(_ALONE.format("write")),
+    "mpi_file_cops": _mpi(f"{_FILE_CHANGE}|{_TOGETHER.format(_EITHER)}"),
+    "mpi_file_crops": _mpi(_TOGETHER.format("read")),
+    "mpi_file_cwops": _mpi(_TOGETHER.format("write")),
+    "omp_sync_ebarrier": _openmp("barrier"),
+    "omp_sync_ibarrier": _openmp("implicit barrier"),
+    "omp_sync_critical": _openmp("critical", "atomic"),
+    "omp_sync_lock_api": (Class("openmp", r"omp_(destroy|init|set|test|unset)(_nest)?_lock"),),
+    "omp_sync_ordered": _openmp("ordered"),
+    "omp_sync_taskwait": _openmp("taskwait"),
+    "omp_flush": _openmp("flush"),
+    "pthread_mgmt": _calls("pthread", r"pthread_(cancel|create|detach|exit|join)"),
+    "pthread_sync_mutex": _calls("pthread", r"pthread_mutex_(destroy|init|lock|trylock|unlock)"),
+    "pthread_sync_condition": _calls("pthread", r"pthread_cond_(broadcast|destroy|init|signal|(timed)?wait)"),
+    "openacc": (Class("openacc"),),
+    "openacc_setup": _calls("openacc", r"acc_(init|shutdown)(@.*)?"),
+    "openacc_comm": _calls("openacc", r"acc_(up|down)load(@.*)?"),
+    "openacc_sync": _calls("openacc", r"acc_wait(@.*)?"),
+    "openacc_kernel_launches": _calls("openacc", r"acc_launch_kernel(@.*)?"),
+    "opencl": (Class("opencl", but=_FLUSH),),
+    "opencl_setup": _calls(
+        "opencl",
+        r"cl(Get(?!MemObject|Image|Pipe|Sampler).*|(Create|Retain|Release)(SubDevices|Device|Context|Program|Kernel"
+        r"|Event|UserEvent|CommandQueue)\w*|(Build|Compile|Link)Program|Set(UserEvent|Event|CommandQueue)\w+|Flush"
+        r"|Unload\w+)",
+    ),
+    "opencl_comm": _calls(
+        "opencl",
+        r"cl((Create|Retain|Release)(Buffer|SubBuffer|Pipe|Image|Sampler|MemObject)\w*|SVM(Alloc|Free)"
+        r"|Enqueue(Read|Write|Fill|Copy|Map|Unmap|Migrate|SVM)\w+)",
+    ),
+    "opencl_sync": _calls(
+        "opencl", r"clFinish|cl(Enqueue)?WaitForEvents|clEnqueue(Barrier|Marker)\w*|WAIT FOR COMMAND QUEUE"
+    ),
+    "opencl_kernel_launches": _calls("opencl", r"cl(SetKernel\w+|EnqueueNDRangeKernel|EnqueueTask)"),
+    "opencl_kernel_executions": (Class("opencl", files="OPENCL_KERNEL"),),
+    "cuda": (Class("cuda", but=_FLUSH),),
+    "cuda_setup": _calls(
+        "cuda",
+        r"cu(da)?((Device|Ctx|Context|Stream|Event|Module|Function|Func|Driver|Runtime|Thread|Primary)(?!\w*(Synchronize"
+        r"|WaitEvent))\w+|Init|GetDevice\w*|SetDevice\w*|ChooseDevice|DriverGetVersion)",
+    ),
+    "cuda_comm": _calls("cuda", r"cu(da)?(Mem(?!set)\w+|Malloc\w*|Free\w*|Host\w+|Array\w+|[GS]etSymbol\w+)"),
+    "cuda_sync": _calls("cuda", r"cu(da)?(\w+Synchronize|StreamWaitEvent)|(DEVICE|STREAM|EVENT) SYNCHRONIZE"),
+    "cuda_kernel_launches": _calls("cuda", r"cu(da)?(Launch\w*|Memset\w*|ConfigureCall|SetupArgument|Param\w+)"),
+    "cuda_kernel_executions": (Class("cuda", files="CUDA_KERNEL"),),
+}
+
+
+def masked(mask: str, region: Region) -> bool:
+    """Say whether a call path that ends in `region` is in a mask.
+
+    Parameters
+    ----------
+    mask
+        A key of `MASKS`, or ``execution``: everything but ``overhead``.
+    region
+        The region of the call path.
+    """
+    if mask == "execution":
+        return not masked("overhead", region)
+    return any(region in one for one in MASKS[mask])

@@ -1,0 +1,1 @@
+"""What people and other tools read: a summary, Cube files, tables."""

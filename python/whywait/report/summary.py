@@ -1,0 +1,145 @@
+"""What matters most, as plain data: for the terminal, for `summary.json` and for `--json`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from whywait import __version__
+from whywait.severity import sum_at
+
+if TYPE_CHECKING:
+    from whywait import Result
+    from whywait.metrics import Metric, MetricTree
+
+_WORST = 20
+
+
+def summarize(result: Result) -> dict[str, Any]:
+    """Gather the summary of a result.
+
+    Returns
+    -------
+    dict
+        ``run`` (name, anchor file), ``facts``, ``metrics`` (unit and total by name), ``waiting`` (all
+        wait states together: seconds, and share of all time), ``worst`` (the worst places to
+        wait, by total waiting time), ``warnings``. All values are such that JSON can say them.
+    """
+    profile = result.profile
+    waiting = sum(profile.total(metric.name) for metric in _wait_states(profile.metrics))
+    time = profile.total("time") if "time" in profile.metrics else 0.0
+    return {
+        "whywait": __version__,
+        "run": {"name": result.run.name, "path": str(result.run.path)},
+        "facts": result.facts,
+        "metrics": {
+            name: {
+                "display_name": values.display_name,
+                "parent": values.parent,
+                "unit": values.unit,
+                "total": values.total,
+            }
+            for name, values in result.metrics.items()
+            if name not in profile.void
+        },
+        "waiting": {"total": waiting, "share": waiting / time if time else 0.0},
+        "worst": worst_wait_states(result),
+        "warnings": result.warnings,
+    }
+
+
+def _wait_states(metrics: MetricTree) -> list[Metric]:
+    """Return the wait states that are not part of another."""
+    return [metric for metric in metrics if metrics.wait_state(metric.name) is metric]
+
+
+def worst_wait_states(result: Result, count: int = _WORST) -> list[dict[str, Any]]:
+    """Return the (wait state, call path) pairs with the most waiting time.
+
+    Parameters
+    ----------
+    result
+        What to look through.
+    count
+        How many to return at most.
+
+    Returns
+    -------
+    list of dict
+        ``metric``, ``display_name``, ``callpath``, ``callpath_id``, ``waiting`` (s), ``share`` (of all time),
+        ``ranks`` (how many wait there), ``worst_rank``, ``worst_rank_share`` (of the waiting), ``instances`` and
+        ``cause``: the call path and rank to blame for most of it, if known.
+    """
+    profile, tree = result.profile, result.tree
+    time = profile.total("time") if "time" in profile.metrics else 0.0
+    ranked: list[tuple[float, Metric, int]] = []
+    for metric in _wait_states(profile.metrics):
+        totals = profile.by_position(metric.name)
+        ranked.extend((totals[position], metric, position) for position in np.flatnonzero(totals > 0).tolist())
+    ranked.sort(key=lambda place: -place[0])
+    causes = _causes(result)
+    places = []
+    for waiting, metric, position in ranked[:count]:
+        (_, row), *_ = profile.rows(metric.name, [position])
+        ranks, group = np.unique(result.rows_of_locations.rank, return_inverse=True)
+        by_rank = sum_at(group, row, ranks.size)
+        worst = int(by_rank.argmax())
+        callpath = int(tree.preorder[position])
+        places.append(
+            {
+                "metric": metric.name,
+                "display_name": metric.display_name,
+                "callpath": tree.path(callpath),
+                "callpath_id": callpath,
+                "waiting": float(waiting),
+                "share": float(waiting / time) if time else 0.0,
+                "ranks": int(np.count_nonzero(by_rank)),
+                "worst_rank": int(ranks[worst]),
+                "worst_rank_share": float(by_rank[worst] / waiting),
+                **causes.get((metric.name, callpath), {"instances": 0, "cause": None}),
+            }
+        )
+    return places
+
+
+def _causes(result: Result) -> dict[tuple[str, int], dict[str, Any]]:
+    """Find, for each wait state and call path, how often it occurs and who is to blame for most of it."""
+    table = result.native_wait_states
+    if not table.num_rows:
+        return {}
+    kinds = table["kind"].cast(pa.dictionary(pa.int32(), pa.string())).combine_chunks()
+    names = kinds.dictionary.to_pylist()
+    # A part of a wait state, such as messages in wrong order, counts as the whole.
+    wholes = [whole.name if (whole := result.profile.metrics.wait_state(name)) else name for name in names]
+    places = pa.table(
+        {
+            "kind": pa.array(wholes, pa.string()).take(kinds.indices),
+            "callpath": table["callpath"],
+            "waiting": table["waiting"],
+            "cause_callpath": table["cause_callpath"],
+            "cause_rank": pa.array(result.rows_of_locations.rank).take(table["cause_location"].combine_chunks()),
+        }
+    )
+    blamed = places.group_by(["kind", "callpath", "cause_callpath", "cause_rank"]).aggregate(
+        [("waiting", "sum"), ("waiting", "count")]
+    )
+    found: dict[tuple[str, int], dict[str, Any]] = {}
+    for row in blamed.sort_by([("waiting_sum", "descending"), ("cause_rank", "ascending")]).to_pylist():
+        place = found.setdefault((row["kind"], row["callpath"]), {"instances": 0, "waiting": 0.0, "cause": None})
+        place["instances"] += row["waiting_count"]
+        place["waiting"] += row["waiting_sum"]
+        if place["cause"] is None and row["cause_rank"] is not None:
+            at = row["cause_callpath"]
+            place["cause"] = {
+                "callpath": result.tree.path(at) if at is not None else None,
+                "rank": row["cause_rank"],
+                "waiting": row["waiting_sum"],
+            }
+    for place in found.values():
+        waiting = place.pop("waiting")
+        if place["cause"]:
+            caused = place["cause"].pop("waiting")
+            place["cause"]["share"] = caused / waiting if waiting else 0.0
+    return found

@@ -1,0 +1,212 @@
+"""The summary a person reads after an analysis."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import textwrap
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+# A line is a list of (text, style); a style is one of rich's.
+Line = list[tuple[str, str]]
+
+_WIDTH = 80
+_BAR = 16
+_SMALL = 0.001
+_WORST = 5
+
+
+def show(lines: Iterable[Line], stream: TextIO) -> None:
+    """Write lines: in colour on a terminal if rich is installed, as plain text otherwise."""
+    if stream.isatty():
+        try:
+            from rich.console import Console
+            from rich.text import Text
+        except ImportError:
+            pass
+        else:
+            console = Console(file=stream, soft_wrap=True)
+            for line in lines:
+                console.print(Text.assemble(*line))
+            return
+    for line in lines:
+        stream.write("".join(text for text, _ in line).rstrip() + "\n")
+
+
+def width(stream: TextIO) -> int:
+    """Return how wide to write: as the terminal, up to a line one can read, and 80 columns elsewhere."""
+    return min(shutil.get_terminal_size().columns, 110) if stream.isatty() else _WIDTH
+
+
+def speaks_unicode(stream: TextIO) -> bool:
+    """Say whether bars and arrows can be written to a stream."""
+    try:
+        "█…→".encode(stream.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def summary_lines(summary: dict[str, Any], *, width: int = _WIDTH, unicode: bool = True) -> Iterator[Line]:
+    """Yield the lines of a summary.
+
+    Parameters
+    ----------
+    summary
+        As `whywait.Result.summary` returns it.
+    width
+        The number of columns.
+    unicode
+        Whether to draw with more than ASCII.
+    """
+    yield [(_headline(summary), "bold")]
+    yield []
+    yield from _where(summary["metrics"], width, "█" if unicode else "#")
+    yield []
+    yield from _worst(summary, width, unicode=unicode)
+    if summary["warnings"]:
+        yield []
+        yield [("Warnings", "bold")]
+        for warning in summary["warnings"]:
+            yield from _paragraph(finding(warning), width, "yellow")
+
+
+def finding(note: dict[str, Any]) -> str:
+    """Return a warning as a sentence: how often, what, and where first."""
+    place = f" (first: {note['place']})" if note.get("place") else ""
+    count = f"{note['count']:,} x " if note.get("count", 1) != 1 else ""
+    return f"{count}{note['text']}{place}"
+
+
+def _headline(summary: dict[str, Any]) -> str:
+    facts = summary["facts"]
+    processes, locations = facts.get("processes", 0), facts.get("locations", 0)
+    parts = [_count(processes, "rank")]
+    if locations != processes:
+        parts.append(_count(locations, "location"))
+    parts += [_count(facts.get("events", 0), "event"), seconds(facts.get("length", 0.0))]
+    waiting = summary["waiting"]
+    return f"{summary['run']['name']}: {', '.join(parts)}, {percent(waiting['share'])} of all time spent waiting"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def percent(share: float) -> str:
+    """Return a share as percent; what is too small to show but not nothing says so."""
+    return "<0.1%" if 0 < share < _SMALL / 2 else f"{share:.1%}"
+
+
+def seconds(value: float) -> str:
+    """Return a time with three digits that say something and a unit one can imagine."""
+    for limit, factor, unit in ((1.0, 1, "s"), (1e-3, 1e3, "ms"), (1e-6, 1e6, "us")):
+        if abs(value) >= limit * 0.9995:
+            return f"{value * factor:,.{max(0, 2 - _magnitude(value * factor))}f} {unit}"
+    return f"{value * 1e9:.3g} ns" if value else "0 s"
+
+
+def _magnitude(value: float) -> int:
+    return len(f"{abs(value):.0f}") - 1
+
+
+def _where(metrics: dict[str, dict[str, Any]], width: int, block: str) -> Iterator[Line]:
+    """Yield the time hierarchy: what is too small to matter is left out, with all below it."""
+    if "time" not in metrics or not metrics["time"]["total"]:
+        yield [("No time was spent in any region.", "")]
+        return
+    whole = metrics["time"]["total"]
+    name_width = width - 11 - 8 - _BAR - 2
+    yield [("Where the time went".ljust(name_width) + "CPU time".rjust(11) + "share".rjust(8), "bold")]
+    depth = {"time": 0}
+    for name, metric in metrics.items():
+        if metric["parent"] in depth:
+            depth[name] = depth[metric["parent"]] + 1
+        elif name != "time":
+            continue
+        share = metric["total"] / whole
+        if share < _SMALL:
+            del depth[name]
+            continue
+        label = "  " * depth[name] + metric["display_name"]
+        yield [
+            (label[: name_width - 1].ljust(name_width), ""),
+            (seconds(metric["total"]).rjust(11), ""),
+            (percent(share).rjust(8), ""),
+            ("  " + block * round(share * _BAR), "cyan"),
+        ]
+
+
+def _worst(summary: dict[str, Any], width: int, *, unicode: bool) -> Iterator[Line]:
+    places = [place for place in summary["worst"] if place["waiting"] > 0][:_WORST]
+    if not places:
+        yield [("No wait states were found.", "")]
+        return
+    head = width - 11 - 8
+    yield [("Worst wait states".ljust(head) + "waiting".rjust(11) + "of all".rjust(8), "bold")]
+    for number, place in enumerate(places, 1):
+        yield [
+            (f"{number}. ", ""),
+            (place["display_name"].ljust(head - 3), "red"),
+            (seconds(place["waiting"]).rjust(11) + percent(place["share"]).rjust(8), ""),
+        ]
+        yield [("   " + path(place["callpath"], width - 3, unicode=unicode), "")]
+        yield from _paragraph(_who(place, width, unicode=unicode), width, "dim")
+
+
+def _who(place: dict[str, Any], width: int, *, unicode: bool) -> str:
+    times = f"{_count(place['instances'], 'time')} " if place["instances"] else ""
+    if place["ranks"] == 1:
+        where = f"{times}on rank {place['worst_rank']}"
+    else:
+        where = (
+            f"{times}on {place['ranks']:,} ranks, most on rank {place['worst_rank']} "
+            f"({percent(place['worst_rank_share'])})"
+        )
+    cause = place["cause"]
+    if cause is None:
+        return where
+    at = f" in {path(cause['callpath'], width // 2, unicode=unicode)}" if cause["callpath"] else ""
+    return f"{where}; mostly for rank {cause['rank']}{at} ({percent(cause['share'])})"
+
+
+def _paragraph(text: str, width: int, style: str) -> Iterator[Line]:
+    for line in textwrap.wrap(text, width, initial_indent="   ", subsequent_indent="   ", break_on_hyphens=False):
+        yield [(line, style)]
+
+
+def path(names: list[str], width: int, *, unicode: bool = True) -> str:
+    """Return a call path that fits: the end matters most, then the begin.
+
+    Parameters
+    ----------
+    names
+        The regions from the root.
+    width
+        The number of columns.
+    unicode
+        Whether to use more than ASCII.
+    """
+    arrow, more = (" → ", "…") if unicode else (" > ", "...")
+    shown = [short_name(name) for name in names]
+    if len(text := arrow.join(shown)) <= width:
+        return text
+    for first in range(1, len(shown)):
+        text = arrow.join([more, *shown[first:]])
+        if len(text) <= width:
+            return text
+    return shown[-1] if len(shown[-1]) <= width else shown[-1][: width - len(more)] + more
+
+
+def short_name(name: str) -> str:
+    """Return a C++ function without its return type, template arguments and parameters; other names as they are."""
+    if "(" not in name or name.startswith("!$"):
+        return name
+    text = name.replace("(anonymous namespace)", "{anonymous}").replace("operator()", "operator[call]")
+    while (stripped := re.sub(r"<[^<>]*>", "", text)) != text:
+        text = stripped
+    words = text.partition("(")[0].split()
+    return words[-1].replace("operator[call]", "operator()") if words else name

@@ -1,0 +1,201 @@
+"""Severities: a value for each metric, call path and location, and what follows from them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from whywait.metrics import MetricTree, metric_tree, void
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from whywait.calltree import CallTree
+    from whywait.metrics import Formula
+
+# Time that a perfectly balanced run would not have: the list that Scalasca subtracts.
+_BALANCED_AWAY = (
+    "mpi_finalize_wait mpi_rma_wait_at_create mpi_rma_wait_at_free mpi_barrier_wait mpi_rma_sync_late_post "
+    "mpi_rma_early_wait mpi_rma_wait_at_fence mpi_rma_sync_lock_competition mpi_rma_sync_wait_for_progress "
+    "mpi_latesender mpi_latereceiver mpi_earlyreduce mpi_earlyscan mpi_latebroadcast mpi_wait_nxn "
+    "mpi_rma_comm_late_post mpi_rma_comm_lock_competition mpi_rma_comm_wait_for_progress omp_management "
+    "omp_ebarrier_wait omp_ibarrier_wait omp_lock_contention_critical omp_lock_contention_api omp_ordered "
+    "omp_idle_threads"
+).split()
+
+
+class Cells(NamedTuple):
+    """The cells of one metric that are not zero, in order of call path and location.
+
+    ``key`` is position * number of locations + location, so that a cell is one number, and the rows of a call path, and
+    of its whole subtree, are a slice.
+    """
+
+    key: npt.NDArray[np.int64]
+    value: npt.NDArray[np.float64]
+
+    def __len__(self) -> int:  # a named tuple would count its two columns
+        return self.key.size
+
+
+_NOTHING = Cells(np.empty(0, np.int64), np.empty(0, np.float64))
+
+
+def sum_at(index: npt.NDArray[np.int64], values: npt.NDArray[np.float64], size: int) -> npt.NDArray[np.float64]:
+    """Add values up where their index says; `numpy.bincount`, which of nothing makes integers."""
+    return np.bincount(index, values, size).astype(np.float64, copy=False)
+
+
+def _add(operands: list[tuple[int, Cells]]) -> Cells:
+    operands = [(sign, cells) for sign, cells in operands if cells.key.size]
+    if not operands:
+        return _NOTHING
+    if len(operands) == 1 and operands[0][0] > 0:
+        return operands[0][1]
+    key = np.concatenate([cells.key for _, cells in operands])
+    value = np.concatenate([sign * cells.value for sign, cells in operands])
+    order = np.argsort(key, kind="stable")
+    key, value = key[order], value[order]
+    starts = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1])))
+    key, value = key[starts], np.add.reduceat(value, starts)
+    return Cells(key[value != 0], value[value != 0])
+
+
+class Profile:
+    """All severities of a run, stored and derived, exclusive along the call tree and inclusive along the metric tree.
+
+    Parameters
+    ----------
+    tree
+        The call tree.
+    locations
+        The number of locations.
+    severities
+        The table of the native analysis of this name.
+    stored
+        Names of the stored metrics that the analysis computes, occurring or not.
+    """
+
+    def __init__(self, tree: CallTree, locations: int, severities: pa.Table, stored: Collection[str]) -> None:
+        self.tree = tree
+        self.locations = locations
+        self._cells = dict(_split(tree, locations, severities))
+        self.metrics: MetricTree = metric_tree().computed(stored)
+        #: Metrics whose programming model does not occur in the run.
+        self.void = void(
+            self.metrics, tree.paradigms, {name: bool(cells.key.size) for name, cells in self._cells.items()}
+        )
+
+    def cells(self, name: str) -> Cells:
+        """Return the cells of a metric; derived ones are computed once and kept."""
+        if name not in self._cells:
+            formula = self.metrics[name].formula
+            self._cells[name] = self._evaluate(formula) if formula and name not in self.void else _NOTHING
+        return self._cells[name]
+
+    def _evaluate(self, formula: Formula) -> Cells:
+        operands = [(term.sign, self.cells(term.metric)) for term in formula.terms]
+        if formula.mask is None:
+            return _add(operands)
+        if formula.mask == "critical_imbalance":
+            cells = _add(operands)
+            value = cells.value * self._critical_imbalance()[cells.key // self.locations]
+            return Cells(cells.key[value != 0], value[value != 0])
+        inside = self.tree.mask(formula.mask)
+        return _add([(sign, _rows(cells, inside, self.locations)) for sign, cells in operands])
+
+    def _critical_imbalance(self) -> npt.NDArray[np.float64]:
+        """By how much, as a share, the critical path exceeds the average work at each call path."""
+        path = self.inclusive(self.by_position("critical_path"))
+        work = self.inclusive(self.by_position("time"))
+        for name in _BALANCED_AWAY:
+            if name in self.metrics:
+                work = work - self.inclusive(self.by_position(name))
+        excess = path - work / self.locations
+        return np.divide(excess, path, out=np.zeros_like(path), where=(path > 0) & (excess > 0))
+
+    def by_position(self, name: str) -> npt.NDArray[np.float64]:
+        """Sum a metric over all locations: one exclusive value for each position of the call tree."""
+        cells = self.cells(name)
+        return sum_at(cells.key // self.locations, cells.value, len(self.tree))
+
+    def by_location(self, name: str) -> npt.NDArray[np.float64]:
+        """Sum a metric over the call tree: one value for each location."""
+        cells = self.cells(name)
+        return sum_at(cells.key % self.locations, cells.value, self.locations)
+
+    def total(self, name: str) -> float:
+        """Sum a metric over everything."""
+        return float(self.cells(name).value.sum())
+
+    def inclusive(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Turn exclusive values, one a position, into sums over subtrees.
+
+        Sums from below rather than differences of running sums: a difference would leave noise where nothing is.
+        """
+        total = values.copy()
+        for position in range(len(total) - 1, -1, -1):
+            if (above := self.tree.above[position]) >= 0:
+                total[above] += total[position]
+        return total
+
+    def inclusive_cells(self, name: str) -> Cells:
+        """Return the cells of a metric as sums over subtrees."""
+        keys, values = [], []
+        for position, row in self.inclusive_rows(name, range(len(self.tree))):
+            (locations,) = np.nonzero(row)
+            keys.append(position * self.locations + locations)
+            values.append(row[locations])
+        return Cells(np.concatenate(keys), np.concatenate(values)) if keys else _NOTHING
+
+    def rows(self, name: str, positions: Iterable[int]) -> Iterator[tuple[int, npt.NDArray[np.float64]]]:
+        """Yield the values of call paths at all locations, exclusive; call paths without any are left out."""
+        return self._rows(name, positions, np.arange(1, len(self.tree) + 1))
+
+    def inclusive_rows(self, name: str, positions: Iterable[int]) -> Iterator[tuple[int, npt.NDArray[np.float64]]]:
+        """Yield the values of call paths at all locations, summed over subtrees; those without any are left out."""
+        return self._rows(name, positions, self.tree.end)
+
+    def _rows(
+        self, name: str, positions: Iterable[int], end: npt.NDArray[np.int64]
+    ) -> Iterator[tuple[int, npt.NDArray[np.float64]]]:
+        cells = self.cells(name)
+        first = np.searchsorted(cells.key, np.arange(len(self.tree) + 1) * self.locations)
+        for position in positions:
+            part = slice(first[position], first[end[position]])
+            if part.start < part.stop:
+                yield position, sum_at(cells.key[part] % self.locations, cells.value[part], self.locations)
+
+
+def _rows(cells: Cells, inside: npt.NDArray[np.bool_], locations: int) -> Cells:
+    """Keep the call paths of a mask. They are few, each a slice."""
+    (positions,) = np.nonzero(inside)
+    starts = np.searchsorted(cells.key, positions * locations)
+    ends = np.searchsorted(cells.key, (positions + 1) * locations)
+    parts = [slice(start, end) for start, end in zip(starts, ends, strict=True) if start < end]
+    if not parts:
+        return _NOTHING
+    return Cells(
+        np.concatenate([cells.key[part] for part in parts]), np.concatenate([cells.value[part] for part in parts])
+    )
+
+
+def _split(tree: CallTree, locations: int, severities: pa.Table) -> Iterator[tuple[str, Cells]]:
+    """Take the table apart by metric; within one, put call paths in pre-order."""
+    if not severities.num_rows:
+        return
+    table = severities.unify_dictionaries().combine_chunks()
+    metric = table["metric"].chunk(0)
+    codes, labels = metric.indices.to_numpy(), metric.dictionary.to_pylist()
+    callpath, location, value = (table[name].to_numpy() for name in ("callpath", "location", "value"))
+    # Rows of one metric stand together: a metric is a slice.
+    bounds = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1], [True])))
+    for start, end in pairwise(bounds.tolist()):
+        key = tree.position[callpath[start:end]] * locations + location[start:end]
+        order = np.argsort(key, kind="stable")
+        yield labels[codes[start]], Cells(key[order], value[start:end][order])

@@ -1,0 +1,187 @@
+"""Tables for people and for pandas, polars or DuckDB: severities and wait states with names instead of numbers.
+
+Nothing here loops over rows: call paths are looked up with one `take` a column.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from whywait.calltree import PATH_TYPE
+from whywait.severity import sum_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    import numpy.typing as npt
+
+    from whywait.calltree import CallTree
+    from whywait.severity import Cells, Profile
+
+_NAME = pa.dictionary(pa.int32(), pa.string())
+
+SEVERITIES = pa.schema(
+    [
+        ("metric", _NAME),
+        ("callpath", PATH_TYPE),
+        ("callpath_id", pa.uint32()),
+        ("location", pa.uint32()),
+        ("rank", pa.int32()),
+        ("thread", pa.int32()),
+        ("value", pa.float64()),
+    ]
+)
+
+WAIT_STATES = pa.schema(
+    [
+        ("kind", _NAME),
+        ("callpath", PATH_TYPE),
+        ("callpath_id", pa.uint32()),
+        ("location", pa.uint32()),
+        ("rank", pa.int32()),
+        ("thread", pa.int32()),
+        ("enter", pa.float64()),
+        ("leave", pa.float64()),
+        ("waiting", pa.float64()),
+        ("cause_callpath", PATH_TYPE),
+        ("cause_callpath_id", pa.uint32()),
+        ("cause_location", pa.uint32()),
+        ("cause_rank", pa.int32()),
+        ("cause_thread", pa.int32()),
+        ("cause_time", pa.float64()),
+    ]
+)
+
+# Rows of a piece of a table: large enough to be fast, small enough that a piece is never a burden.
+_PIECE = 1 << 18
+
+
+class Locations:
+    """Rank and thread of each location.
+
+    Parameters
+    ----------
+    table
+        The native table of this name; its rows are in order of the location index.
+    """
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+        self.rank: npt.NDArray[np.int32] = table["rank"].to_numpy()
+        self.thread: npt.NDArray[np.int32] = table["thread"].to_numpy()
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+
+def severity_pieces(
+    profile: Profile, locations: Locations, names: Iterable[str], *, inclusive: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """Yield the cells of metrics as rows of `SEVERITIES`, ordered by metric, call tree and location."""
+    names = list(names)
+    labels = pa.array(names, pa.string())
+    for code, name in enumerate(names):
+        cells = profile.inclusive_cells(name) if inclusive else profile.cells(name)
+        for start in range(0, len(cells), _PIECE):
+            yield _severity_piece(profile.tree, locations, labels, code, cells, slice(start, start + _PIECE))
+
+
+def _severity_piece(
+    tree: CallTree, locations: Locations, labels: pa.Array, code: int, cells: Cells, part: slice
+) -> pa.RecordBatch:
+    position, location = np.divmod(cells.key[part], len(locations))
+    callpath = tree.preorder[position]
+    columns = [
+        pa.DictionaryArray.from_arrays(pa.array(np.full(location.size, code, np.int32)), labels),
+        tree.paths.take(pa.array(callpath)),
+        pa.array(callpath.astype(np.uint32)),
+        pa.array(location.astype(np.uint32)),
+        pa.array(locations.rank[location]),
+        pa.array(locations.thread[location]),
+        pa.array(cells.value[part]),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=SEVERITIES)
+
+
+def wait_state_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Yield wait states as rows of `WAIT_STATES`, in the order of the native table."""
+    ranks, threads = pa.array(locations.rank), pa.array(locations.thread)
+    for start in range(0, native.num_rows, _PIECE):
+        table = native.slice(start, _PIECE).combine_chunks()
+        columns = {name: table[name].combine_chunks() for name in table.column_names}
+        for prefix in ("", "cause_"):
+            location, callpath = columns[f"{prefix}location"], columns[f"{prefix}callpath"]
+            columns[f"{prefix}rank"], columns[f"{prefix}thread"] = ranks.take(location), threads.take(location)
+            columns[f"{prefix}callpath_id"] = callpath
+            columns[f"{prefix}callpath"] = tree.paths.take(callpath)
+        yield pa.RecordBatch.from_arrays(
+            [columns[field.name].cast(field.type) for field in WAIT_STATES], schema=WAIT_STATES
+        )
+
+
+def table(schema: pa.Schema, pieces: Iterable[pa.RecordBatch]) -> pa.Table:
+    """Join pieces to one table."""
+    return pa.Table.from_batches(pieces, schema)
+
+
+def write(path: Path, schema: pa.Schema, pieces: Iterable[pa.RecordBatch]) -> None:
+    """Write pieces to a Parquet file, one after the other."""
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for piece in pieces:
+            writer.write_batch(piece)
+
+
+def by_rank(profile: Profile, locations: Locations, name: str) -> pa.Table:
+    """Sum a metric over the call tree and the threads of each rank.
+
+    Returns
+    -------
+    pyarrow.Table
+        ``rank`` and ``value``; locations that belong to no process come as rank -1, if there are any.
+    """
+    ranks, group = np.unique(locations.rank, return_inverse=True)
+    value = sum_at(group, profile.by_location(name), ranks.size)
+    return pa.table({"rank": ranks, "value": value})
+
+
+def by_callpath(profile: Profile, name: str) -> pa.Table:
+    """Sum a metric over all locations.
+
+    Returns
+    -------
+    pyarrow.Table
+        ``callpath``, ``callpath_id``, ``value`` (of the call path alone) and ``inclusive`` (with all below it), in the
+        order of the call tree; call paths with neither are left out.
+    """
+    tree = profile.tree
+    value = profile.by_position(name)
+    inclusive = profile.inclusive(value)
+    (shown,) = np.nonzero((value != 0) | (inclusive != 0))
+    callpath = tree.preorder[shown]
+    return pa.table(
+        {
+            "callpath": tree.paths.take(pa.array(callpath)),
+            "callpath_id": callpath.astype(np.uint32),
+            "value": value[shown],
+            "inclusive": inclusive[shown],
+        }
+    )
+
+
+def callpaths(tree: CallTree) -> pa.Table:
+    """List the call paths in the order of the call tree, with their regions."""
+    regions = tree.regions.take(pa.array(np.array(tree.region_rows, dtype=np.int64)[tree.preorder]))
+    parents = np.array(tree.parents, dtype=np.int64)[tree.preorder]
+    return pa.table(
+        {
+            "callpath": tree.paths.take(pa.array(tree.preorder)),
+            "callpath_id": tree.preorder.astype(np.uint32),
+            "parent_id": pa.array(parents.clip(0).astype(np.uint32), mask=parents < 0),
+            **{name: regions[name] for name in ("name", "paradigm", "role", "file", "begin_line", "end_line")},
+        }
+    )

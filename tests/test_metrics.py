@@ -1,0 +1,273 @@
+"""The metric tree, the classes of call paths, and derived metrics against a direct evaluation."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from whywait.metrics import Formula, Term, metric_tree
+from whywait.regions import MASKS, Region, masked
+from whywait.severity import Profile
+
+from tests import fake_native
+from tests.fake_native import STORED, dense
+
+TREE = metric_tree()
+
+
+def test_tree_is_complete_and_in_order():
+    assert len(TREE) == 195
+    assert sum(metric.derived for metric in TREE) == 49 + 54
+    seen = set()
+    for metric in TREE:
+        assert metric.parent is None or metric.parent in seen
+        assert metric.description.endswith(".")
+        seen.add(metric.name)
+    assert [metric.name for metric in TREE.path("mpi_lswo_same")] == [
+        "time", "execution", "mpi", "mpi_communication", "mpi_point2point", "mpi_latesender", "mpi_latesender_wo",
+        "mpi_lswo_same",
+    ]  # fmt: skip
+
+
+def test_tree_is_scalascas():
+    listing = fake_native.SHARED / "METRIC_TREE.txt"
+    if not listing.exists():
+        pytest.skip("the listing of Scalasca's metric tree is not beside this checkout")
+    part = listing.read_text(encoding="utf-8").split("PART 2")[0]
+    rows = re.findall(r'^( *)(\w+) \| "([^"]*)" \| (\w+) \| (\w+) \| ([A-Z/-]+)', part, re.MULTILINE)
+    theirs = [(len(indent) // 2, *rest) for indent, *rest in rows]
+    kinds = {"stored": "STORED", "wait": "STORED", "pre": "PRE-EXCL", "post": "POST", "hidden": "GHOST"}
+    ours = [
+        (TREE.depth(m.name), m.name, m.display_name, m.unit, "INTEGER" if m.integer else "FLOAT", kinds[m.kind])
+        for m in TREE
+    ]
+    assert ours == [(*row[:-1], row[-1].removesuffix("/REMAP")) for row in theirs]
+
+
+def test_formulas_name_metrics_and_masks_that_exist():
+    for metric in TREE:
+        if metric.formula:
+            assert all(term.metric in TREE for term in metric.formula.terms)
+            assert metric.formula.mask in {None, "execution", "critical_imbalance", *MASKS}
+            assert (metric.formula.mask is not None) == (metric.kind == "pre")
+
+
+def test_formula_is_read_and_written():
+    formula = Formula.parse("[mpi] time - idle? + more")
+    assert formula == Formula("mpi", (Term(1, "time"), Term(-1, "idle", optional=True), Term(1, "more")))
+    assert str(formula) == "[mpi] time - idle + more"
+
+
+def test_only_what_can_be_computed_is_in_the_tree():
+    tree = TREE.computed(STORED)
+    assert {"comp", "mpi", "omp_time", "bytes", "comms_rma_puts", "mpi_latesender_wo", "syncs_rma"} <= {
+        metric.name for metric in tree
+    }
+    for absent in ("delay", "critical_path", "mpi_rma_wait_at_fence", "mpi_wait_terminal_ls", "bytes_rma", "imbalance",
+                   "omp_idle_threads", "performance_impact", "bytes_received"):  # fmt: skip
+        assert absent not in tree
+    assert str(tree["mpi"].formula) == "[mpi] time"
+    assert str(tree["bytes"].formula) == "bytes_p2p + bytes_coll"
+    assert len(TREE.computed({metric.name for metric in TREE if not metric.derived})) == len(TREE) - 1
+
+
+def test_a_difference_needs_all_that_is_subtracted():
+    tree = TREE.computed({"time", "mpi_latesender", "mpi_latereceiver", "mpi_wait_propagating_ls"})
+    assert "mpi_wait_terminal_ls" in tree
+    assert "mpi_wait_terminal_lr" not in tree
+    assert str(tree["mpi_wait_terminal"].formula) == "mpi_wait_terminal_ls"
+
+
+def test_an_orphan_moves_up_to_the_next_metric_above():
+    tree = TREE.computed({"mpi_latesender"})
+    assert tree["mpi_latesender"].parent is None
+    assert [metric.name for metric in tree] == ["mpi_latesender"]
+
+
+@pytest.mark.parametrize(
+    ("name", "paradigm", "role", "masks"),
+    [
+        ("main", "COMPILER", "FUNCTION", {"execution"}),
+        ("MPI_Init_thread", "MPI", "FUNCTION", {"execution", "mpi", "mpi_mgmt_startup"}),
+        ("MPI_Initialized", "MPI", "FUNCTION", {"execution", "mpi", "mpi_mgmt_startup"}),
+        ("MPI_Wtime", "MPI", "FUNCTION", {"execution", "mpi"}),
+        ("PARALLEL", "MPI", "FUNCTION", {"execution"}),
+        ("MPI_Barrier", "MPI", "BARRIER", {"execution", "mpi", "mpi_sync_collective"}),
+        ("MPI_Waitall", "MPI", "FUNCTION", {"execution", "mpi", "mpi_comm_p2p"}),
+        ("MPI_Isend", "MPI", "POINT2POINT", {"execution", "mpi", "mpi_comm_p2p"}),
+        ("MPI_Isend", "USER", "FUNCTION", {"execution", "mpi", "mpi_comm_p2p"}),
+        ("MPI_Allreduce", "USER", "FUNCTION", {"execution", "mpi", "mpi_comm_collective"}),
+        ("MPI_Exscan", "MPI", "COLL_OTHER", {"execution", "mpi", "mpi_comm_collective"}),
+        ("MPI_Put", "MPI", "RMA", {"execution", "mpi", "mpi_comm_rma", "mpi_comm_rma_puts"}),
+        ("MPI_Rget", "UNKNOWN", "UNKNOWN", {"execution", "mpi", "mpi_comm_rma", "mpi_comm_rma_gets"}),
+        ("MPI_Accumulate", "MPI", "ATOMIC", {"execution", "mpi", "mpi_comm_rma", "mpi_comm_rma_atomics"}),
+        ("MPI_Win_fence", "MPI", "FUNCTION", {"execution", "mpi", "mpi_sync_rma_active"}),
+        ("MPI_Win_flush_local_all", "MPI", "FUNCTION", {"execution", "mpi", "mpi_sync_rma_passive"}),
+        ("MPI_Win_allocate", "MPI", "ALLOCATE", {"execution", "mpi", "mpi_mgmt_win"}),
+        ("MPI_Comm_split_type", "MPI", "FUNCTION", {"execution", "mpi", "mpi_mgmt_comm"}),
+        ("MPI_Cart_create", "MPI", "FUNCTION", {"execution", "mpi", "mpi_mgmt_comm"}),
+        ("MPI_Comm_call_errhandler", "MPI", "FUNCTION", {"execution", "mpi"}),
+        ("MPI_File_open", "MPI", "FILE_IO_METADATA", {"execution", "mpi", "mpi_mgmt_file", "mpi_file_cops"}),
+        ("MPI_File_get_size", "MPI", "FUNCTION", {"execution", "mpi", "mpi_mgmt_file", "mpi_file_iops"}),
+        ("MPI_File_iread_at", "MPI", "FILE_IO",
+         {"execution", "mpi", "mpi_file_individual", "mpi_file_iops", "mpi_file_irops"}),
+        ("MPI_File_write_at_all_begin", "MPI", "FILE_IO",
+         {"execution", "mpi", "mpi_file_collective", "mpi_file_cops", "mpi_file_cwops"}),
+        ("MPI_File_read_ordered", "MPI", "FILE_IO",
+         {"execution", "mpi", "mpi_file_collective", "mpi_file_cops", "mpi_file_crops"}),
+        ("!$omp barrier", "OPENMP", "BARRIER", {"execution", "omp_sync_ebarrier"}),
+        ("!$omp atomic", "OPENMP", "ATOMIC", {"execution", "omp_sync_critical"}),
+        ("!$omp taskwait", "OPENMP", "TASK_WAIT", {"execution", "omp_sync_taskwait"}),
+        ("omp_set_nest_lock", "OPENMP", "FUNCTION", {"execution", "omp_sync_lock_api"}),
+        ("pthread_cond_timedwait", "PTHREAD", "FUNCTION", {"execution", "pthread_sync_condition"}),
+        ("TRACE BUFFER FLUSH", "MEASUREMENT_SYSTEM", "ARTIFICIAL", {"overhead"}),
+        ("MEASUREMENT OFF", "MEASUREMENT_SYSTEM", "ARTIFICIAL", {"execution"}),
+        ("BUFFER FLUSH", "CUDA", "ARTIFICIAL", {"overhead"}),
+        ("cudaMemcpy", "CUDA", "FUNCTION", {"execution", "cuda", "cuda_comm"}),
+        ("cudaDeviceSynchronize", "CUDA", "FUNCTION", {"execution", "cuda", "cuda_sync"}),
+        ("cudaLaunchKernel", "CUDA", "FUNCTION", {"execution", "cuda", "cuda_kernel_launches"}),
+        ("cudaMemsetAsync", "CUDA", "FUNCTION", {"execution", "cuda", "cuda_kernel_launches"}),
+        ("cudaStreamCreate", "CUDA", "FUNCTION", {"execution", "cuda", "cuda_setup"}),
+        ("cudaStreamWaitEvent", "CUDA", "FUNCTION", {"execution", "cuda", "cuda_sync"}),
+        ("clEnqueueWriteBuffer", "OPENCL", "FUNCTION", {"execution", "opencl", "opencl_comm"}),
+        ("clCreateContext", "OPENCL", "FUNCTION", {"execution", "opencl", "opencl_setup"}),
+        ("clFinish", "OPENCL", "FUNCTION", {"execution", "opencl", "opencl_sync"}),
+        ("acc_launch_kernel@main.c:3", "OPENACC", "FUNCTION", {"execution", "openacc", "openacc_kernel_launches"}),
+    ],
+)  # fmt: skip
+def test_classes(name, paradigm, role, masks):
+    region = Region.of(name, paradigm, role)
+    assert {mask for mask in ["execution", *MASKS] if masked(mask, region)} == masks
+
+
+def test_kernels_are_told_by_their_file():
+    kernel = Region.of("axpy", "CUDA", "FUNCTION", "CUDA_KERNEL")
+    assert masked("cuda_kernel_executions", kernel)
+    assert masked("cuda", kernel)
+
+
+def slow(profile, name):
+    """Evaluate a metric cell by cell from its definition."""
+    metric = profile.metrics[name]
+    if metric.formula is None:
+        return dense(profile, name)
+    total = np.zeros((len(profile.tree), profile.locations))
+    if metric.name in profile.void:
+        return total
+    factor = np.ones(len(profile.tree))
+    if metric.formula.mask == "critical_imbalance":
+        factor = np.array([slow_imbalance(profile, c) for c in range(len(profile.tree))])
+    elif metric.formula.mask:
+        kinds = [profile.tree.kinds[row] for row in profile.tree.region_rows]
+        factor = np.array([float(masked(metric.formula.mask, kind)) for kind in kinds])
+    for term in metric.formula.terms:
+        total += term.sign * factor[:, None] * slow(profile, term.metric)
+    return total
+
+
+def slow_imbalance(profile, callpath):
+    below = [c for c in range(len(profile.tree)) if callpath in above(profile.tree, c)]
+    path = slow(profile, "critical_path")[below].sum()
+    work = slow(profile, "time")[below].sum() - slow(profile, "mpi_latesender")[below].sum()
+    return max(0.0, (path - work / profile.locations) / path) if path > 0 else 0.0
+
+
+def above(tree, callpath):
+    while callpath >= 0:
+        yield callpath
+        callpath = tree.parents[callpath]
+
+
+KINDS = [
+    fake_native.MAIN, fake_native.SOLVE, fake_native.SEND, fake_native.RECV, fake_native.BARRIER, fake_native.FLUSH,
+    fake_native.OMP_BARRIER, ("MPI_Win_fence", "MPI", "FUNCTION"), ("MPI_File_write", "MPI", "FILE_IO"),
+    ("cudaMemcpy", "CUDA", "FUNCTION"),
+]  # fmt: skip
+
+
+@st.composite
+def analyses(draw, metrics=STORED):
+    """Draw any call forest with any values."""
+    size = draw(st.integers(0, 8))
+    parents = [draw(st.one_of(st.none(), st.integers(0, c - 1))) if c else None for c in range(size)]
+    # Ids are not in pre-order: children may come before their parents.
+    shuffle = draw(st.permutations(range(size)))
+    regions = [draw(st.sampled_from(KINDS)) for _ in range(size)]
+    moved_parents, moved_regions = [None] * size, [None] * size
+    for old, new in enumerate(shuffle):
+        moved_parents[new] = None if parents[old] is None else shuffle[parents[old]]
+        moved_regions[new] = regions[old]
+    ranks = [(rank, thread) for rank in range(draw(st.integers(1, 3))) for thread in range(draw(st.integers(1, 2)))]
+    cells = [(c, location) for c in range(size) for location in range(len(ranks))]
+    numbers = st.integers(0, 2**20).map(float)
+    chosen = st.dictionaries(st.sampled_from(cells), numbers) if cells else st.just({})
+    values = {metric: draw(chosen) for metric in draw(st.lists(st.sampled_from(sorted(metrics)), unique=True))}
+    return fake_native.FakeAnalysis(moved_parents, moved_regions, ranks, values)
+
+
+@settings(deadline=None)
+@given(analyses(), st.sampled_from([STORED, [metric.name for metric in TREE if not metric.derived]]))
+def test_derived_metrics_equal_a_direct_evaluation(analysis, stored):
+    profile = fake_native.result(analysis, stored=stored).profile
+    for metric in profile.metrics:
+        if metric.name != "critical_path_imbalance":
+            assert np.array_equal(dense(profile, metric.name), slow(profile, metric.name)), metric.name
+
+
+@settings(deadline=None)
+@given(analyses(metrics=("critical_path", "time", "mpi_latesender")))
+def test_critical_path_imbalance_equals_a_direct_evaluation(analysis):
+    profile = fake_native.result(analysis, stored=("critical_path", "time", "mpi_latesender")).profile
+    assert isinstance(profile, Profile)
+    assert np.allclose(dense(profile, "critical_path_imbalance"), slow(profile, "critical_path_imbalance"))
+
+
+@settings(deadline=None)
+@given(analyses())
+def test_inclusive_is_the_sum_over_the_subtree(analysis):
+    profile = fake_native.result(analysis).profile
+    tree = profile.tree
+    exclusive = dense(profile, "time")
+    expected = np.zeros_like(exclusive)
+    for callpath in range(len(tree)):
+        for upper in above(tree, callpath):
+            expected[upper] += exclusive[callpath]
+    cells = profile.inclusive_cells("time")
+    got = np.zeros_like(exclusive)
+    got[tree.preorder[cells.key // profile.locations], cells.key % profile.locations] = cells.value
+    assert np.array_equal(got, expected)
+    assert np.array_equal(profile.inclusive(profile.by_position("time")), expected.sum(axis=1)[tree.preorder])
+
+
+def test_metrics_of_absent_paradigms_are_void():
+    profile = fake_native.result(fake_native.small()).profile
+    assert {"omp_time", "omp_ebarrier", "pthread_time", "cuda_setup", "opencl_time", "openacc_sync"} <= profile.void
+    assert not profile.void & {"time", "visits", "mpi", "comms", "mpi_file_ops"}
+    threads = fake_native.FakeAnalysis(
+        [None, 0], [fake_native.MAIN, fake_native.OMP_BARRIER], [(0, 0)], {"time": {(1, 0): 1.0}}
+    )
+    profile = fake_native.result(threads).profile
+    assert {"mpi", "mpi_latesender", "syncs", "comms", "bytes", "mpi_file_ops"} <= profile.void
+    assert profile.total("omp_ibarrier") == 1.0
+    assert profile.total("comp") == 0.0
+
+
+@pytest.mark.parametrize("case", fake_native.shared_cases() or [None], ids=lambda case: case and case.name)
+def test_time_hierarchy_adds_up_on_recorded_runs(case):
+    if case is None:
+        pytest.skip("no recorded runs beside this checkout")
+    analysis, scout = fake_native.from_scout(case)
+    result = fake_native.result(analysis)
+    metrics = result.metrics
+    for name in STORED:
+        if name in scout["totals"] and name not in {"time", "visits"}:
+            assert metrics[name].total == pytest.approx(scout["totals"][name], rel=1e-12)
+    time = metrics["time"].total
+    assert metrics["execution"].total + metrics["overhead"].total == pytest.approx(time)
+    parts = sum(metrics[name].total for name in ("comp", "mpi", "omp_time"))
+    assert metrics["execution"].total == pytest.approx(parts)
+    for metric in result.profile.metrics:
+        children = sum(result.profile.total(child.name) for child in result.profile.metrics.children(metric.name))
+        own = result.profile.total(metric.name)
+        assert own >= children - 1e-9 * max(1.0, time), metric.name
