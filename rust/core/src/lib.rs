@@ -1,1 +1,17 @@
-//! To be written.
+//! Wait states of parallel programs: from the records of an OTF2 archive to columns, from columns to matched
+//! communication, from there to wait states and severities.
+//!
+//! One direction of data flow: [`trace`] → [`matching`] → [`waits`] → [`severity`]; [`analysis`] is the conductor.
+#![deny(unsafe_code)]
+
+pub mod analysis;
+pub mod error;
+pub mod exchange;
+pub mod matching;
+pub mod notes;
+pub mod pool;
+pub mod severity;
+pub mod trace;
+pub mod waits;
+
+pub use error::{Error, Result};

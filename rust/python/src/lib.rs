@@ -1,1 +1,29 @@
-//! To be written.
+//! The Python module of whywait: arguments in, Arrow out, errors across, the GIL released.
+#![deny(unsafe_code)]
+
+mod analysis;
+mod arrow;
+mod errors;
+mod records;
+mod run;
+
+use pyo3::prelude::*;
+
+/// The compiled part of whywait; only the package itself uses it.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::analysis::{Analysis, analyze, stored_metrics};
+    #[pymodule_export]
+    use super::arrow::Table;
+    #[pymodule_export]
+    use super::errors::{ArchiveError, Error, TraceError, UsageError};
+    #[pymodule_export]
+    use super::run::Run;
+    use super::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

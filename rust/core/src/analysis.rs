@@ -1,0 +1,170 @@
+//! The conductor: reads the archive, runs the stages, gathers what they find.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use rayon::prelude::*;
+use whywait_otf2::Archive;
+
+use crate::exchange::{Outbox, to_owner};
+use crate::matching::messages;
+use crate::notes::{NoteKind, Notes, Place};
+use crate::severity::{self, Severity};
+use crate::trace::decode::Progress;
+use crate::trace::Trace;
+use crate::waits::late_sender::Detected;
+use crate::waits::{Findings, WaitState, collective, late_receiver, late_sender, profile, threads};
+use crate::{Error, Result};
+use whywait_otf2::enums::LocationType;
+
+/// What a caller can choose.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Number of Late Senders of a location that are remembered for the detection of wrong order.
+    pub wrong_order_window: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { wrong_order_window: 100 }
+    }
+}
+
+/// Stages of an analysis, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Stage {
+    /// Reading the events.
+    Decode,
+    /// Matching messages and judging their wait states.
+    Messages,
+    /// Matching collective operations and judging their wait states.
+    Collectives,
+    /// Thread teams, profile, sums.
+    Profile,
+}
+
+impl Stage {
+    /// Name for a progress display.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Decode => "decode",
+            Self::Messages => "messages",
+            Self::Collectives => "collectives",
+            Self::Profile => "profile",
+        }
+    }
+
+    const ALL: [Self; 4] = [Self::Decode, Self::Messages, Self::Collectives, Self::Profile];
+}
+
+/// How far an analysis has come; another thread may look and may cancel.
+#[derive(Debug, Default)]
+pub struct Monitor {
+    /// Events decoded, and the wish to stop.
+    pub progress: Progress,
+    stage: AtomicU8,
+}
+
+impl Monitor {
+    /// The stage that runs.
+    #[must_use]
+    pub fn stage(&self) -> Stage {
+        Stage::ALL[usize::from(self.stage.load(Ordering::Relaxed))]
+    }
+
+    fn enter(&self, stage: Stage) -> Result<()> {
+        self.stage.store(stage as u8, Ordering::Relaxed);
+        if self.progress.is_cancelled() { Err(Error::Interrupted) } else { Ok(()) }
+    }
+}
+
+/// The result: the trace, and everything found in it.
+#[derive(Debug)]
+pub struct Analysis {
+    /// The trace.
+    pub trace: Trace,
+    /// Cells that are not zero, by metric, call path, location.
+    pub severities: Vec<Severity>,
+    /// Wait states by location, time and kind.
+    pub waits: Vec<WaitState>,
+    /// What was odd.
+    pub notes: Notes,
+}
+
+/// Reads and analyses an archive with the threads of the current pool.
+pub fn analyze(archive: &Archive, options: &Options, monitor: &Monitor) -> Result<Analysis> {
+    monitor.enter(Stage::Decode)?;
+    let mut trace = Trace::load(archive, &monitor.progress)?;
+    let mut notes = std::mem::take(&mut trace.notes);
+    note_other_locations(&trace, &mut notes);
+
+    monitor.enter(Stage::Messages)?;
+    let mut found = analyze_messages(&trace, options, &mut notes);
+
+    monitor.enter(Stage::Collectives)?;
+    let (collective, collective_notes) = collective::detect(&trace);
+    notes.merge(collective_notes);
+    found.extend(collective);
+
+    monitor.enter(Stage::Profile)?;
+    let local: Vec<Findings> = trace
+        .shards
+        .par_iter()
+        .map(|shard| {
+            let mut findings = profile::book(&trace, shard);
+            findings.merge(threads::detect(&trace, shard));
+            findings
+        })
+        .collect();
+    found.extend(local);
+
+    let mut all = Findings::default();
+    for findings in found {
+        all.merge(findings);
+    }
+    notes.merge(all.notes);
+    let mut waits = all.waits;
+    waits.par_sort_unstable_by_key(|wait| (wait.location, trace.shard(wait.location).enter(wait.instance), wait.kind));
+    Ok(Analysis { severities: severity::combine(all.severities), waits, notes, trace })
+}
+
+/// Late Senders at the receivers, then Late Receivers at the senders.
+fn analyze_messages(trace: &Trace, options: &Options, notes: &mut Notes) -> Vec<Findings> {
+    let (detected, matching_notes) = messages::match_all(trace, |_, shard, matches| {
+        late_sender::detect(trace, shard, matches, options.wrong_order_window)
+    });
+    notes.merge(matching_notes);
+    let mut found = Vec::with_capacity(2 * detected.len());
+    let mut outgoing = Vec::with_capacity(detected.len());
+    let mut candidates = Vec::with_capacity(detected.len());
+    for Detected { findings, late_receivers, candidates: of_shard } in detected {
+        let mut outbox = Outbox::new(trace.shards.len());
+        for late in late_receivers {
+            outbox.push(late.shard, late);
+        }
+        found.push(findings);
+        outgoing.push(outbox);
+        candidates.push(of_shard);
+    }
+    let late_receivers: Vec<Findings> = to_owner(outgoing)
+        .into_par_iter()
+        .zip(&trace.shards)
+        .zip(&candidates)
+        .map(|((inbox, shard), candidates)| {
+            late_receiver::detect(trace, shard, inbox.rows().copied().collect(), candidates)
+        })
+        .collect();
+    found.extend(late_receivers);
+    found
+}
+
+/// Names the locations of which only a profile can be said.
+fn note_other_locations(trace: &Trace, notes: &mut Notes) {
+    for (index, location) in trace.world.locations.iter().enumerate() {
+        if !matches!(location.kind, LocationType::CPU_THREAD | LocationType::UNKNOWN) {
+            let time = trace.span().map_or(0, |(first, _)| first);
+            notes.count(NoteKind::NotAThread, 1, Some(Place { location: index as u32, time }));
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Matching of collective operations: the n-th call on a communicator is the same instance at every member.
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use super::{in_time_order, rounds};
+use crate::exchange::{Outbox, to_owner};
+use crate::notes::{NoteKind, Notes, Place};
+use crate::trace::world::Members;
+use crate::trace::{NONE, Shard, Trace};
+
+/// Kind of operation by its flow of data, the start and the end of the library included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `MPI_Init`.
+    Init,
+    /// `MPI_Finalize`.
+    Finalize,
+    /// Everybody waits for everybody, without data.
+    Barrier,
+    /// The root sends.
+    OneToAll,
+    /// The root receives.
+    AllToOne,
+    /// Everybody sends and receives.
+    AllToAll,
+    /// Prefix operations.
+    Scan,
+    /// Not analysed: who depends on whom is not recorded.
+    Undecided,
+}
+
+impl Kind {
+    /// Kind of a `CollectiveOp`.
+    #[must_use]
+    pub fn of(operation: u8) -> Self {
+        match operation {
+            0 => Self::Barrier,
+            1 | 4 | 5 => Self::OneToAll,
+            2 | 3 | 12 => Self::AllToOne,
+            6 | 7 | 8 | 11 | 13 | 16 => Self::AllToAll,
+            14 | 15 => Self::Scan,
+            _ => Self::Undecided,
+        }
+    }
+}
+
+/// One member's part in an instance.
+#[derive(Clone, Copy, Debug)]
+pub struct Member {
+    /// Begin of the operation, ticks.
+    pub begin: i64,
+    /// End of the operation, ticks.
+    pub end: i64,
+    /// Bytes sent.
+    pub sent: u64,
+    /// Bytes received.
+    pub received: u64,
+    /// Communicator, or one of the two constants below.
+    comm: u32,
+    /// Number of the call on the communicator.
+    sequence: u32,
+    /// Rank in the communicator.
+    pub rank: u32,
+    /// Rank of the root.
+    pub root: u32,
+    /// Index of the location.
+    pub location: u32,
+    /// Region instance of the call.
+    pub instance: u32,
+    /// The operation, a value of `CollectiveOp`.
+    operation: u8,
+}
+
+/// Stands for the communicator of all processes that start the library.
+const INIT: u32 = u32::MAX - 1;
+/// Stands for the communicator of all processes that end the library.
+const FINALIZE: u32 = u32::MAX - 2;
+
+/// Matches all collective operations and hands each complete instance, ordered by rank, to `consume`.
+///
+/// Returns what each owner made of its instances, and what was odd.
+pub fn match_all<R: Send + Default>(
+    trace: &Trace,
+    consume: impl Fn(&mut R, Kind, &[Member]) + Sync,
+) -> (Vec<R>, Notes) {
+    let total: usize = trace.shards.iter().map(|shard| shard.collectives.rows.len()).sum();
+    let expected = [INIT, FINALIZE].map(|comm| (comm, participants(trace, comm)));
+    let mut results = Vec::with_capacity(trace.shards.len());
+    let mut notes = Notes::default();
+    for (round, owners) in rounds(trace.shards.len(), total * size_of::<Member>()).enumerate() {
+        let posted: Vec<(Outbox<Member>, Notes)> =
+            trace.shards.par_iter().map(|shard| post(trace, shard, &owners)).collect();
+        let mut outgoing = Vec::with_capacity(posted.len());
+        for (outbox, shard_notes) in posted {
+            outgoing.push(outbox);
+            // Every round walks all rows: what is odd in them counts once.
+            if round == 0 {
+                notes.merge(shard_notes);
+            }
+        }
+        let evaluated: Vec<(R, Notes)> = to_owner(outgoing)
+            .into_par_iter()
+            .skip(owners.start as usize)
+            .take(owners.len())
+            .map(|inbox| {
+                let mut members: Vec<Member> = inbox.rows().copied().collect();
+                drop(inbox);
+                members.sort_unstable_by_key(|member| (member.comm, member.sequence, member.rank));
+                let mut result = R::default();
+                let mut notes = Notes::default();
+                for instance in members.chunk_by(|a, b| a.comm == b.comm && a.sequence == b.sequence) {
+                    let comm = instance[0].comm;
+                    let size = expected
+                        .iter()
+                        .find(|(library, _)| *library == comm)
+                        .map_or_else(|| trace.world.comms[comm as usize].size, |(_, size)| *size);
+                    if let Some(kind) = check(instance, size, &mut notes) {
+                        consume(&mut result, kind, instance);
+                    }
+                }
+                (result, notes)
+            })
+            .collect();
+        for (result, owner_notes) in evaluated {
+            results.push(result);
+            notes.merge(owner_notes);
+        }
+    }
+    (results, notes)
+}
+
+/// Number of processes that start or end the library.
+fn participants(trace: &Trace, comm: u32) -> usize {
+    trace.shards.iter().map(|shard| library_calls(trace, shard, comm).count()).sum()
+}
+
+/// First `MPI_Init` or `MPI_Finalize` of each process of a shard: process, location, instance.
+fn library_calls(trace: &Trace, shard: &Shard, comm: u32) -> impl Iterator<Item = (u32, u32, u32)> {
+    shard.processes.clone().filter_map(move |process| {
+        let locations = trace.world.processes[process as usize].locations.clone();
+        locations
+            .map(|location| {
+                let span = &shard.spans[(location - shard.locations.start) as usize];
+                (process, location, if comm == INIT { span.init } else { span.finalize })
+            })
+            .find(|&(_, _, instance)| instance != NONE)
+    })
+}
+
+fn post(trace: &Trace, shard: &Shard, owners: &std::ops::Range<u32>) -> (Outbox<Member>, Notes) {
+    let mut outbox = Outbox::new(trace.shards.len());
+    let mut notes = Notes::default();
+    let mut deliver = |member: Member| {
+        let owner = owner(member.comm, member.sequence, trace.shards.len());
+        if owners.contains(&owner) {
+            outbox.push(owner, member);
+        }
+    };
+    for process in shard.processes.clone() {
+        let locations = shard.local_locations(&trace.world.processes[process as usize].locations);
+        let ranges: Vec<_> = locations.map(|i| shard.collectives.range(i)).collect();
+        let mut calls: FxHashMap<u32, u32> = FxHashMap::default();
+        for row in in_time_order(&ranges, |row| shard.collectives.rows[row].begin) {
+            let call = &shard.collectives.rows[row as usize];
+            let comm = &trace.world.comms[call.comm as usize];
+            let location = shard.location_of(&shard.collectives, row);
+            match comm.members {
+                Members::TwoGroups(..) => notes.add(NoteKind::InterCommunicatorCollective, location, call.begin),
+                Members::Unknown => notes.add(NoteKind::UnknownCommunicator, location, call.begin),
+                _ => {}
+            }
+            // Alone nobody waits.
+            let Some(rank) = comm.rank(process).filter(|_| comm.size > 1) else { continue };
+            let calls = calls.entry(call.comm).or_insert(0);
+            let sequence = *calls;
+            *calls += 1;
+            if trace.regions.class(trace.tree.region(shard.callpath(call.instance))).is_mpi() {
+                deliver(Member {
+                    begin: call.begin,
+                    end: call.end,
+                    sent: call.sent,
+                    received: call.received,
+                    comm: call.comm,
+                    sequence,
+                    rank,
+                    root: call.root,
+                    location,
+                    instance: call.instance,
+                    operation: call.operation,
+                });
+            }
+        }
+    }
+    for comm in [INIT, FINALIZE] {
+        for (process, location, instance) in library_calls(trace, shard, comm) {
+            deliver(Member {
+                begin: shard.enter(instance),
+                end: shard.leave(instance),
+                sent: 0,
+                received: 0,
+                comm,
+                sequence: 0,
+                rank: process,
+                root: NONE,
+                location,
+                instance,
+                operation: 0,
+            });
+        }
+    }
+    (outbox, notes)
+}
+
+/// The shard that evaluates an instance: spread evenly, the same everywhere.
+fn owner(comm: u32, sequence: u32, shards: usize) -> u32 {
+    let mixed = (u64::from(comm) << 32 | u64::from(sequence)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    ((mixed >> 32) * shards as u64 >> 32) as u32
+}
+
+/// Whether all members are there and called the same operation; its kind.
+fn check(instance: &[Member], size: usize, notes: &mut Notes) -> Option<Kind> {
+    let first = &instance[0];
+    let place = Some(Place { location: first.location, time: first.begin });
+    match first.comm {
+        INIT => return (size > 1).then_some(Kind::Init),
+        FINALIZE => return (size > 1).then_some(Kind::Finalize),
+        _ => {}
+    }
+    if instance.len() != size {
+        notes.count(NoteKind::IncompleteCollective, 1, place);
+        return None;
+    }
+    if instance.iter().any(|member| member.operation != first.operation || member.root != first.root) {
+        notes.count(NoteKind::MixedCollective, 1, place);
+        return None;
+    }
+    Some(Kind::of(first.operation))
+}

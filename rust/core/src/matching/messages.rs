@@ -1,0 +1,211 @@
+//! Matching of messages: the n-th send from one process to another with a communicator and tag meets the n-th receive.
+//!
+//! *Source*: PATTERNS 0.3. Receives count in the order of their completion.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use super::{in_time_order, rounds};
+use crate::exchange::{Inbox, Outbox, to_owner};
+use crate::notes::{NoteKind, Notes, Place};
+use crate::trace::{NONE, Shard, Trace};
+
+/// What the receiving side gets to know of a send.
+#[derive(Clone, Copy, Debug)]
+pub struct SendInfo {
+    /// Time of the send record, ticks.
+    pub time: i64,
+    /// Enter of the send call, ticks.
+    pub enter: i64,
+    /// Enter of the call that completed the send, ticks; `i64::MAX` if nothing did.
+    pub complete_enter: i64,
+    /// Leave of the call that completed the send, ticks; `i64::MIN` if nothing did.
+    pub complete_leave: i64,
+    /// Bytes sent.
+    pub bytes: u64,
+    /// Sending process.
+    pub source: u32,
+    /// Receiving process.
+    pub destination: u32,
+    /// Communicator.
+    pub comm: u32,
+    /// Tag.
+    pub tag: u32,
+    /// Sending location.
+    pub location: u32,
+    /// Region instance of the send call.
+    pub instance: u32,
+    /// Row of the send in its shard.
+    pub row: u32,
+}
+
+/// The sends that arrived at a shard, matched with its receives.
+#[derive(Debug)]
+pub struct Matches<'a> {
+    sends: Vec<&'a SendInfo>,
+    /// For each receive of the shard the position in `sends`, or [`NONE`].
+    matched: Vec<u32>,
+}
+
+impl Matches<'_> {
+    /// The send that belongs to a receive.
+    #[must_use]
+    #[inline]
+    pub fn send(&self, receive: usize) -> Option<&SendInfo> {
+        self.sends.get(self.matched[receive] as usize).copied()
+    }
+}
+
+/// Matches all messages, round by round, and hands each receiving shard its matches.
+///
+/// Returns what `consume` made of each shard, in the order of the shards, and what was odd.
+pub fn match_all<R: Send>(
+    trace: &Trace,
+    consume: impl Fn(usize, &Shard, &Matches) -> R + Sync,
+) -> (Vec<R>, Notes) {
+    let total: usize = trace.shards.iter().map(|shard| shard.sends.rows.len()).sum();
+    let mut results = Vec::with_capacity(trace.shards.len());
+    let mut notes = Notes::default();
+    for owners in rounds(trace.shards.len(), total * size_of::<SendInfo>()) {
+        let outgoing = trace.shards.par_iter().map(|shard| post(trace, shard, owners.clone())).collect();
+        let incoming = to_owner(outgoing);
+        let matched: Vec<(R, Notes)> = incoming
+            .into_par_iter()
+            .enumerate()
+            .skip(owners.start as usize)
+            .take(owners.len())
+            .map(|(index, inbox)| {
+                let shard = &trace.shards[index];
+                let mut notes = Notes::default();
+                let matches = match_shard(trace, shard, &inbox, &mut notes);
+                (consume(index, shard, &matches), notes)
+            })
+            .collect();
+        for (result, shard_notes) in matched {
+            results.push(result);
+            notes.merge(shard_notes);
+        }
+    }
+    (results, notes)
+}
+
+/// The sends of a shard whose receivers belong to `owners`.
+fn post(trace: &Trace, shard: &Shard, owners: Range<u32>) -> Outbox<SendInfo> {
+    let mut outbox = Outbox::new(trace.shards.len());
+    for process in shard.processes.clone() {
+        let locations = shard.local_locations(&trace.world.processes[process as usize].locations);
+        let ranges: Vec<_> = locations.map(|i| shard.sends.range(i)).collect();
+        for row in in_time_order(&ranges, |row| shard.sends.rows[row].time) {
+            let send = &shard.sends.rows[row as usize];
+            let owner = trace.owner(send.peer);
+            if send.cancelled || !owners.contains(&owner) {
+                continue;
+            }
+            let complete = (send.complete != NONE).then_some(send.complete);
+            outbox.push(
+                owner,
+                SendInfo {
+                    time: send.time,
+                    enter: shard.enter(send.instance),
+                    complete_enter: complete.map_or(i64::MAX, |instance| shard.enter(instance)),
+                    complete_leave: complete.map_or(i64::MIN, |instance| shard.leave(instance)),
+                    bytes: send.bytes,
+                    source: process,
+                    destination: send.peer,
+                    comm: send.comm,
+                    tag: send.tag,
+                    location: shard.location_of(&shard.sends, row),
+                    instance: send.instance,
+                    row,
+                },
+            );
+        }
+    }
+    outbox
+}
+
+/// All messages between two processes with one communicator and tag.
+#[derive(Default)]
+struct Channel {
+    first: u32,
+    last: u32,
+    sends: u32,
+    receives: u32,
+    /// Position of its first receive, for the report.
+    first_receive: u32,
+}
+
+fn match_shard<'a>(trace: &Trace, shard: &Shard, inbox: &'a Inbox<SendInfo>, notes: &mut Notes) -> Matches<'a> {
+    let sends: Vec<&SendInfo> = inbox.rows().collect();
+    let mut ids: FxHashMap<(u32, u32, u32, u32), u32> = FxHashMap::default();
+    let mut channels: Vec<Channel> = Vec::new();
+    let mut channel = |key| {
+        *ids.entry(key).or_insert_with(|| {
+            channels.push(Channel { first: NONE, last: NONE, first_receive: NONE, ..Channel::default() });
+            channels.len() as u32 - 1
+        })
+    };
+    let send_channel: Vec<u32> =
+        sends.iter().map(|send| channel((send.destination, send.source, send.comm, send.tag))).collect();
+    let mut receive_channel = vec![NONE; shard.receives.rows.len()];
+    let mut order = Vec::with_capacity(shard.receives.rows.len());
+    for process in shard.processes.clone() {
+        let locations = shard.local_locations(&trace.world.processes[process as usize].locations);
+        let ranges: Vec<_> = locations.map(|i| shard.receives.range(i)).collect();
+        for row in in_time_order(&ranges, |row| shard.receives.rows[row].time) {
+            let receive = &shard.receives.rows[row as usize];
+            receive_channel[row as usize] = channel((process, receive.peer, receive.comm, receive.tag));
+            order.push(row);
+        }
+    }
+
+    let mut next = vec![NONE; sends.len()];
+    for (position, &id) in send_channel.iter().enumerate() {
+        let channel = &mut channels[id as usize];
+        match channel.last {
+            NONE => channel.first = position as u32,
+            last => next[last as usize] = position as u32,
+        }
+        channel.last = position as u32;
+        channel.sends += 1;
+    }
+    for &row in &order {
+        let channel = &mut channels[receive_channel[row as usize] as usize];
+        channel.receives += 1;
+        channel.first_receive = channel.first_receive.min(row);
+    }
+    for channel in &mut channels {
+        report(trace, shard, channel, &sends, notes);
+    }
+
+    let mut matched = vec![NONE; shard.receives.rows.len()];
+    for row in order {
+        let channel = &mut channels[receive_channel[row as usize] as usize];
+        if channel.first != NONE {
+            matched[row as usize] = channel.first;
+            channel.first = next[channel.first as usize];
+        }
+    }
+    Matches { sends, matched }
+}
+
+/// Reports what is left over in a channel; leaves the channel out where nobody can tell which send is missing.
+fn report(trace: &Trace, shard: &Shard, channel: &mut Channel, sends: &[&SendInfo], notes: &mut Notes) {
+    let send = sends.get(channel.first as usize);
+    if channel.sends > channel.receives {
+        let place = send.map(|send| Place { location: send.location, time: send.time });
+        notes.count(NoteKind::UnmatchedSend, u64::from(channel.sends - channel.receives), place);
+    } else if channel.receives > channel.sends {
+        let row = channel.first_receive;
+        let receive = &shard.receives.rows[row as usize];
+        let place = Place { location: shard.location_of(&shard.receives, row), time: receive.time };
+        notes.count(NoteKind::UnmatchedReceive, u64::from(channel.receives - channel.sends), Some(place));
+        // Only the end is missing of a sender whose file ends early: what was sent before still meets in order.
+        let cut = trace.shard(trace.world.master(receive.peer)).is_truncated(&trace.world.processes[receive.peer as usize]);
+        if !cut {
+            channel.first = NONE;
+        }
+    }
+}

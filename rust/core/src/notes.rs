@@ -1,0 +1,201 @@
+//! What is odd or inconsistent in a trace: counted by kind, with the first place where it was seen.
+
+use std::collections::BTreeMap;
+
+/// Kinds of oddities, in the order in which they are reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NoteKind {
+    /// The end of an event file is missing.
+    Truncated,
+    /// An event file cannot be read at all.
+    Unreadable,
+    /// Time runs backwards within a location.
+    TimeBackwards,
+    /// A region is left that was not entered.
+    LeaveWithoutEnter,
+    /// A region is never left.
+    NeverLeft,
+    /// A communication record outside of any region.
+    OutsideRegion,
+    /// An event names a communicator that is not defined, or whose members are unknown.
+    UnknownCommunicator,
+    /// An event names a rank that its communicator does not have.
+    UnknownPeer,
+    /// A request is completed that was never begun.
+    UnknownRequest,
+    /// A request is never completed.
+    PendingRequest,
+    /// A message was sent and never received.
+    UnmatchedSend,
+    /// A message was received and never sent, or more were received than sent.
+    UnmatchedReceive,
+    /// A collective operation in which not every member took part.
+    IncompleteCollective,
+    /// Members of a communicator called different operations.
+    MixedCollective,
+    /// A message was received before it was sent.
+    ClockViolationMessage,
+    /// A rank left a collective operation before the last one entered.
+    ClockViolationCollective,
+    /// MPI calls on threads other than the master thread.
+    MpiOnThread,
+    /// Collective operations over two groups, which are counted but not analysed for waiting.
+    InterCommunicatorCollective,
+    /// Thread team parts that cannot be assigned to a fork.
+    UnknownTeam,
+    /// Tasks of a thread team.
+    Tasks,
+    /// One-sided operations, which are not analysed yet.
+    OneSided,
+    /// Locations that are not CPU threads.
+    NotAThread,
+    /// Records of a kind that this reader does not know.
+    UnknownRecord,
+}
+
+impl NoteKind {
+    /// Short name, stable, for programs.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Truncated => "truncated",
+            Self::Unreadable => "unreadable",
+            Self::TimeBackwards => "time_backwards",
+            Self::LeaveWithoutEnter => "leave_without_enter",
+            Self::NeverLeft => "never_left",
+            Self::OutsideRegion => "outside_region",
+            Self::UnknownCommunicator => "unknown_communicator",
+            Self::UnknownPeer => "unknown_peer",
+            Self::UnknownRequest => "unknown_request",
+            Self::PendingRequest => "pending_request",
+            Self::UnmatchedSend => "unmatched_send",
+            Self::UnmatchedReceive => "unmatched_receive",
+            Self::IncompleteCollective => "incomplete_collective",
+            Self::MixedCollective => "mixed_collective",
+            Self::ClockViolationMessage => "clock_violation_p2p",
+            Self::ClockViolationCollective => "clock_violation_coll",
+            Self::MpiOnThread => "mpi_on_thread",
+            Self::InterCommunicatorCollective => "intercommunicator_collective",
+            Self::UnknownTeam => "unknown_team",
+            Self::Tasks => "tasks",
+            Self::OneSided => "one_sided",
+            Self::NotAThread => "not_a_thread",
+            Self::UnknownRecord => "unknown_record",
+        }
+    }
+
+    /// What it means and what follows for the result.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Truncated => "event files end early; everything up to that point is analysed",
+            Self::Unreadable => "event files cannot be read; their locations are left out",
+            Self::TimeBackwards => "time stamps run backwards within a location; they are taken as equal to their predecessor",
+            Self::LeaveWithoutEnter => "regions are left that were not entered; these records are left out",
+            Self::NeverLeft => "regions are never left; they are taken to end with the location's last event",
+            Self::OutsideRegion => "communication records stand outside of any region and are left out",
+            Self::UnknownCommunicator => "records name communicators without known members and are left out",
+            Self::UnknownPeer => "records name ranks that their communicator does not have and are left out",
+            Self::UnknownRequest => "requests are completed that were never begun",
+            Self::PendingRequest => "requests are never completed",
+            Self::UnmatchedSend => "messages were sent and, by the trace, never received",
+            Self::UnmatchedReceive => {
+                "messages were received that, by the trace, were never sent; \
+                 as nobody can tell which, all messages of their channel are left out of the waiting times"
+            }
+            Self::IncompleteCollective => "collective operations lack members; their waiting times are left out",
+            Self::MixedCollective => {
+                "members of a communicator called different operations at the same position; \
+                 their waiting times are left out"
+            }
+            Self::ClockViolationMessage => {
+                "messages were received before they were sent: the clocks of the processes differ; \
+                 waiting times are cut at the end of the call"
+            }
+            Self::ClockViolationCollective => {
+                "ranks left a collective operation before the last one entered: the clocks of the processes differ; \
+                 waiting times are cut at the end of the call"
+            }
+            Self::MpiOnThread => {
+                "MPI was called on threads other than the master thread; \
+                 messages of a process are matched in the order of time over all its threads"
+            }
+            Self::InterCommunicatorCollective => {
+                "collective operations over inter-communicators are counted, their waiting times are left out"
+            }
+            Self::UnknownTeam => "threads work in teams that no fork began; their management time is left out",
+            Self::Tasks => "explicit tasks are booked where the thread was that ran them",
+            Self::OneSided => "records of one-sided communication are not analysed by this version",
+            Self::NotAThread => "locations are not CPU threads; only their regions are profiled",
+            Self::UnknownRecord => "records of an unknown kind are skipped",
+        }
+    }
+}
+
+/// Where something was seen first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Index of the location.
+    pub location: u32,
+    /// Time in ticks.
+    pub time: i64,
+}
+
+/// Occurrences of one kind.
+#[derive(Clone, Debug)]
+pub struct Note {
+    /// Number of occurrences.
+    pub count: u64,
+    /// First place.
+    pub place: Option<Place>,
+    /// What only this occurrence has to say (the reader's message), for the first one.
+    pub detail: Option<String>,
+}
+
+/// All oddities of a shard or a run.
+#[derive(Clone, Debug, Default)]
+pub struct Notes(BTreeMap<NoteKind, Note>);
+
+impl Notes {
+    /// Counts one occurrence.
+    pub fn add(&mut self, kind: NoteKind, location: u32, time: i64) {
+        self.count(kind, 1, Some(Place { location, time }));
+    }
+
+    /// Counts several occurrences; the place is that of the first.
+    pub fn count(&mut self, kind: NoteKind, count: u64, place: Option<Place>) {
+        if count > 0 {
+            self.0.entry(kind).or_insert(Note { count: 0, place, detail: None }).count += count;
+        }
+    }
+
+    /// Counts one occurrence that has a message of its own.
+    pub fn explain(&mut self, kind: NoteKind, location: u32, time: i64, detail: String) {
+        self.add(kind, location, time);
+        if let Some(note) = self.0.get_mut(&kind) {
+            note.detail.get_or_insert(detail);
+        }
+    }
+
+    /// Adds those of a later shard.
+    pub fn merge(&mut self, later: Notes) {
+        for (kind, note) in later.0 {
+            let mine = self.0.entry(kind).or_insert(Note { count: 0, place: note.place, detail: None });
+            mine.count += note.count;
+            if let Some(detail) = note.detail {
+                mine.detail.get_or_insert(detail);
+            }
+        }
+    }
+
+    /// All kinds that occurred, in the order of their report.
+    pub fn iter(&self) -> impl Iterator<Item = (NoteKind, &Note)> {
+        self.0.iter().map(|(&kind, note)| (kind, note))
+    }
+
+    /// Number of occurrences of a kind.
+    #[must_use]
+    pub fn occurrences(&self, kind: NoteKind) -> u64 {
+        self.0.get(&kind).map_or(0, |note| note.count)
+    }
+}

@@ -1,0 +1,16 @@
+//! The analysis' own threads.
+
+use rayon::ThreadPool;
+
+use crate::{Error, Result};
+
+/// A pool of `threads` threads, as many as there are cores for 0.
+///
+/// A pool of its own, made for each analysis: a global one would survive a fork without its threads.
+pub fn new(threads: usize) -> Result<ThreadPool> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .thread_name(|i| format!("whywait-{i}"))
+        .build()
+        .map_err(|error| Error::Usage(format!("cannot start {threads} threads: {error}")))
+}

@@ -1,0 +1,129 @@
+//! The call tree: call paths interned as small integers.
+
+use rustc_hash::FxHashMap;
+
+/// "No call path": the parent of a root, the state of a location before its first Enter.
+pub const NO_CALLPATH: u32 = u32::MAX;
+
+/// One node of the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallPath {
+    /// The caller, or [`NO_CALLPATH`] at a root.
+    pub parent: u32,
+    /// The region, as a key of [`crate::trace::regions::Regions`].
+    pub region: u32,
+}
+
+/// Call paths in the order of their first occurrence; a parent always stands before its children.
+#[derive(Clone, Debug, Default)]
+pub struct CallTree {
+    nodes: Vec<CallPath>,
+    /// The child that was asked for last, by parent: programs call the same function again and again.
+    last_child: Vec<u32>,
+    children: FxHashMap<(u32, u32), u32>,
+}
+
+impl CallTree {
+    /// The call path of `region` called from `parent`; a new one if it did not occur before.
+    #[inline]
+    pub fn child(&mut self, parent: u32, region: u32) -> u32 {
+        if let Some(&last) = self.last_child.get(parent as usize)
+            && let Some(node) = self.nodes.get(last as usize)
+            && node.region == region
+        {
+            return last;
+        }
+        self.child_slow(parent, region)
+    }
+
+    #[inline(never)]
+    fn child_slow(&mut self, parent: u32, region: u32) -> u32 {
+        let next = self.nodes.len() as u32;
+        let child = *self.children.entry((parent, region)).or_insert(next);
+        if child == next {
+            self.nodes.push(CallPath { parent, region });
+            self.last_child.push(NO_CALLPATH);
+        }
+        if let Some(last) = self.last_child.get_mut(parent as usize) {
+            *last = child;
+        }
+        child
+    }
+
+    /// All nodes; the index of a node is its call path.
+    #[must_use]
+    pub fn nodes(&self) -> &[CallPath] {
+        &self.nodes
+    }
+
+    /// Number of call paths.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether nothing was entered yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// The region of a call path.
+    #[must_use]
+    #[inline]
+    pub fn region(&self, callpath: u32) -> u32 {
+        self.nodes[callpath as usize].region
+    }
+
+    /// Adds all call paths of `other` that are missing here; returns the call path here for each of `other`.
+    ///
+    /// Merging shards in order gives the numbering that a single pass over all locations would have given.
+    pub fn merge(&mut self, other: &CallTree) -> Vec<u32> {
+        let mut here = Vec::with_capacity(other.nodes.len());
+        for node in &other.nodes {
+            let parent = if node.parent == NO_CALLPATH { NO_CALLPATH } else { here[node.parent as usize] };
+            here.push(self.child(parent, node.region));
+        }
+        here
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_path_is_the_same_node() {
+        let mut tree = CallTree::default();
+        let main = tree.child(NO_CALLPATH, 7);
+        let send = tree.child(main, 3);
+        let recv = tree.child(main, 4);
+        assert_ne!(send, recv);
+        assert_eq!(tree.child(main, 3), send);
+        assert_eq!(tree.child(main, 4), recv);
+        assert_ne!(tree.child(recv, 3), send);
+        assert_eq!(tree.child(NO_CALLPATH, 7), main);
+    }
+
+    #[test]
+    fn merging_in_order_numbers_like_one_pass() {
+        let mut whole = CallTree::default();
+        let mut first = CallTree::default();
+        let mut second = CallTree::default();
+        for tree in [&mut whole, &mut first] {
+            let main = tree.child(NO_CALLPATH, 0);
+            tree.child(main, 1);
+        }
+        for tree in [&mut whole, &mut second] {
+            let main = tree.child(NO_CALLPATH, 0);
+            let two = tree.child(main, 2);
+            tree.child(two, 1);
+            tree.child(main, 1);
+        }
+        let mut merged = CallTree::default();
+        merged.merge(&first);
+        let here = merged.merge(&second);
+        assert_eq!(merged.nodes(), whole.nodes());
+        assert_eq!(here, [0, 2, 3, 1]);
+    }
+}

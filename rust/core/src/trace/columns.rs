@@ -1,0 +1,376 @@
+//! The events of a shard as columns.
+//!
+//! Enter and Leave are the bulk: a time and a call path each. Communication records stand in column sets of their own;
+//! each row names the region instance it was recorded in. All positions (`u32`) count within the shard.
+
+use std::ops::Range;
+
+use super::calltree::{CallTree, NO_CALLPATH};
+use super::world::Process;
+
+/// "No row", "no instance".
+pub const NONE: u32 = u32::MAX;
+
+/// Marks a Leave in [`Events::node`].
+const LEAVE: u32 = 1 << 31;
+
+/// Enter and Leave events: 12 bytes each.
+#[derive(Debug, Default)]
+pub struct Events {
+    /// Corrected time in ticks.
+    pub time: Vec<i64>,
+    node: Vec<u32>,
+}
+
+impl Events {
+    /// Makes room for `additional` events.
+    pub fn reserve(&mut self, additional: usize) {
+        self.time.reserve_exact(additional);
+        self.node.reserve_exact(additional);
+    }
+
+    /// Gives back the room that was reserved but not used.
+    pub fn shrink(&mut self) {
+        self.time.shrink_to_fit();
+        self.node.shrink_to_fit();
+    }
+
+    /// Appends an Enter of a call path; returns its position.
+    #[inline]
+    pub fn enter(&mut self, time: i64, callpath: u32) -> u32 {
+        let position = self.time.len() as u32;
+        self.time.push(time);
+        self.node.push(callpath);
+        position
+    }
+
+    /// Appends a Leave of a call path; returns its position.
+    #[inline]
+    pub fn leave(&mut self, time: i64, callpath: u32) -> u32 {
+        let position = self.time.len() as u32;
+        self.time.push(time);
+        self.node.push(callpath | LEAVE);
+        position
+    }
+
+    /// Number of events.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.time.len()
+    }
+
+    /// Whether there are no events.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.time.is_empty()
+    }
+
+    /// The call path that is entered or left at a position.
+    #[must_use]
+    #[inline]
+    pub fn callpath(&self, position: u32) -> u32 {
+        self.node[position as usize] & !LEAVE
+    }
+
+    /// Whether the event at a position is a Leave.
+    #[must_use]
+    #[inline]
+    pub fn is_leave(&self, position: u32) -> bool {
+        self.node[position as usize] & LEAVE != 0
+    }
+
+    /// Renumbers all call paths.
+    pub fn renumber(&mut self, callpaths: &[u32]) {
+        for node in &mut self.node {
+            *node = callpaths[(*node & !LEAVE) as usize] | (*node & LEAVE);
+        }
+    }
+}
+
+/// Region instances that communicate: positions of their Enter and Leave in [`Events`].
+#[derive(Debug, Default)]
+pub struct Instances {
+    /// Position of the Enter.
+    pub enter: Vec<u32>,
+    /// Position of the Leave.
+    pub leave: Vec<u32>,
+}
+
+impl Instances {
+    /// Opens an instance; its Leave is not known yet.
+    pub fn open(&mut self, enter: u32) -> u32 {
+        let instance = self.enter.len() as u32;
+        self.enter.push(enter);
+        self.leave.push(NONE);
+        instance
+    }
+}
+
+/// One message at its sender.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    /// Time of the send record, ticks.
+    pub time: i64,
+    /// Bytes sent.
+    pub bytes: u64,
+    /// Region instance of the send call (`E(s)` is its Enter).
+    pub instance: u32,
+    /// Region instance that completed the send: the send call itself if it blocks, [`NONE`] if nothing did.
+    pub complete: u32,
+    /// Index of the receiving process.
+    pub peer: u32,
+    /// Index of the communicator.
+    pub comm: u32,
+    /// Message tag.
+    pub tag: u32,
+    /// Whether the request was cancelled: no receive belongs to it.
+    pub cancelled: bool,
+}
+
+/// One message at its receiver.
+#[derive(Clone, Copy, Debug)]
+pub struct Received {
+    /// Time of the receive (completion) record, ticks.
+    pub time: i64,
+    /// Bytes as the receive record gives them.
+    pub bytes: u64,
+    /// Region instance that completed the receive.
+    pub instance: u32,
+    /// Region instance that posted it: the receive call itself if it blocks.
+    pub request: u32,
+    /// Index of the sending process.
+    pub peer: u32,
+    /// Index of the communicator.
+    pub comm: u32,
+    /// Message tag.
+    pub tag: u32,
+}
+
+/// One rank's part in a collective operation.
+#[derive(Clone, Copy, Debug)]
+pub struct Collective {
+    /// Time of the begin record, ticks.
+    pub begin: i64,
+    /// Time of the end record, ticks.
+    pub end: i64,
+    /// Bytes sent, as recorded.
+    pub sent: u64,
+    /// Bytes received, as recorded.
+    pub received: u64,
+    /// Region instance of the call.
+    pub instance: u32,
+    /// Index of the communicator.
+    pub comm: u32,
+    /// Rank of the root in the communicator, or one of the constants of `CollectiveRoot`.
+    pub root: u32,
+    /// The operation, a value of `CollectiveOp`.
+    pub operation: u8,
+}
+
+/// A fork of a team of threads, at the forking thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Fork {
+    /// Time of the fork, ticks.
+    pub fork: i64,
+    /// Time of the join, ticks; `i64::MIN` if none was recorded.
+    pub join: i64,
+    /// Call path that forked.
+    pub callpath: u32,
+}
+
+/// A thread's part in a team: from its begin to its end.
+#[derive(Clone, Copy, Debug)]
+pub struct Team {
+    /// Index of the team's communicator.
+    pub comm: u32,
+    /// Row of the fork in [`Shard::forks`] at the thread that forked, else [`NONE`].
+    pub fork: u32,
+    /// First region instance inside (the parallel region), or [`NONE`].
+    pub instance: u32,
+    /// First barrier of the team's part in [`Shard::barriers`].
+    pub barriers: u32,
+    /// One behind the last barrier.
+    pub barriers_end: u32,
+}
+
+/// An acquisition or release of a lock between threads.
+#[derive(Clone, Copy, Debug)]
+pub struct Lock {
+    /// Time of the record, ticks.
+    pub time: i64,
+    /// Region instance around the record, or [`NONE`].
+    pub instance: u32,
+    /// Lock id.
+    pub lock: u32,
+    /// Acquisition order.
+    pub order: u32,
+    /// Paradigm that owns the lock.
+    pub paradigm: u8,
+    /// Acquired or released.
+    pub acquired: bool,
+}
+
+/// Rows of one column set by location: `offsets[i]..offsets[i + 1]` belong to the i-th location of the shard.
+#[derive(Debug)]
+pub struct Rows<T> {
+    /// All rows of the shard.
+    pub rows: Vec<T>,
+    offsets: Vec<u32>,
+}
+
+impl<T> Default for Rows<T> {
+    fn default() -> Self {
+        Self { rows: Vec::new(), offsets: vec![0] }
+    }
+}
+
+impl<T> Rows<T> {
+    /// Ends the rows of the current location.
+    pub fn end_location(&mut self) {
+        self.offsets.push(self.rows.len() as u32);
+    }
+
+    /// Positions of the rows of the i-th location of the shard.
+    #[must_use]
+    pub fn range(&self, i: usize) -> Range<usize> {
+        self.offsets[i] as usize..self.offsets[i + 1] as usize
+    }
+
+    /// Rows of the i-th location of the shard.
+    #[must_use]
+    pub fn of(&self, i: usize) -> &[T] {
+        &self.rows[self.range(i)]
+    }
+}
+
+/// Time and visits of one call path at one location.
+#[derive(Clone, Copy, Debug)]
+pub struct ProfileCell {
+    /// Call path.
+    pub callpath: u32,
+    /// Number of Enters.
+    pub visits: u64,
+    /// Exclusive time, ticks.
+    pub time: i64,
+}
+
+/// What a location is known for besides its rows.
+#[derive(Clone, Copy, Debug)]
+pub struct LocationSpan {
+    /// Time of the first event, ticks; `i64::MAX` without events.
+    pub first: i64,
+    /// Time of the last event, ticks; `i64::MIN` without events.
+    pub last: i64,
+    /// Instance of the first `MPI_Init`, or [`NONE`].
+    pub init: u32,
+    /// Instance of the first `MPI_Finalize`, or [`NONE`].
+    pub finalize: u32,
+    /// Number of events read.
+    pub events: u64,
+    /// Whether the end of the event file is missing.
+    pub truncated: bool,
+}
+
+impl Default for LocationSpan {
+    fn default() -> Self {
+        Self { first: i64::MAX, last: i64::MIN, init: NONE, finalize: NONE, events: 0, truncated: false }
+    }
+}
+
+/// A contiguous block of processes with all their locations: one set of columns.
+#[derive(Debug, Default)]
+pub struct Shard {
+    /// Indexes of the locations.
+    pub locations: Range<u32>,
+    /// Indexes of the processes.
+    pub processes: Range<u32>,
+    /// Enter and Leave of all locations.
+    pub events: Events,
+    /// End of each location's events in [`Shard::events`], with a leading 0.
+    pub event_offsets: Vec<u32>,
+    /// Region instances that communicate or synchronize.
+    pub instances: Instances,
+    /// Messages sent.
+    pub sends: Rows<Sent>,
+    /// Messages received.
+    pub receives: Rows<Received>,
+    /// Collective operations.
+    pub collectives: Rows<Collective>,
+    /// Forks of thread teams.
+    pub forks: Rows<Fork>,
+    /// Parts in thread teams.
+    pub teams: Rows<Team>,
+    /// Region instances of barriers between threads.
+    pub barriers: Rows<u32>,
+    /// Locks between threads.
+    pub locks: Rows<Lock>,
+    /// Call-path profile.
+    pub profile: Rows<ProfileCell>,
+    /// One entry a location.
+    pub spans: Vec<LocationSpan>,
+    /// The shard's own call tree, until it is merged.
+    pub tree: CallTree,
+}
+
+impl Shard {
+    /// Time of the Enter of an instance, ticks.
+    #[must_use]
+    #[inline]
+    pub fn enter(&self, instance: u32) -> i64 {
+        self.events.time[self.instances.enter[instance as usize] as usize]
+    }
+
+    /// Time of the Leave of an instance, ticks.
+    #[must_use]
+    #[inline]
+    pub fn leave(&self, instance: u32) -> i64 {
+        self.events.time[self.instances.leave[instance as usize] as usize]
+    }
+
+    /// Call path of an instance.
+    #[must_use]
+    #[inline]
+    pub fn callpath(&self, instance: u32) -> u32 {
+        self.events.callpath(self.instances.enter[instance as usize])
+    }
+
+    /// Global index of the shard's i-th location.
+    #[must_use]
+    pub fn location(&self, i: usize) -> u32 {
+        self.locations.start + i as u32
+    }
+
+    /// Positions within the shard of a range of locations.
+    #[must_use]
+    pub fn local_locations(&self, locations: &Range<u32>) -> Range<usize> {
+        (locations.start - self.locations.start) as usize..(locations.end - self.locations.start) as usize
+    }
+
+    /// Global index of the location that a row belongs to.
+    #[must_use]
+    pub fn location_of<T>(&self, rows: &Rows<T>, row: u32) -> u32 {
+        self.locations.start + rows.offsets.partition_point(|&offset| offset <= row) as u32 - 1
+    }
+
+    /// Whether the end of any of a process' event files is missing.
+    #[must_use]
+    pub fn is_truncated(&self, process: &Process) -> bool {
+        self.spans[self.local_locations(&process.locations)].iter().any(|span| span.truncated)
+    }
+
+    /// Renumbers all call paths after the shards' trees were merged.
+    pub fn renumber(&mut self, callpaths: &[u32]) {
+        if callpaths.iter().enumerate().any(|(i, &callpath)| i as u32 != callpath) {
+            self.events.renumber(callpaths);
+            for cell in &mut self.profile.rows {
+                cell.callpath = callpaths[cell.callpath as usize];
+            }
+            for fork in &mut self.forks.rows {
+                if fork.callpath != NO_CALLPATH {
+                    fork.callpath = callpaths[fork.callpath as usize];
+                }
+            }
+        }
+        self.tree = CallTree::default();
+    }
+}

@@ -1,0 +1,626 @@
+//! From event records to columns: one pass over each location.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use rustc_hash::FxHashMap;
+use whywait_otf2::Definitions;
+use whywait_otf2::{Attributes, Event, EventSink};
+
+use super::calltree::NO_CALLPATH;
+use super::columns::{Collective, Fork, LocationSpan, Lock, NONE, ProfileCell, Received, Sent, Shard, Team};
+use super::regions::{RegionClass, Regions};
+use super::world::{Members, World};
+use crate::notes::{NoteKind, Notes};
+
+/// How far the reading has come, and whether it shall stop.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Events read so far.
+    pub events: AtomicU64,
+    cancelled: AtomicBool,
+}
+
+impl Progress {
+    /// Asks the work to stop at the next opportunity.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the work shall stop.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+}
+
+/// A region that has been entered and not left.
+#[derive(Clone, Copy)]
+struct Frame {
+    callpath: u32,
+    /// Position of the Enter.
+    enter: u32,
+    /// The region instance, once something asked for it.
+    instance: u32,
+}
+
+/// What a request id stands for.
+#[derive(Clone, Copy)]
+enum Request {
+    /// A send: its row.
+    Send(u32),
+    /// A receive: the instance that posted it.
+    Receive(u32),
+    /// A receive of a probed message: the instance that posted it.
+    Probed(u32, Envelope),
+}
+
+/// What a receive knows of its message.
+#[derive(Clone, Copy)]
+struct Envelope {
+    sender: u32,
+    communicator: u32,
+    tag: u32,
+}
+
+/// What must be remembered between two events of a location.
+struct State {
+    index: u32,
+    process: u32,
+    span: LocationSpan,
+    stack: Vec<Frame>,
+    /// Call path whose time is running.
+    current: u32,
+    /// Since when it runs.
+    since: i64,
+    /// Begin and end of a buffer flush that is not yet in the columns.
+    flush: Option<(i64, i64)>,
+    collective_begin: Option<i64>,
+    requests: FxHashMap<u64, Request>,
+    probed: FxHashMap<u64, Envelope>,
+    /// Call path below which the regions of a thread stand that is not the master.
+    root: u32,
+    /// Forks that were not joined yet.
+    forks: Vec<u32>,
+    /// Teams that the location is part of.
+    teams: Vec<u32>,
+    /// Number of parts in each team so far.
+    parts: FxHashMap<u32, u32>,
+    /// Number of records other than Enter and Leave.
+    records: u64,
+}
+
+impl State {
+    fn new(index: u32, process: u32) -> Self {
+        Self {
+            index,
+            process,
+            span: LocationSpan::default(),
+            stack: Vec::with_capacity(64),
+            current: NO_CALLPATH,
+            since: i64::MIN,
+            flush: None,
+            collective_begin: None,
+            requests: FxHashMap::default(),
+            probed: FxHashMap::default(),
+            root: NO_CALLPATH,
+            forks: Vec::new(),
+            teams: Vec::new(),
+            parts: FxHashMap::default(),
+            records: 0,
+        }
+    }
+}
+
+/// Fills the columns of a shard, one location after the other.
+pub struct Decoder<'a> {
+    regions: &'a Regions,
+    world: &'a World,
+    definitions: &'a Definitions,
+    shard: Shard,
+    notes: Notes,
+    /// Exclusive time and visits by call path at the current location.
+    time: Vec<i64>,
+    visits: Vec<u64>,
+    /// Parts of the current process' teams at the threads that forked: (team, number of the part) to the fork.
+    forks: FxHashMap<(u32, u32), u32>,
+    state: State,
+}
+
+impl<'a> Decoder<'a> {
+    /// A decoder for a block of processes and their locations.
+    #[must_use]
+    pub fn new(definitions: &'a Definitions, regions: &'a Regions, world: &'a World, shard: Shard) -> Self {
+        Self {
+            regions,
+            world,
+            definitions,
+            shard,
+            notes: Notes::default(),
+            time: Vec::new(),
+            visits: Vec::new(),
+            forks: FxHashMap::default(),
+            state: State::new(NONE, NONE),
+        }
+    }
+
+    /// Begins a location; its events follow.
+    pub fn begin_location(&mut self, index: u32) {
+        let process = self.world.locations[index as usize].process;
+        if process != self.state.process {
+            self.forks.clear();
+        }
+        self.state = State::new(index, process);
+        if self.shard.event_offsets.is_empty() {
+            self.shard.event_offsets.push(0);
+        }
+    }
+
+    /// Ends a location: closes what is open, fixes the ends of its rows.
+    pub fn end_location(&mut self, events: u64, truncated: Option<String>) {
+        if let Some((_, end)) = self.state.flush {
+            self.settle_flush(end);
+        }
+        let last = self.state.span.last.max(self.state.since);
+        let open = self.state.stack.len() as u64;
+        while !self.state.stack.is_empty() {
+            self.pop(last);
+        }
+        let index = self.state.index;
+        let place = Some(crate::notes::Place { location: index, time: last });
+        self.notes.count(NoteKind::NeverLeft, open, place);
+        self.notes.count(NoteKind::PendingRequest, self.state.requests.len() as u64, place);
+        self.state.span.events = events;
+        if let Some(message) = truncated {
+            self.state.span.truncated = true;
+            self.notes.explain(NoteKind::Truncated, index, last, message);
+        }
+
+        let shard = &mut self.shard;
+        for (callpath, (time, visits)) in self.time.iter_mut().zip(&mut self.visits).enumerate() {
+            if *time != 0 || *visits != 0 {
+                shard.profile.rows.push(ProfileCell { callpath: callpath as u32, visits: *visits, time: *time });
+                *time = 0;
+                *visits = 0;
+            }
+        }
+        shard.event_offsets.push(shard.events.len() as u32);
+        shard.sends.end_location();
+        shard.receives.end_location();
+        shard.collectives.end_location();
+        shard.forks.end_location();
+        shard.teams.end_location();
+        shard.barriers.end_location();
+        shard.locks.end_location();
+        shard.profile.end_location();
+        shard.spans.push(self.state.span);
+    }
+
+    /// The columns, and what was odd.
+    #[must_use]
+    pub fn finish(self) -> (Shard, Notes) {
+        let mut shard = self.shard;
+        shard.events.shrink();
+        (shard, self.notes)
+    }
+
+    /// Number of events of the current location so far.
+    #[must_use]
+    pub fn decoded(&self) -> u64 {
+        let before = self.shard.event_offsets.last().copied().unwrap_or(0);
+        self.state.records + self.shard.events.len() as u64 - u64::from(before)
+    }
+
+    /// What was odd so far.
+    pub fn notes(&mut self) -> &mut Notes {
+        &mut self.notes
+    }
+
+    fn note(&mut self, kind: NoteKind, time: i64) {
+        self.notes.add(kind, self.state.index, time);
+    }
+
+    /// Books the time since the last event and moves on to `time`; returns the time that is valid.
+    #[inline]
+    fn advance(&mut self, time: i64) -> i64 {
+        if self.state.flush.is_some() {
+            self.settle_flush(time);
+        }
+        if time < self.state.since {
+            self.note(NoteKind::TimeBackwards, time);
+            return self.state.since;
+        }
+        if self.state.current == NO_CALLPATH {
+            self.state.span.first = self.state.span.first.min(time);
+        } else {
+            self.time[self.state.current as usize] += time - self.state.since;
+        }
+        self.state.since = time;
+        time
+    }
+
+    #[inline]
+    fn enter_key(&mut self, time: i64, key: u32) {
+        let time = self.advance(time);
+        self.push(time, key);
+    }
+
+    #[inline]
+    fn push(&mut self, time: i64, key: u32) {
+        let parent = if self.state.stack.is_empty() { self.state.root } else { self.state.current };
+        let callpath = self.shard.tree.child(parent, key);
+        if callpath as usize >= self.time.len() {
+            self.time.resize(callpath as usize + 1, 0);
+            self.visits.resize(callpath as usize + 1, 0);
+        }
+        self.visits[callpath as usize] += 1;
+        let enter = self.shard.events.enter(time, callpath);
+        self.state.stack.push(Frame { callpath, enter, instance: NONE });
+        self.state.current = callpath;
+        let class = self.regions.class(key);
+        if class.is_remembered() {
+            self.remember(class);
+        }
+    }
+
+    /// Opens the instance of a region that matters even without records inside.
+    #[inline(never)]
+    fn remember(&mut self, class: RegionClass) {
+        let Some(instance) = self.instance() else { return };
+        match class {
+            RegionClass::Init if self.state.span.init == NONE => self.state.span.init = instance,
+            RegionClass::Finalize if self.state.span.finalize == NONE => self.state.span.finalize = instance,
+            RegionClass::ExplicitBarrier | RegionClass::ImplicitBarrier if !self.state.teams.is_empty() => {
+                self.shard.barriers.rows.push(instance);
+            }
+            RegionClass::Parallel => {
+                if let Some(&team) = self.state.teams.last() {
+                    let team = &mut self.shard.teams.rows[team as usize];
+                    if team.instance == NONE {
+                        team.instance = instance;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn leave_key(&mut self, time: i64, key: u32) {
+        let time = self.advance(time);
+        match self.state.stack.last() {
+            Some(top) if self.shard.tree.region(top.callpath) == key => self.pop(time),
+            _ => self.leave_out_of_order(time, key),
+        }
+    }
+
+    #[inline(never)]
+    fn leave_out_of_order(&mut self, time: i64, key: u32) {
+        let tree = &self.shard.tree;
+        let Some(depth) = self.state.stack.iter().rposition(|frame| tree.region(frame.callpath) == key) else {
+            self.note(NoteKind::LeaveWithoutEnter, time);
+            return;
+        };
+        let inner = self.state.stack.len() - depth - 1;
+        for _ in 0..inner {
+            self.note(NoteKind::NeverLeft, time);
+            self.pop(time);
+        }
+        self.pop(time);
+    }
+
+    #[inline]
+    fn pop(&mut self, time: i64) {
+        if let Some(frame) = self.state.stack.pop() {
+            if self.state.since < time {
+                self.time[frame.callpath as usize] += time - self.state.since;
+                self.state.since = time;
+            }
+            let leave = self.shard.events.leave(time, frame.callpath);
+            if frame.instance != NONE {
+                self.shard.instances.leave[frame.instance as usize] = leave;
+            }
+            self.state.current = self.state.stack.last().map_or(NO_CALLPATH, |frame| frame.callpath);
+        }
+    }
+
+    /// Puts a buffer flush into the columns, as soon as an event behind its begin arrives.
+    ///
+    /// The measurement system flushes while it records an event whose time is already taken: the flush stands behind
+    /// all events of the same time.
+    #[inline(never)]
+    fn settle_flush(&mut self, time: i64) {
+        if let Some((begin, end)) = self.state.flush
+            && time > begin
+        {
+            self.state.flush = None;
+            self.enter_key(begin, Regions::BUFFER_FLUSH);
+            let end = self.advance(end.min(time));
+            self.pop(end);
+        }
+    }
+
+    /// The region instance around the current event; `None` outside of any region.
+    #[inline]
+    fn instance(&mut self) -> Option<u32> {
+        let frame = self.state.stack.last_mut()?;
+        if frame.instance == NONE {
+            frame.instance = self.shard.instances.open(frame.enter);
+        }
+        Some(frame.instance)
+    }
+
+    /// The region instance around a communication record, which must be there.
+    #[inline]
+    fn communicating(&mut self, time: i64) -> Option<u32> {
+        let instance = self.instance();
+        if instance.is_none() {
+            self.note(NoteKind::OutsideRegion, time);
+        }
+        instance
+    }
+
+    /// Index of a communicator and the process behind a rank in it.
+    #[inline]
+    fn peer(&mut self, time: i64, communicator: u32, rank: u32) -> Option<(u32, u32)> {
+        let Some(comm) = self.world.comm(communicator) else {
+            self.note(NoteKind::UnknownCommunicator, time);
+            return None;
+        };
+        let Some(peer) = self.world.comms[comm as usize].peer(rank, self.state.process) else {
+            let unknown = self.world.comms[comm as usize].members == Members::Unknown;
+            self.note(if unknown { NoteKind::UnknownCommunicator } else { NoteKind::UnknownPeer }, time);
+            return None;
+        };
+        Some((comm, peer))
+    }
+
+    fn send(&mut self, time: i64, receiver: u32, communicator: u32, tag: u32, bytes: u64, request: Option<u64>) {
+        let Some(instance) = self.communicating(time) else { return };
+        let Some((comm, peer)) = self.peer(time, communicator, receiver) else { return };
+        if let Some(request) = request {
+            let row = self.shard.sends.rows.len() as u32;
+            self.state.requests.insert(request, Request::Send(row));
+        }
+        let complete = if request.is_some() { NONE } else { instance };
+        self.shard.sends.rows.push(Sent { time, bytes, instance, complete, peer, comm, tag, cancelled: false });
+    }
+
+    /// A completed receive; `posted` is the instance that posted it where that is another call.
+    fn receive(&mut self, time: i64, message: Envelope, bytes: u64, posted: Option<u32>) {
+        let Some(instance) = self.communicating(time) else { return };
+        let Some((comm, peer)) = self.peer(time, message.communicator, message.sender) else { return };
+        let request = posted.unwrap_or(instance);
+        self.shard.receives.rows.push(Received { time, bytes, instance, request, peer, comm, tag: message.tag });
+    }
+
+    fn complete_receive(&mut self, time: i64, message: Envelope, bytes: u64, request: u64) {
+        let posted = match self.state.requests.remove(&request) {
+            Some(Request::Receive(posted)) => Some(posted),
+            _ => {
+                self.note(NoteKind::UnknownRequest, time);
+                None
+            }
+        };
+        self.receive(time, message, bytes, posted);
+    }
+
+    fn post_receive(&mut self, time: i64, request: u64, probed: Option<Envelope>) {
+        if let Some(instance) = self.communicating(time) {
+            let state = probed.map_or(Request::Receive(instance), |probed| Request::Probed(instance, probed));
+            self.state.requests.insert(request, state);
+        }
+    }
+
+    fn complete_send(&mut self, time: i64, request: u64) {
+        let Some(instance) = self.communicating(time) else { return };
+        match self.state.requests.remove(&request) {
+            Some(Request::Send(row)) => self.shard.sends.rows[row as usize].complete = instance,
+            _ => self.note(NoteKind::UnknownRequest, time),
+        }
+    }
+
+    fn cancel(&mut self, time: i64, request: u64) {
+        match self.state.requests.remove(&request) {
+            Some(Request::Send(row)) => self.shard.sends.rows[row as usize].cancelled = true,
+            Some(Request::Receive(_) | Request::Probed(..)) => {}
+            None => self.note(NoteKind::UnknownRequest, time),
+        }
+    }
+
+    fn collective(&mut self, time: i64, operation: u8, communicator: u32, root: u32, sent: u64, received: u64) {
+        let begin = self.state.collective_begin.take();
+        let Some(instance) = self.communicating(time) else { return };
+        let Some(comm) = self.world.comm(communicator) else {
+            self.note(NoteKind::UnknownCommunicator, time);
+            return;
+        };
+        let begin = begin.unwrap_or_else(|| self.shard.enter(instance)).min(time);
+        self.shard.collectives.rows.push(Collective {
+            begin,
+            end: time,
+            sent,
+            received,
+            instance,
+            comm,
+            root,
+            operation,
+        });
+    }
+
+    fn begin_team(&mut self, time: i64, communicator: u32) {
+        let comm = self.world.comm(communicator).unwrap_or(NONE);
+        let part = self.state.parts.entry(comm).or_insert(0);
+        let key = (comm, *part);
+        *part += 1;
+        let begun = self.state.forks.last().copied().filter(|fork| {
+            // A fork belongs to the first team that its thread begins; deeper teams have forks of their own.
+            !self.state.teams.iter().any(|&team| self.shard.teams.rows[team as usize].fork == *fork)
+        });
+        let fork = match begun {
+            Some(fork) => {
+                self.forks.insert(key, fork);
+                fork
+            }
+            None => self.forks.get(&key).copied().unwrap_or(NONE),
+        };
+        if fork == NONE {
+            self.note(NoteKind::UnknownTeam, time);
+        } else if self.state.stack.is_empty() {
+            self.state.root = self.shard.forks.rows[fork as usize].callpath;
+        }
+        self.state.teams.push(self.shard.teams.rows.len() as u32);
+        let barriers = self.shard.barriers.rows.len() as u32;
+        self.shard.teams.rows.push(Team { comm, fork, instance: NONE, barriers, barriers_end: barriers });
+    }
+
+    fn end_team(&mut self) {
+        if let Some(team) = self.state.teams.pop() {
+            self.shard.teams.rows[team as usize].barriers_end = self.shard.barriers.rows.len() as u32;
+        }
+        if self.state.teams.is_empty() {
+            self.state.root = NO_CALLPATH;
+        }
+    }
+
+    fn lock(&mut self, time: i64, paradigm: u8, lock: u32, order: u32, acquired: bool) {
+        // Old measurement systems wrote order 0 where they did not know it.
+        if order != 0 {
+            let instance = self.instance().unwrap_or(NONE);
+            self.shard.locks.rows.push(Lock { time, instance, lock, order, paradigm, acquired });
+        }
+    }
+
+    /// Brings the stack to a calling context, of which the innermost `fresh` nodes were newly entered.
+    fn calling_context(&mut self, time: i64, context: u32, fresh: u32) {
+        let time = self.advance(time);
+        let mut path = Vec::new();
+        let mut next = context;
+        while let Some(node) = self.definitions.calling_context(next) {
+            path.push(self.regions.key(node.region));
+            if path.len() > self.definitions.calling_contexts.len() {
+                break;
+            }
+            next = node.parent;
+        }
+        path.reverse();
+        let tree = &self.shard.tree;
+        // Calling contexts know nothing of the program that stands at the root.
+        let program = |frame: &Frame| tree.region(frame.callpath) & Regions::PROGRAM != 0;
+        let base = usize::from(self.state.stack.first().is_some_and(program));
+        let common =
+            self.state.stack[base..].iter().zip(&path).take_while(|(frame, key)| tree.region(frame.callpath) == **key);
+        let keep = base + common.count().min(path.len().saturating_sub(fresh as usize));
+        while self.state.stack.len() > keep {
+            self.pop(time);
+        }
+        for &key in &path[keep - base..] {
+            self.push(time, key);
+        }
+    }
+}
+
+impl EventSink for Decoder<'_> {
+    #[inline]
+    fn enter(&mut self, time: i64, region: u32) {
+        self.enter_key(time, self.regions.key(region));
+    }
+
+    #[inline]
+    fn leave(&mut self, time: i64, region: u32) {
+        self.leave_key(time, self.regions.key(region));
+    }
+
+    fn record(&mut self, time: i64, record: &Event<'_>, _: &Attributes<'_>) {
+        if self.state.flush.is_some() {
+            self.settle_flush(time);
+        }
+        self.state.records += 1;
+        self.state.span.last = self.state.span.last.max(time);
+        match *record {
+            Event::MpiSend { receiver, communicator, msg_tag, msg_length } => {
+                self.send(time, receiver, communicator, msg_tag, msg_length, None);
+            }
+            Event::MpiIsend { receiver, communicator, msg_tag, msg_length, request_id } => {
+                self.send(time, receiver, communicator, msg_tag, msg_length, Some(request_id));
+            }
+            Event::MpiIsendComplete { request_id } => self.complete_send(time, request_id),
+            Event::MpiIrecvRequest { request_id } => self.post_receive(time, request_id, None),
+            Event::MpiRecv { sender, communicator, msg_tag: tag, msg_length } => {
+                self.receive(time, Envelope { sender, communicator, tag }, msg_length, None);
+            }
+            Event::MpiIrecv { sender, communicator, msg_tag: tag, msg_length, request_id } => {
+                self.complete_receive(time, Envelope { sender, communicator, tag }, msg_length, request_id);
+            }
+            Event::MpiRequestCancelled { request_id } => self.cancel(time, request_id),
+            Event::MpiProbe { sender, communicator, tag, message_id } => {
+                self.state.probed.insert(message_id, Envelope { sender, communicator, tag });
+            }
+            Event::MpiMrecv { message_id, msg_length } => match self.state.probed.remove(&message_id) {
+                Some(message) => self.receive(time, message, msg_length, None),
+                None => self.note(NoteKind::UnknownRequest, time),
+            },
+            Event::MpiImrecvRequest { message_id, request_id } => {
+                let probed = self.state.probed.remove(&message_id);
+                self.post_receive(time, request_id, probed);
+            }
+            Event::MpiImrecv { request_id, msg_length } => match self.state.requests.remove(&request_id) {
+                Some(Request::Probed(posted, message)) => self.receive(time, message, msg_length, Some(posted)),
+                _ => self.note(NoteKind::UnknownRequest, time),
+            },
+            Event::MpiCollectiveBegin {} => self.state.collective_begin = Some(time),
+            Event::MpiCollectiveEnd { collective_op, communicator, root, size_sent, size_received } => {
+                self.collective(time, collective_op.0, communicator, root, size_sent, size_received);
+            }
+            Event::BufferFlush { stop_time } => self.state.flush = Some((time, stop_time.max(time))),
+            Event::MeasurementOnOff { measurement_mode } => {
+                if measurement_mode.0 == 1 {
+                    self.leave_key(time, Regions::MEASUREMENT_OFF);
+                } else {
+                    self.enter_key(time, Regions::MEASUREMENT_OFF);
+                }
+            }
+            Event::ProgramBegin { program_name, .. } => self.enter_key(time, Regions::PROGRAM | program_name),
+            Event::ProgramEnd { .. } => {
+                if let Some(frame) = self.state.stack.first() {
+                    let key = self.shard.tree.region(frame.callpath);
+                    if key & Regions::PROGRAM != 0 {
+                        self.leave_key(time, key);
+                    }
+                }
+            }
+            Event::ThreadFork { .. } | Event::OmpFork { .. } => {
+                let time = self.advance(time);
+                self.state.forks.push(self.shard.forks.rows.len() as u32);
+                self.shard.forks.rows.push(Fork { fork: time, join: i64::MIN, callpath: self.state.current });
+            }
+            Event::ThreadJoin { .. } | Event::OmpJoin {} => {
+                let time = self.advance(time);
+                if let Some(fork) = self.state.forks.pop() {
+                    self.shard.forks.rows[fork as usize].join = time;
+                }
+            }
+            Event::ThreadTeamBegin { thread_team } => self.begin_team(time, thread_team),
+            Event::ThreadTeamEnd { .. } => self.end_team(),
+            Event::ThreadAcquireLock { model, lock_id, acquisition_order } => {
+                self.lock(time, model.0, lock_id, acquisition_order, true);
+            }
+            Event::ThreadReleaseLock { model, lock_id, acquisition_order } => {
+                self.lock(time, model.0, lock_id, acquisition_order, false);
+            }
+            Event::ThreadTaskSwitch { .. } | Event::OmpTaskSwitch { .. } => self.note(NoteKind::Tasks, time),
+            Event::CallingContextEnter { calling_context, unwind_distance }
+            | Event::CallingContextSample { calling_context, unwind_distance, .. } => {
+                self.calling_context(time, calling_context, unwind_distance.saturating_sub(1));
+            }
+            Event::CallingContextLeave { calling_context } => {
+                let parent = self.definitions.calling_context(calling_context).map_or(u32::MAX, |node| node.parent);
+                self.calling_context(time, parent, 0);
+            }
+            Event::RmaPut { .. } | Event::RmaGet { .. } | Event::RmaAtomic { .. } => {
+                self.note(NoteKind::OneSided, time);
+            }
+            Event::Unknown { .. } => self.note(NoteKind::UnknownRecord, time),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! The trace in memory: definitions by dense indexes, events as columns, one call tree.
+
+pub mod calltree;
+pub mod columns;
+pub mod decode;
+pub mod load;
+pub mod regions;
+pub mod world;
+
+pub use calltree::{CallPath, CallTree, NO_CALLPATH};
+pub use columns::{NONE, Shard};
+pub use load::Trace;
+pub use regions::{RegionClass, Regions};
+pub use world::World;

@@ -1,0 +1,226 @@
+//! Regions: one key for each distinct region, and the class that the wait-state patterns ask for.
+//!
+//! Some measurement tools define the same region once a process; here such definitions are one region, so that the
+//! call paths of all processes meet.
+
+use rustc_hash::FxHashMap;
+use whywait_otf2::Definitions;
+use whywait_otf2::enums::{Paradigm, RegionRole};
+
+/// What a region is to the patterns (PATTERNS 0.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum RegionClass {
+    /// Nothing special.
+    #[default]
+    Other,
+    /// `MPI_Init`, `MPI_Init_thread`.
+    Init,
+    /// `MPI_Finalize`.
+    Finalize,
+    /// `MPI_Send`, `MPI_Ssend`: sends that can block for their receiver.
+    BlockingSend,
+    /// `MPI_Wait`, `MPI_Waitany`: complete at most one request.
+    Wait,
+    /// `MPI_Waitall`, `MPI_Waitsome`: complete several requests.
+    WaitMany,
+    /// `MPI_Test*`: never wait.
+    Test,
+    /// Any other MPI call.
+    Mpi,
+    /// OpenMP parallel region.
+    Parallel,
+    /// Explicit OpenMP barrier.
+    ExplicitBarrier,
+    /// Implicit OpenMP barrier.
+    ImplicitBarrier,
+    /// OpenMP critical construct.
+    Critical,
+    /// Another OpenMP construct or call.
+    OpenMp,
+    /// `pthread_mutex_lock`, `pthread_mutex_trylock`.
+    MutexLock,
+    /// `pthread_cond_wait`, `pthread_cond_timedwait`.
+    ConditionWait,
+}
+
+impl RegionClass {
+    /// Whether the region is a call of the MPI library.
+    #[must_use]
+    pub fn is_mpi(self) -> bool {
+        use RegionClass::{BlockingSend, Finalize, Init, Mpi, Test, Wait, WaitMany};
+        matches!(self, Init | Finalize | BlockingSend | Wait | WaitMany | Test | Mpi)
+    }
+
+    /// Whether an instance of the region matters even if nothing is recorded inside.
+    #[must_use]
+    #[inline]
+    pub fn is_remembered(self) -> bool {
+        use RegionClass::{ExplicitBarrier, Finalize, ImplicitBarrier, Init, Parallel};
+        matches!(self, Init | Finalize | Parallel | ExplicitBarrier | ImplicitBarrier)
+    }
+
+    /// Whether the region is a barrier between threads.
+    #[must_use]
+    pub fn is_thread_barrier(self) -> bool {
+        matches!(self, Self::ExplicitBarrier | Self::ImplicitBarrier)
+    }
+
+    fn of(name: &str, paradigm: Paradigm, role: RegionRole) -> Self {
+        // Not every tool says that an MPI call belongs to the paradigm MPI; the prefix is reserved by the standard.
+        if paradigm == Paradigm::MPI || name.starts_with("MPI_") {
+            return match name {
+                "MPI_Init" | "MPI_Init_thread" => Self::Init,
+                "MPI_Finalize" => Self::Finalize,
+                "MPI_Send" | "MPI_Ssend" => Self::BlockingSend,
+                "MPI_Wait" | "MPI_Waitany" => Self::Wait,
+                "MPI_Waitall" | "MPI_Waitsome" => Self::WaitMany,
+                _ if name.starts_with("MPI_Test") => Self::Test,
+                _ => Self::Mpi,
+            };
+        }
+        match paradigm {
+            Paradigm::OPENMP => match role {
+                RegionRole::PARALLEL => Self::Parallel,
+                RegionRole::BARRIER => Self::ExplicitBarrier,
+                RegionRole::IMPLICIT_BARRIER => Self::ImplicitBarrier,
+                RegionRole::CRITICAL | RegionRole::CRITICAL_SBLOCK => Self::Critical,
+                _ => Self::OpenMp,
+            },
+            Paradigm::PTHREAD => match name {
+                "pthread_mutex_lock" | "pthread_mutex_trylock" => Self::MutexLock,
+                "pthread_cond_wait" | "pthread_cond_timedwait" => Self::ConditionWait,
+                _ => Self::Other,
+            },
+            _ => Self::Other,
+        }
+    }
+}
+
+/// One distinct region.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Region {
+    /// Display name.
+    pub name: String,
+    /// Mangled or full name.
+    pub canonical_name: String,
+    /// Paradigm.
+    pub paradigm: Paradigm,
+    /// Role.
+    pub role: RegionRole,
+    /// Source file, empty if unknown.
+    pub file: String,
+    /// First line, 0 if unknown.
+    pub begin_line: u32,
+    /// Last line, 0 if unknown.
+    pub end_line: u32,
+}
+
+impl Region {
+    fn artificial(name: &str, paradigm: Paradigm) -> Self {
+        Self {
+            name: name.to_owned(),
+            canonical_name: name.to_owned(),
+            paradigm,
+            role: RegionRole::ARTIFICIAL,
+            file: String::new(),
+            begin_line: 0,
+            end_line: 0,
+        }
+    }
+}
+
+/// All regions of a run. A *key* names one: an index, or a program name marked by [`Regions::PROGRAM`].
+#[derive(Debug)]
+pub struct Regions {
+    regions: Vec<Region>,
+    classes: Vec<RegionClass>,
+    /// Key by region id, for the dense part of the ids.
+    dense: Vec<u32>,
+    sparse: FxHashMap<u32, u32>,
+}
+
+/// Region ids below this are looked up in a table, whatever the number of regions.
+const DENSE_IDS: usize = 1 << 16;
+
+impl Regions {
+    /// Marks the key of a program: the rest of the key is the string id of its name.
+    pub const PROGRAM: u32 = 1 << 31;
+    /// Key of regions that an event names but nobody defined.
+    pub const UNDEFINED: u32 = 0;
+    /// Key of the time in which the measurement system wrote its buffer.
+    pub const BUFFER_FLUSH: u32 = 1;
+    /// Key of the time in which the measurement was switched off.
+    pub const MEASUREMENT_OFF: u32 = 2;
+
+    /// Collects the regions that the archive defines.
+    #[must_use]
+    pub fn new(definitions: &Definitions) -> Self {
+        let mut regions = vec![
+            Region::artificial("UNDEFINED REGION", Paradigm::UNKNOWN),
+            Region::artificial("TRACE BUFFER FLUSH", Paradigm::MEASUREMENT_SYSTEM),
+            Region::artificial("MEASUREMENT OFF", Paradigm::MEASUREMENT_SYSTEM),
+        ];
+        let mut keys: FxHashMap<Region, u32> = FxHashMap::default();
+        let mut dense = Vec::new();
+        let mut sparse = FxHashMap::default();
+        for definition in &definitions.regions {
+            let string = |id| definitions.string(id).to_owned();
+            let region = Region {
+                name: string(definition.name),
+                canonical_name: string(definition.canonical_name),
+                paradigm: definition.paradigm,
+                role: definition.region_role,
+                file: string(definition.source_file),
+                begin_line: definition.begin_line_number,
+                end_line: definition.end_line_number,
+            };
+            let key = *keys.entry(region).or_insert_with_key(|region| {
+                regions.push(region.clone());
+                regions.len() as u32 - 1
+            });
+            let id = definition.id as usize;
+            if id < DENSE_IDS.max(4 * definitions.regions.len()) {
+                if dense.len() <= id {
+                    dense.resize(id + 1, Self::UNDEFINED);
+                }
+                if dense[id] == Self::UNDEFINED {
+                    dense[id] = key;
+                }
+            } else {
+                sparse.entry(definition.id).or_insert(key);
+            }
+        }
+        let classes = regions.iter().map(|region| RegionClass::of(&region.name, region.paradigm, region.role)).collect();
+        Self { regions, classes, dense, sparse }
+    }
+
+    /// The key of a region id.
+    #[must_use]
+    #[inline]
+    pub fn key(&self, id: u32) -> u32 {
+        match self.dense.get(id as usize) {
+            Some(&key) => key,
+            None => self.sparse.get(&id).copied().unwrap_or(Self::UNDEFINED),
+        }
+    }
+
+    /// The class of a region.
+    #[must_use]
+    #[inline]
+    pub fn class(&self, key: u32) -> RegionClass {
+        self.classes.get(key as usize).copied().unwrap_or_default()
+    }
+
+    /// The region with a key; `None` for programs.
+    #[must_use]
+    pub fn get(&self, key: u32) -> Option<&Region> {
+        self.regions.get(key as usize)
+    }
+
+    /// The region of a program: the last part of its path.
+    #[must_use]
+    pub fn program(path: &str) -> Region {
+        let name = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path);
+        Region::artificial(name, Paradigm::MEASUREMENT_SYSTEM)
+    }
+}

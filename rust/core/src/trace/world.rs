@@ -1,0 +1,324 @@
+//! Who took part: locations, processes and communicators, by dense indexes.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use whywait_otf2::Definitions;
+use whywait_otf2::enums::{GroupFlag, GroupType, LocationGroupType, LocationType, Paradigm};
+
+use super::columns::NONE;
+
+/// One stream of events.
+#[derive(Clone, Debug)]
+pub struct Location {
+    /// OTF2 id.
+    pub id: u64,
+    /// String id of the name.
+    pub name: u32,
+    /// CPU thread, accelerator stream, metric source.
+    pub kind: LocationType,
+    /// Id of the location group.
+    pub group: u32,
+    /// Index of the process, or [`NONE`] if the location belongs to none.
+    pub process: u32,
+    /// Position within the process.
+    pub thread: u32,
+    /// Number of events, as declared.
+    pub events: u64,
+}
+
+/// One process: a contiguous range of locations, the master thread first.
+#[derive(Clone, Debug)]
+pub struct Process {
+    /// Rank: position in the list of MPI (or SHMEM) processes, else the order of definition.
+    pub rank: u32,
+    /// Indexes of its locations.
+    pub locations: std::ops::Range<u32>,
+}
+
+/// Who is a member of a communicator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Members {
+    /// Every process alone with itself.
+    OwnProcess,
+    /// Indexes of processes by rank.
+    Processes(Vec<u32>),
+    /// Indexes of locations by rank (teams of threads).
+    Locations(Vec<u32>),
+    /// Two groups of processes: ranks of a peer count in the group that the caller is not part of.
+    TwoGroups(Vec<u32>, Vec<u32>),
+    /// The definition is missing or leads nowhere.
+    Unknown,
+}
+
+/// A communicator.
+#[derive(Clone, Debug)]
+pub struct Comm {
+    /// OTF2 id.
+    pub id: u32,
+    /// Its members.
+    pub members: Members,
+    /// Number of members; 0 if unknown.
+    pub size: usize,
+    /// Rank by process, where that is not the identity.
+    ranks: FxHashMap<u32, u32>,
+}
+
+impl Comm {
+    fn new(id: u32, members: Members) -> Self {
+        let mut ranks = FxHashMap::default();
+        if let Members::Processes(processes) = &members
+            && processes.iter().enumerate().any(|(rank, &process)| process != rank as u32)
+        {
+            ranks.extend(processes.iter().enumerate().map(|(rank, &process)| (process, rank as u32)));
+        }
+        let size = match &members {
+            Members::OwnProcess => 1,
+            Members::Processes(members) | Members::Locations(members) => members.len(),
+            Members::TwoGroups(a, b) => a.len() + b.len(),
+            Members::Unknown => 0,
+        };
+        Self { id, members, size, ranks }
+    }
+
+    /// The process that has `rank` as seen from process `me`.
+    #[must_use]
+    #[inline]
+    pub fn peer(&self, rank: u32, me: u32) -> Option<u32> {
+        match &self.members {
+            Members::Processes(members) => members.get(rank as usize).copied(),
+            Members::OwnProcess => (rank == 0).then_some(me),
+            Members::TwoGroups(a, b) => if a.contains(&me) { b } else { a }.get(rank as usize).copied(),
+            Members::Locations(_) | Members::Unknown => None,
+        }
+    }
+
+    /// The rank of a process.
+    #[must_use]
+    #[inline]
+    pub fn rank(&self, process: u32) -> Option<u32> {
+        match &self.members {
+            Members::OwnProcess => Some(0),
+            Members::Processes(members) if self.ranks.is_empty() => {
+                ((process as usize) < members.len()).then_some(process)
+            }
+            Members::Processes(_) => self.ranks.get(&process).copied(),
+            _ => None,
+        }
+    }
+}
+
+/// Locations, processes and communicators of a run.
+#[derive(Debug)]
+pub struct World {
+    /// Locations by index: processes by rank, their master threads first; then what belongs to no process.
+    pub locations: Vec<Location>,
+    /// Processes by index.
+    pub processes: Vec<Process>,
+    /// Communicators by index.
+    pub comms: Vec<Comm>,
+    comm_by_id: FxHashMap<u32, u32>,
+    /// What is inconsistent in the definitions.
+    pub notes: Vec<String>,
+}
+
+impl World {
+    /// Resolves the definitions of an archive.
+    #[must_use]
+    pub fn new(definitions: &Definitions) -> Self {
+        let mut notes = Vec::new();
+        let (locations, processes) = order_locations(definitions, &mut notes);
+        let by_id: FxHashMap<u64, u32> =
+            locations.iter().enumerate().map(|(index, location)| (location.id, index as u32)).collect();
+        let mut groups = Groups { definitions, locations: &locations, by_id: &by_id, by_paradigm: FxHashMap::default() };
+        groups.collect_paradigms();
+
+        let mut comms = Vec::new();
+        let mut comm_by_id = FxHashMap::default();
+        for comm in &definitions.comms {
+            comm_by_id.entry(comm.id).or_insert_with(|| {
+                comms.push(Comm::new(comm.id, groups.members(comm.group, &mut notes)));
+                comms.len() as u32 - 1
+            });
+        }
+        for comm in &definitions.inter_comms {
+            comm_by_id.entry(comm.id).or_insert_with(|| {
+                let a = groups.members(comm.group_a, &mut notes);
+                let b = groups.members(comm.group_b, &mut notes);
+                let members = match (a, b) {
+                    (Members::Processes(a), Members::Processes(b)) => Members::TwoGroups(a, b),
+                    _ => Members::Unknown,
+                };
+                comms.push(Comm::new(comm.id, members));
+                comms.len() as u32 - 1
+            });
+        }
+        Self { locations, processes, comms, comm_by_id, notes }
+    }
+
+    /// Index of a communicator id.
+    #[must_use]
+    #[inline]
+    pub fn comm(&self, id: u32) -> Option<u32> {
+        self.comm_by_id.get(&id).copied()
+    }
+
+    /// Index of the master thread of a process.
+    #[must_use]
+    #[inline]
+    pub fn master(&self, process: u32) -> u32 {
+        self.processes[process as usize].locations.start
+    }
+}
+
+/// Orders locations by process and rank; finds the processes.
+fn order_locations(definitions: &Definitions, notes: &mut Vec<String>) -> (Vec<Location>, Vec<Process>) {
+    // An accelerator context belongs to the process that created it.
+    let mut owner: FxHashMap<u32, u32> = FxHashMap::default();
+    let mut is_process: FxHashMap<u32, bool> = FxHashMap::default();
+    let mut group_order: Vec<u32> = Vec::new();
+    for group in &definitions.location_groups {
+        if is_process.contains_key(&group.id) {
+            continue;
+        }
+        group_order.push(group.id);
+        is_process.insert(group.id, group.location_group_type != LocationGroupType::ACCELERATOR);
+        if group.location_group_type == LocationGroupType::ACCELERATOR {
+            owner.insert(group.id, group.creating_location_group);
+        }
+    }
+    let process_of = |group: u32| {
+        let group = owner.get(&group).copied().unwrap_or(group);
+        is_process.get(&group).copied().unwrap_or(false).then_some(group)
+    };
+
+    let rank_of = ranks_by_group(definitions);
+    let mut processes: Vec<u32> = group_order.iter().copied().filter(|group| is_process[group]).collect();
+    // Groups without a rank keep the order of their definition, behind those that have one.
+    processes.sort_by_key(|group| rank_of.get(group).copied().unwrap_or(u32::MAX));
+    let position: FxHashMap<u32, u32> =
+        processes.iter().enumerate().map(|(index, &group)| (group, index as u32)).collect();
+
+    let mut seen = FxHashSet::default();
+    let mut locations: Vec<Location> = Vec::with_capacity(definitions.locations.len());
+    for location in &definitions.locations {
+        if !seen.insert(location.id) {
+            continue;
+        }
+        let process = process_of(location.location_group).map_or(NONE, |group| position[&group]);
+        if process == NONE {
+            notes.push(format!("location {} belongs to no process", location.id));
+        }
+        locations.push(Location {
+            id: location.id,
+            name: location.name,
+            kind: location.location_type,
+            group: location.location_group,
+            process,
+            thread: 0,
+            events: location.number_of_events,
+        });
+    }
+    // The master thread is the first CPU thread that the measurement defined; metric sources and streams follow.
+    locations.sort_by_key(|location| (location.process, location.kind != LocationType::CPU_THREAD));
+
+    let mut ranges: Vec<Process> =
+        (0..processes.len()).map(|rank| Process { rank: rank as u32, locations: 0..0 }).collect();
+    let mut start = 0;
+    for (index, process) in ranges.iter_mut().enumerate() {
+        let count = locations[start..].iter().take_while(|location| location.process == index as u32).count();
+        process.locations = start as u32..(start + count) as u32;
+        for (thread, location) in locations[start..start + count].iter_mut().enumerate() {
+            location.thread = thread as u32;
+        }
+        start += count;
+    }
+    (locations, ranges)
+}
+
+/// Rank of each location group: the position of its first location in the list of communicating locations.
+fn ranks_by_group(definitions: &Definitions) -> FxHashMap<u32, u32> {
+    let group_of: FxHashMap<u64, u32> =
+        definitions.locations.iter().rev().map(|location| (location.id, location.location_group)).collect();
+    let mut ranks = FxHashMap::default();
+    let processes = definitions.groups.iter().filter(|group| {
+        matches!(group.group_type, GroupType::COMM_LOCATIONS | GroupType::COMM_LOCATION_GROUPS)
+            && !matches!(group.paradigm, Paradigm::OPENMP | Paradigm::PTHREAD | Paradigm::MEASUREMENT_SYSTEM)
+            && !matches!(group.paradigm, Paradigm::CUDA | Paradigm::OPENCL | Paradigm::HIP)
+    });
+    for group in processes {
+        for (rank, &member) in group.members.iter().enumerate() {
+            let owner = if group.group_type == GroupType::COMM_LOCATIONS {
+                group_of.get(&member).copied()
+            } else {
+                u32::try_from(member).ok()
+            };
+            if let Some(owner) = owner {
+                ranks.entry(owner).or_insert(rank as u32);
+            }
+        }
+    }
+    ranks
+}
+
+/// Resolves group definitions to processes or locations.
+struct Groups<'a> {
+    definitions: &'a Definitions,
+    locations: &'a [Location],
+    by_id: &'a FxHashMap<u64, u32>,
+    /// For each paradigm the locations (or groups) that its communicator groups count.
+    by_paradigm: FxHashMap<u8, Vec<Option<u32>>>,
+}
+
+impl Groups<'_> {
+    fn collect_paradigms(&mut self) {
+        for group in &self.definitions.groups {
+            let members = match group.group_type {
+                GroupType::COMM_LOCATIONS => group.members.iter().map(|id| self.by_id.get(id).copied()).collect(),
+                GroupType::COMM_LOCATION_GROUPS => {
+                    let first = |id: &u64| {
+                        self.locations.iter().position(|l| u64::from(l.group) == *id).map(|index| index as u32)
+                    };
+                    group.members.iter().map(first).collect()
+                }
+                _ => continue,
+            };
+            self.by_paradigm.entry(group.paradigm.0).or_insert(members);
+        }
+    }
+
+    fn members(&self, group: u32, notes: &mut Vec<String>) -> Members {
+        let Some(group) = self.definitions.group(group) else {
+            notes.push(format!("group {group} is not defined"));
+            return Members::Unknown;
+        };
+        let direct = || group.members.iter().map(|id| self.by_id.get(id).copied()).collect::<Option<Vec<u32>>>();
+        let locations = match group.group_type {
+            GroupType::COMM_SELF => return Members::OwnProcess,
+            GroupType::COMM_LOCATIONS | GroupType::LOCATIONS => direct(),
+            GroupType::COMM_GROUP => self.by_paradigm.get(&group.paradigm.0).and_then(|all| {
+                // Ranks in such a communicator are positions among all processes, whoever the members are.
+                if group.group_flags.contains(GroupFlag::GLOBAL_MEMBERS) {
+                    return all.iter().copied().collect();
+                }
+                let member = |&index: &u64| all.get(usize::try_from(index).ok()?).copied().flatten();
+                group.members.iter().map(member).collect()
+            }),
+            _ => None,
+        };
+        let Some(locations) = locations else {
+            notes.push(format!("group {} has members that nobody defined", group.id));
+            return Members::Unknown;
+        };
+        let threads = matches!(
+            group.paradigm,
+            Paradigm::OPENMP | Paradigm::PTHREAD | Paradigm::MEASUREMENT_SYSTEM | Paradigm::CUDA | Paradigm::OPENCL | Paradigm::HIP
+        );
+        if threads {
+            return Members::Locations(locations);
+        }
+        let process = |&location: &u32| {
+            let process = self.locations[location as usize].process;
+            (process != NONE).then_some(process)
+        };
+        locations.iter().map(process).collect::<Option<Vec<u32>>>().map_or(Members::Unknown, Members::Processes)
+    }
+}

@@ -1,0 +1,196 @@
+//! Waiting in collective operations: barriers, N-to-N, 1-to-N, N-to-1, prefix operations, start and end of the library.
+//!
+//! ```text
+//!  0  ---[ Barrier |         |   ]--
+//!  1  -------------[ Barrier | ]----      waiting(0) = latest begin − own begin
+//!                            |---|        completion(0) = own end − first end
+//! ```
+//!
+//! *Times* are those of the begin and end records, which the measurement writes just inside the call; of Enter and
+//! Leave for `MPI_Init` and `MPI_Finalize`. *Ties* go to the lowest rank. Every waiting time is cut at the end of the
+//! rank's own call; where that happens the clocks disagree, which is counted.
+//!
+//! *Source*: thesis eq. 2.2; PATTERNS section 3. The formulas stand at the functions.
+
+use super::{Findings, WaitState};
+use crate::exchange::{Outbox, to_owner};
+use crate::matching::collectives::{Kind, Member, match_all};
+use crate::notes::{NoteKind, Notes};
+use crate::severity::{Accumulator, Metric};
+use crate::trace::Trace;
+use rayon::prelude::*;
+
+/// Detects all wait states in collective operations; one entry a shard.
+#[must_use]
+pub fn detect(trace: &Trace) -> (Vec<Findings>, Notes) {
+    let (found, mut notes) = match_all(trace, |found: &mut Found, kind, members| found.evaluate(kind, members));
+    let mut outgoing = Vec::with_capacity(found.len());
+    for found in found {
+        notes.merge(found.notes);
+        let mut outbox = Outbox::new(trace.shards.len());
+        for wait in found.waits {
+            outbox.push(trace.shard_of[wait.location as usize], wait);
+        }
+        outgoing.push(outbox);
+    }
+    let findings = to_owner(outgoing)
+        .into_par_iter()
+        .zip(&trace.shards)
+        .map(|(inbox, shard)| {
+            let mut waits: Vec<WaitState> = inbox.rows().copied().collect();
+            waits.sort_unstable_by_key(|wait| (wait.location, wait.instance, wait.kind));
+            let mut cells = Accumulator::new(&trace.tree);
+            for of_location in waits.chunk_by(|a, b| a.location == b.location) {
+                for wait in of_location {
+                    cells.add(wait.kind, shard.callpath(wait.instance), wait.waiting);
+                }
+                cells.end_location(of_location[0].location);
+            }
+            Findings { severities: cells.finish(), waits, notes: Notes::default() }
+        })
+        .collect();
+    (findings, notes)
+}
+
+/// Wait states of the instances of one owner.
+#[derive(Default)]
+struct Found {
+    waits: Vec<WaitState>,
+    notes: Notes,
+}
+
+impl Found {
+    fn evaluate(&mut self, kind: Kind, members: &[Member]) {
+        match kind {
+            Kind::Init => self.everybody(members, None, Some(Metric::InitCompletion)),
+            Kind::Finalize => self.everybody(members, Some(Metric::FinalizeWait), None),
+            Kind::Barrier => self.everybody(members, Some(Metric::BarrierWait), Some(Metric::BarrierCompletion)),
+            Kind::AllToAll => self.all_to_all(members),
+            Kind::OneToAll => self.one_to_all(members),
+            Kind::AllToOne => self.all_to_one(members),
+            Kind::Scan => self.scan(members),
+            Kind::Undecided => {}
+        }
+    }
+
+    /// Books what a member waits for `cause`, who begins at `cause.begin`.
+    fn wait(&mut self, kind: Metric, member: &Member, cause: &Member) {
+        if cause.begin > member.end {
+            self.notes.add(NoteKind::ClockViolationCollective, member.location, member.end);
+        }
+        let waiting = cause.begin.min(member.end) - member.begin;
+        if waiting > 0 {
+            self.waits.push(WaitState {
+                kind,
+                location: member.location,
+                instance: member.instance,
+                waiting,
+                cause_location: cause.location,
+                cause_instance: cause.instance,
+            });
+        }
+    }
+
+    /// Books the time of a member after both the first end and the end of its own waiting.
+    fn completion(&mut self, kind: Metric, member: &Member, latest: i64, first: i64) {
+        let completion = member.end - first.max(latest.min(member.end));
+        if completion > 0 {
+            self.waits.push(WaitState::without_cause(kind, member.location, member.instance, completion));
+        }
+    }
+
+    /// Every member waits for the latest: `latest = max B`, `first = min X`,
+    /// waiting = `[min(latest, X) − B]+`, completion = `[X − max(first, min(latest, X))]+` (PATTERNS 3.3).
+    fn everybody<'a>(
+        &mut self,
+        members: impl IntoIterator<Item = &'a Member> + Clone,
+        waiting: Option<Metric>,
+        completion: Option<Metric>,
+    ) {
+        let Some(cause) = latest(members.clone()) else { return };
+        let first = first_end(members.clone());
+        for member in members {
+            if let Some(kind) = waiting {
+                self.wait(kind, member, cause);
+            }
+            if let Some(kind) = completion {
+                self.completion(kind, member, cause.begin, first);
+            }
+        }
+    }
+
+    /// Wait at N x N: like a barrier if all calls overlap; otherwise only members that receive from a later one, and
+    /// the latest sender, synchronize (PATTERNS 3.4).
+    fn all_to_all(&mut self, members: &[Member]) {
+        let taking_part = || members.iter().filter(|member| member.sent > 0 || member.received > 0);
+        let Some(last) = latest(taking_part()) else { return };
+        if first_end(taking_part()) > last.begin {
+            return self.synchronize(taking_part(), last);
+        }
+        let Some(last) = latest(senders(members)) else { return };
+        let synchronizing =
+            |member: &&Member| (member.received > 0 && member.begin < last.begin) || std::ptr::eq(*member, last);
+        self.synchronize(taking_part().filter(synchronizing), last);
+    }
+
+    fn synchronize<'a>(&mut self, members: impl Iterator<Item = &'a Member> + Clone, last: &Member) {
+        let first = first_end(members.clone());
+        for member in members {
+            self.wait(Metric::WaitNxN, member, last);
+            self.completion(Metric::NxNCompletion, member, last.begin, first);
+        }
+    }
+
+    /// Late Broadcast: members that receive and begin before the root wait for it; nobody does if the root sends
+    /// nothing (PATTERNS 3.5).
+    fn one_to_all(&mut self, members: &[Member]) {
+        let Some(root) = root(members).filter(|root| root.sent > 0) else { return };
+        for member in members {
+            if member.rank != root.rank && member.received > 0 && member.begin < root.begin {
+                self.wait(Metric::LateBroadcast, member, root);
+            }
+        }
+    }
+
+    /// Early Reduce: the root waits for the latest member that sends, unless it receives nothing (PATTERNS 3.6).
+    fn all_to_one(&mut self, members: &[Member]) {
+        let Some(root) = root(members).filter(|root| root.received > 0) else { return };
+        if let Some(last) = latest(senders(members)).filter(|last| root.begin < last.begin) {
+            self.wait(Metric::EarlyReduce, root, last);
+        }
+    }
+
+    /// Early Scan: a member waits for the latest sender of a lower or equal rank (PATTERNS 3.7).
+    fn scan(&mut self, members: &[Member]) {
+        let mut last: Option<&Member> = None;
+        for member in members {
+            if member.sent > 0 && last.is_none_or(|last| last.begin < member.begin) {
+                last = Some(member);
+            }
+            if let Some(last) = last
+                && (member.sent > 0 || member.received > 0)
+                && member.begin < last.begin
+            {
+                self.wait(Metric::EarlyScan, member, last);
+            }
+        }
+    }
+}
+
+fn senders(members: &[Member]) -> impl Iterator<Item = &Member> + Clone {
+    members.iter().filter(|member| member.sent > 0)
+}
+
+fn root(members: &[Member]) -> Option<&Member> {
+    members.iter().find(|member| member.rank == member.root)
+}
+
+/// The member that begins last; of several the one with the lowest rank.
+fn latest<'a>(members: impl IntoIterator<Item = &'a Member>) -> Option<&'a Member> {
+    members.into_iter().reduce(|last, member| if member.begin > last.begin { member } else { last })
+}
+
+/// When the first member ends.
+fn first_end<'a>(members: impl IntoIterator<Item = &'a Member>) -> i64 {
+    members.into_iter().map(|member| member.end).min().unwrap_or(i64::MAX)
+}

@@ -1,0 +1,84 @@
+//! Late Receiver: a sender blocks because the receive has not been posted yet.
+//!
+//! ```text
+//!  sender    ---[ Ssend  |       ]----
+//!  receiver  ------------[ Recv  ]----
+//!               |--------|  waiting
+//! ```
+//!
+//! *Definition*: waiting = Enter(receive request) − Enter(k), with k the call that completes the send (the send itself
+//! if it blocks); only if the receive is posted before k is left, and if positive. Booked on k, caused by the call that
+//! posted the receive.
+//!
+//! *Guards*: k must be `MPI_Send`, `MPI_Ssend`, `MPI_Wait` or `MPI_Waitany`; `MPI_Waitall` and `MPI_Waitsome` wait once,
+//! for the latest receiver, and not at all if one of their receives had a late sender.
+//!
+//! *Source*: thesis 2.3.2; PATTERNS 2.4.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::late_sender::LateReceiver;
+use super::{Findings, WaitState};
+use crate::severity::{Accumulator, Metric};
+use crate::trace::{RegionClass, Shard, Trace};
+
+/// Judges the possible Late Receivers of a shard's sends.
+///
+/// `candidates` are the calls with a late sender among their receives.
+#[must_use]
+pub fn detect(
+    trace: &Trace,
+    shard: &Shard,
+    mut possible: Vec<LateReceiver>,
+    candidates: &FxHashSet<u32>,
+) -> Findings {
+    possible.sort_unstable_by_key(|late| late.row);
+    let mut counting: Vec<LateReceiver> = Vec::with_capacity(possible.len());
+    let mut latest: FxHashMap<u32, usize> = FxHashMap::default();
+    for late in possible {
+        let complete = shard.sends.rows[late.row as usize].complete;
+        match trace.regions.class(trace.tree.region(shard.callpath(complete))) {
+            RegionClass::BlockingSend | RegionClass::Wait => counting.push(late),
+            RegionClass::WaitMany if !candidates.contains(&complete) => {
+                let position = *latest.entry(complete).or_insert(counting.len());
+                match counting.get_mut(position) {
+                    None => counting.push(late),
+                    Some(best) if best.waiting < late.waiting => *best = late,
+                    Some(_) => {}
+                }
+            }
+            _ => {}
+        }
+    }
+    counting.sort_unstable_by_key(|late| late.row);
+
+    let mut cells = Accumulator::new(&trace.tree);
+    let mut findings = Findings::default();
+    let mut location = None;
+    for late in counting {
+        let here = shard.location_of(&shard.sends, late.row);
+        if let Some(before) = location.replace(here)
+            && before != here
+        {
+            cells.end_location(before);
+        }
+        let send = &shard.sends.rows[late.row as usize];
+        let callpath = shard.callpath(send.complete);
+        cells.add(Metric::LateReceiver, callpath, late.waiting);
+        let count = if send.bytes == 0 { Metric::LateReceiverSyncs } else { Metric::LateReceiverComms };
+        cells.add(count, callpath, 1);
+        findings.waits.push(WaitState {
+            kind: Metric::LateReceiver,
+            location: here,
+            instance: send.complete,
+            waiting: late.waiting,
+            cause_location: late.location,
+            cause_instance: late.instance,
+        });
+    }
+    if let Some(location) = location {
+        cells.end_location(location);
+    }
+    findings.severities = cells.finish();
+    findings
+}

@@ -1,0 +1,248 @@
+//! Late Sender: a receiver waits for a message that has not been sent yet.
+//!
+//! ```text
+//!  sender    ------------[ Send ]-----
+//!  receiver  ---[ Recv   |       ]----
+//!               |--------|  waiting
+//! ```
+//!
+//! *Definition*: waiting = min(Enter(send), Leave(receive)) − Enter(receive), if positive; booked on the call that
+//! completes the receive, caused by the send call.
+//!
+//! *Guards*: `MPI_Test*` never waits. `MPI_Waitall` and `MPI_Waitsome` wait once, for the latest sender. The clamp at the
+//! Leave of the receive keeps clock errors from making a wait longer than its call.
+//!
+//! *Messages in Wrong Order*: a Late Sender whose message was sent after one that is received later; its whole waiting
+//! time counts, once. The latest instances of a location are remembered (100 unless the caller says otherwise).
+//!
+//! *Source*: thesis eq. 2.1; PATTERNS 2.2 and 2.3. Sources are compared as processes, not as ranks of a communicator.
+
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashSet;
+
+use super::{Findings, WaitState};
+use crate::matching::messages::{Matches, SendInfo};
+use crate::notes::NoteKind;
+use crate::severity::{Accumulator, Metric};
+use crate::trace::columns::Received;
+use crate::trace::{NONE, RegionClass, Shard, Trace};
+
+/// A sender that waited for its receiver, if its call can wait: for the shard of the sender.
+#[derive(Clone, Copy, Debug)]
+pub struct LateReceiver {
+    /// Shard of the sender.
+    pub shard: u32,
+    /// Row of the send in that shard.
+    pub row: u32,
+    /// Waiting time, ticks.
+    pub waiting: i64,
+    /// Index of the receiving location.
+    pub location: u32,
+    /// Region instance that posted the receive.
+    pub instance: u32,
+}
+
+/// What the receiving side finds.
+#[derive(Debug, Default)]
+pub struct Detected {
+    /// Late Senders, wrong order, counts of receives.
+    pub findings: Findings,
+    /// Late Receivers for the senders to judge.
+    pub late_receivers: Vec<LateReceiver>,
+    /// Calls that complete several requests, one of which had a late sender.
+    pub candidates: FxHashSet<u32>,
+}
+
+/// A Late Sender that counts.
+#[derive(Clone, Copy)]
+struct Instance {
+    /// Time of the send record: wrong order compares these, not the Enters.
+    sent: i64,
+    waiting: i64,
+    bytes: u64,
+    /// Sending process.
+    source: u32,
+    /// Region instance of the receive.
+    instance: u32,
+    cause_location: u32,
+    cause_instance: u32,
+}
+
+/// Detects the Late Senders of a shard from its matched receives.
+#[must_use]
+pub fn detect(trace: &Trace, shard: &Shard, matches: &Matches, window: usize) -> Detected {
+    let mut detector = Detector {
+        trace,
+        shard,
+        cells: Accumulator::new(&trace.tree),
+        detected: Detected::default(),
+        location: NONE,
+        recent: Recent { instances: VecDeque::with_capacity(window), window, latest: i64::MIN },
+    };
+    for i in 0..shard.locations.len() {
+        detector.location = shard.location(i);
+        detector.recent.clear();
+        let master = trace.world.locations[detector.location as usize].thread == 0;
+        let range = shard.receives.range(i);
+        if !master && !(range.is_empty() && shard.sends.range(i).is_empty() && shard.collectives.range(i).is_empty()) {
+            detector.detected.findings.notes.add(NoteKind::MpiOnThread, detector.location, shard.spans[i].first);
+        }
+        let mut latest: Option<Instance> = None;
+        for row in range {
+            let receive = &shard.receives.rows[row];
+            if latest.is_some_and(|latest| latest.instance != receive.instance) {
+                detector.book(latest.take());
+            }
+            if let Some(late) = detector.judge(receive, matches.send(row)) {
+                match detector.class(receive.instance) {
+                    RegionClass::WaitMany => {
+                        detector.detected.candidates.insert(receive.instance);
+                        latest = Some(latest.filter(|latest| latest.waiting >= late.waiting).unwrap_or(late));
+                    }
+                    _ => detector.book(Some(late)),
+                }
+            }
+        }
+        detector.book(latest);
+        detector.cells.end_location(detector.location);
+    }
+    detector.detected.findings.severities = detector.cells.finish();
+    detector.detected
+}
+
+struct Detector<'a> {
+    trace: &'a Trace,
+    shard: &'a Shard,
+    cells: Accumulator,
+    detected: Detected,
+    location: u32,
+    recent: Recent,
+}
+
+impl Detector<'_> {
+    fn class(&self, instance: u32) -> RegionClass {
+        self.trace.regions.class(self.trace.tree.region(self.shard.callpath(instance)))
+    }
+
+    /// Counts a receive; its Late Sender if it has one.
+    fn judge(&mut self, receive: &Received, send: Option<&SendInfo>) -> Option<Instance> {
+        let callpath = self.shard.callpath(receive.instance);
+        let bytes = send.map_or(receive.bytes, |send| send.bytes);
+        let metric = if bytes == 0 { Metric::SyncsReceive } else { Metric::CommsReceive };
+        self.cells.add(metric, callpath, 1);
+        self.cells.add(Metric::BytesReceived, callpath, bytes as i64);
+
+        let send = send?;
+        if send.time > receive.time {
+            self.detected.findings.notes.add(NoteKind::ClockViolationMessage, self.location, receive.time);
+        }
+        self.settle_wrong_order(send);
+        let class = self.class(receive.instance);
+        if !class.is_mpi() {
+            return None;
+        }
+        self.notify_sender(receive, send);
+        if class == RegionClass::Test {
+            return None;
+        }
+        let enter = self.shard.enter(receive.instance);
+        let waiting = send.enter.min(self.shard.leave(receive.instance)) - enter;
+        (waiting > 0).then_some(Instance {
+            sent: send.time,
+            waiting,
+            bytes,
+            source: send.source,
+            instance: receive.instance,
+            cause_location: send.location,
+            cause_instance: send.instance,
+        })
+    }
+
+    /// Tells the sender how long its call lasted before the receive was posted ([`super::late_receiver`]).
+    fn notify_sender(&mut self, receive: &Received, send: &SendInfo) {
+        let posted = self.shard.enter(receive.request);
+        if posted > send.complete_enter && posted < send.complete_leave {
+            self.detected.late_receivers.push(LateReceiver {
+                shard: self.trace.shard_of[send.location as usize],
+                row: send.row,
+                waiting: posted - send.complete_enter,
+                location: self.location,
+                instance: receive.request,
+            });
+        }
+    }
+
+    fn book(&mut self, late: Option<Instance>) {
+        let Some(late) = late else { return };
+        let callpath = self.shard.callpath(late.instance);
+        self.cells.add(Metric::LateSender, callpath, late.waiting);
+        let count = if late.bytes == 0 { Metric::LateSenderSyncs } else { Metric::LateSenderComms };
+        self.cells.add(count, callpath, 1);
+        self.wait(Metric::LateSender, &late);
+        self.recent.push(late);
+    }
+
+    /// A message that was sent before those of remembered Late Senders is received only now.
+    fn settle_wrong_order(&mut self, send: &SendInfo) {
+        while let Some(late) = self.recent.take_later_than(send.time) {
+            let callpath = self.shard.callpath(late.instance);
+            let kind =
+                if late.source == send.source { Metric::WrongOrderSame } else { Metric::WrongOrderDifferent };
+            self.cells.add(Metric::WrongOrder, callpath, late.waiting);
+            self.cells.add(kind, callpath, late.waiting);
+            let count = if late.bytes == 0 { Metric::WrongOrderSyncs } else { Metric::WrongOrderComms };
+            self.cells.add(count, callpath, 1);
+            self.wait(kind, &late);
+        }
+    }
+
+    fn wait(&mut self, kind: Metric, late: &Instance) {
+        self.detected.findings.waits.push(WaitState {
+            kind,
+            location: self.location,
+            instance: late.instance,
+            waiting: late.waiting,
+            cause_location: late.cause_location,
+            cause_instance: late.cause_instance,
+        });
+    }
+}
+
+/// The latest Late Senders of a location.
+struct Recent {
+    instances: VecDeque<Instance>,
+    window: usize,
+    /// Not earlier than any remembered send: most receives need no search.
+    latest: i64,
+}
+
+impl Recent {
+    fn clear(&mut self) {
+        self.instances.clear();
+        self.latest = i64::MIN;
+    }
+
+    fn push(&mut self, late: Instance) {
+        if self.window == 0 {
+            return;
+        }
+        if self.instances.len() == self.window {
+            self.instances.pop_front();
+        }
+        self.latest = self.latest.max(late.sent);
+        self.instances.push_back(late);
+    }
+
+    /// Removes the oldest instance whose message was sent later than `sent`.
+    fn take_later_than(&mut self, sent: i64) -> Option<Instance> {
+        if self.latest <= sent {
+            return None;
+        }
+        let found = self.instances.iter().position(|late| late.sent > sent).and_then(|i| self.instances.remove(i));
+        if found.is_none() {
+            self.latest = self.instances.iter().map(|late| late.sent).max().unwrap_or(i64::MIN);
+        }
+        found
+    }
+}

@@ -1,0 +1,55 @@
+//! Wait states: one file a family of patterns. Each gives the definition, the formula, its guards and its source.
+
+pub mod collective;
+pub mod late_receiver;
+pub mod late_sender;
+pub mod profile;
+pub mod threads;
+
+use crate::severity::Metric;
+use crate::trace::NONE;
+
+/// A call in which a location idles for a remote event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaitState {
+    /// The pattern, by the metric that it is booked on.
+    pub kind: Metric,
+    /// Index of the waiting location.
+    pub location: u32,
+    /// Region instance of the waiting call, in the shard of the location.
+    pub instance: u32,
+    /// Waiting time, ticks.
+    pub waiting: i64,
+    /// Index of the location that causes the waiting, or [`NONE`].
+    pub cause_location: u32,
+    /// Region instance that causes the waiting, in the shard of that location, or [`NONE`].
+    pub cause_instance: u32,
+}
+
+impl WaitState {
+    /// The instance waits for nobody in particular (completion times).
+    #[must_use]
+    pub fn without_cause(kind: Metric, location: u32, instance: u32, waiting: i64) -> Self {
+        Self { kind, location, instance, waiting, cause_location: NONE, cause_instance: NONE }
+    }
+}
+
+/// What a stage finds in one shard.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// Contributions to severities.
+    pub severities: Vec<crate::severity::Severity>,
+    /// Wait states of the shard's locations.
+    pub waits: Vec<WaitState>,
+    /// What was odd.
+    pub notes: crate::notes::Notes,
+}
+
+impl Findings {
+    /// Adds those of a later stage or shard.
+    pub fn merge(&mut self, mut later: Findings) {
+        self.severities.append(&mut later.severities);
+        self.waits.append(&mut later.waits);
+        self.notes.merge(later.notes);
+    }
+}

@@ -1,0 +1,43 @@
+//! Time and visits by call path, and what is counted without looking at other locations.
+//!
+//! *Source*: PATTERNS 1.1 and 1.2.
+
+use super::Findings;
+use crate::severity::{Accumulator, Metric};
+use crate::trace::columns::Collective;
+use crate::trace::{Shard, Trace};
+
+/// Books profile, sends and collective operations of a shard.
+#[must_use]
+pub fn book(trace: &Trace, shard: &Shard) -> Findings {
+    let mut cells = Accumulator::new(&trace.tree);
+    for i in 0..shard.locations.len() {
+        for cell in shard.profile.of(i) {
+            cells.add(Metric::Time, cell.callpath, cell.time);
+            cells.add(Metric::Visits, cell.callpath, cell.visits as i64);
+        }
+        for send in shard.sends.of(i) {
+            let callpath = shard.callpath(send.instance);
+            let metric = if send.bytes == 0 { Metric::SyncsSend } else { Metric::CommsSend };
+            cells.add(metric, callpath, 1);
+            cells.add(Metric::BytesSent, callpath, send.bytes as i64);
+        }
+        for row in shard.collectives.of(i) {
+            book_collective(&mut cells, shard.callpath(row.instance), row);
+        }
+        cells.end_location(shard.location(i));
+    }
+    Findings { severities: cells.finish(), ..Findings::default() }
+}
+
+fn book_collective(cells: &mut Accumulator, callpath: u32, row: &Collective) {
+    let metric = match (row.sent, row.received) {
+        (0, 0) => Metric::SyncsCollective,
+        (_, 0) => Metric::CommsSource,
+        (0, _) => Metric::CommsDestination,
+        _ => Metric::CommsExchange,
+    };
+    cells.add(metric, callpath, 1);
+    cells.add(Metric::BytesOut, callpath, row.sent as i64);
+    cells.add(Metric::BytesIn, callpath, row.received as i64);
+}

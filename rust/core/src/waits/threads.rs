@@ -1,0 +1,163 @@
+//! Thread teams: management of a team, barriers between its threads, locks.
+//!
+//! ```text
+//!  master  --F-[ parallel      ]--J--      F fork, J join
+//!  worker      ---[ parallel ]--
+//!            |----|          |----|        fork part and join part of the worker
+//! ```
+//!
+//! *Management*: fork part = `[Enter(parallel) − fork]+`, join part = `[join − Leave(parallel)]+`, at each thread's
+//! parallel region. Both belong to the time of the parallel region, not to that of the function that forked.
+//! *Barriers*: waiting = latest Enter of the team − own Enter. *Locks*: waiting = release by the previous owner − Enter
+//! of the call that acquires, if positive.
+//!
+//! *Source*: PATTERNS section 5.
+
+use super::{Findings, WaitState};
+use crate::notes::NoteKind;
+use crate::severity::{Accumulator, Metric, Severity};
+use crate::trace::columns::{Fork, Lock, Team};
+use crate::trace::world::Process;
+use crate::trace::{NONE, RegionClass, Shard, Trace};
+
+/// Books the thread teams of a shard.
+#[must_use]
+pub fn detect(trace: &Trace, shard: &Shard) -> Findings {
+    let mut findings = Findings::default();
+    for process in shard.processes.clone() {
+        let process = &trace.world.processes[process as usize];
+        book_teams(trace, shard, process, &mut findings);
+        book_locks(trace, shard, process, &mut findings);
+    }
+    let mut cells = Accumulator::new(&trace.tree);
+    findings.waits.sort_by_key(|wait| (wait.location, wait.instance));
+    for of_location in findings.waits.chunk_by(|a, b| a.location == b.location) {
+        for wait in of_location {
+            cells.add(wait.kind, shard.callpath(wait.instance), wait.waiting);
+        }
+        cells.end_location(of_location[0].location);
+    }
+    findings.severities.append(&mut cells.finish());
+    findings
+}
+
+/// A thread's part in a team.
+struct Part<'a> {
+    location: u32,
+    team: &'a Team,
+}
+
+fn book_teams(trace: &Trace, shard: &Shard, process: &Process, findings: &mut Findings) {
+    let mut parts: Vec<Part> = Vec::new();
+    for location in process.locations.clone() {
+        let teams = shard.teams.of((location - shard.locations.start) as usize);
+        parts.extend(teams.iter().filter(|team| team.fork != NONE).map(|team| Part { location, team }));
+    }
+    parts.sort_by_key(|part| part.team.fork);
+    for parts in parts.chunk_by(|a, b| a.team.fork == b.team.fork) {
+        let row = parts[0].team.fork;
+        let fork = &shard.forks.rows[row as usize];
+        let forker = shard.location_of(&shard.forks, row);
+        for part in parts {
+            book_management(shard, fork, forker, part, &mut findings.severities);
+        }
+        book_barriers(trace, shard, parts, findings);
+    }
+}
+
+fn book_management(shard: &Shard, fork: &Fork, forker: u32, part: &Part, severities: &mut Vec<Severity>) {
+    let instance = part.team.instance;
+    if instance == NONE {
+        return;
+    }
+    let begin = (shard.enter(instance) - fork.fork).max(0);
+    let end = if fork.join == i64::MIN { 0 } else { (fork.join - shard.leave(instance)).max(0) };
+    let callpath = shard.callpath(instance);
+    let location = part.location;
+    let mut add = |metric, callpath, value| severities.push(Severity { metric, callpath, location, value });
+    add(Metric::OmpFork, callpath, begin);
+    add(Metric::OmpManagement, callpath, begin + end);
+    add(Metric::Time, callpath, begin + end);
+    if location == forker && fork.callpath != crate::trace::NO_CALLPATH {
+        add(Metric::Time, fork.callpath, -(begin + end));
+    }
+}
+
+fn book_barriers(trace: &Trace, shard: &Shard, parts: &[Part], findings: &mut Findings) {
+    let barriers =
+        |part: &Part| &shard.barriers.rows[part.team.barriers as usize..part.team.barriers_end as usize];
+    let count = barriers(&parts[0]).len();
+    if parts.iter().any(|part| barriers(part).len() != count) {
+        let location = parts[0].location;
+        findings.notes.add(NoteKind::UnknownTeam, location, shard.forks.rows[parts[0].team.fork as usize].fork);
+        return;
+    }
+    for k in 0..count {
+        let members = || parts.iter().map(|part| (part.location, barriers(part)[k]));
+        let last = members().reduce(|last, member| {
+            if shard.enter(member.1) > shard.enter(last.1) { member } else { last }
+        });
+        let Some((cause_location, cause_instance)) = last else { return };
+        for (location, instance) in members() {
+            let kind = match trace.regions.class(trace.tree.region(shard.callpath(instance))) {
+                RegionClass::ExplicitBarrier => Metric::OmpExplicitBarrierWait,
+                _ => Metric::OmpImplicitBarrierWait,
+            };
+            let waiting = shard.enter(cause_instance).min(shard.leave(instance)) - shard.enter(instance);
+            if waiting > 0 {
+                findings.waits.push(WaitState { kind, location, instance, waiting, cause_location, cause_instance });
+            }
+        }
+    }
+}
+
+fn book_locks(trace: &Trace, shard: &Shard, process: &Process, findings: &mut Findings) {
+    let mut locks: Vec<(u32, &Lock)> = Vec::new();
+    for location in process.locations.clone() {
+        let rows = shard.locks.of((location - shard.locations.start) as usize);
+        locks.extend(rows.iter().map(|row| (location, row)));
+    }
+    // Of nested acquisitions with one order the first acquire and the last release count.
+    locks.sort_by_key(|(_, lock)| (lock.paradigm, lock.lock, lock.order, !lock.acquired, lock.time));
+    for of_lock in locks.chunk_by(|a, b| (a.1.paradigm, a.1.lock) == (b.1.paradigm, b.1.lock)) {
+        let mut owners = of_lock.chunk_by(|a, b| a.1.order == b.1.order);
+        let Some(mut previous) = owners.next() else { continue };
+        for owner in owners {
+            book_contention(trace, shard, previous, owner, findings);
+            previous = owner;
+        }
+    }
+}
+
+fn book_contention(
+    trace: &Trace,
+    shard: &Shard,
+    previous: &[(u32, &Lock)],
+    owner: &[(u32, &Lock)],
+    findings: &mut Findings,
+) {
+    let (location, acquire) = owner[0];
+    let Some(&(cause_location, release)) = previous.last() else { return };
+    let consecutive = release.order.checked_add(1) == Some(acquire.order);
+    if !consecutive || !acquire.acquired || release.acquired || acquire.instance == NONE {
+        return;
+    }
+    let kind = match trace.regions.class(trace.tree.region(shard.callpath(acquire.instance))) {
+        RegionClass::Critical => Metric::OmpCriticalContention,
+        RegionClass::OpenMp => Metric::OmpLockContention,
+        RegionClass::MutexLock => Metric::MutexContention,
+        RegionClass::ConditionWait => Metric::ConditionContention,
+        _ => return,
+    };
+    let waiting = release.time.min(shard.leave(acquire.instance)) - shard.enter(acquire.instance);
+    if waiting > 0 {
+        findings.waits.push(WaitState {
+            kind,
+            location,
+            instance: acquire.instance,
+            waiting,
+            cause_location,
+            cause_instance: release.instance,
+        });
+    }
+}

@@ -1,0 +1,298 @@
+//! The analysis and its results.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use arrow_array::{ArrayRef, Float64Array, UInt32Array};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use whywait_core::analysis::{Analysis as CoreAnalysis, Monitor, Options, Stage, analyze as core_analyze};
+use whywait_core::notes::NoteKind;
+use whywait_core::severity::{Metric, Unit};
+use whywait_core::trace::{NO_CALLPATH, NONE, Regions};
+use whywait_core::waits::WaitState;
+use whywait_otf2::Archive;
+
+use crate::arrow::{Names, Optional, Table};
+use crate::errors::{UsageError, core_error};
+use crate::run::{Run, locations_table};
+
+/// What came out of an analysis.
+#[pyclass(frozen, module = "whywait._native")]
+pub(crate) struct Analysis {
+    archive: Arc<Archive>,
+    result: CoreAnalysis,
+    /// Distinct regions of the call tree, and for each call path its region among them.
+    regions: Vec<u32>,
+    region_of: Vec<u32>,
+}
+
+/// Unique names of the metrics whose values the analysis computes.
+#[pyfunction]
+pub(crate) fn stored_metrics() -> Vec<&'static str> {
+    Metric::ALL.iter().map(|metric| metric.name()).collect()
+}
+
+/// Analyses a run on `threads` threads (all cores if not given).
+///
+/// `progress(stage, fraction)` is called about ten times a second.
+#[pyfunction]
+#[pyo3(signature = (run, *, threads=None, wrong_order_window=100, progress=None))]
+pub(crate) fn analyze(
+    py: Python<'_>,
+    run: &Run,
+    threads: Option<usize>,
+    wrong_order_window: usize,
+    progress: Option<Bound<'_, PyAny>>,
+) -> PyResult<Analysis> {
+    if threads == Some(0) {
+        return Err(UsageError::new_err("threads must be at least 1"));
+    }
+    let archive = run.archive().clone();
+    let pool = whywait_core::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
+    let options = Options { wrong_order_window };
+    let monitor = Arc::new(Monitor::default());
+    let expected = archive.definitions().locations.iter().fold(0u64, |sum, l| sum.saturating_add(l.number_of_events));
+
+    // The work runs on threads of its own, so that this one can answer Ctrl-C and show progress.
+    let (done, mut result) = mpsc::channel();
+    {
+        let (archive, monitor) = (archive.clone(), monitor.clone());
+        std::thread::spawn(move || {
+            let result = pool.install(|| core_analyze(&archive, &options, &monitor));
+            drop(archive);
+            // The receiver is gone only if the interpreter is: nobody is left to tell.
+            let _ = done.send(result);
+        });
+    }
+    let mut interruption = None;
+    let result = loop {
+        let waited = py.detach(move || (result.recv_timeout(Duration::from_millis(100)), result));
+        result = waited.1;
+        match waited.0 {
+            Ok(result) => break result,
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            Err(mpsc::RecvTimeoutError::Disconnected) => {
+                return Err(pyo3::panic::PanicException::new_err("the analysis stopped unexpectedly; please report this"));
+            }
+        }
+        let asked = py.check_signals().and_then(|()| match &progress {
+            Some(progress) => progress.call1((monitor.stage().name(), fraction(&monitor, expected))).map(|_| ()),
+            None => Ok(()),
+        });
+        if let Err(error) = asked {
+            monitor.progress.cancel();
+            interruption.get_or_insert(error);
+        }
+    };
+    if let Some(error) = interruption {
+        return Err(error);
+    }
+    let result = result.map_err(core_error)?;
+    Ok(Analysis::new(archive, result))
+}
+
+/// How much of the work is done: reading counts by events, the later stages by their number.
+fn fraction(monitor: &Monitor, expected: u64) -> f64 {
+    match monitor.stage() {
+        Stage::Decode => {
+            let events = monitor.progress.events.load(Ordering::Relaxed);
+            0.7 * (events as f64 / expected.max(1) as f64).min(1.0)
+        }
+        Stage::Messages => 0.7,
+        Stage::Collectives => 0.85,
+        Stage::Profile => 0.95,
+    }
+}
+
+impl Analysis {
+    fn new(archive: Arc<Archive>, result: CoreAnalysis) -> Self {
+        let mut regions = Vec::new();
+        let mut index: BTreeMap<u32, u32> = BTreeMap::new();
+        let region_of = result.trace.tree.nodes().iter().map(|node| {
+            *index.entry(node.region).or_insert_with(|| {
+                regions.push(node.region);
+                regions.len() as u32 - 1
+            })
+        });
+        let region_of = region_of.collect();
+        Self { archive, regions, region_of, result }
+    }
+
+    fn seconds(&self, ticks: i64) -> f64 {
+        ticks as f64 / self.result.trace.resolution as f64
+    }
+
+    fn begin(&self) -> i64 {
+        self.result.trace.span().map_or(0, |(first, _)| first)
+    }
+
+    fn value(&self, metric: Metric, value: i64) -> f64 {
+        match metric.unit() {
+            Unit::Time => self.seconds(value),
+            Unit::Count | Unit::Bytes => value as f64,
+        }
+    }
+
+    fn callpath(&self, location: u32, instance: u32) -> u32 {
+        self.result.trace.shard(location).callpath(instance)
+    }
+
+    /// A column of seconds since the begin of the trace, or of durations.
+    fn times(&self, time: impl Fn(&WaitState) -> i64) -> ArrayRef {
+        Arc::new(self.result.waits.iter().map(|wait| self.seconds(time(wait))).collect::<Float64Array>())
+    }
+
+    fn numbers(&self, number: impl Fn(&WaitState) -> u32) -> ArrayRef {
+        Arc::new(self.result.waits.iter().map(number).collect::<Vec<_>>().into_iter().collect::<UInt32Array>())
+    }
+}
+
+#[pymethods]
+impl Analysis {
+    /// Distinct regions of the call tree.
+    fn regions(&self) -> PyResult<Table> {
+        let definitions = self.archive.definitions();
+        let regions: Vec<_> = self
+            .regions
+            .iter()
+            .map(|&key| match self.result.trace.regions.get(key) {
+                Some(region) => region.clone(),
+                None => Regions::program(definitions.string(key & !Regions::PROGRAM)),
+            })
+            .collect();
+        let text = |get: fn(&whywait_core::trace::regions::Region) -> &str| -> ArrayRef {
+            Arc::new(regions.iter().map(|region| Some(get(region))).collect::<arrow_array::StringArray>())
+        };
+        let mut paradigms = Names::default();
+        let mut roles = Names::default();
+        for region in &regions {
+            paradigms.push(region.paradigm.name().unwrap_or("UNKNOWN"));
+            roles.push(region.role.name().unwrap_or("UNKNOWN"));
+        }
+        Table::new(vec![
+            ("region", Arc::new((0..regions.len() as u32).collect::<UInt32Array>())),
+            ("name", text(|region| &region.name)),
+            ("canonical_name", text(|region| &region.canonical_name)),
+            ("paradigm", paradigms.finish()),
+            ("role", roles.finish()),
+            ("file", text(|region| &region.file)),
+            ("begin_line", Arc::new(regions.iter().map(|region| region.begin_line).collect::<UInt32Array>())),
+            ("end_line", Arc::new(regions.iter().map(|region| region.end_line).collect::<UInt32Array>())),
+        ])
+    }
+
+    /// The call tree.
+    fn callpaths(&self) -> PyResult<Table> {
+        let nodes = self.result.trace.tree.nodes();
+        let parents = nodes.iter().map(|node| (node.parent != NO_CALLPATH).then_some(node.parent));
+        Table::new(vec![
+            ("callpath", Arc::new((0..nodes.len() as u32).collect::<UInt32Array>())),
+            ("parent", Arc::new(parents.collect::<UInt32Array>())),
+            ("region", Arc::new(self.region_of.iter().copied().collect::<UInt32Array>())),
+        ])
+    }
+
+    /// All locations.
+    fn locations(&self) -> PyResult<Table> {
+        locations_table(self.archive.definitions(), &self.result.trace.world)
+    }
+
+    /// Severities that are not zero.
+    fn severities(&self) -> PyResult<Table> {
+        let rows = &self.result.severities;
+        let mut metrics = Names::default();
+        for row in rows {
+            metrics.push(row.metric.name());
+        }
+        Table::new(vec![
+            ("metric", metrics.finish()),
+            ("callpath", Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.callpath)))),
+            ("location", Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.location)))),
+            (
+                "value",
+                Arc::new(Float64Array::from_iter_values(rows.iter().map(|row| self.value(row.metric, row.value)))),
+            ),
+        ])
+    }
+
+    /// All wait states.
+    fn wait_states(&self) -> PyResult<Table> {
+        let trace = &self.result.trace;
+        let begin = self.begin();
+        let mut kinds = Names::default();
+        let mut cause_location = Optional::default();
+        let mut cause_callpath = Optional::default();
+        for wait in &self.result.waits {
+            kinds.push(wait.kind.name());
+            cause_location.push((wait.cause_location != NONE).then_some(wait.cause_location));
+            let known = wait.cause_instance != NONE;
+            cause_callpath.push(known.then(|| self.callpath(wait.cause_location, wait.cause_instance)));
+        }
+        let cause_time: Float64Array = self
+            .result
+            .waits
+            .iter()
+            .map(|wait| {
+                let known = wait.cause_instance != NONE;
+                known.then(|| self.seconds(trace.shard(wait.cause_location).enter(wait.cause_instance) - begin))
+            })
+            .collect();
+        Table::new(vec![
+            ("kind", kinds.finish()),
+            ("location", self.numbers(|wait| wait.location)),
+            ("callpath", self.numbers(|wait| self.callpath(wait.location, wait.instance))),
+            ("enter", self.times(|wait| trace.shard(wait.location).enter(wait.instance) - begin)),
+            ("leave", self.times(|wait| trace.shard(wait.location).leave(wait.instance) - begin)),
+            ("waiting", self.times(|wait| wait.waiting)),
+            ("cause_location", cause_location.finish()),
+            ("cause_callpath", cause_callpath.finish()),
+            ("cause_time", Arc::new(cause_time)),
+        ])
+    }
+
+    /// What is odd or inconsistent in the trace.
+    fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let trace = &self.result.trace;
+        let begin = self.begin();
+        let mut warnings = Vec::new();
+        for (kind, note) in self.result.notes.iter() {
+            let warning = PyDict::new(py);
+            warning.set_item("kind", kind.name())?;
+            warning.set_item("count", note.count)?;
+            let text = note.detail.as_ref().map_or_else(|| kind.text().to_owned(), |d| format!("{}; first: {d}", kind.text()));
+            warning.set_item("text", text)?;
+            let place = note.place.and_then(|place| {
+                let location = trace.world.locations.get(place.location as usize)?;
+                let time = self.seconds(place.time.saturating_sub(begin));
+                Some(format!("location {} at {time:.6} s", location.id))
+            });
+            warning.set_item("place", place)?;
+            warnings.push(warning);
+        }
+        Ok(warnings)
+    }
+
+    /// Numbers about the whole run.
+    fn facts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let trace = &self.result.trace;
+        let (first, last) = trace.span().unwrap_or((0, 0));
+        let facts = PyDict::new(py);
+        facts.set_item("begin", 0.0)?;
+        facts.set_item("end", self.seconds(last - first))?;
+        facts.set_item("length", self.seconds(last - first))?;
+        facts.set_item("resolution", trace.resolution)?;
+        facts.set_item("processes", trace.world.processes.len())?;
+        facts.set_item("locations", trace.world.locations.len())?;
+        let events: u64 = trace.shards.iter().flat_map(|shard| &shard.spans).map(|span| span.events).sum();
+        facts.set_item("events", events)?;
+        facts.set_item("callpaths", trace.tree.len())?;
+        let violations = |kind| self.result.notes.occurrences(kind);
+        facts.set_item("clock_violations_p2p", violations(NoteKind::ClockViolationMessage))?;
+        facts.set_item("clock_violations_coll", violations(NoteKind::ClockViolationCollective))?;
+        Ok(facts)
+    }
+}

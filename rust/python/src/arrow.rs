@@ -1,0 +1,85 @@
+//! Tables that any Arrow library takes over without a copy.
+
+use std::sync::Arc;
+
+use arrow_array::builder::{Int64Builder, StringDictionaryBuilder};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::types::UInt16Type;
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator};
+use arrow_schema::{ArrowError, Field, Schema};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use crate::errors::TraceError;
+
+/// A table in Arrow memory, handed over through the Arrow `PyCapsule` interface.
+#[pyclass(frozen, module = "whywait._native")]
+#[derive(Clone, Debug)]
+pub(crate) struct Table(RecordBatch);
+
+#[pymethods]
+impl Table {
+    /// The table as an Arrow stream of one batch.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // A consumer may ask for another schema; the interface allows to answer with one's own.
+        drop(requested_schema);
+        let reader = RecordBatchIterator::new([Ok(self.0.clone())], self.0.schema());
+        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), c"arrow_array_stream")
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.num_rows()
+    }
+
+    fn __repr__(&self) -> String {
+        let names: Vec<_> = self.0.schema().fields().iter().map(|field| field.name().clone()).collect();
+        format!("<Table of {} rows: {}>", self.0.num_rows(), names.join(", "))
+    }
+}
+
+impl Table {
+    /// A table of named columns of equal length.
+    pub(crate) fn new(columns: Vec<(&str, ArrayRef)>) -> PyResult<Self> {
+        let fields: Vec<Field> = columns
+            .iter()
+            .map(|(name, array)| Field::new(*name, array.data_type().clone(), array.null_count() > 0))
+            .collect();
+        let arrays = columns.into_iter().map(|(_, array)| array).collect();
+        RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
+            .map(Self)
+            .map_err(|error: ArrowError| TraceError::new_err(error.to_string()))
+    }
+}
+
+/// A column of names with few distinct values.
+#[derive(Default)]
+pub(crate) struct Names(StringDictionaryBuilder<UInt16Type>);
+
+impl Names {
+    pub(crate) fn push(&mut self, name: &str) {
+        self.0.append_value(name);
+    }
+
+    pub(crate) fn finish(mut self) -> ArrayRef {
+        Arc::new(self.0.finish())
+    }
+}
+
+/// A column of numbers some of which are absent.
+#[derive(Default)]
+pub(crate) struct Optional(Int64Builder);
+
+impl Optional {
+    pub(crate) fn push(&mut self, value: Option<u32>) {
+        self.0.append_option(value.map(i64::from));
+    }
+
+    pub(crate) fn finish(mut self) -> ArrayRef {
+        Arc::new(self.0.finish())
+    }
+}

@@ -1,0 +1,255 @@
+//! Records of any kind as one Arrow table: one nullable column for each field that occurs.
+
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use arrow_array::builder::{
+    ArrayBuilder, Float64Builder, Int64Builder, ListBuilder, StringBuilder, StringDictionaryBuilder, StructBuilder,
+    UInt32Builder, UInt64Builder, make_builder,
+};
+use arrow_array::types::UInt16Type;
+use arrow_schema::{DataType, Field, Fields};
+use pyo3::prelude::*;
+use whywait_otf2::{Attributes, Event, EventSink};
+use whywait_otf2::records::{TypedValue, Value};
+
+use crate::arrow::Table;
+
+/// Values of one field over all rows; absent rows are null.
+enum Column {
+    U32(UInt32Builder),
+    U64(UInt64Builder),
+    I64(Int64Builder),
+    F64(Float64Builder),
+    Text(StringBuilder),
+    Name(StringDictionaryBuilder<UInt16Type>),
+    U32s(ListBuilder<UInt32Builder>),
+    U64s(ListBuilder<UInt64Builder>),
+    /// Values with their types, one or several.
+    Typed(ListBuilder<StructBuilder>),
+}
+
+/// Name of a value's type and its 64 bits.
+fn typed_fields() -> Fields {
+    Fields::from(vec![Field::new("type", DataType::Utf8, false), Field::new("bits", DataType::UInt64, false)])
+}
+
+/// Attribute, name of the value's type, its 64 bits.
+fn attribute_fields() -> Fields {
+    let mut fields = vec![Arc::new(Field::new("attribute", DataType::UInt32, false))];
+    fields.extend(typed_fields().iter().cloned());
+    Fields::from(fields)
+}
+
+fn structs(fields: &Fields) -> ListBuilder<StructBuilder> {
+    let builders = fields.iter().map(|field| make_builder(field.data_type(), 0)).collect();
+    let item = Field::new_list_field(DataType::Struct(fields.clone()), true);
+    ListBuilder::new(StructBuilder::new(fields.clone(), builders)).with_field(Arc::new(item))
+}
+
+/// Calls a method that all builders have.
+macro_rules! each {
+    ($column:expr, $builder:ident => $body:expr) => {
+        match $column {
+            Column::U32($builder) => $body,
+            Column::U64($builder) => $body,
+            Column::I64($builder) => $body,
+            Column::F64($builder) => $body,
+            Column::Text($builder) => $body,
+            Column::Name($builder) => $body,
+            Column::U32s($builder) => $body,
+            Column::U64s($builder) => $body,
+            Column::Typed($builder) => $body,
+        }
+    };
+}
+
+impl Column {
+    /// A column for values like this one.
+    fn like(value: &Value<'_>) -> Self {
+        match value {
+            Value::U8(_) | Value::U32(_) => Self::U32(UInt32Builder::new()),
+            Value::U64(_) => Self::U64(UInt64Builder::new()),
+            Value::I64(_) => Self::I64(Int64Builder::new()),
+            Value::F64(_) => Self::F64(Float64Builder::new()),
+            Value::Str(_) => Self::Text(StringBuilder::new()),
+            Value::Enum { .. } => Self::Name(StringDictionaryBuilder::new()),
+            Value::U32s(_) | Value::Strings(_) => Self::U32s(ListBuilder::new(UInt32Builder::new())),
+            Value::U64s(_) | Value::IdPairs(_) => Self::U64s(ListBuilder::new(UInt64Builder::new())),
+            Value::Typed(_) | Value::Metrics(_) | Value::IoProperties(_) => Self::Typed(structs(&typed_fields())),
+        }
+    }
+
+    /// Appends a value; `false` if the column holds another type.
+    fn push(&mut self, value: &Value<'_>) -> bool {
+        match (self, value) {
+            (Self::U32(column), Value::U8(value)) => column.append_value(u32::from(*value)),
+            (Self::U32(column), Value::U32(value)) => column.append_value(*value),
+            (Self::U64(column), Value::U64(value)) => column.append_value(*value),
+            (Self::I64(column), Value::I64(value)) => column.append_value(*value),
+            (Self::F64(column), Value::F64(value)) => column.append_value(*value),
+            (Self::Text(column), Value::Str(value)) => column.append_value(value),
+            (Self::Name(column), Value::Enum { name: Some(name), .. }) => column.append_value(name),
+            (Self::Name(column), Value::Enum { number, name: None }) => column.append_value(number.to_string()),
+            (Self::U32s(column), Value::U32s(values)) => {
+                column.values().append_slice(values);
+                column.append(true);
+            }
+            (Self::U32s(column), Value::Strings(values)) => column.append_value(values.iter().map(Some)),
+            (Self::U64s(column), Value::U64s(values)) => {
+                column.values().append_slice(values);
+                column.append(true);
+            }
+            (Self::Typed(column), Value::Typed(value)) => push_typed(column, [*value]),
+            (Self::Typed(column), Value::Metrics(values)) => push_typed(column, values.iter()),
+            (Self::Typed(column), Value::IoProperties(values)) => {
+                push_typed(column, values.iter().map(|property| property.value));
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn pad(&mut self, rows: usize) {
+        each!(self, column => {
+            for _ in column.len()..rows {
+                column.append_null();
+            }
+        });
+    }
+
+    fn finish(mut self, rows: usize) -> ArrayRef {
+        self.pad(rows);
+        each!(self, column => Arc::new(ArrayBuilder::finish(&mut { column })))
+    }
+}
+
+fn push_typed(column: &mut ListBuilder<StructBuilder>, values: impl IntoIterator<Item = TypedValue>) {
+    for value in values {
+        let item = column.values();
+        push_value(item, 0, value);
+        item.append(true);
+    }
+    column.append(true);
+}
+
+/// Fills the fields `type` and `bits` of a struct, the first at position `at`.
+fn push_value(item: &mut StructBuilder, at: usize, value: TypedValue) {
+    if let Some(kind) = item.field_builder::<StringBuilder>(at) {
+        kind.append_value(value.kind.name().unwrap_or("UNKNOWN"));
+    }
+    if let Some(bits) = item.field_builder::<UInt64Builder>(at + 1) {
+        bits.append_value(value.bits);
+    }
+}
+
+/// Columns under their names, made as fields occur.
+#[derive(Default)]
+pub(crate) struct Columns {
+    columns: Vec<(String, Column)>,
+    rows: usize,
+}
+
+impl Columns {
+    /// Sets a field of the current row.
+    pub(crate) fn set(&mut self, name: &str, value: &Value<'_>) {
+        // Two kinds of records may use one name for different types; the second type gets a column of its own.
+        for (_, column) in self.columns.iter_mut().filter(|(column, _)| column.trim_end_matches('_') == name) {
+            column.pad(self.rows);
+            if column.push(value) {
+                return;
+            }
+        }
+        let others = self.columns.iter().filter(|(column, _)| column.trim_end_matches('_') == name).count();
+        let mut column = Column::like(value);
+        column.pad(self.rows);
+        column.push(value);
+        self.columns.push((name.to_owned() + &"_".repeat(others), column));
+    }
+
+    /// Ends the current row.
+    pub(crate) fn end_row(&mut self) {
+        self.rows += 1;
+    }
+
+    /// The table, with some columns in front.
+    pub(crate) fn finish(self, front: Vec<(&'static str, ArrayRef)>) -> PyResult<Table> {
+        let rows = self.rows;
+        let (names, columns): (Vec<_>, Vec<_>) = self.columns.into_iter().unzip();
+        let arrays = columns.into_iter().map(|column| column.finish(rows));
+        let fields = names.iter().map(String::as_str).zip(arrays);
+        Table::new(front.into_iter().chain(fields).collect())
+    }
+}
+
+/// Events of one location as a table.
+pub(crate) struct EventTable {
+    time: Int64Builder,
+    kind: StringDictionaryBuilder<UInt16Type>,
+    fields: Columns,
+    attributes: ListBuilder<StructBuilder>,
+    /// Attributes of the Enter or Leave that follows.
+    pending: Vec<(u32, TypedValue)>,
+}
+
+impl EventTable {
+    pub(crate) fn new() -> Self {
+        Self {
+            time: Int64Builder::new(),
+            kind: StringDictionaryBuilder::new(),
+            fields: Columns::default(),
+            attributes: structs(&attribute_fields()),
+            pending: Vec::new(),
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> PyResult<Table> {
+        let attributes: ArrayRef = Arc::new(self.attributes.finish());
+        let time: ArrayRef = Arc::new(self.time.finish());
+        let kind: ArrayRef = Arc::new(self.kind.finish());
+        self.fields.finish(vec![("time", time), ("type", kind), ("attributes", attributes)])
+    }
+
+    fn row(&mut self, time: i64, kind: &str, attributes: impl IntoIterator<Item = (u32, TypedValue)>) {
+        self.time.append_value(time);
+        self.kind.append_value(kind);
+        let mut any = false;
+        for (attribute, value) in attributes {
+            any = true;
+            let item = self.attributes.values();
+            if let Some(id) = item.field_builder::<UInt32Builder>(0) {
+                id.append_value(attribute);
+            }
+            push_value(item, 1, value);
+            item.append(true);
+        }
+        self.attributes.append(any);
+        self.fields.end_row();
+    }
+
+    fn region(&mut self, time: i64, kind: &str, region: u32) {
+        self.fields.set("region", &Value::U32(region));
+        let pending = std::mem::take(&mut self.pending);
+        self.row(time, kind, pending);
+    }
+}
+
+impl EventSink for EventTable {
+    fn enter(&mut self, time: i64, region: u32) {
+        self.region(time, "Enter", region);
+    }
+
+    fn leave(&mut self, time: i64, region: u32) {
+        self.region(time, "Leave", region);
+    }
+
+    fn attributed(&mut self, attributes: &Attributes<'_>) {
+        self.pending = attributes.iter().map(|attribute| (attribute.id, attribute.value)).collect();
+    }
+
+    fn record(&mut self, time: i64, record: &Event<'_>, attributes: &Attributes<'_>) {
+        let fields = &mut self.fields;
+        record.visit(&mut |name, value| fields.set(name, &value));
+        self.row(time, record.name(), attributes.iter().map(|attribute| (attribute.id, attribute.value)));
+    }
+}

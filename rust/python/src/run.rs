@@ -1,0 +1,194 @@
+//! An archive whose definitions have been read.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow_array::{Int32Array, UInt32Array, UInt64Array};
+use pyo3::exceptions::{PyIndexError, PyKeyError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use whywait_core::trace::World;
+use whywait_otf2::{Archive, Attributes, Definitions, Event, EventSink};
+
+use crate::arrow::{Names, Table};
+use crate::errors::archive_error;
+use crate::records::{Columns, EventTable};
+
+/// An archive whose definitions have been read.
+#[pyclass(frozen, module = "whywait._native")]
+pub(crate) struct Run {
+    archive: Arc<Archive>,
+    world: World,
+}
+
+impl Run {
+    pub(crate) fn archive(&self) -> &Arc<Archive> {
+        &self.archive
+    }
+}
+
+/// Locations in the order of their indexes.
+pub(crate) fn locations_table(definitions: &Definitions, world: &World) -> PyResult<Table> {
+    let locations = &world.locations;
+    let mut kinds = Names::default();
+    for location in locations {
+        kinds.push(location.kind.name().unwrap_or("UNKNOWN"));
+    }
+    let rank = |process: u32| world.processes.get(process as usize).map_or(-1, |process| process.rank as i32);
+    let names = locations.iter().map(|location| Some(definitions.string(location.name)));
+    Table::new(vec![
+        ("location", Arc::new((0..locations.len() as u32).collect::<UInt32Array>())),
+        ("id", Arc::new(UInt64Array::from_iter_values(locations.iter().map(|location| location.id)))),
+        ("name", Arc::new(names.collect::<arrow_array::StringArray>())),
+        ("type", kinds.finish()),
+        ("group", Arc::new(UInt32Array::from_iter_values(locations.iter().map(|location| location.group)))),
+        ("rank", Arc::new(Int32Array::from_iter_values(locations.iter().map(|location| rank(location.process))))),
+        ("thread", Arc::new(Int32Array::from_iter_values(locations.iter().map(|location| location.thread as i32)))),
+        ("events", Arc::new(UInt64Array::from_iter_values(locations.iter().map(|location| location.events)))),
+    ])
+}
+
+#[pymethods]
+impl Run {
+    /// Opens an archive: its anchor file, or the directory that holds one.
+    #[new]
+    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let archive = py.detach(|| Archive::open(&path)).map_err(archive_error)?;
+        let world = World::new(archive.definitions());
+        Ok(Self { archive: Arc::new(archive), world })
+    }
+
+    /// Path of the anchor file.
+    #[getter]
+    fn anchor_path(&self) -> PathBuf {
+        self.archive.path().to_owned()
+    }
+
+    /// Name of the archive.
+    #[getter]
+    fn archive_name(&self) -> &str {
+        self.archive.name()
+    }
+
+    /// Kinds of definitions that occur.
+    fn definition_kinds(&self) -> Vec<&'static str> {
+        self.archive.definitions().kinds()
+    }
+
+    /// All definitions of one kind, in file order.
+    fn definitions(&self, kind: &str) -> PyResult<Table> {
+        let definitions = self.archive.definitions();
+        if !definitions.kinds().contains(&kind) {
+            return Err(PyKeyError::new_err(kind.to_owned()));
+        }
+        let mut columns = Columns::default();
+        for definition in definitions.of_kind(kind) {
+            definition.visit(&mut |name, value| columns.set(name, &value));
+            columns.end_row();
+        }
+        columns.finish(Vec::new())
+    }
+
+    /// All locations.
+    fn locations(&self) -> PyResult<Table> {
+        locations_table(self.archive.definitions(), &self.world)
+    }
+
+    /// All events of a location.
+    fn events(&self, py: Python<'_>, index: usize) -> PyResult<Table> {
+        let location = self.world.locations.get(index).ok_or_else(|| PyIndexError::new_err("no such location"))?;
+        let table = py.detach(|| {
+            let mut table = EventTable::new();
+            let mut reader = self.archive.location(location.id)?;
+            let summary = reader.read_events(&mut Vec::new(), &mut table)?;
+            match summary.truncated {
+                Some(error) => Err(error),
+                None => Ok(table),
+            }
+        });
+        table.map_err(archive_error)?.finish()
+    }
+
+    /// What is odd about the archive's definitions: kind, place, text.
+    fn oddities(&self) -> Vec<(&'static str, String, String)> {
+        let oddities = self.archive.oddities().iter();
+        let mut all: Vec<_> =
+            oddities.map(|oddity| (oddity.kind.name(), oddity.place.to_string(), oddity.text.clone())).collect();
+        let anchor = self.archive.path().display().to_string();
+        all.extend(self.world.notes.iter().map(|note| ("inconsistent", anchor.clone(), note.clone())));
+        all
+    }
+
+    /// Numbers about the archive; those of the events only if asked for, because that reads them all.
+    #[pyo3(signature = (*, events=false))]
+    fn info<'py>(&self, py: Python<'py>, events: bool) -> PyResult<Bound<'py, PyDict>> {
+        let anchor = self.archive.anchor();
+        let info = PyDict::new(py);
+        let [major, minor, bugfix] = anchor.version;
+        info.set_item("trace_format", anchor.trace_format)?;
+        info.set_item("written_with", format!("{major}.{minor}.{bugfix}"))?;
+        info.set_item("creator", &anchor.creator)?;
+        info.set_item("machine", &anchor.machine_name)?;
+        info.set_item("description", &anchor.description)?;
+        info.set_item("processes", self.world.processes.len())?;
+        info.set_item("locations", self.world.locations.len())?;
+        if let Some(clock) = self.archive.definitions().clock_properties.first() {
+            info.set_item("timer_resolution", clock.timer_resolution)?;
+            info.set_item("length", clock.trace_length as f64 / clock.timer_resolution.max(1) as f64)?;
+        }
+        let declared = self.world.locations.iter().fold(0u64, |sum, location| sum.saturating_add(location.events));
+        info.set_item("events", declared)?;
+        info.set_item("event_bytes", py.detach(|| self.event_bytes()))?;
+        info.set_item("memory_estimate", declared.saturating_mul(BYTES_PER_EVENT))?;
+        if events {
+            let counts = py.detach(|| self.count_events()).map_err(archive_error)?;
+            let by_type = PyDict::new(py);
+            for (id, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+                by_type.set_item(Event::name_of(id as u8), count)?;
+            }
+            info.set_item("events_by_type", by_type)?;
+        }
+        Ok(info)
+    }
+}
+
+/// Memory that an analysis takes for an event on average (benches/ measures it).
+const BYTES_PER_EVENT: u64 = 24;
+
+/// Counts events by the number of their record.
+struct Counter([u64; 256]);
+
+impl EventSink for Counter {
+    fn enter(&mut self, _: i64, _: u32) {
+        self.0[12] += 1;
+    }
+
+    fn leave(&mut self, _: i64, _: u32) {
+        self.0[13] += 1;
+    }
+
+    fn record(&mut self, _: i64, record: &Event<'_>, _: &Attributes<'_>) {
+        self.0[usize::from(record.id())] += 1;
+    }
+}
+
+impl Run {
+    fn event_bytes(&self) -> u64 {
+        let size = |location: &whywait_core::trace::world::Location| {
+            self.archive.location(location.id).map_or(0, |reader| reader.event_file_size())
+        };
+        self.world.locations.iter().map(size).sum()
+    }
+
+    fn count_events(&self) -> whywait_otf2::Result<[u64; 256]> {
+        let mut counter = Counter([0; 256]);
+        let mut buffer = Vec::new();
+        for location in &self.world.locations {
+            // What cannot be read is named by `validate`; here it counts as nothing.
+            if let Ok(mut reader) = self.archive.location(location.id) {
+                let _ = reader.read_events(&mut buffer, &mut counter)?;
+            }
+        }
+        Ok(counter.0)
+    }
+}
