@@ -60,7 +60,10 @@ fn show(line: &mut String, name: &str, value: Value<'_>) {
         Value::U32s(values) => write!(line, " {name}={values:?}"),
         Value::U64s(values) => write!(line, " {name}={values:?}"),
         Value::Metrics(values) => {
-            let values: Vec<_> = values.iter().map(|value| format!("{}:{}", value.kind.0, value.bits)).collect();
+            let values: Vec<_> = values
+                .iter()
+                .map(|value| format!("{}:{}", value.kind.0, value.bits))
+                .collect();
             write!(line, " {name}={values:?}")
         }
         Value::Strings(values) => write!(line, " {name}={:?}", values.iter().collect::<Vec<_>>()),
@@ -83,9 +86,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let mut buffer = Vec::new();
     for location in &archive.definitions().locations {
-        let mut reader = archive.location(location.id)?;
+        let reader = archive.location(location.id)?;
         writeln!(to, "= {}", location.id)?;
-        let mut printer = Printer { to: &mut to, attributes: String::new() };
+        let mut printer = Printer {
+            to: &mut to,
+            attributes: String::new(),
+        };
         let summary = reader.read_events(&mut buffer, &mut printer)?;
         for oddity in reader.oddities().iter().chain(&summary.oddities) {
             writeln!(to, "# {oddity}")?;

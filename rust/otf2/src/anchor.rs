@@ -4,7 +4,9 @@ use std::path::Path;
 
 use crate::enums::{Compression, FileSubstrate};
 use crate::error::{Error, Place, Result};
-use crate::file::{CHUNK_BEGIN, END_OF_FILE, HEADER_SIZE};
+use crate::file::{
+    CHUNK_BEGIN, CHUNK_SIZES, END_OF_BUFFER, END_OF_CHUNK, END_OF_FILE, HEADER_SIZE,
+};
 use crate::oddity::{Oddity, OddityKind};
 use crate::wire::{ByteOrder, Decoder, Encoder, Fault};
 
@@ -45,9 +47,6 @@ pub struct Anchor {
     pub number_of_thumbnails: u32,
 }
 
-/// Chunk sizes that the official library accepts.
-const CHUNK_SIZES: std::ops::RangeInclusive<u64> = 256 << 10..=16 << 20;
-
 impl Default for Anchor {
     fn default() -> Self {
         Self {
@@ -76,9 +75,15 @@ impl Anchor {
     pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<(Self, Vec<Oddity>)> {
         let mut from = Decoder::new(bytes, ByteOrder::Little);
         let anchor = read(&mut from).map_err(|fault| Error::fault(path, 0, "anchor", fault))?;
-        let place = |offset: usize| Place { path: path.to_owned(), offset: offset as u64 };
+        let place = |offset: usize| Place {
+            path: path.to_owned(),
+            offset: offset as u64,
+        };
         let unsupported = |what: String| {
-            Err(Error::Unsupported { place: place(from.position()), what: what.into() })
+            Err(Error::Unsupported {
+                place: place(from.position()),
+                what: what.into(),
+            })
         };
         if anchor.substrate != FileSubstrate::POSIX {
             let name = anchor.substrate.name().unwrap_or("unknown");
@@ -95,15 +100,22 @@ impl Anchor {
             ));
         }
         let mut oddities = Vec::new();
-        for (size, what) in [(anchor.event_chunk_size, "event"), (anchor.definition_chunk_size, "definition")] {
+        for (size, what) in [
+            (anchor.event_chunk_size, "event"),
+            (anchor.definition_chunk_size, "definition"),
+        ] {
             if size <= HEADER_SIZE as u64 {
-                return unsupported(format!("the {what} chunk size of {size} bytes leaves no room for records"));
+                return unsupported(format!(
+                    "the {what} chunk size of {size} bytes leaves no room for records"
+                ));
             }
             if !CHUNK_SIZES.contains(&size) {
                 oddities.push(Oddity {
                     kind: OddityKind::Range,
                     place: place(0),
-                    text: format!("the {what} chunk size of {size} bytes is outside 256 KiB to 16 MiB"),
+                    text: format!(
+                        "the {what} chunk size of {size} bytes is outside 256 KiB to 16 MiB"
+                    ),
                 });
             }
         }
@@ -146,7 +158,7 @@ impl Anchor {
             to.full_u32(self.number_of_snapshots);
             to.full_u32(self.number_of_thumbnails);
         }
-        to.raw(&[END_OF_FILE, 1, 0]);
+        to.raw(&[END_OF_FILE, END_OF_BUFFER, END_OF_CHUNK]);
     }
 }
 
@@ -202,5 +214,6 @@ fn read(from: &mut Decoder<'_>) -> std::result::Result<Anchor, Fault> {
 }
 
 fn text(from: &mut Decoder<'_>) -> std::result::Result<String, Fault> {
-    from.text().map(|text| String::from_utf8_lossy(text).into_owned())
+    from.text()
+        .map(|text| String::from_utf8_lossy(text).into_owned())
 }

@@ -90,7 +90,9 @@ impl Error {
     #[must_use]
     pub fn path(&self) -> &Path {
         match self {
-            Error::Io { path, .. } | Error::NoArchive { path, .. } | Error::Unwritable { path, .. } => path,
+            Error::Io { path, .. }
+            | Error::NoArchive { path, .. }
+            | Error::Unwritable { path, .. } => path,
             Error::Unsupported { place, .. }
             | Error::Malformed { place, .. }
             | Error::Truncated { place, .. } => &place.path,
@@ -110,12 +112,23 @@ impl Error {
 
     /// What a decoder stumbled over in the bytes that begin at offset `base` of a file.
     pub(crate) fn fault(path: &Path, base: u64, record: &'static str, fault: Fault) -> Error {
-        let place = Place { path: path.to_owned(), offset: base + fault.offset as u64 };
+        let place = Place {
+            path: path.to_owned(),
+            offset: base + fault.offset as u64,
+        };
         let (record, expected) = (record.into(), fault.expected.into());
         if fault.cut {
-            Error::Truncated { place, record, expected }
+            Error::Truncated {
+                place,
+                record,
+                expected,
+            }
         } else {
-            Error::Malformed { place, record, expected }
+            Error::Malformed {
+                place,
+                record,
+                expected,
+            }
         }
     }
 

@@ -18,6 +18,8 @@ pub(crate) const END_OF_BUFFER: u8 = 1;
 pub(crate) const END_OF_FILE: u8 = 2;
 /// Size of the header of a chunk in bytes.
 pub(crate) const HEADER_SIZE: usize = 18;
+/// Sizes of a chunk in bytes that the official library accepts.
+pub(crate) const CHUNK_SIZES: std::ops::RangeInclusive<u64> = 256 << 10..=16 << 20;
 
 /// A chunked file open for reading.
 #[derive(Debug)]
@@ -53,17 +55,31 @@ impl ChunkFile {
         let open = || -> io::Result<(Source, u64)> {
             let file = File::open(&path)?;
             let size = file.metadata()?.len();
-            let source = if mmap && size > 0 { Source::Map(Map::new(&file)?) } else { Source::File(file) };
+            let source = if mmap && size > 0 {
+                Source::Map(Map::new(&file)?)
+            } else {
+                Source::File(file)
+            };
             Ok((source, size))
         };
         match open() {
-            Ok((source, size)) => Ok(Self { path, source, size, chunk_size }),
+            Ok((source, size)) => Ok(Self {
+                path,
+                source,
+                size,
+                chunk_size,
+            }),
             Err(source) => Err(Error::Io { path, source }),
         }
     }
 
     pub(crate) fn from_bytes(path: PathBuf, bytes: Vec<u8>, chunk_size: u64) -> Self {
-        Self { path, size: bytes.len() as u64, source: Source::Bytes(bytes), chunk_size }
+        Self {
+            path,
+            size: bytes.len() as u64,
+            source: Source::Bytes(bytes),
+            chunk_size,
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -92,8 +108,14 @@ impl ChunkFile {
         };
         let is_last = offset + size >= self.size;
         let mut records = Decoder::new(bytes, ByteOrder::Little);
-        let events = header(&mut records).map_err(|fault| Error::fault(&self.path, offset, "chunk header", fault))?;
-        Ok(Chunk { records, events, offset, is_last })
+        let events = header(&mut records)
+            .map_err(|fault| Error::fault(&self.path, offset, "chunk header", fault))?;
+        Ok(Chunk {
+            records,
+            events,
+            offset,
+            is_last,
+        })
     }
 
     /// An error for a fault within a chunk. Only the last chunk can be cut short.
@@ -119,17 +141,24 @@ impl ChunkFile {
             loop {
                 let offset = chunk.offset + records.position() as u64;
                 let id = match records.u8() {
-                    Ok(END_OF_CHUNK) if !chunk.is_last => break,
-                    Err(_) if !chunk.is_last => break,
+                    Ok(END_OF_CHUNK) | Err(_) if !chunk.is_last => break,
                     Ok(END_OF_FILE) => return Ok(None),
                     Ok(END_OF_CHUNK) | Err(_) => {
-                        return Ok(Some(Error::fault(&self.path, offset, "definitions", END_EXPECTED)));
+                        return Ok(Some(Error::fault(
+                            &self.path,
+                            offset,
+                            "definitions",
+                            END_EXPECTED,
+                        )));
                     }
                     Ok(id) => id,
                 };
                 let read = records.payload().and_then(|mut payload| {
                     // A record that contradicts its own length is wrong wherever the file ends.
-                    f(id, &mut payload, offset).map_err(|fault| Fault { cut: false, ..fault })
+                    f(id, &mut payload, offset).map_err(|fault| Fault {
+                        cut: false,
+                        ..fault
+                    })
                 });
                 match read.map_err(|fault| self.fault(&chunk, name_of(id), fault)) {
                     Err(error @ Error::Truncated { .. }) => return Ok(Some(error)),
@@ -137,12 +166,21 @@ impl ChunkFile {
                 }
             }
         }
-        Ok(Some(Error::fault(&self.path, self.size, "definitions", END_EXPECTED)))
+        Ok(Some(Error::fault(
+            &self.path,
+            self.size,
+            "definitions",
+            END_EXPECTED,
+        )))
     }
 }
 
 /// A file that ends without saying so.
-pub(crate) const END_EXPECTED: Fault = Fault { offset: 0, expected: "the end of file mark", cut: true };
+pub(crate) const END_EXPECTED: Fault = Fault {
+    offset: 0,
+    expected: "the end of file mark",
+    cut: true,
+};
 
 /// Reads the header of a chunk: the byte order and the numbers of its events.
 fn header(from: &mut Decoder<'_>) -> std::result::Result<(u64, u64), Fault> {
@@ -151,13 +189,19 @@ fn header(from: &mut Decoder<'_>) -> std::result::Result<(u64, u64), Fault> {
         return Err(begin.fault("a chunk header (3)"));
     }
     let mark = from.u8()?;
-    let order = ByteOrder::from_mark(mark).ok_or(begin.fault("a byte order mark (0x42 or 0x23)"))?;
+    let order =
+        ByteOrder::from_mark(mark).ok_or(begin.fault("a byte order mark (0x42 or 0x23)"))?;
     *from = from.with_order(order);
     Ok((from.full_u64()?, from.full_u64()?))
 }
 
 /// Reads bytes of a file through the buffer. Less are returned if the file has become shorter.
-fn read_at<'b>(file: &File, offset: u64, size: usize, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
+fn read_at<'b>(
+    file: &File,
+    offset: u64,
+    size: usize,
+    buffer: &'b mut Vec<u8>,
+) -> io::Result<&'b [u8]> {
     if buffer.len() < size {
         buffer.resize(size, 0);
     }

@@ -47,6 +47,8 @@ pub struct LocationReader {
     maps: IdMaps,
     clock: ClockCorrection,
     oddities: Vec<Oddity>,
+    /// Number of events according to the global definitions.
+    claimed_events: Option<u64>,
 }
 
 /// Local ids below this number are translated without looking at the kind of their table.
@@ -59,16 +61,38 @@ enum End {
 }
 
 impl LocationReader {
-    pub(crate) fn new(events: ChunkFile, local: LocalDefinitions, oddities: Vec<Oddity>) -> Self {
+    pub(crate) fn new(
+        events: ChunkFile,
+        local: LocalDefinitions,
+        oddities: Vec<Oddity>,
+        claimed_events: Option<u64>,
+    ) -> Self {
         let maps = IdMaps::new(&local.mapping_tables);
         let clock = ClockCorrection::new(&local.clock_offsets);
-        Self { events, local, maps, clock, oddities }
+        Self {
+            events,
+            local,
+            maps,
+            clock,
+            oddities,
+            claimed_events,
+        }
     }
 
     /// A reader of events in memory; `path` appears in errors.
     #[must_use]
-    pub fn from_bytes(path: &Path, events: Vec<u8>, chunk_size: u64, local: LocalDefinitions) -> Self {
-        Self::new(ChunkFile::from_bytes(path.to_owned(), events, chunk_size), local, Vec::new())
+    pub fn from_bytes(
+        path: &Path,
+        events: Vec<u8>,
+        chunk_size: u64,
+        local: LocalDefinitions,
+    ) -> Self {
+        Self::new(
+            ChunkFile::from_bytes(path.to_owned(), events, chunk_size),
+            local,
+            Vec::new(),
+            None,
+        )
     }
 
     /// Reads ids and times as they stand in the file.
@@ -111,8 +135,25 @@ impl LocationReader {
 
     /// Sends all events to `sink`, reading chunk by chunk through `buffer`. If the file is malformed, the error comes
     /// after the events before it; they remain with the sink.
-    pub fn read_events<S: EventSink>(&mut self, buffer: &mut Vec<u8>, sink: &mut S) -> Result<ReadSummary> {
-        self.read_chunks(0..self.chunk_count(), buffer, sink)
+    pub fn read_events<S: EventSink>(
+        &self,
+        buffer: &mut Vec<u8>,
+        sink: &mut S,
+    ) -> Result<ReadSummary> {
+        let mut summary = self.read_chunks(0..self.chunk_count(), buffer, sink)?;
+        if let Some(claimed) = self
+            .claimed_events
+            .filter(|claimed| *claimed != summary.events)
+        {
+            let text = format!(
+                "the location is said to have {claimed} events, the file holds {}",
+                summary.events
+            );
+            summary
+                .oddities
+                .push(self.oddity(OddityKind::Count, 0, text));
+        }
+        Ok(summary)
     }
 
     /// Sends the events of some chunks to `sink`. Chunks decode independently of each other, so that threads can share
@@ -131,7 +172,10 @@ impl LocationReader {
             *global = regions.get(local as u64) as u32;
         }
         let mut state = State {
-            by: Translator { maps: &self.maps, clock: self.clock.cursor() },
+            by: Translator {
+                maps: &self.maps,
+                clock: self.clock.cursor(),
+            },
             regions: small,
             time: 0,
             events: 0,
@@ -163,7 +207,11 @@ impl LocationReader {
                     if matches!(end, End::OfFile) {
                         if !chunk.is_last {
                             let text = "chunks follow the end of file mark".to_owned();
-                            summary.oddities.push(self.oddity(OddityKind::Trailing, chunk.offset, text));
+                            summary.oddities.push(self.oddity(
+                                OddityKind::Trailing,
+                                chunk.offset,
+                                text,
+                            ));
                         }
                         return Ok(summary);
                     }
@@ -171,7 +219,12 @@ impl LocationReader {
             }
         }
         if whole_file {
-            summary.truncated = Some(Error::fault(self.path(), self.events.size(), "events", END_EXPECTED));
+            summary.truncated = Some(Error::fault(
+                self.path(),
+                self.events.size(),
+                "events",
+                END_EXPECTED,
+            ));
         }
         Ok(summary)
     }
@@ -179,18 +232,32 @@ impl LocationReader {
     fn check_count(&self, chunk: &Chunk<'_>, events: u64, summary: &mut ReadSummary) {
         let (first, last) = chunk.events;
         if last.wrapping_sub(first).wrapping_add(1) != events {
-            let text = format!("the chunk header numbers events {first} to {last}, the chunk holds {events}");
-            summary.oddities.push(self.oddity(OddityKind::Count, chunk.offset, text));
+            let text = format!(
+                "the chunk header numbers events {first} to {last}, the chunk holds {events}"
+            );
+            summary
+                .oddities
+                .push(self.oddity(OddityKind::Count, chunk.offset, text));
         }
     }
 
     fn oddity(&self, kind: OddityKind, offset: u64, text: String) -> Oddity {
-        Oddity { kind, place: Place { path: self.path().to_owned(), offset }, text }
+        Oddity {
+            kind,
+            place: Place {
+                path: self.path().to_owned(),
+                offset,
+            },
+            text,
+        }
     }
 }
 
 fn begins_with_time(chunk: &Chunk<'_>) -> bool {
-    matches!(chunk.records.peek(), Some(TIMESTAMP | ATTRIBUTE_LIST | END_OF_FILE | END_OF_CHUNK) | None)
+    matches!(
+        chunk.records.peek(),
+        Some(TIMESTAMP | ATTRIBUTE_LIST | END_OF_FILE | END_OF_CHUNK) | None
+    )
 }
 
 /// What goes from one record to the next.
@@ -226,7 +293,15 @@ impl<'a> State<'a> {
                 Ok(id) => id,
                 // A full chunk without room for an end mark is as good as one with it.
                 Err(_) if !chunk.is_last => return Ok(End::OfChunk),
-                Err(_) => return Err(("events", Fault { offset: begin.position(), ..END_EXPECTED })),
+                Err(_) => {
+                    return Err((
+                        "events",
+                        Fault {
+                            offset: begin.position(),
+                            ..END_EXPECTED
+                        },
+                    ));
+                }
             };
             let named = |fault| (Event::name_of(id), fault);
             match id {
@@ -239,7 +314,13 @@ impl<'a> State<'a> {
                     pending.get_or_insert(begin.position());
                 }
                 END_OF_CHUNK if chunk.is_last => {
-                    return Err(("events", Fault { offset: begin.position(), ..END_EXPECTED }));
+                    return Err((
+                        "events",
+                        Fault {
+                            offset: begin.position(),
+                            ..END_EXPECTED
+                        },
+                    ));
                 }
                 END_OF_CHUNK => return Ok(End::OfChunk),
                 END_OF_FILE => return Ok(End::OfFile),
@@ -284,7 +365,9 @@ impl<'a> State<'a> {
         let mut clock = self.by.clock;
         let mut taken = 0;
         for unit in bytes[begin..].as_chunks::<UNIT>().0 {
-            let time = u64::from_le_bytes([unit[1], unit[2], unit[3], unit[4], unit[5], unit[6], unit[7], unit[8]]);
+            let time = u64::from_le_bytes([
+                unit[1], unit[2], unit[3], unit[4], unit[5], unit[6], unit[7], unit[8],
+            ]);
             let event = u32::from_le_bytes([unit[8], unit[9], unit[10], unit[11]]);
             if unit[0] != TIMESTAMP || event & 0x00FF_FE00 != 0x0001_0C00 {
                 break;

@@ -1,4 +1,4 @@
-//! AttributeValue lists of events.
+//! Attribute lists of events.
 
 use super::codec::Codec;
 use super::value::TypedValue;
@@ -30,7 +30,10 @@ pub struct Attributes<'a> {
 enum Repr<'a> {
     /// From the first attribute list record to the begin of the event. Each list in between was checked, so that
     /// iteration cannot fail.
-    Encoded { from: Decoder<'a>, maps: &'a IdMaps },
+    Encoded {
+        from: Decoder<'a>,
+        maps: &'a IdMaps,
+    },
     Given(&'a [AttributeValue]),
 }
 
@@ -41,7 +44,9 @@ impl<'a> Attributes<'a> {
     /// Attributes to be written.
     #[must_use]
     pub const fn new(attributes: &'a [AttributeValue]) -> Self {
-        Self { repr: Repr::Given(attributes) }
+        Self {
+            repr: Repr::Given(attributes),
+        }
     }
 
     /// Whether there are no attributes.
@@ -54,14 +59,25 @@ impl<'a> Attributes<'a> {
     #[must_use]
     pub const fn iter(&self) -> AttributesIter<'a> {
         match self.repr {
-            Repr::Encoded { from, maps } => AttributesIter { rest: Rest::Encoded { from, maps, list: None, left: 0 } },
-            Repr::Given(attributes) => AttributesIter { rest: Rest::Given(attributes) },
+            Repr::Encoded { from, maps } => AttributesIter {
+                rest: Rest::Encoded {
+                    from,
+                    maps,
+                    list: None,
+                    left: 0,
+                },
+            },
+            Repr::Given(attributes) => AttributesIter {
+                rest: Rest::Given(attributes),
+            },
         }
     }
 
     /// Attributes that stand between the two positions of a chunk.
     pub(crate) const fn encoded(from: Decoder<'a>, maps: &'a IdMaps) -> Self {
-        Self { repr: Repr::Encoded { from, maps } }
+        Self {
+            repr: Repr::Encoded { from, maps },
+        }
     }
 
     /// Checks one list, from behind its record number on.
@@ -93,7 +109,10 @@ impl<'a> Attributes<'a> {
 fn read(from: &mut Decoder<'_>) -> Result<AttributeValue, Fault> {
     let id = from.u32()?;
     let kind = Type(from.u8()?);
-    Ok(AttributeValue { id, value: TypedValue::read_as(kind, from)? })
+    Ok(AttributeValue {
+        id,
+        value: TypedValue::read_as(kind, from)?,
+    })
 }
 
 impl<'a> IntoIterator for &Attributes<'a> {
@@ -113,7 +132,12 @@ pub struct AttributesIter<'a> {
 
 #[derive(Debug, Clone)]
 enum Rest<'a> {
-    Encoded { from: Decoder<'a>, maps: &'a IdMaps, list: Option<Decoder<'a>>, left: u32 },
+    Encoded {
+        from: Decoder<'a>,
+        maps: &'a IdMaps,
+        list: Option<Decoder<'a>>,
+        left: u32,
+    },
     Given(&'a [AttributeValue]),
 }
 
@@ -127,7 +151,12 @@ impl Iterator for AttributesIter<'_> {
                 *attributes = rest;
                 Some(*first)
             }
-            Rest::Encoded { from, maps, list, left } => {
+            Rest::Encoded {
+                from,
+                maps,
+                list,
+                left,
+            } => {
                 while *left == 0 {
                     // Several lists before one event accumulate, and a timestamp may stand between them.
                     match from.u8().ok()? {
@@ -145,7 +174,10 @@ impl Iterator for AttributesIter<'_> {
                 let AttributeValue { id, value } = read(list.as_mut()?).ok()?;
                 Some(AttributeValue {
                     id: maps.get::<{ MappingType::ATTRIBUTE.0 }>(id),
-                    value: TypedValue { kind: value.kind, bits: maps.value(value.kind, value.bits) },
+                    value: TypedValue {
+                        kind: value.kind,
+                        bits: maps.value(value.kind, value.bits),
+                    },
                 })
             }
         }

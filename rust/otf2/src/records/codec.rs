@@ -15,11 +15,21 @@ pub(crate) struct Translator<'a> {
     pub(crate) clock: ClockCursor<'a>,
 }
 
+/// A record of definitions.
+pub(crate) trait Record: Sized {
+    /// Reads the fields.
+    fn read(from: &mut Decoder<'_>) -> Result<Self, Fault>;
+    /// Appends the fields.
+    fn write(&self, to: &mut Encoder);
+    /// Calls `f` with each id in the record.
+    fn ids(&self, f: &mut dyn FnMut(Id));
+}
+
 /// An id in a definition.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Id {
     pub(crate) space: Space,
-    pub(crate) id: u64,
+    pub(crate) number: u64,
     /// Whether the definition is the one that has this id, as opposed to referring to it.
     pub(crate) own: bool,
 }
@@ -187,7 +197,7 @@ macro_rules! ids {
                     let id: u64 = (*value).into();
                     // "Undefined" is all ones in the width of the id.
                     if id != u64::MAX >> (64 - 8 * size_of::<T>()) {
-                        f(Id { space: Space(SPACE), id, own: $own });
+                        f(Id { space: Space(SPACE), number: id, own: $own });
                     }
                 }
             }
@@ -343,7 +353,10 @@ pub(crate) trait Element: Copy + PartialEq {
 
 impl Element for TypedValue {
     fn read(from: &mut Decoder<'_>) -> Result<Self, Fault> {
-        Ok(Self { kind: Type(from.u8()?), bits: from.u64()? })
+        Ok(Self {
+            kind: Type(from.u8()?),
+            bits: from.u64()?,
+        })
     }
 
     fn write(self, to: &mut Encoder) {

@@ -1,6 +1,6 @@
 //! Definition records.
 
-use super::codec::{Codec, Counted, Full, Id, Own, To};
+use super::codec::{Codec, Counted, Full, Id, Own, Record, To};
 use super::events::{codec, label};
 use super::value::{TypedValue, Value};
 use crate::enums::{self, IoParadigmProperty};
@@ -36,8 +36,8 @@ mod to {
 
 use to::{
     ATTRIBUTE, CALLING_CONTEXT, CALLPATH, CALLSITE, CART_DIMENSION, CART_TOPOLOGY, COMM, GROUP,
-    INTERRUPT_GENERATOR, IO_FILE, IO_HANDLE, IO_PARADIGM, LOCATION, LOCATION_GROUP, METRIC, METRIC_MEMBER,
-    PARAMETER, REGION, RMA_WIN, SOURCE_CODE_LOCATION, STRING, SYSTEM_TREE_NODE,
+    INTERRUPT_GENERATOR, IO_FILE, IO_HANDLE, IO_PARADIGM, LOCATION, LOCATION_GROUP, METRIC,
+    METRIC_MEMBER, PARAMETER, REGION, RMA_WIN, SOURCE_CODE_LOCATION, STRING, SYSTEM_TREE_NODE,
 };
 
 /// "Undefined" of a 32-bit reference.
@@ -70,22 +70,21 @@ macro_rules! record {
                 $( f(label!($field $(, $label)?), <codec!($type $(, $codec)?) as Codec<'_>>::show(&self.$field)); )*
                 $( f(label!($late $(, $late_label)?), <codec!($late_type $(, $late_codec)?) as Codec<'_>>::show(&self.$late)); )*
             }
+        }
 
-            /// Reads the fields.
-            pub(crate) fn read(from: &mut Decoder<'_>) -> Result<Self, Fault> {
+        impl Record for $name {
+            fn read(from: &mut Decoder<'_>) -> Result<Self, Fault> {
                 $( let $field = <codec!($type $(, $codec)?) as Codec<'_>>::read(from)?; )*
                 record!(@tail from, $( $late: (codec!($late_type $(, $late_codec)?)) = $absent ),*);
                 Ok(Self { $($field,)* $($late,)* })
             }
 
-            /// Appends the fields.
-            pub(crate) fn write(&self, to: &mut Encoder) {
+            fn write(&self, to: &mut Encoder) {
                 $( <codec!($type $(, $codec)?) as Codec<'_>>::write(&self.$field, to); )*
                 $( <codec!($late_type $(, $late_codec)?) as Codec<'_>>::write(&self.$late, to); )*
             }
 
-            /// Calls `f` with each id in the record.
-            pub(crate) fn ids(&self, _f: &mut dyn FnMut(Id)) {
+            fn ids(&self, _f: &mut dyn FnMut(Id)) {
                 $( <codec!($type $(, $codec)?) as Codec<'_>>::ids(&self.$field, _f); )*
                 $( <codec!($late_type $(, $late_codec)?) as Codec<'_>>::ids(&self.$late, _f); )*
             }
@@ -178,6 +177,15 @@ macro_rules! definitions {
             #[must_use]
             pub const fn kind(self) -> &'static str {
                 Definition::name_of(self.id())
+            }
+
+            /// The definition, copied.
+            #[must_use]
+            pub fn to_owned(self) -> Definition {
+                match self {
+                    $( DefinitionRef::$name(record) => Definition::$name(record.clone()), )*
+                    DefinitionRef::Unknown(record) => Definition::Unknown(record.clone()),
+                }
             }
 
             /// Calls `f` with name and value of each field in file order.
@@ -480,9 +488,15 @@ impl<'a> Codec<'a> for IdPairs {
             return Err(from.fault("as many translation table entries as counted"));
         }
         if mode == 0 {
-            (0..count).map(|_| from.u64()).collect::<Result<_, _>>().map(IdPairs::Dense)
+            (0..count)
+                .map(|_| from.u64())
+                .collect::<Result<_, _>>()
+                .map(IdPairs::Dense)
         } else {
-            (0..count).map(|_| Ok((from.u64()?, from.u64()?))).collect::<Result<_, _>>().map(IdPairs::Sparse)
+            (0..count)
+                .map(|_| Ok((from.u64()?, from.u64()?)))
+                .collect::<Result<_, _>>()
+                .map(IdPairs::Sparse)
         }
     }
 
@@ -491,7 +505,9 @@ impl<'a> Codec<'a> for IdPairs {
             IdPairs::Dense(global) => {
                 to.u64(global.len() as u64);
                 to.u8(0);
-                global.iter().for_each(|id| to.u64(*id));
+                for id in global {
+                    to.u64(*id);
+                }
             }
             IdPairs::Sparse(pairs) => {
                 to.u64(pairs.len() as u64);
@@ -525,7 +541,10 @@ impl<'a> Codec<'a> for IoProperty {
     type Value = Self;
 
     fn read(from: &mut Decoder<'a>) -> Result<Self, Fault> {
-        Ok(Self { property: IoParadigmProperty(from.u8()?), value: TypedValue::read(from)? })
+        Ok(Self {
+            property: IoParadigmProperty(from.u8()?),
+            value: TypedValue::read(from)?,
+        })
     }
 
     fn write(property: &Self, to: &mut Encoder) {
@@ -543,5 +562,8 @@ impl<'a> Codec<'a> for IoProperty {
 
 /// The value of a property in traces that know only strings.
 const fn string_property(id: u32) -> TypedValue {
-    TypedValue { kind: enums::Type::STRING, bits: id as u64 }
+    TypedValue {
+        kind: enums::Type::STRING,
+        bits: id as u64,
+    }
 }

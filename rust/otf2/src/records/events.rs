@@ -3,8 +3,8 @@
 use super::codec::{Borrowed, Codec, Ref, Time, Translator};
 use super::value::{MetricValues, StringRefs, TypedValue, Value};
 use crate::enums::{
-    CollectiveOp, IoAccessMode, IoCreationFlag, IoOperationFlag, IoOperationMode, IoSeekOption, IoStatusFlag,
-    LockType, MeasurementMode, Paradigm, RmaAtomicType, RmaSyncLevel, RmaSyncType,
+    CollectiveOp, IoAccessMode, IoCreationFlag, IoOperationFlag, IoOperationMode, IoSeekOption,
+    IoStatusFlag, LockType, MeasurementMode, Paradigm, RmaAtomicType, RmaSyncLevel, RmaSyncType,
 };
 use crate::wire::{Decoder, Encoder, Fault};
 
@@ -25,26 +25,41 @@ mod to {
     pub(super) const STRING: u8 = MappingType::STRING.0;
 }
 
-use to::{CALLING_CONTEXT, COMM, GROUP, INTERRUPT_GENERATOR, IO_FILE, IO_HANDLE, METRIC, PARAMETER, REGION, RMA_WIN, STRING};
+use to::{
+    CALLING_CONTEXT, COMM, GROUP, INTERRUPT_GENERATOR, IO_FILE, IO_HANDLE, METRIC, PARAMETER,
+    REGION, RMA_WIN, STRING,
+};
 
 /// The codec of a field: its own type if no other is named.
 macro_rules! codec {
-    ($type:ty) => { $type };
-    ($type:ty, $codec:ty) => { $codec };
+    ($type:ty) => {
+        $type
+    };
+    ($type:ty, $codec:ty) => {
+        $codec
+    };
 }
 
 /// The name of a field: that of the format where it differs from ours.
 macro_rules! label {
-    ($field:ident) => { stringify!($field) };
-    ($field:ident, $label:literal) => { $label };
+    ($field:ident) => {
+        stringify!($field)
+    };
+    ($field:ident, $label:literal) => {
+        $label
+    };
 }
 
 pub(super) use {codec, label};
 
 /// The payload of an event: with a length in front unless the event is bare.
 macro_rules! framed {
-    ($from:ident) => { &mut $from.payload()? };
-    ($from:ident, bare) => { &mut *$from };
+    ($from:ident) => {
+        &mut $from.payload()?
+    };
+    ($from:ident, bare) => {
+        &mut *$from
+    };
 }
 
 /// Declares all events: number, name, `bare` if the record has no length, and its fields in file order. A field has a

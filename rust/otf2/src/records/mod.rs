@@ -14,4 +14,4 @@ pub use events::Event;
 pub use value::{List, ListIter, MetricValues, StringRefs, TypedValue, Value};
 
 pub(crate) use attributes::{ATTRIBUTE_LIST, TIMESTAMP};
-pub(crate) use codec::{Id, Translator};
+pub(crate) use codec::{Id, Record, Translator};

@@ -116,7 +116,11 @@ pub struct List<'a, T> {
 #[derive(Debug, Clone, Copy)]
 enum Repr<'a, T> {
     /// Checked when the event was decoded, so that iteration cannot fail.
-    Encoded { from: Decoder<'a>, count: u32, maps: &'a IdMaps },
+    Encoded {
+        from: Decoder<'a>,
+        count: u32,
+        maps: &'a IdMaps,
+    },
     Given(&'a [T]),
 }
 
@@ -131,7 +135,9 @@ impl<'a, T: Element> List<'a, T> {
     /// A list to be written.
     #[must_use]
     pub const fn new(values: &'a [T]) -> Self {
-        Self { repr: Repr::Given(values) }
+        Self {
+            repr: Repr::Given(values),
+        }
     }
 
     /// Number of values.
@@ -160,7 +166,13 @@ impl<'a, T: Element> List<'a, T> {
         for _ in 0..count {
             T::read(from)?;
         }
-        Ok(Self { repr: Repr::Encoded { from: begin, count, maps: IdMaps::IDENTITY } })
+        Ok(Self {
+            repr: Repr::Encoded {
+                from: begin,
+                count,
+                maps: IdMaps::IDENTITY,
+            },
+        })
     }
 
     pub(crate) fn translated(mut self, by: &'a IdMaps) -> Self {

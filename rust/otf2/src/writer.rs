@@ -1,0 +1,454 @@
+//! Archives to disk: typed records in, chunked files and an anchor out.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use crate::anchor::Anchor;
+use crate::archive::{Archive, LocalDefinitions, Oddity, OddityKind};
+use crate::enums::{Compression, FileSubstrate};
+use crate::error::{Error, Place, Result};
+use crate::file::{
+    CHUNK_BEGIN, CHUNK_SIZES, END_OF_BUFFER, END_OF_CHUNK, END_OF_FILE, HEADER_SIZE,
+};
+use crate::reader::EventSink;
+use crate::records::{
+    AttributeValue, Attributes, CLOCK_OFFSET, Definition, Event, MAPPING_TABLE, Record, TIMESTAMP,
+};
+use crate::wire::{ByteOrder, Encoder};
+
+/// How to write an archive.
+#[derive(Debug, Clone, Default)]
+pub struct WriteOptions {
+    /// What the anchor says of machine, creator, chunk sizes and so on. Counts, substrate and compression are set by
+    /// the writer; it writes the current formats only.
+    pub anchor: Anchor,
+    /// Byte order of all files.
+    pub byte_order: ByteOrder,
+}
+
+/// An archive in the making. It becomes readable with [`finish`](Self::finish), which writes the anchor last.
+#[derive(Debug)]
+pub struct ArchiveWriter {
+    anchor_path: PathBuf,
+    locations: PathBuf,
+    options: WriteOptions,
+    shared: Mutex<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    definitions: Vec<Definition>,
+    /// Number of events of the locations that are complete.
+    events: HashMap<u64, u64>,
+}
+
+impl ArchiveWriter {
+    /// Begins the archive `name` in the directory `directory`, which is made if need be. An archive of that name must
+    /// not exist.
+    pub fn create(directory: &Path, name: &str, mut options: WriteOptions) -> Result<Self> {
+        let locations = directory.join(name);
+        let anchor_path = directory.join(format!("{name}.otf2"));
+        if anchor_path.exists() {
+            return Err(Error::Io {
+                path: anchor_path,
+                source: io::ErrorKind::AlreadyExists.into(),
+            });
+        }
+        for size in [
+            options.anchor.event_chunk_size,
+            options.anchor.definition_chunk_size,
+        ] {
+            if size < SMALLEST_CHUNK || size > *CHUNK_SIZES.end() {
+                return Err(Error::Unwritable {
+                    path: anchor_path,
+                    record: "anchor".into(),
+                    why: format!("a chunk of {size} bytes is too small or too large").into(),
+                });
+            }
+        }
+        fs::create_dir_all(&locations).map_err(Error::io(&locations))?;
+        options.anchor.anchor_format = 3;
+        options.anchor.trace_format = 2;
+        options.anchor.substrate = FileSubstrate::POSIX;
+        options.anchor.compression = Compression::NONE;
+        Ok(Self {
+            anchor_path,
+            locations,
+            options,
+            shared: Mutex::default(),
+        })
+    }
+
+    /// Adds a global definition. A definition should come before those that refer to it. The number of events of a
+    /// location is set by [`finish`](Self::finish).
+    pub fn define(&self, definition: impl Into<Definition>) {
+        self.shared().definitions.push(definition.into());
+    }
+
+    /// Begins the files of a location. Locations can be written by several threads at a time.
+    pub fn location(&self, id: u64) -> Result<LocationWriter<'_>> {
+        let path = self.locations.join(format!("{id}.evt"));
+        let file = ChunkWriter::create(
+            path,
+            self.options.anchor.event_chunk_size,
+            self.options.byte_order,
+        )?;
+        Ok(LocationWriter {
+            archive: self,
+            id,
+            file,
+            time: None,
+            attributes: Encoder::new(self.options.byte_order),
+            event: Encoder::new(self.options.byte_order),
+        })
+    }
+
+    /// Writes definitions and anchor. Locations that are defined but were not written become empty.
+    pub fn finish(self) -> Result<()> {
+        let defined: Vec<u64> = self
+            .shared()
+            .definitions
+            .iter()
+            .filter_map(|definition| match definition {
+                Definition::Location(location) => Some(location.id),
+                _ => None,
+            })
+            .collect();
+        for id in &defined {
+            if !self.shared().events.contains_key(id) {
+                self.location(*id)?.finish(&LocalDefinitions::default())?;
+            }
+        }
+        let Shared {
+            mut definitions,
+            events,
+        } = self
+            .shared
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        for definition in &mut definitions {
+            if let Definition::Location(location) = definition {
+                location.number_of_events = events.get(&location.id).copied().unwrap_or(0);
+            }
+        }
+
+        let mut path = self.locations.into_os_string();
+        path.push(".def");
+        let order = self.options.byte_order;
+        let mut file = ChunkWriter::create(
+            path.into(),
+            self.options.anchor.definition_chunk_size,
+            order,
+        )?;
+        let mut record = Encoder::new(order);
+        for definition in &definitions {
+            record.clear();
+            definition.borrowed().write(&mut record);
+            file.record(definition.borrowed().kind(), &record)?;
+        }
+        file.finish()?;
+
+        let mut anchor = self.options.anchor;
+        anchor.number_of_locations = defined.len() as u64;
+        anchor.number_of_global_definitions = definitions.len() as u64;
+        record.clear();
+        anchor.write(&mut record);
+        refused(&record, "anchor", &self.anchor_path)?;
+        // Under its own name only once it is complete: a reader finds a whole archive or none.
+        let unfinished = self.anchor_path.with_extension("otf2.part");
+        fs::write(&unfinished, record.bytes()).map_err(Error::io(&unfinished))?;
+        fs::rename(&unfinished, &self.anchor_path).map_err(Error::io(&self.anchor_path))
+    }
+
+    fn shared(&self) -> std::sync::MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The files of one location in the making.
+#[derive(Debug)]
+#[must_use = "the events are complete only after `finish`"]
+pub struct LocationWriter<'a> {
+    archive: &'a ArchiveWriter,
+    id: u64,
+    file: ChunkWriter,
+    /// Time of the last event.
+    time: Option<u64>,
+    attributes: Encoder,
+    event: Encoder,
+}
+
+impl LocationWriter<'_> {
+    /// Appends an event. `time` and the ids in the event are those of the location: ticks of its own clock, not less
+    /// than those of the event before.
+    pub fn write(
+        &mut self,
+        time: u64,
+        event: &Event<'_>,
+        attributes: &Attributes<'_>,
+    ) -> Result<()> {
+        if let Event::Unknown {
+            id: END_OF_CHUNK..=CHUNK_BEGIN | 5 | 6,
+            ..
+        } = event
+        {
+            self.event
+                .refuse("the number of the record is that of a control record");
+        }
+        event.write(&mut self.event);
+        attributes.write(&mut self.attributes);
+        for part in [&self.event, &self.attributes] {
+            refused(part, event.name(), &self.file.path)?;
+        }
+        let size = self.attributes.bytes().len() + self.event.bytes().len();
+        let new_chunk = self.file.reserve(event.name(), size + TIMESTAMP_SIZE)?;
+        if new_chunk || self.time != Some(time) {
+            self.time = Some(time);
+            let time = match self.file.order {
+                ByteOrder::Little => time.to_le_bytes(),
+                ByteOrder::Big => time.to_be_bytes(),
+            };
+            self.file.chunk.push(TIMESTAMP);
+            self.file.chunk.extend_from_slice(&time);
+        }
+        self.file.chunk.extend_from_slice(self.attributes.bytes());
+        self.file.chunk.extend_from_slice(self.event.bytes());
+        self.file.events += 1;
+        self.attributes.clear();
+        self.event.clear();
+        Ok(())
+    }
+
+    /// Number of events so far.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.file.events
+    }
+
+    /// Completes the events and writes the local definitions.
+    pub fn finish(self, local: &LocalDefinitions) -> Result<()> {
+        let events = self.file.events;
+        let path = self.file.path.with_extension("def");
+        self.file.finish()?;
+        let order = self.archive.options.byte_order;
+        let mut file = ChunkWriter::create(
+            path,
+            self.archive.options.anchor.definition_chunk_size,
+            order,
+        )?;
+        let mut record = Encoder::new(order);
+        for table in &local.mapping_tables {
+            file.local_record(MAPPING_TABLE, "MappingTable", table, &mut record)?;
+        }
+        for offset in &local.clock_offsets {
+            file.local_record(CLOCK_OFFSET, "ClockOffset", offset, &mut record)?;
+        }
+        for definition in &local.definitions {
+            record.clear();
+            definition.borrowed().write(&mut record);
+            file.record(definition.borrowed().kind(), &record)?;
+        }
+        file.finish()?;
+        self.archive.shared().events.insert(self.id, events);
+        Ok(())
+    }
+}
+
+/// Size of a timestamp record in bytes.
+const TIMESTAMP_SIZE: usize = 9;
+/// Bytes that stay free in a chunk for the end of the file.
+const END_SIZE: usize = 2;
+/// Smallest size of a chunk in bytes. The official library wants more; tests do with less.
+const SMALLEST_CHUNK: u64 = 64;
+
+/// A chunked file in the making.
+#[derive(Debug)]
+struct ChunkWriter {
+    path: PathBuf,
+    file: File,
+    order: ByteOrder,
+    chunk_size: usize,
+    /// The current chunk, header included.
+    chunk: Vec<u8>,
+    /// Number of events in the file.
+    events: u64,
+}
+
+impl ChunkWriter {
+    fn create(path: PathBuf, chunk_size: u64, order: ByteOrder) -> Result<Self> {
+        let file = File::create(&path).map_err(Error::io(&path))?;
+        let mut writer = Self {
+            path,
+            file,
+            order,
+            chunk_size: chunk_size as usize,
+            chunk: Vec::new(),
+            events: 0,
+        };
+        writer.begin();
+        Ok(writer)
+    }
+
+    /// Begins a chunk; the number of its last event is not known yet.
+    fn begin(&mut self) {
+        self.chunk.clear();
+        self.chunk.extend([CHUNK_BEGIN, self.order.mark()]);
+        self.chunk.extend(self.number(self.events + 1));
+        self.chunk.extend([0; 8]);
+    }
+
+    fn number(&self, number: u64) -> [u8; 8] {
+        match self.order {
+            ByteOrder::Little => number.to_le_bytes(),
+            ByteOrder::Big => number.to_be_bytes(),
+        }
+    }
+
+    /// Makes room for a record; says whether a new chunk had to begin.
+    fn reserve(&mut self, record: &'static str, size: usize) -> Result<bool> {
+        if self.chunk.len() + size + END_SIZE <= self.chunk_size {
+            return Ok(false);
+        }
+        if HEADER_SIZE + size + END_SIZE > self.chunk_size {
+            return Err(Error::Unwritable {
+                path: self.path.clone(),
+                record: record.into(),
+                why: format!(
+                    "{size} bytes do not fit a chunk of {} bytes",
+                    self.chunk_size
+                )
+                .into(),
+            });
+        }
+        self.chunk.resize(self.chunk_size, END_OF_CHUNK);
+        self.flush()?;
+        self.begin();
+        Ok(true)
+    }
+
+    fn record(&mut self, name: &'static str, record: &Encoder) -> Result<()> {
+        refused(record, name, &self.path)?;
+        self.reserve(name, record.bytes().len())?;
+        self.chunk.extend_from_slice(record.bytes());
+        Ok(())
+    }
+
+    fn local_record(
+        &mut self,
+        id: u8,
+        name: &'static str,
+        fields: &impl Record,
+        through: &mut Encoder,
+    ) -> Result<()> {
+        through.clear();
+        through.u8(id);
+        through.payload(|to| fields.write(to));
+        self.record(name, through)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let last = self.number(self.events);
+        self.chunk[HEADER_SIZE - 8..HEADER_SIZE].copy_from_slice(&last);
+        self.file
+            .write_all(&self.chunk)
+            .map_err(Error::io(&self.path))
+    }
+
+    fn finish(mut self) -> Result<()> {
+        self.chunk.extend([END_OF_FILE, END_OF_BUFFER]);
+        self.flush()
+    }
+}
+
+/// An error if the encoder could not express a record.
+fn refused(record: &Encoder, name: &'static str, path: &Path) -> Result<()> {
+    match record.refusal() {
+        None => Ok(()),
+        Some(why) => Err(Error::Unwritable {
+            path: path.to_owned(),
+            record: name.into(),
+            why: why.into(),
+        }),
+    }
+}
+
+/// Writes all of an archive once more, under the same name in the directory `to`. Local times and ids stay as they are.
+/// Returns what was odd about the original; a file that ends too early is copied as far as it goes.
+pub fn copy_archive(from: &Archive, to: &Path, mut options: WriteOptions) -> Result<Vec<Oddity>> {
+    let mut oddities = from.oddities().to_vec();
+    options.anchor.number_of_snapshots = 0;
+    options.anchor.number_of_thumbnails = 0;
+    let writer = ArchiveWriter::create(to, from.name(), options)?;
+    for definition in from.definitions().iter() {
+        writer.define(definition.to_owned());
+    }
+    let mut buffer = Vec::new();
+    for location in &from.definitions().locations {
+        let reader = from.location(location.id)?.raw();
+        let mut copy = Copy {
+            to: writer.location(location.id)?,
+            attributes: Vec::new(),
+            failed: Ok(()),
+        };
+        let summary = reader.read_events(&mut buffer, &mut copy)?;
+        copy.failed?;
+        copy.to.finish(reader.local_definitions())?;
+        oddities.extend(reader.oddities().iter().cloned().chain(summary.oddities));
+        if let Some(error) = summary.truncated {
+            let place = Place {
+                path: error.path().to_owned(),
+                offset: error.offset().unwrap_or(0),
+            };
+            oddities.push(Oddity {
+                kind: OddityKind::Truncated,
+                place,
+                text: error.to_string(),
+            });
+        }
+    }
+    writer.finish()?;
+    Ok(oddities)
+}
+
+/// Writes what it receives.
+struct Copy<'a> {
+    to: LocationWriter<'a>,
+    attributes: Vec<AttributeValue>,
+    failed: Result<()>,
+}
+
+impl Copy<'_> {
+    fn write(&mut self, time: i64, event: &Event<'_>, attributes: &Attributes<'_>) {
+        if self.failed.is_ok() {
+            self.failed = self.to.write(time as u64, event, attributes);
+        }
+    }
+
+    fn region(&mut self, time: i64, event: &Event<'_>) {
+        let attributes = std::mem::take(&mut self.attributes);
+        self.write(time, event, &Attributes::new(&attributes));
+        self.attributes = attributes;
+        self.attributes.clear();
+    }
+}
+
+impl EventSink for Copy<'_> {
+    fn enter(&mut self, time: i64, region: u32) {
+        self.region(time, &Event::Enter { region });
+    }
+
+    fn leave(&mut self, time: i64, region: u32) {
+        self.region(time, &Event::Leave { region });
+    }
+
+    fn record(&mut self, time: i64, record: &Event<'_>, attributes: &Attributes<'_>) {
+        self.write(time, record, attributes);
+    }
+
+    fn attributed(&mut self, attributes: &Attributes<'_>) {
+        self.attributes.extend(attributes);
+    }
+}
