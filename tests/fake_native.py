@@ -92,7 +92,7 @@ class FakeRun:
         return self._oddities
 
     def info(self, *, events=False):
-        return {**self._info, **({"event_types": {"Enter": 7}} if events else {})}
+        return {**self._info, **({"events_by_type": {"Enter": 7}} if events else {})}
 
 
 class FakeAnalysis:

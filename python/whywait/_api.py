@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from whywait import _native, tables
 from whywait.calltree import CallTree
@@ -20,13 +21,21 @@ if TYPE_CHECKING:
     from whywait.metrics import Formula, Metric
 
 
+# Fields that refer to a String record; those of one kind only come with its name.
+_TEXTS = frozenset(
+    "name class_name description source_file canonical_name string_value unit identification "
+    "SourceCodeLocation.file".split()
+)
+
+
 class Definitions(Mapping[str, pa.Table]):
     """The definition records of a trace, one Arrow table a kind.
 
     >>> run.definitions["Region"]
     >>> run.definitions.kinds()
 
-    Columns are the fields of the OTF2 record. A kind that does not occur raises `KeyError`.
+    Columns are the fields of the OTF2 record. References to strings are their text, other references are numbers, and
+    named numbers are their names. A kind that does not occur raises `KeyError`.
     """
 
     def __init__(self, run: _native.Run) -> None:
@@ -39,7 +48,16 @@ class Definitions(Mapping[str, pa.Table]):
     def __getitem__(self, kind: str) -> pa.Table:
         if kind not in self.kinds():
             raise KeyError(kind)
-        return pa.table(self._run.definitions(kind))
+        table = pa.table(self._run.definitions(kind))
+        for index, name in enumerate(table.column_names):
+            if (name in _TEXTS or f"{kind}.{name}" in _TEXTS) and pa.types.is_integer(table.schema.types[index]):
+                rows = pc.index_in(table[name], self._strings["id"].cast(table.schema.types[index]))
+                table = table.set_column(index, name, self._strings["string"].take(rows))
+        return table
+
+    @cached_property
+    def _strings(self) -> pa.Table:
+        return pa.table(self._run.definitions("String")).combine_chunks()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.kinds())

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from os import PathLike
 from typing import Any, Protocol
 
+__version__: str
+
 class Error(Exception):
     """Base of all errors of this package."""
 
@@ -26,7 +28,7 @@ class Run:
 
     def __init__(self, path: str | PathLike[str]) -> None: ...
     @property
-    def anchor_path(self) -> str: ...
+    def anchor_path(self) -> PathLike[str]: ...
     @property
     def archive_name(self) -> str: ...
     def definitions(self, kind: str) -> Table: ...

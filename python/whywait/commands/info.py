@@ -42,17 +42,14 @@ def run(options: argparse.Namespace) -> int:
 
 def gather(trace: Run, *, events: bool) -> dict[str, Any]:
     """Return what there is to say, as data that JSON can say."""
-    locations = trace.locations
-    kinds = locations["type"].to_pylist()
+    kinds = trace.locations["type"].to_pylist()
     return {
         "name": trace.name,
         "path": str(trace.path),
-        "processes": len({rank for rank in locations["rank"].to_pylist() if rank >= 0}),
+        **trace.info(events=events),
         "locations": {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)},
-        "events": sum(locations["events"].to_pylist()),
         "definitions": {kind: table.num_rows for kind, table in trace.definitions.items()},
         "oddities": [dict(zip(("kind", "place", "text"), oddity, strict=True)) for oddity in trace.oddities],
-        **{f"trace_{name}" if name == "events" else name: value for name, value in trace.info(events=events).items()},
     }
 
 
@@ -61,7 +58,7 @@ def lines(facts: dict[str, Any]) -> Iterator[str]:
     shown = dict(facts)
     definitions, oddities, locations = (shown.pop(name) for name in ("definitions", "oddities", "locations"))
     by_kind = {name: shown.pop(name) for name in list(shown) if isinstance(shown[name], dict)}
-    shown["locations"] = ", ".join(f"{count:,} {kind}" for kind, count in locations.items())
+    shown["locations"] = ", ".join(f"{count:,} {kind}" for kind, count in locations.items()) or "none"
     for name, value in shown.items():
         yield f"{name.replace('_', ' '):<22}{_value(name, value)}"
     for title, counts in {"definitions": definitions, **by_kind}.items():

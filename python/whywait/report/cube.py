@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, TypeVar
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
+import pyarrow as pa
 
 from whywait import __version__
 from whywait.report.system import system_xml
@@ -143,7 +144,7 @@ def _metric(profile: Profile, metric: Metric, numbers: dict[str, int]) -> Iterat
 def _program(tree: CallTree) -> Iterator[str]:
     used = sorted(set(tree.region_rows))
     numbers = {row: number for number, row in enumerate(used)}
-    regions = tree.regions.take(used).to_pylist()
+    regions = tree.regions.take(pa.array(used, pa.int64())).to_pylist()
     for number, (row, region) in enumerate(zip(used, regions, strict=True)):
         kind = tree.kinds[row]
         yield (
@@ -168,5 +169,5 @@ def _program(tree: CallTree) -> Iterator[str]:
 
 
 def _line(number: int | None) -> int:
-    """Return a line number as Cube has it: -1 where OTF2 has none."""
-    return number or -1
+    """Return a line number as Cube has it: -1 where OTF2 has none, or one that is no line."""
+    return number if number and number < 1 << 31 else -1

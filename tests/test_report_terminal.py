@@ -1,0 +1,128 @@
+"""The summary a person reads."""
+
+import io
+import json
+import re
+
+import pytest
+from whywait.report.terminal import path, percent, seconds, short_name, show, summary_lines
+
+from tests import fake_native
+
+
+@pytest.fixture
+def summary():
+    return fake_native.result(fake_native.small()).summary()
+
+
+def plain(lines):
+    return ["".join(text for text, _ in line) for line in lines]
+
+
+def test_summary_is_data(summary):
+    assert json.loads(json.dumps(summary)) == summary
+    assert summary["run"] == {"name": "lulesh", "path": "/data/lulesh/traces.otf2"}
+    assert summary["metrics"]["mpi_latesender"]["total"] == pytest.approx(0.008)
+    assert summary["waiting"]["total"] == pytest.approx(0.011)
+    assert "omp_time" not in summary["metrics"]
+
+
+def test_the_worst_places_come_first_with_who_is_to_blame(summary):
+    late, barrier = summary["worst"]
+    assert (late["metric"], late["callpath"][-1], late["callpath_id"]) == ("mpi_latesender", "MPI_Recv", 1)
+    assert (late["ranks"], late["worst_rank"], late["instances"]) == (2, 0, 3)
+    assert late["worst_rank_share"] == pytest.approx(5 / 8)
+    assert late["cause"] == {
+        "callpath": ["main", fake_native.SOLVE[0], "MPI_Send"], "rank": 1, "share": pytest.approx(0.5),
+    }  # fmt: skip
+    assert (barrier["metric"], barrier["instances"], barrier["cause"]["rank"]) == ("mpi_barrier_wait", 2, 1)
+    assert barrier["cause"]["share"] == pytest.approx(1)
+
+
+def test_summary_is_readable_in_80_columns(summary):
+    lines = plain(summary_lines(summary))
+    assert all(len(line) <= 80 for line in lines)
+    text = "\n".join(lines)
+    assert lines[0] == "lulesh: 3 ranks, 300 events, 1.50 s, 1.9% of all time spent waiting"
+    assert re.search(r"^  Execution +\S+ m?s +\d+\.\d%  █+$", text, re.MULTILINE)
+    assert re.search(r"^          Late Sender +8\.00 ms +1\.3%$", text, re.MULTILINE)
+    assert "1. Late Sender" in text
+    assert "   main → solver::solve → MPI_Recv" in lines
+    assert "3 times on 2 ranks, most on rank 0 (62.5%); mostly for rank 1" in text
+    assert "3 x messages were sent and never received (first: rank 1)" in text
+    assert "Idle threads" not in text
+
+
+def test_summary_in_ascii(summary):
+    text = "\n".join(plain(summary_lines(summary, unicode=False)))
+    assert text.isascii()
+    assert "main > solver::solve > MPI_Recv" in text
+
+
+def test_a_run_without_anything():
+    summary = fake_native.result(fake_native.FakeAnalysis([], [], [], {})).summary()
+    text = "\n".join(plain(summary_lines(summary)))
+    assert "No time was spent in any region." in text
+    assert "No wait states were found." in text
+
+
+def test_a_pipe_gets_plain_text(summary):
+    stream = io.StringIO()
+    show(summary_lines(summary), stream)
+    assert "\x1b" not in stream.getvalue()
+    assert all(line == line.rstrip() for line in stream.getvalue().splitlines())
+
+
+def test_a_terminal_gets_colours(summary):
+    pytest.importorskip("rich")
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    stream = Terminal()
+    show(summary_lines(summary), stream)
+    assert [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", stream.getvalue()).splitlines()] == [
+        line.rstrip() for line in plain(summary_lines(summary))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0 s"), (1.5, "1.50 s"), (12.345, "12.3 s"), (86_400, "86,400 s"), (0.9999, "1.00 s"), (0.01234, "12.3 ms"),
+        (9.99999e-4, "1.00 ms"), (1.5e-6, "1.50 us"), (3e-9, "3 ns"),
+    ],
+)  # fmt: skip
+def test_seconds(value, text):
+    assert seconds(value) == text
+
+
+@pytest.mark.parametrize(("share", "text"), [(0, "0.0%"), (0.0004, "<0.1%"), (0.0126, "1.3%"), (1, "100.0%")])
+def test_percent(share, text):
+    assert percent(share) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("main", "main"),
+        ("double solver::solve<double>(std::vector<double>&, int)", "solver::solve"),
+        ("int ComputeSPMV_ref(const SparseMatrix&, Vector&, Vector&)", "ComputeSPMV_ref"),
+        ("(anonymous namespace)::step(int)", "{anonymous}::step"),
+        ("void A<B<int>>::operator()(int) const", "A::operator()"),
+        ("!$omp parallel @solve.c:12", "!$omp parallel @solve.c:12"),
+        ("int main(int, char**)", "main"),
+        ("()", "()"),
+    ],
+)
+def test_short_name(name, short):
+    assert short_name(name) == short
+
+
+def test_path_keeps_the_end():
+    names = ["main", "iterate", "exchange_boundaries", "MPI_Waitall"]
+    assert path(names, 80) == "main → iterate → exchange_boundaries → MPI_Waitall"
+    assert path(names, 40) == "… → exchange_boundaries → MPI_Waitall"
+    assert path(names, 20) == "… → MPI_Waitall"
+    assert path(["a_very_long_name_of_a_function"], 10, unicode=False) == "a_very_..."
