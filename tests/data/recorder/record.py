@@ -15,14 +15,15 @@ import to_otf2
 
 HERE = Path(__file__).resolve().parent
 DATA = HERE.parent
-ATTEMPTS = 40
+ATTEMPTS = 30
 
 # trace: (program, ranks, arguments, Open MPI's parameters)
 TRACES = {
     "stencil": ("stencil", 8, [], {}),
     "collectives": ("collectives", 4, [], {}),
     "p2p": ("p2p", 4, [], {}),
-    "rma_fence": ("rma_fence", 4, [], {"osc": "pt2pt"}),
+    "intercomm": ("intercomm", 4, [], {}),
+    "rma_fence": ("rma_fence", 4, [], {"osc": "rdma"}),
     "rma_gats_rdma": ("rma_gats", 4, [], {"osc": "rdma"}),
     "rma_gats_pt2pt": ("rma_gats", 4, [], {"osc": "pt2pt"}),
     "rma_lock_sm": ("rma_lock", 4, [], {"osc": "sm"}),
@@ -31,7 +32,7 @@ TRACES = {
     "sor_p2p": ("sor", 4, ["p2p"], {}),
     "sor_fence": ("sor", 4, ["fence"], {"osc": "pt2pt"}),
     "sor_gats": ("sor", 4, ["gats"], {"osc": "pt2pt"}),
-    "sor_locks": ("sor", 4, ["locks"], {"osc": "sm"}),
+    "sor_locks": ("sor", 4, ["locks"], {"osc": "rdma"}),
 }
 
 

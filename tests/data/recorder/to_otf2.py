@@ -11,6 +11,8 @@ import _otf2
 
 TOLERANCE = 0.002
 UNDEFINED_REF = 2**32 - 1
+# Calls with so much work of their own that their length says nothing against a known wait.
+LABORIOUS = ("MPI_Finalize", "MPI_Win_create", "MPI_Win_allocate", "MPI_Win_free")
 
 ROLES = {
     "POINT2POINT": """Send Ssend Bsend Rsend Recv Isend Issend Ibsend Irsend Irecv Send_init Ssend_init Recv_init
@@ -126,8 +128,8 @@ def collect(logs, program):
     tables = []
     for log in logs:
         for comm in log.comms:
-            parent, _, members = comm
-            if members and isinstance(members[0], tuple):
+            members = comm[2]
+            if is_inter(comm):
                 for side in members:
                     all_.number(all_.groups, ("COMM_GROUP", side))
             else:
@@ -141,6 +143,11 @@ def collect(logs, program):
             }
         )
     return all_, tables
+
+
+def is_inter(comm):
+    """Tell whether this key of a communicator is of one between two groups."""
+    return bool(comm[2]) and isinstance(comm[2][0], tuple)
 
 
 def enum(prefix, name):
@@ -207,7 +214,7 @@ def write_definitions(archive, all_, logs, begin, end):
         add("Group", ref, 0, enum("GROUP_TYPE", kind), _otf2.PARADIGM_MPI, _otf2.GROUP_FLAG_NONE, members)
     for key, ref in all_.comms.items():
         parent, number, members = key
-        if members and isinstance(members[0], tuple):
+        if is_inter(key):
             sides = [all_.groups["COMM_GROUP", side] for side in members]
             add("InterComm", ref, 0, *sides, all_.comms[parent], _otf2.COMM_FLAG_NONE)
             continue
@@ -275,7 +282,8 @@ def known_waits(logs):
         for metrics, callpath, seconds, cause in log.expected:
             paths = [path for path in spent if f"/{callpath}/" in f"/{path}/"]
             measured = sum(spent[path] for path in paths)
-            if seconds and abs(measured - seconds) > TOLERANCE:
+            excess = 0.0 if callpath.endswith(LABORIOUS) else measured - seconds
+            if seconds and (measured < seconds - TOLERANCE or excess > TOLERANCE):
                 misses.append(f"rank {rank}: {callpath} took {measured * 1e3:.2f} ms, expected {seconds * 1e3:.2f} ms")
             known.append({"metrics": metrics, "rank": rank, "callpath": callpath, "seconds": seconds,
                           "tolerance": TOLERANCE, "cause": None if cause < 0 else cause})  # fmt: skip
