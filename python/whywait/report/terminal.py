@@ -110,7 +110,7 @@ def seconds(value: float) -> str:
 
 
 def _magnitude(value: float) -> int:
-    return len(f"{abs(value):.0f}") - 1
+    return len(str(int(abs(value)))) - 1
 
 
 def _where(metrics: dict[str, dict[str, Any]], width: int, block: str) -> Iterator[Line]:
