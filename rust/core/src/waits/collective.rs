@@ -80,14 +80,8 @@ impl Found {
         }
         let waiting = cause.begin.min(member.end) - member.begin;
         if waiting > 0 {
-            self.waits.push(WaitState {
-                kind,
-                location: member.location,
-                instance: member.instance,
-                waiting,
-                cause_location: cause.location,
-                cause_instance: cause.instance,
-            });
+            let call = (member.location, member.instance);
+            self.waits.push(WaitState::new(kind, call, waiting, (cause.location, cause.instance)));
         }
     }
 
@@ -95,7 +89,7 @@ impl Found {
     fn completion(&mut self, kind: Metric, member: &Member, latest: i64, first: i64) {
         let completion = member.end - first.max(latest.min(member.end));
         if completion > 0 {
-            self.waits.push(WaitState::without_cause(kind, member.location, member.instance, completion));
+            self.waits.push(WaitState::without_cause(kind, (member.location, member.instance), completion));
         }
     }
 

@@ -67,14 +67,8 @@ pub fn detect(
         cells.add(Metric::LateReceiver, callpath, late.waiting);
         let count = if send.bytes == 0 { Metric::LateReceiverSyncs } else { Metric::LateReceiverComms };
         cells.add(count, callpath, 1);
-        findings.waits.push(WaitState {
-            kind: Metric::LateReceiver,
-            location: here,
-            instance: send.complete,
-            waiting: late.waiting,
-            cause_location: late.location,
-            cause_instance: late.instance,
-        });
+        let cause = (late.location, late.instance);
+        findings.waits.push(WaitState::new(Metric::LateReceiver, (here, send.complete), late.waiting, cause));
     }
     if let Some(location) = location {
         cells.end_location(location);

@@ -65,8 +65,7 @@ struct Instance {
     source: u32,
     /// Region instance of the receive.
     instance: u32,
-    cause_location: u32,
-    cause_instance: u32,
+    cause: (u32, u32),
 }
 
 /// Detects the Late Senders of a shard from its matched receives.
@@ -154,8 +153,7 @@ impl Detector<'_> {
             bytes,
             source: send.source,
             instance: receive.instance,
-            cause_location: send.location,
-            cause_instance: send.instance,
+            cause: (send.location, send.instance),
         })
     }
 
@@ -198,14 +196,8 @@ impl Detector<'_> {
     }
 
     fn wait(&mut self, kind: Metric, late: &Instance) {
-        self.detected.findings.waits.push(WaitState {
-            kind,
-            location: self.location,
-            instance: late.instance,
-            waiting: late.waiting,
-            cause_location: late.cause_location,
-            cause_instance: late.cause_instance,
-        });
+        let call = (self.location, late.instance);
+        self.detected.findings.waits.push(WaitState::new(kind, call, late.waiting, late.cause));
     }
 }
 

@@ -24,13 +24,34 @@ pub struct WaitState {
     pub cause_location: u32,
     /// Region instance that causes the waiting, in the shard of that location, or [`NONE`].
     pub cause_instance: u32,
+    /// What a call that waited for a lock or for progress waited for last.
+    pub last: Last,
+}
+
+/// The factor of a wait that came last, where a call can wait for two things in turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Last {
+    /// There is only one.
+    #[default]
+    Only,
+    /// The release of a lock.
+    Contention,
+    /// Progress at a target.
+    Progress,
 }
 
 impl WaitState {
-    /// The instance waits for nobody in particular (completion times).
+    /// A call waits for another call, given as location and region instance.
     #[must_use]
-    pub fn without_cause(kind: Metric, location: u32, instance: u32, waiting: i64) -> Self {
-        Self { kind, location, instance, waiting, cause_location: NONE, cause_instance: NONE }
+    pub fn new(kind: Metric, call: (u32, u32), waiting: i64, cause: (u32, u32)) -> Self {
+        let ((location, instance), (cause_location, cause_instance)) = (call, cause);
+        Self { kind, location, instance, waiting, cause_location, cause_instance, last: Last::Only }
+    }
+
+    /// The call waits for nobody in particular (completion times).
+    #[must_use]
+    pub fn without_cause(kind: Metric, call: (u32, u32), waiting: i64) -> Self {
+        Self::new(kind, call, waiting, (NONE, NONE))
     }
 }
 

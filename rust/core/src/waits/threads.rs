@@ -97,15 +97,15 @@ fn book_barriers(trace: &Trace, shard: &Shard, parts: &[Part], findings: &mut Fi
         let last = members().reduce(|last, member| {
             if shard.enter(member.1) > shard.enter(last.1) { member } else { last }
         });
-        let Some((cause_location, cause_instance)) = last else { return };
+        let Some(cause) = last else { return };
         for (location, instance) in members() {
             let kind = match trace.regions.class(trace.tree.region(shard.callpath(instance))) {
                 RegionClass::ExplicitBarrier => Metric::OmpExplicitBarrierWait,
                 _ => Metric::OmpImplicitBarrierWait,
             };
-            let waiting = shard.enter(cause_instance).min(shard.leave(instance)) - shard.enter(instance);
+            let waiting = shard.enter(cause.1).min(shard.leave(instance)) - shard.enter(instance);
             if waiting > 0 {
-                findings.waits.push(WaitState { kind, location, instance, waiting, cause_location, cause_instance });
+                findings.waits.push(WaitState::new(kind, (location, instance), waiting, cause));
             }
         }
     }
@@ -151,13 +151,7 @@ fn book_contention(
     };
     let waiting = release.time.min(shard.leave(acquire.instance)) - shard.enter(acquire.instance);
     if waiting > 0 {
-        findings.waits.push(WaitState {
-            kind,
-            location,
-            instance: acquire.instance,
-            waiting,
-            cause_location,
-            cause_instance: release.instance,
-        });
+        let cause = (cause_location, release.instance);
+        findings.waits.push(WaitState::new(kind, (location, acquire.instance), waiting, cause));
     }
 }
