@@ -122,8 +122,9 @@ class Wait(NamedTuple):
     enter: int
     leave: int
     waiting: int
-    cause_rank: int
-    cause_callpath: tuple[str, ...]
+    cause_rank: int | None
+    cause_thread: int | None
+    cause_callpath: tuple[str, ...] | None
 
 
 @dataclass
@@ -142,21 +143,12 @@ class Result:
     def add(self, metric: str, instance: Instance, value: int) -> None:
         self.cells[metric, instance.callpath, instance.thread.rank, instance.thread.number] += value
 
-    def wait(self, kind: str, at: Instance, waiting: int, cause: Instance) -> None:
+    def wait(self, kind: str, at: Instance, waiting: int, cause: Instance | None) -> None:
+        """Book a wait state. What waits for nobody in particular (a completion) has no cause."""
         self.add(kind, at, waiting)
-        self.waits.append(
-            Wait(
-                kind,
-                at.thread.rank,
-                at.thread.number,
-                at.callpath,
-                at.enter,
-                at.leave,
-                waiting,
-                cause.thread.rank,
-                cause.callpath,
-            )
-        )
+        where = at.thread.rank, at.thread.number, at.callpath, at.enter, at.leave
+        who = (cause.thread.rank, cause.thread.number, cause.callpath) if cause else (None, None, None)
+        self.waits.append(Wait(kind, *where, waiting, *who))
 
     def table(self) -> dict[str, dict[tuple[tuple[str, ...], int, int], float]]:
         """Seconds, occurrences and bytes of the non-zero cells by metric."""
@@ -333,8 +325,10 @@ def match(trace: Trace, result: Result) -> dict[int, list[Message]]:
     for key, received in receives.items():
         # Several threads of a process may send: then time decides who was first.
         sent = sorted((m for m in sends[key] if m not in cancelled), key=lambda m: m.event.time)
-        for s, r in zip(sent, sorted(received, key=lambda m: m.event.time), strict=False):
-            s.partner, r.partner = r, s
+        # More receives than sends: sends are missing, and as nobody can tell which, no pair is certain.
+        if len(received) <= len(sent):
+            for s, r in zip(sent, sorted(received, key=lambda m: m.event.time), strict=False):
+                s.partner, r.partner = r, s
     everyone = [m for queue in messages.values() for m in queue]
     for m in everyone:
         count_message(m, result)
@@ -413,7 +407,7 @@ def late_senders(trace: Trace, messages: dict[int, list[Message]], result: Resul
 
 def wrong_order(x: Message, idle: int, same: bool, result: Result) -> None:
     result.add("mpi_latesender_wo", x.here, idle)
-    result.add("mpi_lswo_same" if same else "mpi_lswo_different", x.here, idle)
+    result.wait("mpi_lswo_same" if same else "mpi_lswo_different", x.here, idle, x.partner.start)
     result.add("mpi_clswo_count" if x.partner.event.msg_length else "mpi_slswo_count", x.here, 1)
 
 
@@ -541,8 +535,8 @@ def together(parts: list[Part], culprit: Part, wait: str, completion: str, resul
         arrived = min(latest, p.end)
         if wait and arrived > p.begin:
             result.wait(wait, p.call, arrived - p.begin, culprit.call)
-        if completion:
-            result.add(completion, p.call, max(0, p.end - max(first, arrived)))
+        if completion and p.end > max(first, arrived):
+            result.wait(completion, p.call, p.end - max(first, arrived), None)
 
 
 def n_to_n(parts: list[Part], result: Result) -> None:
@@ -573,7 +567,8 @@ def init_and_finalize(trace: Trace, result: Result) -> None:
         if len(parts) > 1:
             before = result.violations_coll
             together(parts, last(parts), wait, completion, result)
-            result.violations_coll = before
+            if not wait:  # nor does start-up skew say anything about clocks
+                result.violations_coll = before
 
 
 # --- OpenMP ----------------------------------------------------------------------------------------------------------

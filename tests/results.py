@@ -78,6 +78,7 @@ class WaitState(NamedTuple):
     leave: float
     waiting: float
     cause_rank: int | None
+    cause_thread: int | None
     cause_callpath: tuple[str, ...] | None
     cause_time: float | None
 
@@ -120,7 +121,7 @@ def outcome(anchor: Path | str, **options: Any) -> Outcome:
             row["enter"],
             row["leave"],
             row["waiting"],
-            None if row["cause_location"] is None else place[row["cause_location"]][0],
+            *((None, None) if row["cause_location"] is None else place[row["cause_location"]]),
             None if row["cause_callpath"] is None else path(row["cause_callpath"]),
             row["cause_time"],
         )
@@ -145,4 +146,37 @@ def scout(case: Path) -> Table:
         for row in rows:
             cells[tuple(row["callpath"]), row["rank"], row["thread"]] += row["exclusive"]
         table[metric] = {cell: value for cell, value in cells.items() if value}
+    return table
+
+
+def cube(report: Path, metrics: tuple[str, ...]) -> Table:
+    """Read metrics of a Cube4 report back with pycubexr, exclusive along the call tree."""
+    from pycubexr import CubexParser
+
+    table: Table = {}
+    with CubexParser(str(report)) as parsed:
+        paths: dict[int, tuple[str, ...]] = {}
+
+        def walk(node: Any, above: tuple[str, ...]) -> None:
+            paths[node.id] = (*above, node.region.name)
+            for child in node.get_children():
+                walk(child, paths[node.id])
+
+        for root in parsed.get_root_cnodes():
+            walk(root, ())
+        # Values stand in the order of the locations in the system tree.
+        places = [
+            (process.rank, thread.rank)
+            for process in sorted(parsed.get_location_groups(), key=lambda group: group.rank)
+            for thread in process.locations
+        ]
+        for name in metrics:
+            metric = parsed.get_metric_by_name(name)
+            values = parsed.get_metric_values(metric)
+            cells: dict[Cell, float] = defaultdict(float)
+            for node, path in paths.items():
+                row = values.cnode_values(node)
+                for place, value in zip(places, row, strict=True):
+                    cells[path, *place] += value
+            table[name] = {cell: value for cell, value in cells.items() if value}
     return table

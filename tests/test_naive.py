@@ -36,12 +36,15 @@ def test_program_agrees_with_oracle(trace):
     assert program.facts["clock_violations_p2p"] == oracle.violations_p2p
     assert program.facts["clock_violations_coll"] == oracle.violations_coll
 
-    def seconds(wait):
-        times = ((wait.enter - oracle.begin) / oracle.resolution, (wait.leave - oracle.begin) / oracle.resolution)
-        return (*wait[:4], *times, wait.waiting / oracle.resolution, *wait[7:])
+    begin, scale = oracle.begin, oracle.resolution
 
-    def rounded(wait):
-        # Milliseconds are all that the traces have.
-        return (*wait[:4], *(round(t, 6) for t in wait[4:7]), *wait[7:9])
+    def seconds(w):
+        return w._replace(enter=(w.enter - begin) / scale, leave=(w.leave - begin) / scale, waiting=w.waiting / scale)
 
-    assert sorted(rounded(w) for w in program.waits) == sorted(rounded(seconds(w)) for w in oracle.waits)
+    assert instances(program.waits) == instances(map(seconds, oracle.waits))
+
+
+def instances(waits):
+    """Wait states in an order of their own. Milliseconds are all that the traces have."""
+    rows = [(*wait[:4], *(round(time, 6) for time in wait[4:7]), *wait[7:10]) for wait in waits]
+    return sorted(rows, key=repr)

@@ -56,9 +56,11 @@ def expectation(text: str) -> Expectation:
     expected = Expectation({metric: {} for metric in WAITS})
     number = r"-?[\d.]+(?:e-?\d+)?"
     for line in filter(None, (line.split("  #")[0].strip() for line in text.splitlines())):
-        if m := re.fullmatch(rf"wait (\w+) ([\d.]+) (.+) \[({number}), ({number})\] ({number}) for (\d+) (.+)", line):
+        if m := re.fullmatch(
+            rf"wait (\w+) ([\d.]+) (.+) \[({number}), ({number})\] ({number}) for ([\d.]+) (.+)", line
+        ):
             times = tuple(float(m[i]) for i in (4, 5, 6))
-            expected.waits.append((m[1], *place(m[2]), path(m[3]), *times, int(m[7]), path(m[8])))
+            expected.waits.append((m[1], *place(m[2]), path(m[3]), *times, *place(m[7]), path(m[8])))
         elif m := re.fullmatch(r"violations (\d+) (\d+)", line):
             expected.violations = int(m[1]), int(m[2])
         elif m := re.fullmatch(r"unmatched (\d+) (\d+)", line):
@@ -142,7 +144,10 @@ def invariants(result) -> None:
     """What must hold for every trace, whatever it shows."""
     for wait in result.waits:
         assert 0 < wait.waiting <= wait.leave - wait.enter + NANOSECOND, wait
-        assert (wait.cause_rank, wait.cause_callpath) != (wait.rank, wait.callpath), wait
+        assert (wait.cause_rank, wait.cause_thread, wait.cause_callpath) != (wait.rank, wait.thread, wait.callpath), (
+            wait
+        )
+        assert (wait.cause_rank is None) == wait.kind.endswith("completion"), wait
     for metric in WAITS:
         for cell, value in result.cells.get(metric, {}).items():
             assert 0 < value <= result.cells["time"][cell] + NANOSECOND, (metric, cell)
