@@ -8,19 +8,17 @@ import gzip
 import json
 import re
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from tests import naive_rma
+from tests import naive, naive_rma
 from tests.results import SHARED
 from tests.test_patterns import PATTERNS, compare, expectation
 from tests.tracedsl import trace_from_text
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 CASES = sorted(path.parent for path in SHARED.glob("re*/*/scout-rma.json.gz"))
+DATA = Path(__file__).parent / "data"
 # Scalasca's analysis of these traces measures the collectives from their records.
 STAMPED = {"mpi_rma_wait_at_create", "mpi_rma_wait_at_free", "mpi_rma_wait_at_fence", "mpi_rma_early_fence"}
 
@@ -74,3 +72,27 @@ def test_documents(trace, expected, tmp_path):
     # A document names every one-sided wait state of its traces.
     named = set(expected.cells)
     assert {metric for metric in cells if not naive_rma.is_count(metric)} <= named
+
+
+RECORDED = sorted(path.parent for path in DATA.glob("*/expected.json") if "mpi_rma_" in path.read_text())
+
+
+def contains(callpath, names) -> bool:
+    rest = iter(callpath)
+    return all(name in rest for name in names)
+
+
+@pytest.mark.parametrize("case", RECORDED, ids=lambda case: case.name)
+def test_known_delays(case):
+    """What the recorded programs' own text makes them wait is found, where, for whom, and because of whom."""
+    one_sided, others = naive_rma.analyze(case / "traces.otf2"), naive.analyze(case / "traces.otf2")
+    waits = [(w.metric, w.rank, w.callpath, w.waiting / one_sided.resolution, w.cause_rank) for w in one_sided.waits]
+    waits += [(w.kind, w.rank, w.callpath, w.waiting / others.resolution, w.cause_rank) for w in others.waits]
+    for row in json.loads((case / "expected.json").read_text()):
+        names = row["callpath"].split("/")
+        if not any(metric.startswith("mpi_rma_") for metric in row["metrics"]):
+            continue
+        found = [w for w in waits if w[0] in row["metrics"] and w[1] == row["rank"] and contains(w[2], names)]
+        assert sum(w[3] for w in found) == pytest.approx(row["seconds"], rel=0, abs=row["tolerance"]), row
+        if row["seconds"] and row["cause"] is not None:
+            assert max(found, key=lambda w: w[3])[4] == row["cause"], row
