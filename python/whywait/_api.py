@@ -348,6 +348,10 @@ class Result:
 
     def summary(self) -> dict[str, Any]:
         """Return what `summary.json` holds: facts, totals, the worst wait states and warnings."""
+        return self._summary
+
+    @cached_property
+    def _summary(self) -> dict[str, Any]:
         from whywait.report.summary import summarize
 
         return summarize(self)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from whywait import __version__
 from whywait.severity import sum_at
@@ -78,10 +79,10 @@ def worst_wait_states(result: Result, count: int = _WORST) -> list[dict[str, Any
     for metric in _wait_states(profile.metrics):
         totals = profile.by_position(metric.name)
         ranked.extend((totals[position], metric, position) for position in np.flatnonzero(totals > 0).tolist())
-    ranked.sort(key=lambda place: -place[0])
-    causes = _causes(result)
+    ranked = sorted(ranked, key=lambda place: -place[0])[:count]
+    causes = _causes(result, [int(tree.preorder[position]) for _, _, position in ranked])
     places = []
-    for waiting, metric, position in ranked[:count]:
+    for waiting, metric, position in ranked:
         (_, row), *_ = profile.rows(metric.name, [position])
         ranks, group = np.unique(result.rows_of_locations.rank, return_inverse=True)
         by_rank = sum_at(group, row, ranks.size)
@@ -104,9 +105,10 @@ def worst_wait_states(result: Result, count: int = _WORST) -> list[dict[str, Any
     return places
 
 
-def _causes(result: Result) -> dict[tuple[str, int], dict[str, Any]]:
-    """Find, for each wait state and call path, how often it occurs and who is to blame for most of it."""
+def _causes(result: Result, callpaths: list[int]) -> dict[tuple[str, int], dict[str, Any]]:
+    """Find, for each wait state at some call paths, how often it occurs and who is to blame for most of it."""
     table = result.native_wait_states
+    table = table.filter(pc.is_in(table["callpath"], pa.array(callpaths, table.schema.field("callpath").type)))
     if not table.num_rows:
         return {}
     kinds = table["kind"].cast(pa.dictionary(pa.int32(), pa.string())).combine_chunks()
@@ -122,24 +124,29 @@ def _causes(result: Result) -> dict[tuple[str, int], dict[str, Any]]:
             "cause_rank": pa.array(result.rows_of_locations.rank).take(table["cause_location"].combine_chunks()),
         }
     )
-    blamed = places.group_by(["kind", "callpath", "cause_callpath", "cause_rank"]).aggregate(
-        [("waiting", "sum"), ("waiting", "count")]
-    )
-    found: dict[tuple[str, int], dict[str, Any]] = {}
-    for row in blamed.sort_by([("waiting_sum", "descending"), ("cause_rank", "ascending")]).to_pylist():
-        place = found.setdefault((row["kind"], row["callpath"]), {"instances": 0, "waiting": 0.0, "cause": None})
-        place["instances"] += row["waiting_count"]
-        place["waiting"] += row["waiting_sum"]
-        if place["cause"] is None and row["cause_rank"] is not None:
-            at = row["cause_callpath"]
-            place["cause"] = {
-                "callpath": result.tree.path(at) if at is not None else None,
-                "rank": row["cause_rank"],
-                "waiting": row["waiting_sum"],
-            }
-    for place in found.values():
-        waiting = place.pop("waiting")
-        if place["cause"]:
-            caused = place["cause"].pop("waiting")
-            place["cause"]["share"] = caused / waiting if waiting else 0.0
+    place = ["kind", "callpath"]
+    all_of_it = places.group_by(place).aggregate([("waiting", "sum"), ("waiting", "count")])
+    found: dict[tuple[str, int], dict[str, Any]] = {
+        (row["kind"], row["callpath"]): {
+            "instances": row["waiting_count"],
+            "waiting": row["waiting_sum"],
+            "cause": None,
+        }
+        for row in all_of_it.to_pylist()
+    }
+    known = places.filter(places["cause_rank"].is_valid())
+    blamed = known.group_by([*place, "cause_callpath", "cause_rank"]).aggregate([("waiting", "sum")])
+    most_first = blamed.sort_by([("waiting_sum", "descending"), ("cause_rank", "ascending")])
+    firsts = [("cause_callpath", "first"), ("cause_rank", "first"), ("waiting_sum", "first")]
+    keep_nulls = pc.ScalarAggregateOptions(skip_nulls=False)
+    options = [(column, how, keep_nulls) for column, how in firsts]
+    for row in most_first.group_by(place, use_threads=False).aggregate(options).to_pylist():
+        callpath, waiting = row["cause_callpath_first"], found[row["kind"], row["callpath"]]["waiting"]
+        found[row["kind"], row["callpath"]]["cause"] = {
+            "callpath": None if callpath is None else result.tree.path(callpath),
+            "rank": row["cause_rank_first"],
+            "share": row["waiting_sum_first"] / waiting if waiting else 0.0,
+        }
+    for values in found.values():
+        del values["waiting"]
     return found

@@ -136,7 +136,7 @@ def _where(metrics: dict[str, dict[str, Any]], width: int, block: str) -> Iterat
             (label[: name_width - 1].ljust(name_width), ""),
             (seconds(metric["total"]).rjust(11), ""),
             (percent(share).rjust(8), ""),
-            ("  " + block * round(share * _BAR), "cyan"),
+            (("  " + block * round(share * _BAR)).rstrip(), "cyan"),
         ]
 
 
