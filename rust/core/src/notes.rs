@@ -45,8 +45,10 @@ pub enum NoteKind {
     UnknownTeam,
     /// Tasks of a thread team.
     Tasks,
-    /// One-sided operations, which are not analysed yet.
-    OneSided,
+    /// Lock epochs that were never closed.
+    OpenEpoch,
+    /// `unlock_all` that names no operation: which locks it gives back is not recorded.
+    UnknownTargets,
     /// Locations that are not CPU threads.
     NotAThread,
     /// Records of a kind that this reader does not know.
@@ -78,7 +80,8 @@ impl NoteKind {
             Self::InterCommunicatorCollective => "intercommunicator_collective",
             Self::UnknownTeam => "unknown_team",
             Self::Tasks => "tasks",
-            Self::OneSided => "one_sided",
+            Self::OpenEpoch => "open_epoch",
+            Self::UnknownTargets => "unknown_targets",
             Self::NotAThread => "not_a_thread",
             Self::UnknownRecord => "unknown_record",
         }
@@ -125,7 +128,11 @@ impl NoteKind {
             }
             Self::UnknownTeam => "threads work in teams that no fork began; their management time is left out",
             Self::Tasks => "explicit tasks are booked where the thread was that ran them",
-            Self::OneSided => "records of one-sided communication are not analysed by this version",
+            Self::OpenEpoch => "epochs of one-sided communication are never closed; nobody is found to wait in them",
+            Self::UnknownTargets => {
+                "calls give back or complete one-sided communication with all processes of a window without saying \
+                 which took part; their waiting times are left out"
+            }
             Self::NotAThread => "locations are not CPU threads; only their regions are profiled",
             Self::UnknownRecord => "records of an unknown kind are skipped",
         }

@@ -128,6 +128,108 @@ metrics! {
     BytesOut = "bytes_cout" in Bytes,
     /// Bytes received in collective operations.
     BytesIn = "bytes_cin" in Bytes,
+    /// Bytes of MPI puts.
+    BytesPut = "bytes_put" in Bytes,
+    /// Bytes of MPI gets.
+    BytesGet = "bytes_get" in Bytes,
+    /// What MPI atomics send, as recorded (with Score-P elements, not bytes).
+    AtomicSent = "rma_atomic_sent" in Bytes,
+    /// What MPI atomics bring back, as recorded (with Score-P elements, not bytes).
+    AtomicReceived = "rma_atomic_received" in Bytes,
+    /// Waiting for the last process to create a window.
+    WaitAtCreate = "mpi_rma_wait_at_create" in Time,
+    /// Waiting for the last process to free a window.
+    WaitAtFree = "mpi_rma_wait_at_free" in Time,
+    /// Waiting for the last process to enter a fence.
+    WaitAtFence = "mpi_rma_wait_at_fence" in Time,
+    /// Waiting in a fence for an operation that still runs.
+    EarlyFence = "mpi_rma_early_fence" in Time,
+    /// Waiting for a post, in start or complete.
+    LatePostSync = "mpi_rma_sync_late_post" in Time,
+    /// Waiting for a post, in an operation.
+    LatePostComm = "mpi_rma_comm_late_post" in Time,
+    /// Waiting in `MPI_Win_wait` for the last complete.
+    EarlyWait = "mpi_rma_early_wait" in Time,
+    /// Early Wait after the last operation.
+    LateComplete = "mpi_rma_late_complete" in Time,
+    /// Waiting for a lock, in a synchronization call.
+    LockContentionSync = "mpi_rma_sync_lock_competition" in Time,
+    /// Waiting for a lock, in an operation.
+    LockContentionComm = "mpi_rma_comm_lock_competition" in Time,
+    /// Waiting for the target's library, in a synchronization call (lower bound).
+    ProgressSync = "mpi_rma_sync_wait_for_progress" in Time,
+    /// Waiting for the target's library, in an operation (lower bound).
+    ProgressComm = "mpi_rma_comm_wait_for_progress" in Time,
+    /// Waiting for the target's library, in a synchronization call (upper bound).
+    ProgressSyncLastCall = "mpi_rma_sync_wait_for_progress_last_call" in Time,
+    /// Waiting for the target's library, in an operation (upper bound).
+    ProgressCommLastCall = "mpi_rma_comm_wait_for_progress_last_call" in Time,
+    /// Pairs of processes that a call synchronizes.
+    PairSyncs = "mpi_rma_pairsync_count" in Count,
+    /// Pairs without data.
+    PairSyncsUnneeded = "mpi_rma_pairsync_unneeded_count" in Count,
+    /// Bytes of OpenSHMEM puts.
+    ShmemBytesPut = "shmem_bytes_put" in Bytes,
+    /// Bytes of OpenSHMEM gets.
+    ShmemBytesGet = "shmem_bytes_get" in Bytes,
+    /// What OpenSHMEM atomics send, as recorded.
+    ShmemAtomicSent = "shmem_rma_atomic_sent" in Bytes,
+    /// What OpenSHMEM atomics bring back, as recorded.
+    ShmemAtomicReceived = "shmem_rma_atomic_received" in Bytes,
+    /// Waiting for the last PE in a barrier.
+    ShmemBarrierWait = "shmem_barrier_wait" in Time,
+    /// Waiting for the last PE in a broadcast.
+    ShmemLateBroadcast = "shmem_latebroadcast" in Time,
+    /// Waiting for the last PE in a reduction or collection.
+    ShmemWaitNxN = "shmem_wait_nxn" in Time,
+    /// Waiting for the last PE to allocate.
+    ShmemWaitAtCreate = "shmem_rma_wait_at_create" in Time,
+    /// Waiting for the last PE to free.
+    ShmemWaitAtFree = "shmem_rma_wait_at_free" in Time,
+    /// Waiting for a lock.
+    ShmemLockContentionSync = "shmem_rma_sync_lock_competition" in Time,
+    /// Waiting for a lock in an operation.
+    ShmemLockContentionComm = "shmem_rma_comm_lock_competition" in Time,
+    /// Waiting for the target's library, in a synchronization call (lower bound).
+    ShmemProgressSync = "shmem_rma_sync_wait_for_progress" in Time,
+    /// Waiting for the target's library, in an operation (lower bound).
+    ShmemProgressComm = "shmem_rma_comm_wait_for_progress" in Time,
+    /// Waiting for the target's library, in a synchronization call (upper bound).
+    ShmemProgressSyncLastCall = "shmem_rma_sync_wait_for_progress_last_call" in Time,
+    /// Waiting for the target's library, in an operation (upper bound).
+    ShmemProgressCommLastCall = "shmem_rma_comm_wait_for_progress_last_call" in Time,
+    /// Waiting for a write by another PE.
+    ShmemWaitUntil = "shmem_rma_wait_until" in Time,
+    /// Bytes of ARMCI puts.
+    ArmciBytesPut = "armci_bytes_put" in Bytes,
+    /// Bytes of ARMCI gets.
+    ArmciBytesGet = "armci_bytes_get" in Bytes,
+    /// What ARMCI atomics send, as recorded.
+    ArmciAtomicSent = "armci_rma_atomic_sent" in Bytes,
+    /// What ARMCI atomics bring back, as recorded.
+    ArmciAtomicReceived = "armci_rma_atomic_received" in Bytes,
+    /// Waiting for the last process in a barrier.
+    ArmciBarrierWait = "armci_barrier_wait" in Time,
+    /// Waiting for the last process in a broadcast.
+    ArmciLateBroadcast = "armci_latebroadcast" in Time,
+    /// Waiting for the last process in a reduction or collection.
+    ArmciWaitNxN = "armci_wait_nxn" in Time,
+    /// Waiting for the last process to allocate.
+    ArmciWaitAtCreate = "armci_rma_wait_at_create" in Time,
+    /// Waiting for the last process to free.
+    ArmciWaitAtFree = "armci_rma_wait_at_free" in Time,
+    /// Waiting for a lock.
+    ArmciLockContentionSync = "armci_rma_sync_lock_competition" in Time,
+    /// Waiting for a lock in an operation.
+    ArmciLockContentionComm = "armci_rma_comm_lock_competition" in Time,
+    /// Waiting for the target's library, in a synchronization call (lower bound).
+    ArmciProgressSync = "armci_rma_sync_wait_for_progress" in Time,
+    /// Waiting for the target's library, in an operation (lower bound).
+    ArmciProgressComm = "armci_rma_comm_wait_for_progress" in Time,
+    /// Waiting for the target's library, in a synchronization call (upper bound).
+    ArmciProgressSyncLastCall = "armci_rma_sync_wait_for_progress_last_call" in Time,
+    /// Waiting for the target's library, in an operation (upper bound).
+    ArmciProgressCommLastCall = "armci_rma_comm_wait_for_progress_last_call" in Time,
 }
 
 /// One cell.

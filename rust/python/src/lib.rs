@@ -19,7 +19,7 @@ mod _native {
     #[pymodule_export]
     use super::errors::{ArchiveError, Error, TraceError, UsageError};
     #[pymodule_export]
-    use super::run::Run;
+    use super::run::{Run, copy_archive};
     use super::*;
 
     #[pymodule_init]

@@ -8,6 +8,7 @@ use pyo3::exceptions::{PyIndexError, PyKeyError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use whywait_core::trace::World;
+use whywait_otf2::writer::{WriteOptions, copy_archive as copy_otf2};
 use whywait_otf2::{Archive, Attributes, Definitions, Event, EventSink};
 
 use crate::arrow::{Names, Table};
@@ -46,6 +47,13 @@ pub(crate) fn locations_table(definitions: &Definitions, world: &World) -> PyRes
         ("thread", Arc::new(Int32Array::from_iter_values(locations.iter().map(|location| location.thread as i32)))),
         ("events", Arc::new(UInt64Array::from_iter_values(locations.iter().map(|location| location.events)))),
     ])
+}
+
+/// Reads an archive and writes it again with the same content.
+#[pyfunction]
+pub(crate) fn copy_archive(py: Python<'_>, source: PathBuf, destination: PathBuf) -> PyResult<()> {
+    let copy = || copy_otf2(&Archive::open(&source)?, &destination, WriteOptions::default());
+    py.detach(copy).map(|_| ()).map_err(archive_error)
 }
 
 #[pymethods]

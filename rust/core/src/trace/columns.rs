@@ -167,6 +167,101 @@ pub struct Collective {
     pub operation: u8,
 }
 
+/// One-sided operations by what they move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OperationKind {
+    /// Writes to the target.
+    Put,
+    /// Reads from the target.
+    Get,
+    /// Changes data at the target.
+    Atomic,
+    /// Changes data at the target and brings something back.
+    FetchingAtomic,
+}
+
+impl OperationKind {
+    /// Whether the operation is complete only when an answer has arrived.
+    #[must_use]
+    pub fn is_fetching(self) -> bool {
+        matches!(self, Self::Get | Self::FetchingAtomic)
+    }
+}
+
+/// One one-sided operation, at its origin.
+#[derive(Clone, Copy, Debug)]
+pub struct Operation {
+    /// Time of the record, ticks.
+    pub time: i64,
+    /// Bytes written to the target (atomics: what the record says, with Score-P and MPI elements).
+    pub sent: u64,
+    /// Bytes read from the target (atomics: as above).
+    pub received: u64,
+    /// Region instance of the call.
+    pub instance: u32,
+    /// Index of the window.
+    pub window: u32,
+    /// Index of the target process.
+    pub target: u32,
+    /// Region instance of the call that completed it locally, or [`NONE`].
+    pub done_local: u32,
+    /// Region instance of the call that completed it at the target, or [`NONE`].
+    pub done_remote: u32,
+    /// Number of synchronizations of the location before it: their order.
+    pub after: u32,
+    /// What it moves.
+    pub kind: OperationKind,
+}
+
+/// "All processes of the window" as target.
+pub const ALL: u32 = u32::MAX - 1;
+
+/// A synchronization of one-sided communication.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncKind {
+    /// A collective operation on a window, a value of `CollectiveOp`.
+    Collective(u8),
+    /// `MPI_Win_start` and so on, by the class of the region; index of the group.
+    Group(u32),
+    /// A `MPI_Win_test` that found nothing.
+    FailedTest,
+    /// A lock is asked for.
+    Request {
+        /// Whether others may hold it as well.
+        shared: bool,
+    },
+    /// A lock is held when the call returns.
+    Acquire {
+        /// Whether others may hold it as well.
+        shared: bool,
+    },
+    /// A lock is given back.
+    Release,
+    /// A call waits until another process changes local memory.
+    WaitChange,
+    /// A window is gone.
+    Destroy,
+    /// A call that synchronizes all processes but leaves no record.
+    Unrecorded,
+}
+
+/// One synchronization of one-sided communication.
+#[derive(Clone, Copy, Debug)]
+pub struct Synchronization {
+    /// Time of the record, ticks.
+    pub time: i64,
+    /// Lock id.
+    pub lock: u64,
+    /// Region instance of the call, or [`NONE`].
+    pub instance: u32,
+    /// Index of the window, or [`NONE`].
+    pub window: u32,
+    /// Index of the target process of a lock, [`ALL`], or [`NONE`].
+    pub target: u32,
+    /// What it is.
+    pub kind: SyncKind,
+}
+
 /// A fork of a team of threads, at the forking thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Fork {
@@ -296,6 +391,10 @@ pub struct Shard {
     pub receives: Rows<Received>,
     /// Collective operations.
     pub collectives: Rows<Collective>,
+    /// One-sided operations.
+    pub operations: Rows<Operation>,
+    /// Synchronizations of one-sided communication.
+    pub synchronizations: Rows<Synchronization>,
     /// Forks of thread teams.
     pub forks: Rows<Fork>,
     /// Parts in thread teams.

@@ -4,10 +4,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustc_hash::FxHashMap;
 use whywait_otf2::Definitions;
+use whywait_otf2::enums::{LockType, RmaAtomicType, RmaSyncLevel};
 use whywait_otf2::{Attributes, Event, EventSink};
 
 use super::calltree::NO_CALLPATH;
-use super::columns::{Collective, Fork, LocationSpan, Lock, NONE, ProfileCell, Received, Sent, Shard, Team};
+use super::columns::{
+    ALL, Collective, Fork, LocationSpan, Lock, NONE, Operation, OperationKind, ProfileCell, Received, Sent, Shard,
+    SyncKind, Synchronization, Team,
+};
 use super::regions::{RegionClass, Regions};
 use super::world::{Members, World};
 use crate::notes::{NoteKind, Notes};
@@ -77,6 +81,10 @@ struct State {
     collective_begin: Option<i64>,
     requests: FxHashMap<u64, Request>,
     probed: FxHashMap<u64, Envelope>,
+    /// The latest operation by window and matching id, and for each operation of the location the one before it with
+    /// the same id: measurement systems give one id to several.
+    operations: FxHashMap<(u32, u64), u32>,
+    same_id: Vec<u32>,
     /// Call path below which the regions of a thread stand that is not the master.
     root: u32,
     /// Forks that were not joined yet.
@@ -102,6 +110,8 @@ impl State {
             collective_begin: None,
             requests: FxHashMap::default(),
             probed: FxHashMap::default(),
+            operations: FxHashMap::default(),
+            same_id: Vec::new(),
             root: NO_CALLPATH,
             forks: Vec::new(),
             teams: Vec::new(),
@@ -187,6 +197,8 @@ impl<'a> Decoder<'a> {
         shard.sends.end_location();
         shard.receives.end_location();
         shard.collectives.end_location();
+        shard.operations.end_location();
+        shard.synchronizations.end_location();
         shard.forks.end_location();
         shard.teams.end_location();
         shard.barriers.end_location();
@@ -271,6 +283,9 @@ impl<'a> Decoder<'a> {
             RegionClass::Finalize if self.state.span.finalize == NONE => self.state.span.finalize = instance,
             RegionClass::ExplicitBarrier | RegionClass::ImplicitBarrier if !self.state.teams.is_empty() => {
                 self.shard.barriers.rows.push(instance);
+            }
+            RegionClass::ShmemAllocate | RegionClass::ShmemFree | RegionClass::ShmemQuiet => {
+                self.synchronize(self.state.since, NONE, NONE, 0, SyncKind::Unrecorded);
             }
             RegionClass::Parallel => {
                 if let Some(&team) = self.state.teams.last() {
@@ -447,6 +462,81 @@ impl<'a> Decoder<'a> {
         });
     }
 
+    /// Index of a window and the process behind a rank in it; [`ALL`] where the rank names no single member.
+    fn window(&mut self, time: i64, id: u32, remote: u32) -> Option<(u32, u32)> {
+        let window = self.world.window(id);
+        let comm = window.and_then(|window| self.world.window_comm(window));
+        match (window, comm) {
+            (Some(window), Some(comm)) => Some((window, comm.peer(remote, self.state.process).unwrap_or(ALL))),
+            _ => {
+                self.note(NoteKind::UnknownCommunicator, time);
+                None
+            }
+        }
+    }
+
+    fn operate(&mut self, time: i64, win: u32, remote: u32, moved: (u64, u64), id: u64, kind: OperationKind) {
+        let Some(instance) = self.communicating(time) else { return };
+        let Some((window, target)) = self.window(time, win, remote) else { return };
+        // MPI_PROC_NULL: nothing happens.
+        if target == ALL {
+            return;
+        }
+        let row = self.shard.operations.rows.len() as u32;
+        let before = self.state.operations.insert((window, id), row).unwrap_or(NONE);
+        self.state.same_id.push(before);
+        self.shard.operations.rows.push(Operation {
+            time,
+            sent: moved.0,
+            received: moved.1,
+            instance,
+            window,
+            target,
+            done_local: NONE,
+            done_remote: NONE,
+            after: self.shard.synchronizations.rows.len() as u32,
+            kind,
+        });
+    }
+
+    /// Completes all operations with an id that are still open.
+    fn complete_operations(&mut self, time: i64, win: u32, id: u64, done: fn(&mut Operation) -> &mut u32) {
+        let Some(instance) = self.communicating(time) else { return };
+        let Some(window) = self.world.window(win) else { return };
+        let first = self.shard.operations.rows.len() - self.state.same_id.len();
+        let mut row = self.state.operations.get(&(window, id)).copied().unwrap_or(NONE);
+        while let Some(operation) = self.shard.operations.rows.get_mut(row as usize) {
+            let done = done(operation);
+            if *done != NONE {
+                break;
+            }
+            *done = instance;
+            row = self.state.same_id[row as usize - first];
+        }
+    }
+
+    fn synchronize(&mut self, time: i64, window: u32, target: u32, lock: u64, kind: SyncKind) {
+        if let Some(instance) = self.communicating(time) {
+            self.shard.synchronizations.rows.push(Synchronization { time, lock, instance, window, target, kind });
+        }
+    }
+
+    fn synchronize_group(&mut self, time: i64, level: RmaSyncLevel, win: u32, group: u32) {
+        let Some((window, _)) = self.window(time, win, 0) else { return };
+        let kind = match self.world.group(group) {
+            _ if level == RmaSyncLevel::NONE => SyncKind::FailedTest,
+            Some(group) => SyncKind::Group(group),
+            None => return self.note(NoteKind::UnknownCommunicator, time),
+        };
+        self.synchronize(time, window, NONE, 0, kind);
+    }
+
+    fn synchronize_lock(&mut self, time: i64, win: u32, remote: u32, lock: u64, kind: SyncKind) {
+        if let Some((window, target)) = self.window(time, win, remote) {
+            self.synchronize(time, window, target, lock, kind);
+        }
+    }
+
     fn begin_team(&mut self, time: i64, communicator: u32) {
         let comm = self.world.comm(communicator).unwrap_or(NONE);
         let part = self.state.parts.entry(comm).or_insert(0);
@@ -616,8 +706,51 @@ impl EventSink for Decoder<'_> {
                 let parent = self.definitions.calling_context(calling_context).map_or(u32::MAX, |node| node.parent);
                 self.calling_context(time, parent, 0);
             }
-            Event::RmaPut { .. } | Event::RmaGet { .. } | Event::RmaAtomic { .. } => {
-                self.note(NoteKind::OneSided, time);
+            Event::RmaPut { win, remote, bytes, matching_id } => {
+                self.operate(time, win, remote, (bytes, 0), matching_id, OperationKind::Put);
+            }
+            Event::RmaGet { win, remote, bytes, matching_id } => {
+                self.operate(time, win, remote, (0, bytes), matching_id, OperationKind::Get);
+            }
+            Event::RmaAtomic { win, remote, atomic_type, bytes_sent, bytes_received, matching_id } => {
+                let kind = match atomic_type {
+                    RmaAtomicType::ACCUMULATE | RmaAtomicType::INCREMENT => OperationKind::Atomic,
+                    _ => OperationKind::FetchingAtomic,
+                };
+                self.operate(time, win, remote, (bytes_sent, bytes_received), matching_id, kind);
+            }
+            Event::RmaOpCompleteBlocking { win, matching_id }
+            | Event::RmaOpCompleteNonBlocking { win, matching_id } => {
+                self.complete_operations(time, win, matching_id, |operation| &mut operation.done_local);
+            }
+            Event::RmaOpCompleteRemote { win, matching_id } => {
+                self.complete_operations(time, win, matching_id, |operation| &mut operation.done_remote);
+            }
+            Event::RmaCollectiveEnd { collective_op, win, .. } => {
+                if let Some((window, _)) = self.window(time, win, 0) {
+                    self.synchronize(time, window, NONE, 0, SyncKind::Collective(collective_op.0));
+                }
+            }
+            Event::RmaGroupSync { sync_level, win, group } => self.synchronize_group(time, sync_level, win, group),
+            Event::RmaRequestLock { win, remote, lock_id, lock_type } => {
+                let shared = lock_type == LockType::SHARED;
+                self.synchronize_lock(time, win, remote, lock_id, SyncKind::Request { shared });
+            }
+            Event::RmaAcquireLock { win, remote, lock_id, lock_type } => {
+                let shared = lock_type == LockType::SHARED;
+                self.synchronize_lock(time, win, remote, lock_id, SyncKind::Acquire { shared });
+            }
+            Event::RmaReleaseLock { win, remote, lock_id } => {
+                self.synchronize_lock(time, win, remote, lock_id, SyncKind::Release);
+            }
+            Event::RmaWaitChange { win } => self.synchronize_lock(time, win, 0, 0, SyncKind::WaitChange),
+            // Score-P destroys the windows of OpenSHMEM outside of any region: no call, and nothing to complain of.
+            Event::RmaWinDestroy { win } => {
+                if let (Some(window), Some(instance)) = (self.world.window(win), self.instance()) {
+                    let kind = SyncKind::Destroy;
+                    let row = Synchronization { time, lock: 0, instance, window, target: NONE, kind };
+                    self.shard.synchronizations.rows.push(row);
+                }
             }
             Event::Unknown { .. } => self.note(NoteKind::UnknownRecord, time),
             _ => {}

@@ -25,8 +25,28 @@ pub enum RegionClass {
     WaitMany,
     /// `MPI_Test*`: never wait.
     Test,
+    /// `MPI_Win_start`.
+    Start,
+    /// `MPI_Win_complete`.
+    Complete,
+    /// `MPI_Win_post`.
+    Post,
+    /// `MPI_Win_wait`.
+    WinWait,
+    /// `MPI_Win_test`.
+    WinTest,
     /// Any other MPI call.
     Mpi,
+    /// OpenSHMEM calls that allocate memory: they synchronize all PEs and leave no record.
+    ShmemAllocate,
+    /// OpenSHMEM calls that free memory, and `shmem_finalize`.
+    ShmemFree,
+    /// `shmem_quiet`: completes all operations of its PE and leaves no record.
+    ShmemQuiet,
+    /// Any other OpenSHMEM call.
+    Shmem,
+    /// An ARMCI call.
+    Armci,
     /// OpenMP parallel region.
     Parallel,
     /// Explicit OpenMP barrier.
@@ -47,8 +67,21 @@ impl RegionClass {
     /// Whether the region is a call of the MPI library.
     #[must_use]
     pub fn is_mpi(self) -> bool {
-        use RegionClass::{BlockingSend, Finalize, Init, Mpi, Test, Wait, WaitMany};
-        matches!(self, Init | Finalize | BlockingSend | Wait | WaitMany | Test | Mpi)
+        self.library() == Some(Library::Mpi)
+    }
+
+    /// The communication library that the region is a call of.
+    #[must_use]
+    pub fn library(self) -> Option<Library> {
+        use RegionClass as Class;
+        match self {
+            Class::Init | Class::Finalize | Class::BlockingSend | Class::Wait | Class::WaitMany => Some(Library::Mpi),
+            Class::Test | Class::Start | Class::Complete | Class::Post => Some(Library::Mpi),
+            Class::WinWait | Class::WinTest | Class::Mpi => Some(Library::Mpi),
+            Class::ShmemAllocate | Class::ShmemFree | Class::ShmemQuiet | Class::Shmem => Some(Library::Shmem),
+            Class::Armci => Some(Library::Armci),
+            _ => None,
+        }
     }
 
     /// Whether an instance of the region matters even if nothing is recorded inside.
@@ -56,7 +89,9 @@ impl RegionClass {
     #[inline]
     pub fn is_remembered(self) -> bool {
         use RegionClass::{ExplicitBarrier, Finalize, ImplicitBarrier, Init, Parallel};
+        use RegionClass::{ShmemAllocate, ShmemFree, ShmemQuiet};
         matches!(self, Init | Finalize | Parallel | ExplicitBarrier | ImplicitBarrier)
+            || matches!(self, ShmemAllocate | ShmemFree | ShmemQuiet)
     }
 
     /// Whether the region is a barrier between threads.
@@ -74,11 +109,27 @@ impl RegionClass {
                 "MPI_Send" | "MPI_Ssend" => Self::BlockingSend,
                 "MPI_Wait" | "MPI_Waitany" => Self::Wait,
                 "MPI_Waitall" | "MPI_Waitsome" => Self::WaitMany,
+                "MPI_Win_start" => Self::Start,
+                "MPI_Win_complete" => Self::Complete,
+                "MPI_Win_post" => Self::Post,
+                "MPI_Win_wait" => Self::WinWait,
+                "MPI_Win_test" => Self::WinTest,
                 _ if name.starts_with("MPI_Test") => Self::Test,
                 _ => Self::Mpi,
             };
         }
+        // OTF2 has no paradigm for ARMCI.
+        if name.starts_with("ARMCI_") {
+            return Self::Armci;
+        }
         match paradigm {
+            Paradigm::SHMEM => match name {
+                "shmalloc" | "shmemalign" | "shrealloc" => Self::ShmemAllocate,
+                "shmem_malloc" | "shmem_align" | "shmem_realloc" | "shmem_calloc" => Self::ShmemAllocate,
+                "shfree" | "shmem_free" | "shmem_finalize" => Self::ShmemFree,
+                "shmem_quiet" => Self::ShmemQuiet,
+                _ => Self::Shmem,
+            },
             Paradigm::OPENMP => match role {
                 RegionRole::PARALLEL => Self::Parallel,
                 RegionRole::BARRIER => Self::ExplicitBarrier,
@@ -94,6 +145,17 @@ impl RegionClass {
             _ => Self::Other,
         }
     }
+}
+
+/// Communication libraries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Library {
+    /// The Message Passing Interface.
+    Mpi,
+    /// OpenSHMEM.
+    Shmem,
+    /// The Aggregate Remote Memory Copy Interface.
+    Armci,
 }
 
 /// One distinct region.

@@ -106,6 +106,15 @@ impl Comm {
     }
 }
 
+/// A window of one-sided communication.
+#[derive(Clone, Debug)]
+pub struct Window {
+    /// OTF2 id.
+    pub id: u32,
+    /// Index of its communicator, or [`NONE`].
+    pub comm: u32,
+}
+
 /// Locations, processes and communicators of a run.
 #[derive(Debug)]
 pub struct World {
@@ -115,7 +124,13 @@ pub struct World {
     pub processes: Vec<Process>,
     /// Communicators by index.
     pub comms: Vec<Comm>,
+    /// Windows by index.
+    pub windows: Vec<Window>,
+    /// Members of the groups of post, start, complete and wait, sorted.
+    pub groups: Vec<Members>,
     comm_by_id: FxHashMap<u32, u32>,
+    window_by_id: FxHashMap<u32, u32>,
+    group_by_id: FxHashMap<u32, u32>,
     /// What is inconsistent in the definitions.
     pub notes: Vec<String>,
 }
@@ -151,7 +166,74 @@ impl World {
                 comms.len() as u32 - 1
             });
         }
-        Self { locations, processes, comms, comm_by_id, notes }
+        let mut windows = Vec::new();
+        let mut window_by_id = FxHashMap::default();
+        for window in &definitions.rma_wins {
+            window_by_id.entry(window.id).or_insert_with(|| {
+                let comm = comm_by_id.get(&window.comm).copied().unwrap_or(NONE);
+                windows.push(Window { id: window.id, comm });
+                windows.len() as u32 - 1
+            });
+        }
+        let mut own_groups = Vec::new();
+        let mut group_by_id = FxHashMap::default();
+        if !windows.is_empty() {
+            let members = definitions.groups.iter().filter(|group| {
+                matches!(group.group_type, GroupType::COMM_GROUP | GroupType::COMM_SELF | GroupType::COMM_LOCATIONS)
+            });
+            for group in members {
+                group_by_id.entry(group.id).or_insert_with(|| {
+                    let mut members = groups.members(group.id, &mut notes);
+                    if let Members::Processes(processes) = &mut members {
+                        processes.sort_unstable();
+                        processes.dedup();
+                    }
+                    own_groups.push(members);
+                    own_groups.len() as u32 - 1
+                });
+            }
+        }
+        Self {
+            locations,
+            processes,
+            comms,
+            windows,
+            groups: own_groups,
+            comm_by_id,
+            window_by_id,
+            group_by_id,
+            notes,
+        }
+    }
+
+    /// Index of a window id.
+    #[must_use]
+    #[inline]
+    pub fn window(&self, id: u32) -> Option<u32> {
+        self.window_by_id.get(&id).copied()
+    }
+
+    /// Index of a group id.
+    #[must_use]
+    pub fn group(&self, id: u32) -> Option<u32> {
+        self.group_by_id.get(&id).copied()
+    }
+
+    /// The communicator of a window.
+    #[must_use]
+    #[inline]
+    pub fn window_comm(&self, window: u32) -> Option<&Comm> {
+        self.comms.get(self.windows[window as usize].comm as usize)
+    }
+
+    /// The processes of a group as process `me` sees it; none if the group is unknown.
+    #[must_use]
+    pub fn group_members<'a>(&'a self, group: u32, me: &'a u32) -> &'a [u32] {
+        match self.groups.get(group as usize) {
+            Some(Members::Processes(processes)) => processes,
+            Some(Members::OwnProcess) => std::slice::from_ref(me),
+            _ => &[],
+        }
     }
 
     /// Index of a communicator id.
