@@ -100,7 +100,8 @@ impl Definitions {
 
     fn push(&mut self, definition: Definition, offset: u64, oddities: &mut Oddities) {
         let position = self.lists.len();
-        let kind = definition.borrowed().kind();
+        let record = definition.borrowed().id();
+        let kind = Definition::name_of(record);
         definition.borrowed().ids(&mut |Id {
                                             space,
                                             number: id,
@@ -111,7 +112,7 @@ impl Definitions {
                 // Resolved when everything has been read.
                 if index.get(id).is_none() {
                     oddities.unresolved.push(Reference {
-                        from: kind,
+                        from: record,
                         to: space,
                         id,
                         offset,
@@ -307,7 +308,8 @@ impl Index {
 
 /// A reference to something not defined so far.
 struct Reference {
-    from: &'static str,
+    /// Number of the record that refers.
+    from: u8,
     to: Space,
     id: u64,
     offset: u64,
@@ -365,7 +367,7 @@ impl Oddities {
                 id,
                 offset,
             } = reference;
-            let to_name = to.name().unwrap_or_default();
+            let (from, to_name) = (Definition::name_of(from), to.name().unwrap_or_default());
             if defined(&reference) {
                 self.note(OddityKind::ForwardReference, offset, || {
                     format!("{from} refers to {to_name} {id}, which is defined later")

@@ -7,6 +7,10 @@
 //! panic, and memory grows with the bytes that are present, not with the counts they claim.
 
 #![deny(unsafe_code)]
+#![allow(
+    clippy::inline_always,
+    reason = "the decoder of events is one loop; left to itself, the compiler keeps the fields as calls"
+)]
 
 mod anchor;
 pub mod archive;

@@ -103,10 +103,10 @@ impl<'a> Decoder<'a> {
         self.order
     }
 
-    /// All bytes, from the first to the last whatever the position.
-    #[must_use]
-    pub const fn bytes(&self) -> &'a [u8] {
-        self.bytes
+    /// Moves on by `count` bytes, to the limit at most.
+    #[inline]
+    pub fn skip(&mut self, count: usize) {
+        self.position += count.min(self.remaining());
     }
 
     /// Position in the bytes.
@@ -157,7 +157,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// The next `count` bytes.
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self, count: usize, expected: &'static str) -> Result<&'a [u8], Fault> {
         if count > self.remaining() {
             return Err(self.ran_out(expected));
@@ -168,7 +168,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// One raw byte.
-    #[inline]
+    #[inline(always)]
     pub fn u8(&mut self) -> Result<u8, Fault> {
         Ok(self.take(1, "a byte")?[0])
     }
@@ -204,24 +204,24 @@ impl<'a> Decoder<'a> {
     }
 
     /// A compressed unsigned integer of 32 bits.
-    #[inline]
+    #[inline(always)]
     pub fn u32(&mut self) -> Result<u32, Fault> {
         Ok(self.compressed::<4>()? as u32)
     }
 
     /// A compressed unsigned integer of 64 bits.
-    #[inline]
+    #[inline(always)]
     pub fn u64(&mut self) -> Result<u64, Fault> {
         self.compressed::<8>()
     }
 
     /// A compressed signed integer of 64 bits.
-    #[inline]
+    #[inline(always)]
     pub fn i64(&mut self) -> Result<i64, Fault> {
         Ok(self.u64()? as i64)
     }
 
-    #[inline]
+    #[inline(always)]
     fn compressed<const WIDTH: usize>(&mut self) -> Result<u64, Fault> {
         // One load covers the longest encoding wherever nine bytes are at hand; what lies behind the number is masked.
         if let Some(window) = self
@@ -284,7 +284,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Reads the length of a record; gives a decoder of the payload and moves on to what follows it.
-    #[inline]
+    #[inline(always)]
     pub fn payload(&mut self) -> Result<Decoder<'a>, Fault> {
         let begin = self.position;
         let length = match self.u8()? {

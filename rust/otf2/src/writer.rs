@@ -16,6 +16,7 @@ use crate::file::{
 use crate::reader::EventSink;
 use crate::records::{
     AttributeValue, Attributes, CLOCK_OFFSET, Definition, Event, MAPPING_TABLE, Record, TIMESTAMP,
+    TIMESTAMP_SIZE,
 };
 use crate::wire::{ByteOrder, Encoder};
 
@@ -257,8 +258,6 @@ impl LocationWriter<'_> {
     }
 }
 
-/// Size of a timestamp record in bytes.
-const TIMESTAMP_SIZE: usize = 9;
 /// Bytes that stay free in a chunk for the end of the file.
 const END_SIZE: usize = 2;
 /// Smallest size of a chunk in bytes. The official library wants more; tests do with less.

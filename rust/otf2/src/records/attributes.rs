@@ -10,6 +10,8 @@ use crate::wire::{Decoder, Encoder, Fault};
 pub(crate) const ATTRIBUTE_LIST: u8 = 6;
 /// Number of the timestamp record.
 pub(crate) const TIMESTAMP: u8 = 5;
+/// Size of the timestamp record in bytes.
+pub(crate) const TIMESTAMP_SIZE: usize = 9;
 
 /// An attribute of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

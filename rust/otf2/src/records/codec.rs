@@ -48,7 +48,7 @@ pub(crate) trait Codec<'a> {
     fn ids(_value: &Self::Value, _f: &mut dyn FnMut(Id)) {}
 
     /// The value with local ids and times replaced by global ones.
-    #[inline]
+    #[inline(always)]
     fn translated<'t: 'a>(value: Self::Value, _by: &mut Translator<'t>) -> Self::Value {
         value
     }
@@ -56,28 +56,27 @@ pub(crate) trait Codec<'a> {
 
 /// Declares the codec of a type with one encoding.
 macro_rules! plain {
-    ($( $type:ty: $read:expr, $write:expr, $show:expr; )*) => {
+    ($(
+        $type:ty: |$from:ident| $read:expr, |$to:ident, $written:ident| $write:expr, |$shown:ident| $show:expr;
+    )*) => {
         $(
             impl<'a> Codec<'a> for $type {
                 type Value = Self;
 
-                #[inline]
-                fn read(from: &mut Decoder<'a>) -> Result<Self, Fault> {
-                    let read: fn(&mut Decoder<'a>) -> Result<Self, Fault> = $read;
-                    read(from)
+                #[inline(always)]
+                fn read($from: &mut Decoder<'a>) -> Result<Self, Fault> {
+                    $read
                 }
 
-                fn write(value: &Self, to: &mut Encoder) {
-                    let write: fn(&mut Encoder, &Self) = $write;
-                    write(to, value);
+                fn write($written: &Self, $to: &mut Encoder) {
+                    $write;
                 }
 
-                fn show<'v>(value: &'v Self) -> Value<'v>
+                fn show<'v>($shown: &'v Self) -> Value<'v>
                 where
                     'a: 'v,
                 {
-                    let show: fn(&'v Self) -> Value<'v> = $show;
-                    show(value)
+                    $show
                 }
             }
         )*
@@ -89,10 +88,11 @@ plain! {
     u32: |from| from.u32(), |to, value| to.u32(*value), |value| Value::U32(*value);
     u64: |from| from.u64(), |to, value| to.u64(*value), |value| Value::U64(*value);
     i64: |from| from.i64(), |to, value| to.i64(*value), |value| Value::I64(*value);
-    f64: |from| from.full_u64().map(f64::from_bits), |to, value| to.full_u64(value.to_bits()), |value| Value::F64(*value);
+    f64: |from| from.full_u64().map(f64::from_bits), |to, value| to.full_u64(value.to_bits()),
+        |value| Value::F64(*value);
     String: |from| from.text().map(|text| String::from_utf8_lossy(text).into_owned()),
         |to, value| to.text(value), |value| Value::Str(value);
-    TypedValue: |from| { let kind = Type(from.u8()?); TypedValue::read_as(kind, from) },
+    TypedValue: |from| from.u8().and_then(|kind| TypedValue::read_as(Type(kind), from)),
         |to, value| { to.u8(value.kind.0); value.write_bits(to); }, |value| Value::Typed(*value);
 }
 
@@ -103,7 +103,7 @@ macro_rules! named {
             impl<'a> Codec<'a> for crate::enums::$name {
                 type Value = Self;
 
-                #[inline]
+                #[inline(always)]
                 fn read(from: &mut Decoder<'a>) -> Result<Self, Fault> {
                     from.$width().map(Self)
                 }
@@ -140,7 +140,7 @@ pub(crate) struct Ref<const KIND: u8>;
 impl<'a, const KIND: u8> Codec<'a> for Ref<KIND> {
     type Value = u32;
 
-    #[inline]
+    #[inline(always)]
     fn read(from: &mut Decoder<'a>) -> Result<u32, Fault> {
         from.u32()
     }
@@ -156,7 +156,7 @@ impl<'a, const KIND: u8> Codec<'a> for Ref<KIND> {
         Value::U32(*value)
     }
 
-    #[inline]
+    #[inline(always)]
     fn translated<'t: 'a>(value: u32, by: &mut Translator<'t>) -> u32 {
         by.maps.get::<KIND>(value)
     }
@@ -266,7 +266,7 @@ macro_rules! counts {
     ($( $width:ident )*) => {
         $(
             impl Count for $width {
-                #[inline]
+                #[inline(always)]
                 fn read(from: &mut Decoder<'_>) -> Result<u64, Fault> {
                     from.$width().map(u64::from)
                 }

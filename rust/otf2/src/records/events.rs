@@ -91,6 +91,7 @@ macro_rules! events {
 
         impl<'a> Event<'a> {
             /// Number of the record.
+            #[inline]
             #[must_use]
             pub const fn id(&self) -> u8 {
                 match self {
@@ -127,7 +128,7 @@ macro_rules! events {
             }
 
             /// Reads what follows the record number `id`.
-            #[inline]
+            #[inline(always)]
             pub(crate) fn read<'t: 'a>(
                 id: u8,
                 from: &mut Decoder<'a>,

@@ -13,5 +13,5 @@ pub use definitions::*;
 pub use events::Event;
 pub use value::{List, ListIter, MetricValues, StringRefs, TypedValue, Value};
 
-pub(crate) use attributes::{ATTRIBUTE_LIST, TIMESTAMP};
+pub(crate) use attributes::{ATTRIBUTE_LIST, TIMESTAMP, TIMESTAMP_SIZE};
 pub(crate) use codec::{Id, Record, Translator};
