@@ -12,7 +12,7 @@ Two variants of the cost model:
 """
 
 # The names are those of the papers.
-# ruff: noqa: N802, N806, PLR0915, PLR0917
+# ruff: noqa: N802, N806, PLR0915
 
 import argparse
 from bisect import bisect_left, bisect_right
@@ -22,6 +22,15 @@ import otf2
 from otf2 import events as ev
 from otf2.enums import GroupType, LocationType, Paradigm
 
+from tests import naive, naive_rma
+
+SHORT = {"latesender": "ls", "latereceiver": "lr"}
+PAIRS = {
+    "late_post": "rma_late_post",
+    "early_wait": "rma_early_wait",
+    "wait_for_progress": "rma_progress",
+    "lock_competition": "lock",
+}
 LIMIT = 128  # call paths in a profile of release 2.6; the smallest are dropped
 WAIT_MANY = {"MPI_Waitall", "MPI_Waitsome"}
 WAIT_ONE = {"MPI_Wait", "MPI_Waitany"}
@@ -73,40 +82,55 @@ class Event:
         self.loc, self.i, self.t, self.kind, self.call = loc, i, t, kind, call
         self.__dict__.update(fields)
 
+    @property
+    def path(self):
+        return self.call and self.call.path
+
     def __repr__(self):
         return f"<{self.kind} {self.i} of {self.loc.rank}.{self.loc.thread} in {self.call and self.call.name}>"
 
 
 class Location:
-    """One stream of events with its synchronization points."""
+    """One stream of events with its points of synchronization and contention."""
 
     def __init__(self, rank, thread, raw):
         self.rank, self.thread, self.raw = rank, thread, raw
         self.events = []
-        self.points = {}  # event index -> Point
+        self.points = {}  # position -> Point
         self.steps = []  # (event index, call path, ticks): who had the time up to this event
 
 
 class Point:
-    """A synchronization point: an event, how long it waited, and what of its call came after the synchronization."""
+    """Where a location synchronized: an event, how long it waited there, and what of its call came afterwards.
 
-    def __init__(self, event, wait, completion, partners, cls, total=None):
-        self.event, self.wait, self.cls = event, wait, cls
-        self.partners = dict.fromkeys(partners, completion)
-        self.completion = completion
+    The position is the index of the event, or half a step behind it: the Leave of a release that others waited for
+    belongs to the time that they waited, and a call that brings progress does so when it begins.
+    """
+
+    def __init__(self, event, wait, cls, total=None, at=None):
+        self.event, self.loc, self.wait, self.cls = event, event.loc, wait, cls
+        self.at = event.i if at is None else at
+        self.path = event.path
         self.total = event.call.L - event.call.E if total is None else total
+        self.partners = {}  # rank -> the time of the call after the synchronization with it
+        self.contenders = set()  # ranks that it contended with here
         self.phi = defaultdict(float)  # class -> costs of waits that this wait caused later
         self.propagating = 0.0  # the largest share of this wait that a later wait is due to
-        self.cause = None  # (Location, Event) that ended the wait
+        self.cause = None  # Point that ended the wait
+        self.held = wait  # from Enter to the end of the wait
+
+    def completion(self, rank):
+        if rank in self.partners:
+            return self.partners[rank]
+        return self.total - self.wait
 
 
 class Trace:
     """Processes with their event streams; see `read` for the fields of the raw events."""
 
-    def __init__(self, resolution, streams, comms, windows=None):
-        self.resolution = resolution
+    def __init__(self, resolution, streams, comms, anchor):
+        self.resolution, self.anchor = resolution, anchor
         self.comms = comms  # id -> list of world ranks, None for a self communicator
-        self.windows = windows or {}  # id -> communicator id
         self.locations = [Location(rank, thread, raw) for (rank, thread), raw in sorted(streams.items())]
         self.by_rank = {loc.rank: loc for loc in self.locations if loc.thread == 0}
         for loc in sorted(self.locations, key=lambda loc: loc.thread):
@@ -198,7 +222,6 @@ def read(anchor):
                 comms[comm._ref] = None
             elif group.paradigm == Paradigm.MPI:
                 comms[comm._ref] = [place[member._ref][0] for member in group.members]
-        windows = {w._ref: w.comm._ref for w in reader.definitions.rma_wins}
         names = {}
 
         def region(r):
@@ -284,7 +307,7 @@ def read(anchor):
                 put(key, t, "team_begin", team=e.thread_team._ref)
             elif isinstance(e, ev.ThreadTeamEnd):
                 put(key, t, "team_end", team=e.thread_team._ref)
-        return Trace(reader.timer_resolution, streams, comms, windows)
+        return Trace(reader.timer_resolution, streams, comms, anchor)
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -292,19 +315,19 @@ def read(anchor):
 
 
 class Instance:
-    """A wait with its cause: one waiting event, or the waiting ranks of a collective."""
+    """A wait with its cause: one waiting point, or those of all ranks of a collective."""
 
     def __init__(self, cls, cause, waiters, group=None, factor=None, begin=None):
         self.cls = cls  # names the cost metric
-        self.cause = cause  # Event
-        self.waiters = waiters  # list of (Event, wait) that take part, the cause itself excluded
+        self.cause = cause  # Point
+        self.waiters = waiters  # list of (Point, wait) that take part, the cause itself excluded
         self.group = group  # communicator ranks of a collective, None for a pair
         self.factor, self.begin = factor, begin  # of idleness: idle threads, and the join before it
 
 
 def prune(work, left, completion):
     """Of the call of the left point only what came after the synchronization is work of the interval."""
-    c = left.event.call.path
+    c = left.path
     if c in work:
         work[c] -= left.total - completion
         if work[c] <= 0:
@@ -312,29 +335,33 @@ def prune(work, left, completion):
 
 
 class Analysis:
-    def __init__(self, trace, model="scalasca"):
+    def __init__(self, trace, model="thesis", limit=LIMIT):
         assert model in ("scalasca", "thesis")
         self.trace, self.model = trace, model
+        self.limit = limit if model == "scalasca" else None
         self.values = defaultdict(float)  # (metric, call path, rank, thread) -> ticks
         self.instances = []
         self.find_p2p()
         self.find_collectives()
         self.find_init_and_finalize()
         self.find_openmp()
+        if self.model == "thesis":
+            self.find_one_sided()
         self.number = self.number_callpaths()
         self.cut()
         self.costs()
         self.critical_path()
 
-    def add(self, metric, event, ticks, path=None):
+    def add(self, metric, point, ticks, path=None):
         if ticks:
-            path = event.call.path if path is None else path
-            self.values[metric, path, event.loc.rank, event.loc.thread] += ticks
+            self.values[metric, path or point.path, point.loc.rank, point.loc.thread] += ticks
 
     def point(self, event, wait, completion, partners, cls, total=None):
         """The first point at an event stays."""
         if event.i not in event.loc.points:
-            event.loc.points[event.i] = Point(event, wait, completion, partners, cls, total)
+            p = Point(event, wait, cls, total)
+            p.partners = dict.fromkeys(partners, completion)
+            event.loc.points[p.at] = p
         return event.loc.points[event.i]
 
     def find_p2p(self):
@@ -379,9 +406,9 @@ class Analysis:
                 late[key] = (idle, s, r)
         for idle, s, r in late.values():
             self.add("mpi_latesender", r, idle)
-            self.point(r, idle, max(0, r.call.L - s.call.L), {s.loc.rank}, "latesender")
-            self.point(s, 0, max(0, s.call.L - r.call.L), {r.loc.rank}, "latesender")
-            self.instances.append(Instance("latesender", s, [(r, idle)]))
+            waiter = self.point(r, idle, max(0, r.call.L - s.call.L), {s.loc.rank}, "latesender")
+            cause = self.point(s, 0, max(0, s.call.L - r.call.L), {r.loc.rank}, "latesender")
+            self.instances.append(Instance("latesender", cause, [(waiter, idle)]))
 
         late = {}
         for s, r in messages:
@@ -405,9 +432,9 @@ class Analysis:
             self.add("mpi_latereceiver", k, idle)
             # Release 2.6 has the comparison reversed: a completion on the waiting side is none or even negative.
             completion = (max if self.model == "thesis" else min)(0, k.call.L - q.call.L)
-            self.point(k, idle, completion, {q.loc.rank}, "latereceiver")
-            self.point(q, 0, max(0, q.call.L - k.call.L), {k.loc.rank}, "latereceiver")
-            self.instances.append(Instance("latereceiver", q, [(k, idle)]))
+            waiter = self.point(k, idle, completion, {q.loc.rank}, "latereceiver")
+            cause = self.point(q, 0, max(0, q.call.L - k.call.L), {k.loc.rank}, "latereceiver")
+            self.instances.append(Instance("latereceiver", cause, [(waiter, idle)]))
 
     def find_collectives(self):
         calls = defaultdict(lambda: defaultdict(list))  # comm -> rank -> its collectives
@@ -497,10 +524,10 @@ class Analysis:
             return
         for i in taking:
             self.add(COLLECTIVE_METRIC[cls], ends[i], waits[i])
-            self.point(ends[i], waits[i], completions[i], partners[i], cls)
+        points = {i: self.point(ends[i], waits[i], completions[i], partners[i], cls) for i in taking}
         if culprit in taking:
-            waiters = [(ends[i], waits[i]) for i in taking if i != culprit]
-            self.instances.append(Instance(cls, ends[culprit], waiters, ranks))
+            waiters = [(points[i], waits[i]) for i in taking if i != culprit]
+            self.instances.append(Instance(cls, points[culprit], waiters, ranks))
 
     def find_init_and_finalize(self):
         for names, is_init in ((INIT, True), ({"MPI_Finalize"}, False)):
@@ -546,22 +573,90 @@ class Analysis:
             forks = [e for e, _ in team]
             first = min(e.t for e in forks)
             for e in forks:
-                self.point(e, 0, e.t - first, set(), "fork", total=e.t - e.fork)
-            self.instances.append(Instance("ompidle", forks[0], [], factor=len(team) - 1, begin=join))
+                p = self.point(e, 0, None, set(), "fork", total=e.t - e.fork)
+                p.after = e.t - first
+                p.master = forks[0].loc.points[forks[0].i]
+            self.instances.append(Instance("ompidle", p.master, [], factor=len(team) - 1, begin=join))
             for barrier in zip(*(leaves for _, leaves in team), strict=True):
                 latest = max(e.call.E for e in barrier)
                 culprit = next(e for e in barrier if latest == e.call.E)
                 metric = "omp_ebarrier_wait" if culprit.call.name.startswith("!$omp barrier") else "omp_ibarrier_wait"
+                points = []
                 for e in barrier:
                     self.add(metric, e, latest - e.call.E)
-                    self.point(e, latest - e.call.E, 0, set(), "ompbarrier")
-                    e.loc.points[e.i].ready = [b for b in barrier if latest == b.call.E]
-                waiters = [(e, latest - e.call.E) for e in barrier if e is not culprit]
-                self.instances.append(Instance("ompbarrier", culprit, waiters))
+                    p = self.point(e, latest - e.call.E, None, set(), "ompbarrier")
+                    p.after = 0
+                    points.append(p)
+                for p in points:
+                    p.ready = [b for b in points if not b.wait]
+                waiters = [(p, p.wait) for p in points if p.event is not culprit]
+                self.instances.append(Instance("ompbarrier", culprit.loc.points[culprit.i], waiters))
             join = next((e.i + 1 for e in master.events[forks[0].call.leave.i :] if e.kind == "join"), None)
         if join is not None:
-            end = Event(master, len(master.events), master.events[-1].t, "end", None, {})
+            end = Point(Event(master, len(master.events), master.events[-1].t, "end", None, {}), 0, "end", 0)
             self.instances.append(Instance("ompidle", end, [], factor=len(team) - 1, begin=join))
+
+    def find_one_sided(self):
+        """Points and instances of the one-sided wait states, which another oracle finds."""
+        found = naive_rma.Analysis(naive.Trace(self.trace.anchor))
+        calls = {}
+        for loc in self.trace.locations:
+            for e in loc.events:
+                if e.kind == "leave":
+                    key = (loc.rank, tuple(r[1] for r in e.call.path))
+                    calls.setdefault((*key, e.call.E, e.call.L), e.call)
+                    calls.setdefault((*key, "from", e.call.E), e.call)
+                    calls.setdefault((*key, "to", e.call.L), e.call)
+        for parts in found.instances():
+            mine = [calls[p.rank, p.call.callpath, p.call.enter, p.call.leave] for p in parts]
+            self.window_collective(parts[0].kind, mine)
+        for w in found.result.waits:
+            kind = w.metric.partition("_rma_")[2].removeprefix("sync_").removeprefix("comm_")
+            if kind in PAIRS:
+                waiter = calls[w.rank, w.callpath, w.enter, w.leave]
+                cause = calls[
+                    w.cause_rank, w.cause_callpath, "from" if kind != "lock_competition" else "to", w.cause_time
+                ]
+                self.add(w.metric, waiter.leave, w.waiting)
+                self.one_sided_pair(PAIRS[kind], waiter, w.waiting, cause, w.cause_time)
+
+    def window_collective(self, kind, calls):
+        """Creating, freeing and fence synchronize if there is a time at which all are in it; otherwise nobody."""
+        latest, first = max(c.E for c in calls), min(c.L for c in calls)
+        if len(calls) < 2 or not latest < first:
+            return
+        cls = "rma_create" if kind in naive_rma.CREATES else "rma_free" if kind in naive_rma.FREES else "rma_fence"
+        ranks = {c.enter.loc.rank for c in calls}
+        points = [self.point(c.leave, latest - c.E, c.L - first, ranks, cls) for c in calls]
+        cause = min((p for p in points if not p.wait), key=lambda p: p.loc.rank)
+        for p in points:
+            self.add(f"mpi_rma_wait_at_{cls[4:]}", p, p.wait)
+        self.instances.append(Instance(cls, cause, [(p, p.wait) for p in points if p is not cause], ranks))
+
+    def one_sided_pair(self, cls, waiter, wait, cause, end):
+        """A wait of one call for one other. A call may have several roles, and wait twice: it stays one point."""
+        w = waiter.leave.loc.points.get(waiter.leave.i)
+        if w is None:
+            w = waiter.leave.loc.points[waiter.leave.i] = Point(waiter.leave, 0, cls)
+        if not w.wait:
+            w.cls, w.held = cls, 0
+        w.wait += wait
+        at = {"lock": cause.leave.i + 0.5, "rma_progress": cause.enter.i + 0.5}.get(cls, cause.leave.i)
+        loc = cause.leave.loc
+        if at not in loc.points:
+            # What was released is over: a release has no time after it.
+            loc.points[at] = Point(cause.leave, 0, cls, total=0 if cls == "lock" else None, at=at)
+        c = loc.points[at]
+        if end - waiter.E > w.held:
+            w.held = min(end, waiter.L) - waiter.E
+            w.last = c
+        if cls == "lock":
+            w.contenders.add(loc.rank)
+            c.contenders.add(w.loc.rank)
+        else:
+            w.partners[loc.rank] = max(0, waiter.L - cause.L)
+            c.partners[w.loc.rank] = max(0, cause.L - waiter.L)
+        self.instances.append(Instance(cls, c, [(w, wait)]))
 
     # ----------------------------------------------------------------------------------------------------------------
     # Intervals
@@ -569,9 +664,9 @@ class Analysis:
     def cut(self):
         """Cut the time of every location into blocks at its points, as all intervals lie between points."""
         for loc in self.trace.locations:
-            loc.sorted_points = sorted(loc.points.values(), key=lambda p: p.event.i)
-            loc.point_indices = [p.event.i for p in loc.sorted_points]
-            at = {p.event.i for p in loc.sorted_points}
+            loc.sorted_points = sorted(loc.points.values(), key=lambda p: p.at)
+            loc.positions = [p.at for p in loc.sorted_points]
+            at = set(loc.positions)
             # Release 2.6 also cuts at every receive and receive request; with its limit of entries that matters.
             at |= {e.i for e in loc.events if e.kind in ("recv", "irecv_request")}
             at |= {e.i + 1 for e in loc.events if e.kind == "join"}
@@ -583,7 +678,7 @@ class Analysis:
                 # Release 2.6 loses what a worker does from the last barrier of a parallel region on.
                 for p, after in zip(loc.sorted_points, [*loc.sorted_points[1:], None], strict=True):
                     if p.cls == "ompbarrier" and (after is None or after.cls == "fork"):
-                        loc.blocks[loc.cuts.index(p.event.i)].clear()
+                        loc.blocks[loc.cuts.index(p.at)].clear()
 
     def number_callpaths(self):
         """Call paths in the order of their first visit, process by process."""
@@ -595,7 +690,7 @@ class Analysis:
         return number
 
     def profile(self, loc, a, b):
-        """Time by call path from event index a on, up to but not including event index b.
+        """Time by call path from position a on, up to but not including position b.
 
         The time before an Enter or Leave is had at that Enter or Leave. So the whole call that holds a point lies to
         the right of it: the Enter, which ends the time before the call, is left of the point, the Leave right of it.
@@ -605,7 +700,7 @@ class Analysis:
         while loc.cuts[k] < b:
             for path in sorted(loc.blocks[k], key=self.number.get):
                 ticks = loc.blocks[k][path]
-                if self.model == "scalasca" and path not in times and len(times) == LIMIT:
+                if path not in times and len(times) == self.limit:
                     smallest = min(times, key=times.get)
                     if ticks <= times[smallest]:
                         continue
@@ -615,31 +710,31 @@ class Analysis:
         return times
 
     def waits(self, loc, a, b):
-        inside = slice(bisect_right(loc.point_indices, a), bisect_left(loc.point_indices, b))
+        inside = slice(bisect_right(loc.positions, a), bisect_left(loc.positions, b))
         return [p for p in loc.sorted_points[inside] if p.wait > 0]
 
     def work(self, loc, a, b, between):
         work = self.profile(loc, a, b)
         for p in between:
-            work[p.event.call.path] -= p.wait
+            work[p.path] -= p.wait
         return {c: t for c, t in work.items() if t > 0}
 
-    def previous(self, event, rank):
-        """The latest point before the event at which its process synchronized with this rank."""
-        for k in range(bisect_left(event.loc.point_indices, event.i) - 1, -1, -1):
-            point = event.loc.sorted_points[k]
-            if rank in point.partners:
-                return point
+    def previous(self, point, rank, contention=False):
+        """The latest point before this one at which its process synchronized (or contended) with a rank."""
+        for k in range(bisect_left(point.loc.positions, point.at) - 1, -1, -1):
+            left = point.loc.sorted_points[k]
+            if rank in left.partners or (contention and rank in left.contenders):
+                return left
         return None
 
-    def interval(self, event, rank):
+    def interval(self, point, rank, contention=False):
         """Work by call path since the last point with this rank, and the waiting points in between."""
-        left = self.previous(event, rank)
-        a = left.event.i if left else -1
-        between = self.waits(event.loc, a, event.i)
-        work = self.work(event.loc, a, event.i, between)
+        left = self.previous(point, rank, contention)
+        a = left.at if left else -1
+        between = self.waits(point.loc, a, point.at)
+        work = self.work(point.loc, a, point.at, between)
         if left:
-            prune(work, left, left.partners[rank])
+            prune(work, left, left.completion(rank))
         return left, work, between
 
     # ----------------------------------------------------------------------------------------------------------------
@@ -651,10 +746,10 @@ class Analysis:
         for x in self.instances:
             pending[x.cause.loc].append(x)
         for xs in pending.values():
-            xs.sort(key=lambda x: x.cause.i)
+            xs.sort(key=lambda x: x.cause.at)
 
         def ready(x):
-            return all(not pending[e.loc] or pending[e.loc][-1].cause.i <= e.i for e, _ in x.waiters)
+            return all(not pending[e.loc] or pending[e.loc][-1].cause.at <= e.at for e, _ in x.waiters)
 
         left = len(self.instances)
         while left:
@@ -667,24 +762,29 @@ class Analysis:
 
     def costs(self):
         for x in self.in_order():
-            f = x.cause
             if x.cls == "ompidle":
                 self.idleness(x)
             elif x.cls == "ompbarrier":
                 self.barrier_of_threads(x)
-            elif x.group is None:
-                self.pair(x)
-            elif self.model == "thesis":
+            elif x.cls == "lock":
+                ((e, wait),) = x.waiters
+                self.contention(x.cause, e, wait)
+            elif self.model == "thesis" or x.group is None:
                 for e, wait in x.waiters:
-                    self.share(x.cls, f, e, wait, None)
+                    self.share(x.cls, x.cause, e, wait)
             else:
                 self.collective_costs(x)
         for loc in self.trace.locations:
-            for p in loc.points.values():
-                if p.cls == "latesender":
-                    self.add("mpi_wait_propagating_ls", p.event, p.propagating)
-                elif p.cls == "latereceiver":
-                    self.add("mpi_wait_propagating_lr", p.event, p.propagating)
+            for p in loc.sorted_points:
+                if self.model == "thesis" and p.cls == "finalize":
+                    # Nobody is charged for this wait, so what it caused (idle threads) has no cause either.
+                    self.add("delay_unattributed", p, sum(p.phi.values()))
+                if self.model == "thesis" or p.cls in SHORT:
+                    self.add(f"mpi_wait_propagating_{SHORT.get(p.cls, p.cls)}", p, p.propagating)
+
+    def costs_of(self, e, wait):
+        """What a wait caused later; if its call waited twice, its part of that."""
+        return {K: v * wait / e.wait for K, v in e.phi.items()} if wait else {}
 
     def delays(self, f, e):
         """What the process of f did more than that of e, by call path, and its waits in between."""
@@ -693,34 +793,52 @@ class Analysis:
         D = {c: t - other.get(c, 0) for c, t in work.items() if t > other.get(c, 0)}
         return left, D, between
 
-    def pair(self, x):
-        ((e, wait),) = x.waiters
-        self.share(x.cls, x.cause, e, wait, 1.0 if self.model == "scalasca" else None)
-
-    def share(self, cls, f, e, wait, cap):
-        """Charge a wait at e, and what it caused, to the delays and waits before f."""
-        waiting = e.loc.points[e.i]
+    def share(self, cls, f, e, wait):
+        """Charge a wait at e, and what it caused, to the delays and waits before f: equations 4.9 to 4.13."""
+        phi = self.costs_of(e, wait)
         _, D, between = self.delays(f, e)
         W = sum(p.wait for p in between)
         total = sum(D.values()) + W
         if total == 0:
             if self.model == "thesis":
-                self.add("delay_unattributed", e, wait + sum(waiting.phi.values()))
+                self.add("delay_unattributed", e, wait + sum(phi.values()))
             return
         direct = wait / total
-        if cap is not None:
-            direct = min(direct, cap)
-        scale = {K: v / total for K, v in waiting.phi.items()}
+        if self.model == "scalasca":
+            direct = min(direct, 1.0)
         for c, d in D.items():
             self.add(f"delay_{cls}", f, direct * d, c)
-            for K, s in scale.items():
-                self.add(f"delay_{K}_longterm", f, s * d, c)
+            for K, v in phi.items():
+                self.add(f"delay_{K}_longterm", f, v / total * d, c)
         for p in between:
-            for K, s in scale.items():
-                p.phi[K] += s * p.wait
+            for K, v in phi.items():
+                p.phi[K] += v / total * p.wait
             p.phi[cls] += direct * p.wait
             p.propagating = max(p.propagating, min(direct, 1.0) * p.wait)
         self.add(f"mpi_wait_indirect_{cls}", e, direct * W)
+
+    def contention(self, f, e, wait):
+        """Charge a wait for the end of a call: equations 4.14 to 4.19."""
+        phi = self.costs_of(e, wait)
+        _, plus, between = self.interval(f, e.loc.rank, contention=True)
+        _, minus, _ = self.interval(e, f.loc.rank, contention=True)
+        d, W = sum(plus.values()), sum(p.wait for p in between)
+        r = min(W / wait, 1)
+        if d == 0 or d < sum(minus.values()):
+            # Without its waits the causing process would have been in time.
+            r = 1
+            if W == 0:
+                self.add("delay_unattributed", e, wait + sum(phi.values()))
+                return
+        for c, t in plus.items():
+            self.add("interval_delay_lock", f, (1 - r) / d * t * wait, c)
+            self.add("interval_delay_lock_longterm", f, (1 - r) / d * t * sum(phi.values()), c)
+        for p in between:
+            p.phi["lock"] += r / W * p.wait * wait
+            for K, v in phi.items():
+                p.phi[K] += r / W * p.wait * v
+            p.propagating = max(p.propagating, min(r * wait / W, 1) * p.wait)
+        self.add("mpi_wait_indirect_lock", e, r * wait)
 
     def collective_costs(self, x):
         """As release 2.6: the shares of the ranks are summed by segments of the causing process's past."""
@@ -730,16 +848,16 @@ class Analysis:
         for rank in x.group:
             if rank != f.loc.rank:
                 left = self.previous(f, rank)
-                met[rank] = left.event.i if left else -1
+                met[rank] = left.at if left else -1
         g = min(met.values())
-        boundaries = sorted({i for i in met.values() if i > g})
-        shares = []  # (from this event index on, class, scale)
+        boundaries = sorted({at for at in met.values() if at > g})
+        shares = []  # (from this position on, class, scale)
         for e, wait in x.waiters:
             _, D, between = self.delays(f, e)
             total = sum(D.values()) + sum(p.wait for p in between)
             if total == 0:
                 continue
-            inputs = dict(e.loc.points[e.i].phi)
+            inputs = dict(e.phi)
             for c, d in D.items():
                 self.add(f"delay_{x.cls}", f, wait / total * d, c)
                 for K, v in inputs.items():
@@ -747,28 +865,26 @@ class Analysis:
             inputs[x.cls] = inputs.get(x.cls, 0.0) + wait
             mine = met[e.loc.rank]
             if mine == g:
-                start = g + 1
+                start = g
             else:
                 later = [b for b in boundaries if b > mine]
                 if not later:
                     continue
                 start = later[0]
             shares += [(start, K, v / total) for K, v in inputs.items()]
-        for i, p in f.loc.points.items():
-            if p.wait > 0 and g < i < f.i:
-                for start, K, s in shares:
-                    if i >= start:
-                        p.phi[K] += s * p.wait
+        for p in self.waits(f.loc, g, f.at):
+            for start, K, s in shares:
+                if p.at >= start:
+                    p.phi[K] += s * p.wait
 
     def barrier_of_threads(self, x):
         def interval(e):
             left = max(
-                (p for p in e.loc.points.values() if p.event.i < e.i and p.cls in ("fork", "ompbarrier")),
-                key=lambda p: p.event.i,
+                (p for p in e.loc.sorted_points if p.at < e.at and p.cls in ("fork", "ompbarrier")), key=lambda p: p.at
             )
-            between = self.waits(e.loc, left.event.i, e.i)
-            work = self.work(e.loc, left.event.i, e.i, between)
-            prune(work, left, left.completion)
+            between = self.waits(e.loc, left.at, e.at)
+            work = self.work(e.loc, left.at, e.at, between)
+            prune(work, left, left.after)
             return work, between
 
         f = x.cause
@@ -780,7 +896,7 @@ class Analysis:
             D = {c: t - other.get(c, 0) for c, t in mine.items() if t > other.get(c, 0)}
             total = sum(D.values()) + W
             # Release 2.6 forgets the costs of its own class here.
-            phi = {K: v for K, v in e.loc.points[e.i].phi.items() if self.model == "thesis" or K != "ompbarrier"}
+            phi = {K: v for K, v in e.phi.items() if self.model == "thesis" or K != "ompbarrier"}
             if total == 0:
                 if self.model == "thesis":
                     self.add("delay_unattributed", e, wait + sum(phi.values()))
@@ -799,10 +915,11 @@ class Analysis:
     def idleness(self, x):
         """What the master does alone costs as much time again on every other thread."""
         loc, begin = x.cause.loc, -1 if x.begin is None else x.begin
-        between = self.waits(loc, begin, x.cause.i)
-        times = self.profile(loc, begin, x.cause.i)
+        between = self.waits(loc, begin, x.cause.at)
+        times = self.profile(loc, begin, x.cause.at)
         for p in between:
-            times[p.event.call.path] -= p.wait
+            times[p.path] -= p.wait
+        x.idle = x.factor * (sum(t for t in times.values() if t > 0) + sum(p.wait for p in between))
         for c, t in times.items():
             if t > 0:
                 self.values["delay_ompidle", c, loc.rank, loc.thread] += x.factor * t
@@ -819,18 +936,18 @@ class Analysis:
         for x in self.instances:
             for e, wait in x.waiters:
                 if wait > 0 and x.cls != "ompbarrier":
-                    e.loc.points[e.i].cause = x.cause
-        start = max(finalize, key=lambda p: (p.event.call.E, -p.event.loc.rank))
-        self.path = []  # (location, point or None, end event), latest first
-        owners = [start.event]
+                    e.cause = getattr(e, "last", x.cause)
+        start = max(finalize, key=lambda p: (p.event.call.E, -p.loc.rank))
+        self.path = []  # (location, point or None, end), latest first
+        owners = [start]
         while owners:
             end = owners.pop()
             stops = [
                 p
-                for p in end.loc.points.values()
-                if p.event.i < end.i and (p.cause is not None or p.cls in ("init", "fork", "ompbarrier"))
+                for p in end.loc.sorted_points
+                if p.at < end.at and (p.cause is not None or p.cls in ("init", "fork", "ompbarrier"))
             ]
-            p = max(stops, key=lambda p: p.event.i, default=None)
+            p = max(stops, key=lambda p: p.at, default=None)
             self.segment(end.loc, p, end)
             if p is None or p.cls == "init":
                 continue
@@ -838,22 +955,16 @@ class Analysis:
                 # Threads that came last together all own the path in release 2.6.
                 owners += p.ready if self.model == "scalasca" else p.ready[:1]
             elif p.cls == "fork":
-                owners = [self.fork_of_master(p)]
+                owners = [p.master]
             else:
                 owners.append(p.cause)
         self.impacts()
 
-    def fork_of_master(self, point):
-        k = sum(1 for p in point.event.loc.points.values() if p.cls == "fork" and p.event.i < point.event.i)
-        master = self.trace.by_rank[point.event.loc.rank]
-        return sorted((p.event for p in master.points.values() if p.cls == "fork"), key=lambda e: e.i)[k]
-
     def segment(self, loc, point, end):
         self.path.append((loc, point, end))
-        times = self.profile(loc, point.event.i if point else -1, end.i)
+        times = self.profile(loc, point.at if point else -1, end.at)
         if point:
-            c = point.event.call.path
-            times[c] -= min(point.wait, times[c])
+            times[point.path] -= min(point.held, times[point.path])
         for c, t in times.items():
             self.add("critical_path", end, t, c)
 
@@ -868,8 +979,7 @@ class Analysis:
         for loc in self.trace.locations:
             own = self.profile(loc, -1, len(loc.events) + 1)
             for p in loc.points.values():
-                c = p.event.call.path
-                own[c] = max(0, own[c] - p.wait)
+                own[p.path] = max(0, own[p.path] - p.wait)
             excess = {}
             for c in set(own) | set(whole):
                 key = (c, loc.rank, loc.thread)
@@ -886,7 +996,8 @@ class Analysis:
             foreign = [c for c in whole if whole[c] > 0 and own.get(c, 0) == 0]
             H = sum(whole[c] for c in foreign)
             mine = sum(max(v, whole.get(c, 0)) for c, v in own.items() if v > 0)
-            if not H:
+            if not H and self.model == "scalasca":
+                # 0/0: release 2.6 then has nothing at all.
                 poisoned = True
             for c in foreign:
                 inter[c] += (length - mine) / H * whole[c]
