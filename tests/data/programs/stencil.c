@@ -8,8 +8,8 @@
 
 #include "known.h"
 
-enum { ROWS = 2, COLUMNS = 4, N = 16, ITERATIONS = 40, PERIOD = 5, SLOW = 5 };
-static const double USUAL = 2, EXTRA = 1, LATE = 8;
+enum { ROWS = 2, COLUMNS = 4, N = 16, ITERATIONS = 100, PERIOD = 5, SLOW = 5 };
+static const double USUAL = 2, EXTRA = 1, LATE = 4;
 
 static int rank, size, neighbours[4];
 static double field[N + 2][N + 2], next[N + 2][N + 2], edges[4][2][N];
