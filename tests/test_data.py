@@ -1,8 +1,10 @@
 """The traces that ship with the project show the waiting which their programs' own delays must cause."""
 
 import json
+import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -100,3 +102,12 @@ def test_official_tool_reads_it_without_a_word(trace):
     )
     assert "warning" not in (printed.stdout + printed.stderr).lower()
     assert "error" not in printed.stderr.lower()
+
+
+def test_readme_shows_what_its_command_prints(tmp_path):
+    readme = DATA.parents[1] / "README.md"
+    shown = readme.read_text().split("```text\n")[1].split("\n```")[0].splitlines()
+    command = [sys.executable, "-m", "whywait", "analyze", DATA / "stencil", "-o", tmp_path]
+    environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, env=environment).stdout
+    assert printed.splitlines()[: len(shown) - 1] == shown[:-1]  # the last line names the directory
