@@ -238,6 +238,9 @@ def small():
          "cause_location": 1, "cause_callpath": 2, "cause_time": 0.502},
         {"kind": "mpi_barrier_wait", "location": 2, "callpath": 2, "enter": 0.5, "leave": 0.6, "waiting": 0.001,
          "cause_location": 1, "cause_callpath": 2, "cause_time": 0.502},
+        # Messages in wrong order have a row as such and one as a Late Sender.
+        {"kind": "mpi_latesender", "location": 0, "callpath": 1, "enter": 0.1, "leave": 0.2, "waiting": 0.004,
+         "cause_location": 1, "cause_callpath": 4, "cause_time": 0.15},
     ]  # fmt: skip
     warnings = [
         {"kind": "unmatched_send", "count": 3, "text": "messages were sent and never received", "place": "rank 1"}

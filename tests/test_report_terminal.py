@@ -21,7 +21,7 @@ def plain(lines):
 
 def test_summary_is_data(summary):
     assert json.loads(json.dumps(summary)) == summary
-    assert summary["run"] == {"name": "lulesh", "path": "/data/lulesh/traces.otf2"}
+    assert summary["run"] == {"name": "lulesh", "path": "/data/lulesh/traces.otf2", "program": "main"}
     assert summary["metrics"]["mpi_latesender"]["total"] == pytest.approx(0.008)
     assert summary["waiting"]["total"] == pytest.approx(0.011)
     assert "omp_time" not in summary["metrics"]
@@ -43,12 +43,14 @@ def test_summary_is_readable_in_80_columns(summary):
     lines = plain(summary_lines(summary))
     assert all(len(line) <= 80 for line in lines)
     text = "\n".join(lines)
-    assert lines[0] == "lulesh: 3 ranks, 300 events, 1.50 s, 1.9% of all time spent waiting"
+    assert lines[0] == "main: 3 ranks, 300 events, 1.50 s, 1.9% of all time spent waiting"
     assert re.search(r"^  Execution +\S+ m?s +\d+\.\d%  █+$", text, re.MULTILINE)
     assert re.search(r"^          Late Sender +8\.00 ms +1\.\d%$", text, re.MULTILINE)
     assert "1. Late Sender" in text
     assert "   main → solver::solve → MPI_Recv" in lines
-    assert "3 times on 2 ranks, most on rank 0 (62.5%); mostly for rank 1" in text
+    text = " ".join(text.split())
+    assert "3 times on 2 ranks, most on rank 0 (62.5%); mostly waits for MPI_Send on rank 1" in text
+    assert "2 times on 2 ranks, most on rank 0 (66.7%); mostly waits for rank 1 (100.0%)" in text
     assert "3 x messages were sent and never received (first: rank 1)" in text
     assert "Idle threads" not in text
 

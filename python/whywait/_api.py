@@ -329,7 +329,10 @@ class Result:
         return tables.table(tables.SEVERITIES, pieces)
 
     def wait_states(self) -> pa.Table:
-        """Return one row for each wait state.
+        """Return the wait states, one row each.
+
+        A wait state that is also part of another, such as a Late Sender in wrong order, has a row for each of the two:
+        the rows of a kind add up to the metric of its name.
 
         Returns
         -------

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import add_verb, print_json
+from whywait.report.terminal import seconds
 
 if TYPE_CHECKING:
     import argparse
@@ -59,7 +60,7 @@ def lines(facts: dict[str, Any]) -> Iterator[str]:
     definitions, oddities, locations = (shown.pop(name) for name in ("definitions", "oddities", "locations"))
     by_kind = {name: shown.pop(name) for name in list(shown) if isinstance(shown[name], dict)}
     shown["locations"] = ", ".join(f"{count:,} {kind}" for kind, count in locations.items()) or "none"
-    for name, value in shown.items():
+    for name, value in ((name, value) for name, value in shown.items() if value not in {"", None}):
         yield f"{name.replace('_', ' '):<22}{_value(name, value)}"
     for title, counts in {"definitions": definitions, **by_kind}.items():
         yield ""
@@ -76,6 +77,8 @@ def lines(facts: dict[str, Any]) -> Iterator[str]:
 def _value(name: str, value: object) -> str:
     if isinstance(value, int) and ("bytes" in name or "memory" in name):
         return size(value)
+    if name == "length" and isinstance(value, float):
+        return seconds(value)
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 

@@ -24,7 +24,7 @@ def summarize(result: Result) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``run`` (name, anchor file), ``facts``, ``metrics`` (unit and total by name), ``waiting`` (all
+        ``run`` (name, anchor file, program if known), ``facts``, ``metrics`` (unit and total by name), ``waiting`` (all
         wait states together: seconds, and share of all time), ``worst`` (the worst places to
         wait, by total waiting time), ``warnings``. All values are such that JSON can say them.
     """
@@ -33,7 +33,7 @@ def summarize(result: Result) -> dict[str, Any]:
     time = profile.total("time") if "time" in profile.metrics else 0.0
     return {
         "whywait": __version__,
-        "run": {"name": result.run.name, "path": str(result.run.path)},
+        "run": {"name": result.run.name, "path": str(result.run.path), "program": _program(result)},
         "facts": result.facts,
         "metrics": {
             name: {
@@ -49,6 +49,12 @@ def summarize(result: Result) -> dict[str, Any]:
         "worst": worst_wait_states(result),
         "warnings": result.warnings,
     }
+
+
+def _program(result: Result) -> str | None:
+    """Return what the call tree starts with, if that is one thing."""
+    roots = result.tree.roots
+    return result.tree.path(roots[0])[0] if len(roots) == 1 else None
 
 
 def _wait_states(metrics: MetricTree) -> list[Metric]:
@@ -111,13 +117,9 @@ def _causes(result: Result, callpaths: list[int]) -> dict[tuple[str, int], dict[
     table = table.filter(pc.is_in(table["callpath"], pa.array(callpaths, table.schema.field("callpath").type)))
     if not table.num_rows:
         return {}
-    kinds = table["kind"].cast(pa.dictionary(pa.int32(), pa.string())).combine_chunks()
-    names = kinds.dictionary.to_pylist()
-    # A part of a wait state, such as messages in wrong order, counts as the whole.
-    wholes = [whole.name if (whole := result.profile.metrics.wait_state(name)) else name for name in names]
     places = pa.table(
         {
-            "kind": pa.array(wholes, pa.string()).take(kinds.indices),
+            "kind": table["kind"].cast(pa.string()),
             "callpath": table["callpath"],
             "waiting": table["waiting"],
             "cause_callpath": table["cause_callpath"],

@@ -82,14 +82,14 @@ def finding(note: dict[str, Any]) -> str:
 
 
 def _headline(summary: dict[str, Any]) -> str:
-    facts = summary["facts"]
+    facts, run = summary["facts"], summary["run"]
     processes, locations = facts.get("processes", 0), facts.get("locations", 0)
     parts = [_count(processes, "rank")]
     if locations != processes:
         parts.append(_count(locations, "location"))
     parts += [_count(facts.get("events", 0), "event"), seconds(facts.get("length", 0.0))]
-    waiting = summary["waiting"]
-    return f"{summary['run']['name']}: {', '.join(parts)}, {percent(waiting['share'])} of all time spent waiting"
+    parts.append(f"{percent(summary['waiting']['share'])} of all time spent waiting")
+    return f"{short_name(run['program'] or run['name'])}: {', '.join(parts)}"
 
 
 def _count(number: int, what: str) -> str:
@@ -169,8 +169,14 @@ def _who(place: dict[str, Any], width: int, *, unicode: bool) -> str:
     cause = place["cause"]
     if cause is None:
         return where
-    at = f" in {path(cause['callpath'], width // 2, unicode=unicode)}" if cause["callpath"] else ""
-    return f"{where}; mostly for rank {cause['rank']}{at} ({percent(cause['share'])})"
+    # What the waiter's own call path says already is not said again.
+    other = list(cause["callpath"] or ())
+    for name in place["callpath"]:
+        if other[:1] != [name]:
+            break
+        del other[0]
+    what = f"{path(other, width // 2, unicode=unicode)} on rank {cause['rank']}" if other else f"rank {cause['rank']}"
+    return f"{where}; mostly waits for {what} ({percent(cause['share'])})"
 
 
 def _paragraph(text: str, width: int, style: str) -> Iterator[Line]:
