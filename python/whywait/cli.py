@@ -88,7 +88,9 @@ def _run(options: argparse.Namespace) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        return _fail(f"{error.filename}: {error.strerror}" if error.filename else error, USAGE)
+        return _fail(
+            f"{error.filename}: {os.strerror(error.errno)}" if error.filename and error.errno else error, USAGE
+        )
     return code
 
 

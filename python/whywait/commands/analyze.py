@@ -57,7 +57,8 @@ def run(options: argparse.Namespace) -> int:
         print_json({**result.summary(), "files": [str(file) for file in files]})
     elif not options.quiet:
         lines = summary_lines(result.summary(), width=width(sys.stdout), unicode=speaks_unicode(sys.stdout))
-        show([*lines, [], [(f"Written to {directory}/: {', '.join(file.name for file in files)}", "")]], sys.stdout)
+        where = [[], [(f"Written to {directory}/", "bold")], [(f"   {' '.join(file.name for file in files)}", "")]]
+        show([*lines, *where], sys.stdout)
     return 0
 
 
