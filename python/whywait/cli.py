@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from importlib import import_module
@@ -64,6 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         The exit code.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Names in a trace may have letters that the terminal has not.
+        sys.stdout.reconfigure(errors="backslashreplace")
     options = parser().parse_args(arguments)
     try:
         return _run(options)
