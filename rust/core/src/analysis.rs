@@ -12,7 +12,7 @@ use crate::severity::{self, Severity};
 use crate::trace::decode::Progress;
 use crate::trace::Trace;
 use crate::waits::late_sender::Detected;
-use crate::waits::{Findings, WaitState, collective, late_receiver, late_sender, profile, threads};
+use crate::waits::{Findings, WaitState, collective, late_receiver, late_sender, profile, rma, threads};
 use crate::{Error, Result};
 use whywait_otf2::enums::LocationType;
 
@@ -39,6 +39,8 @@ pub enum Stage {
     Messages,
     /// Matching collective operations and judging their wait states.
     Collectives,
+    /// Epochs of one-sided communication and their wait states.
+    OneSided,
     /// Thread teams, profile, sums.
     Profile,
 }
@@ -51,11 +53,12 @@ impl Stage {
             Self::Decode => "decode",
             Self::Messages => "messages",
             Self::Collectives => "collectives",
+            Self::OneSided => "one-sided",
             Self::Profile => "profile",
         }
     }
 
-    const ALL: [Self; 4] = [Self::Decode, Self::Messages, Self::Collectives, Self::Profile];
+    const ALL: [Self; 5] = [Self::Decode, Self::Messages, Self::Collectives, Self::OneSided, Self::Profile];
 }
 
 /// How far an analysis has come; another thread may look and may cancel.
@@ -106,6 +109,11 @@ pub fn analyze(archive: &Archive, options: &Options, monitor: &Monitor) -> Resul
     let (collective, collective_notes) = collective::detect(&trace);
     notes.merge(collective_notes);
     found.extend(collective);
+
+    monitor.enter(Stage::OneSided)?;
+    let (one_sided, one_sided_notes) = rma::detect(&trace);
+    notes.merge(one_sided_notes);
+    found.extend(one_sided.findings);
 
     monitor.enter(Stage::Profile)?;
     let local: Vec<Findings> = trace

@@ -103,7 +103,8 @@ fn fraction(monitor: &Monitor, expected: u64) -> f64 {
             0.7 * (events as f64 / expected.max(1) as f64).min(1.0)
         }
         Stage::Messages => 0.7,
-        Stage::Collectives => 0.85,
+        Stage::Collectives => 0.8,
+        Stage::OneSided => 0.87,
         Stage::Profile => 0.95,
     }
 }

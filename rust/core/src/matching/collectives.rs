@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::{in_time_order, rounds};
+use super::{in_time_order, rounds, spread};
 use crate::exchange::{Outbox, to_owner};
 use crate::notes::{NoteKind, Notes, Place};
 use crate::trace::world::Members;
@@ -152,7 +152,7 @@ fn post(trace: &Trace, shard: &Shard, owners: &std::ops::Range<u32>) -> (Outbox<
     let mut outbox = Outbox::new(trace.shards.len());
     let mut notes = Notes::default();
     let mut deliver = |member: Member| {
-        let owner = owner(member.comm, member.sequence, trace.shards.len());
+        let owner = spread(member.comm, member.sequence, trace.shards.len());
         if owners.contains(&owner) {
             outbox.push(owner, member);
         }
@@ -210,12 +210,6 @@ fn post(trace: &Trace, shard: &Shard, owners: &std::ops::Range<u32>) -> (Outbox<
         }
     }
     (outbox, notes)
-}
-
-/// The shard that evaluates an instance: spread evenly, the same everywhere.
-fn owner(comm: u32, sequence: u32, shards: usize) -> u32 {
-    let mixed = (u64::from(comm) << 32 | u64::from(sequence)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    ((mixed >> 32) * shards as u64 >> 32) as u32
 }
 
 /// Whether all members are there and called the same operation; its kind.

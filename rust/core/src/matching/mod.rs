@@ -1,7 +1,9 @@
 //! Which records belong together: messages, members of collective operations.
 
 pub mod collectives;
+pub mod epochs;
 pub mod messages;
+pub mod windows;
 
 use std::ops::Range;
 
@@ -12,6 +14,12 @@ const ROUND_BYTES: usize = 128 << 20;
 fn rounds(owners: usize, bytes: usize) -> impl Iterator<Item = Range<u32>> {
     let count = bytes.div_ceil(ROUND_BYTES).clamp(1, owners.max(1));
     (0..count).map(move |i| (owners * i / count) as u32..(owners * (i + 1) / count) as u32)
+}
+
+/// The shard that evaluates the `sequence`-th instance of something: spread evenly, the same everywhere.
+pub(crate) fn spread(something: u32, sequence: u32, shards: usize) -> u32 {
+    let mixed = ((u64::from(something) << 32) | u64::from(sequence)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (((mixed >> 32) * shards as u64) >> 32) as u32
 }
 
 /// Rows of all locations of a process in the order of time, as positions in the shard.

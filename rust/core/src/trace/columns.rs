@@ -385,6 +385,8 @@ pub struct Shard {
     pub event_offsets: Vec<u32>,
     /// Region instances that communicate or synchronize.
     pub instances: Instances,
+    /// End of each location's instances in [`Shard::instances`], with a leading 0.
+    pub instance_offsets: Vec<u32>,
     /// Messages sent.
     pub sends: Rows<Sent>,
     /// Messages received.
@@ -449,6 +451,19 @@ impl Shard {
     #[must_use]
     pub fn location_of<T>(&self, rows: &Rows<T>, row: u32) -> u32 {
         self.locations.start + rows.offsets.partition_point(|&offset| offset <= row) as u32 - 1
+    }
+
+    /// Global index of the location that a region instance belongs to.
+    #[must_use]
+    pub fn location_of_instance(&self, instance: u32) -> u32 {
+        self.locations.start + self.instance_offsets.partition_point(|&offset| offset <= instance) as u32 - 1
+    }
+
+    /// Region instances of a location.
+    #[must_use]
+    pub fn instances_of(&self, location: u32) -> Range<u32> {
+        let i = (location - self.locations.start) as usize;
+        self.instance_offsets[i]..self.instance_offsets[i + 1]
     }
 
     /// Whether the end of any of a process' event files is missing.

@@ -128,6 +128,8 @@ pub struct Decoder<'a> {
     definitions: &'a Definitions,
     shard: Shard,
     notes: Notes,
+    /// Whether the run has windows.
+    one_sided: bool,
     /// Exclusive time and visits by call path at the current location.
     time: Vec<i64>,
     visits: Vec<u64>,
@@ -146,6 +148,7 @@ impl<'a> Decoder<'a> {
             definitions,
             shard,
             notes: Notes::default(),
+            one_sided: !world.windows.is_empty(),
             time: Vec::new(),
             visits: Vec::new(),
             forks: FxHashMap::default(),
@@ -162,6 +165,7 @@ impl<'a> Decoder<'a> {
         self.state = State::new(index, process);
         if self.shard.event_offsets.is_empty() {
             self.shard.event_offsets.push(0);
+            self.shard.instance_offsets.push(0);
         }
     }
 
@@ -194,6 +198,7 @@ impl<'a> Decoder<'a> {
             }
         }
         shard.event_offsets.push(shard.events.len() as u32);
+        shard.instance_offsets.push(shard.instances.enter.len() as u32);
         shard.sends.end_location();
         shard.receives.end_location();
         shard.collectives.end_location();
@@ -269,7 +274,8 @@ impl<'a> Decoder<'a> {
         self.state.stack.push(Frame { callpath, enter, instance: NONE });
         self.state.current = callpath;
         let class = self.regions.class(key);
-        if class.is_remembered() {
+        // Any call of a library may be where one-sided communication makes progress.
+        if class.is_remembered() || (self.one_sided && class.library().is_some()) {
             self.remember(class);
         }
     }

@@ -7,7 +7,7 @@ use whywait_otf2::LocationReader;
 use super::calltree::CallTree;
 use super::columns::Shard;
 use super::decode::{Decoder, Progress};
-use super::regions::Regions;
+use super::regions::{RegionClass, Regions};
 use super::world::{Location, World};
 use crate::notes::{NoteKind, Notes};
 use crate::{Error, Result};
@@ -70,6 +70,13 @@ impl Trace {
     #[inline]
     pub fn shard(&self, location: u32) -> &Shard {
         &self.shards[self.shard_of[location as usize] as usize]
+    }
+
+    /// The class of a region instance's region.
+    #[must_use]
+    #[inline]
+    pub fn class(&self, shard: &Shard, instance: u32) -> RegionClass {
+        self.regions.class(self.tree.region(shard.callpath(instance)))
     }
 
     /// Index of the shard that owns a process.
@@ -141,7 +148,7 @@ fn load_shard(
         }
         decoder.begin_location(index);
         let reader = archive.location(world.locations[index as usize].id);
-        let mut reader = match reader {
+        let reader = match reader {
             Ok(reader) => reader,
             Err(error) => {
                 decoder.end_location(0, None);

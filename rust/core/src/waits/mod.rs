@@ -4,6 +4,7 @@ pub mod collective;
 pub mod late_receiver;
 pub mod late_sender;
 pub mod profile;
+pub mod rma;
 pub mod threads;
 
 use crate::severity::Metric;

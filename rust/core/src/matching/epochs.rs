@@ -1,0 +1,501 @@
+//! Epochs of one-sided communication: which operations belong to which synchronization.
+//!
+//! Rows of a process are read in the order of time, over all its threads. An operation belongs to the first that fits
+//! of: the lock epoch on its target, the lock epoch on the whole window, the access epoch whose group has its target,
+//! the fence epoch of its window.
+//!
+//! *Source*: thesis 3.1; docs/one-sided.md lists the decisions.
+
+use rustc_hash::FxHashMap;
+
+use crate::notes::{NoteKind, Notes, Place};
+use crate::trace::columns::{ALL, Operation, SyncKind, Synchronization};
+use crate::trace::regions::Library;
+use crate::trace::{NONE, RegionClass, Shard, Trace};
+
+/// The epoch that an operation belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Epoch {
+    /// None that was closed.
+    Open,
+    /// The collective call that ends it, as position in [`Epochs::collectives`].
+    Collective(u32),
+    /// Position in [`Epochs::accesses`].
+    Access(u32),
+    /// Position in [`Epochs::locks`].
+    Lock(u32),
+}
+
+/// One process' part in a collective operation on a window.
+#[derive(Clone, Copy, Debug)]
+pub struct CollectivePart {
+    /// Index of the process.
+    pub process: u32,
+    /// Index of the location.
+    pub location: u32,
+    /// Region instance of the call.
+    pub instance: u32,
+    /// Index of the window, or [`NONE`] for calls that synchronize all processes without a record.
+    pub window: u32,
+    /// Number of the part among those of the process on the window.
+    pub sequence: u32,
+    /// The operation, a value of `CollectiveOp`.
+    pub operation: u8,
+    /// The library that the call belongs to.
+    pub library: Library,
+}
+
+/// An access epoch: start to complete.
+#[derive(Clone, Copy, Debug)]
+pub struct Access {
+    /// Index of the process.
+    pub process: u32,
+    /// Index of the location that started it.
+    pub location: u32,
+    /// Index of the window.
+    pub window: u32,
+    /// Index of the group of targets.
+    pub group: u32,
+    /// Region instance of start.
+    pub start: u32,
+    /// Region instance of complete, or [`NONE`].
+    pub complete: u32,
+}
+
+/// An exposure epoch: post to wait or to the test that succeeds.
+#[derive(Clone, Copy, Debug)]
+pub struct Exposure {
+    /// Index of the process.
+    pub process: u32,
+    /// Index of the location that posted.
+    pub location: u32,
+    /// Index of the window.
+    pub window: u32,
+    /// Index of the group of origins.
+    pub group: u32,
+    /// Region instance of post.
+    pub post: u32,
+    /// Region instance of wait or test, or [`NONE`].
+    pub wait: u32,
+    /// Whether a test ended it: a test never waits.
+    pub tested: bool,
+}
+
+/// A lock epoch: lock to unlock.
+#[derive(Clone, Copy, Debug)]
+pub struct LockEpoch {
+    /// Lock id.
+    pub lock: u64,
+    /// Index of the process.
+    pub process: u32,
+    /// Index of the location.
+    pub location: u32,
+    /// Index of the window.
+    pub window: u32,
+    /// Index of the target process, or [`ALL`].
+    pub target: u32,
+    /// Region instance of the lock call.
+    pub acquire: u32,
+    /// Region instance of the unlock call, or [`NONE`].
+    pub release: u32,
+    /// Whether others may hold it as well.
+    pub shared: bool,
+    /// Whether the lock is held as soon as the call returns, and the call tells so (OpenSHMEM, ARMCI).
+    pub blocking: bool,
+    /// Whether the call took the lock without waiting (`shmem_test_lock`).
+    pub tried: bool,
+    /// The library that the lock belongs to.
+    pub library: Library,
+}
+
+/// A call that waits until another process changes local memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Change {
+    /// Index of the process.
+    pub process: u32,
+    /// Index of the location.
+    pub location: u32,
+    /// Region instance of the call.
+    pub instance: u32,
+}
+
+/// A call that completes something at a target: it may wait for progress there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Completion {
+    /// Region instance of the call.
+    pub instance: u32,
+    /// Index of the target process.
+    pub target: u32,
+}
+
+/// All epochs of a shard.
+#[derive(Debug, Default)]
+pub struct Epochs {
+    /// Calls of collective operations.
+    pub collectives: Vec<CollectivePart>,
+    /// Access epochs, by process in the order of their start.
+    pub accesses: Vec<Access>,
+    /// Exposure epochs, by process in the order of their post.
+    pub exposures: Vec<Exposure>,
+    /// Lock epochs that were closed.
+    pub locks: Vec<LockEpoch>,
+    /// Calls that wait for a change of memory.
+    pub changes: Vec<Change>,
+    /// Calls that complete something at a target, sorted, without repetition.
+    pub completions: Vec<Completion>,
+    /// For each operation of the shard its epoch.
+    pub epoch_of: Vec<Epoch>,
+    /// Operations by collective call.
+    pub of_collective: Groups,
+    /// Operations by access epoch.
+    pub of_access: Groups,
+    /// Operations by lock epoch.
+    pub of_lock: Groups,
+    /// What was odd.
+    pub notes: Notes,
+}
+
+/// Positions of operations by epoch, each group in the order of the operations.
+#[derive(Debug, Default)]
+pub struct Groups {
+    offsets: Vec<u32>,
+    rows: Vec<u32>,
+}
+
+impl Groups {
+    fn new(groups: usize, member_of: impl Iterator<Item = Option<u32>> + Clone) -> Self {
+        let mut offsets = vec![0u32; groups + 1];
+        for group in member_of.clone().flatten() {
+            offsets[group as usize + 1] += 1;
+        }
+        for i in 0..groups {
+            offsets[i + 1] += offsets[i];
+        }
+        let mut next = offsets.clone();
+        let mut rows = vec![0; offsets[groups] as usize];
+        for (row, group) in member_of.enumerate() {
+            if let Some(group) = group {
+                rows[next[group as usize] as usize] = row as u32;
+                next[group as usize] += 1;
+            }
+        }
+        Self { offsets, rows }
+    }
+
+    /// Positions of the operations of one epoch.
+    #[must_use]
+    pub fn of(&self, group: usize) -> &[u32] {
+        &self.rows[self.offsets[group] as usize..self.offsets[group + 1] as usize]
+    }
+}
+
+/// Finds the epochs of a shard.
+#[must_use]
+pub fn find(trace: &Trace, shard: &Shard) -> Epochs {
+    let mut epochs = Epochs { epoch_of: vec![Epoch::Open; shard.operations.rows.len()], ..Epochs::default() };
+    if shard.operations.rows.is_empty() && shard.synchronizations.rows.is_empty() {
+        return epochs;
+    }
+    for process in shard.processes.clone() {
+        let mut reader = Reader { trace, shard, epochs: &mut epochs, process, state: State::default() };
+        reader.read();
+    }
+    let of = |select: fn(Epoch) -> Option<u32>| epochs.epoch_of.iter().map(move |&epoch| select(epoch));
+    let of_collective = Groups::new(
+        epochs.collectives.len(),
+        of(|epoch| if let Epoch::Collective(part) = epoch { Some(part) } else { None }),
+    );
+    let of_access =
+        Groups::new(epochs.accesses.len(), of(|epoch| if let Epoch::Access(access) = epoch { Some(access) } else { None }));
+    let of_lock =
+        Groups::new(epochs.locks.len(), of(|epoch| if let Epoch::Lock(lock) = epoch { Some(lock) } else { None }));
+    (epochs.of_collective, epochs.of_access, epochs.of_lock) = (of_collective, of_access, of_lock);
+    epochs.completions.sort_unstable();
+    epochs.completions.dedup();
+    epochs
+}
+
+/// What is open at a process.
+#[derive(Default)]
+struct State {
+    /// Operations since the last collective call, by window.
+    fence: FxHashMap<u32, Vec<u32>>,
+    /// Access epoch by window.
+    access: FxHashMap<u32, u32>,
+    /// Exposure epoch by window.
+    exposure: FxHashMap<u32, u32>,
+    /// Lock epoch by window and target, for MPI.
+    locks: FxHashMap<(u32, u32), u32>,
+    /// Lock epoch by window, target and lock id, for the others.
+    held: FxHashMap<(u32, u32, u64), u32>,
+    /// Number of collective calls by window.
+    calls: FxHashMap<u32, u32>,
+    /// OpenSHMEM: operations that the next quiet completes at their targets.
+    unfinished: Vec<u32>,
+}
+
+struct Reader<'a> {
+    trace: &'a Trace,
+    shard: &'a Shard,
+    epochs: &'a mut Epochs,
+    process: u32,
+    state: State,
+}
+
+/// A row of one of the two column sets.
+#[derive(Clone, Copy)]
+enum Row {
+    Operation(u32),
+    Synchronization(u32),
+}
+
+impl Reader<'_> {
+    fn read(&mut self) {
+        let locations = self.shard.local_locations(&self.trace.world.processes[self.process as usize].locations);
+        let busy = |i: &usize| {
+            !self.shard.operations.range(*i).is_empty() || !self.shard.synchronizations.range(*i).is_empty()
+        };
+        let busy: Vec<usize> = locations.filter(busy).collect();
+        if let [location] = busy[..] {
+            for row in in_order(self.shard, location) {
+                self.see(location, row);
+            }
+        } else {
+            let mut rows: Vec<(i64, usize, Row)> = Vec::new();
+            for location in busy {
+                rows.extend(in_order(self.shard, location).map(|row| (self.time(row), location, row)));
+            }
+            rows.sort_by_key(|(time, ..)| *time);
+            for (_, location, row) in rows {
+                self.see(location, row);
+            }
+        }
+        self.finish();
+    }
+
+    fn time(&self, row: Row) -> i64 {
+        match row {
+            Row::Operation(row) => self.shard.operations.rows[row as usize].time,
+            Row::Synchronization(row) => self.shard.synchronizations.rows[row as usize].time,
+        }
+    }
+
+    fn class(&self, instance: u32) -> RegionClass {
+        self.trace.class(self.shard, instance)
+    }
+
+    fn see(&mut self, location: usize, row: Row) {
+        match row {
+            Row::Operation(row) => self.operation(row),
+            Row::Synchronization(row) => {
+                let sync = self.shard.synchronizations.rows[row as usize];
+                self.synchronization(self.shard.location(location), &sync);
+            }
+        }
+    }
+
+    fn operation(&mut self, row: u32) {
+        let operation = &self.shard.operations.rows[row as usize];
+        let library = self.class(operation.instance).library();
+        self.complete(operation);
+        if library != Some(Library::Mpi) {
+            if library == Some(Library::Shmem) && !operation.kind.is_fetching() {
+                self.state.unfinished.push(row);
+            }
+            return;
+        }
+        let Operation { window, target, .. } = *operation;
+        let lock = [target, ALL].iter().find_map(|&target| self.state.locks.get(&(window, target)).copied());
+        if let Some(lock) = lock {
+            self.epochs.epoch_of[row as usize] = Epoch::Lock(lock);
+            return;
+        }
+        if let Some(&access) = self.state.access.get(&window) {
+            let group = self.epochs.accesses[access as usize].group;
+            if self.trace.world.group_members(group, &self.process).binary_search(&target).is_ok() {
+                self.epochs.epoch_of[row as usize] = Epoch::Access(access);
+                return;
+            }
+        }
+        self.state.fence.entry(window).or_default().push(row);
+    }
+
+    /// The calls that complete an operation where it happens: what brings an answer back has happened there.
+    fn complete(&mut self, operation: &Operation) {
+        let mut add = |instance| {
+            if instance != NONE {
+                self.epochs.completions.push(Completion { instance, target: operation.target });
+            }
+        };
+        add(operation.done_remote);
+        if operation.kind.is_fetching() {
+            add(operation.done_local);
+        }
+    }
+
+    fn synchronization(&mut self, location: u32, sync: &Synchronization) {
+        match sync.kind {
+            SyncKind::Collective(operation) => self.collective(location, sync, operation),
+            SyncKind::Group(group) => self.group(location, sync, group),
+            SyncKind::Request { shared } => self.lock(location, sync, shared, true),
+            SyncKind::Acquire { shared } => self.lock(location, sync, shared, false),
+            SyncKind::Release => self.release(location, sync),
+            SyncKind::WaitChange => {
+                self.epochs.changes.push(Change { process: self.process, location, instance: sync.instance });
+            }
+            SyncKind::Destroy => {
+                self.state.fence.remove(&sync.window);
+            }
+            SyncKind::Unrecorded => self.unrecorded(location, sync),
+            SyncKind::FailedTest => {}
+        }
+    }
+
+    fn collective(&mut self, location: u32, sync: &Synchronization, operation: u8) {
+        let Some(library) = self.class(sync.instance).library() else { return };
+        let part = self.part(location, sync, operation, library);
+        // Creating and freeing complete nothing, but what was pending belongs to no later fence either.
+        for row in self.state.fence.remove(&sync.window).unwrap_or_default() {
+            self.epochs.epoch_of[row as usize] = Epoch::Collective(part);
+        }
+        if library == Library::Shmem && operation == 0 {
+            self.state.unfinished.clear();
+        }
+    }
+
+    fn part(&mut self, location: u32, sync: &Synchronization, operation: u8, library: Library) -> u32 {
+        let calls = self.state.calls.entry(sync.window).or_insert(0);
+        let sequence = *calls;
+        *calls += 1;
+        self.epochs.collectives.push(CollectivePart {
+            process: self.process,
+            location,
+            instance: sync.instance,
+            window: sync.window,
+            sequence,
+            operation,
+            library,
+        });
+        self.epochs.collectives.len() as u32 - 1
+    }
+
+    /// OpenSHMEM calls without a record of their own.
+    fn unrecorded(&mut self, location: u32, sync: &Synchronization) {
+        const ALLOCATE: u8 = 19;
+        const DEALLOCATE: u8 = 20;
+        match self.class(sync.instance) {
+            RegionClass::ShmemQuiet => {
+                for row in std::mem::take(&mut self.state.unfinished) {
+                    let target = self.shard.operations.rows[row as usize].target;
+                    self.epochs.completions.push(Completion { instance: sync.instance, target });
+                }
+            }
+            RegionClass::ShmemAllocate => {
+                self.part(location, sync, ALLOCATE, Library::Shmem);
+            }
+            RegionClass::ShmemFree => {
+                self.part(location, sync, DEALLOCATE, Library::Shmem);
+            }
+            _ => {}
+        }
+    }
+
+    fn group(&mut self, location: u32, sync: &Synchronization, group: u32) {
+        let Synchronization { window, instance, .. } = *sync;
+        let process = self.process;
+        match self.class(instance) {
+            RegionClass::Start => {
+                self.state.access.insert(window, self.epochs.accesses.len() as u32);
+                let access = Access { process, location, window, group, start: instance, complete: NONE };
+                self.epochs.accesses.push(access);
+            }
+            RegionClass::Complete => {
+                if let Some(access) = self.state.access.remove(&window) {
+                    self.epochs.accesses[access as usize].complete = instance;
+                }
+            }
+            RegionClass::Post => {
+                self.state.exposure.insert(window, self.epochs.exposures.len() as u32);
+                let exposure =
+                    Exposure { process, location, window, group, post: instance, wait: NONE, tested: false };
+                self.epochs.exposures.push(exposure);
+            }
+            class @ (RegionClass::WinWait | RegionClass::WinTest) => {
+                if let Some(exposure) = self.state.exposure.remove(&window) {
+                    let exposure = &mut self.epochs.exposures[exposure as usize];
+                    exposure.wait = instance;
+                    exposure.tested = class == RegionClass::WinTest;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn lock(&mut self, location: u32, sync: &Synchronization, shared: bool, requested: bool) {
+        let Some(library) = self.class(sync.instance).library() else { return };
+        let mpi = library == Library::Mpi;
+        // With MPI an Acquire after the Request says only that the call returned.
+        if mpi && !requested && self.state.locks.contains_key(&(sync.window, sync.target)) {
+            return;
+        }
+        let position = self.epochs.locks.len() as u32;
+        self.epochs.locks.push(LockEpoch {
+            lock: sync.lock,
+            process: self.process,
+            location,
+            window: sync.window,
+            target: sync.target,
+            acquire: sync.instance,
+            release: NONE,
+            shared,
+            blocking: !mpi,
+            tried: !mpi && requested,
+            library,
+        });
+        if mpi {
+            self.state.locks.insert((sync.window, sync.target), position);
+        } else {
+            self.state.held.insert((sync.window, sync.target, sync.lock), position);
+        }
+    }
+
+    fn release(&mut self, location: u32, sync: &Synchronization) {
+        let mpi = self.class(sync.instance).library() == Some(Library::Mpi);
+        let lock = if mpi {
+            self.state.locks.remove(&(sync.window, sync.target))
+        } else {
+            self.state.held.remove(&(sync.window, sync.target, sync.lock))
+        };
+        let Some(lock) = lock else {
+            self.epochs.notes.add(NoteKind::UnknownRequest, location, sync.time);
+            return;
+        };
+        self.epochs.locks[lock as usize].release = sync.instance;
+        // The record names the target: the lock itself must be given back there.
+        if mpi && sync.target != ALL {
+            self.epochs.completions.push(Completion { instance: sync.instance, target: sync.target });
+        }
+    }
+
+    fn finish(&mut self) {
+        let open = self.state.locks.len() + self.state.held.len() + self.state.access.len() + self.state.exposure.len();
+        if open > 0 {
+            let location = self.trace.world.master(self.process);
+            let time = self.shard.spans[(location - self.shard.locations.start) as usize].last;
+            self.epochs.notes.count(NoteKind::OpenEpoch, open as u64, Some(Place { location, time }));
+        }
+    }
+}
+
+/// Rows of a location in the order of their records.
+fn in_order(shard: &Shard, location: usize) -> impl Iterator<Item = Row> {
+    let mut operations = shard.operations.range(location).peekable();
+    let mut synchronizations = shard.synchronizations.range(location).peekable();
+    std::iter::from_fn(move || match (operations.peek(), synchronizations.peek()) {
+        (Some(&operation), Some(&sync)) if shard.operations.rows[operation].after as usize > sync => {
+            synchronizations.next().map(|row| Row::Synchronization(row as u32))
+        }
+        (None, Some(_)) => synchronizations.next().map(|row| Row::Synchronization(row as u32)),
+        _ => operations.next().map(|row| Row::Operation(row as u32)),
+    })
+}

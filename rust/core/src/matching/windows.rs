@@ -1,0 +1,108 @@
+//! Matching of collective operations on windows: the n-th call of each member is one instance.
+//!
+//! OpenSHMEM's allocations leave no record; they count as calls of all processes on a window of their own.
+
+use rayon::prelude::*;
+
+use super::epochs::{CollectivePart, Epochs};
+use crate::exchange::{Inbox, Outbox, to_owner};
+use crate::notes::{NoteKind, Notes, Place};
+use crate::trace::regions::Library;
+use crate::trace::world::Members;
+use crate::trace::{NONE, Shard, Trace};
+
+/// One process' part in an instance.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Enter of the call, ticks.
+    pub enter: i64,
+    /// Leave of the call, ticks.
+    pub leave: i64,
+    window: u32,
+    sequence: u32,
+    /// Index of the process.
+    pub process: u32,
+    /// Index of the location.
+    pub location: u32,
+    /// Region instance of the call.
+    pub instance: u32,
+    /// Shard of the process, and position among its collective calls.
+    pub position: (u32, u32),
+    /// The operation, a value of `CollectiveOp`.
+    pub operation: u8,
+    /// The library that the call belongs to.
+    pub library: Library,
+}
+
+/// Matches all collective operations on windows; hands each complete instance, ordered by process, to `evaluate`, whose
+/// answers go to the shards of the parts.
+pub fn match_all<R: Send>(
+    trace: &Trace,
+    epochs: &[Epochs],
+    evaluate: impl Fn(&[Part], &mut Vec<(u32, R)>) + Sync,
+) -> (Vec<Inbox<R>>, Notes) {
+    let outgoing = trace.shards.par_iter().zip(epochs).enumerate().map(|(i, (shard, epochs))| {
+        let mut outbox = Outbox::new(trace.shards.len());
+        for (position, part) in epochs.collectives.iter().enumerate() {
+            // What a process has to itself nobody waits for.
+            let comm = trace.world.windows.get(part.window as usize).and_then(|_| trace.world.window_comm(part.window));
+            if comm.is_none_or(|comm| !matches!(comm.members, Members::OwnProcess)) {
+                let owner = super::spread(part.window, part.sequence, trace.shards.len());
+                outbox.push(owner, row(shard, part, (i as u32, position as u32)));
+            }
+        }
+        outbox
+    });
+    let evaluated: Vec<(Outbox<R>, Notes)> = to_owner(outgoing.collect())
+        .into_par_iter()
+        .map(|inbox| {
+            let mut parts: Vec<Part> = inbox.rows().copied().collect();
+            drop(inbox);
+            parts.sort_unstable_by_key(|part| (part.window, part.sequence, part.process));
+            let mut answers = Vec::new();
+            let mut notes = Notes::default();
+            for instance in parts.chunk_by(|a, b| (a.window, a.sequence) == (b.window, b.sequence)) {
+                if instance.len() == size(trace, instance[0].window) {
+                    evaluate(instance, &mut answers);
+                } else {
+                    let place = Place { location: instance[0].location, time: instance[0].enter };
+                    notes.count(NoteKind::IncompleteCollective, 1, Some(place));
+                }
+            }
+            let mut outbox = Outbox::new(trace.shards.len());
+            for (shard, answer) in answers {
+                outbox.push(shard, answer);
+            }
+            (outbox, notes)
+        })
+        .collect();
+    let mut notes = Notes::default();
+    let mut outgoing = Vec::with_capacity(evaluated.len());
+    for (outbox, owner_notes) in evaluated {
+        outgoing.push(outbox);
+        notes.merge(owner_notes);
+    }
+    (to_owner(outgoing), notes)
+}
+
+fn row(shard: &Shard, part: &CollectivePart, position: (u32, u32)) -> Part {
+    Part {
+        enter: shard.enter(part.instance),
+        leave: shard.leave(part.instance),
+        window: part.window,
+        sequence: part.sequence,
+        process: part.process,
+        location: part.location,
+        instance: part.instance,
+        position,
+        operation: part.operation,
+        library: part.library,
+    }
+}
+
+fn size(trace: &Trace, window: u32) -> usize {
+    if window == NONE {
+        return trace.world.processes.len();
+    }
+    trace.world.window_comm(window).map_or(0, |comm| comm.size)
+}

@@ -1,0 +1,231 @@
+//! Lock Contention: a process waits for another to give back a lock.
+//!
+//! ```text
+//!  holder  --[ Lock ]====[ Unlock |]--------
+//!  waiter  -----[ Lock | or put or Unlock   ]--
+//!               |-----------------|  waiting
+//! ```
+//!
+//! *Order*: with MPI nobody records when a lock is granted; the epochs on a lock are ordered by the Leave of their
+//! release. With OpenSHMEM and ARMCI the acquiring call returns with the lock: by the Leave of that call.
+//! *Holder*: the epoch before; for a shared epoch the last exclusive one before it. Shared epochs do not wait for each
+//! other. *Blocked activity*: of the waiter's calls that may wait (lock, operations, calls that complete them, unlock) the
+//! one that overlaps the holder's release, and if several do the one that spent longest in it.
+//!
+//! *Definition*: waiting = min(Leave(release), Leave(activity)) − Enter(activity), if positive. One call waits once: the
+//! longest, where it ends several epochs. No wait where the release falls between two calls of the waiter.
+//!
+//! *Source*: thesis 3.2, pattern 7, and algorithm 2; PATTERNS 4.6.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::calls_of;
+use crate::exchange::{Inbox, Outbox, to_owner};
+use crate::matching::epochs::{Epochs, LockEpoch};
+use crate::matching::spread;
+use crate::notes::{NoteKind, Notes, Place};
+use crate::trace::columns::ALL;
+use crate::trace::{NONE, Shard, Trace};
+
+/// A call that waited for the release of a lock.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Contention {
+    /// Location and region instance of the waiting call.
+    pub(super) call: (u32, u32),
+    /// Waiting time, ticks.
+    pub(super) waiting: i64,
+    /// Location and region instance of the release.
+    pub(super) release: (u32, u32),
+    /// Leave of the release, ticks.
+    pub(super) released: i64,
+}
+
+/// The lock that an epoch is about: window, target process or [`ALL`], lock id, whether the id stands for a class of
+/// static variables.
+type Key = (u32, u32, u64, bool);
+
+/// A lock epoch, for the owner of the lock.
+#[derive(Clone, Copy)]
+struct Held {
+    key: Key,
+    /// What orders the epochs, ticks.
+    since: i64,
+    process: u32,
+    /// Location and region instance of the release, and its times.
+    release: (u32, u32),
+    release_enter: i64,
+    release_leave: i64,
+    /// Shard of the epoch and its position there.
+    position: (u32, u32),
+    shared: bool,
+}
+
+/// The release that an epoch may have waited for.
+#[derive(Clone, Copy)]
+struct Before {
+    epoch: u32,
+    release: (u32, u32),
+    enter: i64,
+    leave: i64,
+}
+
+/// The calls that waited, by region instance; one map a shard.
+pub(super) fn detect(trace: &Trace, epochs: &[Epochs]) -> (Vec<FxHashMap<u32, Contention>>, Notes) {
+    let mut notes = Notes::default();
+    let classes = static_locks(epochs);
+    let mut outgoing = Vec::with_capacity(trace.shards.len());
+    for (index, (shard, epochs)) in trace.shards.iter().zip(epochs).enumerate() {
+        outgoing.push(held(trace, shard, epochs, index as u32, &classes, &mut notes));
+    }
+    let outgoing = to_owner(outgoing).into_iter().map(|inbox| queue(trace, &inbox)).collect();
+    let contentions = to_owner(outgoing)
+        .iter()
+        .zip(trace.shards.iter().zip(epochs))
+        .map(|(before, (shard, epochs))| contend(shard, epochs, before))
+        .collect();
+    (contentions, notes)
+}
+
+fn held(
+    trace: &Trace,
+    shard: &Shard,
+    epochs: &Epochs,
+    index: u32,
+    classes: &FxHashSet<(u32, u64)>,
+    notes: &mut Notes,
+) -> Outbox<Held> {
+    let mut outbox = Outbox::new(trace.shards.len());
+    for (position, epoch) in epochs.locks.iter().enumerate().filter(|(_, epoch)| epoch.release != NONE) {
+        let order = if epoch.blocking { epoch.acquire } else { epoch.release };
+        let mut push = |owner, key| {
+            outbox.push(
+                owner,
+                Held {
+                    key,
+                    since: shard.leave(order),
+                    process: epoch.process,
+                    release: (epoch.location, epoch.release),
+                    release_enter: shard.enter(epoch.release),
+                    release_leave: shard.leave(epoch.release),
+                    position: (index, position as u32),
+                    shared: epoch.shared,
+                },
+            );
+        };
+        if epoch.blocking && epoch.target == ALL {
+            let class = is_static(classes, epoch);
+            let lock = if class { epoch.lock & PAGE } else { epoch.lock };
+            let owner = spread(epoch.window, lock as u32, trace.shards.len());
+            push(owner, (epoch.window, ALL, lock, class));
+        } else if epoch.target == ALL {
+            let rows = epochs.of_lock.of(position);
+            let mut targets: Vec<u32> = rows.iter().map(|&row| shard.operations.rows[row as usize].target).collect();
+            targets.sort_unstable();
+            targets.dedup();
+            if targets.is_empty() {
+                let place = Place { location: epoch.location, time: shard.enter(epoch.release) };
+                notes.count(NoteKind::UnknownTargets, 1, Some(place));
+            }
+            for target in targets {
+                push(trace.owner(target), (epoch.window, target, 0, false));
+            }
+        } else {
+            let lock = if epoch.blocking { epoch.lock } else { 0 };
+            push(trace.owner(epoch.target), (epoch.window, epoch.target, lock, false));
+        }
+    }
+    outbox
+}
+
+/// Orders the epochs of each lock and tells each who released it before.
+fn queue(trace: &Trace, inbox: &Inbox<Held>) -> Outbox<Before> {
+    let mut epochs: Vec<Held> = inbox.rows().copied().collect();
+    epochs.sort_unstable_by_key(|epoch| (epoch.key, epoch.since, epoch.process, epoch.position));
+    let mut outbox = Outbox::new(trace.shards.len());
+    for of_lock in epochs.chunk_by(|a, b| a.key == b.key) {
+        let (mut last, mut last_exclusive): (Option<&Held>, Option<&Held>) = (None, None);
+        for epoch in of_lock {
+            if let Some(holder) = if epoch.shared { last_exclusive } else { last } {
+                let (shard, position) = epoch.position;
+                let Held { release, release_enter: enter, release_leave: leave, .. } = *holder;
+                outbox.push(shard, Before { epoch: position, release, enter, leave });
+            }
+            last = Some(epoch);
+            if !epoch.shared {
+                last_exclusive = Some(epoch);
+            }
+        }
+    }
+    outbox
+}
+
+fn contend(shard: &Shard, epochs: &Epochs, before: &Inbox<Before>) -> FxHashMap<u32, Contention> {
+    let mut contentions: FxHashMap<u32, Contention> = FxHashMap::default();
+    for before in before.rows() {
+        let epoch = &epochs.locks[before.epoch as usize];
+        let waited = |instance: u32| before.leave.min(shard.leave(instance)) - shard.enter(instance);
+        let blocked = if epoch.blocking {
+            // The order is sure: a release that seems to begin after the next holder has the lock is the clocks' fault.
+            (!epoch.tried).then_some(epoch.acquire)
+        } else {
+            let rows = epochs.of_lock.of(before.epoch as usize);
+            let completing = rows.iter().flat_map(|&row| calls_of(&shard.operations.rows[row as usize]));
+            [epoch.acquire, epoch.release]
+                .into_iter()
+                .chain(completing)
+                .filter(|&call| shard.enter(call) < before.leave && shard.leave(call) > before.enter)
+                .max_by_key(|&call| (waited(call), shard.enter(call)))
+        };
+        let Some(instance) = blocked else { continue };
+        let waiting = waited(instance);
+        if waiting > 0 && contentions.get(&instance).is_none_or(|longest| longest.waiting < waiting) {
+            let call = (epoch.location, instance);
+            let contention = Contention { call, waiting, release: before.release, released: before.leave };
+            contentions.insert(instance, contention);
+        }
+    }
+    contentions
+}
+
+/// Addresses differ between processes by whole pages.
+const PAGE: u64 = 0xFFF;
+
+fn is_static(classes: &FxHashSet<(u32, u64)>, epoch: &LockEpoch) -> bool {
+    classes.contains(&(epoch.window, epoch.lock))
+}
+
+/// OpenSHMEM names a lock by its address, which for static variables differs from process to process.
+///
+/// Ids that several processes use are addresses in the symmetric heap and mean the same. Of the others those with equal
+/// low 12 bits are one lock, if each process has at most one of them and the distance between two processes is the same
+/// for all their locks. Returns the ids that stand for such a class, by window.
+fn static_locks(epochs: &[Epochs]) -> FxHashSet<(u32, u64)> {
+    let mut users: FxHashMap<(u32, u64), (u32, bool)> = FxHashMap::default();
+    for epoch in epochs.iter().flat_map(|epochs| &epochs.locks) {
+        if epoch.blocking && epoch.target == ALL {
+            let (first, several) = users.entry((epoch.window, epoch.lock)).or_insert((epoch.process, false));
+            *several |= *first != epoch.process;
+        }
+    }
+    let mut own: Vec<(u32, u64, u32, u64)> = users
+        .into_iter()
+        .filter(|(_, (_, several))| !several)
+        .map(|((window, lock), (process, _))| (window, lock & PAGE, process, lock))
+        .collect();
+    own.sort_unstable();
+    let mut shifts: FxHashMap<(u32, u32), u64> = FxHashMap::default();
+    let mut classes = FxHashSet::default();
+    for class in own.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+        if class.len() < 2 || class.windows(2).any(|pair| pair[0].2 == pair[1].2) {
+            continue;
+        }
+        for pair in class.windows(2) {
+            let shift = pair[1].3.wrapping_sub(pair[0].3);
+            if *shifts.entry((pair[0].2, pair[1].2)).or_insert(shift) != shift {
+                return FxHashSet::default();
+            }
+        }
+        classes.extend(class.iter().map(|&(window, _, _, lock)| (window, lock)));
+    }
+    classes
+}

@@ -1,0 +1,146 @@
+//! Wait states in one-sided communication: one file a family of patterns.
+//!
+//! All times are Enter and Leave of calls, never stamps of records: most of these repeat the stamp before them.
+//!
+//! *Source*: thesis chapter 3; docs/one-sided.md lists the decisions where the definitions leave room.
+
+pub mod collective;
+pub mod group;
+pub mod lock;
+pub mod progress;
+pub mod signal;
+
+use rayon::prelude::*;
+
+use super::{Findings, WaitState};
+use crate::matching::epochs::{self, Epochs};
+use crate::notes::Notes;
+use crate::severity::{Accumulator, Metric};
+use crate::trace::columns::Operation;
+use crate::trace::regions::Library;
+use crate::trace::{NONE, Shard, Trace};
+
+/// Everything found in one-sided communication; one entry a shard.
+#[derive(Debug, Default)]
+pub struct OneSided {
+    /// Wait states, severities, oddities.
+    pub findings: Vec<Findings>,
+    /// Epochs.
+    pub epochs: Vec<Epochs>,
+}
+
+/// Detects all wait states of one-sided communication.
+#[must_use]
+pub fn detect(trace: &Trace) -> (OneSided, Notes) {
+    let mut notes = Notes::default();
+    if trace.shards.iter().all(|shard| shard.operations.rows.is_empty() && shard.synchronizations.rows.is_empty()) {
+        return (OneSided::default(), notes);
+    }
+    let mut epochs: Vec<Epochs> = trace.shards.par_iter().map(|shard| epochs::find(trace, shard)).collect();
+    for epochs in &mut epochs {
+        notes.merge(std::mem::take(&mut epochs.notes));
+    }
+    let mut waits: Vec<Waits> = trace.shards.iter().map(|_| Waits::default()).collect();
+    notes.merge(collective::detect(trace, &epochs, &mut waits));
+    group::detect(trace, &epochs, &mut waits);
+    let (contentions, lock_notes) = lock::detect(trace, &epochs);
+    notes.merge(lock_notes);
+    progress::detect(trace, &epochs, contentions, &mut waits);
+    signal::detect(trace, &epochs, &mut waits);
+    let findings = trace.shards.par_iter().zip(waits).map(|(shard, waits)| waits.book(trace, shard)).collect();
+    (OneSided { findings, epochs }, notes)
+}
+
+/// Wait states and counts of a shard, in any order.
+#[derive(Debug, Default)]
+struct Waits {
+    waits: Vec<WaitState>,
+    /// Counts: location, region instance, metric, value.
+    counts: Vec<(u32, u32, Metric, i64)>,
+}
+
+impl Waits {
+    fn count(&mut self, location: u32, instance: u32, metric: Metric, value: i64) {
+        self.counts.push((location, instance, metric, value));
+    }
+
+    /// Adds volumes, sums up by call path.
+    fn book(mut self, trace: &Trace, shard: &Shard) -> Findings {
+        self.waits.sort_unstable_by_key(|wait| (wait.location, wait.instance, wait.kind));
+        self.counts.sort_unstable_by_key(|&(location, instance, metric, _)| (location, instance, metric));
+        let mut cells = Accumulator::new(&trace.tree);
+        let (mut waits, mut counts) = (self.waits.iter().peekable(), self.counts.iter().peekable());
+        for i in 0..shard.locations.len() {
+            let location = shard.location(i);
+            for operation in shard.operations.of(i) {
+                book_volume(trace, shard, operation, &mut cells);
+            }
+            while let Some(wait) = waits.next_if(|wait| wait.location == location) {
+                cells.add(wait.kind, shard.callpath(wait.instance), wait.waiting);
+            }
+            while let Some(&(_, instance, metric, value)) = counts.next_if(|count| count.0 == location) {
+                cells.add(metric, shard.callpath(instance), value);
+            }
+            cells.end_location(location);
+        }
+        Findings { severities: cells.finish(), waits: self.waits, notes: Notes::default() }
+    }
+}
+
+/// Bytes at the origin's call; of atomics what the record says.
+fn book_volume(trace: &Trace, shard: &Shard, operation: &Operation, cells: &mut Accumulator) {
+    use crate::trace::columns::OperationKind::{Atomic, FetchingAtomic, Get, Put};
+    let Some(library) = trace.class(shard, operation.instance).library() else { return };
+    let [put, get, sent, received] = match library {
+        Library::Mpi => [Metric::BytesPut, Metric::BytesGet, Metric::AtomicSent, Metric::AtomicReceived],
+        Library::Shmem => {
+            [Metric::ShmemBytesPut, Metric::ShmemBytesGet, Metric::ShmemAtomicSent, Metric::ShmemAtomicReceived]
+        }
+        Library::Armci => {
+            [Metric::ArmciBytesPut, Metric::ArmciBytesGet, Metric::ArmciAtomicSent, Metric::ArmciAtomicReceived]
+        }
+    };
+    let callpath = shard.callpath(operation.instance);
+    let (sent, received) = match operation.kind {
+        Put => (put, get),
+        Get => (put, get),
+        Atomic | FetchingAtomic => (sent, received),
+    };
+    cells.add(sent, callpath, operation.sent as i64);
+    cells.add(received, callpath, operation.received as i64);
+}
+
+/// Largest of several by time; of equal ones that of the lowest process.
+fn last_of<T: Copy>(candidates: impl IntoIterator<Item = T>, key: impl Fn(&T) -> (i64, u32)) -> Option<T> {
+    candidates.into_iter().reduce(|last, candidate| {
+        let ((time, process), (last_time, last_process)) = (key(&candidate), key(&last));
+        if time > last_time || (time == last_time && process < last_process) { candidate } else { last }
+    })
+}
+
+/// Whether a call holds an operation: its waiting then counts as communication, else as synchronization.
+#[derive(Debug)]
+struct OperationCalls(Vec<u32>);
+
+impl OperationCalls {
+    fn new(shard: &Shard) -> Self {
+        let mut calls: Vec<u32> = shard.operations.rows.iter().map(|operation| operation.instance).collect();
+        calls.sort_unstable();
+        calls.dedup();
+        Self(calls)
+    }
+
+    fn holds(&self, instance: u32) -> bool {
+        self.0.binary_search(&instance).is_ok()
+    }
+}
+
+/// Location of an operation's origin.
+fn origin_of(shard: &Shard, row: u32) -> u32 {
+    shard.location_of(&shard.operations, row)
+}
+
+/// The region instances of an operation and of the calls that complete it.
+fn calls_of(operation: &Operation) -> impl Iterator<Item = u32> {
+    [operation.instance, operation.done_local, operation.done_remote].into_iter().filter(|&instance| instance != NONE)
+}

@@ -1,0 +1,62 @@
+//! Wait until: a PE waits until another one changes its memory.
+//!
+//! ```text
+//!  waiter  --[ wait_until |        ]----
+//!  writer  ---------------[ put ]-------
+//!            |------------|  waiting
+//! ```
+//!
+//! *Definition*: the signal is the last put or atomic on the waiter that another process begins within the call; waiting
+//! = Enter(signal) − Enter(call). Which variable a put touches is not recorded: without such an operation nothing is said.
+//!
+//! *Source*: `EVENT_MODEL_SHMEM` section 6; the records are those of thesis 3.1.2.
+
+use super::{Waits, last_of, origin_of};
+use crate::exchange::{Outbox, to_owner};
+use crate::matching::epochs::Epochs;
+use crate::severity::Metric;
+use crate::trace::Trace;
+use crate::trace::columns::OperationKind;
+use crate::waits::WaitState;
+
+/// A write, for its target.
+#[derive(Clone, Copy)]
+struct Write {
+    target: u32,
+    origin: u32,
+    enter: i64,
+    call: (u32, u32),
+}
+
+pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) {
+    if epochs.iter().all(|epochs| epochs.changes.is_empty()) {
+        return;
+    }
+    let mut outgoing = Vec::with_capacity(trace.shards.len());
+    for shard in &trace.shards {
+        let mut outbox = Outbox::new(trace.shards.len());
+        for (row, operation) in shard.operations.rows.iter().enumerate() {
+            let location = origin_of(shard, row as u32);
+            let origin = trace.world.locations[location as usize].process;
+            if operation.kind != OperationKind::Get && operation.target != origin {
+                let enter = shard.enter(operation.instance);
+                let write = Write { target: operation.target, origin, enter, call: (location, operation.instance) };
+                outbox.push(trace.owner(operation.target), write);
+            }
+        }
+        outgoing.push(outbox);
+    }
+    for (((writes, shard), epochs), waits) in to_owner(outgoing).iter().zip(&trace.shards).zip(epochs).zip(waits) {
+        let mut writes: Vec<Write> = writes.rows().copied().collect();
+        writes.sort_unstable_by_key(|write| (write.target, write.enter, write.origin));
+        for change in &epochs.changes {
+            let (enter, leave) = (shard.enter(change.instance), shard.leave(change.instance));
+            let begin = writes.partition_point(|write| (write.target, write.enter) <= (change.process, enter));
+            let within = writes[begin..].iter().take_while(|w| w.target == change.process && w.enter <= leave);
+            if let Some(signal) = last_of(within, |write| (write.enter, write.origin)) {
+                let call = (change.location, change.instance);
+                waits.waits.push(WaitState::new(Metric::ShmemWaitUntil, call, signal.enter - enter, signal.call));
+            }
+        }
+    }
+}
