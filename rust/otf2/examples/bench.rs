@@ -8,16 +8,15 @@ use std::path::Path;
 use std::time::Instant;
 
 use whywait_otf2::enums::{
-    CollectiveOp, GroupFlag, GroupType, GroupTypePre12, LocationGroupType, LocationType,
-    MappingType, Paradigm, RegionFlag, RegionRole, RegionType,
+    CollectiveOp, GroupFlag, GroupType, GroupTypePre12, LocationGroupType, LocationType, MappingType, Paradigm,
+    RegionFlag, RegionRole, RegionType,
 };
 use whywait_otf2::records::{
-    ClockOffset, ClockProperties, Comm, Group, IdPairs, Location, LocationGroup, MappingTable,
-    Region, SystemTreeNode, Text, UNDEFINED,
+    ClockOffset, ClockProperties, Comm, Group, IdPairs, Location, LocationGroup, MappingTable, Region, SystemTreeNode,
+    Text, UNDEFINED,
 };
 use whywait_otf2::{
-    Archive, ArchiveWriter, Attributes, Event, EventSink, LocalDefinitions, LocationWriter,
-    WriteOptions,
+    Archive, ArchiveWriter, Attributes, Event, EventSink, LocalDefinitions, LocationWriter, WriteOptions,
 };
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
@@ -81,24 +80,12 @@ impl Clock<'_, '_> {
                 }
                 to.within(6, |_| Ok(()))?;
                 for (receiver, request_id) in neighbours.into_iter().zip(2..) {
-                    let event = Event::MpiIsend {
-                        receiver,
-                        communicator,
-                        msg_tag,
-                        msg_length,
-                        request_id,
-                    };
+                    let event = Event::MpiIsend { receiver, communicator, msg_tag, msg_length, request_id };
                     to.within(10, |to| to.write(event))?;
                 }
                 to.within(11, |to| {
                     for (sender, request_id) in neighbours.into_iter().zip(0..) {
-                        to.write(Event::MpiIrecv {
-                            sender,
-                            communicator,
-                            msg_tag,
-                            msg_length,
-                            request_id,
-                        })?;
+                        to.write(Event::MpiIrecv { sender, communicator, msg_tag, msg_length, request_id })?;
                     }
                     for request_id in 2..4 {
                         to.write(Event::MpiIsendComplete { request_id })?;
@@ -131,10 +118,7 @@ fn generate(directory: &Path, events: u64, ranks: u32) -> Outcome {
         realtime_timestamp: u64::MAX,
     });
     let text = |id: u32, string: &str| {
-        writer.define(Text {
-            id,
-            string: string.to_owned(),
-        })
+        writer.define(Text { id, string: string.to_owned() });
     };
     text(0, "");
     for (id, name) in (1..).zip(REGIONS) {
@@ -142,12 +126,7 @@ fn generate(directory: &Path, events: u64, ranks: u32) -> Outcome {
     }
     text(100, "machine");
     text(101, "MPI_COMM_WORLD");
-    writer.define(SystemTreeNode {
-        id: 0,
-        name: 100,
-        class_name: 100,
-        parent: UNDEFINED,
-    });
+    writer.define(SystemTreeNode { id: 0, name: 100, class_name: 100, parent: UNDEFINED });
     for rank in 0..ranks {
         writer.define(LocationGroup {
             id: rank,
@@ -198,19 +177,10 @@ fn generate(directory: &Path, events: u64, ranks: u32) -> Outcome {
             group_flags,
         });
     }
-    writer.define(Comm {
-        id: 0,
-        name: 101,
-        group: 1,
-        parent: UNDEFINED,
-        flags: whywait_otf2::enums::CommFlag::NONE,
-    });
+    writer.define(Comm { id: 0, name: 101, group: 1, parent: UNDEFINED, flags: whywait_otf2::enums::CommFlag::NONE });
     for rank in 0..ranks {
         let mut location = writer.location(u64::from(rank))?;
-        let mut clock = Clock {
-            to: &mut location,
-            time: 1_000_000,
-        };
+        let mut clock = Clock { to: &mut location, time: 1_000_000 };
         clock.write(Event::Enter { region: 0 })?;
         while clock.to.events() < events / u64::from(ranks) {
             clock.iteration(rank, ranks)?;
@@ -224,16 +194,8 @@ fn generate(directory: &Path, events: u64, ranks: u32) -> Outcome {
                 id_map: IdPairs::Dense(vec![0, 2, 1]),
             }],
             clock_offsets: vec![
-                ClockOffset {
-                    time: 1_000_000,
-                    offset: 1234,
-                    standard_deviation: 0.0,
-                },
-                ClockOffset {
-                    time: last,
-                    offset: 9876,
-                    standard_deviation: 0.0,
-                },
+                ClockOffset { time: 1_000_000, offset: 1234, standard_deviation: 0.0 },
+                ClockOffset { time: last, offset: 9876, standard_deviation: 0.0 },
             ],
             definitions: Vec::new(),
         })?;
@@ -301,57 +263,34 @@ fn measure<S: EventSink>(name: &str, archive: &Archive, mut sink: impl FnMut(u64
         for location in &archive.definitions().locations {
             let mut sink = sink(location.number_of_events);
             let begin = Instant::now();
-            events += archive
-                .location(location.id)?
-                .read_events(&mut buffer, &mut sink)?
-                .events;
+            events += archive.location(location.id)?.read_events(&mut buffer, &mut sink)?.events;
             seconds += begin.elapsed().as_secs_f64();
             black_box(&mut sink);
         }
         best = best.min(seconds);
     }
-    say(format_args!(
-        "{name}: {events} events in {best:.3} s, {:.1} M events/s",
-        events as f64 / best / 1e6
-    ));
+    say(format_args!("{name}: {events} events in {best:.3} s, {:.1} M events/s", events as f64 / best / 1e6));
     Ok(())
 }
 
 fn main() -> Outcome {
     let arguments: Vec<String> = std::env::args().collect();
-    let directory = Path::new(
-        arguments
-            .get(1)
-            .ok_or("usage: bench DIRECTORY [MILLIONS OF EVENTS] [LOCATIONS]")?,
-    );
+    let directory = Path::new(arguments.get(1).ok_or("usage: bench DIRECTORY [MILLIONS OF EVENTS] [LOCATIONS]")?);
     if !directory.join("traces.otf2").exists() {
         let number = |at: usize, or: u32| arguments.get(at).map_or(Ok(or), |text| text.parse());
         let begin = Instant::now();
-        generate(
-            directory,
-            u64::from(number(2, 20)?) * 1_000_000,
-            number(3, 4)?,
-        )?;
-        say(format_args!(
-            "written in {:.3} s",
-            begin.elapsed().as_secs_f64()
-        ));
+        generate(directory, u64::from(number(2, 20)?) * 1_000_000, number(3, 4)?)?;
+        say(format_args!("written in {:.3} s", begin.elapsed().as_secs_f64()));
     }
     let begin = Instant::now();
     let archive = Archive::open(directory)?;
-    say(format_args!(
-        "opened in {:.6} s",
-        begin.elapsed().as_secs_f64()
-    ));
+    say(format_args!("opened in {:.6} s", begin.elapsed().as_secs_f64()));
     let begin = Instant::now();
     for location in &archive.definitions().locations {
         black_box(archive.location(location.id)?);
     }
     let each = begin.elapsed().as_secs_f64() / archive.definitions().locations.len() as f64;
-    say(format_args!(
-        "{:.1} us to open and close a location",
-        each * 1e6
-    ));
+    say(format_args!("{:.1} us to open and close a location", each * 1e6));
     measure("decode and sum", &archive, |_| Sums::default())?;
     measure("decode into columns", &archive, |events| Columns {
         times: Vec::with_capacity(events as usize),

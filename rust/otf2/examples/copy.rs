@@ -11,10 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Err("usage: copy ARCHIVE DIRECTORY".into());
     };
     let from = Archive::open(Path::new(from))?;
-    let options = WriteOptions {
-        anchor: from.anchor().clone(),
-        ..WriteOptions::default()
-    };
+    let options = WriteOptions { anchor: from.anchor().clone(), ..WriteOptions::default() };
     for oddity in copy_archive(&from, Path::new(to), options)? {
         writeln!(io::stdout(), "{oddity}")?;
     }

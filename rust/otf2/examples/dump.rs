@@ -60,10 +60,7 @@ fn show(line: &mut String, name: &str, value: Value<'_>) {
         Value::U32s(values) => write!(line, " {name}={values:?}"),
         Value::U64s(values) => write!(line, " {name}={values:?}"),
         Value::Metrics(values) => {
-            let values: Vec<_> = values
-                .iter()
-                .map(|value| format!("{}:{}", value.kind.0, value.bits))
-                .collect();
+            let values: Vec<_> = values.iter().map(|value| format!("{}:{}", value.kind.0, value.bits)).collect();
             write!(line, " {name}={values:?}")
         }
         Value::Strings(values) => write!(line, " {name}={:?}", values.iter().collect::<Vec<_>>()),
@@ -88,10 +85,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for location in &archive.definitions().locations {
         let reader = archive.location(location.id)?;
         writeln!(to, "= {}", location.id)?;
-        let mut printer = Printer {
-            to: &mut to,
-            attributes: String::new(),
-        };
+        let mut printer = Printer { to: &mut to, attributes: String::new() };
         let summary = reader.read_events(&mut buffer, &mut printer)?;
         for oddity in reader.oddities().iter().chain(&summary.oddities) {
             writeln!(to, "# {oddity}")?;

@@ -4,9 +4,7 @@ use std::path::Path;
 
 use crate::enums::{Compression, FileSubstrate};
 use crate::error::{Error, Place, Result};
-use crate::file::{
-    CHUNK_BEGIN, CHUNK_SIZES, END_OF_BUFFER, END_OF_CHUNK, END_OF_FILE, HEADER_SIZE,
-};
+use crate::file::{CHUNK_BEGIN, CHUNK_SIZES, END_OF_BUFFER, END_OF_CHUNK, END_OF_FILE, HEADER_SIZE};
 use crate::oddity::{Oddity, OddityKind};
 use crate::wire::{ByteOrder, Decoder, Encoder, Fault};
 
@@ -75,16 +73,8 @@ impl Anchor {
     pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<(Self, Vec<Oddity>)> {
         let mut from = Decoder::new(bytes, ByteOrder::Little);
         let anchor = read(&mut from).map_err(|fault| Error::fault(path, 0, "anchor", fault))?;
-        let place = |offset: usize| Place {
-            path: path.to_owned(),
-            offset: offset as u64,
-        };
-        let unsupported = |what: String| {
-            Err(Error::Unsupported {
-                place: place(from.position()),
-                what: what.into(),
-            })
-        };
+        let place = |offset: usize| Place { path: path.to_owned(), offset: offset as u64 };
+        let unsupported = |what: String| Err(Error::Unsupported { place: place(from.position()), what: what.into() });
         if anchor.substrate != FileSubstrate::POSIX {
             let name = anchor.substrate.name().unwrap_or("unknown");
             return unsupported(format!(
@@ -100,22 +90,15 @@ impl Anchor {
             ));
         }
         let mut oddities = Vec::new();
-        for (size, what) in [
-            (anchor.event_chunk_size, "event"),
-            (anchor.definition_chunk_size, "definition"),
-        ] {
+        for (size, what) in [(anchor.event_chunk_size, "event"), (anchor.definition_chunk_size, "definition")] {
             if size <= HEADER_SIZE as u64 {
-                return unsupported(format!(
-                    "the {what} chunk size of {size} bytes leaves no room for records"
-                ));
+                return unsupported(format!("the {what} chunk size of {size} bytes leaves no room for records"));
             }
             if !CHUNK_SIZES.contains(&size) {
                 oddities.push(Oddity {
                     kind: OddityKind::Range,
                     place: place(0),
-                    text: format!(
-                        "the {what} chunk size of {size} bytes is outside 256 KiB to 16 MiB"
-                    ),
+                    text: format!("the {what} chunk size of {size} bytes is outside 256 KiB to 16 MiB"),
                 });
             }
         }
@@ -214,6 +197,5 @@ fn read(from: &mut Decoder<'_>) -> std::result::Result<Anchor, Fault> {
 }
 
 fn text(from: &mut Decoder<'_>) -> std::result::Result<String, Fault> {
-    from.text()
-        .map(|text| String::from_utf8_lossy(text).into_owned())
+    from.text().map(|text| String::from_utf8_lossy(text).into_owned())
 }

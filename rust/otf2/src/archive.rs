@@ -54,38 +54,18 @@ impl Archive {
         let (definitions, found) = Definitions::read(&file)?;
         oddities.extend(found);
         for (claimed, present, what) in [
-            (
-                anchor.number_of_locations,
-                definitions.locations.len(),
-                "locations",
-            ),
-            (
-                anchor.number_of_global_definitions,
-                definitions.len(),
-                "global definitions",
-            ),
+            (anchor.number_of_locations, definitions.locations.len(), "locations"),
+            (anchor.number_of_global_definitions, definitions.len(), "global definitions"),
         ] {
             if claimed != present as u64 {
                 oddities.push(Oddity {
                     kind: OddityKind::Count,
-                    place: Place {
-                        path: path.clone(),
-                        offset: 0,
-                    },
-                    text: format!(
-                        "the anchor counts {claimed} {what}, the definitions hold {present}"
-                    ),
+                    place: Place { path: path.clone(), offset: 0 },
+                    text: format!("the anchor counts {claimed} {what}, the definitions hold {present}"),
                 });
             }
         }
-        Ok(Self {
-            path,
-            locations,
-            options,
-            anchor,
-            definitions,
-            oddities,
-        })
+        Ok(Self { path, locations, options, anchor, definitions, oddities })
     }
 
     /// The anchor file.
@@ -97,10 +77,7 @@ impl Archive {
     /// Name of the archive, `traces` for those of Score-P.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.locations
-            .file_name()
-            .and_then(OsStr::to_str)
-            .unwrap_or_default()
+        self.locations.file_name().and_then(OsStr::to_str).unwrap_or_default()
     }
 
     /// What the anchor file says.
@@ -126,19 +103,13 @@ impl Archive {
     pub fn location(&self, id: u64) -> Result<LocationReader> {
         let path = self.locations.join(format!("{id}.def"));
         let events = path.with_extension("evt");
-        let (local, oddities) =
-            match ChunkFile::open(path, self.anchor.definition_chunk_size, false) {
-                Ok(file) => LocalDefinitions::read(&file)?,
-                Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-                    Default::default()
-                }
-                Err(error) => return Err(error),
-            };
+        let (local, oddities) = match ChunkFile::open(path, self.anchor.definition_chunk_size, false) {
+            Ok(file) => LocalDefinitions::read(&file)?,
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Default::default(),
+            Err(error) => return Err(error),
+        };
         let events = ChunkFile::open(events, self.anchor.event_chunk_size, self.options.mmap)?;
-        let claimed_events = self
-            .definitions
-            .location(id)
-            .map(|location| location.number_of_events);
+        let claimed_events = self.definitions.location(id).map(|location| location.number_of_events);
         Ok(LocationReader::new(events, local, oddities, claimed_events))
     }
 }
@@ -148,12 +119,7 @@ fn anchor_path(path: &Path) -> Result<PathBuf> {
     if !fs::metadata(path).map_err(Error::io(path))?.is_dir() {
         return Ok(path.to_owned());
     }
-    let no_archive = |why: String| {
-        Err(Error::NoArchive {
-            path: path.to_owned(),
-            why: why.into(),
-        })
-    };
+    let no_archive = |why: String| Err(Error::NoArchive { path: path.to_owned(), why: why.into() });
     let mut anchors = Vec::new();
     for entry in fs::read_dir(path).map_err(Error::io(path))? {
         let found = entry.map_err(Error::io(path))?.path();
@@ -166,15 +132,8 @@ fn anchor_path(path: &Path) -> Result<PathBuf> {
         [] => no_archive("the directory holds no anchor file (*.otf2)".to_owned()),
         [anchor] => Ok(anchor.clone()),
         _ => {
-            let names: Vec<_> = anchors
-                .iter()
-                .filter_map(|anchor| anchor.file_name()?.to_str())
-                .collect();
-            no_archive(format!(
-                "the directory holds {} anchor files: {}; name one",
-                names.len(),
-                names.join(", ")
-            ))
+            let names: Vec<_> = anchors.iter().filter_map(|anchor| anchor.file_name()?.to_str()).collect();
+            no_archive(format!("the directory holds {} anchor files: {}; name one", names.len(), names.join(", ")))
         }
     }
 }

@@ -29,12 +29,7 @@ pub struct ClockCursor<'a> {
     rest: &'a [Interval],
 }
 
-const NO_CORRECTION: Interval = Interval {
-    begin: 0,
-    end: u64::MAX,
-    offset: 0,
-    slope: 0.0,
-};
+const NO_CORRECTION: Interval = Interval { begin: 0, end: u64::MAX, offset: 0, slope: 0.0 };
 
 impl ClockCorrection {
     /// The correction that `offsets` (by strictly increasing time) describe. Less than two offsets mean none; an
@@ -52,15 +47,12 @@ impl ClockCorrection {
                     begin: begin.time,
                     end: end.time,
                     offset: begin.offset,
-                    slope: end.offset.wrapping_sub(begin.offset) as f64
-                        / (end.time - begin.time) as f64,
+                    slope: end.offset.wrapping_sub(begin.offset) as f64 / (end.time - begin.time) as f64,
                 });
             }
             begin = Some(end);
         }
-        Self {
-            intervals: intervals.into(),
-        }
+        Self { intervals: intervals.into() }
     }
 
     /// Whether times stay as they are.
@@ -73,14 +65,8 @@ impl ClockCorrection {
     #[must_use]
     pub fn cursor(&self) -> ClockCursor<'_> {
         match &*self.intervals {
-            [] => ClockCursor {
-                current: NO_CORRECTION,
-                rest: &[],
-            },
-            [first, rest @ ..] => ClockCursor {
-                current: *first,
-                rest,
-            },
+            [] => ClockCursor { current: NO_CORRECTION, rest: &[] },
+            [first, rest @ ..] => ClockCursor { current: *first, rest },
         }
     }
 }
@@ -92,22 +78,11 @@ impl ClockCursor<'_> {
         if time > self.current.end && !self.rest.is_empty() {
             self.advance(time);
         }
-        let Interval {
-            begin,
-            offset,
-            slope,
-            ..
-        } = self.current;
+        let Interval { begin, offset, slope, .. } = self.current;
         let ahead = time.wrapping_sub(begin) as i64;
         // Differences beyond 63 bits do not fit the signed conversion, which is the fast one.
-        let distance = if (time >= begin) == (ahead >= 0) {
-            ahead as f64
-        } else {
-            far(time, begin)
-        };
-        (time as i64)
-            .wrapping_add(offset)
-            .wrapping_add(round_half_even(slope * distance))
+        let distance = if (time >= begin) == (ahead >= 0) { ahead as f64 } else { far(time, begin) };
+        (time as i64).wrapping_add(offset).wrapping_add(round_half_even(slope * distance))
     }
 
     #[cold]
@@ -123,11 +98,7 @@ impl ClockCursor<'_> {
 
 #[cold]
 fn far(time: u64, begin: u64) -> f64 {
-    if time >= begin {
-        (time - begin) as f64
-    } else {
-        -((begin - time) as f64)
-    }
+    if time >= begin { (time - begin) as f64 } else { -((begin - time) as f64) }
 }
 
 #[inline]

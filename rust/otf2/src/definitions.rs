@@ -9,10 +9,9 @@ use crate::error::{Error, Place, Result};
 use crate::file::ChunkFile;
 use crate::oddity::{Oddity, OddityKind};
 use crate::records::{
-    Attribute, CLOCK_OFFSET, CallingContext, ClockOffset, Comm, Definition, DefinitionRef, Group,
-    Id, InterComm, IoHandle, Lists, Location, LocationGroup, MAPPING_TABLE, MappingTable,
-    MetricClass, MetricInstance, MetricMember, Parameter, Record, Region, RmaWin, SystemTreeNode,
-    Text,
+    Attribute, CLOCK_OFFSET, CallingContext, ClockOffset, Comm, Definition, DefinitionRef, Group, Id, InterComm,
+    IoHandle, Lists, Location, LocationGroup, MAPPING_TABLE, MappingTable, MetricClass, MetricInstance, MetricMember,
+    Parameter, Record, Region, RmaWin, SystemTreeNode, Text,
 };
 use crate::wire::{Decoder, Fault};
 
@@ -87,14 +86,10 @@ impl Definitions {
         oddities.truncated(truncated);
         if definitions.clock_properties.len() != 1 {
             oddities.note(OddityKind::Missing, 0, || {
-                format!(
-                    "{} ClockProperties records instead of one",
-                    definitions.clock_properties.len()
-                )
+                format!("{} ClockProperties records instead of one", definitions.clock_properties.len())
             });
         }
-        let oddities =
-            oddities.finish(|reference| definitions.get(reference.to, reference.id).is_some());
+        let oddities = oddities.finish(|reference| definitions.get(reference.to, reference.id).is_some());
         Ok((definitions, oddities))
     }
 
@@ -102,27 +97,16 @@ impl Definitions {
         let position = self.lists.len();
         let record = definition.borrowed().id();
         let kind = Definition::name_of(record);
-        definition.borrowed().ids(&mut |Id {
-                                            space,
-                                            number: id,
-                                            own,
-                                        }| {
+        definition.borrowed().ids(&mut |Id { space, number: id, own }| {
             let index = &mut self.indexes[usize::from(space.0)];
             if !own {
                 // Resolved when everything has been read.
                 if index.get(id).is_none() {
-                    oddities.unresolved.push(Reference {
-                        from: record,
-                        to: space,
-                        id,
-                        offset,
-                    });
+                    oddities.unresolved.push(Reference { from: record, to: space, id, offset });
                 }
             } else if !index.insert(id, position) {
                 self.duplicates.push(position);
-                oddities.note(OddityKind::Duplicate, offset, || {
-                    format!("{kind} {id} is defined more than once")
-                });
+                oddities.note(OddityKind::Duplicate, offset, || format!("{kind} {id} is defined more than once"));
             }
         });
         self.lists.push(definition);
@@ -131,8 +115,7 @@ impl Definitions {
     /// The first definition with this id among all kinds that share the space of ids.
     #[must_use]
     pub fn get(&self, space: Space, id: u64) -> Option<DefinitionRef<'_>> {
-        self.lists
-            .at(self.indexes.get(usize::from(space.0))?.get(id)?)
+        self.lists.at(self.indexes.get(usize::from(space.0))?.get(id)?)
     }
 
     /// The string with this id; empty if there is none.
@@ -146,25 +129,12 @@ impl Definitions {
     #[must_use]
     pub fn comm_group(&self, id: u32) -> Option<&Group> {
         let first = self.group(id)?;
-        let of_ranks = |group: &&Group| {
-            matches!(
-                group.group_type,
-                GroupType::COMM_GROUP | GroupType::COMM_SELF
-            )
-        };
-        let later = self
-            .duplicates
-            .iter()
-            .filter_map(|position| match self.lists.at(*position) {
-                Some(DefinitionRef::Group(group)) if group.id == id => Some(group),
-                _ => None,
-            });
-        Some(
-            std::iter::once(first)
-                .chain(later)
-                .find(of_ranks)
-                .unwrap_or(first),
-        )
+        let of_ranks = |group: &&Group| matches!(group.group_type, GroupType::COMM_GROUP | GroupType::COMM_SELF);
+        let later = self.duplicates.iter().filter_map(|position| match self.lists.at(*position) {
+            Some(DefinitionRef::Group(group)) if group.id == id => Some(group),
+            _ => None,
+        });
+        Some(std::iter::once(first).chain(later).find(of_ranks).unwrap_or(first))
     }
 }
 
@@ -192,11 +162,7 @@ impl LocalDefinitions {
             match id {
                 MAPPING_TABLE => {
                     let table = MappingTable::read(payload)?;
-                    if local
-                        .mapping_tables
-                        .iter()
-                        .any(|other| other.mapping_type == table.mapping_type)
-                    {
+                    if local.mapping_tables.iter().any(|other| other.mapping_type == table.mapping_type) {
                         oddities.note(OddityKind::Duplicate, offset, || {
                             format!("a second mapping table of type {}", table.mapping_type.0)
                         });
@@ -205,20 +171,14 @@ impl LocalDefinitions {
                 }
                 CLOCK_OFFSET => {
                     let clock = ClockOffset::read(payload)?;
-                    if local
-                        .clock_offsets
-                        .last()
-                        .is_some_and(|last| last.time >= clock.time)
-                    {
+                    if local.clock_offsets.last().is_some_and(|last| last.time >= clock.time) {
                         oddities.note(OddityKind::ClockOffset, offset, || {
                             "a clock offset that is not later than the one before".to_owned()
                         });
                     }
                     local.clock_offsets.push(clock);
                 }
-                _ => local
-                    .definitions
-                    .push(read_definition(id, payload, offset, &mut oddities)?),
+                _ => local.definitions.push(read_definition(id, payload, offset, &mut oddities)?),
             }
             Ok(())
         })?;
@@ -245,17 +205,11 @@ fn read_definition(
     let definition = Definition::read(id, payload)?;
     match &definition {
         // The replacement character may also stand in the file.
-        Definition::Text(text)
-            if text.string.contains('\u{FFFD}') && std::str::from_utf8(bytes).is_err() =>
-        {
-            oddities.note(OddityKind::NotUtf8, offset, || {
-                format!("string {} is not UTF-8", text.id)
-            });
+        Definition::Text(text) if text.string.contains('\u{FFFD}') && std::str::from_utf8(bytes).is_err() => {
+            oddities.note(OddityKind::NotUtf8, offset, || format!("string {} is not UTF-8", text.id));
         }
         Definition::Unknown(_) => {
-            oddities.note(OddityKind::UnknownRecord, offset, || {
-                format!("unknown definition record {id}")
-            });
+            oddities.note(OddityKind::UnknownRecord, offset, || format!("unknown definition record {id}"));
         }
         _ => {}
     }
@@ -275,10 +229,7 @@ impl Index {
     const NONE: u32 = u32::MAX;
 
     fn get(&self, id: u64) -> Option<usize> {
-        let dense = usize::try_from(id)
-            .ok()
-            .and_then(|id| self.dense.get(id))
-            .copied();
+        let dense = usize::try_from(id).ok().and_then(|id| self.dense.get(id)).copied();
         match dense {
             Some(position) if position != Self::NONE => Some(position as usize),
             _ if self.sparse.is_empty() => None,
@@ -328,45 +279,26 @@ const LISTED: u64 = 20;
 
 impl Oddities {
     fn new(path: &Path) -> Self {
-        Self {
-            path: path.to_owned(),
-            found: Vec::new(),
-            counts: BTreeMap::new(),
-            unresolved: Vec::new(),
-        }
+        Self { path: path.to_owned(), found: Vec::new(), counts: BTreeMap::new(), unresolved: Vec::new() }
     }
 
     fn note(&mut self, kind: OddityKind, offset: u64, text: impl FnOnce() -> String) {
         let count = self.counts.entry(kind).or_default();
         *count += 1;
         if *count <= LISTED {
-            self.found.push(Oddity {
-                kind,
-                place: Place {
-                    path: self.path.clone(),
-                    offset,
-                },
-                text: text(),
-            });
+            self.found.push(Oddity { kind, place: Place { path: self.path.clone(), offset }, text: text() });
         }
     }
 
     fn truncated(&mut self, truncated: Option<Error>) {
         if let Some(error) = truncated {
-            self.note(OddityKind::Truncated, error.offset().unwrap_or(0), || {
-                error.to_string()
-            });
+            self.note(OddityKind::Truncated, error.offset().unwrap_or(0), || error.to_string());
         }
     }
 
     fn finish(mut self, defined: impl Fn(&Reference) -> bool) -> Vec<Oddity> {
         for reference in std::mem::take(&mut self.unresolved) {
-            let Reference {
-                from,
-                to,
-                id,
-                offset,
-            } = reference;
+            let Reference { from, to, id, offset } = reference;
             let (from, to_name) = (Definition::name_of(from), to.name().unwrap_or_default());
             if defined(&reference) {
                 self.note(OddityKind::ForwardReference, offset, || {

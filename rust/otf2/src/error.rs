@@ -90,12 +90,10 @@ impl Error {
     #[must_use]
     pub fn path(&self) -> &Path {
         match self {
-            Error::Io { path, .. }
-            | Error::NoArchive { path, .. }
-            | Error::Unwritable { path, .. } => path,
-            Error::Unsupported { place, .. }
-            | Error::Malformed { place, .. }
-            | Error::Truncated { place, .. } => &place.path,
+            Error::Io { path, .. } | Error::NoArchive { path, .. } | Error::Unwritable { path, .. } => path,
+            Error::Unsupported { place, .. } | Error::Malformed { place, .. } | Error::Truncated { place, .. } => {
+                &place.path
+            }
         }
     }
 
@@ -103,32 +101,21 @@ impl Error {
     #[must_use]
     pub fn offset(&self) -> Option<u64> {
         match self {
-            Error::Unsupported { place, .. }
-            | Error::Malformed { place, .. }
-            | Error::Truncated { place, .. } => Some(place.offset),
+            Error::Unsupported { place, .. } | Error::Malformed { place, .. } | Error::Truncated { place, .. } => {
+                Some(place.offset)
+            }
             Error::Io { .. } | Error::NoArchive { .. } | Error::Unwritable { .. } => None,
         }
     }
 
     /// What a decoder stumbled over in the bytes that begin at offset `base` of a file.
     pub(crate) fn fault(path: &Path, base: u64, record: &'static str, fault: Fault) -> Error {
-        let place = Place {
-            path: path.to_owned(),
-            offset: base + fault.offset as u64,
-        };
+        let place = Place { path: path.to_owned(), offset: base + fault.offset as u64 };
         let (record, expected) = (record.into(), fault.expected.into());
         if fault.cut {
-            Error::Truncated {
-                place,
-                record,
-                expected,
-            }
+            Error::Truncated { place, record, expected }
         } else {
-            Error::Malformed {
-                place,
-                record,
-                expected,
-            }
+            Error::Malformed { place, record, expected }
         }
     }
 

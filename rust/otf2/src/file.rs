@@ -55,31 +55,17 @@ impl ChunkFile {
         let open = || -> io::Result<(Source, u64)> {
             let file = File::open(&path)?;
             let size = file.metadata()?.len();
-            let source = if mmap && size > 0 {
-                Source::Map(Map::new(&file)?)
-            } else {
-                Source::File(file)
-            };
+            let source = if mmap && size > 0 { Source::Map(Map::new(&file)?) } else { Source::File(file) };
             Ok((source, size))
         };
         match open() {
-            Ok((source, size)) => Ok(Self {
-                path,
-                source,
-                size,
-                chunk_size,
-            }),
+            Ok((source, size)) => Ok(Self { path, source, size, chunk_size }),
             Err(source) => Err(Error::Io { path, source }),
         }
     }
 
     pub(crate) fn from_bytes(path: PathBuf, bytes: Vec<u8>, chunk_size: u64) -> Self {
-        Self {
-            path,
-            size: bytes.len() as u64,
-            source: Source::Bytes(bytes),
-            chunk_size,
-        }
+        Self { path, size: bytes.len() as u64, source: Source::Bytes(bytes), chunk_size }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -100,22 +86,14 @@ impl ChunkFile {
         let size = (self.size - offset).min(self.chunk_size);
         let in_memory = |bytes: &'b [u8]| &bytes[offset as usize..(offset + size) as usize];
         let bytes = match &self.source {
-            Source::File(file) => {
-                read_at(file, offset, size as usize, buffer).map_err(Error::io(&self.path))?
-            }
+            Source::File(file) => read_at(file, offset, size as usize, buffer).map_err(Error::io(&self.path))?,
             Source::Map(map) => in_memory(map),
             Source::Bytes(bytes) => in_memory(bytes),
         };
         let is_last = offset + size >= self.size;
         let mut records = Decoder::new(bytes, ByteOrder::Little);
-        let events = header(&mut records)
-            .map_err(|fault| Error::fault(&self.path, offset, "chunk header", fault))?;
-        Ok(Chunk {
-            records,
-            events,
-            offset,
-            is_last,
-        })
+        let events = header(&mut records).map_err(|fault| Error::fault(&self.path, offset, "chunk header", fault))?;
+        Ok(Chunk { records, events, offset, is_last })
     }
 
     /// An error for a fault within a chunk. Only the last chunk can be cut short.
@@ -144,21 +122,13 @@ impl ChunkFile {
                     Ok(END_OF_CHUNK) | Err(_) if !chunk.is_last => break,
                     Ok(END_OF_FILE) => return Ok(None),
                     Ok(END_OF_CHUNK) | Err(_) => {
-                        return Ok(Some(Error::fault(
-                            &self.path,
-                            offset,
-                            "definitions",
-                            END_EXPECTED,
-                        )));
+                        return Ok(Some(Error::fault(&self.path, offset, "definitions", END_EXPECTED)));
                     }
                     Ok(id) => id,
                 };
                 let read = records.payload().and_then(|mut payload| {
                     // A record that contradicts its own length is wrong wherever the file ends.
-                    f(id, &mut payload, offset).map_err(|fault| Fault {
-                        cut: false,
-                        ..fault
-                    })
+                    f(id, &mut payload, offset).map_err(|fault| Fault { cut: false, ..fault })
                 });
                 match read.map_err(|fault| self.fault(&chunk, name_of(id), fault)) {
                     Err(error @ Error::Truncated { .. }) => return Ok(Some(error)),
@@ -166,21 +136,12 @@ impl ChunkFile {
                 }
             }
         }
-        Ok(Some(Error::fault(
-            &self.path,
-            self.size,
-            "definitions",
-            END_EXPECTED,
-        )))
+        Ok(Some(Error::fault(&self.path, self.size, "definitions", END_EXPECTED)))
     }
 }
 
 /// A file that ends without saying so.
-pub(crate) const END_EXPECTED: Fault = Fault {
-    offset: 0,
-    expected: "the end of file mark",
-    cut: true,
-};
+pub(crate) const END_EXPECTED: Fault = Fault { offset: 0, expected: "the end of file mark", cut: true };
 
 /// Reads the header of a chunk: the byte order and the numbers of its events.
 fn header(from: &mut Decoder<'_>) -> std::result::Result<(u64, u64), Fault> {
@@ -189,19 +150,13 @@ fn header(from: &mut Decoder<'_>) -> std::result::Result<(u64, u64), Fault> {
         return Err(begin.fault("a chunk header (3)"));
     }
     let mark = from.u8()?;
-    let order =
-        ByteOrder::from_mark(mark).ok_or(begin.fault("a byte order mark (0x42 or 0x23)"))?;
+    let order = ByteOrder::from_mark(mark).ok_or(begin.fault("a byte order mark (0x42 or 0x23)"))?;
     *from = from.with_order(order);
     Ok((from.full_u64()?, from.full_u64()?))
 }
 
 /// Reads bytes of a file through the buffer. Less are returned if the file has become shorter.
-fn read_at<'b>(
-    file: &File,
-    offset: u64,
-    size: usize,
-    buffer: &'b mut Vec<u8>,
-) -> io::Result<&'b [u8]> {
+fn read_at<'b>(file: &File, offset: u64, size: usize, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
     if buffer.len() < size {
         buffer.resize(size, 0);
     }

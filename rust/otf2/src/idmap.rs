@@ -49,11 +49,7 @@ impl IdMap {
     }
 
     fn dense(global: Vec<u64>) -> Self {
-        if global
-            .iter()
-            .enumerate()
-            .all(|(local, global)| local as u64 == *global)
-        {
+        if global.iter().enumerate().all(|(local, global)| local as u64 == *global) {
             return IdMap::Identity;
         }
         IdMap::Dense(global.into())
@@ -65,14 +61,10 @@ impl IdMap {
     pub fn get(&self, local: u64) -> u64 {
         match self {
             IdMap::Identity => local,
-            IdMap::Dense(global) => usize::try_from(local)
-                .ok()
-                .and_then(|at| global.get(at))
-                .copied()
-                .unwrap_or(local),
-            IdMap::Sparse(pairs) => pairs
-                .binary_search_by_key(&local, |(from, _)| *from)
-                .map_or(local, |at| pairs[at].1),
+            IdMap::Dense(global) => usize::try_from(local).ok().and_then(|at| global.get(at)).copied().unwrap_or(local),
+            IdMap::Sparse(pairs) => {
+                pairs.binary_search_by_key(&local, |(from, _)| *from).map_or(local, |at| pairs[at].1)
+            }
         }
     }
 }
@@ -85,9 +77,7 @@ pub struct IdMaps {
 
 impl IdMaps {
     /// Tables that leave every id as it is.
-    pub const IDENTITY: &'static IdMaps = &IdMaps {
-        maps: [const { IdMap::Identity }; KINDS],
-    };
+    pub const IDENTITY: &'static IdMaps = &IdMaps { maps: [const { IdMap::Identity }; KINDS] };
 
     /// The tables of a local definition file. The first of several tables for one type counts; unknown types are
     /// ignored.
@@ -105,9 +95,7 @@ impl IdMaps {
     /// The table of one type.
     #[must_use]
     pub fn of(&self, kind: MappingType) -> &IdMap {
-        self.maps
-            .get(usize::from(kind.0))
-            .unwrap_or(&IdMap::Identity)
+        self.maps.get(usize::from(kind.0)).unwrap_or(&IdMap::Identity)
     }
 
     /// Translates a reference of the type with number `KIND`.
@@ -124,10 +112,6 @@ impl IdMaps {
             return bits;
         }
         let global = self.maps[usize::from(kind.0 - Type::STRING.0)].get(bits);
-        if kind == Type::LOCATION {
-            global
-        } else {
-            global & u64::from(u32::MAX)
-        }
+        if kind == Type::LOCATION { global } else { global & u64::from(u32::MAX) }
     }
 }

@@ -27,9 +27,7 @@ pub mod records;
 pub mod wire;
 pub mod writer;
 
-pub use archive::{
-    Anchor, Archive, Definitions, LocalDefinitions, Oddity, OddityKind, OpenOptions,
-};
+pub use archive::{Anchor, Archive, Definitions, LocalDefinitions, Oddity, OddityKind, OpenOptions};
 pub use error::{Error, Place, Result};
 pub use reader::{EventSink, LocationReader, ReadSummary};
 pub use records::{AttributeValue, Attributes, Event};

@@ -7,9 +7,7 @@ use crate::archive::{LocalDefinitions, Oddity, OddityKind};
 use crate::clock::ClockCorrection;
 use crate::enums::MappingType;
 use crate::error::{Error, Place, Result};
-use crate::file::{
-    CHUNK_BEGIN, Chunk, ChunkFile, END_EXPECTED, END_OF_BUFFER, END_OF_CHUNK, END_OF_FILE,
-};
+use crate::file::{CHUNK_BEGIN, Chunk, ChunkFile, END_EXPECTED, END_OF_BUFFER, END_OF_CHUNK, END_OF_FILE};
 use crate::idmap::IdMaps;
 use crate::records::{ATTRIBUTE_LIST, Attributes, Event, TIMESTAMP, TIMESTAMP_SIZE, Translator};
 use crate::wire::{ByteOrder, Fault};
@@ -72,30 +70,13 @@ impl LocationReader {
     ) -> Self {
         let maps = IdMaps::new(&local.mapping_tables);
         let clock = ClockCorrection::new(&local.clock_offsets);
-        Self {
-            events,
-            local,
-            maps,
-            clock,
-            oddities,
-            claimed_events,
-        }
+        Self { events, local, maps, clock, oddities, claimed_events }
     }
 
     /// A reader of events in memory; `path` appears in errors.
     #[must_use]
-    pub fn from_bytes(
-        path: &Path,
-        events: Vec<u8>,
-        chunk_size: u64,
-        local: LocalDefinitions,
-    ) -> Self {
-        Self::new(
-            ChunkFile::from_bytes(path.to_owned(), events, chunk_size),
-            local,
-            Vec::new(),
-            None,
-        )
+    pub fn from_bytes(path: &Path, events: Vec<u8>, chunk_size: u64, local: LocalDefinitions) -> Self {
+        Self::new(ChunkFile::from_bytes(path.to_owned(), events, chunk_size), local, Vec::new(), None)
     }
 
     /// Reads ids and times as they stand in the file.
@@ -138,23 +119,11 @@ impl LocationReader {
 
     /// Sends all events to `sink`, reading chunk by chunk through `buffer`. If the file is malformed, the error comes
     /// after the events before it; they remain with the sink.
-    pub fn read_events<S: EventSink>(
-        &self,
-        buffer: &mut Vec<u8>,
-        sink: &mut S,
-    ) -> Result<ReadSummary> {
+    pub fn read_events<S: EventSink>(&self, buffer: &mut Vec<u8>, sink: &mut S) -> Result<ReadSummary> {
         let mut summary = self.read_chunks(0..self.chunk_count(), buffer, sink)?;
-        if let Some(claimed) = self
-            .claimed_events
-            .filter(|claimed| *claimed != summary.events)
-        {
-            let text = format!(
-                "the location is said to have {claimed} events, the file holds {}",
-                summary.events
-            );
-            summary
-                .oddities
-                .push(self.oddity(OddityKind::Count, 0, text));
+        if let Some(claimed) = self.claimed_events.filter(|claimed| *claimed != summary.events) {
+            let text = format!("the location is said to have {claimed} events, the file holds {}", summary.events);
+            summary.oddities.push(self.oddity(OddityKind::Count, 0, text));
         }
         Ok(summary)
     }
@@ -175,10 +144,7 @@ impl LocationReader {
             *global = regions.get(local as u64) as u32;
         }
         let mut state = State {
-            by: Translator {
-                maps: &self.maps,
-                clock: self.clock.cursor(),
-            },
+            by: Translator { maps: &self.maps, clock: self.clock.cursor() },
             regions: small,
             time: 0,
             events: 0,
@@ -210,11 +176,7 @@ impl LocationReader {
                     if matches!(end, End::OfFile) {
                         if !chunk.is_last {
                             let text = "chunks follow the end of file mark".to_owned();
-                            summary.oddities.push(self.oddity(
-                                OddityKind::Trailing,
-                                chunk.offset,
-                                text,
-                            ));
+                            summary.oddities.push(self.oddity(OddityKind::Trailing, chunk.offset, text));
                         }
                         return Ok(summary);
                     }
@@ -222,12 +184,7 @@ impl LocationReader {
             }
         }
         if whole_file {
-            summary.truncated = Some(Error::fault(
-                self.path(),
-                self.events.size(),
-                "events",
-                END_EXPECTED,
-            ));
+            summary.truncated = Some(Error::fault(self.path(), self.events.size(), "events", END_EXPECTED));
         }
         Ok(summary)
     }
@@ -236,32 +193,18 @@ impl LocationReader {
     fn check_count(&self, chunk: &Chunk<'_>, events: u64, summary: &mut ReadSummary) {
         let (first, last) = chunk.events;
         if last.wrapping_sub(first).wrapping_add(1) != events && summary.oddities.is_empty() {
-            let text = format!(
-                "the chunk header numbers events {first} to {last}, the chunk holds {events}"
-            );
-            summary
-                .oddities
-                .push(self.oddity(OddityKind::Count, chunk.offset, text));
+            let text = format!("the chunk header numbers events {first} to {last}, the chunk holds {events}");
+            summary.oddities.push(self.oddity(OddityKind::Count, chunk.offset, text));
         }
     }
 
     fn oddity(&self, kind: OddityKind, offset: u64, text: String) -> Oddity {
-        Oddity {
-            kind,
-            place: Place {
-                path: self.path().to_owned(),
-                offset,
-            },
-            text,
-        }
+        Oddity { kind, place: Place { path: self.path().to_owned(), offset }, text }
     }
 }
 
 fn begins_with_time(chunk: &Chunk<'_>) -> bool {
-    matches!(
-        chunk.records.peek(),
-        Some(TIMESTAMP | ATTRIBUTE_LIST | END_OF_FILE | END_OF_CHUNK) | None
-    )
+    matches!(chunk.records.peek(), Some(TIMESTAMP | ATTRIBUTE_LIST | END_OF_FILE | END_OF_CHUNK) | None)
 }
 
 /// What goes from one record to the next.
@@ -293,14 +236,8 @@ impl<'a> State<'a> {
             if let Some((unit, _)) = records.rest().split_first_chunk::<UNIT>()
                 && unit[0] == TIMESTAMP
             {
-                let time = u64::from_le_bytes([
-                    unit[1], unit[2], unit[3], unit[4], unit[5], unit[6], unit[7], unit[8],
-                ]);
-                let time = if records.order() == ByteOrder::Little {
-                    time
-                } else {
-                    time.swap_bytes()
-                };
+                let time = u64::from_le_bytes([unit[1], unit[2], unit[3], unit[4], unit[5], unit[6], unit[7], unit[8]]);
+                let time = if records.order() == ByteOrder::Little { time } else { time.swap_bytes() };
                 self.time = self.by.clock.correct(time);
                 if unit[9] & 0xFE == 0x0C && unit[10] == 1 && pending.is_none() {
                     let region = self.regions[usize::from(unit[11])];
@@ -321,13 +258,7 @@ impl<'a> State<'a> {
                 // A full chunk without room for an end mark is as good as one with it.
                 Err(_) if !chunk.is_last => return Ok(End::OfChunk),
                 Err(_) => {
-                    return Err((
-                        "events",
-                        Fault {
-                            offset: begin.position(),
-                            ..END_EXPECTED
-                        },
-                    ));
+                    return Err(("events", Fault { offset: begin.position(), ..END_EXPECTED }));
                 }
             };
             let named = |fault| (Event::name_of(id), fault);
@@ -341,13 +272,7 @@ impl<'a> State<'a> {
                     pending.get_or_insert(begin.position());
                 }
                 END_OF_CHUNK if chunk.is_last => {
-                    return Err((
-                        "events",
-                        Fault {
-                            offset: begin.position(),
-                            ..END_EXPECTED
-                        },
-                    ));
+                    return Err(("events", Fault { offset: begin.position(), ..END_EXPECTED }));
                 }
                 END_OF_CHUNK => return Ok(End::OfChunk),
                 END_OF_FILE => return Ok(End::OfFile),

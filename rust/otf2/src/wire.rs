@@ -52,28 +52,14 @@ pub struct Decoder<'a> {
 }
 
 /// Bits that the size byte 0..=8 of a compressed integer selects.
-const MASK: [u64; 9] = [
-    0,
-    0xFF,
-    0xFFFF,
-    0xFF_FFFF,
-    0xFFFF_FFFF,
-    0xFF_FFFF_FFFF,
-    0xFFFF_FFFF_FFFF,
-    0xFF_FFFF_FFFF_FFFF,
-    u64::MAX,
-];
+const MASK: [u64; 9] =
+    [0, 0xFF, 0xFFFF, 0xFF_FFFF, 0xFFFF_FFFF, 0xFF_FFFF_FFFF, 0xFFFF_FFFF_FFFF, 0xFF_FFFF_FFFF_FFFF, u64::MAX];
 
 impl<'a> Decoder<'a> {
     /// A decoder at the begin of `bytes`.
     #[must_use]
     pub const fn new(bytes: &'a [u8], order: ByteOrder) -> Self {
-        Self {
-            bytes,
-            position: 0,
-            end: bytes.len(),
-            order,
-        }
+        Self { bytes, position: 0, end: bytes.len(), order }
     }
 
     /// The same bytes from `position` on.
@@ -130,30 +116,18 @@ impl<'a> Decoder<'a> {
     /// The byte at the current position.
     #[must_use]
     pub fn peek(&self) -> Option<u8> {
-        if self.is_empty() {
-            None
-        } else {
-            self.bytes.get(self.position).copied()
-        }
+        if self.is_empty() { None } else { self.bytes.get(self.position).copied() }
     }
 
     /// A fault at the current position.
     #[must_use]
     pub const fn fault(&self, expected: &'static str) -> Fault {
-        Fault {
-            offset: self.position,
-            expected,
-            cut: false,
-        }
+        Fault { offset: self.position, expected, cut: false }
     }
 
     #[cold]
     const fn ran_out(&self, expected: &'static str) -> Fault {
-        Fault {
-            offset: self.position,
-            expected,
-            cut: self.end == self.bytes.len(),
-        }
+        Fault { offset: self.position, expected, cut: self.end == self.bytes.len() }
     }
 
     /// The next `count` bytes.
@@ -224,21 +198,14 @@ impl<'a> Decoder<'a> {
     #[inline(always)]
     fn compressed<const WIDTH: usize>(&mut self) -> Result<u64, Fault> {
         // One load covers the longest encoding wherever nine bytes are at hand; what lies behind the number is masked.
-        if let Some(window) = self
-            .bytes
-            .get(self.position..)
-            .and_then(|rest| rest.first_chunk::<9>())
-        {
+        if let Some(window) = self.bytes.get(self.position..).and_then(|rest| rest.first_chunk::<9>()) {
             let size = usize::from(window[0]);
             if size <= WIDTH && size < self.remaining() {
                 let raw = load(&window[1..]);
                 self.position += 1 + size;
                 return Ok(match self.order {
                     ByteOrder::Little => raw & MASK[size],
-                    ByteOrder::Big => raw
-                        .swap_bytes()
-                        .checked_shr(64 - 8 * size as u32)
-                        .unwrap_or(0),
+                    ByteOrder::Big => raw.swap_bytes().checked_shr(64 - 8 * size as u32).unwrap_or(0),
                 });
             }
         }
@@ -247,11 +214,7 @@ impl<'a> Decoder<'a> {
 
     #[cold]
     fn compressed_bytewise<const WIDTH: usize>(&mut self) -> Result<u64, Fault> {
-        let expected = if WIDTH == 4 {
-            "a compressed 32-bit integer"
-        } else {
-            "a compressed 64-bit integer"
-        };
+        let expected = if WIDTH == 4 { "a compressed 32-bit integer" } else { "a compressed 64-bit integer" };
         let size = self.peek().ok_or(self.ran_out(expected))?;
         if size == 0xFF {
             self.position += 1;
@@ -275,10 +238,7 @@ impl<'a> Decoder<'a> {
     /// Bytes up to the next NUL, which is consumed.
     pub fn text(&mut self) -> Result<&'a [u8], Fault> {
         let rest = &self.bytes[self.position..self.end];
-        let length = rest
-            .iter()
-            .position(|byte| *byte == 0)
-            .ok_or(self.ran_out("a string with its final NUL"))?;
+        let length = rest.iter().position(|byte| *byte == 0).ok_or(self.ran_out("a string with its final NUL"))?;
         self.position += length + 1;
         Ok(&rest[..length])
     }
@@ -311,9 +271,7 @@ impl<'a> Decoder<'a> {
 /// The first eight bytes, least significant first.
 #[inline]
 pub(crate) fn load(bytes: &[u8]) -> u64 {
-    bytes
-        .first_chunk()
-        .map_or(0, |raw| u64::from_le_bytes(*raw))
+    bytes.first_chunk().map_or(0, |raw| u64::from_le_bytes(*raw))
 }
 
 /// Appends primitives to a buffer.
@@ -328,11 +286,7 @@ impl Encoder {
     /// An empty encoder.
     #[must_use]
     pub const fn new(order: ByteOrder) -> Self {
-        Self {
-            bytes: Vec::new(),
-            order,
-            refusal: None,
-        }
+        Self { bytes: Vec::new(), order, refusal: None }
     }
 
     /// What was written since the last [`clear`](Self::clear).
@@ -401,18 +355,18 @@ impl Encoder {
     /// A compressed unsigned integer of 32 bits.
     pub fn u32(&mut self, value: u32) {
         if value == u32::MAX {
-            self.u8(0xFF)
+            self.u8(0xFF);
         } else {
-            self.compressed(u64::from(value))
+            self.compressed(u64::from(value));
         }
     }
 
     /// A compressed unsigned integer of 64 bits.
     pub fn u64(&mut self, value: u64) {
         if value == u64::MAX {
-            self.u8(0xFF)
+            self.u8(0xFF);
         } else {
-            self.compressed(value)
+            self.compressed(value);
         }
     }
 

@@ -10,13 +10,10 @@ use crate::anchor::Anchor;
 use crate::archive::{Archive, LocalDefinitions, Oddity, OddityKind};
 use crate::enums::{Compression, FileSubstrate};
 use crate::error::{Error, Place, Result};
-use crate::file::{
-    CHUNK_BEGIN, CHUNK_SIZES, END_OF_BUFFER, END_OF_CHUNK, END_OF_FILE, HEADER_SIZE,
-};
+use crate::file::{CHUNK_BEGIN, CHUNK_SIZES, END_OF_BUFFER, END_OF_CHUNK, END_OF_FILE, HEADER_SIZE};
 use crate::reader::EventSink;
 use crate::records::{
-    AttributeValue, Attributes, CLOCK_OFFSET, Definition, Event, MAPPING_TABLE, Record, TIMESTAMP,
-    TIMESTAMP_SIZE,
+    AttributeValue, Attributes, CLOCK_OFFSET, Definition, Event, MAPPING_TABLE, Record, TIMESTAMP, TIMESTAMP_SIZE,
 };
 use crate::wire::{ByteOrder, Encoder};
 
@@ -53,15 +50,9 @@ impl ArchiveWriter {
         let locations = directory.join(name);
         let anchor_path = directory.join(format!("{name}.otf2"));
         if anchor_path.exists() {
-            return Err(Error::Io {
-                path: anchor_path,
-                source: io::ErrorKind::AlreadyExists.into(),
-            });
+            return Err(Error::Io { path: anchor_path, source: io::ErrorKind::AlreadyExists.into() });
         }
-        for size in [
-            options.anchor.event_chunk_size,
-            options.anchor.definition_chunk_size,
-        ] {
+        for size in [options.anchor.event_chunk_size, options.anchor.definition_chunk_size] {
             if size < SMALLEST_CHUNK || size > *CHUNK_SIZES.end() {
                 return Err(Error::Unwritable {
                     path: anchor_path,
@@ -75,12 +66,7 @@ impl ArchiveWriter {
         options.anchor.trace_format = 2;
         options.anchor.substrate = FileSubstrate::POSIX;
         options.anchor.compression = Compression::NONE;
-        Ok(Self {
-            anchor_path,
-            locations,
-            options,
-            shared: Mutex::default(),
-        })
+        Ok(Self { anchor_path, locations, options, shared: Mutex::default() })
     }
 
     /// Adds a global definition. A definition should come before those that refer to it. The number of events of a
@@ -92,11 +78,7 @@ impl ArchiveWriter {
     /// Begins the files of a location. Locations can be written by several threads at a time.
     pub fn location(&self, id: u64) -> Result<LocationWriter<'_>> {
         let path = self.locations.join(format!("{id}.evt"));
-        let file = ChunkWriter::create(
-            path,
-            self.options.anchor.event_chunk_size,
-            self.options.byte_order,
-        )?;
+        let file = ChunkWriter::create(path, self.options.anchor.event_chunk_size, self.options.byte_order)?;
         Ok(LocationWriter {
             archive: self,
             id,
@@ -123,13 +105,7 @@ impl ArchiveWriter {
                 self.location(*id)?.finish(&LocalDefinitions::default())?;
             }
         }
-        let Shared {
-            mut definitions,
-            events,
-        } = self
-            .shared
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner);
+        let Shared { mut definitions, events } = self.shared.into_inner().unwrap_or_else(PoisonError::into_inner);
         for definition in &mut definitions {
             if let Definition::Location(location) = definition {
                 location.number_of_events = events.get(&location.id).copied().unwrap_or(0);
@@ -139,11 +115,7 @@ impl ArchiveWriter {
         let mut path = self.locations.into_os_string();
         path.push(".def");
         let order = self.options.byte_order;
-        let mut file = ChunkWriter::create(
-            path.into(),
-            self.options.anchor.definition_chunk_size,
-            order,
-        )?;
+        let mut file = ChunkWriter::create(path.into(), self.options.anchor.definition_chunk_size, order)?;
         let mut record = Encoder::new(order);
         for definition in &definitions {
             record.clear();
@@ -185,19 +157,11 @@ pub struct LocationWriter<'a> {
 impl LocationWriter<'_> {
     /// Appends an event. `time` and the ids in the event are those of the location: ticks of its own clock, not less
     /// than those of the event before.
-    pub fn write(
-        &mut self,
-        time: u64,
-        event: &Event<'_>,
-        attributes: &Attributes<'_>,
-    ) -> Result<()> {
-        if let Event::Unknown {
-            id: END_OF_CHUNK..=CHUNK_BEGIN | 5 | 6,
-            ..
-        } = event
-        {
-            self.event
-                .refuse("the number of the record is that of a control record");
+    pub fn write(&mut self, time: u64, event: &Event<'_>, attributes: &Attributes<'_>) -> Result<()> {
+        self.attributes.clear();
+        self.event.clear();
+        if let Event::Unknown { id: END_OF_CHUNK..=CHUNK_BEGIN | 5 | 6, .. } = event {
+            self.event.refuse("the number of the record is that of a control record");
         }
         event.write(&mut self.event);
         attributes.write(&mut self.attributes);
@@ -218,8 +182,6 @@ impl LocationWriter<'_> {
         self.file.chunk.extend_from_slice(self.attributes.bytes());
         self.file.chunk.extend_from_slice(self.event.bytes());
         self.file.events += 1;
-        self.attributes.clear();
-        self.event.clear();
         Ok(())
     }
 
@@ -235,11 +197,7 @@ impl LocationWriter<'_> {
         let path = self.file.path.with_extension("def");
         self.file.finish()?;
         let order = self.archive.options.byte_order;
-        let mut file = ChunkWriter::create(
-            path,
-            self.archive.options.anchor.definition_chunk_size,
-            order,
-        )?;
+        let mut file = ChunkWriter::create(path, self.archive.options.anchor.definition_chunk_size, order)?;
         let mut record = Encoder::new(order);
         for table in &local.mapping_tables {
             file.local_record(MAPPING_TABLE, "MappingTable", table, &mut record)?;
@@ -249,6 +207,9 @@ impl LocationWriter<'_> {
         }
         for definition in &local.definitions {
             record.clear();
+            if let MAPPING_TABLE | CLOCK_OFFSET = definition.borrowed().id() {
+                record.refuse("a local definition file cannot hold this record");
+            }
             definition.borrowed().write(&mut record);
             file.record(definition.borrowed().kind(), &record)?;
         }
@@ -279,14 +240,7 @@ struct ChunkWriter {
 impl ChunkWriter {
     fn create(path: PathBuf, chunk_size: u64, order: ByteOrder) -> Result<Self> {
         let file = File::create(&path).map_err(Error::io(&path))?;
-        let mut writer = Self {
-            path,
-            file,
-            order,
-            chunk_size: chunk_size as usize,
-            chunk: Vec::new(),
-            events: 0,
-        };
+        let mut writer = Self { path, file, order, chunk_size: chunk_size as usize, chunk: Vec::new(), events: 0 };
         writer.begin();
         Ok(writer)
     }
@@ -315,11 +269,7 @@ impl ChunkWriter {
             return Err(Error::Unwritable {
                 path: self.path.clone(),
                 record: record.into(),
-                why: format!(
-                    "{size} bytes do not fit a chunk of {} bytes",
-                    self.chunk_size
-                )
-                .into(),
+                why: format!("{size} bytes do not fit a chunk of {} bytes", self.chunk_size).into(),
             });
         }
         self.chunk.resize(self.chunk_size, END_OF_CHUNK);
@@ -335,13 +285,7 @@ impl ChunkWriter {
         Ok(())
     }
 
-    fn local_record(
-        &mut self,
-        id: u8,
-        name: &'static str,
-        fields: &impl Record,
-        through: &mut Encoder,
-    ) -> Result<()> {
+    fn local_record(&mut self, id: u8, name: &'static str, fields: &impl Record, through: &mut Encoder) -> Result<()> {
         through.clear();
         through.u8(id);
         through.payload(|to| fields.write(to));
@@ -351,9 +295,7 @@ impl ChunkWriter {
     fn flush(&mut self) -> Result<()> {
         let last = self.number(self.events);
         self.chunk[HEADER_SIZE - 8..HEADER_SIZE].copy_from_slice(&last);
-        self.file
-            .write_all(&self.chunk)
-            .map_err(Error::io(&self.path))
+        self.file.write_all(&self.chunk).map_err(Error::io(&self.path))
     }
 
     fn finish(mut self) -> Result<()> {
@@ -366,11 +308,7 @@ impl ChunkWriter {
 fn refused(record: &Encoder, name: &'static str, path: &Path) -> Result<()> {
     match record.refusal() {
         None => Ok(()),
-        Some(why) => Err(Error::Unwritable {
-            path: path.to_owned(),
-            record: name.into(),
-            why: why.into(),
-        }),
+        Some(why) => Err(Error::Unwritable { path: path.to_owned(), record: name.into(), why: why.into() }),
     }
 }
 
@@ -387,25 +325,14 @@ pub fn copy_archive(from: &Archive, to: &Path, mut options: WriteOptions) -> Res
     let mut buffer = Vec::new();
     for location in &from.definitions().locations {
         let reader = from.location(location.id)?.raw();
-        let mut copy = Copy {
-            to: writer.location(location.id)?,
-            attributes: Vec::new(),
-            failed: Ok(()),
-        };
+        let mut copy = Copy { to: writer.location(location.id)?, attributes: Vec::new(), failed: Ok(()) };
         let summary = reader.read_events(&mut buffer, &mut copy)?;
         copy.failed?;
         copy.to.finish(reader.local_definitions())?;
         oddities.extend(reader.oddities().iter().cloned().chain(summary.oddities));
         if let Some(error) = summary.truncated {
-            let place = Place {
-                path: error.path().to_owned(),
-                offset: error.offset().unwrap_or(0),
-            };
-            oddities.push(Oddity {
-                kind: OddityKind::Truncated,
-                place,
-                text: error.to_string(),
-            });
+            let place = Place { path: error.path().to_owned(), offset: error.offset().unwrap_or(0) };
+            oddities.push(Oddity { kind: OddityKind::Truncated, place, text: error.to_string() });
         }
     }
     writer.finish()?;

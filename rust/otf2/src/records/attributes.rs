@@ -46,9 +46,7 @@ impl<'a> Attributes<'a> {
     /// Attributes to be written.
     #[must_use]
     pub const fn new(attributes: &'a [AttributeValue]) -> Self {
-        Self {
-            repr: Repr::Given(attributes),
-        }
+        Self { repr: Repr::Given(attributes) }
     }
 
     /// Whether there are no attributes.
@@ -61,25 +59,14 @@ impl<'a> Attributes<'a> {
     #[must_use]
     pub const fn iter(&self) -> AttributesIter<'a> {
         match self.repr {
-            Repr::Encoded { from, maps } => AttributesIter {
-                rest: Rest::Encoded {
-                    from,
-                    maps,
-                    list: None,
-                    left: 0,
-                },
-            },
-            Repr::Given(attributes) => AttributesIter {
-                rest: Rest::Given(attributes),
-            },
+            Repr::Encoded { from, maps } => AttributesIter { rest: Rest::Encoded { from, maps, list: None, left: 0 } },
+            Repr::Given(attributes) => AttributesIter { rest: Rest::Given(attributes) },
         }
     }
 
     /// Attributes that stand between the two positions of a chunk.
     pub(crate) const fn encoded(from: Decoder<'a>, maps: &'a IdMaps) -> Self {
-        Self {
-            repr: Repr::Encoded { from, maps },
-        }
+        Self { repr: Repr::Encoded { from, maps } }
     }
 
     /// Checks one list, from behind its record number on.
@@ -111,10 +98,7 @@ impl<'a> Attributes<'a> {
 fn read(from: &mut Decoder<'_>) -> Result<AttributeValue, Fault> {
     let id = from.u32()?;
     let kind = Type(from.u8()?);
-    Ok(AttributeValue {
-        id,
-        value: TypedValue::read_as(kind, from)?,
-    })
+    Ok(AttributeValue { id, value: TypedValue::read_as(kind, from)? })
 }
 
 impl<'a> IntoIterator for &Attributes<'a> {
@@ -134,12 +118,7 @@ pub struct AttributesIter<'a> {
 
 #[derive(Debug, Clone)]
 enum Rest<'a> {
-    Encoded {
-        from: Decoder<'a>,
-        maps: &'a IdMaps,
-        list: Option<Decoder<'a>>,
-        left: u32,
-    },
+    Encoded { from: Decoder<'a>, maps: &'a IdMaps, list: Option<Decoder<'a>>, left: u32 },
     Given(&'a [AttributeValue]),
 }
 
@@ -153,12 +132,7 @@ impl Iterator for AttributesIter<'_> {
                 *attributes = rest;
                 Some(*first)
             }
-            Rest::Encoded {
-                from,
-                maps,
-                list,
-                left,
-            } => {
+            Rest::Encoded { from, maps, list, left } => {
                 while *left == 0 {
                     // Several lists before one event accumulate, and a timestamp may stand between them.
                     match from.u8().ok()? {
@@ -176,10 +150,7 @@ impl Iterator for AttributesIter<'_> {
                 let AttributeValue { id, value } = read(list.as_mut()?).ok()?;
                 Some(AttributeValue {
                     id: maps.get::<{ MappingType::ATTRIBUTE.0 }>(id),
-                    value: TypedValue {
-                        kind: value.kind,
-                        bits: maps.value(value.kind, value.bits),
-                    },
+                    value: TypedValue { kind: value.kind, bits: maps.value(value.kind, value.bits) },
                 })
             }
         }

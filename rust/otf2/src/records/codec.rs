@@ -353,10 +353,7 @@ pub(crate) trait Element: Copy + PartialEq {
 
 impl Element for TypedValue {
     fn read(from: &mut Decoder<'_>) -> Result<Self, Fault> {
-        Ok(Self {
-            kind: Type(from.u8()?),
-            bits: from.u64()?,
-        })
+        Ok(Self { kind: Type(from.u8()?), bits: from.u64()? })
     }
 
     fn write(self, to: &mut Encoder) {

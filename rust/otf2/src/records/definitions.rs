@@ -35,9 +35,9 @@ mod to {
 }
 
 use to::{
-    ATTRIBUTE, CALLING_CONTEXT, CALLPATH, CALLSITE, CART_DIMENSION, CART_TOPOLOGY, COMM, GROUP,
-    INTERRUPT_GENERATOR, IO_FILE, IO_HANDLE, IO_PARADIGM, LOCATION, LOCATION_GROUP, METRIC,
-    METRIC_MEMBER, PARAMETER, REGION, RMA_WIN, SOURCE_CODE_LOCATION, STRING, SYSTEM_TREE_NODE,
+    ATTRIBUTE, CALLING_CONTEXT, CALLPATH, CALLSITE, CART_DIMENSION, CART_TOPOLOGY, COMM, GROUP, INTERRUPT_GENERATOR,
+    IO_FILE, IO_HANDLE, IO_PARADIGM, LOCATION, LOCATION_GROUP, METRIC, METRIC_MEMBER, PARAMETER, REGION, RMA_WIN,
+    SOURCE_CODE_LOCATION, STRING, SYSTEM_TREE_NODE,
 };
 
 /// "Undefined" of a 32-bit reference.
@@ -488,15 +488,9 @@ impl<'a> Codec<'a> for IdPairs {
             return Err(from.fault("as many translation table entries as counted"));
         }
         if mode == 0 {
-            (0..count)
-                .map(|_| from.u64())
-                .collect::<Result<_, _>>()
-                .map(IdPairs::Dense)
+            (0..count).map(|_| from.u64()).collect::<Result<_, _>>().map(IdPairs::Dense)
         } else {
-            (0..count)
-                .map(|_| Ok((from.u64()?, from.u64()?)))
-                .collect::<Result<_, _>>()
-                .map(IdPairs::Sparse)
+            (0..count).map(|_| Ok((from.u64()?, from.u64()?))).collect::<Result<_, _>>().map(IdPairs::Sparse)
         }
     }
 
@@ -541,10 +535,7 @@ impl<'a> Codec<'a> for IoProperty {
     type Value = Self;
 
     fn read(from: &mut Decoder<'a>) -> Result<Self, Fault> {
-        Ok(Self {
-            property: IoParadigmProperty(from.u8()?),
-            value: TypedValue::read(from)?,
-        })
+        Ok(Self { property: IoParadigmProperty(from.u8()?), value: TypedValue::read(from)? })
     }
 
     fn write(property: &Self, to: &mut Encoder) {
@@ -562,8 +553,5 @@ impl<'a> Codec<'a> for IoProperty {
 
 /// The value of a property in traces that know only strings.
 const fn string_property(id: u32) -> TypedValue {
-    TypedValue {
-        kind: enums::Type::STRING,
-        bits: id as u64,
-    }
+    TypedValue { kind: enums::Type::STRING, bits: id as u64 }
 }

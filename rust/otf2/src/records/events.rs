@@ -3,8 +3,8 @@
 use super::codec::{Borrowed, Codec, Ref, Time, Translator};
 use super::value::{MetricValues, StringRefs, TypedValue, Value};
 use crate::enums::{
-    CollectiveOp, IoAccessMode, IoCreationFlag, IoOperationFlag, IoOperationMode, IoSeekOption,
-    IoStatusFlag, LockType, MeasurementMode, Paradigm, RmaAtomicType, RmaSyncLevel, RmaSyncType,
+    CollectiveOp, IoAccessMode, IoCreationFlag, IoOperationFlag, IoOperationMode, IoSeekOption, IoStatusFlag, LockType,
+    MeasurementMode, Paradigm, RmaAtomicType, RmaSyncLevel, RmaSyncType,
 };
 use crate::wire::{Decoder, Encoder, Fault};
 
@@ -26,8 +26,7 @@ mod to {
 }
 
 use to::{
-    CALLING_CONTEXT, COMM, GROUP, INTERRUPT_GENERATOR, IO_FILE, IO_HANDLE, METRIC, PARAMETER,
-    REGION, RMA_WIN, STRING,
+    CALLING_CONTEXT, COMM, GROUP, INTERRUPT_GENERATOR, IO_FILE, IO_HANDLE, METRIC, PARAMETER, REGION, RMA_WIN, STRING,
 };
 
 /// The codec of a field: its own type if no other is named.

@@ -1,8 +1,6 @@
 //! Numbers by which traces older than OTF2 1.2 describe regions and groups, and what later traces say instead.
 
-use crate::enums::{
-    GroupFlag, GroupType, GroupTypePre12, Paradigm, RegionFlag, RegionRole, RegionType,
-};
+use crate::enums::{GroupFlag, GroupType, GroupTypePre12, Paradigm, RegionFlag, RegionRole, RegionType};
 
 impl GroupTypePre12 {
     /// What later traces say instead. The number 3 of an old trace stands for regions, which is not what newer writers
@@ -58,19 +56,9 @@ const REGION_TYPES: [(RegionType, RegionRole, Paradigm, RegionFlag); 35] = {
         (T::OMP_CRITICAL, R::CRITICAL, P::OPENMP, F::NONE),
         (T::OMP_ATOMIC, R::ATOMIC, P::OPENMP, F::NONE),
         (T::OMP_BARRIER, R::BARRIER, P::OPENMP, F::NONE),
-        (
-            T::OMP_IMPLICIT_BARRIER,
-            R::IMPLICIT_BARRIER,
-            P::OPENMP,
-            F::NONE,
-        ),
+        (T::OMP_IMPLICIT_BARRIER, R::IMPLICIT_BARRIER, P::OPENMP, F::NONE),
         (T::OMP_FLUSH, R::FLUSH, P::OPENMP, F::NONE),
-        (
-            T::OMP_CRITICAL_SBLOCK,
-            R::CRITICAL_SBLOCK,
-            P::OPENMP,
-            F::NONE,
-        ),
+        (T::OMP_CRITICAL_SBLOCK, R::CRITICAL_SBLOCK, P::OPENMP, F::NONE),
         (T::OMP_SINGLE_SBLOCK, R::SINGLE_SBLOCK, P::OPENMP, F::NONE),
         (T::OMP_WRAPPER, R::WRAPPER, P::OPENMP, F::NONE),
         (T::OMP_TASK, R::TASK, P::OPENMP, F::NONE),
@@ -95,10 +83,12 @@ const REGION_TYPES: [(RegionType, RegionRole, Paradigm, RegionFlag); 35] = {
 impl RegionType {
     /// What later traces say instead.
     pub(super) fn meaning(self) -> (RegionRole, Paradigm, RegionFlag) {
-        REGION_TYPES.iter().find(|(old, ..)| *old == self).map_or(
-            (RegionRole::UNKNOWN, Paradigm::UNKNOWN, RegionFlag::NONE),
-            |(_, role, paradigm, flags)| (*role, *paradigm, *flags),
-        )
+        REGION_TYPES
+            .iter()
+            .find(|(old, ..)| *old == self)
+            .map_or((RegionRole::UNKNOWN, Paradigm::UNKNOWN, RegionFlag::NONE), |(_, role, paradigm, flags)| {
+                (*role, *paradigm, *flags)
+            })
     }
 
     /// What a writer leaves for old readers.
@@ -108,9 +98,7 @@ impl RegionType {
             (RegionRole::FUNCTION, Paradigm::UNKNOWN | Paradigm::COMPILER) => Self::FUNCTION,
             (RegionRole::CODE, Paradigm::USER) if flags == RegionFlag::NONE => Self::FUNCTION,
             (RegionRole::CODE, Paradigm::USER) if flags == RegionFlag::PHASE => Self::PHASE,
-            (RegionRole::FUNCTION, Paradigm::USER) if !flags.contains(RegionFlag::DYNAMIC) => {
-                Self::USER_REGION
-            }
+            (RegionRole::FUNCTION, Paradigm::USER) if !flags.contains(RegionFlag::DYNAMIC) => Self::USER_REGION,
             _ => REGION_TYPES
                 .iter()
                 .find(|(_, r, p, f)| (*r, *p, *f) == (role, paradigm, flags))

@@ -135,9 +135,7 @@ impl<'a, T: Element> List<'a, T> {
     /// A list to be written.
     #[must_use]
     pub const fn new(values: &'a [T]) -> Self {
-        Self {
-            repr: Repr::Given(values),
-        }
+        Self { repr: Repr::Given(values) }
     }
 
     /// Number of values.
@@ -166,13 +164,7 @@ impl<'a, T: Element> List<'a, T> {
         for _ in 0..count {
             T::read(from)?;
         }
-        Ok(Self {
-            repr: Repr::Encoded {
-                from: begin,
-                count,
-                maps: IdMaps::IDENTITY,
-            },
-        })
+        Ok(Self { repr: Repr::Encoded { from: begin, count, maps: IdMaps::IDENTITY } })
     }
 
     pub(crate) fn translated(mut self, by: &'a IdMaps) -> Self {
