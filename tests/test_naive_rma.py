@@ -7,13 +7,16 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import tempfile
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
 
 from tests import naive, naive_rma
 from tests.results import SHARED
+from tests.rma_programs import one_sided_programs
 from tests.test_patterns import PATTERNS, compare, expectation
 from tests.tracedsl import trace_from_text
 
@@ -117,3 +120,31 @@ def test_the_last_factor_takes_it_all(tmp_path):
     assert by_last == {"contention": {1, *range(3, 12)}, "progress": {2}}
     assert by_rank[1] == pytest.approx(1.992 * result.resolution)
     assert by_rank[2] == pytest.approx(2.082 * result.resolution)
+
+
+@settings(deadline=None, max_examples=60)
+@given(trace=one_sided_programs())
+def test_invariants(trace):
+    """What holds for every correct program, whatever it waits for."""
+    with tempfile.TemporaryDirectory() as directory:
+        result = naive_rma.analyze(trace_from_text(trace, directory))
+    by_call = defaultdict(lambda: defaultdict(int))
+    for w in result.waits:
+        assert 0 < w.waiting <= w.leave - w.enter, w
+        by_call[w.rank, w.callpath, w.enter, w.leave][w.metric] += w.waiting
+        assert w.rank != w.cause_rank, w
+    for call, waits in by_call.items():
+        both = [v for metric, v in waits.items() if metric.endswith(("lock_competition", "wait_for_progress"))]
+        assert sum(both) <= call[-1] - call[-2], call
+        for part, whole in (("early_fence", "wait_at_fence"), ("late_complete", "early_wait")):
+            assert waits[f"mpi_rma_{part}"] <= waits[f"mpi_rma_{whole}"], call
+        for kind in ("sync", "comm"):
+            no_overlap = waits[f"mpi_rma_{kind}_wait_for_progress"]
+            last_call = waits[f"mpi_rma_{kind}_wait_for_progress_last_call"]
+            assert no_overlap <= last_call, call
+            assert bool(no_overlap) == bool(last_call), call
+    for (metric, *cell), value in result.cells.items():
+        if metric == "mpi_rma_pairsync_unneeded_count":
+            assert 0 <= value <= result.cells["mpi_rma_pairsync_count", *cell]
+    # Every epoch of these programs comes to its end, so every transfer does.
+    assert all(transfer.end is not None for transfer in result.transfers)
