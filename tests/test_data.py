@@ -12,6 +12,10 @@ import pytest
 import whywait
 
 DATA = Path(__file__).parent / "data"
+# In rma_lock two ranks give back a lock of all without having used it: who took part cannot be known.
+WARNINGS = {"rma_lock_sm": {"unknown_targets"}, "rma_lock_pt2pt": {"unknown_targets"}}
+# Kinds of wait state that measure another one differently, and have no metric.
+SECOND_OPINIONS = {f"mpi_rma_{part}_wait_for_progress_last_call" for part in ("sync", "comm")}
 TRACES = sorted(path.parent.name for path in DATA.glob("*/expected.json"))
 
 
@@ -81,8 +85,7 @@ def test_the_delayed_rank_is_blamed(result, known):
 
 def test_nothing_is_odd(trace, result):
     assert whywait.open(trace).oddities == []
-    # One-sided records are named as left out until the version that analyses them.
-    assert [warning for warning in result.warnings if warning["kind"] != "one_sided"] == []
+    assert {warning["kind"] for warning in result.warnings} == WARNINGS.get(trace.name, set())
     assert result.facts["clock_violations_p2p"] == 0
 
 
@@ -90,9 +93,10 @@ def test_wait_states_add_up(result):
     """Each wait state is kept as an instance, and together they are the metric."""
     waits = result.wait_states()
     assert pc.all(pc.greater(waits["waiting"], 0)).as_py() is not False
-    by_kind = waits.group_by("kind").aggregate([("waiting", "sum")]).to_pylist()
-    for row in by_kind:
-        assert row["waiting_sum"] == pytest.approx(result.metrics[row["kind"]].total, abs=1e-9), row["kind"]
+    assert not set(waits["kind"].to_pylist()) - set(result.metrics) - SECOND_OPINIONS
+    for row in waits.group_by("kind").aggregate([("waiting", "sum")]).to_pylist():
+        if row["kind"] not in SECOND_OPINIONS:
+            assert row["waiting_sum"] == pytest.approx(result.metrics[row["kind"]].total, abs=1e-9), row["kind"]
 
 
 @pytest.mark.skipif(shutil.which("otf2-print") is None, reason="needs otf2-print (Debian's otf2-tools)")
@@ -106,8 +110,8 @@ def test_official_tool_reads_it_without_a_word(trace):
 
 def test_readme_shows_what_its_command_prints(tmp_path):
     readme = DATA.parents[1] / "README.md"
-    shown = readme.read_text().split("```text\n")[1].split("\n```")[0].splitlines()
+    shown = readme.read_text().split("```text\n")[1].split("\n```")[0]
     command = [sys.executable, "-m", "whywait", "analyze", DATA / "stencil", "-o", tmp_path]
     environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
     printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, env=environment).stdout
-    assert printed.splitlines()[: len(shown) - 1] == shown[:-1]  # the last line names the directory
+    assert printed.split("Written to")[0] == shown.split("Written to")[0]
