@@ -9,8 +9,8 @@ use crate::exchange::{Outbox, to_owner};
 use crate::matching::messages;
 use crate::notes::{NoteKind, Notes, Place};
 use crate::severity::{self, Severity};
-use crate::trace::decode::Progress;
 use crate::trace::Trace;
+use crate::trace::decode::Progress;
 use crate::waits::late_sender::Detected;
 use crate::waits::{Findings, WaitState, collective, late_receiver, late_sender, profile, rma, threads};
 use crate::{Error, Result};
@@ -103,7 +103,7 @@ pub fn analyze(archive: &Archive, options: &Options, monitor: &Monitor) -> Resul
     note_other_locations(&trace, &mut notes);
 
     monitor.enter(Stage::Messages)?;
-    let mut found = analyze_messages(&trace, options, &mut notes);
+    let mut found = analyze_messages(&trace, *options, &mut notes);
 
     monitor.enter(Stage::Collectives)?;
     let (collective, collective_notes) = collective::detect(&trace);
@@ -138,7 +138,7 @@ pub fn analyze(archive: &Archive, options: &Options, monitor: &Monitor) -> Resul
 }
 
 /// Late Senders at the receivers, then Late Receivers at the senders.
-fn analyze_messages(trace: &Trace, options: &Options, notes: &mut Notes) -> Vec<Findings> {
+fn analyze_messages(trace: &Trace, options: Options, notes: &mut Notes) -> Vec<Findings> {
     let (detected, matching_notes) = messages::match_all(trace, |_, shard, matches| {
         late_sender::detect(trace, shard, matches, options.wrong_order_window)
     });
@@ -160,7 +160,7 @@ fn analyze_messages(trace: &Trace, options: &Options, notes: &mut Notes) -> Vec<
         .zip(&trace.shards)
         .zip(&candidates)
         .map(|((inbox, shard), candidates)| {
-            late_receiver::detect(trace, shard, inbox.rows().copied().collect(), candidates)
+            late_receiver::detect(trace, shard, inbox.rows().copied().collect(), |call| candidates.contains(&call))
         })
         .collect();
     found.extend(late_receivers);

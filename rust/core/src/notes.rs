@@ -93,7 +93,9 @@ impl NoteKind {
         match self {
             Self::Truncated => "event files end early; everything up to that point is analysed",
             Self::Unreadable => "event files cannot be read; their locations are left out",
-            Self::TimeBackwards => "time stamps run backwards within a location; they are taken as equal to their predecessor",
+            Self::TimeBackwards => {
+                "time stamps run backwards within a location; they are taken as equal to their predecessor"
+            }
             Self::LeaveWithoutEnter => "regions are left that were not entered; these records are left out",
             Self::NeverLeft => "regions are never left; they are taken to end with the location's last event",
             Self::OutsideRegion => "communication records stand outside of any region and are left out",

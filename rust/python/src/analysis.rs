@@ -46,7 +46,7 @@ pub(crate) fn analyze(
     run: &Run,
     threads: Option<usize>,
     wrong_order_window: usize,
-    progress: Option<Bound<'_, PyAny>>,
+    progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Analysis> {
     if threads == Some(0) {
         return Err(UsageError::new_err("threads must be at least 1"));
@@ -76,10 +76,12 @@ pub(crate) fn analyze(
             Ok(result) => break result,
             Err(mpsc::RecvTimeoutError::Timeout) => {}
             Err(mpsc::RecvTimeoutError::Disconnected) => {
-                return Err(pyo3::panic::PanicException::new_err("the analysis stopped unexpectedly; please report this"));
+                return Err(pyo3::panic::PanicException::new_err(
+                    "the analysis stopped unexpectedly; please report this",
+                ));
             }
         }
-        let asked = py.check_signals().and_then(|()| match &progress {
+        let asked = py.check_signals().and_then(|()| match progress {
             Some(progress) => progress.call1((monitor.stage().name(), fraction(&monitor, expected))).map(|_| ()),
             None => Ok(()),
         });
@@ -120,7 +122,7 @@ impl Analysis {
             })
         });
         let region_of = region_of.collect();
-        Self { archive, regions, region_of, result }
+        Self { archive, result, regions, region_of }
     }
 
     fn seconds(&self, ticks: i64) -> f64 {
@@ -264,7 +266,8 @@ impl Analysis {
             let warning = PyDict::new(py);
             warning.set_item("kind", kind.name())?;
             warning.set_item("count", note.count)?;
-            let text = note.detail.as_ref().map_or_else(|| kind.text().to_owned(), |d| format!("{}; first: {d}", kind.text()));
+            let text =
+                note.detail.as_ref().map_or_else(|| kind.text().to_owned(), |d| format!("{}; first: {d}", kind.text()));
             warning.set_item("text", text)?;
             let place = note.place.and_then(|place| {
                 let location = trace.world.locations.get(place.location as usize)?;

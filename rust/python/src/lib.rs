@@ -1,5 +1,6 @@
 //! The Python module of whywait: arguments in, Arrow out, errors across, the GIL released.
 #![deny(unsafe_code)]
+#![expect(clippy::needless_pass_by_value, reason = "arguments arrive from Python by value")]
 
 mod analysis;
 mod arrow;
@@ -7,7 +8,7 @@ mod errors;
 mod records;
 mod run;
 
-use pyo3::prelude::*;
+use pyo3::pymodule;
 
 /// The compiled part of whywait; only the package itself uses it.
 #[pymodule]
@@ -20,7 +21,7 @@ mod _native {
     use super::errors::{ArchiveError, Error, TraceError, UsageError};
     #[pymodule_export]
     use super::run::{Run, copy_archive};
-    use super::*;
+    use pyo3::prelude::*;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -10,8 +10,8 @@ use arrow_array::builder::{
 use arrow_array::types::UInt16Type;
 use arrow_schema::{DataType, Field, Fields};
 use pyo3::prelude::*;
-use whywait_otf2::{Attributes, Event, EventSink};
 use whywait_otf2::records::{TypedValue, Value};
+use whywait_otf2::{Attributes, Event, EventSink};
 
 use crate::arrow::Table;
 

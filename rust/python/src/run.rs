@@ -107,7 +107,7 @@ impl Run {
         let location = self.world.locations.get(index).ok_or_else(|| PyIndexError::new_err("no such location"))?;
         let table = py.detach(|| {
             let mut table = EventTable::new();
-            let mut reader = self.archive.location(location.id)?;
+            let reader = self.archive.location(location.id)?;
             let summary = reader.read_events(&mut Vec::new(), &mut table)?;
             match summary.truncated {
                 Some(error) => Err(error),
@@ -193,7 +193,7 @@ impl Run {
         let mut buffer = Vec::new();
         for location in &self.world.locations {
             // What cannot be read is named by `validate`; here it counts as nothing.
-            if let Ok(mut reader) = self.archive.location(location.id) {
+            if let Ok(reader) = self.archive.location(location.id) {
                 let _ = reader.read_events(&mut buffer, &mut counter)?;
             }
         }

@@ -205,8 +205,10 @@ pub fn find(trace: &Trace, shard: &Shard) -> Epochs {
         epochs.collectives.len(),
         of(|epoch| if let Epoch::Collective(part) = epoch { Some(part) } else { None }),
     );
-    let of_access =
-        Groups::new(epochs.accesses.len(), of(|epoch| if let Epoch::Access(access) = epoch { Some(access) } else { None }));
+    let of_access = Groups::new(
+        epochs.accesses.len(),
+        of(|epoch| if let Epoch::Access(access) = epoch { Some(access) } else { None }),
+    );
     let of_lock =
         Groups::new(epochs.locks.len(), of(|epoch| if let Epoch::Lock(lock) = epoch { Some(lock) } else { None }));
     (epochs.of_collective, epochs.of_access, epochs.of_lock) = (of_collective, of_access, of_lock);
@@ -416,8 +418,7 @@ impl Reader<'_> {
             }
             RegionClass::Post => {
                 self.state.exposure.insert(window, self.epochs.exposures.len() as u32);
-                let exposure =
-                    Exposure { process, location, window, group, post: instance, wait: NONE, tested: false };
+                let exposure = Exposure { process, location, window, group, post: instance, wait: NONE, tested: false };
                 self.epochs.exposures.push(exposure);
             }
             class @ (RegionClass::WinWait | RegionClass::WinTest) => {

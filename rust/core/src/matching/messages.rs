@@ -61,10 +61,7 @@ impl Matches<'_> {
 /// Matches all messages, round by round, and hands each receiving shard its matches.
 ///
 /// Returns what `consume` made of each shard, in the order of the shards, and what was odd.
-pub fn match_all<R: Send>(
-    trace: &Trace,
-    consume: impl Fn(usize, &Shard, &Matches) -> R + Sync,
-) -> (Vec<R>, Notes) {
+pub fn match_all<R: Send>(trace: &Trace, consume: impl Fn(usize, &Shard, &Matches) -> R + Sync) -> (Vec<R>, Notes) {
     let total: usize = trace.shards.iter().map(|shard| shard.sends.rows.len()).sum();
     let mut results = Vec::with_capacity(trace.shards.len());
     let mut notes = Notes::default();
@@ -203,7 +200,8 @@ fn report(trace: &Trace, shard: &Shard, channel: &mut Channel, sends: &[&SendInf
         let place = Place { location: shard.location_of(&shard.receives, row), time: receive.time };
         notes.count(NoteKind::UnmatchedReceive, u64::from(channel.receives - channel.sends), Some(place));
         // Only the end is missing of a sender whose file ends early: what was sent before still meets in order.
-        let cut = trace.shard(trace.world.master(receive.peer)).is_truncated(&trace.world.processes[receive.peer as usize]);
+        let cut =
+            trace.shard(trace.world.master(receive.peer)).is_truncated(&trace.world.processes[receive.peer as usize]);
         if !cut {
             channel.first = NONE;
         }

@@ -415,13 +415,11 @@ impl<'a> Decoder<'a> {
     }
 
     fn complete_receive(&mut self, time: i64, message: Envelope, bytes: u64, request: u64) {
-        let posted = match self.state.requests.remove(&request) {
-            Some(Request::Receive(posted)) => Some(posted),
-            _ => {
-                self.note(NoteKind::UnknownRequest, time);
-                None
-            }
-        };
+        let begun = self.state.requests.remove(&request);
+        let posted = if let Some(Request::Receive(posted)) = begun { Some(posted) } else { None };
+        if posted.is_none() {
+            self.note(NoteKind::UnknownRequest, time);
+        }
         self.receive(time, message, bytes, posted);
     }
 
@@ -471,14 +469,11 @@ impl<'a> Decoder<'a> {
     /// Index of a window and the process behind a rank in it; [`ALL`] where the rank names no single member.
     fn window(&mut self, time: i64, id: u32, remote: u32) -> Option<(u32, u32)> {
         let window = self.world.window(id);
-        let comm = window.and_then(|window| self.world.window_comm(window));
-        match (window, comm) {
-            (Some(window), Some(comm)) => Some((window, comm.peer(remote, self.state.process).unwrap_or(ALL))),
-            _ => {
-                self.note(NoteKind::UnknownCommunicator, time);
-                None
-            }
-        }
+        let Some((window, comm)) = window.and_then(|window| Some((window, self.world.window_comm(window)?))) else {
+            self.note(NoteKind::UnknownCommunicator, time);
+            return None;
+        };
+        Some((window, comm.peer(remote, self.state.process).unwrap_or(ALL)))
     }
 
     fn operate(&mut self, time: i64, win: u32, remote: u32, moved: (u64, u64), id: u64, kind: OperationKind) {

@@ -72,12 +72,13 @@ impl RegionClass {
 
     /// The communication library that the region is a call of.
     #[must_use]
+    #[expect(clippy::match_same_arms, reason = "one line a family of calls")]
     pub fn library(self) -> Option<Library> {
         use RegionClass as Class;
         match self {
-            Class::Init | Class::Finalize | Class::BlockingSend | Class::Wait | Class::WaitMany => Some(Library::Mpi),
-            Class::Test | Class::Start | Class::Complete | Class::Post => Some(Library::Mpi),
-            Class::WinWait | Class::WinTest | Class::Mpi => Some(Library::Mpi),
+            Class::Init | Class::Finalize | Class::Mpi => Some(Library::Mpi),
+            Class::BlockingSend | Class::Wait | Class::WaitMany | Class::Test => Some(Library::Mpi),
+            Class::Start | Class::Complete | Class::Post | Class::WinWait | Class::WinTest => Some(Library::Mpi),
             Class::ShmemAllocate | Class::ShmemFree | Class::ShmemQuiet | Class::Shmem => Some(Library::Shmem),
             Class::Armci => Some(Library::Armci),
             _ => None,
@@ -124,8 +125,8 @@ impl RegionClass {
         }
         match paradigm {
             Paradigm::SHMEM => match name {
-                "shmalloc" | "shmemalign" | "shrealloc" => Self::ShmemAllocate,
-                "shmem_malloc" | "shmem_align" | "shmem_realloc" | "shmem_calloc" => Self::ShmemAllocate,
+                "shmalloc" | "shmemalign" | "shrealloc" | "shmem_malloc" | "shmem_align" | "shmem_realloc"
+                | "shmem_calloc" => Self::ShmemAllocate,
                 "shfree" | "shmem_free" | "shmem_finalize" => Self::ShmemFree,
                 "shmem_quiet" => Self::ShmemQuiet,
                 _ => Self::Shmem,
@@ -194,7 +195,7 @@ impl Region {
 /// All regions of a run. A *key* names one: an index, or a program name marked by [`Regions::PROGRAM`].
 #[derive(Debug)]
 pub struct Regions {
-    regions: Vec<Region>,
+    all: Vec<Region>,
     classes: Vec<RegionClass>,
     /// Key by region id, for the dense part of the ids.
     dense: Vec<u32>,
@@ -252,8 +253,9 @@ impl Regions {
                 sparse.entry(definition.id).or_insert(key);
             }
         }
-        let classes = regions.iter().map(|region| RegionClass::of(&region.name, region.paradigm, region.role)).collect();
-        Self { regions, classes, dense, sparse }
+        let classes =
+            regions.iter().map(|region| RegionClass::of(&region.name, region.paradigm, region.role)).collect();
+        Self { all: regions, classes, dense, sparse }
     }
 
     /// The key of a region id.
@@ -276,7 +278,7 @@ impl Regions {
     /// The region with a key; `None` for programs.
     #[must_use]
     pub fn get(&self, key: u32) -> Option<&Region> {
-        self.regions.get(key as usize)
+        self.all.get(key as usize)
     }
 
     /// The region of a program: the last part of its path.

@@ -143,7 +143,8 @@ impl World {
         let (locations, processes) = order_locations(definitions, &mut notes);
         let by_id: FxHashMap<u64, u32> =
             locations.iter().enumerate().map(|(index, location)| (location.id, index as u32)).collect();
-        let mut groups = Groups { definitions, locations: &locations, by_id: &by_id, by_paradigm: FxHashMap::default() };
+        let mut groups =
+            Groups { definitions, locations: &locations, by_id: &by_id, by_paradigm: FxHashMap::default() };
         groups.collect_paradigms();
 
         let mut comms = Vec::new();
@@ -193,17 +194,7 @@ impl World {
                 });
             }
         }
-        Self {
-            locations,
-            processes,
-            comms,
-            windows,
-            groups: own_groups,
-            comm_by_id,
-            window_by_id,
-            group_by_id,
-            notes,
-        }
+        Self { locations, processes, comms, windows, groups: own_groups, comm_by_id, window_by_id, group_by_id, notes }
     }
 
     /// Index of a window id.
@@ -392,7 +383,12 @@ impl Groups<'_> {
         };
         let threads = matches!(
             group.paradigm,
-            Paradigm::OPENMP | Paradigm::PTHREAD | Paradigm::MEASUREMENT_SYSTEM | Paradigm::CUDA | Paradigm::OPENCL | Paradigm::HIP
+            Paradigm::OPENMP
+                | Paradigm::PTHREAD
+                | Paradigm::MEASUREMENT_SYSTEM
+                | Paradigm::CUDA
+                | Paradigm::OPENCL
+                | Paradigm::HIP
         );
         if threads {
             return Members::Locations(locations);

@@ -15,7 +15,7 @@
 //!
 //! *Source*: thesis 2.3.2; PATTERNS 2.4.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::late_sender::LateReceiver;
 use super::{Findings, WaitState};
@@ -24,13 +24,13 @@ use crate::trace::{RegionClass, Shard, Trace};
 
 /// Judges the possible Late Receivers of a shard's sends.
 ///
-/// `candidates` are the calls with a late sender among their receives.
+/// `is_candidate` says of a call whether one of its receives had a late sender.
 #[must_use]
 pub fn detect(
     trace: &Trace,
     shard: &Shard,
     mut possible: Vec<LateReceiver>,
-    candidates: &FxHashSet<u32>,
+    is_candidate: impl Fn(u32) -> bool,
 ) -> Findings {
     possible.sort_unstable_by_key(|late| late.row);
     let mut counting: Vec<LateReceiver> = Vec::with_capacity(possible.len());
@@ -39,7 +39,7 @@ pub fn detect(
         let complete = shard.sends.rows[late.row as usize].complete;
         match trace.regions.class(trace.tree.region(shard.callpath(complete))) {
             RegionClass::BlockingSend | RegionClass::Wait => counting.push(late),
-            RegionClass::WaitMany if !candidates.contains(&complete) => {
+            RegionClass::WaitMany if !is_candidate(complete) => {
                 let position = *latest.entry(complete).or_insert(counting.len());
                 match counting.get_mut(position) {
                     None => counting.push(late),

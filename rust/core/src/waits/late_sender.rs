@@ -64,7 +64,7 @@ struct Instance {
     /// Sending process.
     source: u32,
     /// Region instance of the receive.
-    instance: u32,
+    call: u32,
     cause: (u32, u32),
 }
 
@@ -84,13 +84,14 @@ pub fn detect(trace: &Trace, shard: &Shard, matches: &Matches, window: usize) ->
         detector.recent.clear();
         let master = trace.world.locations[detector.location as usize].thread == 0;
         let range = shard.receives.range(i);
-        if !master && !(range.is_empty() && shard.sends.range(i).is_empty() && shard.collectives.range(i).is_empty()) {
+        let silent = range.is_empty() && shard.sends.range(i).is_empty() && shard.collectives.range(i).is_empty();
+        if !master && !silent {
             detector.detected.findings.notes.add(NoteKind::MpiOnThread, detector.location, shard.spans[i].first);
         }
         let mut latest: Option<Instance> = None;
         for row in range {
             let receive = &shard.receives.rows[row];
-            if latest.is_some_and(|latest| latest.instance != receive.instance) {
+            if latest.is_some_and(|latest| latest.call != receive.instance) {
                 detector.book(latest.take());
             }
             if let Some(late) = detector.judge(receive, matches.send(row)) {
@@ -152,7 +153,7 @@ impl Detector<'_> {
             waiting,
             bytes,
             source: send.source,
-            instance: receive.instance,
+            call: receive.instance,
             cause: (send.location, send.instance),
         })
     }
@@ -173,7 +174,7 @@ impl Detector<'_> {
 
     fn book(&mut self, late: Option<Instance>) {
         let Some(late) = late else { return };
-        let callpath = self.shard.callpath(late.instance);
+        let callpath = self.shard.callpath(late.call);
         self.cells.add(Metric::LateSender, callpath, late.waiting);
         let count = if late.bytes == 0 { Metric::LateSenderSyncs } else { Metric::LateSenderComms };
         self.cells.add(count, callpath, 1);
@@ -184,9 +185,8 @@ impl Detector<'_> {
     /// A message that was sent before those of remembered Late Senders is received only now.
     fn settle_wrong_order(&mut self, send: &SendInfo) {
         while let Some(late) = self.recent.take_later_than(send.time) {
-            let callpath = self.shard.callpath(late.instance);
-            let kind =
-                if late.source == send.source { Metric::WrongOrderSame } else { Metric::WrongOrderDifferent };
+            let callpath = self.shard.callpath(late.call);
+            let kind = if late.source == send.source { Metric::WrongOrderSame } else { Metric::WrongOrderDifferent };
             self.cells.add(Metric::WrongOrder, callpath, late.waiting);
             self.cells.add(kind, callpath, late.waiting);
             let count = if late.bytes == 0 { Metric::WrongOrderSyncs } else { Metric::WrongOrderComms };
@@ -196,7 +196,7 @@ impl Detector<'_> {
     }
 
     fn wait(&mut self, kind: Metric, late: &Instance) {
-        let call = (self.location, late.instance);
+        let call = (self.location, late.call);
         self.detected.findings.waits.push(WaitState::new(kind, call, late.waiting, late.cause));
     }
 }

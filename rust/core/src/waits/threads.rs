@@ -84,8 +84,7 @@ fn book_management(shard: &Shard, fork: &Fork, forker: u32, part: &Part, severit
 }
 
 fn book_barriers(trace: &Trace, shard: &Shard, parts: &[Part], findings: &mut Findings) {
-    let barriers =
-        |part: &Part| &shard.barriers.rows[part.team.barriers as usize..part.team.barriers_end as usize];
+    let barriers = |part: &Part| &shard.barriers.rows[part.team.barriers as usize..part.team.barriers_end as usize];
     let count = barriers(&parts[0]).len();
     if parts.iter().any(|part| barriers(part).len() != count) {
         let location = parts[0].location;
@@ -94,9 +93,8 @@ fn book_barriers(trace: &Trace, shard: &Shard, parts: &[Part], findings: &mut Fi
     }
     for k in 0..count {
         let members = || parts.iter().map(|part| (part.location, barriers(part)[k]));
-        let last = members().reduce(|last, member| {
-            if shard.enter(member.1) > shard.enter(last.1) { member } else { last }
-        });
+        let last =
+            members().reduce(|last, member| if shard.enter(member.1) > shard.enter(last.1) { member } else { last });
         let Some(cause) = last else { return };
         for (location, instance) in members() {
             let kind = match trace.regions.class(trace.tree.region(shard.callpath(instance))) {

@@ -73,7 +73,9 @@ pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) -> N
 
 fn metric(operation: u8, library: Library) -> Metric {
     let kinds = match library {
-        Library::Mpi => [Metric::WaitAtCreate, Metric::WaitAtFree, Metric::WaitAtFence, Metric::WaitAtFence, Metric::WaitAtFence],
+        Library::Mpi => {
+            [Metric::WaitAtCreate, Metric::WaitAtFree, Metric::WaitAtFence, Metric::WaitAtFence, Metric::WaitAtFence]
+        }
         Library::Shmem => [
             Metric::ShmemWaitAtCreate,
             Metric::ShmemWaitAtFree,
@@ -101,14 +103,15 @@ fn metric(operation: u8, library: Library) -> Metric {
 fn evaluate(parts: &[Part], answers: &mut Vec<(u32, Answer)>) {
     let Some(last) = last_of(parts, |part| (part.enter, part.process)) else { return };
     let kind = metric(last.operation, last.library);
-    let optional = last.library == Library::Mpi || matches!(kind, Metric::ShmemLateBroadcast | Metric::ArmciLateBroadcast);
+    let optional =
+        last.library == Library::Mpi || matches!(kind, Metric::ShmemLateBroadcast | Metric::ArmciLateBroadcast);
     let overlap = parts.iter().all(|part| last.enter < part.leave);
     let synchronize = parts.len() > 1 && (overlap || !optional);
     for part in parts {
         let waiting = last.enter.min(part.leave) - part.enter;
         let call = (part.location, part.instance);
-        let wait = (synchronize && waiting > 0)
-            .then(|| WaitState::new(kind, call, waiting, (last.location, last.instance)));
+        let wait =
+            (synchronize && waiting > 0).then(|| WaitState::new(kind, call, waiting, (last.location, last.instance)));
         let (shard, position) = part.position;
         answers.push((shard, Answer { part: position, size: parts.len() as u32, wait }));
     }

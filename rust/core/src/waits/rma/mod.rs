@@ -102,8 +102,7 @@ fn book_volume(trace: &Trace, shard: &Shard, operation: &Operation, cells: &mut 
     };
     let callpath = shard.callpath(operation.instance);
     let (sent, received) = match operation.kind {
-        Put => (put, get),
-        Get => (put, get),
+        Put | Get => (put, get),
         Atomic | FetchingAtomic => (sent, received),
     };
     cells.add(sent, callpath, operation.sent as i64);

@@ -209,10 +209,9 @@ fn book(
         }
         let Some((waiting, cause)) = no_overlap(begin, shard.leave(instance), of_call) else { continue };
         let last = of_call[of_call.len() - 1];
-        for wait in [
-            WaitState::new(lower, call, waiting, cause),
-            WaitState::new(upper, call, last.enter - begin, last.call),
-        ] {
+        for wait in
+            [WaitState::new(lower, call, waiting, cause), WaitState::new(upper, call, last.enter - begin, last.call)]
+        {
             waits.waits.push(WaitState { last: Last::Progress, ..wait });
         }
     }
