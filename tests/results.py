@@ -152,31 +152,29 @@ def scout(case: Path) -> Table:
 def cube(report: Path, metrics: tuple[str, ...]) -> Table:
     """Read metrics of a Cube4 report back with pycubexr, exclusive along the call tree."""
     from pycubexr import CubexParser
+    from pycubexr.utils.exceptions import MissingMetricError
 
     table: Table = {}
     with CubexParser(str(report)) as parsed:
-        paths: dict[int, tuple[str, ...]] = {}
 
-        def walk(node: Any, above: tuple[str, ...]) -> None:
-            paths[node.id] = (*above, node.region.name)
-            for child in node.get_children():
-                walk(child, paths[node.id])
+        def path(node: Any) -> tuple[str, ...]:
+            return (*(path(node.parent) if node.parent else ()), parsed.get_region(node).name)
 
-        for root in parsed.get_root_cnodes():
-            walk(root, ())
-        # Values stand in the order of the locations in the system tree.
-        places = [
-            (process.rank, thread.rank)
-            for process in sorted(parsed.get_location_groups(), key=lambda group: group.rank)
-            for thread in process.locations
-        ]
+        paths = {node: path(node) for node in parsed.all_cnodes()}
+        places = {
+            thread.id: (int(process.rank), int(thread.rank))
+            for node in parsed._anchor_result.system_tree_nodes
+            for process in node.all_location_groups()
+            for thread in process.all_locations()
+        }
         for name in metrics:
-            metric = parsed.get_metric_by_name(name)
-            values = parsed.get_metric_values(metric)
             cells: dict[Cell, float] = defaultdict(float)
-            for node, path in paths.items():
-                row = values.cnode_values(node)
-                for place, value in zip(places, row, strict=True):
-                    cells[path, *place] += value
+            try:
+                values = parsed.get_metric_values(parsed.get_metric_by_name(name))
+            except MissingMetricError:  # void: its programming model does not occur
+                continue
+            for node, names in paths.items():
+                for location, value in enumerate(values.cnode_values(node, convert_to_exclusive=True)):
+                    cells[names, *places[location]] += value
             table[name] = {cell: value for cell, value in cells.items() if value}
     return table
