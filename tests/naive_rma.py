@@ -406,7 +406,9 @@ class Analysis:
         for key, epochs in self.locks.items():
             for e in epochs:
                 queues[static.get((key, e.rank), key)].append(e)
-        for epochs in queues.values():
+        # By window, then target: of equal waits in one call the first tells the cause.
+        for key in sorted(queues, key=lambda key: [part if isinstance(part, int) else -1 for part in key]):
+            epochs = queues[key]
             # A blocking call returns with the lock; otherwise only the releases show an order.
             yield sorted(epochs, key=lambda e: ((e.acquire if e.blocking else e.release).leave, e.rank))
 
@@ -490,7 +492,7 @@ class Analysis:
             # A call that ended without the target needed nothing from it.
             if first is not None and first.enter < call.leave:
                 found.append(first)
-        return sorted(found, key=lambda i: (i.enter, -i.thread.rank))
+        return sorted(found, key=lambda i: (i.enter, i.thread.rank))
 
     def progress(self) -> None:
         """Algorithm 1: the time before each of the targets' calls that overlaps none of the others."""
@@ -509,7 +511,7 @@ class Analysis:
             if cause is None:
                 continue
             metric = f"{interface(call)}_rma_{self.variant(call)}_wait_for_progress"
-            last = targets[-1]
+            last = max(targets, key=lambda i: (i.enter, -i.thread.rank))
             self.result.wait(metric, call, waiting, cause, cause.enter, last="progress")
             self.result.wait(f"{metric}_last_call", call, last.enter - begin, last, last.enter, last="progress")
 
