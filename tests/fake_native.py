@@ -185,6 +185,15 @@ class FakeAnalysis:
     def warnings(self):
         return self._warnings
 
+    def inconsistencies(self):
+        places = [w for w in self._warnings if w["place"] is not None]
+        return pa.table({
+            "kind": [w["kind"] for w in places],
+            "location": pa.array([0 for _ in places], pa.uint32()),
+            "time": pa.array([0.0 for _ in places], pa.float64()),
+            "detail": pa.array([w["place"] for w in places], pa.string()),
+        })
+
     def facts(self):
         return self._facts
 

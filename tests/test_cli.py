@@ -150,8 +150,10 @@ def test_info_as_json(capsys):
 def test_validate_lists_oddities(capsys):
     assert cli.main(["validate", "t"]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "odd: region 3 is defined twice [traces.def at byte 17]",
-        "odd: messages were sent and never received (3 times) [rank 1]",
+        "odd: region 3 is defined twice",
+        "   traces.def at byte 17",
+        "odd: messages were sent and never received (3 times)",
+        "   location 0 at 0.000000 s: rank 1",
         "t: readable, with oddities",
     ]
 
@@ -163,11 +165,15 @@ def test_validate_says_what_is_broken(capsys, monkeypatch):
     assert report["broken"] is True
     assert "byte 9" in report["findings"][0]["text"]
     cut = fake_native.FakeAnalysis(
-        [], [], [], {}, warnings=[{"kind": "truncated", "count": 1, "text": "file ends early", "place": "0.evt"}]
+        [], [], [(0, 0)], {}, warnings=[{"kind": "truncated", "count": 1, "text": "file ends early", "place": "0.evt"}]
     )
     monkeypatch.setattr(_native, "analyze", lambda *_, **__: cut)
     assert cli.main(["validate", "t"]) == 3
-    assert capsys.readouterr().out.splitlines()[-2:] == ["broken: file ends early [0.evt]", "t: broken"]
+    assert capsys.readouterr().out.splitlines()[-3:] == [
+        "broken: file ends early",
+        "   location 0 at 0.000000 s: 0.evt",
+        "t: broken",
+    ]
 
 
 def test_progress_is_for_people_only(capsys, monkeypatch):

@@ -287,6 +287,17 @@ class Result:
         """Length of the run in seconds, numbers of processes, locations, events and clock violations."""
         return self._analysis.facts()
 
+    def inconsistencies(self) -> pa.Table:
+        """Return every place of every kind of warning, at most 10,000 of a kind.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``kind`` as in `warnings`, ``location`` (index), ``time`` (seconds since the begin of the trace) and
+            ``detail`` (text or null).
+        """
+        return pa.table(self._analysis.inconsistencies())
+
     @property
     def warnings(self) -> list[dict[str, Any]]:
         """What could not be analysed or looks wrong: ``kind``, ``count``, ``text`` and ``place`` of each."""

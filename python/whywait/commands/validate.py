@@ -10,8 +10,10 @@ from whywait.commands.common import Progress, add_verb, print_json
 if TYPE_CHECKING:
     import argparse
 
+    import whywait
+
 # Findings that mean that a part of the trace could not be read; all others are odd, and the analysis copes.
-_BROKEN = frozenset({"truncated", "unreadable"})
+_BROKEN = frozenset({"error", "truncated", "unreadable"})
 
 
 def add(verbs: Any) -> None:
@@ -35,9 +37,9 @@ def run(options: argparse.Namespace) -> int:
         print_json({"trace": options.trace, "broken": broken, "findings": findings})
     else:
         for finding in findings:
-            place = f" [{finding['place']}]" if finding["place"] else ""
             count = f" ({finding['count']:,} times)" if finding["count"] > 1 else ""
-            sys.stdout.write(f"{'broken' if finding['broken'] else 'odd'}: {finding['text']}{count}{place}\n")
+            sys.stdout.write(f"{'broken' if finding['broken'] else 'odd'}: {finding['text']}{count}\n")
+            sys.stdout.writelines(f"   {place}\n" for place in finding["places"])
         verdict = "broken" if broken else "readable, with oddities" if findings else "clean"
         sys.stdout.write(f"{options.trace}: {verdict}\n")
     return 3 if broken else 0
@@ -49,18 +51,35 @@ def inspect(path: str) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        ``kind``, ``place`` (or None), ``text``, ``count`` and ``broken`` of each finding.
+        ``kind``, ``text``, ``count``, ``places`` (all of them, at most 10,000) and ``broken`` of each finding.
     """
     import whywait
 
     findings: list[dict[str, Any]] = []
+
+    def find(kind: str, text: str, count: int, places: list[str]) -> None:
+        findings.append({"kind": kind, "text": text, "count": count, "places": places, "broken": kind in _BROKEN})
+
     try:
         trace = whywait.open(path)
         for kind, place, text in trace.oddities:
-            findings.append({"kind": kind, "place": place, "text": text, "count": 1, "broken": kind in _BROKEN})
+            find(kind, text, 1, [place])
         with Progress() as progress:
             result = whywait.analyze(trace, progress=progress)
-        findings += [{**warning, "broken": warning["kind"] in _BROKEN} for warning in result.warnings]
+        places = _places(result)
+        for warning in result.warnings:
+            find(warning["kind"], warning["text"], warning["count"], places.get(warning["kind"], []))
     except (whywait.ArchiveError, whywait.TraceError) as error:
-        findings.append({"kind": "error", "place": None, "text": str(error), "count": 1, "broken": True})
+        find("error", str(error), 1, [])
     return findings
+
+
+def _places(result: whywait.Result) -> dict[str, list[str]]:
+    """Every place of each kind of warning, in words."""
+    ids = result.locations["id"].to_pylist()
+    places: dict[str, list[str]] = {}
+    for row in result.inconsistencies().to_pylist():
+        detail = f": {row['detail']}" if row["detail"] else ""
+        place = f"location {ids[row['location']]} at {row['time']:.6f} s{detail}"
+        places.setdefault(row["kind"], []).append(place)
+    return places

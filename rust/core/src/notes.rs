@@ -1,4 +1,4 @@
-//! What is odd or inconsistent in a trace: counted by kind, with the first place where it was seen.
+//! What is odd or inconsistent in a trace: counted by kind, with the places where it was seen.
 
 use std::collections::BTreeMap;
 
@@ -141,7 +141,7 @@ impl NoteKind {
     }
 }
 
-/// Where something was seen first.
+/// Where something was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Index of the location.
@@ -150,15 +150,22 @@ pub struct Place {
     pub time: i64,
 }
 
-/// Occurrences of one kind.
+/// One occurrence: where, and what only this one has to say (the reader's message).
 #[derive(Clone, Debug)]
+pub struct Occurrence {
+    /// Where it was seen.
+    pub place: Place,
+    /// A message of its own, if it has one.
+    pub detail: Option<String>,
+}
+
+/// Occurrences of one kind.
+#[derive(Clone, Debug, Default)]
 pub struct Note {
     /// Number of occurrences.
     pub count: u64,
-    /// First place.
-    pub place: Option<Place>,
-    /// What only this occurrence has to say (the reader's message), for the first one.
-    pub detail: Option<String>,
+    /// The first of them, at most [`Notes::KEPT`].
+    pub occurrences: Vec<Occurrence>,
 }
 
 /// All oddities of a shard or a run.
@@ -166,34 +173,41 @@ pub struct Note {
 pub struct Notes(BTreeMap<NoteKind, Note>);
 
 impl Notes {
+    /// So many places of a kind are kept; the others only count.
+    pub const KEPT: usize = 10_000;
+
     /// Counts one occurrence.
     pub fn add(&mut self, kind: NoteKind, location: u32, time: i64) {
         self.count(kind, 1, Some(Place { location, time }));
     }
 
-    /// Counts several occurrences; the place is that of the first.
+    /// Counts several occurrences at one place.
     pub fn count(&mut self, kind: NoteKind, count: u64, place: Option<Place>) {
-        if count > 0 {
-            self.0.entry(kind).or_insert(Note { count: 0, place, detail: None }).count += count;
-        }
+        self.keep(kind, count, place.map(|place| Occurrence { place, detail: None }));
     }
 
     /// Counts one occurrence that has a message of its own.
     pub fn explain(&mut self, kind: NoteKind, location: u32, time: i64, detail: String) {
-        self.add(kind, location, time);
-        if let Some(note) = self.0.get_mut(&kind) {
-            note.detail.get_or_insert(detail);
+        self.keep(kind, 1, Some(Occurrence { place: Place { location, time }, detail: Some(detail) }));
+    }
+
+    fn keep(&mut self, kind: NoteKind, count: u64, occurrence: Option<Occurrence>) {
+        if count > 0 {
+            let note = self.0.entry(kind).or_default();
+            note.count += count;
+            if note.occurrences.len() < Self::KEPT {
+                note.occurrences.extend(occurrence);
+            }
         }
     }
 
     /// Adds those of a later shard.
     pub fn merge(&mut self, later: Notes) {
         for (kind, note) in later.0 {
-            let mine = self.0.entry(kind).or_insert(Note { count: 0, place: note.place, detail: None });
+            let mine = self.0.entry(kind).or_default();
             mine.count += note.count;
-            if let Some(detail) = note.detail {
-                mine.detail.get_or_insert(detail);
-            }
+            let room = Self::KEPT.saturating_sub(mine.occurrences.len());
+            mine.occurrences.extend(note.occurrences.into_iter().take(room));
         }
     }
 

@@ -259,25 +259,48 @@ impl Analysis {
 
     /// What is odd or inconsistent in the trace.
     fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        let trace = &self.result.trace;
         let begin = self.begin();
         let mut warnings = Vec::new();
         for (kind, note) in self.result.notes.iter() {
             let warning = PyDict::new(py);
             warning.set_item("kind", kind.name())?;
             warning.set_item("count", note.count)?;
-            let text =
-                note.detail.as_ref().map_or_else(|| kind.text().to_owned(), |d| format!("{}; first: {d}", kind.text()));
+            let first = note.occurrences.first();
+            let detail = first.and_then(|first| first.detail.as_ref());
+            let text = kind.text().to_owned() + &detail.map_or_else(String::new, |detail| format!("; first: {detail}"));
             warning.set_item("text", text)?;
-            let place = note.place.and_then(|place| {
-                let location = trace.world.locations.get(place.location as usize)?;
-                let time = self.seconds(place.time.saturating_sub(begin));
+            let place = first.and_then(|first| {
+                let location = self.result.trace.world.locations.get(first.place.location as usize)?;
+                let time = self.seconds(first.place.time.saturating_sub(begin));
                 Some(format!("location {} at {time:.6} s", location.id))
             });
             warning.set_item("place", place)?;
             warnings.push(warning);
         }
         Ok(warnings)
+    }
+
+    /// Every place of every kind of warning, at most 10,000 of a kind.
+    fn inconsistencies(&self) -> PyResult<Table> {
+        let begin = self.begin();
+        let mut kinds = Names::default();
+        let mut locations = Vec::new();
+        let mut times = Vec::new();
+        let mut details = Vec::new();
+        for (kind, note) in self.result.notes.iter() {
+            for occurrence in &note.occurrences {
+                kinds.push(kind.name());
+                locations.push(occurrence.place.location);
+                times.push(self.seconds(occurrence.place.time.saturating_sub(begin)));
+                details.push(occurrence.detail.clone());
+            }
+        }
+        Table::new(vec![
+            ("kind", kinds.finish()),
+            ("location", Arc::new(UInt32Array::from(locations))),
+            ("time", Arc::new(Float64Array::from(times))),
+            ("detail", Arc::new(details.into_iter().collect::<arrow_array::StringArray>())),
+        ])
     }
 
     /// Numbers about the whole run.
