@@ -230,11 +230,142 @@ metrics! {
     ArmciProgressSyncLastCall = "armci_rma_sync_wait_for_progress_last_call" in Time,
     /// Waiting for the target's library, in an operation (upper bound).
     ArmciProgressCommLastCall = "armci_rma_comm_wait_for_progress_last_call" in Time,
+    /// Time on the critical path.
+    CriticalPath = "critical_path" in Time,
+    /// Time in call paths that are on the critical path somewhere.
+    CriticalPathActivities = "critical_path_activities" in Time,
+    /// Time in call paths beyond what the critical path has of them.
+    NonCriticalPathActivities = "non_critical_path_activities" in Time,
+    /// Costs that delays cause directly: Late Sender.
+    DelayLateSender = "delay_latesender" in Time,
+    /// Costs that delays cause through other waits: Late Sender.
+    DelayLateSenderLongTerm = "delay_latesender_longterm" in Time,
+    /// Costs that delays cause directly: Late Receiver.
+    DelayLateReceiver = "delay_latereceiver" in Time,
+    /// Costs that delays cause through other waits: Late Receiver.
+    DelayLateReceiverLongTerm = "delay_latereceiver_longterm" in Time,
+    /// Costs that delays cause directly: Wait at Barrier.
+    DelayBarrier = "delay_barrier" in Time,
+    /// Costs that delays cause through other waits: Wait at Barrier.
+    DelayBarrierLongTerm = "delay_barrier_longterm" in Time,
+    /// Costs that delays cause directly: Wait at N x N.
+    DelayNxN = "delay_n2n" in Time,
+    /// Costs that delays cause through other waits: Wait at N x N.
+    DelayNxNLongTerm = "delay_n2n_longterm" in Time,
+    /// Costs that delays cause directly: Late Broadcast.
+    DelayLateBroadcast = "delay_12n" in Time,
+    /// Costs that delays cause through other waits: Late Broadcast.
+    DelayLateBroadcastLongTerm = "delay_12n_longterm" in Time,
+    /// Costs that delays cause directly: Early Reduce.
+    DelayEarlyReduce = "delay_n21" in Time,
+    /// Costs that delays cause through other waits: Early Reduce.
+    DelayEarlyReduceLongTerm = "delay_n21_longterm" in Time,
+    /// Costs that delays cause directly: waiting at barriers of threads.
+    DelayOmpBarrier = "delay_ompbarrier" in Time,
+    /// Costs that delays cause through other waits: waiting at barriers of threads.
+    DelayOmpBarrierLongTerm = "delay_ompbarrier_longterm" in Time,
+    /// Costs that delays cause directly: idle threads.
+    DelayOmpIdle = "delay_ompidle" in Time,
+    /// Costs that delays cause through other waits: idle threads.
+    DelayOmpIdleLongTerm = "delay_ompidle_longterm" in Time,
+    /// Costs that delays cause directly: Wait at Create.
+    DelayCreate = "delay_rma_create" in Time,
+    /// Costs that delays cause through other waits: Wait at Create.
+    DelayCreateLongTerm = "delay_rma_create_longterm" in Time,
+    /// Costs that delays cause directly: Wait at Free.
+    DelayFree = "delay_rma_free" in Time,
+    /// Costs that delays cause through other waits: Wait at Free.
+    DelayFreeLongTerm = "delay_rma_free_longterm" in Time,
+    /// Costs that delays cause directly: Wait at Fence.
+    DelayFence = "delay_rma_fence" in Time,
+    /// Costs that delays cause through other waits: Wait at Fence.
+    DelayFenceLongTerm = "delay_rma_fence_longterm" in Time,
+    /// Costs that delays cause directly: Late Post.
+    DelayLatePost = "delay_rma_late_post" in Time,
+    /// Costs that delays cause through other waits: Late Post.
+    DelayLatePostLongTerm = "delay_rma_late_post_longterm" in Time,
+    /// Costs that delays cause directly: Early Wait.
+    DelayEarlyWait = "delay_rma_early_wait" in Time,
+    /// Costs that delays cause through other waits: Early Wait.
+    DelayEarlyWaitLongTerm = "delay_rma_early_wait_longterm" in Time,
+    /// Costs that delays cause directly: Wait for Progress.
+    DelayProgress = "delay_rma_progress" in Time,
+    /// Costs that delays cause through other waits: Wait for Progress.
+    DelayProgressLongTerm = "delay_rma_progress_longterm" in Time,
+    /// Costs that delays cause through other waits: lock contention.
+    DelayLockLongTerm = "delay_lock_longterm" in Time,
+    /// Costs of time in which others waited for a lock.
+    IntervalDelayLock = "interval_delay_lock" in Time,
+    /// Costs of such time through waits for a lock.
+    IntervalDelayLockLongTerm = "interval_delay_lock_longterm" in Time,
+    /// Costs for which neither work nor a wait can be blamed.
+    DelayUnattributed = "delay_unattributed" in Time,
+    /// Waiting that earlier waits of the causing process explain: Late Sender.
+    IndirectLateSender = "mpi_wait_indirect_latesender" in Time,
+    /// Waiting that earlier waits of the causing process explain: Late Receiver.
+    IndirectLateReceiver = "mpi_wait_indirect_latereceiver" in Time,
+    /// Waiting that earlier waits of the causing process explain: Wait at Barrier.
+    IndirectBarrier = "mpi_wait_indirect_barrier" in Time,
+    /// Waiting that earlier waits of the causing process explain: Wait at N x N.
+    IndirectNxN = "mpi_wait_indirect_n2n" in Time,
+    /// Waiting that earlier waits of the causing process explain: Late Broadcast.
+    IndirectLateBroadcast = "mpi_wait_indirect_12n" in Time,
+    /// Waiting that earlier waits of the causing process explain: Early Reduce.
+    IndirectEarlyReduce = "mpi_wait_indirect_n21" in Time,
+    /// Waiting that earlier waits of the causing process explain: Wait at Create.
+    IndirectCreate = "mpi_wait_indirect_rma_create" in Time,
+    /// Waiting that earlier waits of the causing process explain: Wait at Free.
+    IndirectFree = "mpi_wait_indirect_rma_free" in Time,
+    /// Waiting that earlier waits of the causing process explain: Wait at Fence.
+    IndirectFence = "mpi_wait_indirect_rma_fence" in Time,
+    /// Waiting that earlier waits of the causing process explain: Late Post.
+    IndirectLatePost = "mpi_wait_indirect_rma_late_post" in Time,
+    /// Waiting that earlier waits of the causing process explain: Early Wait.
+    IndirectEarlyWait = "mpi_wait_indirect_rma_early_wait" in Time,
+    /// Waiting that earlier waits of the causing process explain: Wait for Progress.
+    IndirectProgress = "mpi_wait_indirect_rma_progress" in Time,
+    /// Waiting that earlier waits of the causing process explain: lock contention.
+    IndirectLock = "mpi_wait_indirect_lock" in Time,
+    /// Waiting that made others wait later: Late Sender.
+    PropagatingLateSender = "mpi_wait_propagating_ls" in Time,
+    /// Waiting that made others wait later: Late Receiver.
+    PropagatingLateReceiver = "mpi_wait_propagating_lr" in Time,
+    /// Waiting that made others wait later: Wait at Barrier.
+    PropagatingBarrier = "mpi_wait_propagating_barrier" in Time,
+    /// Waiting that made others wait later: Wait at N x N.
+    PropagatingNxN = "mpi_wait_propagating_n2n" in Time,
+    /// Waiting that made others wait later: Late Broadcast.
+    PropagatingLateBroadcast = "mpi_wait_propagating_12n" in Time,
+    /// Waiting that made others wait later: Early Reduce.
+    PropagatingEarlyReduce = "mpi_wait_propagating_n21" in Time,
+    /// Waiting that made others wait later: waiting at barriers of threads.
+    PropagatingOmpBarrier = "mpi_wait_propagating_ompbarrier" in Time,
+    /// Waiting that made others wait later: Wait at Create.
+    PropagatingCreate = "mpi_wait_propagating_rma_create" in Time,
+    /// Waiting that made others wait later: Wait at Free.
+    PropagatingFree = "mpi_wait_propagating_rma_free" in Time,
+    /// Waiting that made others wait later: Wait at Fence.
+    PropagatingFence = "mpi_wait_propagating_rma_fence" in Time,
+    /// Waiting that made others wait later: Late Post.
+    PropagatingLatePost = "mpi_wait_propagating_rma_late_post" in Time,
+    /// Waiting that made others wait later: Early Wait.
+    PropagatingEarlyWait = "mpi_wait_propagating_rma_early_wait" in Time,
+    /// Waiting that made others wait later: Wait for Progress.
+    PropagatingProgress = "mpi_wait_propagating_rma_progress" in Time,
+    /// Waiting that made others wait later: lock contention.
+    PropagatingLock = "mpi_wait_propagating_lock" in Time,
+    /// What an even distribution of the critical path's activities would gain.
+    CriticalImbalanceImpact = "critical_imbalance_impact" in Time,
+    /// The part of it between processes that do different work.
+    InterPartitionImbalance = "inter_partition_imbalance" in Time,
 }
 
+/// The first metric whose cells are shares; all behind it are as well.
+const FIRST_SHARE: Metric = Metric::DelayLateSender;
+
 /// One cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Severity {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cell<V> {
     /// Metric.
     pub metric: Metric,
     /// Call path.
@@ -242,24 +373,45 @@ pub struct Severity {
     /// Index of the location.
     pub location: u32,
     /// Ticks, occurrences or bytes.
-    pub value: i64,
+    pub value: V,
+}
+
+/// A cell that is counted or measured: its sum does not depend on the order.
+pub type Severity = Cell<i64>;
+
+/// A cell that is a share of something: a real number of ticks.
+pub type Cost = Cell<f64>;
+
+/// What stands in a cell, and the metrics whose cells hold it.
+pub trait Value: Copy + Default + PartialEq + std::ops::AddAssign {
+    /// Positions of these metrics in [`Metric::ALL`].
+    const METRICS: std::ops::Range<usize>;
+}
+
+impl Value for i64 {
+    const METRICS: std::ops::Range<usize> = 0..FIRST_SHARE as usize;
+}
+
+impl Value for f64 {
+    const METRICS: std::ops::Range<usize> = FIRST_SHARE as usize..Metric::ALL.len();
 }
 
 /// Sums contributions to the cells of one location after the other.
 #[derive(Debug)]
-pub struct Accumulator {
-    cells: Vec<[i64; Metric::ALL.len()]>,
+pub struct Accumulator<V = i64> {
+    /// A row of metrics for each call path.
+    cells: Vec<V>,
     touched: Vec<u32>,
     is_touched: Vec<bool>,
-    rows: Vec<Severity>,
+    rows: Vec<Cell<V>>,
 }
 
-impl Accumulator {
+impl<V: Value> Accumulator<V> {
     /// An accumulator for all call paths of a tree.
     #[must_use]
     pub fn new(tree: &CallTree) -> Self {
         Self {
-            cells: vec![[0; Metric::ALL.len()]; tree.len()],
+            cells: vec![V::default(); V::METRICS.len() * tree.len()],
             touched: Vec::new(),
             is_touched: vec![false; tree.len()],
             rows: Vec::new(),
@@ -268,22 +420,24 @@ impl Accumulator {
 
     /// Adds to a cell of the current location.
     #[inline]
-    pub fn add(&mut self, metric: Metric, callpath: u32, value: i64) {
+    pub fn add(&mut self, metric: Metric, callpath: u32, value: V) {
         if !self.is_touched[callpath as usize] {
             self.is_touched[callpath as usize] = true;
             self.touched.push(callpath);
         }
-        self.cells[callpath as usize][metric as usize] += value;
+        self.cells[callpath as usize * V::METRICS.len() + metric as usize - V::METRICS.start] += value;
     }
 
     /// Ends the contributions to a location.
     pub fn end_location(&mut self, location: u32) {
         for callpath in self.touched.drain(..) {
             self.is_touched[callpath as usize] = false;
-            for (&metric, value) in Metric::ALL.iter().zip(&mut self.cells[callpath as usize]) {
-                if *value != 0 {
-                    self.rows.push(Severity { metric, callpath, location, value: *value });
-                    *value = 0;
+            let begin = callpath as usize * V::METRICS.len();
+            let cells = &mut self.cells[begin..begin + V::METRICS.len()];
+            for (&metric, value) in Metric::ALL[V::METRICS].iter().zip(cells) {
+                if *value != V::default() {
+                    self.rows.push(Cell { metric, callpath, location, value: *value });
+                    *value = V::default();
                 }
             }
         }
@@ -291,16 +445,16 @@ impl Accumulator {
 
     /// All cells that are not zero.
     #[must_use]
-    pub fn finish(self) -> Vec<Severity> {
+    pub fn finish(self) -> Vec<Cell<V>> {
         self.rows
     }
 }
 
-/// Sorts by metric, call path and location, and adds up what several stages contributed to one cell.
+/// Sorts by metric, call path and location, and adds up what several stages contributed to one cell, in their order.
 #[must_use]
-pub fn combine(mut rows: Vec<Severity>) -> Vec<Severity> {
-    let key = |row: &Severity| (row.metric, row.callpath, row.location);
-    rows.sort_unstable_by_key(key);
+pub fn combine<V: Value>(mut rows: Vec<Cell<V>>) -> Vec<Cell<V>> {
+    let key = |row: &Cell<V>| (row.metric, row.callpath, row.location);
+    rows.sort_by_key(key);
     rows.dedup_by(|later, earlier| {
         let same = key(later) == key(earlier);
         if same {
@@ -308,7 +462,7 @@ pub fn combine(mut rows: Vec<Severity>) -> Vec<Severity> {
         }
         same
     });
-    rows.retain(|row| row.value != 0);
+    rows.retain(|row| row.value != V::default());
     rows
 }
 
