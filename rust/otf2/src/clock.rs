@@ -109,3 +109,84 @@ fn round_half_even(x: f64) -> i64 {
         x.round_ties_even() as i64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn correction(offsets: &[(u64, i64)]) -> ClockCorrection {
+        let offsets: Vec<ClockOffset> = offsets
+            .iter()
+            .map(|(time, offset)| ClockOffset { time: *time, offset: *offset, standard_deviation: 0.0 })
+            .collect();
+        ClockCorrection::new(&offsets)
+    }
+
+    fn corrected(offsets: &[(u64, i64)], times: &[u64]) -> Vec<i64> {
+        let correction = correction(offsets);
+        let mut cursor = correction.cursor();
+        times.iter().map(|time| cursor.correct(*time)).collect()
+    }
+
+    #[test]
+    fn less_than_two_offsets_correct_nothing() {
+        assert!(correction(&[]).is_identity());
+        assert_eq!(corrected(&[], &[0, 7, u64::MAX]), [0, 7, -1]);
+        assert_eq!(corrected(&[(5, 100)], &[0, 7, 1 << 63]), [0, 7, i64::MIN]);
+    }
+
+    #[test]
+    fn between_before_and_behind() {
+        let offsets = [(100, 0), (200, 10), (300, 30)];
+        let times = [0, 100, 150, 200, 201, 300, 400];
+        // A time at the end of an interval still belongs to it.
+        assert_eq!(corrected(&offsets, &times), [-10, 100, 155, 210, 211, 330, 450]);
+    }
+
+    #[test]
+    fn halves_round_to_even() {
+        let offsets = [(0, 0), (4, 2)];
+        assert_eq!(corrected(&offsets, &[1, 2, 3, 5]), [1, 3, 5, 7]);
+        assert_eq!(corrected(&[(0, 0), (4, -2)], &[1, 2, 3, 5]), [1, 1, 1, 3]);
+    }
+
+    #[test]
+    fn the_cursor_moves_only_forwards() {
+        assert_eq!(corrected(&[(0, 0), (10, 0), (20, 100)], &[15, 5]), [65, -45]);
+    }
+
+    #[test]
+    fn offsets_out_of_order_are_left_out() {
+        assert_eq!(correction(&[(10, 1), (10, 5), (9, 3), (20, 2)]), correction(&[(10, 1), (20, 2)]));
+    }
+
+    proptest! {
+        #[test]
+        fn rounding_is_that_of_the_processor(bits: u64, small in -1e16_f64..1e16, half in -1_000_000_i64..1_000_000) {
+            for x in [f64::from_bits(bits), small, half as f64 / 2.0] {
+                prop_assert_eq!(round_half_even(x), x.round_ties_even() as i64, "{}", x);
+            }
+        }
+
+        #[test]
+        fn the_formula_as_it_stands(
+            begin: u64, span in 1..u64::MAX, from: i64, to: i64, time: u64, near in 0_u64..1 << 40,
+        ) {
+            let (begin, end) = match begin.checked_add(span) {
+                Some(end) => (begin, end),
+                None => (begin - (begin.wrapping_add(span) + 1).min(begin), u64::MAX),
+            };
+            prop_assume!(begin < end);
+            for time in [time, begin.saturating_add(near), begin.saturating_sub(near)] {
+                let slope = to.wrapping_sub(from) as f64 / (end - begin) as f64;
+                let distance =
+                    if time >= begin { (time - begin) as f64 } else { -((begin - time) as f64) };
+                let rounded = (slope * distance).round_ties_even() as i64;
+                let expected = (time as i64).wrapping_add(from).wrapping_add(rounded);
+                prop_assert_eq!(corrected(&[(begin, from), (end, to)], &[time]), [expected]);
+            }
+        }
+    }
+}

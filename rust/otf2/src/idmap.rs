@@ -115,3 +115,64 @@ impl IdMaps {
         if kind == Type::LOCATION { global } else { global & u64::from(u32::MAX) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn uncovered_ids_stay() {
+        let dense = IdMap::new(&IdPairs::Dense(vec![5, 1]));
+        assert_eq!([0, 1, 2, u64::MAX].map(|id| dense.get(id)), [5, 1, 2, u64::MAX]);
+        let sparse = IdMap::new(&IdPairs::Sparse(vec![(1 << 40, 2), (7, 3)]));
+        assert!(matches!(sparse, IdMap::Sparse(_)));
+        assert_eq!([1 << 40, 7, 8, u64::MAX].map(|id| sparse.get(id)), [2, 3, 8, u64::MAX]);
+    }
+
+    #[test]
+    fn identities_are_found() {
+        for pairs in [
+            IdPairs::Dense(vec![]),
+            IdPairs::Dense(vec![0, 1, 2]),
+            IdPairs::Sparse(vec![]),
+            IdPairs::Sparse(vec![(2, 2), (0, 0)]),
+            IdPairs::Sparse(vec![(u64::MAX, u64::MAX)]),
+        ] {
+            assert_eq!(IdMap::new(&pairs), IdMap::Identity);
+        }
+    }
+
+    #[test]
+    fn values_are_translated_by_their_type() {
+        let table = |mapping_type| MappingTable { mapping_type, id_map: IdPairs::Dense(vec![9, 8]) };
+        let maps = IdMaps::new(&[table(MappingType::REGION), table(MappingType(99))]);
+        assert_eq!(maps.value(Type::REGION, 1), 8);
+        assert_eq!(maps.value(Type::COMM, 1), 1);
+        assert_eq!(maps.value(Type::UINT32, 1), 1);
+        assert_eq!(maps.value(Type(200), 1), 1);
+        assert_eq!(maps.get::<{ MappingType::REGION.0 }>(u32::MAX), u32::MAX);
+    }
+
+    #[test]
+    fn the_first_table_of_a_type_counts() {
+        let table = |global| MappingTable { mapping_type: MappingType::COMM, id_map: IdPairs::Dense(vec![global]) };
+        let maps = IdMaps::new(&[table(5), table(6)]);
+        assert_eq!(maps.of(MappingType::COMM).get(0), 5);
+    }
+
+    proptest! {
+        #[test]
+        fn the_last_pair_of_an_id_counts(
+            pairs in prop::collection::vec((0_u64..500, 0_u64..1000), 0..40), scale in 1_u64..1 << 50,
+        ) {
+            let pairs: Vec<(u64, u64)> = pairs.into_iter().map(|(local, global)| (local * scale, global)).collect();
+            let map = IdMap::new(&IdPairs::Sparse(pairs.clone()));
+            for local in (0..500).map(|id| id * scale) {
+                let expected = pairs.iter().rfind(|(from, _)| *from == local).map_or(local, |(_, to)| *to);
+                prop_assert_eq!(map.get(local), expected);
+            }
+        }
+    }
+}

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test uses its own part")]
 
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use whywait_otf2::enums::{self, MappingType, Type};
@@ -24,7 +25,7 @@ const METRICS: &[TypedValue] = &[
 ];
 
 /// Every event of the format, and some that it does not know yet.
-pub fn events() -> Vec<Event<'static>> {
+pub(crate) fn events() -> Vec<Event<'static>> {
     vec![
         Event::BufferFlush { stop_time: 0 },
         Event::MeasurementOnOff { measurement_mode: enums::MeasurementMode(2) },
@@ -170,7 +171,7 @@ pub fn events() -> Vec<Event<'static>> {
 }
 
 /// Every definition of the format, and one that it does not know yet.
-pub fn definitions() -> Vec<Definition> {
+pub(crate) fn definitions() -> Vec<Definition> {
     vec![
         ClockProperties {
             timer_resolution: u64::MAX,
@@ -320,7 +321,7 @@ pub fn definitions() -> Vec<Definition> {
 }
 
 /// A value of every type, unknown ones included, with as many bits as its width allows.
-pub fn values() -> Vec<TypedValue> {
+pub(crate) fn values() -> Vec<TypedValue> {
     (0..28)
         .map(|kind| {
             let bits = match Type(kind) {
@@ -337,12 +338,12 @@ pub fn values() -> Vec<TypedValue> {
 }
 
 /// An attribute of every type.
-pub fn attributes() -> Vec<AttributeValue> {
+pub(crate) fn attributes() -> Vec<AttributeValue> {
     (0..).zip(values()).map(|(id, value)| AttributeValue { id, value }).collect()
 }
 
 /// Local definitions with translations of every type, dense and sparse.
-pub fn local() -> LocalDefinitions {
+pub(crate) fn local() -> LocalDefinitions {
     LocalDefinitions {
         mapping_tables: (0..15)
             .map(|kind| MappingTable {
@@ -366,8 +367,8 @@ pub fn local() -> LocalDefinitions {
 
 /// What a sink received, one line for each event.
 #[derive(Debug, Default, PartialEq)]
-pub struct Lines {
-    pub lines: Vec<String>,
+pub(crate) struct Lines {
+    pub(crate) lines: Vec<String>,
     attributes: String,
 }
 
@@ -393,41 +394,47 @@ impl EventSink for Lines {
 }
 
 fn show(attributes: &[AttributeValue]) -> String {
-    attributes.iter().map(|attribute| format!(" @{attribute:?}")).collect()
+    let mut text = String::new();
+    for attribute in attributes {
+        write!(text, " @{attribute:?}").unwrap();
+    }
+    text
 }
 
 fn line(time: i64, event: &Event<'_>, attributes: &str) -> String {
     let mut line = format!("{time} {} {}", event.id(), event.name());
     event.visit(&mut |name, value| {
-        line += &match value {
-            Value::Metrics(list) => format!(" {name}={:?}", list.iter().collect::<Vec<_>>()),
-            Value::Strings(list) => format!(" {name}={:?}", list.iter().collect::<Vec<_>>()),
-            value => format!(" {name}={value:?}"),
-        };
+        write!(line, " {name}=").unwrap();
+        match value {
+            Value::Metrics(list) => write!(line, "{:?}", list.iter().collect::<Vec<_>>()),
+            Value::Strings(list) => write!(line, "{:?}", list.iter().collect::<Vec<_>>()),
+            value => write!(line, "{value:?}"),
+        }
+        .unwrap();
     });
     if let Event::Unknown { payload, .. } = event {
-        line += &format!(" {payload:?}");
+        write!(line, " {payload:?}").unwrap();
     }
     line + attributes
 }
 
 /// The line that [`Lines`] keeps of an event.
-pub fn expected(time: u64, event: &Event<'_>, attributes: &[AttributeValue]) -> String {
+pub(crate) fn expected(time: u64, event: &Event<'_>, attributes: &[AttributeValue]) -> String {
     line(time as i64, event, &show(attributes))
 }
 
 /// A directory that is removed in the end.
-pub struct Scratch(PathBuf);
+pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
-    pub fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("whywait-otf2-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).expect("a scratch directory");
         Self(path)
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 }
