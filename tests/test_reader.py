@@ -46,10 +46,10 @@ def events(run: native.Run, index: int) -> list[official.Event]:
 
 
 def with_names_of(found: official.Event, expected: official.Event) -> official.Event:
-    """Take `atomic_type` for `type` and the like: equal names of different things need something in front."""
+    """Take `atomic_type` or `type_` for `type`: equal names of different things need something more."""
     fields = {}
     for name, value in found.fields.items():
-        short = [e for e in expected.fields if name.endswith(f"_{e}")]
+        short = [e for e in expected.fields if name == f"{e}_" or name.endswith(f"_{e}")]
         fields[name if name in expected.fields or not short else short[0]] = value
     return found._replace(fields=fields)
 
