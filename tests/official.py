@@ -127,7 +127,10 @@ def _events(handle: Any, archive: Archive) -> None:
         names = field_names(f"EvtWriter_{kind}")
 
         def record(location: int, time: int, _: Any, attributes: Any, *values: Any) -> None:
-            archive.events[location].append(Event(time, kind, record_fields(names, values), _attributes(attributes)))
+            fields = record_fields(names, values)
+            if kind == "BufferFlush":
+                fields["stop_time"] = signed(fields["stop_time"])
+            archive.events[location].append(Event(signed(time), kind, fields, _attributes(attributes)))
 
         return record
 
@@ -157,6 +160,11 @@ def _events(handle: Any, archive: Archive) -> None:
     _otf2.GlobalEvtReaderCallbacks_Delete(callbacks)
     _otf2.Reader_CloseGlobalEvtReader(handle, reader)
     _otf2.Reader_CloseEvtFiles(handle)
+
+
+def signed(time: int) -> int:
+    """Clock correction may lead to before the begin of the clock, which the library wraps around."""
+    return time - (1 << 64) if time >> 63 else time
 
 
 def _attributes(attributes: Any) -> dict[int, tuple[str, int]]:

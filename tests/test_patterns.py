@@ -171,3 +171,20 @@ CONTAINED = {
     "mpi_slswo_count": "mpi_sls_count",
     "omp_fork": "omp_management",
 }
+
+
+def test_wrong_order_window(tmp_path):
+    """Only so many of the latest Late Senders are remembered: with one, the first of two is not found."""
+    trace = """
+        0: MPI_Recv(1, tag=1) [2, 3.2]
+        0: MPI_Recv(1, tag=2) [4, 6.2]
+        0: MPI_Recv(2) [6.4, 6.5]
+        1: MPI_Send(0, tag=1) [3, 3.1]
+        1: MPI_Send(0, tag=2) [6, 6.1]
+        2: MPI_Send(0) [1, 1.1]
+    """
+    anchor = trace_from_text(trace, tmp_path)
+    cell = ("program", "MPI_Recv"), 0, 0
+    for window, expected in ((2, 3), (1, 2)):
+        assert outcome(anchor, wrong_order_window=window).cells["mpi_lswo_different"][cell] == expected
+        assert naive.analyze(anchor, window).table()["mpi_lswo_different"][cell] == expected
