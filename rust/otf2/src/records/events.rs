@@ -75,7 +75,7 @@ macro_rules! events {
             $(
                 #[doc = concat!("Record ", stringify!($id), ".")]
                 $name { $(
-                    #[doc = concat!("`", label!($field $(, $label)?), "`: `", stringify!($type), "`", $( ", ", stringify!($codec), )? ".")]
+                    #[doc = concat!("`", label!($field $(, $label)?), "`: `", stringify!($type), "`", $( ", `", stringify!($codec), "`", )? ".")]
                     $field: $type,
                 )* },
             )*
