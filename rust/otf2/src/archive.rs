@@ -1,7 +1,8 @@
 //! An archive on disk: its anchor, its definitions, and the way to its locations.
 
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 pub use crate::anchor::Anchor;
@@ -10,6 +11,9 @@ use crate::error::{Error, Place, Result};
 use crate::file::ChunkFile;
 pub use crate::oddity::{Oddity, OddityKind};
 use crate::reader::LocationReader;
+
+/// So many bytes of an anchor file are looked at.
+const LARGEST_ANCHOR: u64 = 16 << 20;
 
 /// How to open an archive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -40,7 +44,10 @@ impl Archive {
     /// Opens an archive in a certain way.
     pub fn open_with(path: &Path, options: OpenOptions) -> Result<Self> {
         let path = anchor_path(path)?;
-        let bytes = fs::read(&path).map_err(Error::io(&path))?;
+        let mut bytes = Vec::new();
+        // Whatever file the user names is read no further than an anchor can reach.
+        let read = |file: File| file.take(LARGEST_ANCHOR).read_to_end(&mut bytes);
+        File::open(&path).and_then(read).map_err(Error::io(&path))?;
         let (anchor, mut oddities) = Anchor::from_bytes(&path, &bytes)?;
         let locations = if path.extension() == Some(OsStr::new("otf2")) {
             path.with_extension("")
@@ -105,7 +112,7 @@ impl Archive {
         let events = path.with_extension("evt");
         let (local, oddities) = match ChunkFile::open(path, self.anchor.definition_chunk_size, false) {
             Ok(file) => LocalDefinitions::read(&file)?,
-            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Default::default(),
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Default::default(),
             Err(error) => return Err(error),
         };
         let events = ChunkFile::open(events, self.anchor.event_chunk_size, self.options.mmap)?;
