@@ -183,7 +183,7 @@ numbers! {
 
     /// Property of an I/O paradigm.
     values IoParadigmProperty(u8) {
-        IO_PARADIGM_PROPERTY_VERSION = 0,
+        VERSION = 0,
     }
 
     /// Properties of an I/O handle.

@@ -27,6 +27,8 @@ enum Column {
     U64s(ListBuilder<UInt64Builder>),
     /// Values with their types, one or several.
     Typed(ListBuilder<StructBuilder>),
+    /// Properties with values and their types.
+    Properties(ListBuilder<StructBuilder>),
 }
 
 /// Name of a value's type and its 64 bits.
@@ -34,9 +36,9 @@ fn typed_fields() -> Fields {
     Fields::from(vec![Field::new("type", DataType::Utf8, false), Field::new("bits", DataType::UInt64, false)])
 }
 
-/// Attribute, name of the value's type, its 64 bits.
-fn attribute_fields() -> Fields {
-    let mut fields = vec![Arc::new(Field::new("attribute", DataType::UInt32, false))];
+/// A name and its type, the name of the value's type, its 64 bits.
+fn named_fields(name: &str, kind: DataType) -> Fields {
+    let mut fields = vec![Arc::new(Field::new(name, kind, false))];
     fields.extend(typed_fields().iter().cloned());
     Fields::from(fields)
 }
@@ -59,7 +61,7 @@ macro_rules! each {
             Column::Name($builder) => $body,
             Column::U32s($builder) => $body,
             Column::U64s($builder) => $body,
-            Column::Typed($builder) => $body,
+            Column::Typed($builder) | Column::Properties($builder) => $body,
         }
     };
 }
@@ -76,12 +78,13 @@ impl Column {
             Value::Enum { .. } => Self::Name(StringDictionaryBuilder::new()),
             Value::U32s(_) | Value::Strings(_) => Self::U32s(ListBuilder::new(UInt32Builder::new())),
             Value::U64s(_) | Value::IdPairs(_) => Self::U64s(ListBuilder::new(UInt64Builder::new())),
-            Value::Typed(_) | Value::Metrics(_) | Value::IoProperties(_) => Self::Typed(structs(&typed_fields())),
+            Value::Typed(_) | Value::Metrics(_) => Self::Typed(structs(&typed_fields())),
+            Value::IoProperties(_) => Self::Properties(structs(&named_fields("property", DataType::Utf8))),
         }
     }
 
-    /// Appends a value; `false` if the column holds another type.
-    fn push(&mut self, value: &Value<'_>) -> bool {
+    /// Appends a value.
+    fn push(&mut self, value: &Value<'_>) {
         match (self, value) {
             (Self::U32(column), Value::U8(value)) => column.append_value(u32::from(*value)),
             (Self::U32(column), Value::U32(value)) => column.append_value(*value),
@@ -102,12 +105,20 @@ impl Column {
             }
             (Self::Typed(column), Value::Typed(value)) => push_typed(column, [*value]),
             (Self::Typed(column), Value::Metrics(values)) => push_typed(column, values.iter()),
-            (Self::Typed(column), Value::IoProperties(values)) => {
-                push_typed(column, values.iter().map(|property| property.value));
+            (Self::Properties(column), Value::IoProperties(values)) => {
+                for property in *values {
+                    let item = column.values();
+                    if let Some(name) = item.field_builder::<StringBuilder>(0) {
+                        name.append_value(property.property.name().unwrap_or("UNKNOWN"));
+                    }
+                    push_value(item, 1, property.value);
+                    item.append(true);
+                }
+                column.append(true);
             }
-            _ => return false,
+            // A field has one type under one column name; another one would be a null.
+            _ => {}
         }
-        true
     }
 
     fn pad(&mut self, rows: usize) {
@@ -146,25 +157,32 @@ fn push_value(item: &mut StructBuilder, at: usize, value: TypedValue) {
 /// Columns under their names, made as fields occur.
 #[derive(Default)]
 pub(crate) struct Columns {
-    columns: Vec<(String, Column)>,
+    columns: Vec<(&'static str, Column)>,
     rows: usize,
+}
+
+/// The column of an event's field: its own name unless other records give that to another type, or the table to another
+/// thing.
+fn event_column(field: &'static str, value: &Value<'_>) -> &'static str {
+    match (field, value) {
+        ("type", Value::Enum { .. }) => "atomic_type",
+        ("lock_id", Value::U64(_)) => "rma_lock_id",
+        ("value", Value::U64(_)) => "unsigned_value",
+        _ => field,
+    }
 }
 
 impl Columns {
     /// Sets a field of the current row.
-    pub(crate) fn set(&mut self, name: &str, value: &Value<'_>) {
-        // Two kinds of records may use one name for different types; the second type gets a column of its own.
-        for (_, column) in self.columns.iter_mut().filter(|(column, _)| column.trim_end_matches('_') == name) {
-            column.pad(self.rows);
-            if column.push(value) {
-                return;
-            }
-        }
-        let others = self.columns.iter().filter(|(column, _)| column.trim_end_matches('_') == name).count();
-        let mut column = Column::like(value);
+    pub(crate) fn set(&mut self, name: &'static str, value: &Value<'_>) {
+        let found = self.columns.iter().position(|(column, _)| *column == name);
+        let position = found.unwrap_or_else(|| {
+            self.columns.push((name, Column::like(value)));
+            self.columns.len() - 1
+        });
+        let (_, column) = &mut self.columns[position];
         column.pad(self.rows);
         column.push(value);
-        self.columns.push((name.to_owned() + &"_".repeat(others), column));
     }
 
     /// Ends the current row.
@@ -175,9 +193,7 @@ impl Columns {
     /// The table, with some columns in front.
     pub(crate) fn finish(self, front: Vec<(&'static str, ArrayRef)>) -> PyResult<Table> {
         let rows = self.rows;
-        let (names, columns): (Vec<_>, Vec<_>) = self.columns.into_iter().unzip();
-        let arrays = columns.into_iter().map(|column| column.finish(rows));
-        let fields = names.iter().map(String::as_str).zip(arrays);
+        let fields = self.columns.into_iter().map(|(name, column)| (name, column.finish(rows)));
         Table::new(front.into_iter().chain(fields).collect())
     }
 }
@@ -198,7 +214,7 @@ impl EventTable {
             time: Int64Builder::new(),
             kind: StringDictionaryBuilder::new(),
             fields: Columns::default(),
-            attributes: structs(&attribute_fields()),
+            attributes: structs(&named_fields("attribute", DataType::UInt32)),
             pending: Vec::new(),
         }
     }
@@ -249,7 +265,7 @@ impl EventSink for EventTable {
 
     fn record(&mut self, time: i64, record: &Event<'_>, attributes: &Attributes<'_>) {
         let fields = &mut self.fields;
-        record.visit(&mut |name, value| fields.set(name, &value));
+        record.visit(&mut |name, value| fields.set(event_column(name, &value), &value));
         self.row(time, record.name(), attributes.iter().map(|attribute| (attribute.id, attribute.value)));
     }
 }

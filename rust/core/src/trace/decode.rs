@@ -47,6 +47,9 @@ struct Frame {
     instance: u32,
 }
 
+/// Times lie within this many ticks of zero.
+const LATEST: i64 = 1 << 61;
+
 /// What a request id stands for.
 #[derive(Clone, Copy)]
 enum Request {
@@ -171,10 +174,8 @@ impl<'a> Decoder<'a> {
 
     /// Ends a location: closes what is open, fixes the ends of its rows.
     pub fn end_location(&mut self, events: u64, truncated: Option<String>) {
-        if let Some((_, end)) = self.state.flush {
-            self.settle_flush(end);
-        }
-        let last = self.state.span.last.max(self.state.since);
+        self.settle_flush(i64::MAX);
+        let last = self.state.since;
         let open = self.state.stack.len() as u64;
         while !self.state.stack.is_empty() {
             self.pop(last);
@@ -183,6 +184,7 @@ impl<'a> Decoder<'a> {
         let place = Some(crate::notes::Place { location: index, time: last });
         self.notes.count(NoteKind::NeverLeft, open, place);
         self.notes.count(NoteKind::PendingRequest, self.state.requests.len() as u64, place);
+        self.state.span.last = last;
         self.state.span.events = events;
         if let Some(message) = truncated {
             self.state.span.truncated = true;
@@ -242,6 +244,8 @@ impl<'a> Decoder<'a> {
         if self.state.flush.is_some() {
             self.settle_flush(time);
         }
+        // No clock gets near the limit; within it differences and sums of foreign times cannot overflow.
+        let time = time.clamp(-LATEST, LATEST);
         if time < self.state.since {
             self.note(NoteKind::TimeBackwards, time);
             return self.state.since;
@@ -583,7 +587,6 @@ impl<'a> Decoder<'a> {
 
     /// Brings the stack to a calling context, of which the innermost `fresh` nodes were newly entered.
     fn calling_context(&mut self, time: i64, context: u32, fresh: u32) {
-        let time = self.advance(time);
         let mut path = Vec::new();
         let mut next = context;
         while let Some(node) = self.definitions.calling_context(next) {
@@ -622,11 +625,8 @@ impl EventSink for Decoder<'_> {
     }
 
     fn record(&mut self, time: i64, record: &Event<'_>, _: &Attributes<'_>) {
-        if self.state.flush.is_some() {
-            self.settle_flush(time);
-        }
+        let time = self.advance(time);
         self.state.records += 1;
-        self.state.span.last = self.state.span.last.max(time);
         match *record {
             Event::MpiSend { receiver, communicator, msg_tag, msg_length } => {
                 self.send(time, receiver, communicator, msg_tag, msg_length, None);
@@ -680,12 +680,10 @@ impl EventSink for Decoder<'_> {
                 }
             }
             Event::ThreadFork { .. } | Event::OmpFork { .. } => {
-                let time = self.advance(time);
                 self.state.forks.push(self.shard.forks.rows.len() as u32);
                 self.shard.forks.rows.push(Fork { fork: time, join: i64::MIN, callpath: self.state.current });
             }
             Event::ThreadJoin { .. } | Event::OmpJoin {} => {
-                let time = self.advance(time);
                 if let Some(fork) = self.state.forks.pop() {
                     self.shard.forks.rows[fork as usize].join = time;
                 }

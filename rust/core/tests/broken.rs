@@ -1,0 +1,106 @@
+//! Broken archives: every file cut at every byte, every byte inverted. The analysis gives an error or a partial result;
+//! it never panics, whatever the records claim.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use whywait_core::analysis::{Monitor, Options, analyze};
+use whywait_otf2::Archive;
+
+fn data() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data")
+}
+
+/// A private copy of an archive that ships with the project.
+struct Copy {
+    directory: PathBuf,
+    files: Vec<PathBuf>,
+}
+
+impl Copy {
+    fn of(name: &str) -> Self {
+        let directory = std::env::temp_dir().join(format!("whywait-broken-{name}-{}", std::process::id()));
+        let mut files = Vec::new();
+        fs::create_dir_all(directory.join("traces")).unwrap();
+        for part in ["", "traces"] {
+            for entry in fs::read_dir(data().join(name).join(part)).unwrap() {
+                let entry = entry.unwrap();
+                if entry.file_type().unwrap().is_file() && entry.file_name() != "expected.json" {
+                    let file = directory.join(part).join(entry.file_name());
+                    fs::copy(entry.path(), &file).unwrap();
+                    files.push(file);
+                }
+            }
+        }
+        files.sort();
+        Self { directory, files }
+    }
+
+    /// Analyses the archive with `file` holding `bytes`; `Err` if not even its definitions can be read.
+    fn analyze(&self, file: &Path, bytes: &[u8]) -> Result<(), String> {
+        fs::write(file, bytes).unwrap();
+        let archive = Archive::open(&self.directory).map_err(|error| error.to_string())?;
+        let result = analyze(&archive, &Options::default(), &Monitor::default()).map_err(|error| error.to_string())?;
+        for wait in &result.waits {
+            let shard = result.trace.shard(wait.location);
+            let duration = shard.leave(wait.instance) - shard.enter(wait.instance);
+            assert!(0 <= wait.waiting && wait.waiting <= duration, "{}: {wait:?} lasts {duration}", file.display());
+        }
+        Ok(())
+    }
+
+    /// Breaks every file in every way that `broken` makes of its content and a position in it.
+    fn break_everywhere(&self, broken: impl Fn(&[u8], usize) -> Vec<u8>) {
+        for file in &self.files {
+            let good = fs::read(file).unwrap();
+            for position in 0..good.len() {
+                // An error is as good as a result: what counts is to come back.
+                let _ = self.analyze(file, &broken(&good, position));
+            }
+            self.analyze(file, &good).unwrap();
+        }
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+fn cut(bytes: &[u8], position: usize) -> Vec<u8> {
+    bytes[..position].to_vec()
+}
+
+fn invert(bytes: &[u8], position: usize) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    bytes[position] ^= 0xFF;
+    bytes
+}
+
+fn survives(name: &str) {
+    let copy = Copy::of(name);
+    for broken in [cut, invert] {
+        copy.break_everywhere(broken);
+    }
+}
+
+#[test]
+fn messages() {
+    survives("p2p");
+}
+
+#[test]
+fn collectives() {
+    survives("collectives");
+}
+
+#[test]
+fn active_target() {
+    survives("rma_gats_rdma");
+}
+
+#[test]
+fn passive_target() {
+    survives("rma_lock_sm");
+}
