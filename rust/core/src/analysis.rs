@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use rayon::prelude::*;
 use whywait_otf2::Archive;
 
+use crate::causes::{self, Causes, CostModel};
 use crate::exchange::{Outbox, to_owner};
 use crate::matching::messages;
 use crate::notes::{NoteKind, Notes, Place};
@@ -21,11 +22,15 @@ use whywait_otf2::enums::LocationType;
 pub struct Options {
     /// Number of Late Senders of a location that are remembered for the detection of wrong order.
     pub wrong_order_window: usize,
+    /// Whether to look for root causes and the critical path.
+    pub causes: bool,
+    /// Which definitions their costs follow.
+    pub cost_model: CostModel,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { wrong_order_window: 100 }
+        Self { wrong_order_window: 100, causes: true, cost_model: CostModel::default() }
     }
 }
 
@@ -43,6 +48,8 @@ pub enum Stage {
     OneSided,
     /// Thread teams, profile, sums.
     Profile,
+    /// Root causes, critical path.
+    Causes,
 }
 
 impl Stage {
@@ -55,10 +62,11 @@ impl Stage {
             Self::Collectives => "collectives",
             Self::OneSided => "one-sided",
             Self::Profile => "profile",
+            Self::Causes => "causes",
         }
     }
 
-    const ALL: [Self; 5] = [Self::Decode, Self::Messages, Self::Collectives, Self::OneSided, Self::Profile];
+    const ALL: [Self; 6] = [Self::Decode, Self::Messages, Self::Collectives, Self::OneSided, Self::Profile, Self::Causes];
 }
 
 /// How far an analysis has come; another thread may look and may cancel.
@@ -91,6 +99,8 @@ pub struct Analysis {
     pub severities: Vec<Severity>,
     /// Wait states by location, time and kind.
     pub waits: Vec<WaitState>,
+    /// Root causes and the critical path, if asked for; their severities stand among the others.
+    pub causes: Option<Causes>,
     /// What was odd.
     pub notes: Notes,
 }
@@ -106,7 +116,7 @@ pub fn analyze(archive: &Archive, options: &Options, monitor: &Monitor) -> Resul
     let mut found = analyze_messages(&trace, *options, &mut notes);
 
     monitor.enter(Stage::Collectives)?;
-    let (collective, collective_notes) = collective::detect(&trace);
+    let (collective, meetings, collective_notes) = collective::detect(&trace, options.causes);
     notes.merge(collective_notes);
     found.extend(collective);
 
@@ -134,7 +144,16 @@ pub fn analyze(archive: &Archive, options: &Options, monitor: &Monitor) -> Resul
     notes.merge(all.notes);
     let mut waits = all.waits;
     waits.par_sort_unstable_by_key(|wait| (wait.location, trace.shard(wait.location).enter(wait.instance), wait.kind));
-    Ok(Analysis { severities: severity::combine(all.severities), waits, notes, trace })
+    let causes = if options.causes {
+        monitor.enter(Stage::Causes)?;
+        let mut causes = causes::analyze(&trace, &waits, meetings, options.cost_model);
+        all.severities.append(&mut causes.severities);
+        notes.merge(std::mem::take(&mut causes.notes));
+        Some(causes)
+    } else {
+        None
+    };
+    Ok(Analysis { severities: severity::combine(all.severities), waits, causes, notes, trace })
 }
 
 /// Late Senders at the receivers, then Late Receivers at the senders.

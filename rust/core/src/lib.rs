@@ -5,10 +5,12 @@
 #![deny(unsafe_code)]
 
 pub mod analysis;
+pub mod causes;
 pub mod error;
 pub mod exchange;
 pub mod matching;
 pub mod notes;
+pub mod path;
 pub mod pool;
 pub mod severity;
 pub mod trace;

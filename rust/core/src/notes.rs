@@ -49,6 +49,8 @@ pub enum NoteKind {
     OpenEpoch,
     /// `unlock_all` that names no operation: which locks it gives back is not recorded.
     UnknownTargets,
+    /// Waits that cause each other.
+    CircularWaits,
     /// Locations that are not CPU threads.
     NotAThread,
     /// Records of a kind that this reader does not know.
@@ -82,6 +84,7 @@ impl NoteKind {
             Self::Tasks => "tasks",
             Self::OpenEpoch => "open_epoch",
             Self::UnknownTargets => "unknown_targets",
+            Self::CircularWaits => "circular_waits",
             Self::NotAThread => "not_a_thread",
             Self::UnknownRecord => "unknown_record",
         }
@@ -134,6 +137,10 @@ impl NoteKind {
             Self::UnknownTargets => {
                 "calls give back or complete one-sided communication with all processes of a window without saying \
                  which took part; their waiting times are left out"
+            }
+            Self::CircularWaits => {
+                "waits cause each other in a circle, as the clocks of the processes differ; \
+                 what the latest of them caused is not handed on in full"
             }
             Self::NotAThread => "locations are not CPU threads; only their regions are profiled",
             Self::UnknownRecord => "records of an unknown kind are skipped",

@@ -360,6 +360,14 @@ metrics! {
     InterPartitionImbalance = "inter_partition_imbalance" in Time,
 }
 
+impl Metric {
+    /// Whether it says who pays for waiting.
+    #[must_use]
+    pub fn is_delay_cost(self) -> bool {
+        (Self::DelayLateSender..=Self::DelayUnattributed).contains(&self)
+    }
+}
+
 /// The first metric whose cells are shares; all behind it are as well.
 const FIRST_SHARE: Metric = Metric::DelayLateSender;
 

@@ -10,8 +10,10 @@ use arrow_array::{ArrayRef, Float64Array, UInt32Array};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use whywait_core::analysis::{Analysis as CoreAnalysis, Monitor, Options, Stage, analyze as core_analyze};
+use whywait_core::causes::{Class, CostModel, Explanation};
 use whywait_core::notes::NoteKind;
-use whywait_core::severity::{Metric, Unit};
+use whywait_core::path::Segment;
+use whywait_core::severity::{Cell, Cost, Metric, Severity, Unit};
 use whywait_core::trace::{NO_CALLPATH, NONE, Regions};
 use whywait_core::waits::WaitState;
 use whywait_otf2::Archive;
@@ -40,12 +42,14 @@ pub(crate) fn stored_metrics() -> Vec<&'static str> {
 ///
 /// `progress(stage, fraction)` is called about ten times a second.
 #[pyfunction]
-#[pyo3(signature = (run, *, threads=None, wrong_order_window=100, progress=None))]
+#[pyo3(signature = (run, *, threads=None, wrong_order_window=100, causes=true, cost_model="thesis", progress=None))]
 pub(crate) fn analyze(
     py: Python<'_>,
     run: &Run,
     threads: Option<usize>,
     wrong_order_window: usize,
+    causes: bool,
+    cost_model: &str,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Analysis> {
     if threads == Some(0) {
@@ -53,7 +57,12 @@ pub(crate) fn analyze(
     }
     let archive = run.archive().clone();
     let pool = whywait_core::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
-    let options = Options { wrong_order_window };
+    let cost_model = match cost_model {
+        "thesis" => CostModel::Thesis,
+        "scalasca" => CostModel::Scalasca,
+        _ => return Err(UsageError::new_err("cost_model must be \"thesis\" or \"scalasca\"")),
+    };
+    let options = Options { wrong_order_window, causes, cost_model };
     let monitor = Arc::new(Monitor::default());
     let expected = archive.definitions().locations.iter().fold(0u64, |sum, l| sum.saturating_add(l.number_of_events));
 
@@ -107,7 +116,8 @@ fn fraction(monitor: &Monitor, expected: u64) -> f64 {
         Stage::Messages => 0.7,
         Stage::Collectives => 0.8,
         Stage::OneSided => 0.87,
-        Stage::Profile => 0.95,
+        Stage::Profile => 0.9,
+        Stage::Causes => 0.92,
     }
 }
 
@@ -133,11 +143,12 @@ impl Analysis {
         self.result.trace.span().map_or(0, |(first, _)| first)
     }
 
-    fn value(&self, metric: Metric, value: i64) -> f64 {
-        match metric.unit() {
-            Unit::Time => self.seconds(value),
-            Unit::Count | Unit::Bytes => value as f64,
-        }
+    /// A table of cells: those that are counted, then those that are shares.
+    fn cells(&self, counted: &[Severity], shares: &[Cost]) -> PyResult<Table> {
+        let mut columns = Cells { analysis: self, metrics: Names::default(), numbers: Default::default(), values: Vec::new() };
+        columns.extend(counted, |value| value as f64);
+        columns.extend(shares, |value| value);
+        columns.finish()
     }
 
     fn callpath(&self, location: u32, instance: u32) -> u32 {
@@ -149,8 +160,53 @@ impl Analysis {
         Arc::new(self.result.waits.iter().map(|wait| self.seconds(time(wait))).collect::<Float64Array>())
     }
 
+    /// A column of durations that only waits with a cause have.
+    fn explained(&self, ticks: impl Fn(&WaitState, &Explanation) -> f64) -> ArrayRef {
+        let resolution = self.result.trace.resolution as f64;
+        let explanations = self.result.causes.as_ref().map_or(&[][..], |causes| &causes.explanations);
+        let value = |(i, wait): (usize, &WaitState)| {
+            let why = explanations.get(i).and_then(Option::as_ref);
+            why.map(|why| ticks(wait, why) / resolution)
+        };
+        Arc::new(self.result.waits.iter().enumerate().map(value).collect::<Float64Array>())
+    }
+
     fn numbers(&self, number: impl Fn(&WaitState) -> u32) -> ArrayRef {
         Arc::new(self.result.waits.iter().map(number).collect::<Vec<_>>().into_iter().collect::<UInt32Array>())
+    }
+}
+
+/// Columns of a table of cells.
+struct Cells<'a> {
+    analysis: &'a Analysis,
+    metrics: Names,
+    /// Call paths and locations.
+    numbers: [Vec<u32>; 2],
+    values: Vec<f64>,
+}
+
+impl Cells<'_> {
+    fn extend<V: Copy>(&mut self, cells: &[Cell<V>], number: impl Fn(V) -> f64) {
+        let resolution = self.analysis.result.trace.resolution as f64;
+        for cell in cells {
+            self.metrics.push(cell.metric.name());
+            self.numbers[0].push(cell.callpath);
+            self.numbers[1].push(cell.location);
+            self.values.push(match cell.metric.unit() {
+                Unit::Time => number(cell.value) / resolution,
+                Unit::Count | Unit::Bytes => number(cell.value),
+            });
+        }
+    }
+
+    fn finish(self) -> PyResult<Table> {
+        let [callpaths, locations] = self.numbers;
+        Table::new(vec![
+            ("metric", self.metrics.finish()),
+            ("callpath", Arc::new(UInt32Array::from(callpaths))),
+            ("location", Arc::new(UInt32Array::from(locations))),
+            ("value", Arc::new(Float64Array::from(self.values))),
+        ])
     }
 }
 
@@ -206,19 +262,37 @@ impl Analysis {
 
     /// Severities that are not zero.
     fn severities(&self) -> PyResult<Table> {
-        let rows = &self.result.severities;
-        let mut metrics = Names::default();
-        for row in rows {
-            metrics.push(row.metric.name());
+        let costs = self.result.causes.as_ref().map_or(&[][..], |causes| &causes.costs);
+        self.cells(&self.result.severities, costs)
+    }
+
+    /// Costs of delays: who pays for which waits, in the shape of `severities`.
+    fn delay_costs(&self) -> PyResult<Table> {
+        let costs = self.result.causes.as_ref().map_or(&[][..], |causes| &causes.costs);
+        let delays: Vec<Cost> = costs.iter().filter(|cost| cost.metric.is_delay_cost()).copied().collect();
+        self.cells(&[], &delays)
+    }
+
+    /// The critical path in the order of time; times in seconds since the begin of the trace.
+    fn critical_path(&self) -> PyResult<Table> {
+        let path = self.result.causes.as_ref().map_or(&[][..], |causes| &causes.path);
+        let begin = self.begin();
+        let seconds = |ticks: fn(&Segment) -> i64, since: i64| -> ArrayRef {
+            Arc::new(Float64Array::from_iter_values(path.iter().map(|segment| self.seconds(ticks(segment) - since))))
+        };
+        let mut callpaths = Optional::default();
+        let mut hops = arrow_array::builder::StringBuilder::new();
+        for segment in path {
+            callpaths.push((segment.callpath != NO_CALLPATH).then_some(segment.callpath));
+            hops.append_option(segment.hop.map(Class::name));
         }
         Table::new(vec![
-            ("metric", metrics.finish()),
-            ("callpath", Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.callpath)))),
-            ("location", Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.location)))),
-            (
-                "value",
-                Arc::new(Float64Array::from_iter_values(rows.iter().map(|row| self.value(row.metric, row.value)))),
-            ),
+            ("location", Arc::new(UInt32Array::from_iter_values(path.iter().map(|segment| segment.location)))),
+            ("from", seconds(|segment| segment.from, begin)),
+            ("to", seconds(|segment| segment.to, begin)),
+            ("callpath", callpaths.finish()),
+            ("callpath_time", seconds(|segment| segment.ticks, 0)),
+            ("hop", Arc::new(hops.finish())),
         ])
     }
 
@@ -254,6 +328,10 @@ impl Analysis {
             ("cause_location", cause_location.finish()),
             ("cause_callpath", cause_callpath.finish()),
             ("cause_time", Arc::new(cause_time)),
+            ("direct", self.explained(|wait, why| wait.waiting as f64 - why.indirect)),
+            ("indirect", self.explained(|_, why| why.indirect)),
+            ("propagating", self.explained(|_, why| why.propagating)),
+            ("caused", self.explained(|_, why| why.caused)),
         ])
     }
 

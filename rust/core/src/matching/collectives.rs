@@ -72,6 +72,14 @@ pub struct Member {
     operation: u8,
 }
 
+impl Member {
+    /// Index of the communicator; `None` at the start and the end of the library.
+    #[must_use]
+    pub fn comm(&self) -> Option<u32> {
+        (self.comm != INIT && self.comm != FINALIZE).then_some(self.comm)
+    }
+}
+
 /// Stands for the communicator of all processes that start the library.
 const INIT: u32 = u32::MAX - 1;
 /// Stands for the communicator of all processes that end the library.

@@ -12,21 +12,34 @@
 //!
 //! *Source*: thesis eq. 2.2; PATTERNS section 3. The formulas stand at the functions.
 
+use super::meeting::{Meeting, Meetings, With};
 use super::{Findings, WaitState};
 use crate::exchange::{Outbox, to_owner};
 use crate::matching::collectives::{Kind, Member, match_all};
 use crate::notes::{NoteKind, Notes};
 use crate::severity::{Accumulator, Metric};
-use crate::trace::Trace;
+use crate::trace::{NONE, Trace};
 use rayon::prelude::*;
 
-/// Detects all wait states in collective operations; one entry a shard.
+/// Detects all wait states in collective operations; one entry a shard. If asked for, says who met whom; one entry an
+/// owner of instances.
 #[must_use]
-pub fn detect(trace: &Trace) -> (Vec<Findings>, Notes) {
-    let (found, mut notes) = match_all(trace, |found: &mut Found, kind, members| found.evaluate(kind, members));
+pub fn detect(trace: &Trace, with_meetings: bool) -> (Vec<Findings>, Vec<Meetings>, Notes) {
+    let (found, mut notes) = match_all(trace, |found: &mut Found, kind, members| {
+        found.keeps_meetings = with_meetings;
+        found.evaluate(kind, members);
+    });
     let mut outgoing = Vec::with_capacity(found.len());
-    for found in found {
+    let mut meetings = Vec::with_capacity(found.len());
+    for mut found in found {
         notes.merge(found.notes);
+        for set in &mut found.meetings.sets {
+            for member in &mut *set {
+                *member = trace.world.locations[*member as usize].process;
+            }
+            set.sort_unstable();
+        }
+        meetings.push(found.meetings);
         let mut outbox = Outbox::new(trace.shards.len());
         for wait in found.waits {
             outbox.push(trace.shard_of[wait.location as usize], wait);
@@ -49,7 +62,7 @@ pub fn detect(trace: &Trace) -> (Vec<Findings>, Notes) {
             Findings { severities: cells.finish(), waits, notes: Notes::default() }
         })
         .collect();
-    (findings, notes)
+    (findings, meetings, notes)
 }
 
 /// Wait states of the instances of one owner.
@@ -57,6 +70,8 @@ pub fn detect(trace: &Trace) -> (Vec<Findings>, Notes) {
 struct Found {
     waits: Vec<WaitState>,
     notes: Notes,
+    meetings: Meetings,
+    keeps_meetings: bool,
 }
 
 impl Found {
@@ -95,13 +110,20 @@ impl Found {
 
     /// Every member waits for the latest: `latest = max B`, `first = min X`,
     /// waiting = `[min(latest, X) − B]+`, completion = `[X − max(first, min(latest, X))]+` (PATTERNS 3.3).
-    fn everybody<'a>(
+    fn everybody(&mut self, members: &[Member], waiting: Option<Metric>, completion: Option<Metric>) {
+        if let Some(cause) = latest(members) {
+            self.synchronize(members.iter(), With::All, cause, waiting, completion);
+        }
+    }
+
+    fn synchronize<'a>(
         &mut self,
-        members: impl IntoIterator<Item = &'a Member> + Clone,
+        members: impl Iterator<Item = &'a Member> + Clone,
+        with: With,
+        cause: &Member,
         waiting: Option<Metric>,
         completion: Option<Metric>,
     ) {
-        let Some(cause) = latest(members.clone()) else { return };
         let first = first_end(members.clone());
         for member in members {
             if let Some(kind) = waiting {
@@ -109,6 +131,13 @@ impl Found {
             }
             if let Some(kind) = completion {
                 self.completion(kind, member, cause.begin, first);
+            }
+            if let Some(kind) = waiting.or(completion).filter(|_| self.keeps_meetings) {
+                let begin = cause.begin.min(member.end);
+                let meeting = meeting(kind, member, cause, with, first.max(begin));
+                // Nobody waits for the others in MPI_Init: it ends when it ends.
+                let waiting = if waiting.is_some() { meeting.waiting } else { 0 };
+                self.meetings.parts.push(Meeting { waiting, ..meeting });
             }
         }
     }
@@ -118,30 +147,37 @@ impl Found {
     fn all_to_all(&mut self, members: &[Member]) {
         let taking_part = || members.iter().filter(|member| member.sent > 0 || member.received > 0);
         let Some(last) = latest(taking_part()) else { return };
+        let (waiting, completion) = (Some(Metric::WaitNxN), Some(Metric::NxNCompletion));
         if first_end(taking_part()) > last.begin {
-            return self.synchronize(taking_part(), last);
+            let with = self.with(members, taking_part());
+            return self.synchronize(taking_part(), with, last, waiting, completion);
         }
         let Some(last) = latest(senders(members)) else { return };
         let synchronizing =
             |member: &&Member| (member.received > 0 && member.begin < last.begin) || std::ptr::eq(*member, last);
-        self.synchronize(taking_part().filter(synchronizing), last);
+        let with = self.with(members, taking_part().filter(synchronizing));
+        self.synchronize(taking_part().filter(synchronizing), with, last, waiting, completion);
     }
 
-    fn synchronize<'a>(&mut self, members: impl Iterator<Item = &'a Member> + Clone, last: &Member) {
-        let first = first_end(members.clone());
-        for member in members {
-            self.wait(Metric::WaitNxN, member, last);
-            self.completion(Metric::NxNCompletion, member, last.begin, first);
+    /// Those who synchronize, if that are not all.
+    fn with<'a>(&mut self, members: &[Member], some: impl Iterator<Item = &'a Member> + Clone) -> With {
+        if !self.keeps_meetings || some.clone().count() == members.len() {
+            return With::All;
         }
+        self.meetings.sets.push(some.map(|member| member.location).collect());
+        With::Set(self.meetings.sets.len() as u32 - 1)
     }
 
     /// Late Broadcast: members that receive and begin before the root wait for it; nobody does if the root sends
     /// nothing (PATTERNS 3.5).
     fn one_to_all(&mut self, members: &[Member]) {
         let Some(root) = root(members).filter(|root| root.sent > 0) else { return };
-        for member in members {
-            if member.rank != root.rank && member.received > 0 && member.begin < root.begin {
-                self.wait(Metric::LateBroadcast, member, root);
+        let early = |member: &&Member| member.rank != root.rank && member.received > 0 && member.begin < root.begin;
+        let first = first_end(members.iter().filter(early)).max(root.begin);
+        for member in members.iter().filter(early) {
+            self.wait(Metric::LateBroadcast, member, root);
+            if self.keeps_meetings {
+                self.meetings.parts.push(meeting(Metric::LateBroadcast, member, root, With::Cause, first));
             }
         }
     }
@@ -151,6 +187,9 @@ impl Found {
         let Some(root) = root(members).filter(|root| root.received > 0) else { return };
         if let Some(last) = latest(senders(members)).filter(|last| root.begin < last.begin) {
             self.wait(Metric::EarlyReduce, root, last);
+            if self.keeps_meetings {
+                self.meetings.parts.push(meeting(Metric::EarlyReduce, root, last, With::Cause, last.begin));
+            }
         }
     }
 
@@ -168,6 +207,20 @@ impl Found {
                 self.wait(Metric::EarlyScan, member, last);
             }
         }
+    }
+}
+
+/// A member's part; what lies behind `met` counts as work.
+fn meeting(kind: Metric, member: &Member, cause: &Member, with: With, met: i64) -> Meeting {
+    Meeting {
+        kind,
+        call: (member.location, member.instance),
+        cause: (cause.location, cause.instance),
+        waiting: (cause.begin.min(member.end) - member.begin).max(0),
+        completion: (member.end - met).max(0),
+        cause_completion: (cause.end - met).max(0),
+        comm: member.comm().unwrap_or(NONE),
+        with,
     }
 }
 

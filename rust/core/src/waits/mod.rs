@@ -3,6 +3,7 @@
 pub mod collective;
 pub mod late_receiver;
 pub mod late_sender;
+pub mod meeting;
 pub mod profile;
 pub mod rma;
 pub mod threads;

@@ -42,19 +42,31 @@ pub fn detect(trace: &Trace, shard: &Shard) -> Findings {
 }
 
 /// A thread's part in a team.
-struct Part<'a> {
-    location: u32,
-    team: &'a Team,
+pub(crate) struct Part<'a> {
+    /// Index of the location.
+    pub location: u32,
+    /// The part.
+    pub team: &'a Team,
 }
 
-fn book_teams(trace: &Trace, shard: &Shard, process: &Process, findings: &mut Findings) {
+/// Parts in all teams of a process, ordered by fork and location.
+pub(crate) fn teams<'a>(shard: &'a Shard, process: &Process) -> Vec<Part<'a>> {
     let mut parts: Vec<Part> = Vec::new();
     for location in process.locations.clone() {
         let teams = shard.teams.of((location - shard.locations.start) as usize);
         parts.extend(teams.iter().filter(|team| team.fork != NONE).map(|team| Part { location, team }));
     }
     parts.sort_by_key(|part| part.team.fork);
-    for parts in parts.chunk_by(|a, b| a.team.fork == b.team.fork) {
+    parts
+}
+
+/// Region instances of the barriers in a thread's part.
+pub(crate) fn barriers_of<'a>(shard: &'a Shard, part: &Part) -> &'a [u32] {
+    &shard.barriers.rows[part.team.barriers as usize..part.team.barriers_end as usize]
+}
+
+fn book_teams(trace: &Trace, shard: &Shard, process: &Process, findings: &mut Findings) {
+    for parts in teams(shard, process).chunk_by(|a, b| a.team.fork == b.team.fork) {
         let row = parts[0].team.fork;
         let fork = &shard.forks.rows[row as usize];
         let forker = shard.location_of(&shard.forks, row);
@@ -84,7 +96,7 @@ fn book_management(shard: &Shard, fork: &Fork, forker: u32, part: &Part, severit
 }
 
 fn book_barriers(trace: &Trace, shard: &Shard, parts: &[Part], findings: &mut Findings) {
-    let barriers = |part: &Part| &shard.barriers.rows[part.team.barriers as usize..part.team.barriers_end as usize];
+    let barriers = |part: &Part| barriers_of(shard, part);
     let count = barriers(&parts[0]).len();
     if parts.iter().any(|part| barriers(part).len() != count) {
         let location = parts[0].location;

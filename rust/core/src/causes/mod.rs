@@ -1,0 +1,195 @@
+//! Root causes: who pays for which wait, directly or through other waits.
+//!
+//! ```text
+//!  q  (cause)   ---k--[ work and waits       ]--f---      interval of q: from k, where p and q met last, to f
+//!  p  (waiter)  ---k'-[ work ][ e: waits    |]------      interval of p: from k' to e
+//! ```
+//!
+//! *Delay*: what q worked more than p in their intervals, by call path: `D(c) = [d_q(c) − d_p(c)]+`. With W, the waits
+//! of q in its interval, the wait at e is distributed over delays and waits: each gets its share of `D + W`. What a wait
+//! gets is added to its propagation costs phi, and these are distributed in the same way over what caused *that* wait,
+//! back to where only work is left.
+//!
+//! | step | file |
+//! |---|---|
+//! | wait states become pairs, marks, points | [`seeds`], [`threads`], [`points`] |
+//! | one pass over each location gives all intervals | [`intervals`], by [`steps`], [`profile`], [`meetings`] |
+//! | delays, shares | [`delay`] |
+//! | phi, backwards over all locations | [`propagation`] |
+//! | costs by call path | [`costs`] |
+//!
+//! *Source*: thesis sections 4.1.4 to 4.1.6, equations 4.1 to 4.19; PATTERNS sections 6 and 15.
+
+pub mod class;
+mod costs;
+mod delay;
+mod fixed;
+mod intervals;
+mod meetings;
+pub mod points;
+mod profile;
+mod propagation;
+mod seeds;
+mod steps;
+mod table;
+mod threads;
+
+use rayon::prelude::*;
+
+use crate::exchange::{Outbox, to_owner};
+use crate::notes::Notes;
+use crate::path::{self, Segment};
+use crate::severity::{self, Cost, Severity};
+use crate::trace::Trace;
+use crate::waits::WaitState;
+use crate::waits::meeting::{Meetings, With};
+
+pub use class::Class;
+pub(crate) use fixed::Fixed;
+pub(crate) use points::{Alone, Mark, Pair, Position};
+pub(crate) use steps::Steps;
+pub(crate) use table::Table;
+
+/// Which definitions the costs follow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CostModel {
+    /// Those of the thesis, for every paradigm; the waiting time is conserved.
+    #[default]
+    Thesis,
+    /// What release 2.6 of Scalasca computes, to compare with it: no costs of one-sided communication, direct costs of
+    /// waits for messages cut at the delay, shares of collective operations by its segments.
+    Scalasca,
+}
+
+/// What an analysis of causes says of one wait state; all in ticks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Explanation {
+    /// The part that earlier waits of the causing process explain; the rest is direct.
+    pub indirect: f64,
+    /// The part that made others wait later; the rest is terminal.
+    pub propagating: f64,
+    /// Waiting that it caused elsewhere later, directly or not (phi).
+    pub caused: f64,
+}
+
+/// Root causes and critical path.
+#[derive(Debug, Default)]
+pub struct Causes {
+    /// Cells of the critical path and the activities.
+    pub severities: Vec<Severity>,
+    /// Costs, classes of waits, impacts, sorted by metric, call path and location.
+    pub costs: Vec<Cost>,
+    /// One entry a wait state; `None` where nobody is charged.
+    pub explanations: Vec<Option<Explanation>>,
+    /// The critical path, in the order of time.
+    pub path: Vec<Segment>,
+    /// What was odd.
+    pub notes: Notes,
+}
+
+/// What is known of the locations of a shard as waiters.
+#[derive(Debug, Default)]
+pub(crate) struct Seeds {
+    pub pairs: Vec<Pair>,
+    pub marks: Vec<Mark>,
+    pub alone: Vec<Alone>,
+}
+
+/// A row of the causing side: position of the pair among those of the waiter's shard, and the pair.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caused {
+    pub shard: u32,
+    pub ask: u32,
+    pub pair: Pair,
+}
+
+/// Finds the causes of all wait states; `waits` as the analysis has sorted them.
+#[must_use]
+pub fn analyze(trace: &Trace, waits: &[WaitState], meetings: Vec<Meetings>, model: CostModel) -> Causes {
+    let (sets, seeds) = sow(trace, waits, meetings, model);
+    let outgoing = seeds.par_iter().enumerate().map(|(i, seeds)| {
+        let mut outbox = Outbox::new(trace.shards.len());
+        for (ask, &pair) in seeds.pairs.iter().enumerate() {
+            let owner = trace.shard_of[pair.cause.location as usize];
+            outbox.push(owner, Caused { shard: i as u32, ask: ask as u32, pair });
+        }
+        outbox
+    });
+    let caused = to_owner(outgoing.collect());
+    let mut tables: Vec<Table> = trace
+        .shards
+        .par_iter()
+        .zip(seeds)
+        .zip(caused)
+        .map(|((shard, seeds), caused)| intervals::measure(trace, shard, Table::new(trace, shard, seeds, &caused), &sets, model))
+        .collect();
+    delay::share(trace, &mut tables, model);
+    let mut notes = Notes::default();
+    propagation::propagate(trace, &mut tables, model, &mut notes);
+
+    let mut costs: Vec<Cost> = Vec::new();
+    let of_shards: Vec<Vec<Cost>> = trace
+        .shards
+        .par_iter()
+        .zip(&tables)
+        .map(|(shard, table)| costs::book(trace, shard, table, model))
+        .collect();
+    costs.extend(of_shards.into_iter().flatten());
+    let found = path::find(trace, &tables, model);
+    costs.extend(found.costs);
+    Causes {
+        severities: severity::combine(found.severities),
+        costs: severity::combine(costs),
+        explanations: explain(&tables, waits.len()),
+        path: found.segments,
+        notes,
+    }
+}
+
+/// The pairs, marks and sets of all shards.
+fn sow(trace: &Trace, waits: &[WaitState], meetings: Vec<Meetings>, model: CostModel) -> (Vec<Vec<u32>>, Vec<Seeds>) {
+    let mut sets = Vec::new();
+    let mut outgoing = Vec::with_capacity(meetings.len());
+    for mut of_owner in meetings {
+        let first = sets.len() as u32;
+        sets.append(&mut of_owner.sets);
+        let mut outbox = Outbox::new(trace.shards.len());
+        for mut meeting in of_owner.parts {
+            if let With::Set(set) = &mut meeting.with {
+                *set += first;
+            }
+            outbox.push(trace.shard_of[meeting.call.0 as usize], meeting);
+        }
+        outgoing.push(outbox);
+    }
+    let meetings = to_owner(outgoing);
+    let seeds = trace
+        .shards
+        .par_iter()
+        .zip(meetings)
+        .map(|(shard, meetings)| {
+            let begin = waits.partition_point(|wait| wait.location < shard.locations.start);
+            let end = waits.partition_point(|wait| wait.location < shard.locations.end);
+            seeds::collect(trace, shard, model, (begin, &waits[begin..end]), &meetings)
+        })
+        .collect();
+    (sets, seeds)
+}
+
+fn explain(tables: &[Table], waits: usize) -> Vec<Option<Explanation>> {
+    let mut explanations = vec![None; waits];
+    for table in tables {
+        for ask in &table.asks {
+            if let Some(explanation) = explanations.get_mut(ask.pair.state as usize) {
+                let point = &table.points[ask.point as usize];
+                let share = ask.pair.waiting as f64 / point.waiting.max(1) as f64;
+                *explanation = Some(Explanation {
+                    indirect: ask.indirect,
+                    propagating: table.propagating[ask.point as usize] * share,
+                    caused: table.phi[ask.point as usize] * share,
+                });
+            }
+        }
+    }
+    explanations
+}

@@ -1,0 +1,244 @@
+//! Points: where in the events of a location it synchronized, contended, or has to be cut for another reason.
+
+use crate::causes::Class;
+use crate::trace::{NONE, Shard, Trace};
+
+/// A place in the order of a location's events and of what lies between them.
+///
+/// The upper bits are the position of the event that follows, the lowest four say what stands before it, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position(u64);
+
+const SUB: u32 = 4;
+const JOIN_STEP: u64 = 0;
+const FORK_STEP: u64 = 3;
+const EVENT_STEP: u64 = 10;
+
+impl Position {
+    fn new(event: u32, sub: u64) -> Self {
+        Self((u64::from(event) << SUB) | sub)
+    }
+
+    /// Behind everything.
+    pub(crate) const END: Self = Self(u64::MAX);
+
+    /// The first event at or behind the position.
+    #[inline]
+    pub(crate) fn event(self) -> u32 {
+        debug_assert!(self == Self::END || self.0 & 15 < EVENT_STEP);
+        u32::try_from(self.0 >> SUB).unwrap_or(u32::MAX)
+    }
+
+    /// The step from the end of a parallel region to the join, before the event that follows.
+    pub(crate) fn before_join(event: u32) -> Self {
+        Self::new(event, JOIN_STEP)
+    }
+
+    /// The step that a fork ends, before the Enter of its parallel region.
+    pub(crate) fn before_fork(event: u32) -> Self {
+        Self::new(event, FORK_STEP)
+    }
+
+    /// Whether it is the step that a fork ends.
+    pub(crate) fn is_fork(self) -> bool {
+        self.0 & 15 == FORK_STEP
+    }
+}
+
+/// Where a point lies with respect to its call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Place {
+    /// Behind its Leave, before all that follows.
+    Behind = 1,
+    /// At the join of the team whose parallel region it is.
+    Join = 2,
+    /// At the Enter of a parallel region: behind the way to the fork, before the way from the fork.
+    Fork = 4,
+    /// Behind its Enter, before all that it does.
+    Begin = 5,
+    /// At the record of a message sent, or of the completion of its request.
+    Send = 6,
+    /// At the record of a message received, or of its request.
+    Receive = 7,
+    /// At the end record of a collective operation.
+    Collective = 8,
+    /// At its Leave: before the way to it, behind all records in it.
+    Leave = 9,
+}
+
+/// A place in a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Anchor {
+    /// Index of the location.
+    pub location: u32,
+    /// Region instance in the shard of the location; [`NONE`]: the end of the location's events.
+    pub instance: u32,
+    /// Place with respect to the call.
+    pub place: Place,
+}
+
+impl Anchor {
+    /// A place in a call, given as location and region instance.
+    #[must_use]
+    pub fn new((location, instance): (u32, u32), place: Place) -> Self {
+        Self { location, instance, place }
+    }
+
+    /// The position, given the process at the other end of a message.
+    pub(crate) fn position(self, trace: &Trace, peer: u32) -> Position {
+        let shard = trace.shard(self.location);
+        if self.instance == NONE {
+            let i = (self.location - shard.locations.start) as usize;
+            return Position::new(shard.event_offsets[i + 1], Place::Join as u64);
+        }
+        let enter = shard.instances.enter[self.instance as usize];
+        let leave = shard.instances.leave[self.instance as usize];
+        let event = match self.place {
+            Place::Fork => enter,
+            Place::Begin => enter + 1,
+            Place::Send | Place::Receive | Place::Collective if leave == enter + 1 => leave,
+            Place::Send | Place::Receive | Place::Collective => match self.recorded(shard, peer) {
+                // A call in the call: what is recorded at the same time stands before it.
+                Some(time) => {
+                    let inside = &shard.events.time[enter as usize + 1..leave as usize];
+                    enter + 1 + inside.partition_point(|&event| event < time) as u32
+                }
+                None => enter + 1,
+            },
+            Place::Leave => leave,
+            Place::Behind | Place::Join => leave + 1,
+        };
+        Position::new(event, self.place as u64)
+    }
+
+    /// Time of the record in the call, if it is known.
+    fn recorded(self, shard: &Shard, peer: u32) -> Option<i64> {
+        fn find<T>(rows: &[T], from: i64, time: impl Fn(&T) -> i64, mine: impl Fn(&T) -> bool) -> Option<i64> {
+            let begin = rows.partition_point(|row| time(row) < from);
+            rows[begin..].iter().find(|row| mine(row)).map(time)
+        }
+        let i = (self.location - shard.locations.start) as usize;
+        let (call, enter) = (self.instance, shard.enter(self.instance));
+        match self.place {
+            Place::Send => {
+                find(shard.sends.of(i), enter, |row| row.time, |row| row.instance == call && row.peer == peer)
+            }
+            Place::Receive => {
+                find(shard.receives.of(i), enter, |row| row.time, |row| row.instance == call && row.peer == peer)
+            }
+            _ => find(shard.collectives.of(i), enter, |row| row.end, |row| row.instance == call),
+        }
+    }
+}
+
+/// How two processes synchronize, and by that where their intervals begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Relation {
+    /// The two with each other.
+    Pair,
+    /// As members of a group that all synchronize with each other ([`Mark`]).
+    Group,
+    /// One waits for the end of what the other does.
+    Contention,
+    /// Threads of a team.
+    Threads,
+    /// A master without its team.
+    Alone,
+}
+
+/// A wait and its cause.
+#[derive(Clone, Copy, Debug)]
+pub struct Pair {
+    /// Class of the wait.
+    pub class: Class,
+    /// How the two synchronize.
+    pub relation: Relation,
+    /// Index of the communicator of a collective operation, else [`NONE`].
+    pub comm: u32,
+    /// Where the wait is.
+    pub waiter: Anchor,
+    /// What it waited for.
+    pub cause: Anchor,
+    /// Waiting time, ticks.
+    pub waiting: i64,
+    /// From the Enter of the waiting call to the end of the wait, ticks.
+    pub held: i64,
+    /// Time of the waiting call after the synchronization, ticks.
+    pub completion: i64,
+    /// Time of the causing call after the synchronization, ticks.
+    pub cause_completion: i64,
+    /// Position among the wait states, or [`NONE`].
+    pub state: u32,
+}
+
+/// Whom a location synchronizes with at a [`Mark`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meets {
+    /// Nobody.
+    Nobody,
+    /// All processes.
+    Everybody,
+    /// All members of a communicator.
+    Members {
+        /// Index of the communicator.
+        comm: u32,
+    },
+    /// Some members of a communicator.
+    Some {
+        /// Index of the communicator.
+        comm: u32,
+        /// Position of the sorted processes among the sets.
+        set: u32,
+    },
+    /// The threads of its team.
+    Team,
+    /// Its own work without them begins.
+    NoTeam,
+}
+
+/// A location's part in a synchronization of many.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    /// Where.
+    pub anchor: Anchor,
+    /// Class of waits there.
+    pub class: Class,
+    /// Whom it synchronizes with.
+    pub meets: Meets,
+    /// Waiting time, ticks.
+    pub waiting: i64,
+    /// Duration of the call, ticks.
+    pub total: i64,
+    /// Time of the call after the synchronization, ticks.
+    pub completion: i64,
+}
+
+/// A master works without its team, from the last join to this place.
+#[derive(Clone, Copy, Debug)]
+pub struct Alone {
+    /// The fork, or the end.
+    pub end: Anchor,
+    /// Threads that have nothing to do.
+    pub idle: i64,
+}
+
+/// One point of a location.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Point {
+    pub position: Position,
+    /// Index of the location.
+    pub location: u32,
+    /// Region instance, or [`NONE`] at the end.
+    pub instance: u32,
+    pub callpath: u32,
+    pub class: Class,
+    pub place: Place,
+    /// Waiting time, ticks.
+    pub waiting: i64,
+    /// Duration of the call as far as it can be work behind the point, ticks.
+    pub total: i64,
+    /// From the Enter of the call to the end of its last wait, ticks.
+    pub held: i64,
+}

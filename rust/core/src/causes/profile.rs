@@ -1,0 +1,169 @@
+//! The profile of a location as it grows, cut into blocks: what happened since a block began is had without looking at
+//! anything that did not run since then.
+//!
+//! Each call path keeps its running time, and what that was whenever the call path first ran in a block. Call paths are
+//! linked by how recently they ran. An interval that reaches from a block to now thus costs a step for each call path
+//! that ran in it, and a search among the blocks of each.
+
+/// No call path.
+const END: u32 = u32::MAX;
+
+/// What is known of a call path at the current location.
+#[derive(Clone, Copy, Debug)]
+struct State {
+    /// Ticks so far.
+    ticks: i64,
+    /// The last block in which it ran; [`END`] if in none.
+    block: u32,
+    /// Neighbours in the order of recent use: the more recent, the less recent.
+    newer: u32,
+    older: u32,
+}
+
+const NEVER: State = State { ticks: 0, block: END, newer: END, older: END };
+
+/// Ticks by call path.
+#[derive(Debug)]
+pub(crate) struct Profile {
+    states: Vec<State>,
+    /// For each call path the blocks in which it ran, with its ticks before.
+    history: Vec<Vec<(u32, i64)>>,
+    newest: u32,
+    block: u32,
+}
+
+impl Profile {
+    /// An empty profile for so many call paths.
+    pub(crate) fn new(callpaths: usize) -> Self {
+        Self { states: vec![NEVER; callpaths], history: vec![Vec::new(); callpaths], newest: END, block: 0 }
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        let mut next = self.newest;
+        while next != END {
+            let state = std::mem::replace(&mut self.states[next as usize], NEVER);
+            self.history[next as usize].clear();
+            next = state.older;
+        }
+        self.newest = END;
+        self.block = 0;
+    }
+
+    /// Begins the next block; returns its number. The first block is 0 and needs no beginning.
+    pub(crate) fn cut(&mut self) -> u32 {
+        self.block += 1;
+        self.block
+    }
+
+    /// Adds ticks to the current block.
+    #[inline]
+    pub(crate) fn add(&mut self, callpath: u32, ticks: i64) {
+        if self.states[callpath as usize].block != self.block {
+            self.touch(callpath);
+        }
+        self.states[callpath as usize].ticks += ticks;
+    }
+
+    #[inline(never)]
+    fn touch(&mut self, callpath: u32) {
+        let State { ticks, block, newer, older } = self.states[callpath as usize];
+        self.history[callpath as usize].push((self.block, ticks));
+        if block != END {
+            match newer {
+                END => self.newest = older,
+                newer => self.states[newer as usize].older = older,
+            }
+            if older != END {
+                self.states[older as usize].newer = newer;
+            }
+        }
+        if self.newest != END {
+            self.states[self.newest as usize].newer = callpath;
+        }
+        self.states[callpath as usize] = State { ticks, block: self.block, newer: END, older: self.newest };
+        self.newest = callpath;
+    }
+
+    /// Call paths that ran in a block or later, and their ticks since then; the latest first.
+    pub(crate) fn since(&self, block: u32) -> impl Iterator<Item = (u32, i64)> {
+        let mut next = self.newest;
+        std::iter::from_fn(move || {
+            let callpath = next;
+            let state = self.states.get(callpath as usize).filter(|state| state.block >= block)?;
+            next = state.older;
+            Some((callpath, state.ticks - self.before(callpath, block)))
+        })
+    }
+
+    /// Ticks of a call path before a block.
+    fn before(&self, callpath: u32, block: u32) -> i64 {
+        const NEAR: usize = 8;
+        let history = &self.history[callpath as usize];
+        let near = history.len().saturating_sub(NEAR);
+        // Most intervals are short.
+        let first = if history.get(near).is_some_and(|entry| entry.0 < block) {
+            near + history[near..].partition_point(|entry| entry.0 < block)
+        } else {
+            history[..near.min(history.len())].partition_point(|entry| entry.0 < block)
+        };
+        history[first].1
+    }
+
+    /// Takes back all that the current block holds.
+    pub(crate) fn drop_block(&mut self) {
+        let mut next = self.newest;
+        while let Some(state) = self.states.get_mut(next as usize).filter(|state| state.block == self.block) {
+            if let Some(&(_, before)) = self.history[next as usize].last() {
+                state.ticks = before;
+            }
+            next = state.older;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_block_can_be_taken_back() {
+        let mut profile = Profile::new(2);
+        profile.add(0, 5);
+        profile.cut();
+        profile.add(0, 7);
+        profile.add(1, 1);
+        profile.drop_block();
+        assert_eq!(profile.since(0).collect::<Vec<_>>(), [(1, 0), (0, 5)]);
+    }
+
+    proptest! {
+        #[test]
+        fn equals_the_sum_over_the_blocks(blocks in prop::collection::vec(prop::collection::vec((0u32..6, -3i64..9), 0..5), 1..40)) {
+            let mut profile = Profile::new(6);
+            for round in 0..2 {
+                for (number, steps) in blocks.iter().enumerate() {
+                    if number > 0 {
+                        prop_assert_eq!(profile.cut(), number as u32);
+                    }
+                    for &(callpath, ticks) in steps {
+                        profile.add(callpath, ticks);
+                    }
+                    for since in 0..=number {
+                        let mut expected = [None; 6];
+                        for &(callpath, ticks) in blocks[since..=number].iter().flatten() {
+                            *expected[callpath as usize].get_or_insert(0) += ticks;
+                        }
+                        let mut found = [None; 6];
+                        for (callpath, ticks) in profile.since(since as u32) {
+                            prop_assert!(found[callpath as usize].replace(ticks).is_none(), "round {}", round);
+                        }
+                        prop_assert_eq!(found, expected);
+                    }
+                }
+                profile.clear();
+            }
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! Propagation costs phi: what a wait caused later, by class; backwards over all locations at once.
+//!
+//! `phi_K(i) = ω(i) · Σ over the waits that i's process caused while i lies in their interval of`
+//! `  (phi_K + [K is its class] · ω) · share of a tick of waiting` (equation 4.13, 4.16).
+//!
+//! Each location goes back over its points with one running sum a class. What a wait adds at its cause it takes away at
+//! the left end of the interval; the sums are exact, so nothing is left over. When a location comes to a wait of its own,
+//! phi of that is final, and goes to its cause. A location stops where it caused waits whose phi is not there yet, and
+//! goes on when it is. As waits depend on earlier ones only, all come to their ends.
+//!
+//! Clocks that disagree can make waits of one-sided communication depend on each other in a circle. Then the latest cause
+//! goes on without what it still lacks, which is counted.
+
+use rayon::prelude::*;
+
+use super::points::Relation;
+use super::{Class, CostModel, Fixed, Table};
+use crate::notes::{NoteKind, Notes, Place};
+use crate::trace::{NONE, Trace};
+
+/// Final propagation costs on their way: rows of the causing shard, and values for those that have any.
+#[derive(Default)]
+struct Mail {
+    rows: Vec<(u32, bool)>,
+    values: Vec<f64>,
+}
+
+/// Computes `phi` and `charged_phi` of all tables.
+pub(super) fn propagate(trace: &Trace, tables: &mut [Table], model: CostModel, notes: &mut Notes) {
+    let mut walkers: Vec<Walker> =
+        tables.par_iter_mut().enumerate().map(|(shard, table)| Walker::new(trace, shard, table, model)).collect();
+    let mut mail: Vec<Mail> = walkers.iter().map(|_| Mail::default()).collect();
+    let mut is_first = true;
+    loop {
+        let outgoing: Vec<Vec<(u32, Mail)>> = walkers
+            .par_iter_mut()
+            .zip(mail.par_iter_mut())
+            .map(|(walker, mail)| {
+                let mail = std::mem::take(mail);
+                if mail.rows.is_empty() && walker.runnable.is_empty() && !is_first { Vec::new() } else { walker.go(mail) }
+            })
+            .collect();
+        is_first = false;
+        let mut is_idle = true;
+        for (shard, sent) in outgoing.into_iter().flatten() {
+            is_idle = false;
+            let mail = &mut mail[shard as usize];
+            mail.rows.extend(sent.rows);
+            mail.values.extend(sent.values);
+        }
+        if is_idle && !unlock(trace, &mut walkers, notes) {
+            break;
+        }
+    }
+}
+
+/// Lets the latest cause of all that are stuck go on; `false` if none is.
+fn unlock(trace: &Trace, walkers: &mut [Walker], notes: &mut Notes) -> bool {
+    let stuck = walkers.iter().enumerate().flat_map(|(shard, walker)| walker.stuck().map(move |at| (shard, at)));
+    let key = |&(shard, (location, point)): &(usize, (u32, u32))| {
+        let point = &walkers[shard].table.points[point as usize];
+        (trace.shards[shard].enter(point.instance), std::cmp::Reverse(point.location), location)
+    };
+    let Some((shard, (location, point))) = stuck.max_by_key(key) else { return false };
+    let instance = walkers[shard].table.points[point as usize].instance;
+    let place = Place { location: trace.shards[shard].location(location as usize), time: trace.shards[shard].enter(instance) };
+    notes.count(NoteKind::CircularWaits, 1, Some(place));
+    walkers[shard].missing[point as usize] = RELEASED;
+    walkers[shard].runnable.push(location);
+    true
+}
+
+/// Marks a point that went on without all it needed: what arrives now comes too late.
+const RELEASED: u32 = u32::MAX;
+
+struct Walker<'a> {
+    trace: &'a Trace,
+    shard: u32,
+    table: &'a mut Table,
+    model: CostModel,
+    /// One behind the next point of each location.
+    cursor: Vec<u32>,
+    /// Whether the point before the cursor has told its phi already.
+    has_told: Vec<bool>,
+    /// Running sums of each location.
+    sums: Vec<[Fixed; Class::COUNT]>,
+    /// Waits whose phi has not arrived, by causing point.
+    missing: Vec<u32>,
+    /// Groups by the point from which on they share.
+    first_group: Vec<u32>,
+    next_group: Vec<u32>,
+    /// Locations that can go on.
+    runnable: Vec<u32>,
+    /// What other shards wait for, and for which there is something.
+    outgoing: Vec<Mail>,
+    destinations: Vec<u32>,
+}
+
+impl<'a> Walker<'a> {
+    fn new(trace: &'a Trace, shard: usize, table: &'a mut Table, model: CostModel) -> Self {
+        let locations = table.offsets.len() - 1;
+        let points = table.points.len();
+        let mut missing = vec![0; points];
+        let mut first_group = vec![NONE; points];
+        let mut next_group = vec![NONE; table.groups.rows.len()];
+        for (number, group) in table.groups.rows.iter().enumerate() {
+            let waits = table.charges.rows[group.charges()].iter().filter(|row| row.shard != NONE && row.direct > 0);
+            missing[group.point as usize] += waits.count() as u32;
+            if group.shared_from < group.point {
+                next_group[number] = std::mem::replace(&mut first_group[group.shared_from as usize], number as u32);
+            }
+        }
+        table.phi = vec![0.0; points];
+        table.charged_phi = vec![0.0; table.charges.rows.len() * Class::COUNT];
+        Self {
+            trace,
+            shard: shard as u32,
+            model,
+            cursor: table.offsets[1..].to_vec(),
+            has_told: vec![false; locations],
+            sums: vec![[Fixed::default(); Class::COUNT]; locations],
+            missing,
+            first_group,
+            next_group,
+            runnable: (0..locations as u32).collect(),
+            outgoing: trace.shards.iter().map(|_| Mail::default()).collect(),
+            destinations: Vec::new(),
+            table,
+        }
+    }
+
+    /// Takes in what has arrived, goes as far as possible; returns what other shards wait for.
+    fn go(&mut self, mail: Mail) -> Vec<(u32, Mail)> {
+        let mut values = mail.values.chunks_exact(Class::COUNT);
+        for (row, has_values) in mail.rows {
+            let value = if has_values { values.next() } else { None };
+            self.arrive(row, value);
+        }
+        while let Some(location) = self.runnable.pop() {
+            self.advance(location as usize);
+        }
+        let destinations = std::mem::take(&mut self.destinations);
+        destinations.into_iter().map(|shard| (shard, std::mem::take(&mut self.outgoing[shard as usize]))).collect()
+    }
+
+    /// phi of a wait is there: its cause may go on.
+    fn arrive(&mut self, row: u32, phi: Option<&[f64]>) {
+        let point = self.table.charges.rows[row as usize].point;
+        if self.missing[point as usize] == RELEASED {
+            return;
+        }
+        if let Some(phi) = phi {
+            let begin = row as usize * Class::COUNT;
+            self.table.charged_phi[begin..begin + Class::COUNT].copy_from_slice(phi);
+            if self.model == CostModel::Scalasca
+                && self.table.charges.rows[row as usize].relation == Relation::Threads
+            {
+                // Release 2.6 forgets the costs of this class here.
+                self.table.charged_phi[begin + Class::OmpBarrier as usize] = 0.0;
+            }
+        }
+        self.missing[point as usize] -= 1;
+        if self.missing[point as usize] == 0 {
+            let location = self.table.points[point as usize].location - self.trace.shards[self.shard as usize].locations.start;
+            if self.cursor[location as usize] == point + 1 && self.has_told[location as usize] {
+                self.runnable.push(location);
+            }
+        }
+    }
+
+    /// Goes back over the points of a location until something is missing.
+    fn advance(&mut self, location: usize) {
+        while self.cursor[location] > self.table.offsets[location] {
+            let point = self.cursor[location] - 1;
+            if !self.has_told[location] {
+                self.leave_intervals(location, point);
+                self.tell(location, point);
+                self.has_told[location] = true;
+            }
+            if self.missing[point as usize] != 0 && self.missing[point as usize] != RELEASED {
+                return;
+            }
+            self.enter_intervals(location, point);
+            self.cursor[location] = point;
+            self.has_told[location] = false;
+        }
+    }
+
+    /// Intervals that begin behind a point share nothing from it on.
+    fn leave_intervals(&mut self, location: usize, point: u32) {
+        if point + 1 == self.table.offsets[location + 1] {
+            return;
+        }
+        let mut number = self.first_group[point as usize + 1];
+        while number != NONE {
+            self.share(location, number as usize, |sum, share| *sum -= share);
+            number = self.next_group[number as usize];
+        }
+    }
+
+    fn enter_intervals(&mut self, location: usize, point: u32) {
+        for number in self.table.groups.range(point as usize) {
+            if self.table.groups.rows[number].shared_from < point {
+                self.share(location, number, |sum, share| *sum += share);
+            }
+        }
+    }
+
+    fn share(&mut self, location: usize, group: usize, change: impl Fn(&mut Fixed, Fixed)) {
+        for (sum, share) in self.sums[location].iter_mut().zip(self.table.shares(group)) {
+            if share != 0.0 {
+                change(sum, Fixed::from(share));
+            }
+        }
+    }
+
+    /// phi of a point's wait is final: its causes get it, each its part.
+    fn tell(&mut self, location: usize, point: u32) {
+        let waiting = self.table.points[point as usize].waiting;
+        if waiting <= 0 {
+            return;
+        }
+        let mut phi = [0.0; Class::COUNT];
+        let mut has_values = false;
+        for (phi, &sum) in phi.iter_mut().zip(&self.sums[location]) {
+            if !sum.is_zero() {
+                *phi = f64::from(sum) * waiting as f64;
+                has_values = true;
+            }
+        }
+        self.table.phi[point as usize] = phi.iter().sum();
+        for k in self.table.asks_of.range(point as usize) {
+            let ask = &self.table.asks[self.table.asks_of.rows[k] as usize];
+            if ask.pair.waiting <= 0 {
+                continue;
+            }
+            let row = ask.charge;
+            let share = ask.pair.waiting as f64 / waiting as f64;
+            let owner = self.trace.shard_of[ask.pair.cause.location as usize];
+            let part = phi.map(|value| value * share);
+            if owner == self.shard {
+                self.arrive(row, has_values.then_some(&part));
+                continue;
+            }
+            let mail = &mut self.outgoing[owner as usize];
+            if mail.rows.is_empty() {
+                self.destinations.push(owner);
+            }
+            mail.rows.push((row, has_values));
+            if has_values {
+                mail.values.extend(part);
+            }
+        }
+    }
+
+    /// Locations that wait for something, and where.
+    fn stuck(&self) -> impl Iterator<Item = (u32, u32)> {
+        let first = &self.table.offsets;
+        let rest = self.cursor.iter().zip(first).enumerate().filter(|(_, (cursor, first))| cursor > first);
+        rest.map(|(location, (cursor, _))| (location as u32, cursor - 1))
+    }
+}
+
+impl Table {
+    /// What each tick of waiting in a group's interval gets, by class.
+    pub(super) fn shares(&self, group: usize) -> [f64; Class::COUNT] {
+        let group = &self.groups.rows[group];
+        let mut shares = [0.0; Class::COUNT];
+        for row in group.charges() {
+            let charge = &self.charges.rows[row];
+            shares[charge.class as usize] += charge.direct as f64 * charge.wait_rate;
+            if charge.shard == NONE {
+                continue;
+            }
+            let phi = &self.charged_phi[row * Class::COUNT..(row + 1) * Class::COUNT];
+            for (share, phi) in shares.iter_mut().zip(phi) {
+                *share += phi * charge.wait_rate;
+            }
+        }
+        shares
+    }
+}

@@ -1,0 +1,153 @@
+//! From wait states to pairs and marks: what the root causes are computed from.
+//!
+//! | wait | the waiting point | the causing point | time of the calls after the synchronization |
+//! |---|---|---|---|
+//! | Late Sender | receive record | send record | `[L(own) − L(other)]+` |
+//! | Late Receiver | completion of the send | request of the receive | the same |
+//! | collective operations | end record | end record | [`Meeting`] |
+//! | Late Post, Early Wait | Leave | Leave | `[L(own) − L(other)]+` |
+//! | Wait for Progress | Leave | behind the Enter of the call that brings progress | `[L − E(progress)]+`; all of it |
+//! | contention | Leave | behind the Leave of the release | all that is not waiting; nothing |
+//!
+//! *Source*: PATTERNS 6.2 and 15 (decisions 4 to 8); thesis definitions 5 and 7.
+
+use super::points::{Anchor, Meets, Pair, Place, Relation};
+use super::{Class, CostModel, Mark, Seeds, threads};
+use crate::exchange::Inbox;
+use crate::severity::Metric;
+use crate::trace::{NONE, Shard, Trace};
+use crate::waits::WaitState;
+use crate::waits::meeting::{Meeting, With};
+
+/// Collects what is known of a shard's locations as waiters; `first` is the position of its first wait state.
+pub(super) fn collect(
+    trace: &Trace,
+    shard: &Shard,
+    model: CostModel,
+    (first, waits): (usize, &[WaitState]),
+    meetings: &Inbox<Meeting>,
+) -> Seeds {
+    let mut seeds = Seeds::default();
+    for (i, wait) in waits.iter().enumerate() {
+        let known = wait.cause_instance != NONE;
+        if let Some(class) = Class::of(wait.kind).filter(|class| known && counts(*class, model)) {
+            seeds.pairs.extend(pair(trace, model, class, wait, (first + i) as u32));
+        }
+    }
+    for meeting in meetings.rows() {
+        if let Some(class) = Class::of(meeting.kind).filter(|class| counts(*class, model)) {
+            meet(trace, shard, class, (first, waits), meeting, &mut seeds);
+        }
+    }
+    threads::collect(trace, shard, (first, waits), &mut seeds);
+    seeds
+}
+
+fn counts(class: Class, model: CostModel) -> bool {
+    model == CostModel::Thesis || class.is_known_to_scalasca()
+}
+
+/// A wait of one for one; `None` for those of many, which come as meetings.
+fn pair(trace: &Trace, model: CostModel, class: Class, wait: &WaitState, state: u32) -> Option<Pair> {
+    let (own, other) = ((wait.location, wait.instance), (wait.cause_location, wait.cause_instance));
+    let (shard, cause_shard) = (trace.shard(own.0), trace.shard(other.0));
+    let (leave, cause_leave) = (shard.leave(own.1), cause_shard.leave(other.1));
+    let cause_enter = cause_shard.enter(other.1);
+    let mut completion = (leave - cause_leave).max(0);
+    let mut cause_completion = (cause_leave - leave).max(0);
+    let mut end = cause_enter;
+    let mut relation = Relation::Pair;
+    let (place, cause_place) = match class {
+        Class::LateSender => (Place::Receive, Place::Send),
+        Class::LateReceiver => {
+            if model == CostModel::Scalasca {
+                // It has the comparison reversed: the completion of the waiting side is none or even negative.
+                completion = (leave - cause_leave).min(0);
+            }
+            (Place::Send, Place::Receive)
+        }
+        Class::LatePost | Class::EarlyWait => (Place::Leave, Place::Leave),
+        Class::Progress => {
+            completion = (leave - cause_enter).max(0);
+            cause_completion = cause_leave - cause_enter;
+            (Place::Leave, Place::Begin)
+        }
+        Class::Lock => {
+            end = cause_leave;
+            relation = Relation::Contention;
+            (Place::Leave, Place::Behind)
+        }
+        _ => return None,
+    };
+    Some(Pair {
+        class,
+        relation,
+        comm: NONE,
+        waiter: Anchor::new(own, place),
+        cause: Anchor::new(other, cause_place),
+        waiting: wait.waiting,
+        held: end.min(leave) - shard.enter(own.1),
+        completion,
+        cause_completion,
+        state,
+    })
+}
+
+fn meet(
+    trace: &Trace,
+    shard: &Shard,
+    class: Class,
+    (first, waits): (usize, &[WaitState]),
+    meeting: &Meeting,
+    seeds: &mut Seeds,
+) {
+    let place = match meeting.kind {
+        Metric::BarrierWait | Metric::WaitNxN | Metric::LateBroadcast | Metric::EarlyReduce => Place::Collective,
+        _ => Place::Leave,
+    };
+    let anchor = Anchor::new(meeting.call, place);
+    let total = shard.leave(meeting.call.1) - shard.enter(meeting.call.1);
+    let everybody = |comm: u32| comm == NONE || trace.world.comms[comm as usize].size == trace.world.processes.len();
+    let meets = match meeting.with {
+        With::All if everybody(meeting.comm) => Meets::Everybody,
+        With::All => Meets::Members { comm: meeting.comm },
+        With::Set(set) => Meets::Some { comm: meeting.comm, set },
+        With::Cause => Meets::Nobody,
+    };
+    if meets != Meets::Nobody {
+        let Meeting { waiting, completion, .. } = *meeting;
+        seeds.marks.push(Mark { anchor, class, meets, waiting, total, completion });
+    }
+    let charged = class != Class::Library && meeting.cause.1 != NONE && meeting.cause != meeting.call;
+    if charged && (meeting.waiting > 0 || meets == Meets::Nobody) {
+        seeds.pairs.push(Pair {
+            class,
+            relation: if meets == Meets::Nobody { Relation::Pair } else { Relation::Group },
+            comm: meeting.comm,
+            waiter: anchor,
+            cause: Anchor::new(meeting.cause, place),
+            waiting: meeting.waiting,
+            held: meeting.waiting,
+            completion: meeting.completion,
+            cause_completion: meeting.cause_completion,
+            state: state_of(shard, (first, waits), meeting.kind, meeting.call),
+        });
+    }
+}
+
+/// The wait state of a kind at a call, as position among all.
+pub(super) fn state_of(
+    shard: &Shard,
+    (first, waits): (usize, &[WaitState]),
+    kind: Metric,
+    (location, instance): (u32, u32),
+) -> u32 {
+    let key = |wait: &WaitState| (wait.location, shard.enter(wait.instance), wait.kind);
+    let begin = waits.partition_point(|wait| key(wait) < (location, shard.enter(instance), kind));
+    match waits.get(begin) {
+        Some(wait) if wait.kind == kind && (wait.location, wait.instance) == (location, instance) => {
+            (first + begin) as u32
+        }
+        _ => NONE,
+    }
+}

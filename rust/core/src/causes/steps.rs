@@ -1,0 +1,149 @@
+//! Who had the time: the steps from one Enter or Leave of a location to the next.
+//!
+//! A step's time belongs to the call path that ran before the event at its end, and lies where that event lies. So the
+//! time before a call lies before everything in the call, and a call that calls nothing lies behind all its records.
+//!
+//! *Threads*: the way from a fork to the parallel region, and from that to the join, belongs to the region. At the
+//! thread that forks the way from its last event to the fork belongs to what it did before. The time of other threads
+//! outside of teams belongs to nobody.
+//!
+//! *Source*: PATTERNS 6.3.
+
+use super::Position;
+use crate::trace::{NO_CALLPATH, NONE, Shard, Trace};
+
+/// A step that does not end at an Enter or Leave.
+#[derive(Clone, Copy)]
+struct Detour {
+    at: Position,
+    /// When it ends.
+    until: i64,
+    /// Call path of the parallel region: of the step itself for a join, of the next step for a fork.
+    callpath: u32,
+}
+
+/// Walks over the steps of one location.
+pub(crate) struct Steps<'a> {
+    shard: &'a Shard,
+    detours: Vec<Detour>,
+    next_detour: usize,
+    /// Next event.
+    event: u32,
+    end: u32,
+    /// Time of the last event.
+    since: i64,
+    /// Call path that runs since then.
+    running: u32,
+    /// Calls that have been entered and not left.
+    depth: u32,
+}
+
+impl<'a> Steps<'a> {
+    /// All steps of the shard's i-th location.
+    pub(crate) fn of_location(trace: &Trace, shard: &'a Shard, i: usize) -> Self {
+        Self {
+            shard,
+            detours: detours(trace, shard, i),
+            next_detour: 0,
+            event: shard.event_offsets[i],
+            end: shard.event_offsets[i + 1],
+            since: 0,
+            running: NO_CALLPATH,
+            depth: 0,
+        }
+    }
+
+    /// The steps of the shard's i-th location from a position inside of a call on.
+    pub(crate) fn from(trace: &Trace, shard: &'a Shard, i: usize, position: Position) -> Self {
+        let mut steps = Self::of_location(trace, shard, i);
+        let event = position.event().min(steps.end);
+        if event > steps.event {
+            let before = event - 1;
+            steps.event = event;
+            steps.since = shard.events.time[before as usize];
+            steps.running = shard.events.callpath(before);
+            if shard.events.is_leave(before) {
+                steps.running = trace.tree.nodes()[steps.running as usize].parent;
+            }
+            // How deep is not known; no interval that begins inside of a call reaches over the end of its team.
+            steps.depth = u32::MAX / 2;
+        }
+        let before = |detour: &Detour| detour.at < position;
+        steps.next_detour = steps.detours.iter().take_while(|detour| before(detour)).count();
+        if let Some(last) = steps.next_detour.checked_sub(1).map(|last| steps.detours[last])
+            && last.at.event() == event
+        {
+            steps.since = last.until;
+            if last.at.is_fork() {
+                steps.running = last.callpath;
+            }
+        }
+        steps
+    }
+
+    /// Hands all steps before a position to `book`: call path and ticks.
+    #[inline]
+    pub(crate) fn advance(&mut self, trace: &Trace, to: Position, mut book: impl FnMut(u32, i64)) {
+        while let Some(&detour) = self.detours.get(self.next_detour).filter(|detour| detour.at < to) {
+            self.events(trace, detour.at.event(), &mut book);
+            self.next_detour += 1;
+            if detour.at.is_fork() {
+                let until = detour.until.min(self.shard.events.time[detour.at.event() as usize]);
+                if self.running != NO_CALLPATH {
+                    book(self.running, until - self.since);
+                }
+                self.running = detour.callpath;
+                self.since = until;
+            } else {
+                book(detour.callpath, detour.until - self.since);
+                self.since = detour.until;
+            }
+        }
+        self.events(trace, to.event(), &mut book);
+    }
+
+    #[inline]
+    fn events(&mut self, trace: &Trace, to: u32, book: &mut impl FnMut(u32, i64)) {
+        let events = &self.shard.events;
+        while self.event < to.min(self.end) {
+            let time = events.time[self.event as usize];
+            if self.running != NO_CALLPATH && time != self.since {
+                book(self.running, time - self.since);
+            }
+            self.since = time;
+            let callpath = events.callpath(self.event);
+            if events.is_leave(self.event) {
+                self.depth -= 1;
+                self.running =
+                    if self.depth == 0 { NO_CALLPATH } else { trace.tree.nodes()[callpath as usize].parent };
+            } else {
+                self.depth += 1;
+                self.running = callpath;
+            }
+            self.event += 1;
+        }
+    }
+}
+
+/// Forks and joins of a location's teams, in their order.
+fn detours(trace: &Trace, shard: &Shard, i: usize) -> Vec<Detour> {
+    let location = shard.location(i);
+    let mut detours = Vec::new();
+    for team in shard.teams.of(i).iter().filter(|team| team.fork != NONE && team.instance != NONE) {
+        let fork = &shard.forks.rows[team.fork as usize];
+        let instance = team.instance;
+        let callpath = shard.callpath(instance);
+        if trace.class(shard, instance) != crate::trace::RegionClass::Parallel {
+            continue;
+        }
+        let enter = shard.instances.enter[instance as usize];
+        detours.push(Detour { at: Position::before_fork(enter), until: fork.fork, callpath });
+        if fork.join != i64::MIN && shard.location_of(&shard.forks, team.fork) == location {
+            let leave = shard.instances.leave[instance as usize];
+            let until = fork.join.max(shard.events.time[leave as usize]);
+            detours.push(Detour { at: Position::before_join(leave + 1), until, callpath });
+        }
+    }
+    detours.sort_by_key(|detour| detour.at);
+    detours
+}

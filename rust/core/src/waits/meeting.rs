@@ -1,0 +1,44 @@
+//! Who met whom in an operation of many: what the search for causes needs beyond the wait states.
+
+use crate::severity::Metric;
+
+/// A process's part in an operation in which it synchronized with others, whether it waited or not.
+#[derive(Clone, Copy, Debug)]
+pub struct Meeting {
+    /// The pattern, by the metric that waiting in it is booked on.
+    pub kind: Metric,
+    /// Location and region instance.
+    pub call: (u32, u32),
+    /// Location and region instance that all waited for; [`crate::trace::NONE`] twice if nobody is to blame.
+    pub cause: (u32, u32),
+    /// Waiting time, ticks.
+    pub waiting: i64,
+    /// Time after the synchronization that counts as work, ticks.
+    pub completion: i64,
+    /// The same of the cause, ticks.
+    pub cause_completion: i64,
+    /// Index of the communicator; [`crate::trace::NONE`]: all processes.
+    pub comm: u32,
+    /// With whom.
+    pub with: With,
+}
+
+/// With whom a member of a communicator synchronized.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum With {
+    /// All members.
+    All,
+    /// Some: position among [`Meetings::sets`].
+    Set(u32),
+    /// The cause alone.
+    Cause,
+}
+
+/// Meetings of all instances of one owner.
+#[derive(Debug, Default)]
+pub struct Meetings {
+    /// Parts, instance by instance.
+    pub parts: Vec<Meeting>,
+    /// Sorted processes of those instances in which not all members synchronized.
+    pub sets: Vec<Vec<u32>>,
+}
