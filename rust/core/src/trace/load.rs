@@ -5,6 +5,7 @@ use whywait_otf2::Archive;
 use whywait_otf2::LocationReader;
 
 use super::calltree::CallTree;
+use super::chunks;
 use super::columns::Shard;
 use super::decode::{Decoder, Progress};
 use super::regions::{RegionClass, Regions};
@@ -41,9 +42,10 @@ impl Trace {
         let world = World::new(definitions);
         let regions = Regions::new(definitions);
         let blocks = blocks(&world);
+        let shards = blocks.len();
         let loaded: Vec<(Shard, Notes)> = blocks
             .into_par_iter()
-            .map(|block| load_shard(archive, &regions, &world, block, progress))
+            .map(|block| load_shard(archive, &regions, &world, block, shards, progress))
             .collect::<Result<_>>()?;
 
         let mut tree = CallTree::default();
@@ -131,6 +133,7 @@ fn load_shard(
     regions: &Regions,
     world: &World,
     mut shard: Shard,
+    shards: usize,
     progress: &Progress,
 ) -> Result<(Shard, Notes)> {
     let locations = shard.locations.clone();
@@ -157,7 +160,12 @@ fn load_shard(
             }
         };
         // A malformed record ends the location as the end of the file would: what stands before it is good.
-        match reader.read_events(&mut buffer, &mut decoder) {
+        let read = if chunks::worth_sharing(&reader, shards) {
+            chunks::read_events(&reader, &mut decoder)
+        } else {
+            reader.read_events(&mut buffer, &mut decoder)
+        };
+        match read {
             Ok(summary) => decoder.end_location(summary.events, summary.truncated.map(|error| error.to_string())),
             Err(error) => decoder.end_location(decoder.decoded(), Some(error.to_string())),
         }

@@ -1,6 +1,7 @@
 //! The trace in memory: definitions by dense indexes, events as columns, one call tree.
 
 pub mod calltree;
+pub mod chunks;
 pub mod columns;
 pub mod decode;
 pub mod load;

@@ -54,12 +54,38 @@ pub(crate) trait Codec<'a> {
     }
 }
 
+/// A field of an event without what it borrows from the file.
+pub(crate) trait Detached {
+    type Kept: 'static;
+
+    fn detached(self) -> Self::Kept;
+}
+
+impl<T: Element> Detached for List<'_, T>
+where
+    T: 'static,
+{
+    type Kept = List<'static, T>;
+
+    fn detached(self) -> List<'static, T> {
+        List::new(&[])
+    }
+}
+
 /// Declares the codec of a type with one encoding.
 macro_rules! plain {
     ($(
         $type:ty: |$from:ident| $read:expr, |$to:ident, $written:ident| $write:expr, |$shown:ident| $show:expr;
     )*) => {
         $(
+            impl Detached for $type {
+                type Kept = Self;
+
+                fn detached(self) -> Self {
+                    self
+                }
+            }
+
             impl<'a> Codec<'a> for $type {
                 type Value = Self;
 
@@ -100,6 +126,14 @@ plain! {
 macro_rules! named {
     ($( $name:ident($width:ident) )*) => {
         $(
+            impl Detached for crate::enums::$name {
+                type Kept = Self;
+
+                fn detached(self) -> Self {
+                    self
+                }
+            }
+
             impl<'a> Codec<'a> for crate::enums::$name {
                 type Value = Self;
 

@@ -1,6 +1,6 @@
 //! Event records.
 
-use super::codec::{Borrowed, Codec, Ref, Time, Translator};
+use super::codec::{Borrowed, Codec, Detached, Ref, Time, Translator};
 use super::value::{MetricValues, StringRefs, TypedValue, Value};
 use crate::enums::{
     CollectiveOp, IoAccessMode, IoCreationFlag, IoOperationFlag, IoOperationMode, IoSeekOption, IoStatusFlag, LockType,
@@ -111,6 +111,15 @@ macro_rules! events {
                 match id {
                     $( $id => stringify!($name), )*
                     _ => "Unknown",
+                }
+            }
+
+            /// The event with empty lists: it borrows nothing from the file any more.
+            #[must_use]
+            pub fn without_lists(&self) -> Event<'static> {
+                match *self {
+                    $( Event::$name { $( $field ),* } => Event::$name { $( $field: $field.detached() ),* }, )*
+                    Event::Unknown { id, .. } => Event::Unknown { id, payload: &[] },
                 }
             }
 

@@ -1,0 +1,108 @@
+//! One location read by several threads: its chunks decode independently of each other, while the calls they record are
+//! followed in order.
+
+use rayon::prelude::*;
+use whywait_otf2::{Attributes, Event, EventSink, LocationReader, ReadSummary, Result};
+
+use super::decode::Decoder;
+
+/// A location is worth sharing if it has this many chunks for each thread.
+const CHUNKS_A_THREAD: u64 = 4;
+
+/// Whether several threads should read a location together, if there are only `shards` shards to go round.
+#[must_use]
+pub fn worth_sharing(reader: &LocationReader, shards: usize) -> bool {
+    let threads = rayon::current_num_threads();
+    shards < threads && reader.chunk_count() >= CHUNKS_A_THREAD * threads as u64
+}
+
+/// Sends all events to the decoder: while it follows one batch of chunks, the threads decode the next.
+pub fn read_events(reader: &LocationReader, decoder: &mut Decoder<'_>) -> Result<ReadSummary> {
+    let batch = rayon::current_num_threads() as u64;
+    let chunks = reader.chunk_count();
+    let decode = |begin: u64| -> Vec<Chunk> {
+        (begin..chunks.min(begin + batch)).into_par_iter().map(|chunk| Chunk::read(reader, chunk)).collect()
+    };
+    let mut total = ReadSummary::default();
+    let mut begin = 0;
+    let mut ready = decode(begin);
+    while !ready.is_empty() {
+        begin += batch;
+        let (next, summary) = rayon::join(|| decode(begin), || follow(ready, decoder));
+        let summary = summary?;
+        total.events += summary.events;
+        total.oddities.extend(summary.oddities);
+        if summary.truncated.is_some() {
+            total.truncated = summary.truncated;
+            break;
+        }
+        ready = next;
+    }
+    Ok(total)
+}
+
+/// The events of one chunk.
+struct Chunk {
+    events: Vec<(i64, Recorded)>,
+    records: Vec<Event<'static>>,
+    summary: Result<ReadSummary>,
+}
+
+/// An event in a chunk; other records than Enter and Leave stand in a list of their own.
+#[derive(Clone, Copy)]
+enum Recorded {
+    Enter(u32),
+    Leave(u32),
+    Record,
+}
+
+impl Chunk {
+    fn read(reader: &LocationReader, chunk: u64) -> Self {
+        let mut content = Self { events: Vec::new(), records: Vec::new(), summary: Ok(ReadSummary::default()) };
+        content.summary = reader.read_chunks(chunk..chunk + 1, &mut Vec::new(), &mut content);
+        content
+    }
+}
+
+/// Sends the events of some chunks to the decoder.
+fn follow(chunks: Vec<Chunk>, decoder: &mut Decoder<'_>) -> Result<ReadSummary> {
+    let mut total = ReadSummary::default();
+    for chunk in chunks {
+        let mut records = chunk.records.iter();
+        for (time, recorded) in chunk.events {
+            match recorded {
+                Recorded::Enter(region) => decoder.enter(time, region),
+                Recorded::Leave(region) => decoder.leave(time, region),
+                Recorded::Record => {
+                    if let Some(record) = records.next() {
+                        decoder.record(time, record, &Attributes::NONE);
+                    }
+                }
+            }
+        }
+        let summary = chunk.summary?;
+        total.events += summary.events;
+        total.oddities.extend(summary.oddities);
+        if summary.truncated.is_some() {
+            total.truncated = summary.truncated;
+            break;
+        }
+    }
+    Ok(total)
+}
+
+impl EventSink for Chunk {
+    fn enter(&mut self, time: i64, region: u32) {
+        self.events.push((time, Recorded::Enter(region)));
+    }
+
+    fn leave(&mut self, time: i64, region: u32) {
+        self.events.push((time, Recorded::Leave(region)));
+    }
+
+    fn record(&mut self, time: i64, record: &Event<'_>, _: &Attributes<'_>) {
+        self.events.push((time, Recorded::Record));
+        // The decoder looks at none of the lists.
+        self.records.push(record.without_lists());
+    }
+}

@@ -1,0 +1,56 @@
+"""Results do not depend on the number of threads, also where they share the chunks of one location."""
+
+import otf2
+import pyarrow as pa
+import pytest
+from otf2.enums import GroupType, LocationGroupType, LocationType, Paradigm
+
+import whywait._native as native
+
+CHUNK = 256 * 1024
+EVENTS = 250_000
+
+
+@pytest.fixture(scope="module")
+def one_location(tmp_path_factory):
+    """One process that calls functions and sends messages to itself, in a dozen chunks."""
+    path = tmp_path_factory.mktemp("threads") / "long"
+    with otf2.writer.open(str(path), timer_resolution=1_000_000_000, chunk_size_events=CHUNK) as archive:
+        define = archive.definitions
+        node = define.system_tree_node("node")
+        group = define.location_group("rank 0", location_group_type=LocationGroupType.PROCESS, system_tree_parent=node)
+        location = define.location("thread", type=LocationType.CPU_THREAD, group=group)
+        main = define.region("main")
+        work = [define.region(f"work{n}") for n in range(7)]
+        send, receive = (define.region(name, paradigm=Paradigm.MPI) for name in ("MPI_Send", "MPI_Recv"))
+        define.group("all", group_type=GroupType.COMM_LOCATIONS, paradigm=Paradigm.MPI, members=[location])
+        world = define.comm(
+            "MPI_COMM_WORLD",
+            define.group("world", group_type=GroupType.COMM_GROUP, paradigm=Paradigm.MPI, members=[0]),
+        )
+        writer = archive.event_writer_from_location(location)
+        time = 1
+        writer.program_begin(time, "long", [])
+        writer.enter(time, main)
+        for n in range(EVENTS // 10):
+            for region in (work[n % 7], work[n % 3]):
+                writer.enter(time := time + 10, region)
+            for _ in range(2):
+                writer.leave(time := time + 5, work[n % 3 if _ == 0 else n % 7])
+            for region, record in ((send, writer.mpi_send), (receive, writer.mpi_recv)):
+                writer.enter(time := time + 1, region)
+                record(time := time + 1, 0, world, n % 5, 8)
+                writer.leave(time := time + 1, region)
+        writer.leave(time := time + 1, main)
+        writer.program_end(time, 0)
+    return path / "traces.otf2"
+
+
+def test_threads_share_the_chunks_of_a_location(one_location):
+    run = native.Run(str(one_location))
+    alone, together = (native.analyze(run, threads=threads) for threads in (1, 2))
+    for table in ("severities", "callpaths", "wait_states", "inconsistencies"):
+        assert pa.table(getattr(alone, table)()).equals(pa.table(getattr(together, table)())), table
+    assert alone.facts() == together.facts()
+    cells = pa.table(alone.severities()).to_pylist()
+    assert sum(cell["value"] for cell in cells if cell["metric"] == "comms_recv") == EVENTS // 10
