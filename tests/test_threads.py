@@ -3,9 +3,8 @@
 import otf2
 import pyarrow as pa
 import pytest
-from otf2.enums import GroupType, LocationGroupType, LocationType, Paradigm
-
 import whywait._native as native
+from otf2.enums import GroupType, LocationGroupType, LocationType, Paradigm
 
 CHUNK = 256 * 1024
 EVENTS = 250_000
