@@ -7,6 +7,7 @@ use whywait_otf2::Archive;
 
 use crate::causes::{self, Causes, CostModel};
 use crate::exchange::{Outbox, to_owner};
+use crate::matching::epochs::Epochs;
 use crate::matching::messages;
 use crate::notes::{NoteKind, Notes, Place};
 use crate::severity::{self, Severity};
@@ -101,6 +102,8 @@ pub struct Analysis {
     pub waits: Vec<WaitState>,
     /// Root causes and the critical path, if asked for; their severities stand among the others.
     pub causes: Option<Causes>,
+    /// Epochs of one-sided communication, one entry a shard; none if there is no such communication.
+    pub epochs: Vec<Epochs>,
     /// What was odd.
     pub notes: Notes,
 }
@@ -153,7 +156,8 @@ pub fn analyze(archive: &Archive, options: &Options, monitor: &Monitor) -> Resul
     } else {
         None
     };
-    Ok(Analysis { severities: severity::combine(all.severities), waits, causes, notes, trace })
+    let epochs = one_sided.epochs;
+    Ok(Analysis { severities: severity::combine(all.severities), waits, epochs, causes, notes, trace })
 }
 
 /// Late Senders at the receivers, then Late Receivers at the senders.

@@ -14,6 +14,7 @@ pub mod path;
 pub mod pool;
 pub mod severity;
 pub mod trace;
+pub mod transfers;
 pub mod waits;
 
 pub use error::{Error, Result};

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use arrow_array::{ArrayRef, Float64Array, UInt32Array};
+use arrow_array::{ArrayRef, Float64Array, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use whywait_core::analysis::{Analysis as CoreAnalysis, Monitor, Options, Stage, analyze as core_analyze};
@@ -14,7 +14,9 @@ use whywait_core::causes::{Class, CostModel, Explanation};
 use whywait_core::notes::NoteKind;
 use whywait_core::path::Segment;
 use whywait_core::severity::{Cell, Cost, Metric, Severity, Unit};
+use whywait_core::trace::columns::OperationKind;
 use whywait_core::trace::{NO_CALLPATH, NONE, Regions};
+use whywait_core::transfers::{self, EpochKind, Transfer};
 use whywait_core::waits::WaitState;
 use whywait_otf2::Archive;
 
@@ -303,8 +305,10 @@ impl Analysis {
         let mut kinds = Names::default();
         let mut cause_location = Optional::default();
         let mut cause_callpath = Optional::default();
+        let mut last = Names::default();
         for wait in &self.result.waits {
             kinds.push(wait.kind.name());
+            last.push_optional(wait.last.name());
             cause_location.push((wait.cause_location != NONE).then_some(wait.cause_location));
             let known = wait.cause_instance != NONE;
             cause_callpath.push(known.then(|| self.callpath(wait.cause_location, wait.cause_instance)));
@@ -328,10 +332,52 @@ impl Analysis {
             ("cause_location", cause_location.finish()),
             ("cause_callpath", cause_callpath.finish()),
             ("cause_time", Arc::new(cause_time)),
+            ("last", last.finish()),
             ("direct", self.explained(|wait, why| wait.waiting as f64 - why.indirect)),
             ("indirect", self.explained(|_, why| why.indirect)),
             ("propagating", self.explained(|_, why| why.propagating)),
             ("caused", self.explained(|_, why| why.caused)),
+        ])
+    }
+
+    /// All transfers of one-sided communication.
+    fn transfers(&self) -> PyResult<Table> {
+        let trace = &self.result.trace;
+        let begin = self.begin();
+        let transfers = transfers::find(trace, &self.result.epochs);
+        let mut kinds = Names::default();
+        let mut epochs = Names::default();
+        for transfer in &transfers {
+            kinds.push(match transfer.kind {
+                OperationKind::Put => "put",
+                OperationKind::Get => "get",
+                OperationKind::Atomic | OperationKind::FetchingAtomic => "atomic",
+            });
+            epochs.push_optional(match transfer.epoch {
+                EpochKind::None => None,
+                EpochKind::Fence => Some("fence"),
+                EpochKind::Access => Some("access"),
+                EpochKind::Lock => Some("lock"),
+            });
+        }
+        let number = |number: fn(&Transfer) -> u32| Arc::new(transfers.iter().map(number).collect::<UInt32Array>());
+        let origin_callpaths = transfers.iter().map(|transfer| self.callpath(transfer.origin.0, transfer.origin.1));
+        let window = |transfer: &Transfer| trace.world.windows[transfer.window as usize].id;
+        let time: Float64Array = transfers.iter().map(|transfer| self.seconds(transfer.time - begin)).collect();
+        let time: ArrayRef = Arc::new(time);
+        let end = transfers.iter().map(|transfer| transfer.end.map(|end| self.seconds(end - begin)));
+        Table::new(vec![
+            ("kind", kinds.finish()),
+            ("epoch", epochs.finish()),
+            ("window", Arc::new(transfers.iter().map(window).collect::<UInt32Array>())),
+            ("bytes", Arc::new(UInt64Array::from_iter_values(transfers.iter().map(|transfer| transfer.bytes)))),
+            ("origin_location", number(|transfer| transfer.origin.0)),
+            ("origin_callpath", Arc::new(origin_callpaths.collect::<UInt32Array>())),
+            ("origin", time.clone()),
+            ("source_location", number(|transfer| transfer.source)),
+            ("start", time),
+            ("destination_location", number(|transfer| transfer.destination)),
+            ("end", Arc::new(end.collect::<Float64Array>())),
         ])
     }
 

@@ -65,6 +65,10 @@ impl Names {
         self.0.append_value(name);
     }
 
+    pub(crate) fn push_optional(&mut self, name: Option<&str>) {
+        self.0.append_option(name);
+    }
+
     pub(crate) fn finish(mut self) -> ArrayRef {
         Arc::new(self.0.finish())
     }

@@ -12,6 +12,7 @@ use crate::notes::{NoteKind, Notes, Place};
 use crate::trace::columns::{ALL, Operation, SyncKind, Synchronization};
 use crate::trace::regions::Library;
 use crate::trace::{NONE, RegionClass, Shard, Trace};
+use whywait_otf2::enums::CollectiveOp;
 
 /// The epoch that an operation belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,14 @@ pub struct CollectivePart {
     pub operation: u8,
     /// The library that the call belongs to.
     pub library: Library,
+}
+
+impl CollectivePart {
+    /// Whether the call is a fence, which alone completes operations.
+    #[must_use]
+    pub fn is_fence(&self) -> bool {
+        self.library == Library::Mpi && self.operation == CollectiveOp::BARRIER.0
+    }
 }
 
 /// An access epoch: start to complete.
@@ -126,6 +135,19 @@ pub struct Completion {
     pub instance: u32,
     /// Index of the target process.
     pub target: u32,
+}
+
+/// Numbers the epochs of each pair of processes: equal numbers belong together.
+#[derive(Debug, Default)]
+pub struct PairNumbers(FxHashMap<(u32, u32, u32), u32>);
+
+impl PairNumbers {
+    /// The next epoch of `process` with `partner` on `window`.
+    pub fn next(&mut self, window: u32, process: u32, partner: u32) -> u32 {
+        let number = self.0.entry((window, process, partner)).or_insert(0);
+        *number += 1;
+        *number - 1
+    }
 }
 
 /// All epochs of a shard.

@@ -42,6 +42,18 @@ pub enum Last {
     Progress,
 }
 
+impl Last {
+    /// Name in tables; none if there is only one.
+    #[must_use]
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Only => None,
+            Self::Contention => Some("contention"),
+            Self::Progress => Some("progress"),
+        }
+    }
+}
+
 impl WaitState {
     /// A call waits for another call, given as location and region instance.
     #[must_use]

@@ -25,7 +25,7 @@ use rustc_hash::FxHashMap;
 
 use super::{Waits, last_of, origin_of};
 use crate::exchange::{Inbox, Outbox, to_owner};
-use crate::matching::epochs::{CollectivePart, Epochs};
+use crate::matching::epochs::Epochs;
 use crate::matching::windows::{Part, match_all};
 use crate::notes::Notes;
 use crate::severity::Metric;
@@ -121,7 +121,7 @@ fn evaluate(parts: &[Part], answers: &mut Vec<(u32, Answer)>) {
 fn accesses(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Outbox<Access> {
     let mut outbox = Outbox::new(trace.shards.len());
     let mut last: FxHashMap<u32, Access> = FxHashMap::default();
-    for (position, part) in epochs.collectives.iter().enumerate().filter(|(_, part)| is_fence(part)) {
+    for (position, part) in epochs.collectives.iter().enumerate().filter(|(_, part)| part.is_fence()) {
         let rows = epochs.of_collective.of(position);
         let mut targets = Vec::new();
         for &row in rows {
@@ -154,17 +154,13 @@ fn accesses(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Outbox<Access> {
     outbox
 }
 
-fn is_fence(part: &CollectivePart) -> bool {
-    part.library == Library::Mpi && part.operation == BARRIER
-}
-
 fn book(shard: &Shard, epochs: &Epochs, answers: &Inbox<Answer>, accesses: &Inbox<Access>, waits: &mut Waits) {
     let mut accesses: Vec<Access> = accesses.rows().copied().collect();
     accesses.sort_unstable_by_key(|access| (access.target, access.window, access.sequence, access.origin));
     for answer in answers.rows() {
         let part = &epochs.collectives[answer.part as usize];
         waits.waits.extend(answer.wait);
-        if !is_fence(part) {
+        if !part.is_fence() {
             continue;
         }
         let key = (part.process, part.window, part.sequence);

@@ -30,7 +30,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Waits, last_of, origin_of};
 use crate::exchange::{Inbox, Outbox, to_owner};
-use crate::matching::epochs::{Access, Epochs, Exposure};
+use crate::matching::epochs::{Access, Epochs, Exposure, PairNumbers};
 use crate::severity::Metric;
 use crate::trace::{NONE, Shard, Trace};
 use crate::waits::WaitState;
@@ -72,22 +72,9 @@ pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) {
     }
 }
 
-/// Numbers the epochs of each pair of processes.
-#[derive(Default)]
-struct Numbers(FxHashMap<(u32, u32, u32), u32>);
-
-impl Numbers {
-    /// The next epoch of `process` with `partner` on `window`.
-    fn next(&mut self, window: u32, process: u32, partner: u32) -> u32 {
-        let number = self.0.entry((window, process, partner)).or_insert(0);
-        *number += 1;
-        *number - 1
-    }
-}
-
 fn posts(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Outbox<Post> {
     let mut outbox = Outbox::new(trace.shards.len());
-    let mut numbers = Numbers::default();
+    let mut numbers = PairNumbers::default();
     for exposure in &epochs.exposures {
         let Exposure { process: target, window, .. } = *exposure;
         for &origin in trace.world.group_members(exposure.group, &exposure.process) {
@@ -106,7 +93,7 @@ fn posts(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Outbox<Post> {
 
 fn dones(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Outbox<Done> {
     let mut outbox = Outbox::new(trace.shards.len());
-    let mut numbers = Numbers::default();
+    let mut numbers = PairNumbers::default();
     let mut last: FxHashMap<u32, i64> = FxHashMap::default();
     for (position, access) in epochs.accesses.iter().enumerate() {
         let Access { process: origin, window, complete, .. } = *access;
@@ -133,7 +120,7 @@ fn dones(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Outbox<Done> {
 
 fn book_accesses(trace: &Trace, shard: &Shard, epochs: &Epochs, posts: &Inbox<Post>, waits: &mut Waits) {
     let posts: FxHashMap<Pair, &Post> = posts.rows().map(|post| (post.pair, post)).collect();
-    let mut numbers = Numbers::default();
+    let mut numbers = PairNumbers::default();
     let mut partners: Vec<&Post> = Vec::new();
     let mut targets: FxHashSet<u32> = FxHashSet::default();
     for (position, access) in epochs.accesses.iter().enumerate() {
@@ -179,7 +166,7 @@ fn late_post(shard: &Shard, access: &Access, rows: &[u32], partners: &[&Post]) -
 
 fn book_exposures(trace: &Trace, shard: &Shard, epochs: &Epochs, dones: &Inbox<Done>, waits: &mut Waits) {
     let dones: FxHashMap<Pair, &Done> = dones.rows().map(|done| (done.pair, done)).collect();
-    let mut numbers = Numbers::default();
+    let mut numbers = PairNumbers::default();
     let mut partners: Vec<&Done> = Vec::new();
     for exposure in &epochs.exposures {
         let Exposure { process: target, window, location, wait, .. } = *exposure;
