@@ -20,33 +20,50 @@ Kind = Literal["stored", "wait", "pre", "post", "hidden"]
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One signed operand of a formula; an optional one is left out while nothing computes it."""
+    """One signed operand of a formula.
+
+    Attributes
+    ----------
+    sign
+        1 or -1.
+    metric
+        The operand.
+    optional
+        Whether it is left out while nothing computes it.
+    mask
+        The class of call paths (see `whywait.regions`) that it is cut down to, or None.
+    """
 
     sign: int
     metric: str
     optional: bool = False
+    mask: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A sum of metrics, kept on the call paths of one class if a mask is named (see `whywait.regions`)."""
+    """A sum of metrics, of some of them only what stands at the call paths of a class."""
 
-    mask: str | None
     terms: tuple[Term, ...]
 
     def __str__(self) -> str:
-        text = " ".join(f"{'+' if term.sign > 0 else '-'} {term.metric}" for term in self.terms).removeprefix("+ ")
-        return f"[{self.mask}] {text}" if self.mask else text
+        text, mask = "", None
+        for term in self.terms:
+            text += " + " if term.sign > 0 else " - "
+            text += f"[{term.mask}] " if term.mask != mask else ""
+            text += term.metric
+            mask = term.mask
+        return text.removeprefix(" + ")
 
     @classmethod
     def parse(cls, text: str) -> Formula:
-        """Read ``[mask] a + b - c?``."""
-        mask = re.match(r"\[(\w+)\]", text)
-        terms = re.findall(r"([+-]?)\s*(\w+)(\??)", text[mask.end() :] if mask else text)
-        return cls(
-            mask[1] if mask else None,
-            tuple(Term(-1 if sign == "-" else 1, metric, bool(optional)) for sign, metric, optional in terms),
-        )
+        """Read ``[mask] a + b - c? + [other] d``: a mask is that of all terms up to the next one."""
+        terms = []
+        mask = None
+        for sign, named, metric, optional in re.findall(r"([+-]?)\s*(?:\[(\w+)\])?\s*(\w+)(\??)", text):
+            mask = named or mask
+            terms.append(Term(-1 if sign == "-" else 1, metric, bool(optional), mask))
+        return cls(tuple(terms))
 
     def restricted(self, known: Collection[str]) -> Formula | None:
         """Return what is left of the formula where only some metrics are known, or None if that says nothing.
@@ -57,7 +74,7 @@ class Formula:
         missing = [term for term in self.terms if term.metric not in known and not term.optional]
         if not any(term.sign > 0 for term in terms) or any(term.sign < 0 for term in missing):
             return None
-        return Formula(self.mask, terms)
+        return Formula(terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +88,7 @@ class Metric:
     display_name
         The name a person reads below that of its parent.
     unit
-        ``sec``, ``occ`` (occurrences) or ``bytes``.
+        ``sec``, ``occ`` (occurrences), ``bytes`` or ``elements``.
     kind
         ``stored``, ``wait`` (stored, and a wait state), ``pre`` (derived cell by cell), ``post`` (sum or difference of
         others) or ``hidden``.

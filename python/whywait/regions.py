@@ -15,7 +15,7 @@ _ROLES = {
 }
 _PARADIGMS = {"measurement_system": "measurement"}
 
-# Tools other than Score-P record MPI calls as plain functions. The roles are those that Score-P gives.
+# Tools other than Score-P record calls as plain functions. The roles are those that Score-P gives.
 _MPI_ROLES = {
     "point2point": r"I?([BRS]?send|recv)|[BRS]?send_init|recv_init|sendrecv(_replace)?|I?m?probe|I?mrecv",
     "barrier": r"I?barrier",
@@ -26,6 +26,21 @@ _MPI_ROLES = {
     "rma": r"R?(put|get)",
     "atomic": r"R?(get_)?accumulate|fetch_and_op|compare_and_swap",
 }
+_SHMEM_ROLES = {
+    "barrier": r"(barrier|sync)(_all)?",
+    "one2all": r"\w*broadcast\w*",
+    "all2all": r"f?collect\w*|alltoalls?\w*|\w+_to_all|\w+_reduce",
+    "rma": r"(\w+_)?(i?put|i?get)(\d+|mem)?(_nbi)?|(\w+_)?[pg](_nbi)?",
+    "atomic": r"(\w+_)?(f?add|f?inc|c?swap|atomic_\w+|fetch|set)",
+}
+_ARMCI_ROLES = {
+    "barrier": r"Barrier",
+    "rma": r"(Nb)?(Put|Get)(S|V|S_flag|_flag)?|(Nb)?PutValue\w+|GetValue\w+",
+    "atomic": r"(Nb)?Acc(S|V)?|Rmw",
+}
+_CALL_ROLES = {"mpi": _MPI_ROLES, "shmem": _SHMEM_ROLES, "armci": _ARMCI_ROLES}
+# Names that nobody else may use. OTF2 has no paradigm for ARMCI, and not every tool gives that of MPI.
+_PREFIXES = {"MPI_": "mpi", "ARMCI_": "armci"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +66,14 @@ class Region:
 
     @classmethod
     def of(cls, name: str, paradigm: str, role: str, file: str = "") -> Region:
-        """Translate from OTF2's words, and recognise MPI calls by name whatever the recording tool took them for."""
+        """Translate from OTF2's words, and recognise calls by name whatever the recording tool took them for."""
         paradigm = _PARADIGMS.get(paradigm.lower(), paradigm.lower())
         role = _ROLES.get(role.lower(), role.lower().replace("_", " "))
-        if name.startswith("MPI_"):
-            paradigm = "mpi"
-            if role in {"unknown", "function", "wrapper"}:
-                call = name.removeprefix("MPI_")
-                known = (r for r, calls in _MPI_ROLES.items() if re.fullmatch(calls, call, re.IGNORECASE))
-                role = next(known, role)
+        paradigm = next((known for prefix, known in _PREFIXES.items() if name.startswith(prefix)), paradigm)
+        if paradigm in _CALL_ROLES and role in {"unknown", "function", "wrapper"}:
+            call = name.partition("_")[2]
+            fitting = (r for r, calls in _CALL_ROLES[paradigm].items() if re.fullmatch(calls, call, re.IGNORECASE))
+            role = next(fitting, role)
         return cls(name, paradigm, role, file)
 
 
@@ -146,6 +160,28 @@ MASKS: dict[str, tuple[Class, ...]] = {
     "mpi_file_cops": _mpi(f"{_FILE_CHANGE}|{_TOGETHER.format(_EITHER)}"),
     "mpi_file_crops": _mpi(_TOGETHER.format("read")),
     "mpi_file_cwops": _mpi(_TOGETHER.format("write")),
+    "shmem": (Class("shmem"),),
+    "shmem_mgmt": _calls(
+        "shmem",
+        r"start_pes|shmem_(init(_thread)?|finalize|global_exit|info_get_\w+|query_thread|my_pe|n_pes|ptr)|_?(my_pe|num_pes)"
+        r"|shmem_(addr|pe)_accessible|shmalloc|shmemalign|shrealloc|shfree|shmem_(malloc\w*|calloc|align|realloc|free)"
+        r"|shmem_(team|ctx)_\w+",
+    ),
+    "shmem_sync_collective": (Class("shmem", roles=frozenset({"barrier"})),),
+    "shmem_sync_rma": _calls(
+        "shmem", r"shmem_(\w+_lock|(ctx_)?quiet|(ctx_)?fence|(\w+_)?(wait|test)(_until\w*|_all\w*|_any\w*|_some\w*)?)"
+    ),
+    "shmem_comm_collective": (Class("shmem", roles=frozenset({"one2all", "all2one", "all2all", "other collective"})),),
+    "shmem_comm_rma": (Class("shmem", roles=frozenset({"rma", "atomic"})),),
+    "armci": (Class("armci"),),
+    "armci_mgmt": _calls(
+        "armci",
+        r"ARMCI_(Init\w*|Finalize|Cleanup|Error|Malloc\w*|Free\w*|(Create|Destroy)_mutexes|Memget|Memat|Uses_shm)",
+    ),
+    "armci_sync_collective": (Class("armci", roles=frozenset({"barrier"})),),
+    "armci_sync_rma": _calls("armci", r"ARMCI_((All)?Fence|Lock|Unlock|Wait(All|Proc)?|Test)"),
+    "armci_comm_collective": (Class("armci", roles=frozenset({"one2all", "all2one", "all2all", "other collective"})),),
+    "armci_comm_rma": (Class("armci", roles=frozenset({"rma", "atomic"})),),
     "omp_sync_ebarrier": _openmp("barrier"),
     "omp_sync_ibarrier": _openmp("implicit barrier"),
     "omp_sync_critical": _openmp("critical", "atomic"),

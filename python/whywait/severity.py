@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from whywait.calltree import CallTree
-    from whywait.metrics import Formula
+    from whywait.metrics import Formula, Term
 
 # Time that a perfectly balanced run would not have: the list that Scalasca subtracts.
 _BALANCED_AWAY = (
@@ -99,15 +99,16 @@ class Profile:
         return self._cells[name]
 
     def _evaluate(self, formula: Formula) -> Cells:
-        operands = [(term.sign, self.cells(term.metric)) for term in formula.terms]
-        if formula.mask is None:
-            return _add(operands)
-        if formula.mask == "critical_imbalance":
-            cells = _add(operands)
+        return _add([(term.sign, self._masked(term)) for term in formula.terms])
+
+    def _masked(self, term: Term) -> Cells:
+        cells = self.cells(term.metric)
+        if term.mask is None:
+            return cells
+        if term.mask == "critical_imbalance":
             value = cells.value * self._critical_imbalance()[cells.key // self.locations]
             return Cells(cells.key[value != 0], value[value != 0])
-        inside = self.tree.mask(formula.mask)
-        return _add([(sign, _rows(cells, inside, self.locations)) for sign, cells in operands])
+        return _rows(cells, self.tree.mask(term.mask), self.locations)
 
     def _critical_imbalance(self) -> npt.NDArray[np.float64]:
         """By how much, as a share, the critical path exceeds the average work at each call path."""
