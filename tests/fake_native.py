@@ -63,8 +63,30 @@ WAIT_STATES = pa.schema(
         "cause_location": pa.uint32(),
         "cause_callpath": pa.uint32(),
         "cause_time": pa.float64(),
+        "last": pa.dictionary(pa.uint16(), pa.string()),
     }
 )
+TRANSFERS = pa.schema(
+    {
+        "kind": pa.dictionary(pa.uint16(), pa.string()),
+        "epoch": pa.dictionary(pa.uint16(), pa.string()),
+        "window": pa.uint32(),
+        "bytes": pa.uint64(),
+        "origin_location": pa.uint32(),
+        "origin_callpath": pa.uint32(),
+        "origin": pa.float64(),
+        "source_location": pa.uint32(),
+        "start": pa.float64(),
+        "destination_location": pa.uint32(),
+        "end": pa.float64(),
+    }
+)
+
+
+def with_names(rows, schema):
+    """Make a table of rows; Arrow does not read names as a dictionary by itself."""
+    plain = [field.with_type(pa.string()) if pa.types.is_dictionary(field.type) else field for field in schema]
+    return pa.Table.from_pylist(list(rows), schema=pa.schema(plain)).cast(schema)
 
 
 class FakeRun:
@@ -103,7 +125,7 @@ class FakeAnalysis:
     {(callpath, location): value}.
     """
 
-    def __init__(self, parents, regions, ranks, values, wait_states=(), warnings=(), facts=None):
+    def __init__(self, parents, regions, ranks, values, wait_states=(), warnings=(), facts=None, transfers=()):
         kinds = list(dict.fromkeys(regions))
         self._regions = pa.Table.from_pylist(
             [
@@ -157,10 +179,8 @@ class FakeAnalysis:
             for column, kind in zip(columns, SEVERITIES, strict=True)
         ]
         self._severities = pa.Table.from_arrays(arrays, schema=SEVERITIES)
-        waits = pa.Table.from_pylist(
-            list(wait_states), schema=pa.schema([pa.field("kind", pa.string()), *list(WAIT_STATES)[1:]])
-        )
-        self._wait_states = waits.set_column(0, WAIT_STATES.field(0), waits["kind"].cast(WAIT_STATES.field(0).type))
+        self._wait_states = with_names(wait_states, WAIT_STATES)
+        self._transfers = with_names(transfers, TRANSFERS)
         self._warnings = list(warnings)
         self._facts = facts or {
             "begin": 0.0, "end": 1.5, "length": 1.5, "resolution": 1_000_000, "processes": len({r for r, _ in ranks}),
@@ -182,17 +202,22 @@ class FakeAnalysis:
     def wait_states(self):
         return self._wait_states
 
+    def transfers(self):
+        return self._transfers
+
     def warnings(self):
         return self._warnings
 
     def inconsistencies(self):
         places = [w for w in self._warnings if w["place"] is not None]
-        return pa.table({
-            "kind": [w["kind"] for w in places],
-            "location": pa.array([0 for _ in places], pa.uint32()),
-            "time": pa.array([0.0 for _ in places], pa.float64()),
-            "detail": pa.array([w["place"] for w in places], pa.string()),
-        })
+        return pa.table(
+            {
+                "kind": [w["kind"] for w in places],
+                "location": pa.array([0 for _ in places], pa.uint32()),
+                "time": pa.array([0.0 for _ in places], pa.float64()),
+                "detail": pa.array([w["place"] for w in places], pa.string()),
+            }
+        )
 
     def facts(self):
         return self._facts
@@ -254,7 +279,13 @@ def small():
     warnings = [
         {"kind": "unmatched_send", "count": 3, "text": "messages were sent and never received", "place": "rank 1"}
     ]
-    return FakeAnalysis(parents, regions, [(0, 0), (1, 0), (2, 0)], values, waits, warnings)
+    transfers = [
+        {"kind": "put", "epoch": "fence", "window": 3, "bytes": 80, "origin_location": 0, "origin_callpath": 4,
+         "origin": 0.1, "source_location": 0, "start": 0.1, "destination_location": 2, "end": 0.6},
+        {"kind": "atomic", "epoch": None, "window": 3, "bytes": 1, "origin_location": 1, "origin_callpath": 4,
+         "origin": 0.2, "source_location": 2, "start": 0.2, "destination_location": 1, "end": None},
+    ]  # fmt: skip
+    return FakeAnalysis(parents, regions, [(0, 0), (1, 0), (2, 0)], values, waits, warnings, transfers=transfers)
 
 
 def shared_cases():

@@ -67,6 +67,12 @@ def test_analyze_options(native, tmp_path, capsys):
 
 
 @pytest.mark.usefixtures("native")
+def test_transfers_are_written_if_asked_for(tmp_path):
+    assert cli.main(["analyze", "t", "-o", "out", "--transfers", "--quiet"]) == 0
+    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == sorted([*FILES, "transfers.parquet"])
+
+
+@pytest.mark.usefixtures("native")
 def test_analyze_as_json(capsys):
     assert cli.main(["analyze", "t", "--json", "-o", "out"]) == 0
     summary = json.loads(capsys.readouterr().out)

@@ -14,8 +14,6 @@ import whywait
 DATA = Path(__file__).parent / "data"
 # In rma_lock two ranks give back a lock of all without having used it: who took part cannot be known.
 WARNINGS = {"rma_lock_sm": {"unknown_targets"}, "rma_lock_pt2pt": {"unknown_targets"}}
-# Kinds of wait state that measure another one differently, and have no metric.
-SECOND_OPINIONS = {f"mpi_rma_{part}_wait_for_progress_last_call" for part in ("sync", "comm")}
 TRACES = sorted(path.parent.name for path in DATA.glob("*/expected.json"))
 
 
@@ -93,10 +91,9 @@ def test_wait_states_add_up(result):
     """Each wait state is kept as an instance, and together they are the metric."""
     waits = result.wait_states()
     assert pc.all(pc.greater(waits["waiting"], 0)).as_py() is not False
-    assert not set(waits["kind"].to_pylist()) - set(result.metrics) - SECOND_OPINIONS
+    assert not set(waits["kind"].to_pylist()) - set(result.metrics)
     for row in waits.group_by("kind").aggregate([("waiting", "sum")]).to_pylist():
-        if row["kind"] not in SECOND_OPINIONS:
-            assert row["waiting_sum"] == pytest.approx(result.metrics[row["kind"]].total, abs=1e-9), row["kind"]
+        assert row["waiting_sum"] == pytest.approx(result.metrics[row["kind"]].total, abs=1e-9), row["kind"]
 
 
 @pytest.mark.skipif(shutil.which("otf2-print") is None, reason="needs otf2-print (Debian's otf2-tools)")

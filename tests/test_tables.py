@@ -119,9 +119,19 @@ def test_wait_states_have_names(result):
     assert rows[0] == {
         "kind": "mpi_lswo_same", "callpath": PATHS[2], "callpath_id": 1, "location": 0, "rank": 0, "thread": 0,
         "enter": 0.1, "leave": 0.2, "waiting": 0.004, "cause_callpath": PATHS[3], "cause_callpath_id": 4,
-        "cause_location": 1, "cause_rank": 1, "cause_thread": 0, "cause_time": 0.15,
+        "cause_location": 1, "cause_rank": 1, "cause_thread": 0, "cause_time": 0.15, "last": None,
     }  # fmt: skip
     assert {rows[2][name] for name in rows[2] if name.startswith("cause_")} == {None}
+
+
+def test_transfers_have_names(result):
+    put, atomic = result.transfers().to_pylist()
+    assert put == {
+        "kind": "put", "epoch": "fence", "window": 3, "bytes": 80, "origin_callpath": PATHS[3], "origin_callpath_id": 4,
+        "origin_location": 0, "origin_rank": 0, "origin": 0.1, "source_location": 0, "source_rank": 0, "start": 0.1,
+        "destination_location": 2, "destination_rank": 2, "end": 0.6,
+    }  # fmt: skip
+    assert (atomic["epoch"], atomic["end"]) == (None, None)
 
 
 def test_nothing_is_a_table_too():
@@ -129,6 +139,7 @@ def test_nothing_is_a_table_too():
     assert result.severities().num_rows == 0
     assert result.derived_severities().num_rows == 0
     assert result.wait_states().schema == tables.WAIT_STATES
+    assert result.transfers().schema == tables.TRANSFERS
     assert result.callpaths().num_rows == 0
     assert result.metrics["time"].total == 0
     assert result.metrics["time"].by_rank().num_rows == 0
@@ -136,12 +147,13 @@ def test_nothing_is_a_table_too():
 
 
 def test_files_hold_the_tables(result, tmp_path):
-    files = {file.name: file for file in result.write(tmp_path / "out")}
+    files = {file.name: file for file in result.write(tmp_path / "out", transfers=True)}
     assert sorted(files) == sorted(file.name for file in (tmp_path / "out").iterdir())
     for name, table in {
         "severities.parquet": result.severities(),
         "derived.parquet": result.derived_severities(),
         "wait_states.parquet": result.wait_states(),
+        "transfers.parquet": result.transfers(),
     }.items():
         assert pq.read_table(files[name]).to_pylist() == table.to_pylist()
 
@@ -159,10 +171,11 @@ def test_files_appear_all_or_none(result, tmp_path, monkeypatch):
 
 
 def test_pieces_make_the_same_table_as_the_whole(result, monkeypatch):
-    severities, waits = result.severities(), result.wait_states()
-    monkeypatch.setattr(tables, "_PIECE", 3)
+    severities, waits, transfers = result.severities(), result.wait_states(), result.transfers()
+    monkeypatch.setattr(tables, "_PIECE", 1)
     assert result.severities().to_pylist() == severities.to_pylist()
     assert result.wait_states().to_pylist() == waits.to_pylist()
+    assert result.transfers().to_pylist() == transfers.to_pylist()
 
 
 def test_a_run_of_many_processes_takes_seconds():

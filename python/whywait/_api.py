@@ -171,7 +171,7 @@ class MetricValues:
 
     @property
     def unit(self) -> str:
-        """``sec``, ``occ`` (occurrences) or ``bytes``."""
+        """``sec``, ``occ`` (occurrences), ``bytes`` or ``elements`` (of atomics)."""
         return self._metric.unit
 
     @property
@@ -350,7 +350,8 @@ class Result:
         pyarrow.Table
             ``kind`` (a metric), where (``callpath``, ``location``, ``rank``, ``thread``), when (``enter`` and ``leave``
             of the activity, seconds since the begin of the trace), ``waiting`` (seconds), and the same of what caused
-            it (``cause_callpath``, ``cause_rank``, ..., ``cause_time``), null where unknown.
+            it (``cause_callpath``, ``cause_rank``, ..., ``cause_time``), null where unknown. ``last`` says what a call
+            that waited for a lock or for progress waited for last: ``contention`` or ``progress``.
         """
         pieces = tables.wait_state_pieces(self.tree, self.rows_of_locations, self.native_wait_states)
         return tables.table(tables.WAIT_STATES, pieces)
@@ -359,6 +360,26 @@ class Result:
     def native_wait_states(self) -> pa.Table:
         """Wait states with numbers instead of names."""
         return pa.table(self._analysis.wait_states())
+
+    def transfers(self) -> pa.Table:
+        """Return the transfers of one-sided communication, one row each.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``kind`` (``put``, ``get`` or ``atomic``), ``epoch`` (``fence``, ``access`` or ``lock``; null if none
+            completes it), ``window`` (id), ``bytes``, who asked for it (``origin_callpath``, ``origin_location``,
+            ``origin_rank``) and when (``origin``), where the data come from (``source_location``, ``source_rank``,
+            ``start``) and where they arrive (``destination_location``, ``destination_rank``, ``end``; null if no call
+            completes it). Times are seconds since the begin of the trace.
+        """
+        pieces = tables.transfer_pieces(self.tree, self.rows_of_locations, self.native_transfers)
+        return tables.table(tables.TRANSFERS, pieces)
+
+    @property
+    def native_transfers(self) -> pa.Table:
+        """Transfers with numbers instead of names; not kept, since they can be many."""
+        return pa.table(self._analysis.transfers())
 
     def summary(self) -> dict[str, Any]:
         """Return what `summary.json` holds: facts, totals, the worst wait states and warnings."""
@@ -370,13 +391,15 @@ class Result:
 
         return summarize(self)
 
-    def write(self, directory: str | PathLike[str]) -> list[Path]:
+    def write(self, directory: str | PathLike[str], *, transfers: bool = False) -> list[Path]:
         """Write report.cubex, severities.parquet, derived.parquet, wait_states.parquet and summary.json.
 
         Parameters
         ----------
         directory
             Where to. It is made if need be; files of these names in it are replaced, all of them or none.
+        transfers
+            Whether to write transfers.parquet as well, which can be large.
 
         Returns
         -------
@@ -385,7 +408,7 @@ class Result:
         """
         from whywait.report.files import write_all
 
-        return write_all(self, Path(directory))
+        return write_all(self, Path(directory), transfers=transfers)
 
     def write_cube(self, path: str | PathLike[str]) -> None:
         """Write the metrics as a Cube 4 file, for CubeGUI and the Cube tools."""

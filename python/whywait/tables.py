@@ -1,4 +1,4 @@
-"""Tables for people and for pandas, polars or DuckDB: severities and wait states with names instead of numbers.
+"""Tables for people and for pandas, polars or DuckDB: what an analysis found with names instead of numbers.
 
 Nothing here loops over rows: call paths are looked up with one `take` a column.
 """
@@ -54,6 +54,27 @@ WAIT_STATES = pa.schema(
         ("cause_rank", pa.int32()),
         ("cause_thread", pa.int32()),
         ("cause_time", pa.float64()),
+        ("last", _NAME),
+    ]
+)
+
+TRANSFERS = pa.schema(
+    [
+        ("kind", _NAME),
+        ("epoch", _NAME),
+        ("window", pa.uint32()),
+        ("bytes", pa.uint64()),
+        ("origin_callpath", PATH_TYPE),
+        ("origin_callpath_id", pa.uint32()),
+        ("origin_location", pa.uint32()),
+        ("origin_rank", pa.int32()),
+        ("origin", pa.float64()),
+        ("source_location", pa.uint32()),
+        ("source_rank", pa.int32()),
+        ("start", pa.float64()),
+        ("destination_location", pa.uint32()),
+        ("destination_rank", pa.int32()),
+        ("end", pa.float64()),
     ]
 )
 
@@ -110,18 +131,31 @@ def _severity_piece(
 
 def wait_state_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterator[pa.RecordBatch]:
     """Yield wait states as rows of `WAIT_STATES`, in the order of the native table."""
+    return _named_pieces(tree, locations, native, WAIT_STATES)
+
+
+def transfer_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Yield transfers as rows of `TRANSFERS`, in the order of the native table."""
+    return _named_pieces(tree, locations, native, TRANSFERS)
+
+
+def _named_pieces(
+    tree: CallTree, locations: Locations, native: pa.Table, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Add the rank and thread of each location and the names of each call path, as far as the schema asks for them."""
     ranks, threads = pa.array(locations.rank), pa.array(locations.thread)
     for start in range(0, native.num_rows, _PIECE):
         table = native.slice(start, _PIECE).combine_chunks()
         columns = {name: table[name].combine_chunks() for name in table.column_names}
-        for prefix in ("", "cause_"):
-            location, callpath = columns[f"{prefix}location"], columns[f"{prefix}callpath"]
-            columns[f"{prefix}rank"], columns[f"{prefix}thread"] = ranks.take(location), threads.take(location)
-            columns[f"{prefix}callpath_id"] = callpath
-            columns[f"{prefix}callpath"] = tree.paths.take(callpath)
-        yield pa.RecordBatch.from_arrays(
-            [columns[field.name].cast(field.type) for field in WAIT_STATES], schema=WAIT_STATES
-        )
+        for name in table.column_names:
+            if name.endswith("location"):
+                prefix = name.removesuffix("location")
+                columns[f"{prefix}rank"] = ranks.take(columns[name])
+                columns[f"{prefix}thread"] = threads.take(columns[name])
+            elif name.endswith("callpath"):
+                columns[f"{name}_id"] = columns[name]
+                columns[name] = tree.paths.take(columns[name])
+        yield pa.RecordBatch.from_arrays([columns[field.name].cast(field.type) for field in schema], schema=schema)
 
 
 def table(schema: pa.Schema, pieces: Iterable[pa.RecordBatch]) -> pa.Table:

@@ -36,6 +36,11 @@ def add(verbs: Any) -> None:
         metavar="N",
         help="how many Late Senders each location remembers to notice messages in wrong order (default: %(default)s)",
     )
+    parser.add_argument(
+        "--transfers",
+        action="store_true",
+        help="write transfers.parquet as well: every one-sided transfer with its start and end",
+    )
     parser.add_argument("--quiet", action="store_true", help="print neither summary nor progress")
 
 
@@ -52,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
         result = whywait.analyze(
             trace, threads=options.threads, wrong_order_window=options.wrong_order_window, progress=progress
         )
-    files = result.write(directory)
+    files = result.write(directory, transfers=options.transfers)
     if options.json:
         print_json({**result.summary(), "files": [str(file) for file in files]})
     elif not options.quiet:

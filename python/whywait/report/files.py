@@ -53,7 +53,7 @@ class Staging:
             self._directory.rmdir()
 
 
-def write_all(result: Result, directory: Path) -> list[Path]:
+def write_all(result: Result, directory: Path, *, transfers: bool = False) -> list[Path]:
     """Write everything there is to say about a result; see `whywait.Result.write`."""
     stored = [metric.name for metric in result.profile.metrics if not metric.derived]
     derived = [metric.name for metric in result.profile.metrics if metric.derived]
@@ -67,4 +67,8 @@ def write_all(result: Result, directory: Path) -> list[Path]:
         pieces = tables.wait_state_pieces(result.tree, locations, result.native_wait_states)
         tables.write(wait_states, tables.WAIT_STATES, pieces)
         write_cube(result, cube)
+        if transfers:
+            names.append("transfers.parquet")
+            pieces = tables.transfer_pieces(result.tree, locations, result.native_transfers)
+            tables.write(staging.path(names[-1]), tables.TRANSFERS, pieces)
     return [directory / name for name in names]
