@@ -119,14 +119,15 @@ pub fn analyze(archive: &Archive, options: &Options, monitor: &Monitor) -> Resul
     let mut found = analyze_messages(&trace, *options, &mut notes);
 
     monitor.enter(Stage::Collectives)?;
-    let (collective, meetings, collective_notes) = collective::detect(&trace, options.causes);
+    let (collective, mut meetings, collective_notes) = collective::detect(&trace, options.causes);
     notes.merge(collective_notes);
     found.extend(collective);
 
     monitor.enter(Stage::OneSided)?;
-    let (one_sided, one_sided_notes) = rma::detect(&trace);
+    let (one_sided, one_sided_notes) = rma::detect(&trace, options.causes);
     notes.merge(one_sided_notes);
     found.extend(one_sided.findings);
+    meetings.extend(one_sided.meetings);
 
     monitor.enter(Stage::Profile)?;
     let local: Vec<Findings> = trace

@@ -17,7 +17,7 @@
 mod impact;
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
 
@@ -260,7 +260,7 @@ impl Walk<'_> {
             Some(point) => Steps::from(self.trace, shard, i, point.position),
             None => Steps::of_location(self.trace, shard, i),
         };
-        let mut times: FxHashMap<u32, i64> = FxHashMap::default();
+        let mut times: BTreeMap<u32, i64> = BTreeMap::new();
         steps.advance(self.trace, owner.position, |callpath, ticks| *times.entry(callpath).or_insert(0) += ticks);
         let mut from = shard.spans[i].first;
         if let Some(point) = point {

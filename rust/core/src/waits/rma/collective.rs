@@ -30,8 +30,9 @@ use crate::matching::windows::{Part, match_all};
 use crate::notes::Notes;
 use crate::severity::Metric;
 use crate::trace::regions::Library;
-use crate::trace::{Shard, Trace};
+use crate::trace::{NONE, Shard, Trace};
 use crate::waits::WaitState;
+use crate::waits::meeting::{Meeting, With};
 
 /// What a part gets to know of its instance.
 #[derive(Clone, Copy)]
@@ -42,6 +43,8 @@ struct Answer {
     size: u32,
     /// The wait state, if the part waits.
     wait: Option<WaitState>,
+    /// The meeting, if all were in it at the same time.
+    meeting: Option<Meeting>,
 }
 
 /// The last operation of an origin on a target in a fence epoch, for the target.
@@ -59,13 +62,21 @@ struct Access {
 /// `BARRIER` of `CollectiveOp`.
 const BARRIER: u8 = 0;
 
-pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) -> Notes {
+pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits], with_meetings: bool) -> Notes {
     let (answers, notes) = match_all(trace, epochs, evaluate);
     let outgoing = trace.shards.iter().zip(epochs).map(|(shard, epochs)| accesses(trace, shard, epochs)).collect();
     let accesses = to_owner(outgoing);
     for ((((shard, epochs), answers), accesses), waits) in
         trace.shards.iter().zip(epochs).zip(answers).zip(accesses).zip(waits)
     {
+        if with_meetings {
+            for answer in answers.rows() {
+                let window = epochs.collectives[answer.part as usize].window;
+                // A call of all processes has no window.
+                let comm = trace.world.windows.get(window as usize).map_or(NONE, |window| window.comm);
+                waits.meetings.extend(answer.meeting.map(|meeting| Meeting { comm, ..meeting }));
+            }
+        }
         book(shard, epochs, &answers, &accesses, waits);
     }
     notes
@@ -107,13 +118,24 @@ fn evaluate(parts: &[Part], answers: &mut Vec<(u32, Answer)>) {
         last.library == Library::Mpi || matches!(kind, Metric::ShmemLateBroadcast | Metric::ArmciLateBroadcast);
     let overlap = parts.iter().all(|part| last.enter < part.leave);
     let synchronize = parts.len() > 1 && (overlap || !optional);
+    let first = parts.iter().map(|part| part.leave).min().unwrap_or(i64::MAX);
+    let cause = (last.location, last.instance);
     for part in parts {
         let waiting = last.enter.min(part.leave) - part.enter;
         let call = (part.location, part.instance);
-        let wait =
-            (synchronize && waiting > 0).then(|| WaitState::new(kind, call, waiting, (last.location, last.instance)));
+        let wait = (synchronize && waiting > 0).then(|| WaitState::new(kind, call, waiting, cause));
+        let meeting = (parts.len() > 1 && overlap).then(|| Meeting {
+            kind,
+            call,
+            cause,
+            waiting,
+            completion: part.leave - first,
+            cause_completion: last.leave - first,
+            comm: NONE,
+            with: With::All,
+        });
         let (shard, position) = part.position;
-        answers.push((shard, Answer { part: position, size: parts.len() as u32, wait }));
+        answers.push((shard, Answer { part: position, size: parts.len() as u32, wait, meeting }));
     }
 }
 

@@ -12,6 +12,7 @@ pub mod signal;
 
 use rayon::prelude::*;
 
+use super::meeting::{Meeting, Meetings};
 use super::{Findings, WaitState};
 use crate::matching::epochs::{self, Epochs};
 use crate::notes::Notes;
@@ -27,11 +28,13 @@ pub struct OneSided {
     pub findings: Vec<Findings>,
     /// Epochs.
     pub epochs: Vec<Epochs>,
+    /// Who met whom in collective operations on windows.
+    pub meetings: Vec<Meetings>,
 }
 
-/// Detects all wait states of one-sided communication.
+/// Detects all wait states of one-sided communication. If asked for, says who met whom.
 #[must_use]
-pub fn detect(trace: &Trace) -> (OneSided, Notes) {
+pub fn detect(trace: &Trace, with_meetings: bool) -> (OneSided, Notes) {
     let mut notes = Notes::default();
     if trace.shards.iter().all(|shard| shard.operations.rows.is_empty() && shard.synchronizations.rows.is_empty()) {
         return (OneSided::default(), notes);
@@ -41,14 +44,16 @@ pub fn detect(trace: &Trace) -> (OneSided, Notes) {
         notes.merge(std::mem::take(&mut epochs.notes));
     }
     let mut waits: Vec<Waits> = trace.shards.iter().map(|_| Waits::default()).collect();
-    notes.merge(collective::detect(trace, &epochs, &mut waits));
+    notes.merge(collective::detect(trace, &epochs, &mut waits, with_meetings));
     group::detect(trace, &epochs, &mut waits);
     let (contentions, lock_notes) = lock::detect(trace, &epochs);
     notes.merge(lock_notes);
     progress::detect(trace, &epochs, contentions, &mut waits);
     signal::detect(trace, &epochs, &mut waits);
+    let parts = waits.iter_mut().map(|waits| std::mem::take(&mut waits.meetings));
+    let meetings = parts.map(|parts| Meetings { parts, sets: Vec::new() }).collect();
     let findings = trace.shards.par_iter().zip(waits).map(|(shard, waits)| waits.book(trace, shard)).collect();
-    (OneSided { findings, epochs }, notes)
+    (OneSided { findings, epochs, meetings }, notes)
 }
 
 /// Wait states and counts of a shard, in any order.
@@ -57,6 +62,7 @@ struct Waits {
     waits: Vec<WaitState>,
     /// Counts: location, region instance, metric, value.
     counts: Vec<(u32, u32, Metric, i64)>,
+    meetings: Vec<Meeting>,
 }
 
 impl Waits {
