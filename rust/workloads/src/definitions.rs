@@ -1,0 +1,156 @@
+//! The definitions of an archive, as Score-P would write them.
+
+use whywait_otf2::ArchiveWriter;
+use whywait_otf2::enums::{
+    CommFlag, GroupFlag, GroupType, GroupTypePre12, LocationGroupType, LocationType, Paradigm, RegionFlag, RegionRole,
+    RegionType, RmaWinFlag,
+};
+use whywait_otf2::records::{
+    ClockProperties, Comm, Group, Location, LocationGroup, Region as RegionRecord, RmaWin, SystemTreeNode, Text,
+    UNDEFINED,
+};
+
+macro_rules! regions {
+    ($($region:ident $name:literal $role:ident $paradigm:ident)*) => {
+        /// Regions of all workloads; the number is the id.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(u32)]
+        pub(crate) enum Region {
+            $(#[doc = concat!("`", $name, "`.")] $region,)*
+        }
+
+        impl Region {
+            const ALL: &[(Self, RegionRole, Paradigm)] =
+                &[$((Self::$region, RegionRole::$role, Paradigm::$paradigm),)*];
+
+            pub(crate) fn name(self) -> &'static str {
+                match self { $(Self::$region => $name,)* }
+            }
+
+            /// Id of the string that is its name.
+            pub(crate) fn string(self) -> u32 {
+                self as u32
+            }
+        }
+    };
+}
+
+regions! {
+    Program "workload" ARTIFICIAL MEASUREMENT_SYSTEM
+    Main "main" FUNCTION COMPILER
+    Compute "compute" FUNCTION COMPILER
+    Exchange "exchange" FUNCTION COMPILER
+    SolveX "solve_x" FUNCTION COMPILER
+    SolveY "solve_y" FUNCTION COMPILER
+    SolveZ "solve_z" FUNCTION COMPILER
+    Init "MPI_Init" FUNCTION MPI
+    Finalize "MPI_Finalize" FUNCTION MPI
+    Irecv "MPI_Irecv" POINT2POINT MPI
+    Isend "MPI_Isend" POINT2POINT MPI
+    Wait "MPI_Wait" POINT2POINT MPI
+    Waitall "MPI_Waitall" POINT2POINT MPI
+    Allreduce "MPI_Allreduce" COLL_ALL2ALL MPI
+    Barrier "MPI_Barrier" BARRIER MPI
+    WinCreate "MPI_Win_create" FUNCTION MPI
+    WinFree "MPI_Win_free" FUNCTION MPI
+    WinFence "MPI_Win_fence" FUNCTION MPI
+    WinPost "MPI_Win_post" FUNCTION MPI
+    WinStart "MPI_Win_start" FUNCTION MPI
+    WinComplete "MPI_Win_complete" FUNCTION MPI
+    WinWait "MPI_Win_wait" FUNCTION MPI
+    WinLock "MPI_Win_lock" FUNCTION MPI
+    WinUnlock "MPI_Win_unlock" FUNCTION MPI
+    Put "MPI_Put" RMA MPI
+    ArmciMalloc "ARMCI_Malloc" FUNCTION UNKNOWN
+    ArmciGet "ARMCI_Get" FUNCTION UNKNOWN
+    ArmciBarrier "ARMCI_Barrier" FUNCTION UNKNOWN
+    ArmciFree "ARMCI_Free" FUNCTION UNKNOWN
+}
+
+/// Ticks a second.
+pub(crate) const RESOLUTION: u64 = 1_000_000_000;
+/// The communicator of all ranks.
+pub(crate) const WORLD: u32 = 0;
+/// The window, or the address space that all share.
+pub(crate) const WINDOW: u32 = 0;
+/// Group of all locations, group of all ranks.
+const LOCATIONS: u32 = 0;
+const EVERYBODY: u32 = 1;
+/// The first group of [`define`]'s `groups`.
+pub(crate) const FIRST_GROUP: u32 = 2;
+/// Processes on a node.
+const NODE: u32 = 64;
+
+/// Writes all definitions; `length` ticks of events begin at `begin`. `groups` are sets of ranks.
+pub(crate) fn define(to: &ArchiveWriter, ranks: u32, (begin, length): (i64, i64), window: bool, groups: Vec<Vec<u64>>) {
+    to.define(ClockProperties {
+        timer_resolution: RESOLUTION,
+        global_offset: begin as u64,
+        trace_length: length as u64,
+        realtime_timestamp: u64::MAX,
+    });
+    let mut strings = 0;
+    let mut text = |string: String| {
+        to.define(Text { id: strings, string });
+        strings += 1;
+        strings - 1
+    };
+    for region in Region::ALL {
+        text(region.0.name().to_owned());
+    }
+    let none = text(String::new());
+    let [machine, node_class, thread, world, window_name] =
+        ["machine", "node", "Master thread", "MPI_COMM_WORLD", "window"].map(|name| text(name.to_owned()));
+    to.define(SystemTreeNode { id: 0, name: machine, class_name: machine, parent: UNDEFINED });
+    for node in 0..ranks.div_ceil(NODE) {
+        let name = text(format!("node{node}"));
+        to.define(SystemTreeNode { id: node + 1, name, class_name: node_class, parent: 0 });
+    }
+    for rank in 0..ranks {
+        to.define(LocationGroup {
+            id: rank,
+            name: text(format!("MPI Rank {rank}")),
+            location_group_type: LocationGroupType::PROCESS,
+            system_tree_parent: 1 + rank / NODE,
+            creating_location_group: UNDEFINED,
+        });
+        to.define(Location {
+            id: u64::from(rank),
+            name: thread,
+            location_type: LocationType::CPU_THREAD,
+            number_of_events: 0,
+            location_group: rank,
+        });
+    }
+    for &(region, region_role, paradigm) in Region::ALL {
+        let name = region.string();
+        let region_flags = RegionFlag::NONE;
+        to.define(RegionRecord {
+            id: region as u32,
+            name,
+            description: none,
+            region_type: RegionType::of(region_role, paradigm, region_flags),
+            source_file: none,
+            begin_line_number: 0,
+            end_line_number: 0,
+            canonical_name: name,
+            region_role,
+            paradigm,
+            region_flags,
+        });
+    }
+    let group = |id, group_type, members| {
+        let (group_flags, paradigm) = (GroupFlag::NONE, Paradigm::MPI);
+        let group_type_pre12 = GroupTypePre12::of(group_type, paradigm, group_flags);
+        to.define(Group { id, name: none, group_type_pre12, members, group_type, paradigm, group_flags });
+    };
+    group(LOCATIONS, GroupType::COMM_LOCATIONS, (0..u64::from(ranks)).collect());
+    group(EVERYBODY, GroupType::COMM_GROUP, (0..u64::from(ranks)).collect());
+    for (id, members) in (FIRST_GROUP..).zip(groups) {
+        group(id, GroupType::COMM_GROUP, members);
+    }
+    to.define(Comm { id: WORLD, name: world, group: EVERYBODY, parent: UNDEFINED, flags: CommFlag::NONE });
+    if window {
+        to.define(RmaWin { id: WINDOW, name: window_name, comm: WORLD, flags: RmaWinFlag::CREATE_DESTROY_EVENTS });
+    }
+}

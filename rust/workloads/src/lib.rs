@@ -1,0 +1,279 @@
+//! Synthetic traces in the event model of Score-P whose waiting times are known by construction.
+//!
+//! A workload is simulated once for all ranks, which leaves a schedule: some numbers a rank and iteration, from which
+//! every other time follows. Then each rank's events are written from the schedule, in parallel, one file at a time; so
+//! memory does not grow with the events. While they are written the waiting times are booked from the schedule, as the
+//! patterns define them, and end up in `truth.csv` and `truth.json` beside the archive.
+
+#![deny(unsafe_code)]
+
+mod bt;
+mod contention;
+mod definitions;
+mod grid;
+mod meeting;
+mod noise;
+mod sor;
+mod srumma;
+mod tape;
+mod truth;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use rayon::prelude::*;
+use whywait_otf2::{ArchiveWriter, WriteOptions};
+
+use definitions::{RESOLUTION, Region};
+use meeting::{GAP, Kind, Meeting};
+use noise::{Noise, Purpose};
+use tape::Tape;
+
+/// What can be generated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workload {
+    /// Stencil on a grid of ranks; the halo goes by `Isend`, `Irecv` and `Waitall`.
+    SorP2p,
+    /// The same with puts between fences.
+    SorFence,
+    /// The same with puts between post, start, complete and wait.
+    SorGats,
+    /// The same with puts between lock and unlock; targets make progress inside MPI only.
+    SorLocks,
+    /// Matrix multiplication with blocking ARMCI gets; targets make progress inside ARMCI only.
+    Srumma,
+    /// Sweeps along the three directions of a multi-partition, without any collective operation.
+    Bt,
+    /// All ranks but the first lock the window of the first, again and again.
+    Contention,
+}
+
+impl Workload {
+    /// All workloads and their names.
+    pub const ALL: &[(&str, Self)] = &[
+        ("sor-p2p", Self::SorP2p),
+        ("sor-fence", Self::SorFence),
+        ("sor-gats", Self::SorGats),
+        ("sor-locks", Self::SorLocks),
+        ("srumma", Self::Srumma),
+        ("bt", Self::Bt),
+        ("contention", Self::Contention),
+    ];
+
+    /// The workload with a name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|known| known.0 == name).map(|known| known.1)
+    }
+
+    fn name(self) -> &'static str {
+        Self::ALL.iter().find(|known| known.1 == self).map_or("", |known| known.0)
+    }
+}
+
+/// What to generate.
+#[derive(Clone, Copy, Debug)]
+pub struct Spec {
+    /// The program.
+    pub workload: Workload,
+    /// Number of processes.
+    pub ranks: u32,
+    /// Iterations of its main loop.
+    pub iterations: u32,
+    /// The same seed gives the same trace.
+    pub seed: u64,
+    /// Ticks of work between two exchanges, at least; a tick is a nanosecond.
+    pub work: u32,
+    /// What is added to the work at most, as a share of it: half by rank, half by rank and iteration.
+    pub imbalance: f64,
+}
+
+impl Spec {
+    /// A workload with a millisecond of work and a fifth of imbalance.
+    #[must_use]
+    pub fn new(workload: Workload, ranks: u32, iterations: u32, seed: u64) -> Self {
+        Self { workload, ranks, iterations, seed, work: 1_000_000, imbalance: 0.2 }
+    }
+}
+
+/// Why nothing was generated.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The archive could not be written.
+    #[error(transparent)]
+    Archive(#[from] whywait_otf2::Error),
+    /// The truth could not be written.
+    #[error("{path}: {source}")]
+    Truth {
+        /// The directory.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// There is no such run.
+    #[error("{0}")]
+    Spec(&'static str),
+    /// Somebody asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// How far the generation has come, and whether it shall stop.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Ranks that are written.
+    pub ranks: AtomicU32,
+    cancelled: AtomicBool,
+}
+
+impl Progress {
+    /// Asks to stop at the next rank.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What was generated.
+#[derive(Clone, Copy, Debug)]
+pub struct Summary {
+    /// Number of events.
+    pub events: u64,
+    /// Ticks from the first event to the last.
+    pub length: i64,
+}
+
+/// When the first rank starts, ticks.
+const BEGIN: i64 = 1_000_000_000;
+/// Work must be longer than the ranks' Leaves of a meeting differ, ticks.
+const SHORTEST_WORK: u32 = 20_000;
+
+/// A simulated workload.
+trait Schedule: Sync {
+    /// Sets of ranks that the events name.
+    fn groups(&self) -> Vec<Vec<u64>> {
+        Vec::new()
+    }
+    /// Writes a rank's main loop.
+    fn play(&self, tape: &mut Tape<'_>, rank: u32) -> whywait_otf2::Result<()>;
+    /// When a rank has done its last call.
+    fn end(&self, rank: u32) -> i64;
+}
+
+/// What comes before the main loop.
+struct Start {
+    noise: Noise,
+    ranks: u32,
+    init: Meeting,
+    /// The creation of the window, if there is one.
+    create: Option<Meeting>,
+    spec: Spec,
+}
+
+impl Start {
+    fn new(spec: Spec, window: bool) -> Self {
+        let (noise, ranks) = (Noise::new(spec.seed), spec.ranks);
+        let mut start = Self { noise, ranks, init: Meeting::new(noise, ranks, 0, |_| BEGIN), create: None, spec };
+        start.init = start.meet(0, |rank| start.begin(rank));
+        if window {
+            start.create = Some(start.meet(1, |rank| start.init.leave(rank) + GAP));
+        }
+        start
+    }
+
+    /// When a rank enters `MPI_Init`.
+    fn begin(&self, rank: u32) -> i64 {
+        BEGIN + 100 + self.noise.below(100_000, Purpose::Start, rank, 0)
+    }
+
+    fn meet(&self, step: u64, enter: impl Fn(u32) -> i64 + Sync) -> Meeting {
+        Meeting::new(self.noise, self.ranks, step, enter)
+    }
+
+    /// A collective call in the main loop, by its number there.
+    fn meet_in_loop(&self, number: usize, enter: impl Fn(u32) -> i64 + Sync) -> Meeting {
+        self.meet(4 + number as u64, enter)
+    }
+
+    /// When a rank begins the main loop.
+    fn end(&self, rank: u32) -> i64 {
+        self.create.as_ref().unwrap_or(&self.init).leave(rank) + GAP
+    }
+
+    /// How long a rank works at a step.
+    fn work(&self, rank: u32, step: u64) -> i64 {
+        let work = i64::from(self.spec.work);
+        let most = (work as f64 * self.spec.imbalance / 2.0) as i64;
+        work + self.noise.below(most + 1, Purpose::Rank, rank, 0)
+            + self.noise.below(most + 1, Purpose::Work, rank, step)
+    }
+}
+
+/// Writes the archive `traces` and the truth into a directory.
+pub fn generate(spec: Spec, directory: &Path, progress: &Progress) -> Result<Summary, Error> {
+    if spec.ranks < 2 || spec.iterations == 0 {
+        return Err(Error::Spec("a workload needs two ranks and one iteration at least"));
+    }
+    if spec.work < SHORTEST_WORK || !(0.0..=100.0).contains(&spec.imbalance) {
+        return Err(Error::Spec("work must be 20000 ticks at least, and imbalance between 0 and 100"));
+    }
+    let start = Start::new(spec, !matches!(spec.workload, Workload::SorP2p | Workload::Bt));
+    let (create, free) = match spec.workload {
+        Workload::Srumma => (Kind::MALLOC, Kind::DISPOSE),
+        _ => (Kind::CREATE, Kind::FREE),
+    };
+    let schedule: Box<dyn Schedule + '_> = match spec.workload {
+        Workload::SorP2p => Box::new(sor::Sor::new(&start, sor::Variant::P2p)),
+        Workload::SorFence => Box::new(sor::Sor::new(&start, sor::Variant::Fence)),
+        Workload::SorGats => Box::new(sor::Sor::new(&start, sor::Variant::Gats)),
+        Workload::SorLocks => Box::new(sor::Sor::new(&start, sor::Variant::Locks)),
+        Workload::Srumma => Box::new(srumma::Srumma::new(&start)),
+        Workload::Bt => Box::new(bt::Bt::new(&start)),
+        Workload::Contention => Box::new(contention::Contention::new(&start)),
+    };
+    let end = |rank| schedule.end(rank) + GAP;
+    let freed = start.create.map(|_| start.meet(2, end));
+    let last = |rank| freed.map_or_else(|| end(rank), |freed| freed.leave(rank) + GAP);
+    let finalize = start.meet(3, last);
+    let length = (0..spec.ranks).into_par_iter().map(|rank| finalize.leave(rank)).max().unwrap_or(0) + 100 - BEGIN;
+
+    let archive = ArchiveWriter::create(directory, "traces", WriteOptions::default())?;
+    definitions::define(&archive, spec.ranks, (BEGIN, length), start.create.is_some(), schedule.groups());
+    let events = AtomicU64::new(0);
+    let write = |rank: u32| -> Result<truth::Lines, Error> {
+        if progress.cancelled.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        let mut tape = Tape::new(&archive, rank, start.noise.below(1_000, Purpose::Clock, rank, 0))?;
+        tape.begin(start.begin(rank) - 20)?;
+        start.init.play(&mut tape, &Kind::INIT, rank, start.begin(rank))?;
+        if let Some(created) = start.create {
+            created.play(&mut tape, &create, rank, start.init.leave(rank) + GAP)?;
+        }
+        schedule.play(&mut tape, rank)?;
+        if let Some(freed) = freed {
+            freed.play(&mut tape, &free, rank, end(rank))?;
+        }
+        finalize.play(&mut tape, &Kind::FINALIZE, rank, last(rank))?;
+        events.fetch_add(tape.events() + 2, Ordering::Relaxed);
+        let lines = tape.finish(finalize.leave(rank) + 20)?;
+        progress.ranks.fetch_add(1, Ordering::Relaxed);
+        Ok(lines)
+    };
+    let truth: Vec<truth::Lines> = (0..spec.ranks).into_par_iter().map(write).collect::<Result<_, _>>()?;
+    archive.finish()?;
+    let events = events.into_inner();
+    let facts = [
+        ("workload", format!("\"{}\"", spec.workload.name())),
+        ("ranks", spec.ranks.to_string()),
+        ("iterations", spec.iterations.to_string()),
+        ("seed", spec.seed.to_string()),
+        ("work", spec.work.to_string()),
+        ("imbalance", spec.imbalance.to_string()),
+        ("events", events.to_string()),
+        ("length", length.to_string()),
+        ("ticks_per_second", RESOLUTION.to_string()),
+        ("program", format!("\"{}\"", Region::Program.name())),
+    ];
+    truth::write(directory, &facts, &truth).map_err(|source| Error::Truth { path: directory.to_owned(), source })?;
+    Ok(Summary { events, length })
+}

@@ -1,0 +1,175 @@
+//! Calls in which everybody waits for the last.
+
+use rayon::prelude::*;
+use whywait_otf2::enums::{CollectiveOp, RmaSyncLevel};
+use whywait_otf2::records::UNDEFINED;
+use whywait_otf2::{Event, Result};
+
+use crate::definitions::{Region, WINDOW, WORLD};
+use crate::noise::{Noise, Purpose};
+use crate::tape::Tape;
+
+/// Ticks between two calls.
+pub(crate) const GAP: i64 = 50;
+/// Ticks that a call takes if it does not wait.
+pub(crate) const CALL: i64 = 400;
+/// Ticks that a message travels.
+pub(crate) const TRANSFER: i64 = 1_500;
+/// Ticks from the last Enter of a meeting to its first Leave, at least.
+const LATENCY: i64 = 2_000;
+/// The Leaves of a meeting lie within this many ticks.
+pub(crate) const JITTER: i64 = 1_000;
+/// Ticks from the end record of a collective call to its Leave.
+const END: i64 = 30;
+
+/// A collective call of all ranks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Meeting {
+    noise: Noise,
+    /// Its number in the run.
+    step: u64,
+    /// Enter of the last rank.
+    latest: i64,
+    /// Leave of the first.
+    first: i64,
+}
+
+/// What kind of call it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind {
+    region: Region,
+    records: Records,
+    waiting: &'static str,
+    completion: &'static str,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Records {
+    Nothing,
+    Collective(CollectiveOp),
+    Window(CollectiveOp),
+}
+
+/// A kind of waiting that nobody looks for.
+const NONE: &str = "";
+
+impl Kind {
+    pub(crate) const INIT: Self = Self::new(Region::Init, Records::Nothing, NONE, "mpi_init_completion");
+    pub(crate) const FINALIZE: Self = Self::new(Region::Finalize, Records::Nothing, "mpi_finalize_wait", NONE);
+    pub(crate) const ALLREDUCE: Self = Self::new(
+        Region::Allreduce,
+        Records::Collective(CollectiveOp::ALLREDUCE),
+        "mpi_wait_nxn",
+        "mpi_nxn_completion",
+    );
+    pub(crate) const BARRIER: Self = Self::new(
+        Region::Barrier,
+        Records::Collective(CollectiveOp::BARRIER),
+        "mpi_barrier_wait",
+        "mpi_barrier_completion",
+    );
+    pub(crate) const FENCE: Self =
+        Self::new(Region::WinFence, Records::Window(CollectiveOp::BARRIER), "mpi_rma_wait_at_fence", NONE);
+    pub(crate) const CREATE: Self =
+        Self::new(Region::WinCreate, Records::Window(CollectiveOp::CREATE_HANDLE), "mpi_rma_wait_at_create", NONE);
+    pub(crate) const FREE: Self =
+        Self::new(Region::WinFree, Records::Window(CollectiveOp::DESTROY_HANDLE), "mpi_rma_wait_at_free", NONE);
+    pub(crate) const MALLOC: Self =
+        Self::new(Region::ArmciMalloc, Records::Window(CollectiveOp::ALLOCATE), "armci_rma_wait_at_create", NONE);
+    pub(crate) const DISPOSE: Self =
+        Self::new(Region::ArmciFree, Records::Window(CollectiveOp::DEALLOCATE), "armci_rma_wait_at_free", NONE);
+    pub(crate) const ARMCI_BARRIER: Self =
+        Self::new(Region::ArmciBarrier, Records::Window(CollectiveOp::BARRIER), "armci_barrier_wait", NONE);
+
+    const fn new(region: Region, records: Records, waiting: &'static str, completion: &'static str) -> Self {
+        Self { region, records, waiting, completion }
+    }
+}
+
+impl Meeting {
+    /// The meeting of ranks that enter when `enter` says.
+    pub(crate) fn new(noise: Noise, ranks: u32, step: u64, enter: impl Fn(u32) -> i64 + Sync) -> Self {
+        let latest = (0..ranks).into_par_iter().map(&enter).max().unwrap_or(0);
+        let mut meeting = Self { noise, step, latest, first: 0 };
+        meeting.first = (0..ranks).into_par_iter().map(|rank| meeting.leave(rank)).min().unwrap_or(0);
+        meeting
+    }
+
+    /// When a rank leaves.
+    pub(crate) fn leave(&self, rank: u32) -> i64 {
+        self.latest + LATENCY + self.noise.below(JITTER, Purpose::Leave, rank, self.step)
+    }
+
+    /// Writes the call of a rank.
+    pub(crate) fn play(&self, tape: &mut Tape<'_>, kind: &Kind, rank: u32, enter: i64) -> Result<()> {
+        self.play_with(tape, kind, rank, enter, std::iter::empty(), |_| ())
+    }
+
+    /// Writes the call of a rank; the records of `completed` operations stand at its end. `book` is called inside.
+    pub(crate) fn play_with(
+        &self,
+        tape: &mut Tape<'_>,
+        kind: &Kind,
+        rank: u32,
+        enter: i64,
+        completed: impl Iterator<Item = u64>,
+        book: impl FnOnce(&mut Tape<'_>),
+    ) -> Result<()> {
+        let leave = self.leave(rank);
+        tape.enter(enter, kind.region)?;
+        // Calls with records of the collective operation are measured by these.
+        let mut end_to_leave = 0;
+        match kind.records {
+            Records::Nothing => {}
+            Records::Collective(operation) => {
+                end_to_leave = END;
+                tape.record(enter, &Event::MpiCollectiveBegin {})?;
+                let size = if operation == CollectiveOp::BARRIER { 0 } else { 8 };
+                tape.record(
+                    leave - END,
+                    &Event::MpiCollectiveEnd {
+                        collective_op: operation,
+                        communicator: WORLD,
+                        root: UNDEFINED,
+                        size_sent: size,
+                        size_received: size,
+                    },
+                )?;
+            }
+            Records::Window(operation) => {
+                tape.record(enter + 10, &Event::RmaCollectiveBegin {})?;
+                for matching_id in completed {
+                    tape.record(leave - 2 * END, &Event::RmaOpCompleteNonBlocking { win: WINDOW, matching_id })?;
+                }
+                match operation {
+                    CollectiveOp::CREATE_HANDLE | CollectiveOp::ALLOCATE => {
+                        tape.record(leave - END, &Event::RmaWinCreate { win: WINDOW })?;
+                    }
+                    CollectiveOp::DESTROY_HANDLE | CollectiveOp::DEALLOCATE => {
+                        tape.record(leave - END, &Event::RmaWinDestroy { win: WINDOW })?;
+                    }
+                    _ => {}
+                }
+                tape.record(
+                    leave - END,
+                    &Event::RmaCollectiveEnd {
+                        collective_op: operation,
+                        sync_level: RmaSyncLevel(RmaSyncLevel::PROCESS.0 | RmaSyncLevel::MEMORY.0),
+                        win: WINDOW,
+                        root: UNDEFINED,
+                        bytes_sent: 0,
+                        bytes_received: 0,
+                    },
+                )?;
+            }
+        }
+        if kind.waiting != NONE {
+            tape.book(kind.waiting, self.latest - enter);
+        }
+        if kind.completion != NONE {
+            tape.book(kind.completion, leave - end_to_leave - (self.first - end_to_leave).max(self.latest));
+        }
+        book(tape);
+        tape.leave(leave)
+    }
+}

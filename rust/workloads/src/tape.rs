@@ -1,0 +1,100 @@
+//! What one rank records, and what is known of its waiting.
+
+use whywait_otf2::enums::MappingType;
+use whywait_otf2::records::{ClockOffset, IdPairs, List, MappingTable};
+use whywait_otf2::{ArchiveWriter, Attributes, Event, LocalDefinitions, LocationWriter, Result};
+
+use crate::definitions::{Region, WORLD};
+use crate::truth::{Lines, OUTSIDE, Truth};
+
+/// The events of one rank, in the order of their times.
+pub(crate) struct Tape<'a> {
+    rank: u32,
+    to: LocationWriter<'a>,
+    /// What the clock of the rank is behind the global one.
+    behind: i64,
+    times: (i64, i64),
+    stack: Vec<(usize, Region)>,
+    truth: Truth,
+}
+
+impl<'a> Tape<'a> {
+    pub(crate) fn new(archive: &'a ArchiveWriter, rank: u32, behind: i64) -> Result<Self> {
+        let to = archive.location(u64::from(rank))?;
+        Ok(Self { rank, to, behind, times: (i64::MAX, 0), stack: Vec::new(), truth: Truth::default() })
+    }
+
+    /// Appends a record.
+    pub(crate) fn record(&mut self, time: i64, event: &Event<'_>) -> Result<()> {
+        debug_assert!(time >= self.times.1, "rank {}: {time} after {}, {event:?}", self.rank, self.times.1);
+        self.times = (time.min(self.times.0), time);
+        self.to.write((time - self.behind) as u64, event, &Attributes::NONE)
+    }
+
+    /// Begins the program.
+    pub(crate) fn begin(&mut self, time: i64) -> Result<()> {
+        let (program_name, program_arguments) = (Region::Program.string(), List::new(&[]));
+        self.record(time, &Event::ProgramBegin { program_name, program_arguments })?;
+        self.push(Region::Program);
+        self.enter(time + 10, Region::Main)
+    }
+
+    fn push(&mut self, region: Region) {
+        let path = self.truth.path(self.path(), region);
+        self.stack.push((path, region));
+    }
+
+    pub(crate) fn enter(&mut self, time: i64, region: Region) -> Result<()> {
+        self.record(time, &Event::Enter { region: region as u32 })?;
+        self.push(region);
+        Ok(())
+    }
+
+    /// Leaves the innermost region.
+    pub(crate) fn leave(&mut self, time: i64) -> Result<()> {
+        match self.stack.pop() {
+            Some((_, region)) => self.record(time, &Event::Leave { region: region as u32 }),
+            None => Ok(()),
+        }
+    }
+
+    /// A whole call with one record shortly after its begin.
+    pub(crate) fn call(&mut self, region: Region, enter: i64, leave: i64, event: &Event<'_>) -> Result<()> {
+        self.enter(enter, region)?;
+        self.record(enter + (leave - enter).min(20), event)?;
+        self.leave(leave)
+    }
+
+    /// The call path of the innermost region.
+    pub(crate) fn path(&self) -> usize {
+        self.stack.last().map_or(OUTSIDE, |&(path, _)| path)
+    }
+
+    /// Says that a call path waited.
+    pub(crate) fn book_at(&mut self, path: usize, metric: &'static str, ticks: i64) {
+        self.truth.book(path, metric, ticks);
+    }
+
+    /// Says that the innermost region waits.
+    pub(crate) fn book(&mut self, metric: &'static str, ticks: i64) {
+        self.truth.book(self.path(), metric, ticks);
+    }
+
+    /// Number of events so far.
+    pub(crate) fn events(&self) -> u64 {
+        self.to.events()
+    }
+
+    /// Ends the program.
+    pub(crate) fn finish(mut self, time: i64) -> Result<Lines> {
+        self.leave(time)?;
+        self.record(time + 10, &Event::ProgramEnd { exit_status: 0 })?;
+        let offset =
+            |time: i64| ClockOffset { time: (time - self.behind) as u64, offset: self.behind, standard_deviation: 0.0 };
+        let clock_offsets = vec![offset(self.times.0), offset(self.times.1)];
+        let identity = IdPairs::Dense(vec![u64::from(WORLD)]);
+        let mapping_tables = vec![MappingTable { mapping_type: MappingType::COMM, id_map: identity }];
+        self.to.finish(&LocalDefinitions { mapping_tables, clock_offsets, definitions: Vec::new() })?;
+        Ok(self.truth.finish(self.rank))
+    }
+}

@@ -1,0 +1,81 @@
+//! Waiting times as the schedule of a workload has them: the truth that an analysis of its trace must find.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, BufWriter, Write as _};
+use std::path::Path;
+
+use crate::definitions::Region;
+
+/// Waiting times of one rank by metric and call path.
+#[derive(Debug, Default)]
+pub(crate) struct Truth {
+    /// Call paths as (caller, region), a caller before those it calls.
+    paths: Vec<(usize, Region)>,
+    cells: BTreeMap<(usize, &'static str), i64>,
+}
+
+/// The caller of the outermost region.
+pub(crate) const OUTSIDE: usize = usize::MAX;
+
+impl Truth {
+    /// The call path of a region called from another call path.
+    pub(crate) fn path(&mut self, caller: usize, region: Region) -> usize {
+        let place = self.paths.iter().position(|&path| path == (caller, region));
+        place.unwrap_or_else(|| {
+            self.paths.push((caller, region));
+            self.paths.len() - 1
+        })
+    }
+
+    /// Adds a waiting time.
+    pub(crate) fn book(&mut self, path: usize, metric: &'static str, ticks: i64) {
+        if ticks > 0 {
+            *self.cells.entry((path, metric)).or_default() += ticks;
+        }
+    }
+
+    fn name(&self, path: usize) -> String {
+        let (caller, region) = self.paths[path];
+        if caller == OUTSIDE { region.name().to_owned() } else { format!("{}/{}", self.name(caller), region.name()) }
+    }
+
+    /// Its lines of the table.
+    pub(crate) fn finish(self, rank: u32) -> Lines {
+        let mut lines = Lines::default();
+        for (&(path, metric), ticks) in &self.cells {
+            // Writing to a string cannot fail.
+            let _ = writeln!(lines.text, "{metric},{},{rank},{ticks}", self.name(path));
+            *lines.totals.entry(metric).or_default() += ticks;
+        }
+        lines
+    }
+}
+
+/// What is known of one or several ranks.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    text: String,
+    totals: BTreeMap<&'static str, i64>,
+}
+
+/// Writes `truth.csv` with a line for each metric, call path and rank that waits, and `truth.json` with the sums.
+pub(crate) fn write(directory: &Path, facts: &[(&str, String)], all: &[Lines]) -> io::Result<()> {
+    let mut table = BufWriter::new(fs::File::create(directory.join("truth.csv"))?);
+    writeln!(table, "metric,callpath,rank,ticks")?;
+    let mut totals: BTreeMap<&str, i64> = BTreeMap::new();
+    for lines in all {
+        table.write_all(lines.text.as_bytes())?;
+        for (metric, ticks) in &lines.totals {
+            *totals.entry(metric).or_default() += ticks;
+        }
+    }
+    table.into_inner()?;
+    let member = |(name, value): (&str, String)| format!("\"{name}\": {value}");
+    let mut members: Vec<String> = facts.iter().cloned().map(member).collect();
+    let totals: Vec<String> =
+        totals.into_iter().map(|(name, ticks)| format!("  {}", member((name, ticks.to_string())))).collect();
+    members.push(format!("\"ticks\": {{\n{}\n }}", totals.join(",\n")));
+    fs::write(directory.join("truth.json"), format!("{{\n {}\n}}\n", members.join(",\n ")))
+}
