@@ -116,17 +116,20 @@ pub fn analyze(archive: &Archive, options: &Options, monitor: &Monitor) -> Resul
     note_other_locations(&trace, &mut notes);
 
     monitor.enter(Stage::Messages)?;
-    let mut found = analyze_messages(&trace, *options, &mut notes);
+    let mut found: Vec<Findings> = trace.shards.iter().map(|_| Findings::default()).collect();
+    for findings in analyze_messages(&trace, *options, &mut notes) {
+        add(&mut found, findings);
+    }
 
     monitor.enter(Stage::Collectives)?;
     let (collective, mut meetings, collective_notes) = collective::detect(&trace, options.causes);
     notes.merge(collective_notes);
-    found.extend(collective);
+    add(&mut found, collective);
 
     monitor.enter(Stage::OneSided)?;
     let (one_sided, one_sided_notes) = rma::detect(&trace, options.causes);
     notes.merge(one_sided_notes);
-    found.extend(one_sided.findings);
+    add(&mut found, one_sided.findings);
     meetings.extend(one_sided.meetings);
 
     monitor.enter(Stage::Profile)?;
@@ -139,15 +142,17 @@ pub fn analyze(archive: &Archive, options: &Options, monitor: &Monitor) -> Resul
             findings
         })
         .collect();
-    found.extend(local);
-
+    add(&mut found, local);
+    found.par_iter_mut().zip(&trace.shards).for_each(|(findings, shard)| {
+        let position = |wait: &WaitState| shard.instances.enter[wait.instance as usize];
+        findings.waits.sort_unstable_by_key(|wait| (wait.location, position(wait), wait.kind));
+    });
     let mut all = Findings::default();
     for findings in found {
         all.merge(findings);
     }
     notes.merge(all.notes);
-    let mut waits = all.waits;
-    waits.par_sort_unstable_by_key(|wait| (wait.location, trace.shard(wait.location).enter(wait.instance), wait.kind));
+    let waits = all.waits;
     let causes = if options.causes {
         monitor.enter(Stage::Causes)?;
         let mut causes = causes::analyze(&trace, &waits, meetings, options.cost_model);
@@ -161,13 +166,20 @@ pub fn analyze(archive: &Archive, options: &Options, monitor: &Monitor) -> Resul
     Ok(Analysis { severities: severity::combine(all.severities), waits, epochs, causes, notes, trace })
 }
 
+/// Adds what a stage found in each shard.
+fn add(found: &mut [Findings], stage: Vec<Findings>) {
+    for (found, findings) in found.iter_mut().zip(stage) {
+        found.merge(findings);
+    }
+}
+
 /// Late Senders at the receivers, then Late Receivers at the senders.
-fn analyze_messages(trace: &Trace, options: Options, notes: &mut Notes) -> Vec<Findings> {
+fn analyze_messages(trace: &Trace, options: Options, notes: &mut Notes) -> [Vec<Findings>; 2] {
     let (detected, matching_notes) = messages::match_all(trace, |_, shard, matches| {
         late_sender::detect(trace, shard, matches, options.wrong_order_window)
     });
     notes.merge(matching_notes);
-    let mut found = Vec::with_capacity(2 * detected.len());
+    let mut late_senders = Vec::with_capacity(detected.len());
     let mut outgoing = Vec::with_capacity(detected.len());
     let mut candidates = Vec::with_capacity(detected.len());
     for Detected { findings, late_receivers, candidates: of_shard } in detected {
@@ -175,11 +187,11 @@ fn analyze_messages(trace: &Trace, options: Options, notes: &mut Notes) -> Vec<F
         for late in late_receivers {
             outbox.push(late.shard, late);
         }
-        found.push(findings);
+        late_senders.push(findings);
         outgoing.push(outbox);
         candidates.push(of_shard);
     }
-    let late_receivers: Vec<Findings> = to_owner(outgoing)
+    let late_receivers = to_owner(outgoing)
         .into_par_iter()
         .zip(&trace.shards)
         .zip(&candidates)
@@ -187,8 +199,7 @@ fn analyze_messages(trace: &Trace, options: Options, notes: &mut Notes) -> Vec<F
             late_receiver::detect(trace, shard, inbox.rows().copied().collect(), |call| candidates.contains(&call))
         })
         .collect();
-    found.extend(late_receivers);
-    found
+    [late_senders, late_receivers]
 }
 
 /// Names the locations of which only a profile can be said.
