@@ -59,3 +59,16 @@ def analyze(
     progress: Callable[[str, float], object] | None = None,
 ) -> Analysis: ...
 def stored_metrics() -> list[str]: ...
+def workloads() -> list[str]: ...
+def generate(
+    workload: str,
+    directory: str | PathLike[str],
+    *,
+    ranks: int,
+    iterations: int,
+    seed: int,
+    work: int | None = None,
+    imbalance: float | None = None,
+    progress: Callable[[float], object] | None = None,
+) -> int: ...
+def measure(run: Run, *, threads: int, causes: bool, entered: Callable[[str], object]) -> None: ...

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # Each verb is a module of whywait.commands with `add(subparsers)` and `run(arguments) -> exit code`.
-_VERBS = ("analyze", "info", "validate")
+_VERBS = ("analyze", "info", "validate", "bench")
 
 OK, USAGE, BAD_TRACE, INTERRUPTED = 0, 2, 3, 130
 

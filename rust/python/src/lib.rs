@@ -7,6 +7,7 @@ mod arrow;
 mod errors;
 mod records;
 mod run;
+mod workloads;
 
 use pyo3::pymodule;
 
@@ -21,6 +22,8 @@ mod _native {
     use super::errors::{ArchiveError, Error, TraceError, UsageError};
     #[pymodule_export]
     use super::run::{Run, copy_archive};
+    #[pymodule_export]
+    use super::workloads::{generate, measure, workloads};
     use pyo3::prelude::*;
 
     #[pymodule_init]

@@ -1,0 +1,213 @@
+"""Measure the analysis on synthetic traces: time by stage and memory, for any number of processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+#: How the work grows with the processes.
+SERIES = {
+    "per-rank": "the same work for each process",
+    "total": "the same number of events in all",
+}
+
+
+def points(workloads: Sequence[str], ranks: Sequence[int], iterations: int) -> Iterator[dict[str, Any]]:
+    """Yield what to measure.
+
+    Parameters
+    ----------
+    workloads
+        Names of workloads.
+    ranks
+        Numbers of processes.
+    iterations
+        Iterations of the largest run; in the series of constant events smaller runs have as many more.
+    """
+    largest = max(ranks)
+    for workload in workloads:
+        for series in SERIES:
+            for count in sorted(ranks):
+                own = iterations if series == "per-rank" else iterations * largest // count
+                yield {"workload": workload, "series": series, "ranks": count, "iterations": own}
+
+
+def run(
+    what: Sequence[dict[str, Any]],
+    *,
+    seed: int,
+    threads: int,
+    repeat: int,
+    causes: bool,
+    progress: Callable[[str, float], object],
+) -> dict[str, Any]:
+    """Generate and measure everything; each trace is removed after its measurement.
+
+    Returns
+    -------
+    dict
+        What JSON can say: ``points``, each as in `measure` with what was asked for.
+    """
+    from whywait import _native
+
+    results: list[dict[str, Any]] = []
+    measured: dict[tuple[str, int, int], dict[str, Any]] = {}
+    for number, point in enumerate(what):
+        key = (point["workload"], point["ranks"], point["iterations"])
+        if key not in measured:
+            with tempfile.TemporaryDirectory(prefix="whywait-bench-") as directory:
+                progress(f"{point['workload']} {point['ranks']:,}", number / len(what))
+                _native.generate(
+                    point["workload"], directory, ranks=point["ranks"], iterations=point["iterations"], seed=seed
+                )
+                measured[key] = measure(directory, threads=threads, repeat=repeat, causes=causes)
+        results.append({**point, **measured[key]})
+    choices = {"cores": os.cpu_count(), "threads": threads, "seed": seed, "causes": causes}
+    return {"version": _native.__version__, **choices, "points": results}
+
+
+def measure(trace: str | Path, *, threads: int = 1, repeat: int = 3, causes: bool = True) -> dict[str, Any]:
+    """Measure the analysis of a trace in processes of its own, and return the run that took the least processor time.
+
+    Returns
+    -------
+    dict
+        ``events``, ``locations``; ``stages``, the processor time of each in seconds, with that to open the trace;
+        ``cpu`` and ``seconds`` of the analysis, by processor and by clock; ``peak_bytes``, the memory of the process.
+    """
+    command = [sys.executable, "-m", "whywait.benchmark", str(trace), str(threads), str(int(causes))]
+    runs = []
+    for _ in range(repeat):
+        output = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout  # noqa: S603
+        runs.append(json.loads(output))
+    best: dict[str, Any] = min(runs, key=lambda run: run["cpu"])
+    return best
+
+
+def _measure_here(trace: str, threads: int, *, causes: bool) -> dict[str, Any]:
+    import resource
+
+    from whywait import _native
+
+    marks = [("open", time.process_time())]
+    run = _native.Run(trace)
+    begin = time.perf_counter()
+    _native.measure(
+        run, threads=threads, causes=causes, entered=lambda stage: marks.append((stage, time.process_time()))
+    )
+    seconds = time.perf_counter() - begin
+    ends = [time for _, time in marks[1:]] + [time.process_time()]
+    info = run.info()
+    return {
+        "events": info["events"],
+        "locations": info["locations"],
+        "stages": {name: end - start for (name, start), end in zip(marks, ends, strict=True)},
+        "cpu": ends[-1] - marks[1][1],
+        "seconds": seconds,
+        # Linux counts in kilobytes.
+        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    }
+
+
+def markdown(report: dict[str, Any], earlier: dict[str, Any] | None = None) -> str:
+    """Return the report as tables, one a workload and series; with an earlier report also what changed."""
+    before = {_key(point): point for point in earlier["points"]} if earlier else {}
+    what = f"{report['threads']} thread(s), processor time; nanoseconds an event by stage, and memory at its peak."
+    lines = ["# Analysis of synthetic traces", "", what, ""]
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for point in report["points"]:
+        groups.setdefault((point["workload"], point["series"]), []).append(point)
+    for (workload, series), group in groups.items():
+        stages = list(dict.fromkeys(stage for point in group for stage in point["stages"]))
+        head = ["ranks", "iterations", "events", "M events/s", *stages, "sum", "to first", "peak MB", "B an event"]
+        if before:
+            head.append("to earlier")
+        lines += [f"## {workload}: {SERIES[series]}", "", f"| {' | '.join(head)} |", "|" + " ---: |" * len(head)]
+        for point in group:
+            events = point["events"]
+            row = [f"{point[name]:,}" for name in ("ranks", "iterations", "events")]
+            row.append(f"{events / point['cpu'] / 1e6:.1f}")
+            row += [f"{point['stages'].get(stage, 0) / events * 1e9:.1f}" for stage in stages]
+            row += [f"{nanoseconds(point):.1f}", f"{nanoseconds(point) / nanoseconds(group[0]):.2f}"]
+            row += [f"{point['peak_bytes'] / 1e6:.0f}", f"{point['peak_bytes'] / events:.1f}"]
+            if before:
+                old = before.get(_key(point))
+                row.append(f"{nanoseconds(point) / nanoseconds(old):.2f}" if old else "")
+            lines.append(f"| {' | '.join(row)} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def nanoseconds(point: dict[str, Any]) -> float:
+    """Return the processor time an event, with that to open the trace."""
+    return float(sum(point["stages"].values()) / point["events"] * 1e9)
+
+
+def _key(point: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(point[name] for name in ("workload", "series", "ranks", "iterations"))
+
+
+_COLOURS = ("#1b6ca8", "#c8553d", "#3a7d44", "#8e5ea2", "#b8860b", "#444444", "#008b8b")
+
+
+def svg(report: dict[str, Any]) -> str:
+    """Return a plot of the time an event over the number of processes; lines are dashed where events are constant."""
+    import math
+
+    curves: dict[tuple[str, str], list[tuple[int, float]]] = {}
+    for point in report["points"]:
+        curves.setdefault((point["workload"], point["series"]), []).append((point["ranks"], nanoseconds(point)))
+    ranks = sorted({rank for curve in curves.values() for rank, _ in curve})
+    most = max(value for curve in curves.values() for _, value in curve)
+    step = 10 ** math.floor(math.log10(most))
+    step = next(size for size in (step / 5, step / 2, step, step * 2) if most / size <= 8)
+    top = step * math.ceil(most / step)
+    width, height, left, base, roof = 640, 360, 60, 320, 20
+    span = math.log2(ranks[-1] / ranks[0]) or 1
+
+    def place(rank: int, value: float) -> tuple[float, float]:
+        return left + 40 + 380 * math.log2(rank / ranks[0]) / span, base - (base - roof) * value / top
+
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"',
+        ' font-family="sans-serif" font-size="11">',
+        f'<rect width="{width}" height="{height}" fill="white"/>',
+        f'<text x="{left}" y="12">processor time an event, ns</text>',
+        f'<text x="{left + 230}" y="{height - 5}" text-anchor="middle">processes</text>',
+    ]
+    for number in range(round(top / step) + 1):
+        _, y = place(ranks[0], number * step)
+        parts.append(f'<path d="M{left} {y:.1f}H{left + 430}" stroke="#ddd"/>')
+        parts.append(f'<text x="{left - 5}" y="{y + 4:.1f}" text-anchor="end">{number * step:g}</text>')
+    for rank in ranks:
+        x, _ = place(rank, 0)
+        parts.append(f'<text x="{x:.1f}" y="{base + 15}" text-anchor="middle">{rank:,}</text>')
+    workloads = list(dict.fromkeys(workload for workload, _ in curves))
+    for (workload, series), curve in curves.items():
+        colour = _COLOURS[workloads.index(workload) % len(_COLOURS)]
+        dash = "" if series == "per-rank" else ' stroke-dasharray="5 4"'
+        line = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(*point) for point in curve))
+        parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>')
+        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in (place(*p) for p in curve)]
+    for number, workload in enumerate(workloads):
+        y = roof + 16 * (number + 1)
+        parts.append(f'<text x="{left + 445}" y="{y}" fill="{_COLOURS[number % len(_COLOURS)]}">{workload}</text>')
+    for number, (dash, text) in enumerate((("", SERIES["per-rank"]), (' stroke-dasharray="5 4"', SERIES["total"]))):
+        y = base - 10 - 28 * number
+        parts.append(f'<path d="M{left + 445} {y - 14}h30" stroke="#444"{dash}/>')
+        parts.append(f'<text x="{left + 445}" y="{y}" font-size="8">{text}</text>')
+    return "\n".join([*parts, "</svg>", ""])
+
+
+if __name__ == "__main__":
+    _trace, _threads, _causes = sys.argv[1:]
+    sys.stdout.write(json.dumps(_measure_here(_trace, int(_threads), causes=_causes == "1")))

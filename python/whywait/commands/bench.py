@@ -1,0 +1,179 @@
+"""Generate synthetic traces, and measure the analysis on them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from whywait.commands.common import Progress, positive, print_json
+
+#: As the native module has them, which help does not load.
+WORKLOADS = ("sor-p2p", "sor-fence", "sor-gats", "sor-locks", "srumma", "bt", "contention")
+
+_GENERATE = """\
+Write the OTF2 archive of a synthetic workload, and beside it its waiting times as they are known by construction:
+truth.csv has a line for each metric, call path and rank that waits, truth.json the sums; both in ticks (nanoseconds).
+
+workloads:
+  sor-p2p      a stencil on a grid of ranks with Isend, Irecv and Waitall, and an Allreduce an iteration
+  sor-fence    the same with puts between fences
+  sor-gats     the same with puts between post, start, complete and wait
+  sor-locks    the same with puts between lock and unlock
+  srumma       matrix multiplication with blocking ARMCI gets
+  bt           sweeps along the three directions of a multi-partition, without collective operations
+  contention   all ranks but the first lock the window of the first, an epoch an iteration
+"""
+
+_RUN = """\
+Measure the analysis on synthetic traces of several sizes, twice: with the same work for each process, and with the
+same number of events in all. Writes bench.json, bench.md and bench.svg, and prints the tables. Times are processor
+time, so that other work on the machine disturbs them little.
+"""
+
+
+def add(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    summary = "generate synthetic traces, and measure the analysis on them"
+    parser: argparse.ArgumentParser = verbs.add_parser("bench", help=summary, description=f"{summary.capitalize()}.")
+    actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    generate = _action(
+        actions,
+        "generate",
+        "write the trace of a synthetic workload",
+        _GENERATE,
+        "whywait bench generate sor-gats --ranks 64 --iterations 100 -o sor",
+    )
+    generate.add_argument("workload", metavar="WORKLOAD", choices=WORKLOADS, help="what to generate")
+    generate.add_argument("--ranks", type=positive, default=64, metavar="N", help="processes (default: %(default)s)")
+    generate.add_argument(
+        "--iterations", type=positive, default=100, metavar="N", help="iterations of each (default: %(default)s)"
+    )
+    generate.add_argument("--seed", type=int, default=1, metavar="N", help="another seed is another trace (default: 1)")
+    generate.add_argument(
+        "--work", type=float, default=1e-3, metavar="SECONDS", help="work between two exchanges (default: %(default)s)"
+    )
+    generate.add_argument(
+        "--imbalance",
+        type=float,
+        default=0.2,
+        metavar="SHARE",
+        help="what is added to the work at most, half by rank and half at random (default: %(default)s)",
+    )
+    generate.add_argument("-o", "--output", metavar="DIR", help="where to write to (default: the name of the workload)")
+    generate.set_defaults(run=_generate)
+
+    run = _action(
+        actions,
+        "run",
+        "measure the analysis on synthetic traces",
+        _RUN,
+        "whywait bench run --workload sor-p2p sor-gats --ranks 64 512 4096 -o results",
+    )
+    run.add_argument(
+        "--workload",
+        nargs="+",
+        default=["sor-p2p", "sor-fence", "sor-gats", "sor-locks"],
+        choices=WORKLOADS,
+        metavar="NAME",
+        help="what to analyse (default: the four sor-...)",
+    )
+    run.add_argument(
+        "--ranks",
+        nargs="+",
+        type=positive,
+        default=[64, 512, 4096],
+        metavar="N",
+        help="processes (default: %(default)s)",
+    )
+    run.add_argument(
+        "--iterations", type=positive, default=10, metavar="N", help="of the largest run (default: %(default)s)"
+    )
+    run.add_argument("--seed", type=int, default=1, metavar="N", help="of the traces (default: %(default)s)")
+    run.add_argument("--threads", type=positive, default=1, metavar="N", help="of the analysis (default: %(default)s)")
+    run.add_argument(
+        "--repeat", type=positive, default=3, metavar="N", help="measure so often, take the best (default: %(default)s)"
+    )
+    run.add_argument("--no-causes", action="store_true", help="leave out causes and critical path")
+    run.add_argument("--compare", metavar="FILE", help="bench.json of an earlier run to compare with")
+    where = "where to write to (default: %(default)s)"
+    run.add_argument("-o", "--output", default="whywait-bench", metavar="DIR", help=where)
+    run.set_defaults(run=_run)
+
+
+def _action(actions: Any, name: str, summary: str, description: str, example: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = actions.add_parser(
+        name,
+        help=summary,
+        description=description,
+        epilog=f"example:\n  {example}\n",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    return parser
+
+
+def _generate(options: argparse.Namespace) -> int:
+    from whywait import UsageError, _native
+
+    directory = Path(options.output or options.workload)
+    if options.seed < 0:
+        raise UsageError(f"{options.seed}: a seed is not negative")
+    work = round(options.work * 1e9)
+    if not 0 <= work < 2**32:
+        raise UsageError(f"{options.work:g}: work must take less than 4 seconds")
+    with Progress() as progress:
+        events = _native.generate(
+            options.workload,
+            directory,
+            ranks=options.ranks,
+            iterations=options.iterations,
+            seed=options.seed,
+            work=work,
+            imbalance=options.imbalance,
+            progress=lambda share: progress("generate", share),
+        )
+    if options.json:
+        print_json(json.loads((directory / "truth.json").read_text()))
+    else:
+        sys.stdout.write(f"Written to {directory}/: {events:,} events\n   traces.otf2 truth.csv truth.json\n")
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    from whywait import UsageError, benchmark
+
+    if options.seed < 0:
+        raise UsageError(f"{options.seed}: a seed is not negative")
+    earlier = None
+    if options.compare:
+        try:
+            earlier = json.loads(Path(options.compare).read_text())
+        except ValueError:
+            earlier = None
+        if not isinstance(earlier, dict) or "points" not in earlier:
+            raise UsageError(f"{options.compare} is not a bench.json")
+    what = list(benchmark.points(options.workload, options.ranks, options.iterations))
+    with Progress() as progress:
+        report = benchmark.run(
+            what,
+            seed=options.seed,
+            threads=options.threads,
+            repeat=options.repeat,
+            causes=not options.no_causes,
+            progress=progress,
+        )
+    directory = Path(options.output)
+    directory.mkdir(parents=True, exist_ok=True)
+    text = benchmark.markdown(report, earlier)
+    (directory / "bench.json").write_text(json.dumps(report, indent=1) + "\n")
+    (directory / "bench.md").write_text(text)
+    (directory / "bench.svg").write_text(benchmark.svg(report))
+    if options.json:
+        print_json(report)
+    else:
+        sys.stdout.write(f"{text}\nWritten to {directory}/\n   bench.json bench.md bench.svg\n")
+    return 0

@@ -1,0 +1,118 @@
+//! Synthetic traces, and where an analysis spends its time.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
+use pyo3::prelude::*;
+use whywait_core::analysis::{Monitor, Options, analyze};
+use whywait_workloads::{Error, Progress, Spec, Workload};
+
+use crate::errors::{UsageError, archive_error, core_error};
+use crate::run::Run;
+
+/// Names of the workloads that [`generate`] knows.
+#[pyfunction]
+pub(crate) fn workloads() -> Vec<&'static str> {
+    Workload::ALL.iter().map(|&(name, _)| name).collect()
+}
+
+/// Writes the trace of a synthetic workload and its true waiting times; returns the number of events.
+///
+/// `progress(share)` is called about ten times a second.
+#[pyfunction]
+#[pyo3(signature = (workload, directory, *, ranks, iterations, seed, work=None, imbalance=None, progress=None))]
+#[expect(clippy::too_many_arguments, reason = "they are named where it is called")]
+pub(crate) fn generate(
+    py: Python<'_>,
+    workload: &str,
+    directory: PathBuf,
+    ranks: u32,
+    iterations: u32,
+    seed: u64,
+    work: Option<u32>,
+    imbalance: Option<f64>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<u64> {
+    let Some(workload) = Workload::named(workload) else {
+        return Err(UsageError::new_err(format!("{workload}: no such workload ({})", workloads().join(", "))));
+    };
+    let spec = Spec::new(workload, ranks, iterations, seed);
+    let spec = Spec { work: work.unwrap_or(spec.work), imbalance: imbalance.unwrap_or(spec.imbalance), ..spec };
+    let pool = whywait_core::pool::new(0).map_err(core_error)?;
+    let state = Arc::new(Progress::default());
+    let shared = state.clone();
+    let job = move || pool.install(|| whywait_workloads::generate(spec, &directory, &shared));
+    let tick = || {
+        py.check_signals()?;
+        let share = f64::from(state.ranks.load(Ordering::Relaxed)) / f64::from(ranks);
+        progress.map_or(Ok(()), |progress| progress.call1((share,)).map(|_| ()))
+    };
+    let summary = wait(py, job, Duration::from_millis(100), tick, || state.cancel())?;
+    summary.map(|summary| summary.events).map_err(|error| match error {
+        Error::Archive(error) => archive_error(error),
+        Error::Spec(text) => UsageError::new_err(text),
+        Error::Interrupted => PyKeyboardInterrupt::new_err(()),
+        error @ Error::Truth { .. } => PyOSError::new_err(error.to_string()),
+    })
+}
+
+/// Analyses a run and drops the result; calls `entered(stage)` as each stage begins, as far as that can be seen.
+#[pyfunction]
+#[pyo3(signature = (run, *, threads, causes, entered))]
+pub(crate) fn measure(
+    py: Python<'_>,
+    run: &Run,
+    threads: usize,
+    causes: bool,
+    entered: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let pool = whywait_core::pool::new(threads).map_err(core_error)?;
+    let (archive, monitor) = (run.archive().clone(), Arc::new(Monitor::default()));
+    let (watched, options) = (monitor.clone(), Options { causes, ..Options::default() });
+    // The result goes with the job: giving memory back is not part of the last stage.
+    let job = move || pool.install(|| analyze(&archive, &options, &monitor)).map(drop);
+    let mut stage = None;
+    let tick = || {
+        py.check_signals()?;
+        let now = watched.stage().name();
+        if stage.replace(now) == Some(now) { Ok(()) } else { entered.call1((now,)).map(|_| ()) }
+    };
+    wait(py, job, Duration::from_micros(200), tick, || watched.progress.cancel())?.map_err(core_error)
+}
+
+/// Does `job` in a thread of its own; calls `tick` again and again, and `cancel` once `tick` has failed.
+fn wait<T: Send + 'static>(
+    py: Python<'_>,
+    job: impl FnOnce() -> T + Send + 'static,
+    pause: Duration,
+    mut tick: impl FnMut() -> PyResult<()>,
+    cancel: impl Fn(),
+) -> PyResult<T> {
+    let (done, mut result) = mpsc::channel();
+    std::thread::spawn(move || {
+        // The receiver is gone only if the interpreter is: nobody is left to tell.
+        let _ = done.send(job());
+    });
+    let mut failed = Ok(());
+    loop {
+        let waited = py.detach(move || (result.recv_timeout(pause), result));
+        result = waited.1;
+        match waited.0 {
+            Ok(value) => return failed.map(|()| value),
+            Err(RecvTimeoutError::Timeout) if failed.is_ok() => {
+                failed = tick();
+                if failed.is_err() {
+                    cancel();
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(pyo3::panic::PanicException::new_err("the work stopped unexpectedly; please report this"));
+            }
+        }
+    }
+}

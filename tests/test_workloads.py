@@ -1,0 +1,155 @@
+"""Synthetic traces: the analysis finds exactly the waiting that their schedule has."""
+
+import csv
+import itertools
+import json
+import subprocess
+import sys
+
+import pyarrow as pa
+import pytest
+import whywait
+from whywait import _native, benchmark
+from whywait.commands.bench import WORKLOADS
+
+# What the truth says nothing about: times and counts of calls, volumes.
+OTHER = ("time", "visits", "omp_", "bytes", "syncs", "comms", "armci_bytes", "shmem_bytes")
+# What causes are made of.
+CAUSES = ("critical", "non_critical", "delay", "interval_delay", "mpi_wait_indirect", "mpi_wait_propagating", "inter_")
+
+
+def generate(directory, workload, ranks, iterations, **options):
+    return _native.generate(workload, directory, ranks=ranks, iterations=iterations, seed=7, **options)
+
+
+def truth_of(directory):
+    with (directory / "truth.csv").open() as table:
+        return {(row["metric"], row["callpath"], int(row["rank"])): int(row["ticks"]) for row in csv.DictReader(table)}
+
+
+def found_in(trace):
+    """Return all waiting times in ticks, also of metrics that the metric tree does not show."""
+    result = _native.analyze(_native.Run(trace))
+    assert result.warnings() == []
+    names = {row["region"]: row["name"] for row in pa.table(result.regions()).to_pylist()}
+    paths = []
+    for row in pa.table(result.callpaths()).to_pylist():
+        caller = f"{paths[row['parent']]}/" if row["parent"] is not None else ""
+        paths.append(caller + names[row["region"]])
+    return {
+        (row["metric"], paths[row["callpath"]], row["location"]): round(row["value"] * 1e9)
+        for row in pa.table(result.severities()).to_pylist()
+        if not row["metric"].startswith(OTHER + CAUSES) and "count" not in row["metric"]
+    }
+
+
+def test_the_names_are_those_of_the_native_module():
+    assert list(WORKLOADS) == _native.workloads()
+
+
+@pytest.mark.parametrize("ranks", [2, 7, 12])
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_the_waits_are_the_truth(workload, ranks, tmp_path):
+    generate(tmp_path, workload, ranks, 5)
+    assert found_in(tmp_path) == pytest.approx(truth_of(tmp_path), abs=1)
+
+
+@pytest.mark.parametrize("options", [{"work": 20_000, "imbalance": 0.0}, {"work": 50_000, "imbalance": 30.0}])
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_extreme_balance(workload, options, tmp_path):
+    generate(tmp_path, workload, 16, 20, **options)
+    assert found_in(tmp_path) == pytest.approx(truth_of(tmp_path), abs=1)
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_the_official_reader_accepts_them(workload, tmp_path):
+    otf2 = pytest.importorskip("otf2")
+    count = generate(tmp_path, workload, 7, 3)
+    with otf2.reader.open(str(tmp_path / "traces.otf2")) as trace:
+        times = [event.time for _, event in trace.events]
+    assert len(times) == count
+    assert times == sorted(times)
+
+
+def test_messages_in_wrong_order_occur(tmp_path):
+    generate(tmp_path, "bt", 25, 10, imbalance=2.0)
+    truth = truth_of(tmp_path)
+    assert {"mpi_latesender_wo", "mpi_lswo_different", "mpi_latereceiver"} <= {metric for metric, *_ in truth}
+    assert found_in(tmp_path) == truth
+
+
+def test_contention_is_the_closed_form(tmp_path):
+    """Of n equal epochs that are asked for at once, the k-th waits for the k before it."""
+    generate(tmp_path, "contention", 9, 1, imbalance=0.0)
+    truth = {rank: ticks for (metric, _, rank), ticks in truth_of(tmp_path).items() if "competition" in metric}
+    waits = sorted(truth.values())
+    # A lock that passes on takes as long each time; the ranks ask within a microsecond.
+    steps = [late - early for early, late in itertools.pairwise(waits)]
+    assert len(waits) == 7
+    assert max(steps) - min(steps) <= 1_000
+    assert found_in(tmp_path) == truth_of(tmp_path)
+
+
+def test_the_sums_are_those_of_the_table(tmp_path):
+    generate(tmp_path, "sor-gats", 12, 5)
+    sums = {}
+    for (metric, *_), ticks in truth_of(tmp_path).items():
+        sums[metric] = sums.get(metric, 0) + ticks
+    assert json.loads((tmp_path / "truth.json").read_text())["ticks"] == sums
+
+
+def test_an_archive_is_not_overwritten(tmp_path):
+    generate(tmp_path, "sor-p2p", 4, 2)
+    with pytest.raises(OSError, match="already exists"):
+        generate(tmp_path, "sor-p2p", 4, 2)
+
+
+@pytest.mark.parametrize(
+    "options", [{"ranks": 1}, {"iterations": 0}, {"work": 5}, {"imbalance": -1.0}, {"workload": "lulesh"}]
+)
+def test_impossible_runs_are_refused(options, tmp_path):
+    with pytest.raises(whywait.UsageError):
+        generate(tmp_path, **{"workload": "sor-p2p", "ranks": 4, "iterations": 2, **options})
+
+
+def whywait_bench(*arguments):
+    command = [sys.executable, "-m", "whywait", "bench", *map(str, arguments)]
+    return subprocess.run(command, check=False, capture_output=True, text=True)
+
+
+def test_the_command_line_generates_and_measures(tmp_path):
+    done = whywait_bench("generate", "sor-locks", "--ranks", 6, "--iterations", 3, "-o", tmp_path / "trace", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["ranks"] == 6
+
+    arguments = ["run", "--workload", "sor-p2p", "--ranks", 2, 4, "--iterations", 2, "--repeat", 1]
+    done = whywait_bench(*arguments, "-o", tmp_path / "first")
+    assert done.returncode == 0, done.stderr
+    done = whywait_bench(*arguments, "-o", tmp_path / "second", "--compare", tmp_path / "first" / "bench.json")
+    assert "to earlier" in done.stdout
+    report = json.loads((tmp_path / "second" / "bench.json").read_text())
+    assert [(point["series"], point["ranks"], point["iterations"]) for point in report["points"]] == [
+        ("per-rank", 2, 2),
+        ("per-rank", 4, 2),
+        ("total", 2, 4),
+        ("total", 4, 2),
+    ]
+    assert all(point["peak_bytes"] > 0 and point["stages"] for point in report["points"])
+    assert (tmp_path / "second" / "bench.svg").read_text().count("<polyline") == 2
+
+
+def test_a_report_that_is_none_cannot_be_compared_with(tmp_path):
+    (tmp_path / "other.json").write_text("[]")
+    done = whywait_bench("run", "--compare", tmp_path / "other.json")
+    assert done.returncode == 2
+    assert "not a bench.json" in done.stderr
+
+
+def test_smaller_runs_have_as_many_events():
+    points = list(benchmark.points(["bt"], [8, 2], 10))
+    assert [(p["series"], p["ranks"], p["iterations"]) for p in points] == [
+        ("per-rank", 2, 10),
+        ("per-rank", 8, 10),
+        ("total", 2, 40),
+        ("total", 8, 10),
+    ]
