@@ -41,6 +41,8 @@ pub enum NoteKind {
     MpiOnThread,
     /// Collective operations over two groups, which are counted but not analysed for waiting.
     InterCommunicatorCollective,
+    /// Non-blocking collective operations, which are not analysed.
+    NonBlockingCollective,
     /// Thread team parts that cannot be assigned to a fork.
     UnknownTeam,
     /// Tasks of a thread team.
@@ -80,6 +82,7 @@ impl NoteKind {
             Self::ClockViolationCollective => "clock_violation_coll",
             Self::MpiOnThread => "mpi_on_thread",
             Self::InterCommunicatorCollective => "intercommunicator_collective",
+            Self::NonBlockingCollective => "nonblocking_collective",
             Self::UnknownTeam => "unknown_team",
             Self::Tasks => "tasks",
             Self::OpenEpoch => "open_epoch",
@@ -130,6 +133,9 @@ impl NoteKind {
             }
             Self::InterCommunicatorCollective => {
                 "collective operations over inter-communicators are counted, their waiting times are left out"
+            }
+            Self::NonBlockingCollective => {
+                "non-blocking collective operations are neither counted nor analysed for waiting"
             }
             Self::UnknownTeam => "threads work in teams that no fork began; their management time is left out",
             Self::Tasks => "explicit tasks are booked where the thread was that ran them",

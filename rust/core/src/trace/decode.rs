@@ -662,6 +662,7 @@ impl EventSink for Decoder<'_> {
             Event::MpiCollectiveEnd { collective_op, communicator, root, size_sent, size_received } => {
                 self.collective(time, collective_op.0, communicator, root, size_sent, size_received);
             }
+            Event::NonBlockingCollectiveRequest { .. } => self.note(NoteKind::NonBlockingCollective, time),
             Event::BufferFlush { stop_time } => self.state.flush = Some((time, stop_time.max(time))),
             Event::MeasurementOnOff { measurement_mode } => {
                 if measurement_mode.0 == 1 {
