@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from os import PathLike
 
+    from whywait.efficiency import Efficiencies, Method
     from whywait.metrics import Formula, Metric
 
 
@@ -380,6 +381,33 @@ class Result:
     def native_transfers(self) -> pa.Table:
         """Transfers with numbers instead of names; not kept, since they can be many."""
         return pa.table(self._analysis.transfers())
+
+    def efficiencies(self, callpath: str | int | None = None, *, method: Method = "all") -> Efficiencies:
+        """Return the efficiencies of POP: parallel efficiency, load balance, serialization, transfer.
+
+        >>> result.efficiencies("main/solve")["load_balance"].value
+
+        Parameters
+        ----------
+        callpath
+            The part of the run that they are about: the last names of call paths, with ``/`` between them, or the
+            number of one. None for all of it.
+        method
+            ``"all"`` to count all waits in MPI as waits, ``"cube"`` to leave one-sided ones out as Cube's Advisor does.
+
+        Returns
+        -------
+        whywait.efficiency.Efficiencies
+            Each number with its formula and the inputs.
+
+        Raises
+        ------
+        whywait.UsageError
+            If there is no such call path.
+        """
+        from whywait.efficiency import efficiencies
+
+        return efficiencies(self, callpath, method=method)
 
     def summary(self) -> dict[str, Any]:
         """Return what `summary.json` holds: facts, totals, the worst wait states and warnings."""

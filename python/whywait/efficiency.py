@@ -1,0 +1,321 @@
+"""Efficiencies: which share of the processors' time is useful, and what takes the rest.
+
+The multiplicative model of the POP project: parallel efficiency is load balance times communication efficiency, and
+communication efficiency is serialization times transfer. Definitions: https://co-design.pop-coe.eu/metrics/
+
+There is no simulator of an ideal network here. As in the Advisor of Cube, the run time on one is estimated from the
+wait states: what an MPI call takes beyond its waiting is transfer, which an ideal network would not need. Removing
+transfers would also shorten some waits, which the estimate leaves as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from whywait.selection import Processes, find_callpaths
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from whywait import Result
+    from whywait.metrics import MetricTree
+
+Method = Literal["cube", "all"]
+Scaling = Literal["strong", "weak"]
+
+#: What each method takes for waiting.
+METHODS: dict[Method, str] = {
+    "cube": "the waits that Cube's Advisor adds up, none of them one-sided",
+    "all": "all waits in MPI, one-sided ones too",
+}
+
+# The sum of Cube's Advisor (PerformanceTest.cpp, wait_time_mpi).
+_CUBE_WAITS = (
+    "mpi_latesender mpi_latereceiver mpi_earlyreduce mpi_earlyscan mpi_latebroadcast mpi_wait_nxn mpi_barrier_wait "
+    "mpi_finalize_wait"
+).split()
+
+
+@dataclass(frozen=True, slots=True)
+class Efficiency:
+    """A number with where it comes from.
+
+    Attributes
+    ----------
+    name, display_name
+        What it is called, in data and for people.
+    value
+        A share, 1 is best; for the load imbalance 0 is best. None where it would be a division by nothing.
+    formula
+        How it follows from its inputs.
+    inputs
+        Values of the names in the formula; times in seconds.
+    """
+
+    name: str
+    display_name: str
+    value: float | None
+    formula: str
+    inputs: dict[str, float]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as data that JSON can say."""
+        return {
+            "display_name": self.display_name, "value": self.value, "formula": self.formula, "inputs": self.inputs,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Efficiencies:
+    """The efficiencies of a run, or of a part of it.
+
+    >>> result.efficiencies()["load_balance"].value
+
+    Attributes
+    ----------
+    run
+        The name of the run.
+    callpath
+        The part that was asked for; None for all of it.
+    method
+        What is taken for waiting, a key of `METHODS`.
+    processes
+        How many there are.
+    definitions
+        What the names in the formulas mean, in terms of metrics.
+    values
+        The numbers, in the order people read them.
+    """
+
+    run: str
+    callpath: str | int | None
+    method: Method
+    processes: int
+    definitions: dict[str, str]
+    values: tuple[Efficiency, ...]
+
+    def __getitem__(self, name: str) -> Efficiency:
+        for value in self.values:
+            if value.name == name:
+                return value
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[Efficiency]:
+        return iter(self.values)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return them as data that JSON can say."""
+        return {
+            "run": self.run,
+            "callpath": self.callpath,
+            "method": self.method,
+            "processes": self.processes,
+            "definitions": self.definitions,
+            "efficiencies": {value.name: value.as_dict() for value in self.values},
+        }
+
+
+class _Times(NamedTuple):
+    """Seconds, one value a process, threads added up."""
+
+    comp: npt.NDArray[np.float64]
+    elapsed: npt.NDArray[np.float64]
+    ideal: npt.NDArray[np.float64]
+    load: npt.NDArray[np.float64]
+
+
+def efficiencies(result: Result, callpath: str | int | None = None, *, method: Method = "all") -> Efficiencies:
+    """Return the efficiencies of a run or of a part of it.
+
+    Parameters
+    ----------
+    result
+        What was found in the run.
+    callpath
+        The part: call paths with all below them, as `whywait.selection.find_callpaths` takes it.
+    method
+        ``"cube"`` for the numbers of Cube's Advisor, which knows no one-sided waits; ``"all"`` to count them as waits.
+
+    Returns
+    -------
+    Efficiencies
+        ``parallel_efficiency``, ``load_balance``, ``communication_efficiency``, ``serialization``, ``transfer`` and
+        ``load_imbalance``.
+
+    Raises
+    ------
+    whywait.UsageError
+        If there is no such call path.
+
+    Notes
+    -----
+    With U the computation of each process, T what it takes in all and I what it would take on an ideal network::
+
+        PE = avg U / max T = LB * CommE        LB = avg U / max U
+        CommE = max U / max T = SerE * TE      SerE = max U / max I      TE = max I / max T
+    """
+    processes = Processes(result)
+    waits = waits_of(result.profile.metrics, method)
+    times = _times(processes, waits, None if callpath is None else find_callpaths(result.tree, callpath))
+    return Efficiencies(
+        result.run.name, callpath, method, len(processes), _definitions(waits), tuple(_judge(times, len(processes)))
+    )
+
+
+def waits_of(metrics: MetricTree, method: Method) -> list[str]:
+    """Return the metrics that a method takes for waiting in MPI, as far as they are computed.
+
+    What follows after the last process came, the completion of a collective call, is no waiting for another.
+    """
+    if method == "cube":
+        return [name for name in _CUBE_WAITS if name in metrics]
+    return [
+        metric.name
+        for metric in metrics
+        if metrics.wait_state(metric.name) is metric
+        and not metric.name.endswith("_completion")
+        and any(above.name == "mpi" for above in metrics.path(metric.name))
+    ]
+
+
+def _times(processes: Processes, waits: list[str], positions: list[int] | None) -> _Times:
+    def sums(name: str) -> npt.NDArray[np.float64]:
+        return processes.sums(name, positions)
+
+    # Idle threads were paid for, although nothing executed on them.
+    elapsed = sums("execution") + sums("omp_idle_threads")
+    not_transfer = sum((sums(name) for name in waits), start=sums("mpi_io"))
+    mpi = sums("mpi")
+    return _Times(sums("comp"), elapsed, elapsed - (mpi - not_transfer), sums("time") - mpi)
+
+
+def _definitions(waits: list[str]) -> dict[str, str]:
+    return {
+        "elapsed": "execution + omp_idle_threads",
+        "ideal": "elapsed - (mpi - wait - mpi_io)",
+        "wait": " + ".join(waits) or "0",
+        "load": "time - mpi",
+    }
+
+
+def _judge(times: _Times, processes: int) -> Iterator[Efficiency]:
+    known = {
+        "avg(comp)": _mean(times.comp, processes),
+        "max(comp)": _most(times.comp),
+        "max(elapsed)": _most(times.elapsed),
+        "max(ideal)": _most(times.ideal),
+        "avg(load)": _mean(times.load, processes),
+        "max(load)": _most(times.load),
+    }
+
+    def ratio(name: str, display_name: str, above: str, below: str) -> Efficiency:
+        value = known[above] / known[below] if known[below] > 0 else None
+        inputs = {name: known[name] for name in (above, below)}
+        return Efficiency(name, display_name, value, f"{above} / {below}", inputs)
+
+    yield ratio("parallel_efficiency", "Parallel efficiency", "avg(comp)", "max(elapsed)")
+    yield ratio("load_balance", "Load balance", "avg(comp)", "max(comp)")
+    yield ratio("communication_efficiency", "Communication efficiency", "max(comp)", "max(elapsed)")
+    yield ratio("serialization", "Serialization", "max(comp)", "max(ideal)")
+    yield ratio("transfer", "Transfer", "max(ideal)", "max(elapsed)")
+    yield load_imbalance(times.load)
+
+
+def load_imbalance(load: npt.NDArray[np.float64]) -> Efficiency:
+    """Return by which share the greatest load exceeds the average.
+
+    Parameters
+    ----------
+    load
+        One value a process: its time outside of MPI.
+
+    Notes
+    -----
+    D. Eberius, "Providing Insight into the Performance of Distributed Applications Through Low-Level Metrics"
+    (dissertation, University of Tennessee, 2020), equation 4.1, ``(L_max - L_avg) / L_avg``, of the load of equation
+    4.2, ``time - mpi``.
+    """
+    most, average = _most(load), _mean(load, load.size)
+    return Efficiency(
+        "load_imbalance",
+        "Load imbalance",
+        (most - average) / average if average > 0 else None,
+        "(max(load) - avg(load)) / avg(load)",
+        {"max(load)": most, "avg(load)": average},
+    )
+
+
+def _mean(values: npt.NDArray[np.float64], count: int) -> float:
+    return float(values.sum()) / count if count else 0.0
+
+
+def _most(values: npt.NDArray[np.float64]) -> float:
+    return float(values.max(initial=0.0))
+
+
+def scaling(
+    results: Iterable[Result], callpath: str | int | None = None, *, method: Method = "all", mode: Scaling = "strong"
+) -> list[Efficiencies]:
+    """Return the efficiencies of several runs of a program, and how they compare with the first.
+
+    Parameters
+    ----------
+    results
+        The runs; the first is the reference.
+    callpath, method
+        As for `efficiencies`.
+    mode
+        Whether the runs share one problem (``"strong"``) or each process has a problem of its own (``"weak"``).
+
+    Returns
+    -------
+    list of Efficiencies
+        Each with ``computation_scaling``, ``global_efficiency`` and ``speedup`` besides.
+
+    Notes
+    -----
+    With P processes and the index 0 for the reference, ``CompS = sum U0 / sum U`` and ``speedup = max T0 / max T``,
+    both times ``P / P0`` under weak scaling; ``GE = PE * CompS``. How computation scaling splits into instructions,
+    instructions per cycle and frequency takes counters, which are not read.
+    """
+    rows = [efficiencies(result, callpath, method=method) for result in results]
+    return [_against(row, rows[0], mode) for row in rows]
+
+
+def _against(one: Efficiencies, reference: Efficiencies, mode: Scaling) -> Efficiencies:
+    parallel, its = one["parallel_efficiency"], reference["parallel_efficiency"]
+    growth = one.processes / reference.processes if mode == "weak" and reference.processes else 1.0
+    factor = " * processes / processes0" if mode == "weak" else ""
+    counts = {"processes": float(one.processes), "processes0": float(reference.processes)} if mode == "weak" else {}
+
+    def compared(name: str, display_name: str, what: str, now: float, then: float) -> Efficiency:
+        value = growth * then / now if now > 0 else None
+        reference = what.replace(")", "0)")
+        inputs = {reference: then, what: now, **counts}
+        return Efficiency(name, display_name, value, f"{reference} / {what}{factor}", inputs)
+
+    work, work0 = (row.processes * row["load_balance"].inputs["avg(comp)"] for row in (one, reference))
+    computation = compared("computation_scaling", "Computation scaling", "sum(comp)", work, work0)
+    overall = None
+    if parallel.value is not None and computation.value is not None:
+        overall = parallel.value * computation.value
+    inputs = {"parallel_efficiency": parallel.value or 0.0, "computation_scaling": computation.value or 0.0}
+    return Efficiencies(
+        one.run,
+        one.callpath,
+        one.method,
+        one.processes,
+        one.definitions,
+        (
+            Efficiency(
+                "global_efficiency", "Global efficiency", overall, "parallel_efficiency * computation_scaling", inputs
+            ),
+            *one.values,
+            computation,
+            compared("speedup", "Speedup", "max(elapsed)", parallel.inputs["max(elapsed)"], its.inputs["max(elapsed)"]),
+        ),
+    )

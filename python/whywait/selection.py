@@ -1,0 +1,124 @@
+"""Parts of a run that a person names: call paths and processes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from whywait import _native
+from whywait.severity import sum_at
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from whywait import Result
+    from whywait.calltree import CallTree
+
+
+def find_callpaths(tree: CallTree, text: str | int) -> list[int]:
+    """Find the call paths that a person means.
+
+    Parameters
+    ----------
+    tree
+        The call tree.
+    text
+        The last names of the call paths, with ``/`` between them: ``relax``, ``solve/MPI_Allreduce``. A name is that of
+        the table of call paths, or what is left of it without types and parameters. A number is the id of one call
+        path.
+
+    Returns
+    -------
+    list of int
+        Their positions in the call tree. One that is below another of them is left out, so that subtrees do not
+        overlap.
+
+    Raises
+    ------
+    whywait.UsageError
+        If there is none.
+    """
+    positions = _by_id(tree, int(text)) if isinstance(text, int) or text.isdecimal() else _by_names(tree, text)
+    if not positions:
+        raise _native.UsageError(f"no call path ends in {text}")
+    outermost, end = [], 0
+    for position in positions:
+        if position >= end:
+            outermost.append(position)
+            end = int(tree.end[position])
+    return outermost
+
+
+def _by_id(tree: CallTree, callpath: int) -> list[int]:
+    return [int(tree.position[callpath])] if callpath < len(tree) else []
+
+
+def _by_names(tree: CallTree, text: str) -> list[int]:
+    from whywait.report.terminal import short_name
+
+    rows = np.array(tree.region_rows, dtype=np.int64)[tree.preorder]
+    # Names may have a slash themselves, so both the names of regions and the text are compared as wholes.
+    full = [kind.name for kind in tree.kinds]
+    short = [short_name(name) for name in full]
+    return [
+        position
+        for position in range(len(tree))
+        if any(_ends_in(tree, rows, names, position, text) for names in (full, short))
+    ]
+
+
+def _ends_in(tree: CallTree, rows: npt.NDArray[np.int64], names: list[str], position: int, text: str) -> bool:
+    """Compare from the end: what is left of the text must be what is above."""
+    while position >= 0:
+        name = names[rows[position]]
+        if text == name:
+            return True
+        if not text.endswith(f"/{name}"):
+            return False
+        text = text[: -len(name) - 1]
+        position = int(tree.above[position])
+    return False
+
+
+class Processes:
+    """The processes of a run, and sums over each.
+
+    Locations that belong to no process, such as those of accelerators' counters, are in no sum.
+
+    Parameters
+    ----------
+    result
+        What was found in the run.
+    """
+
+    def __init__(self, result: Result) -> None:
+        self._profile = result.profile
+        rank = result.rows_of_locations.rank
+        (self._locations,) = np.nonzero(rank >= 0)
+        #: The rank of each process, in order.
+        self.ranks: npt.NDArray[np.int32]
+        self.ranks, self._process = np.unique(rank[self._locations], return_inverse=True)
+
+    def __len__(self) -> int:
+        return self.ranks.size
+
+    def sums(self, metric: str, positions: list[int] | None = None) -> npt.NDArray[np.float64]:
+        """Sum a metric over the threads of each process.
+
+        Parameters
+        ----------
+        metric
+            Its name. One that the run cannot have, or that is not computed, is zero.
+        positions
+            Call paths to sum over, with all below them; None for all there are.
+        """
+        if metric not in self._profile.metrics:
+            return np.zeros(len(self))
+        if positions is None:
+            by_location = self._profile.by_location(metric)
+        else:
+            by_location = np.zeros(self._profile.locations)
+            for _, row in self._profile.inclusive_rows(metric, positions):
+                by_location += row
+        return sum_at(self._process, by_location[self._locations], len(self))

@@ -1,0 +1,163 @@
+"""Efficiencies, by hand from the definitions, and what holds for every run."""
+
+import pytest
+import whywait
+from hypothesis import given
+from hypothesis import strategies as st
+from whywait.efficiency import efficiencies, load_imbalance, scaling, waits_of
+from whywait.metrics import metric_tree
+from whywait.selection import find_callpaths
+
+from tests import fake_native
+
+FENCE = ("MPI_Win_fence", "MPI", "FUNCTION")
+WORK = ("work", "USER", "FUNCTION")
+STORED = ("time", "mpi_latesender", "mpi_wait_nxn", "mpi_barrier_completion", "mpi_rma_wait_at_fence")
+
+
+def run(time, late_sender, fence_wait, ranks=None):
+    """Return main > (work, MPI_Recv, MPI_Win_fence) with the times of each rank."""
+    count = len(time)
+    values = {
+        "time": {(c, rank): row[c] for rank, row in enumerate(time) for c in range(4)},
+        "mpi_latesender": {(2, rank): value for rank, value in enumerate(late_sender)},
+        "mpi_rma_wait_at_fence": {(3, rank): value for rank, value in enumerate(fence_wait)},
+    }
+    regions = [fake_native.MAIN, WORK, fake_native.RECV, FENCE]
+    places = ranks or [(rank, 0) for rank in range(count)]
+    analysis = fake_native.FakeAnalysis([None, 0, 0, 0], regions, places, values)
+    return fake_native.result(analysis, stored=STORED)
+
+
+def shares(result, *arguments, **options):
+    return {value.name: value.value for value in efficiencies(result, *arguments, **options)}
+
+
+# Two ranks of 8 s: 6 and 4 s of computation, of which 5 and 2 in work; 2 s of Late Sender, 0.5 s at a fence.
+TWO = run([(1, 5, 1, 1), (2, 2, 3, 1)], [0, 2], [0.5, 0])
+
+
+def test_by_hand():
+    assert shares(TWO) == pytest.approx(
+        {
+            "parallel_efficiency": 5 / 8,
+            "load_balance": 5 / 6,
+            "communication_efficiency": 6 / 8,
+            "serialization": 6 / 6.5,  # rank 0 would take 8 - (2 - 0.5), rank 1 8 - (4 - 2)
+            "transfer": 6.5 / 8,
+            "load_imbalance": 1 / 5,
+        }
+    )
+
+
+def test_cube_knows_no_one_sided_waits():
+    cube = shares(TWO, method="cube")
+    assert (cube["serialization"], cube["transfer"]) == pytest.approx((6 / 6, 6 / 8))
+    assert {name: value for name, value in cube.items() if name not in {"serialization", "transfer"}} == {
+        name: value for name, value in shares(TWO).items() if name not in {"serialization", "transfer"}
+    }
+
+
+def test_of_a_region():
+    assert shares(TWO, "main/work")["load_balance"] == pytest.approx(3.5 / 5)
+    assert shares(TWO, "work") == shares(TWO, 1)
+    assert shares(TWO, "main") == shares(TWO)
+    only_mpi = shares(TWO, "MPI_Recv")
+    assert only_mpi["parallel_efficiency"] == 0
+    assert only_mpi["load_balance"] is None
+    with pytest.raises(whywait.UsageError, match="no call path ends in nowhere"):
+        efficiencies(TWO, "nowhere")
+
+
+def test_every_number_says_how():
+    found = TWO.efficiencies()
+    for value in found:
+        names = dict(value.inputs.items())
+        formula = value.formula
+        for name, number in names.items():
+            formula = formula.replace(name, repr(number))
+        assert eval(formula) == pytest.approx(value.value)  # noqa: S307
+    assert found.definitions["wait"] == "mpi_rma_wait_at_fence + mpi_latesender + mpi_wait_nxn"
+    assert found.as_dict()["efficiencies"]["transfer"]["formula"] == "max(ideal) / max(elapsed)"
+    with pytest.raises(KeyError):
+        found["beauty"]
+
+
+def test_waits_are_all_that_waits_in_mpi():
+    waits = waits_of(metric_tree(), "all")
+    assert set(waits_of(metric_tree(), "cube")) < set(waits)
+    assert {"mpi_rma_wait_at_fence", "mpi_rma_early_wait", "mpi_rma_comm_lock_competition"} <= set(waits)
+    # Neither parts of others nor completion nor what threads wait for.
+    assert not {"mpi_latesender_wo", "mpi_rma_early_fence", "mpi_nxn_completion", "omp_ebarrier_wait"} & set(waits)
+
+
+def test_threads_count_with_their_process():
+    threads = run([(1, 5, 1, 1), (2, 2, 3, 1)], [0, 2], [0.5, 0], ranks=[(0, 0), (0, 1)])
+    found = shares(threads)
+    assert found["load_balance"] == 1
+    assert found["parallel_efficiency"] == pytest.approx(10 / 16)
+
+
+def test_nothing_at_all():
+    empty = fake_native.result(fake_native.FakeAnalysis([], [], [], {}))
+    assert set(shares(empty).values()) == {None}
+
+
+def test_load_imbalance_of_the_dissertation():
+    import numpy as np
+
+    assert load_imbalance(np.array([4.0, 2.0, 3.0, 3.0])).value == pytest.approx((4 - 3) / 3)
+
+
+def test_scaling():
+    one = run([(0, 8, 0, 0)], [0], [0])
+    two = run([(0, 5, 1, 0), (0, 4, 2, 0)], [0, 1], [0, 0])
+    reference, strong = scaling([one, two])
+    assert reference["speedup"].value == reference["computation_scaling"].value == 1
+    assert strong["computation_scaling"].value == pytest.approx(8 / 9)
+    assert strong["speedup"].value == pytest.approx(8 / 6)
+    assert strong["global_efficiency"].value == pytest.approx(4.5 / 6 * 8 / 9)
+    _, weak = scaling([one, two], mode="weak")
+    assert weak["computation_scaling"].value == pytest.approx(2 * 8 / 9)
+    assert weak["speedup"].value == pytest.approx(2 * 8 / 6)
+    assert weak["speedup"].formula == "max(elapsed0) / max(elapsed) * processes / processes0"
+
+
+seconds = st.floats(1e-6, 1e3)
+share = st.floats(0, 1)
+rank = st.tuples(seconds, seconds, seconds, seconds, share, share)
+
+
+@given(st.lists(rank, min_size=1, max_size=6))
+def test_products_and_bounds(rows):
+    result = run(
+        [row[:4] for row in rows], [row[2] * row[4] for row in rows], [row[3] * row[5] for row in rows]
+    )  # fmt: skip
+    for method in ("cube", "all"):
+        found = shares(result, method=method)
+        imbalance = found.pop("load_imbalance")
+        assert all(0 < value <= 1 + 1e-12 for value in found.values())
+        assert found["load_balance"] * found["communication_efficiency"] == pytest.approx(found["parallel_efficiency"])
+        assert found["serialization"] * found["transfer"] == pytest.approx(found["communication_efficiency"])
+        # Load is computation here, so the two measures of balance are one.
+        assert found["load_balance"] == pytest.approx(1 / (1 + imbalance))
+    assert shares(result)["transfer"] >= shares(result, method="cube")["transfer"]
+
+
+def test_call_paths_are_found_by_what_a_person_writes():
+    tree = fake_native.result(fake_native.small()).tree
+    solve = fake_native.SOLVE[0]
+
+    def ids(text):
+        return [int(tree.preorder[position]) for position in find_callpaths(tree, text)]
+
+    assert ids("solver::solve") == ids(solve) == ids("main/solver::solve") == ids(0) == ids("0") == [0]
+    assert ids("solver::solve/MPI_Recv") == [1]
+    for text in ("solve/MPI_Recv", "n/solver::solve", "x/main", "", "99"):
+        with pytest.raises(whywait.UsageError):
+            find_callpaths(tree, text)
+
+
+def test_subtrees_do_not_overlap():
+    recursive = fake_native.FakeAnalysis([None, 0, 1], [WORK, WORK, WORK], [(0, 0)], {"time": {(2, 0): 1.0}})
+    assert find_callpaths(fake_native.result(recursive).tree, "work") == [0]
