@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -82,7 +83,8 @@ def measure(trace: str | Path, *, threads: int = 1, repeat: int = 3, causes: boo
     -------
     dict
         ``events``, ``locations``; ``stages``, the processor time of each in seconds, with that to open the trace;
-        ``cpu`` and ``seconds`` of the analysis, by processor and by clock; ``peak_bytes``, the memory of the process.
+        ``wall``, the same by the clock; ``cpu``, the processor time of all but opening; ``peak_bytes``, the memory of
+        the process.
     """
     command = [sys.executable, "-m", "whywait.benchmark", str(trace), str(threads), str(int(causes))]
     runs = []
@@ -98,21 +100,29 @@ def _measure_here(trace: str, threads: int, *, causes: bool) -> dict[str, Any]:
 
     from whywait import _native
 
-    marks = [("open", time.process_time())]
+    def now() -> tuple[float, float]:
+        return time.process_time(), time.perf_counter()
+
+    names, marks = ["open"], [now()]
+
+    def entered(stage: str) -> None:
+        names.append(stage)
+        marks.append(now())
+
     run = _native.Run(trace)
-    begin = time.perf_counter()
-    _native.measure(
-        run, threads=threads, causes=causes, entered=lambda stage: marks.append((stage, time.process_time()))
+    _native.measure(run, threads=threads, causes=causes, entered=entered)
+    marks.append(now())
+    cpu, wall = (
+        {name: end[clock] - begin[clock] for name, (begin, end) in zip(names, itertools.pairwise(marks), strict=True)}
+        for clock in (0, 1)
     )
-    seconds = time.perf_counter() - begin
-    ends = [time for _, time in marks[1:]] + [time.process_time()]
     info = run.info()
     return {
         "events": info["events"],
         "locations": info["locations"],
-        "stages": {name: end - start for (name, start), end in zip(marks, ends, strict=True)},
-        "cpu": ends[-1] - marks[1][1],
-        "seconds": seconds,
+        "stages": cpu,
+        "wall": wall,
+        "cpu": sum(cpu.values()) - cpu["open"],
         # Linux counts in kilobytes.
         "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     }
