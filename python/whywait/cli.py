@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # Each verb is a module of whywait.commands with `add(subparsers)` and `run(arguments) -> exit code`.
-_VERBS = ("analyze", "info", "validate", "bench")
+_VERBS = ("analyze", "report", "waits", "efficiency", "diff", "info", "validate", "bench")
 
 OK, USAGE, BAD_TRACE, INTERRUPTED = 0, 2, 3, 130
 
 _EPILOG = """\
 A TRACE is the anchor file of an OTF2 archive (traces.otf2, or whatever its name) or the directory that holds one.
 
-exit codes: 0 ok, 2 wrong usage, 3 bad trace
+exit codes: 0 ok, 1 diff --fail-on, 2 wrong usage, 3 bad trace
 
 example:
   whywait analyze scorep_run/traces.otf2

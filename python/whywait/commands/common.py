@@ -8,14 +8,23 @@ import sys
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from types import TracebackType
 
 
+_TRACE = {"trace": "the anchor file of an OTF2 archive, or the directory that holds it"}
+
+
 def add_verb(
-    verbs: Any, name: str, summary: str, description: str, example: str, run: Callable[[argparse.Namespace], int]
+    verbs: Any,
+    name: str,
+    summary: str,
+    description: str,
+    example: str,
+    run: Callable[[argparse.Namespace], int],
+    operands: Mapping[str, str] = _TRACE,
 ) -> argparse.ArgumentParser:
-    """Add a verb that works on a trace.
+    """Add a verb that works on a trace, or on other operands.
 
     Parameters
     ----------
@@ -25,6 +34,8 @@ def add_verb(
         The texts of its help.
     run
         What does it.
+    operands
+        What it works on: the help of each by name.
     """
     parser: argparse.ArgumentParser = verbs.add_parser(
         name,
@@ -33,9 +44,8 @@ def add_verb(
         epilog=f"example:\n  {example}\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "trace", metavar="TRACE", help="the anchor file of an OTF2 archive, or the directory that holds it"
-    )
+    for operand, text in operands.items():
+        parser.add_argument(operand, metavar=operand.upper(), help=text)
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.set_defaults(run=run)
     return parser

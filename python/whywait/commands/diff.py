@@ -1,0 +1,154 @@
+"""Say what differs between two runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from whywait.commands.common import add_verb, positive, print_json
+from whywait.commands.results import RESULT, load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    from whywait import Result
+    from whywait.compare import Threshold
+    from whywait.report.terminal import Line
+
+_COLUMN = 11
+_SMALL = 0.001
+
+
+def add(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = add_verb(
+        verbs,
+        "diff",
+        "say what differs between two runs",
+        "Say what run B spends more or less than run A: first the metrics, then the places, largest differences first. "
+        "The exit code is 1 if a metric grew beyond a limit that --fail-on sets.",
+        "whywait diff before/ after/ --fail-on 'mpi_latesender>5%' --fail-on 'time>0.5s'",
+        run,
+        operands={"a": RESULT, "b": "the same, of the run to compare with it"},
+    )
+    parser.add_argument(
+        "--metric", action="append", metavar="NAME", help="compare the places by this metric (may be given again)"
+    )
+    parser.add_argument(
+        "--rank-groups",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="compare N groups of neighbouring ranks each for itself (default: all together)",
+    )
+    parser.add_argument(
+        "--top", type=positive, default=20, metavar="N", help="how many places to show (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--fail-on",
+        action="append",
+        default=[],
+        type=_threshold,
+        metavar="LIMIT",
+        help="fail if a metric grows by more than a share of A ('mpi_latesender>5%%') or than an amount ('time>0.5s', "
+        "'visits>1000'); may be given again",
+    )
+
+
+def _threshold(text: str) -> Threshold:
+    from whywait.compare import Threshold
+
+    try:
+        return Threshold.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do it."""
+    from whywait.compare import diff, totals
+    from whywait.report.terminal import show, speaks_unicode, width
+
+    first, second = load(options.a), load(options.b)
+    places = diff(first, second, options.metric, groups=options.rank_groups)
+    failed = [limit.text for limit in options.fail_on if limit.exceeded(first, second)]
+    metrics = totals(first, second)
+    if options.json:
+        shown = places.slice(0, options.top).to_pylist()
+        print_json({"a": options.a, "b": options.b, "metrics": metrics, "places": shown, "failed": failed})
+    else:
+        columns, unicode = width(sys.stdout), speaks_unicode(sys.stdout)
+        show(_metrics(metrics, columns), sys.stdout)
+        show(_places(places, (first, second), options, columns, unicode=unicode), sys.stdout)
+        show(([(f"failed: {text}", "bold red")] for text in failed), sys.stdout)
+    return 1 if failed else 0
+
+
+def _metrics(rows: list[dict[str, Any]], width: int) -> Iterator[Line]:
+    """Yield the metrics that differ, those of the time only if it matters, with those above them."""
+    from whywait.report.values import quantity
+
+    whole = max((max(row["first"], row["second"]) for row in rows if row["metric"] == "time"), default=0.0)
+    label = width - 4 * _COLUMN
+    shown, level = [], 0
+    for row in reversed(rows):
+        # From below, the next row of a lower level is the one above.
+        if row["depth"] < level or abs(row["difference"]) > (_SMALL * whole if row["unit"] == "sec" else 0.0):
+            level = row["depth"]
+            shown.append(row)
+    if not shown:
+        yield [("No metric differs by as much as 0.1% of the time.", "")]
+        return
+    yield [("Metric".ljust(label) + "".join(name.rjust(_COLUMN) for name in ("A", "B", "B - A", "relative")), "bold")]
+    for row in reversed(shown):
+        name = "  " * row["depth"] + row["display_name"]
+        values = [quantity(row[key], row["unit"]) for key in ("first", "second")]
+        difference = _signed(quantity(abs(row["difference"]), row["unit"]), row["difference"])
+        cells = "".join(text.rjust(_COLUMN) for text in (*values, difference, _share(row["relative"])))
+        yield [(name[: label - 1].ljust(label), ""), (cells, _colour(row["difference"]))]
+
+
+def _places(
+    table: pa.Table, runs: tuple[Result, Result], options: argparse.Namespace, width: int, *, unicode: bool
+) -> Iterator[Line]:
+    """Yield the places that differ most."""
+    import numpy as np
+
+    from whywait.report.terminal import path
+    from whywait.report.values import group_name, quantity
+
+    if not table.num_rows:
+        yield [("No place differs.", "")]
+        return
+    ranks = [np.unique(run.rows_of_locations.rank) for run in runs]
+    yield []
+    yield [("Place".ljust(width - 2 * _COLUMN) + "B - A".rjust(_COLUMN) + "relative".rjust(_COLUMN), "bold")]
+    for number, row in enumerate(table.slice(0, options.top).to_pylist(), 1):
+        tree = next(run.profile.metrics for run in runs if row["metric"] in run.profile.metrics)
+        metric = tree[row["metric"]]
+        change = _signed(quantity(abs(row["difference"]), metric.unit), row["difference"])
+        where = ""
+        if options.rank_groups > 1:
+            ranges = [group_name(own, row["group"], options.rank_groups) for own in ranks]
+            where = ", " + " / ".join(dict.fromkeys(ranges))
+        label = f"{number}. {metric.display_name}{where}"
+        cells = change.rjust(_COLUMN) + _share(row["relative"]).rjust(_COLUMN)
+        yield [(label.ljust(width - 2 * _COLUMN), ""), (cells, _colour(row["difference"]))]
+        yield [("   " + path(row["callpath"], width - 3, unicode=unicode), "dim")]
+    if (rest := table.num_rows - options.top) > 0:
+        yield [(f"   and {rest:,} more (--top)", "dim")]
+
+
+def _signed(text: str, difference: float) -> str:
+    return f"{'+' if difference > 0 else '-' if difference < 0 else ''}{text}"
+
+
+def _share(relative: float | None) -> str:
+    return "new" if relative is None else f"{relative:+.1%}" if abs(relative) < 100 else f"{relative + 1:.0f}x"
+
+
+def _colour(difference: float) -> str:
+    return "red" if difference > 0 else "green" if difference < 0 else ""

@@ -1,0 +1,146 @@
+"""Say how well the processors were used."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from whywait.commands.common import add_verb, print_json
+from whywait.commands.results import CALLPATH, RESULT, load
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from whywait.efficiency import Efficiencies, Efficiency, Method
+    from whywait.report.terminal import Line
+
+_LABEL = 36
+_COLUMN = 11
+_DEPTH = {"load_balance": 1, "communication_efficiency": 1, "serialization": 2, "transfer": 2}
+# Where the methods differ, and what to call them there.
+_BY_METHOD = ("serialization", "transfer")
+_LABELS: dict[Method, str] = {"all": "", "cube": ", as Cube has it"}
+
+
+def add(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = add_verb(
+        verbs,
+        "efficiency",
+        "say how well the processors were used",
+        "Say how well the processors were used, by the definitions of POP: parallel efficiency is load balance times "
+        "communication efficiency, which is serialization times transfer. Serialization and transfer follow from the "
+        "wait states, with those of one-sided communication, and without them as in the Advisor of Cube. Of several "
+        "runs, the first is what the others are compared with.",
+        "whywait efficiency --callpath main/solve run-4 run-8 run-16",
+        run,
+        operands={},
+    )
+    parser.add_argument("runs", metavar="RUN", nargs="+", help=RESULT)
+    parser.add_argument("--callpath", metavar="PATH", help=CALLPATH)
+    parser.add_argument(
+        "--scaling",
+        choices=("strong", "weak"),
+        default="strong",
+        help="whether all runs have the same work, or all processes (default: %(default)s)",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do it."""
+    from whywait.efficiency import METHODS, scaling
+    from whywait.report.terminal import show, width
+
+    results = [load(path) for path in options.runs]
+    methods = {
+        method: scaling(results, options.callpath, method=method, mode=options.scaling) for method in METHODS
+    }  # fmt: skip
+    shown = _named if len(results) > 1 else _alone
+    methods = {method: list(map(shown, rows, options.runs)) for method, rows in methods.items()}
+    if options.json:
+        scale = {"scaling": options.scaling} if len(results) > 1 else {}
+        print_json({**scale, "methods": {method: [row.as_dict() for row in rows] for method, rows in methods.items()}})
+    else:
+        show(lines(methods, width(sys.stdout)), sys.stdout)
+    return 0
+
+
+_COMPARISONS = ("global_efficiency", "computation_scaling", "speedup")
+
+
+def _named(one: Efficiencies, path: str) -> Efficiencies:
+    """Call a run by its directory: runs that are compared are often of one program."""
+    place = Path(path).resolve()
+    return replace(one, run=(place if place.is_dir() else place.parent).name)
+
+
+def _alone(one: Efficiencies, _: str) -> Efficiencies:
+    """Leave out what compares a run with others."""
+    return replace(one, values=tuple(value for value in one if value.name not in _COMPARISONS))
+
+
+def lines(methods: dict[Method, list[Efficiencies]], width: int) -> Iterator[Line]:
+    """Yield a table with a column for each run, as many side by side as fit, and how the numbers come about."""
+    from whywait.efficiency import METHODS
+
+    ours = methods["all"]
+    step = max(1, (width - _LABEL) // _COLUMN)
+    for start in range(0, len(ours), step):
+        yield from _table({method: rows[start : start + step] for method, rows in methods.items()})
+        yield []
+    yield [("How", "bold")]
+    for value in ours[0]:
+        yield from _wrapped(f"{value.display_name} = {value.formula}", width)
+    yield []
+    for name, formula in (
+        *((name, formula) for name, formula in ours[0].definitions.items() if name != "wait"),
+        *((f"wait ({METHODS[method]})", rows[0].definitions["wait"]) for method, rows in methods.items()),
+    ):
+        yield from _wrapped(f"{name} = {formula}", width)
+
+
+def _wrapped(text: str, width: int) -> Iterator[Line]:
+    for line in textwrap.wrap(text, width, initial_indent="   ", subsequent_indent="      "):
+        yield [(line, "")]
+
+
+def _table(methods: dict[Method, list[Efficiencies]]) -> Iterator[Line]:
+    from whywait.report.terminal import seconds
+
+    ours = methods["all"]
+    title = f"Efficiency of {ours[0].callpath}" if ours[0].callpath is not None else "Efficiency"
+    yield [(title[: _LABEL - 1].ljust(_LABEL) + "".join(_cell(row.run) for row in ours), "bold")]
+    yield [("processes".ljust(_LABEL) + "".join(_cell(f"{row.processes:,}") for row in ours), "")]
+    inputs: dict[str, str] = {}
+    for value in ours[0]:
+        shown: list[Method] = ["all", "cube"] if value.name in _BY_METHOD else ["all"]
+        for method in shown:
+            label = "  " * _DEPTH.get(value.name, 0) + value.display_name + _LABELS[method]
+            yield [(label.ljust(_LABEL), ""), *(_judged(row[value.name]) for row in methods[method])]
+            for name in value.inputs:
+                if name.startswith(("avg", "max")):
+                    times = [_cell(seconds(row[value.name].inputs[name])) for row in methods[method]]
+                    own = _LABELS[method] if "ideal" in name else ""
+                    inputs.setdefault(name + own, "".join(times))
+    yield [("of these times of a process", "dim")]
+    for name, cells in inputs.items():
+        if not name.endswith("0)"):
+            yield [("   " + name.ljust(_LABEL - 3) + cells, "dim")]
+
+
+def _cell(text: str) -> str:
+    return text[: _COLUMN - 1].rjust(_COLUMN)
+
+
+def _judged(value: Efficiency) -> tuple[str, str]:
+    """Return a number and its colour; POP calls 80 % acceptable."""
+    if value.value is None:
+        return _cell("-"), ""
+    if value.name == "speedup":
+        return _cell(f"{value.value:.2f}"), ""
+    good = value.value <= 0.25 if value.name == "load_imbalance" else value.value >= 0.8
+    return _cell(f"{value.value:.1%}"), "green" if good else "red"

@@ -1,0 +1,48 @@
+"""Show a result as trees with bars."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from whywait.commands.common import add_verb, positive, print_json
+from whywait.commands.results import CALLPATH, RESULT, load
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = add_verb(
+        verbs,
+        "report",
+        "show a result as trees with bars",
+        "Show a result as trees with bars: the metrics, the call tree for one of them, and how it spreads over the "
+        "ranks. Values include what is below them.",
+        "whywait report results --metric mpi_latesender --callpath solve",
+        run,
+        operands={"result": RESULT},
+    )
+    parser.add_argument(
+        "--metric", default="time", metavar="NAME", help="what the call tree is about (default: %(default)s)"
+    )
+    parser.add_argument("--callpath", metavar="PATH", help=CALLPATH)
+    parser.add_argument("--depth", type=positive, metavar="N", help="how many levels of each tree (default: all)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do it."""
+    import whywait
+    from whywait.report.terminal import show, speaks_unicode, width
+    from whywait.report.trees import report_data, report_lines
+
+    result = load(options.result)
+    if options.metric not in result.metrics:
+        raise whywait.UsageError(f"there is no metric {options.metric}")
+    data = report_data(result, options.metric, callpath=options.callpath, depth=options.depth)
+    if options.json:
+        print_json(data)
+    else:
+        show(report_lines(data, width=width(sys.stdout), unicode=speaks_unicode(sys.stdout)), sys.stdout)
+    return 0

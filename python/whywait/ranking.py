@@ -1,0 +1,142 @@
+"""The wait states that matter most, one by one or by place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from whywait import _native, tables
+from whywait.selection import find_callpaths
+
+if TYPE_CHECKING:
+    from whywait import Result
+
+_GROUP = ["kind", "callpath", "cause_callpath"]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which wait states to look at.
+
+    Attributes
+    ----------
+    metric
+        A wait state, or a metric that has some below it. None for all. A wait state that is part of another counts as
+        that other only, unless it is asked for itself.
+    rank
+        The rank that waits; None for all.
+    callpath
+        Where it waits, as `whywait.selection.find_callpaths` takes it; None for everywhere.
+    """
+
+    metric: str | None = None
+    rank: int | None = None
+    callpath: str | int | None = None
+
+
+def choose(result: Result, choice: Choice) -> pa.Table:
+    """Return the rows of the native table of wait states that are chosen.
+
+    Raises
+    ------
+    whywait.UsageError
+        If there is no such metric, rank or call path.
+    """
+    table = result.native_wait_states
+    keep = np.isin(table["kind"].cast(pa.string()).to_numpy(zero_copy_only=False), _kinds(result, choice.metric))
+    if choice.rank is not None:
+        if choice.rank not in (ranks := result.rows_of_locations.rank):
+            raise _native.UsageError(f"there is no rank {choice.rank}")
+        keep &= ranks[table["location"].to_numpy()] == choice.rank
+    if choice.callpath is not None:
+        inside = np.zeros(len(result.tree), np.bool_)
+        for position in find_callpaths(result.tree, choice.callpath):
+            inside[position : result.tree.end[position]] = True
+        keep &= inside[result.tree.position[table["callpath"].to_numpy()]]
+    return table.filter(pa.array(keep))
+
+
+def _kinds(result: Result, metric: str | None) -> list[str]:
+    metrics = result.profile.metrics
+    whole = [one.name for one in metrics if metrics.wait_state(one.name) is one]
+    if metric is None:
+        return whole
+    if metric not in metrics:
+        raise _native.UsageError(f"there is no metric {metric}")
+    if metrics.wait_state(metric) is not None:
+        return [metric]
+    found = [name for name in whole if any(above.name == metric for above in metrics.path(name))]
+    if not found:
+        raise _native.UsageError(f"{metric} has no wait states below it")
+    return found
+
+
+def longest(result: Result, chosen: pa.Table, count: int) -> pa.Table:
+    """Return the longest of some wait states, longest first, as `whywait.Result.wait_states` has them.
+
+    Parameters
+    ----------
+    result
+        Where they were found.
+    chosen
+        What `choose` returned.
+    count
+        How many at most.
+    """
+    # The row number decides between equals, so that the order is the same each time.
+    numbered = chosen.append_column("row", pa.array(np.arange(chosen.num_rows)))
+    keys = [("waiting", "descending"), ("row", "ascending")]
+    rows = pc.select_k_unstable(numbered, min(count, chosen.num_rows), keys) if chosen.num_rows else []
+    best = chosen.take(pa.array(rows, pa.uint64()))
+    return tables.table(tables.WAIT_STATES, tables.wait_state_pieces(result.tree, result.rows_of_locations, best))
+
+
+def groups(result: Result, chosen: pa.Table, count: int) -> list[dict[str, Any]]:
+    """Add up wait states by kind, by where they are and by what is waited for.
+
+    Parameters
+    ----------
+    result, chosen, count
+        As for `longest`.
+
+    Returns
+    -------
+    list of dict
+        ``kind``, ``callpath``, ``cause_callpath`` (names from the root, or None), ``waiting`` (seconds), ``instances``,
+        ``longest`` (seconds), ``ranks`` (how many wait) and ``cause_ranks`` (how many are waited for), most waiting
+        first.
+    """
+    rank = pa.array(result.rows_of_locations.rank)
+    places = pa.table(
+        {
+            "kind": chosen["kind"].cast(pa.string()),
+            "callpath": chosen["callpath"],
+            "cause_callpath": chosen["cause_callpath"],
+            "waiting": chosen["waiting"],
+            "rank": rank.take(chosen["location"].combine_chunks()),
+            "cause_rank": rank.take(chosen["cause_location"].combine_chunks()),
+        }
+    )
+    sums = places.group_by(_GROUP, use_threads=False).aggregate(
+        [("waiting", "sum"), ("waiting", "count"), ("waiting", "max"), ("rank", "count_distinct"),
+         ("cause_rank", "count_distinct", pc.CountOptions(mode="only_valid"))]
+    )  # fmt: skip
+    most = sums.sort_by([("waiting_sum", "descending"), ("callpath", "ascending")]).slice(0, count)
+    path = result.tree.path
+    return [
+        {
+            "kind": row["kind"],
+            "callpath": path(row["callpath"]),
+            "cause_callpath": None if row["cause_callpath"] is None else path(row["cause_callpath"]),
+            "waiting": row["waiting_sum"],
+            "instances": row["waiting_count"],
+            "longest": row["waiting_max"],
+            "ranks": row["rank_count_distinct"],
+            "cause_ranks": row["cause_rank_count_distinct"],
+        }
+        for row in most.to_pylist()
+    ]

@@ -1,0 +1,198 @@
+"""Trees with bars: metrics, call paths and ranks as a person explores them in a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from whywait.report.terminal import percent, short_name
+from whywait.report.values import group_name, quantity
+from whywait.selection import Processes, find_callpaths
+from whywait.severity import sum_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from whywait import Result
+    from whywait.calltree import CallTree
+    from whywait.report.terminal import Line
+
+_SMALL = 0.001
+_VALUE, _SHARE, _BAR = 11, 8, 18
+# More rows than this say less than fewer: neighbours share one.
+_ROWS = 16
+
+
+def report_data(
+    result: Result, metric: str = "time", *, callpath: str | int | None = None, depth: int | None = None
+) -> dict[str, Any]:
+    """Gather three trees: all metrics, the call tree for one of them, and how that one spreads over the ranks.
+
+    Parameters
+    ----------
+    result
+        What to show.
+    metric
+        The metric that the call tree and the ranks are about.
+    callpath
+        Only what is at and below these call paths, as `whywait.selection.find_callpaths` takes it.
+    depth
+        How many levels of the trees; None for all.
+
+    Returns
+    -------
+    dict
+        ``metric``, ``display_name``, ``unit``; ``metrics`` and ``callpaths``: ``name``, ``label``, ``depth``, ``value``
+        and ``share`` of each; ``ranks``: ``rank`` and ``value`` of each.
+
+    Notes
+    -----
+    Values include what is below them in the metric tree and in the call tree. What is below 0.1 % of the whole is left
+    out, with all below it.
+    """
+    positions = None if callpath is None else find_callpaths(result.tree, callpath)
+    processes = Processes(result)
+    values = processes.sums(metric, positions).tolist()
+    one = result.profile.metrics[metric]
+    return {
+        "metric": metric,
+        "display_name": one.display_name,
+        "unit": one.unit,
+        "metrics": list(_metrics(result, positions, depth)),
+        "callpaths": list(_callpaths(result, metric, positions, depth)),
+        "ranks": [{"rank": rank, "value": value} for rank, value in zip(processes.ranks.tolist(), values, strict=True)],
+    }
+
+
+def _metrics(result: Result, positions: list[int] | None, depth: int | None) -> Iterator[dict[str, Any]]:
+    profile = result.profile
+    wholes: dict[str, float] = {}
+    shown: dict[str, int] = {}
+    for metric in profile.metrics:
+        if metric.name in profile.void or (metric.parent is not None and metric.parent not in shown):
+            continue
+        value = profile.total(metric.name) if positions is None else _below(result, metric.name, positions)
+        level = shown[metric.parent] + 1 if metric.parent is not None else 0
+        wholes[metric.name] = whole = wholes[metric.parent] if metric.parent is not None else value
+        if value == 0 or abs(value) < _SMALL * abs(whole) or (depth is not None and level >= depth):
+            continue
+        shown[metric.name] = level
+        yield {
+            "name": metric.name,
+            "label": metric.display_name,
+            "unit": metric.unit,
+            "depth": level,
+            "value": value,
+            "share": value / whole if whole else 0.0,
+        }
+
+
+def _below(result: Result, metric: str, positions: list[int]) -> float:
+    return float(sum(row.sum() for _, row in result.profile.inclusive_rows(metric, positions)))
+
+
+def _callpaths(result: Result, metric: str, positions: list[int] | None, depth: int | None) -> Iterator[dict[str, Any]]:
+    tree, profile = result.tree, result.profile
+    inclusive = profile.inclusive(profile.by_position(metric))
+    roots = [int(tree.position[root]) for root in tree.roots] if positions is None else positions
+    if not (whole := float(inclusive[roots].sum())):
+        return
+    for root in roots:
+        for position in _visible(tree, inclusive, root, _SMALL * abs(whole), depth):
+            callpath = int(tree.preorder[position])
+            name = tree.kinds[tree.region_rows[callpath]].name
+            value = float(inclusive[position])
+            yield {
+                "name": name,
+                "label": short_name(name),
+                "callpath_id": callpath,
+                "depth": int(tree.depth[position] - tree.depth[root]),
+                "value": value,
+                "share": value / whole,
+            }
+
+
+def _visible(
+    tree: CallTree, inclusive: npt.NDArray[np.float64], root: int, least: float, depth: int | None
+) -> Iterator[int]:
+    """Yield the positions of a subtree that are worth a line."""
+    position, end = root, int(tree.end[root])
+    while position < end:
+        deep = depth is not None and tree.depth[position] - tree.depth[root] >= depth
+        if deep or abs(inclusive[position]) < least:
+            position = int(tree.end[position])
+        else:
+            yield position
+            position += 1
+
+
+class _Page:
+    """Rows of one width: a label, a value, its share of the whole and a bar."""
+
+    def __init__(self, width: int, *, unicode: bool) -> None:
+        self._label = width - _VALUE - _SHARE - _BAR
+        self._block, self._more = ("█", "…") if unicode else ("#", "~")
+
+    def title(self, label: str, share: str) -> Line:
+        return [(self._cut(label) + "value".rjust(_VALUE) + share.rjust(_SHARE), "bold")]
+
+    def row(self, depth: int, label: str, value: str, share: float) -> Line:
+        # Deep trees leave room for names: indentation ends where half of the label is gone.
+        indent = min(2 * depth, self._label // 2)
+        bar = self._block * round(min(max(share, 0), 1) * (_BAR - 2))
+        return [
+            (self._cut(" " * indent + label), ""),
+            (value.rjust(_VALUE) + percent(share).rjust(_SHARE), ""),
+            (f"  {bar}".rstrip(), "cyan"),
+        ]
+
+    def _cut(self, label: str) -> str:
+        room = self._label - 1
+        text = label if len(label) <= room else label[: room - len(self._more)] + self._more
+        return text.ljust(self._label)
+
+
+def report_lines(data: dict[str, Any], *, width: int = 80, unicode: bool = True) -> Iterator[Line]:
+    """Yield the lines of a report.
+
+    Parameters
+    ----------
+    data
+        What `report_data` returned.
+    width
+        The number of columns.
+    unicode
+        Whether to draw with more than ASCII.
+    """
+    page = _Page(width, unicode=unicode)
+    yield page.title("Metrics", "share")
+    for row in data["metrics"]:
+        yield page.row(row["depth"], row["label"], quantity(row["value"], row["unit"]), row["share"])
+    yield []
+    yield page.title(f"Call paths: {data['display_name']}", "share")
+    for row in data["callpaths"]:
+        yield page.row(row["depth"], row["label"], quantity(row["value"], data["unit"]), row["share"])
+    if not data["callpaths"]:
+        yield [("nowhere", "")]
+    yield []
+    yield from _ranks(data, page)
+
+
+def _ranks(data: dict[str, Any], page: _Page) -> Iterator[Line]:
+    ranks = np.array([row["rank"] for row in data["ranks"]], np.int64)
+    values = np.array([row["value"] for row in data["ranks"]], np.float64)
+    groups = min(values.size, _ROWS)
+    mean = ", mean of each group" if values.size > groups else ""
+    yield page.title(f"Ranks: {data['display_name']}{mean}", "of max")
+    if not values.any():
+        yield [("nowhere", "")]
+        return
+    group = np.arange(values.size) * groups // values.size
+    means = sum_at(group, values, groups) / np.bincount(group, minlength=groups)
+    most = float(means.max())
+    for number, value in enumerate(means.tolist()):
+        share = value / most if most > 0 else 0.0
+        yield page.row(0, group_name(ranks, number, groups), quantity(value, data["unit"]), share)

@@ -1,0 +1,36 @@
+"""Values of any unit as a person reads them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from whywait.report.terminal import seconds
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+
+def quantity(value: float, unit: str) -> str:
+    """Return a value of a metric in at most ten characters."""
+    if unit == "sec":
+        return seconds(value)
+    if unit == "bytes":
+        return _scaled(value, ("B", "KiB", "MiB", "GiB", "TiB", "PiB"), 1024)
+    return f"{value:,.0f}" if abs(value) < 1e8 else _scaled(value, ("", "k", "M", "G", "T", "P"), 1000)
+
+
+def _scaled(value: float, units: tuple[str, ...], step: int) -> str:
+    for unit in units[:-1]:
+        if abs(value) < step:
+            return f"{value:.4g} {unit}".rstrip()
+        value /= step
+    return f"{value:.4g} {units[-1]}"
+
+
+def group_name(ranks: npt.NDArray[np.integer[Any]], group: int, groups: int) -> str:
+    """Return which of the ranks, given in order, a group of neighbours is, of so many groups."""
+    first, last = -(-group * ranks.size // groups), -(-(group + 1) * ranks.size // groups) - 1
+    if first > last:
+        return "no rank"
+    return f"rank {ranks[first]}" if first == last else f"ranks {ranks[first]}-{ranks[last]}"
