@@ -35,15 +35,26 @@ def test_tree_is_scalascas():
     part = listing.read_text(encoding="utf-8").split("PART 2")[0]
     rows = re.findall(r'^( *)(\w+) \| "([^"]*)" \| (\w+) \| (\w+) \| ([A-Z/-]+)', part, re.MULTILINE)
     theirs = [(len(indent) // 2, *rest) for indent, *rest in rows]
-    kinds = {"stored": "STORED", "wait": "STORED", "pre": "PRE-EXCL", "post": "POST", "hidden": "GHOST"}
+    kinds = {"pre": "PRE-EXCL", "post": "POST", "hidden": "GHOST"}
+    types = {True: "INTEGER", False: "FLOAT"}
     ours = [
-        (TREE.depth(m.name), m.name, m.display_name, m.unit, "INTEGER" if m.integer else "FLOAT", kinds[m.kind])
+        (TREE.depth(m.name), m.name, m.display_name, m.unit, types[m.integer], kinds.get(m.kind, "STORED"))
         for m in TREE
-    ]
+    ]  # fmt: skip
     names = {name for _, name, *_ in theirs}
     assert [row for row in ours if row[1] in names] == [(*row[:-1], row[-1].removesuffix("/REMAP")) for row in theirs]
     added = {row[1] for row in ours} - names
-    assert all(re.match("(shmem|armci)(_|$)|rma_atomic|mpi_rma_.*wait_for_progress_last_call", name) for name in added)
+    upper_bounds = "mpi_rma_.*wait_for_progress_last_call"
+    paradigms = f"(shmem|armci)(_|$)|rma_atomic|{upper_bounds}|delay_(rma|lock|unattributed)|interval_delay"
+    classes = "_(propagating|terminal|direct|indirect)_(coll|omp|rma|lock|barrier|n21|12n|n2n)"
+    classifications = "waitstates_.*_(coll|omp|rma)$"
+    assert all(re.match(f"{paradigms}|mpi_wait{classes}|{classifications}", name) for name in added)
+
+
+def test_what_the_native_module_computes_is_in_the_tree():
+    from whywait import _native
+
+    assert [name for name in _native.stored_metrics() if name not in TREE] == []
 
 
 def test_formulas_name_metrics_and_masks_that_exist():

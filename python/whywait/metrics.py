@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, cast
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-Kind = Literal["stored", "wait", "pre", "post", "hidden"]
+Kind = Literal["stored", "wait", "cause", "thesis", "pre", "post", "hidden"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,8 @@ class Metric:
     unit
         ``sec``, ``occ`` (occurrences), ``bytes`` or ``elements``.
     kind
-        ``stored``, ``wait`` (stored, and a wait state), ``pre`` (derived cell by cell), ``post`` (sum or difference of
+        ``stored``, ``wait`` (stored, and a wait state), ``cause`` (stored if the analysis looks for causes), ``thesis``
+        (if it does so by all definitions of the thesis), ``pre`` (derived cell by cell), ``post`` (sum or difference of
         others) or ``hidden``.
     paradigm
         The programming model without which the metric does not exist, or None.
@@ -160,6 +161,10 @@ class MetricTree:
     def wait_state(self, name: str) -> Metric | None:
         """Return the whole wait state that a metric is, or is a part of: of wrong-order messages, Late Sender."""
         return next((metric for metric in self.path(name) if metric.kind == "wait"), None) if name in self else None
+
+    def without(self, stored: Collection[str], *kinds: Kind) -> set[str]:
+        """Leave out of the names of stored metrics those of some kinds."""
+        return {name for name in stored if name not in self or self[name].kind not in kinds}
 
     def computed(self, stored: Collection[str]) -> MetricTree:
         """Cut the tree down to what follows from the given stored metrics.
