@@ -64,6 +64,20 @@ WAIT_STATES = pa.schema(
         "cause_callpath": pa.uint32(),
         "cause_time": pa.float64(),
         "last": pa.dictionary(pa.uint16(), pa.string()),
+        "direct": pa.float64(),
+        "indirect": pa.float64(),
+        "propagating": pa.float64(),
+        "caused": pa.float64(),
+    }
+)
+CRITICAL_PATH = pa.schema(
+    {
+        "location": pa.uint32(),
+        "from": pa.float64(),
+        "to": pa.float64(),
+        "callpath": pa.uint32(),
+        "callpath_time": pa.float64(),
+        "hop": pa.string(),
     }
 )
 TRANSFERS = pa.schema(
@@ -125,7 +139,9 @@ class FakeAnalysis:
     {(callpath, location): value}.
     """
 
-    def __init__(self, parents, regions, ranks, values, wait_states=(), warnings=(), facts=None, transfers=()):
+    def __init__(
+        self, parents, regions, ranks, values, wait_states=(), warnings=(), facts=None, transfers=(), critical_path=()
+    ):
         kinds = list(dict.fromkeys(regions))
         self._regions = pa.Table.from_pylist(
             [
@@ -181,6 +197,7 @@ class FakeAnalysis:
         self._severities = pa.Table.from_arrays(arrays, schema=SEVERITIES)
         self._wait_states = with_names(wait_states, WAIT_STATES)
         self._transfers = with_names(transfers, TRANSFERS)
+        self._critical_path = pa.Table.from_pylist(list(critical_path), schema=CRITICAL_PATH)
         self._warnings = list(warnings)
         self._facts = facts or {
             "begin": 0.0, "end": 1.5, "length": 1.5, "resolution": 1_000_000, "processes": len({r for r, _ in ranks}),
@@ -204,6 +221,9 @@ class FakeAnalysis:
 
     def transfers(self):
         return self._transfers
+
+    def critical_path(self):
+        return self._critical_path
 
     def warnings(self):
         return self._warnings

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from whywait import _native, tables
 from whywait.calltree import CallTree
+from whywait.metrics import metric_tree
 from whywait.severity import Profile
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from whywait.efficiency import Efficiencies, Method
-    from whywait.metrics import Formula, Metric
+    from whywait.metrics import Formula, Kind, Metric
 
 
 # Fields that refer to a String record; those of one kind only come with its name.
@@ -352,7 +353,10 @@ class Result:
             ``kind`` (a metric), where (``callpath``, ``location``, ``rank``, ``thread``), when (``enter`` and ``leave``
             of the activity, seconds since the begin of the trace), ``waiting`` (seconds), and the same of what caused
             it (``cause_callpath``, ``cause_rank``, ..., ``cause_time``), null where unknown. ``last`` says what a call
-            that waited for a lock or for progress waited for last: ``contention`` or ``progress``.
+            that waited for a lock or for progress waited for last: ``contention`` or ``progress``. Of ``waiting``,
+            excess work of the causing process caused ``direct``, its own earlier waiting ``indirect``; so much of it
+            made others wait later (``propagating``); ``caused`` is the waiting that it caused elsewhere, through any
+            number of others (seconds; null where causes were not looked for, or nobody is charged).
         """
         pieces = tables.wait_state_pieces(self.tree, self.rows_of_locations, self.native_wait_states)
         return tables.table(tables.WAIT_STATES, pieces)
@@ -381,6 +385,67 @@ class Result:
     def native_transfers(self) -> pa.Table:
         """Transfers with numbers instead of names; not kept, since they can be many."""
         return pa.table(self._analysis.transfers())
+
+    @property
+    def has_causes(self) -> bool:
+        """Whether the analysis looked for causes: only then are there delay costs and a critical path."""
+        return "critical_path" in self.profile.metrics
+
+    def delay_costs(self) -> pa.Table:
+        """Return who pays for the waiting: what a call path did on a location longer than others made them wait.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``class`` (what the waiting is: ``latesender``, ``barrier``, ``rma_progress``, ...; ``interval_lock`` is
+            holding a lock; ``unattributed`` is waiting that nobody can be blamed for, at its own place), ``callpath``,
+            ``callpath_id``, ``location``, ``rank``, ``thread``, ``short_term`` (waiting caused directly, seconds) and
+            ``long_term`` (through other waiting in between).
+
+        Raises
+        ------
+        whywait.UsageError
+            If causes were not looked for.
+        """
+        pieces = tables.delay_cost_pieces(self.tree, self.rows_of_locations, self.native_delay_costs)
+        return tables.table(tables.DELAY_COSTS, pieces)
+
+    @cached_property
+    def native_delay_costs(self) -> pa.Table:
+        """Delay costs with numbers instead of names."""
+        from whywait.causes import delay_costs
+
+        self._need_causes()
+        return delay_costs(self.profile)
+
+    def critical_path(self) -> pa.Table:
+        """Return the critical path, the chain of activities without waiting that determines how long the run takes.
+
+        Returns
+        -------
+        pyarrow.Table
+            Its segments in the order of time: where (``location``, ``rank``, ``thread``), when (``from`` and ``to``,
+            seconds since the begin of the trace), ``callpath`` (the one with most of it), ``callpath_id``,
+            ``callpath_time`` (how much of it) and ``hop``: the class of the wait by which the path came here from
+            another location, null at its begin.
+
+        Raises
+        ------
+        whywait.UsageError
+            If causes were not looked for.
+        """
+        pieces = tables.critical_path_pieces(self.tree, self.rows_of_locations, self.native_critical_path)
+        return tables.table(tables.CRITICAL_PATH, pieces)
+
+    @cached_property
+    def native_critical_path(self) -> pa.Table:
+        """The critical path with numbers instead of names."""
+        self._need_causes()
+        return pa.table(self._analysis.critical_path())
+
+    def _need_causes(self) -> None:
+        if not self.has_causes:
+            raise _native.UsageError("this analysis did not look for causes")
 
     def efficiencies(self, callpath: str | int | None = None, *, method: Method = "all") -> Efficiencies:
         """Return the efficiencies of POP: parallel efficiency, load balance, serialization, transfer.
@@ -421,6 +486,8 @@ class Result:
 
     def write(self, directory: str | PathLike[str], *, transfers: bool = False) -> list[Path]:
         """Write report.cubex, severities.parquet, derived.parquet, wait_states.parquet and summary.json.
+
+        With causes also critical_path.parquet.
 
         Parameters
         ----------
@@ -481,6 +548,8 @@ def analyze(
     *,
     threads: int | None = None,
     wrong_order_window: int = 100,
+    causes: bool = True,
+    cost_model: Literal["thesis", "scalasca"] = "thesis",
     progress: Callable[[str, float], object] | None = None,
 ) -> Result:
     """Find every wait state of a run, and where its time goes.
@@ -494,6 +563,12 @@ def analyze(
     wrong_order_window
         How many of its latest Late Senders each location remembers: so far back it is noticed that another message
         should have been received first.
+    causes
+        Whether to look for root causes and the critical path.
+    cost_model
+        What distributes waiting over its causes: ``thesis`` follows the definitions for every paradigm, and costs are
+        no more and no less than the waiting. ``scalasca`` gives the numbers of Scalasca 2.6, which has none for
+        one-sided communication. See docs/causes.md.
     progress
         Called now and then with the name of the stage and the share of it that is done, 0..1. What it raises ends the
         analysis.
@@ -516,6 +591,9 @@ def analyze(
         opened._native,  # noqa: SLF001
         threads=threads,
         wrong_order_window=wrong_order_window,
+        causes=causes,
+        cost_model=cost_model,
         progress=progress,
     )
-    return Result(native, opened, _native.stored_metrics())
+    left_out: tuple[Kind, ...] = ("cause", "thesis") if not causes else ("thesis",) if cost_model == "scalasca" else ()
+    return Result(native, opened, metric_tree().without(_native.stored_metrics(), *left_out))

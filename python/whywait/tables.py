@@ -55,6 +55,37 @@ WAIT_STATES = pa.schema(
         ("cause_thread", pa.int32()),
         ("cause_time", pa.float64()),
         ("last", _NAME),
+        ("direct", pa.float64()),
+        ("indirect", pa.float64()),
+        ("propagating", pa.float64()),
+        ("caused", pa.float64()),
+    ]
+)
+
+DELAY_COSTS = pa.schema(
+    [
+        ("class", _NAME),
+        ("callpath", PATH_TYPE),
+        ("callpath_id", pa.uint32()),
+        ("location", pa.uint32()),
+        ("rank", pa.int32()),
+        ("thread", pa.int32()),
+        ("short_term", pa.float64()),
+        ("long_term", pa.float64()),
+    ]
+)
+
+CRITICAL_PATH = pa.schema(
+    [
+        ("location", pa.uint32()),
+        ("rank", pa.int32()),
+        ("thread", pa.int32()),
+        ("from", pa.float64()),
+        ("to", pa.float64()),
+        ("callpath", PATH_TYPE),
+        ("callpath_id", pa.uint32()),
+        ("callpath_time", pa.float64()),
+        ("hop", _NAME),
     ]
 )
 
@@ -137,6 +168,16 @@ def wait_state_pieces(tree: CallTree, locations: Locations, native: pa.Table) ->
 def transfer_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterator[pa.RecordBatch]:
     """Yield transfers as rows of `TRANSFERS`, in the order of the native table."""
     return _named_pieces(tree, locations, native, TRANSFERS)
+
+
+def delay_cost_pieces(tree: CallTree, locations: Locations, numbers: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Yield delay costs as rows of `DELAY_COSTS`, in their order."""
+    return _named_pieces(tree, locations, numbers, DELAY_COSTS)
+
+
+def critical_path_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Yield the critical path as rows of `CRITICAL_PATH`, in the order of time."""
+    return _named_pieces(tree, locations, native, CRITICAL_PATH)
 
 
 def _named_pieces(

@@ -21,7 +21,7 @@ def add(verbs: Any) -> None:
         "analyze",
         "find the wait states of a run",
         "Find every wait state of a run and where its time goes; print a summary and write report.cubex (for CubeGUI), "
-        "severities.parquet, derived.parquet, wait_states.parquet and summary.json.",
+        "severities.parquet, derived.parquet, wait_states.parquet, critical_path.parquet and summary.json.",
         "whywait analyze scorep_run/traces.otf2 -o results",
         run,
     )
@@ -35,6 +35,14 @@ def add(verbs: Any) -> None:
         default=100,
         metavar="N",
         help="how many Late Senders each location remembers to notice messages in wrong order (default: %(default)s)",
+    )
+    parser.add_argument("--no-causes", action="store_true", help="do not look for root causes and the critical path")
+    parser.add_argument(
+        "--cost-model",
+        choices=("thesis", "scalasca"),
+        default="thesis",
+        help="how to distribute waiting over its causes: by the definitions, for every paradigm, or as Scalasca 2.6 "
+        "does (default: %(default)s)",
     )
     parser.add_argument(
         "--transfers",
@@ -55,7 +63,12 @@ def run(options: argparse.Namespace) -> int:
         raise whywait.UsageError(f"{directory} is a file, not a directory to write to")
     with Progress(quiet=options.quiet) as progress:
         result = whywait.analyze(
-            trace, threads=options.threads, wrong_order_window=options.wrong_order_window, progress=progress
+            trace,
+            threads=options.threads,
+            wrong_order_window=options.wrong_order_window,
+            causes=not options.no_causes,
+            cost_model=options.cost_model,
+            progress=progress,
         )
     files = result.write(directory, transfers=options.transfers)
     if options.json:

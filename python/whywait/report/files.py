@@ -67,6 +67,10 @@ def write_all(result: Result, directory: Path, *, transfers: bool = False) -> li
         pieces = tables.wait_state_pieces(result.tree, locations, result.native_wait_states)
         tables.write(wait_states, tables.WAIT_STATES, pieces)
         write_cube(result, cube)
+        if result.has_causes:
+            names.append("critical_path.parquet")
+            pieces = tables.critical_path_pieces(result.tree, locations, result.native_critical_path)
+            tables.write(staging.path(names[-1]), tables.CRITICAL_PATH, pieces)
         if transfers:
             names.append("transfers.parquet")
             pieces = tables.transfer_pieces(result.tree, locations, result.native_transfers)

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whywait import __version__
+from whywait.causes import costliest, critical
 from whywait.severity import sum_at
 
 if TYPE_CHECKING:
@@ -26,7 +27,9 @@ def summarize(result: Result) -> dict[str, Any]:
     dict
         ``run`` (name, anchor file, program if known), ``facts``, ``metrics`` (unit and total by name), ``waiting`` (all
         wait states together: seconds, and share of all time), ``worst`` (the worst places to
-        wait, by total waiting time), ``warnings``. All values are such that JSON can say them.
+        wait, by total waiting time), ``delay_costs`` (the call paths that cause most of it, see
+        `whywait.causes.costliest`), ``critical_path`` (see `whywait.causes.critical`; both are None if causes were not
+        looked for), ``warnings``. All values are such that JSON can say them.
     """
     profile = result.profile
     waiting = sum(profile.total(metric.name) for metric in _wait_states(profile.metrics))
@@ -47,6 +50,8 @@ def summarize(result: Result) -> dict[str, Any]:
         },
         "waiting": {"total": waiting, "share": waiting / time if time else 0.0},
         "worst": worst_wait_states(result),
+        "delay_costs": costliest(result, _WORST) if result.has_causes else None,
+        "critical_path": critical(result, _WORST) if result.has_causes else None,
         "warnings": result.warnings,
     }
 

@@ -16,7 +16,9 @@ Line = list[tuple[str, str]]
 _WIDTH = 80
 _BAR = 16
 _SMALL = 0.001
+_CLASS = 0.05
 _WORST = 5
+_CAUSES = 3
 
 
 def show(lines: Iterable[Line], stream: TextIO) -> None:
@@ -67,6 +69,12 @@ def summary_lines(summary: dict[str, Any], *, width: int = _WIDTH, unicode: bool
     yield from _where(summary["metrics"], width, "█" if unicode else "#")
     yield []
     yield from _worst(summary, width, unicode=unicode)
+    if summary.get("delay_costs"):
+        yield []
+        yield from delay_lines(summary["delay_costs"][:_CAUSES], width, unicode=unicode)
+    if (critical := summary.get("critical_path")) and critical["callpaths"]:
+        yield []
+        yield from critical_lines(critical, _CAUSES, width, unicode=unicode)
     if summary["warnings"]:
         yield []
         yield [("Warnings", "bold")]
@@ -159,13 +167,7 @@ def _worst(summary: dict[str, Any], width: int, *, unicode: bool) -> Iterator[Li
 
 def _who(place: dict[str, Any], width: int, *, unicode: bool) -> str:
     times = f"{_count(place['instances'], 'time')} " if place["instances"] else ""
-    if place["ranks"] == 1:
-        where = f"{times}on rank {place['worst_rank']}"
-    else:
-        where = (
-            f"{times}on {place['ranks']:,} ranks, most on rank {place['worst_rank']} "
-            f"({percent(place['worst_rank_share'])})"
-        )
+    where = times + _on(place)
     cause = place["cause"]
     if cause is None:
         return where
@@ -177,6 +179,46 @@ def _who(place: dict[str, Any], width: int, *, unicode: bool) -> str:
         del other[0]
     what = f"{path(other, width // 2, unicode=unicode)} on rank {cause['rank']}" if other else f"rank {cause['rank']}"
     return f"{where}; mostly waits for {what} ({percent(cause['share'])})"
+
+
+def delay_lines(places: list[dict[str, Any]], width: int, *, unicode: bool) -> Iterator[Line]:
+    """Yield the call paths whose delays cost most, as `whywait.causes.costliest` returns them."""
+    head = width - 11 - 8
+    yield [("Who causes it".ljust(head) + "costs".rjust(11) + "of all".rjust(8), "bold")]
+    for number, place in enumerate(places, 1):
+        yield _ranked(number, place["callpath"], place["costs"], place["share"], width, unicode=unicode)
+        enough = [kind for kind in place["classes"] if kind["costs"] >= _CLASS * place["costs"]]
+        kinds = [f"{seconds(kind['costs'])} {kind['display_name']}" for kind in enough]
+        longterm = place["long_term"] / place["costs"]
+        through = f"; {percent(longterm)} through other waiting in between" if longterm >= _SMALL else ""
+        yield from _paragraph(f"{_on(place)}: {', '.join(kinds)}{through}", width, "dim")
+
+
+def critical_lines(path: dict[str, Any], count: int, width: int, *, unicode: bool) -> Iterator[Line]:
+    """Yield the call paths with most of the critical path, as `whywait.causes.critical` returns them."""
+    head = width - 11 - 8
+    title = f"Critical path, {percent(path['imbalance'] / path['length'])} of it imbalance"
+    yield [(title.ljust(head) + "time".rjust(11) + "share".rjust(8), "bold")]
+    for number, place in enumerate(path["callpaths"][:count], 1):
+        yield _ranked(number, place["callpath"], place["time"], place["share"], width, unicode=unicode)
+        less = f"; {seconds(place['imbalance'])} less if balanced" if place["imbalance"] > 0 else ""
+        yield from _paragraph(_on(place) + less, width, "dim")
+
+
+def _ranked(number: int, names: list[str], time: float, share: float, width: int, *, unicode: bool) -> Line:
+    head = width - 11 - 8
+    label = path(names, head - 4, unicode=unicode)
+    return [
+        (f"{number}. ", ""),
+        (label.ljust(head - 3), ""),
+        (seconds(time).rjust(11) + percent(share).rjust(8), ""),
+    ]
+
+
+def _on(place: dict[str, Any]) -> str:
+    if place["ranks"] == 1:
+        return f"on rank {place['worst_rank']}"
+    return f"on {place['ranks']:,} ranks, most on rank {place['worst_rank']} ({percent(place['worst_rank_share'])})"
 
 
 def _paragraph(text: str, width: int, style: str) -> Iterator[Line]:

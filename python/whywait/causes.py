@@ -1,0 +1,188 @@
+"""Who causes the waiting, and what determines how long the run takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from whywait.severity import sum_at
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from whywait import Result
+    from whywait.metrics import MetricTree
+    from whywait.severity import Cells, Profile
+
+#: The class of what nobody can be blamed for; it stands where the waiting is, the others where its cause is.
+UNATTRIBUTED = "unattributed"
+
+
+class CostClass(NamedTuple):
+    """A class of delay costs: the kind of waiting that they were paid for."""
+
+    name: str
+    display_name: str
+    metrics: tuple[str, ...]
+
+
+def cost_classes(metrics: MetricTree) -> list[CostClass]:
+    """Return the classes of delay costs that an analysis computes, in the order of the metric tree."""
+    found: dict[str, CostClass] = {}
+    for metric in metrics:
+        if metric.derived or metrics.path(metric.name)[0].name not in {"delay", "interval_delay"}:
+            continue
+        name = metric.name.removesuffix("_longterm").replace("interval_delay_", "interval_").removeprefix("delay_")
+        # The two terms of a class are the only children of what sums them up.
+        whole = metrics[metric.parent] if metric.parent and metric.parent.endswith("_aggregate") else metric
+        known = found.get(name, CostClass(name, whole.display_name, ()))
+        found[name] = known._replace(metrics=(*known.metrics, metric.name))
+    return list(found.values())
+
+
+def delay_costs(profile: Profile) -> pa.Table:
+    """Return the delay costs with numbers instead of names.
+
+    Returns
+    -------
+    pyarrow.Table
+        ``class``, ``callpath``, ``location``, ``short_term`` and ``long_term`` (seconds), in the order of the metric
+        tree, the call tree and the locations.
+    """
+    names, keys, terms = [], [], []
+    for kind in cost_classes(profile.metrics):
+        cells = {name.endswith("_longterm"): profile.cells(name) for name in kind.metrics}
+        key = np.unique(np.concatenate([part.key for part in cells.values()]))
+        names.append(np.full(key.size, kind.name))
+        keys.append(key)
+        terms.append([_spread(cells.get(long), key) for long in (False, True)])
+    key = np.concatenate([np.empty(0, np.int64), *keys])
+    position, location = np.divmod(key, profile.locations)
+    short, long = (np.concatenate([np.empty(0), *(pair[term] for pair in terms)]) for term in (0, 1))
+    return pa.table(
+        {
+            "class": pa.array(np.concatenate([np.empty(0, str), *names]), pa.string()).dictionary_encode(),
+            "callpath": profile.tree.preorder[position].astype(np.uint32),
+            "location": location.astype(np.uint32),
+            "short_term": short,
+            "long_term": long,
+        }
+    )
+
+
+def _spread(cells: Cells | None, key: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    values = np.zeros(key.size)
+    if cells is not None:
+        values[np.searchsorted(key, cells.key)] = cells.value
+    return values
+
+
+def costliest(result: Result, count: int) -> list[dict[str, Any]]:
+    """Return the call paths whose delays cost most waiting time elsewhere.
+
+    Parameters
+    ----------
+    result
+        What to look through.
+    count
+        How many to return at most.
+
+    Returns
+    -------
+    list of dict
+        ``callpath``, ``callpath_id``, ``costs`` (s), of that ``short_term`` and ``long_term``, ``share`` (of all
+        costs), ``ranks`` (how many pay), ``worst_rank``, ``worst_rank_share`` (of the costs) and ``classes``: of each
+        class of waiting ``class``, ``display_name`` and ``costs`` (s), largest first.
+    """
+    table = result.native_delay_costs
+    table = table.filter(pc.not_equal(table["class"].cast(pa.string()), UNATTRIBUTED))
+    kinds = {kind.name: kind.display_name for kind in cost_classes(result.profile.metrics)}
+    size = len(result.tree)
+    callpath, location = (table[name].to_numpy().astype(np.int64) for name in ("callpath", "location"))
+    short, long = table["short_term"].to_numpy(), table["long_term"].to_numpy()
+    by_callpath = sum_at(callpath, short + long, size)
+    shorts = sum_at(callpath, short, size)
+    order = np.argsort(-by_callpath, kind="stable")[:count]
+    places = []
+    for chosen in order[by_callpath[order] > 0].tolist():
+        rows = callpath == chosen
+        costs = float(by_callpath[chosen])
+        own = table.filter(pa.array(rows))
+        classes = own.group_by("class").aggregate([("short_term", "sum"), ("long_term", "sum")])
+        amounts = [
+            {
+                "class": row["class"],
+                "display_name": kinds[row["class"]],
+                "costs": row["short_term_sum"] + row["long_term_sum"],
+            }
+            for row in classes.to_pylist()
+        ]
+        places.append(
+            {
+                "callpath": result.tree.path(chosen),
+                "callpath_id": chosen,
+                "costs": costs,
+                "short_term": float(shorts[chosen]),
+                "long_term": costs - float(shorts[chosen]),
+                "share": costs / float(by_callpath.sum()),
+                **_ranks(result, location[rows], (short + long)[rows]),
+                "classes": sorted(amounts, key=lambda kind: -kind["costs"]),
+            }
+        )
+    return places
+
+
+def _ranks(result: Result, location: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> dict[str, Any]:
+    """Say on how many ranks values are, and on which most."""
+    ranks, group = np.unique(result.rows_of_locations.rank[location], return_inverse=True)
+    by_rank = sum_at(group, values, ranks.size)
+    worst = int(by_rank.argmax())
+    return {
+        "ranks": int(np.count_nonzero(by_rank)),
+        "worst_rank": int(ranks[worst]),
+        "worst_rank_share": float(by_rank[worst] / by_rank.sum()),
+    }
+
+
+def critical(result: Result, count: int) -> dict[str, Any]:
+    """Return what is on the critical path.
+
+    Parameters
+    ----------
+    result
+        What to look through.
+    count
+        How many call paths to return at most.
+
+    Returns
+    -------
+    dict
+        ``length`` (s), ``imbalance`` (s: what a balanced run would not have of it), ``hops`` (how often it goes from
+        one location to another) and ``callpaths``: those with most of it, each with ``callpath``, ``callpath_id``,
+        ``time`` (s), ``share`` (of the path), ``imbalance`` (s), ``ranks``, ``worst_rank`` and ``worst_rank_share``.
+    """
+    profile, tree = result.profile, result.tree
+    path, imbalance = (profile.by_position(name) for name in ("critical_path", "critical_path_imbalance"))
+    length = float(path.sum())
+    order = np.argsort(-path, kind="stable")[:count]
+    places = []
+    for position in order[path[order] > 0].tolist():
+        (_, row), *_ = profile.rows("critical_path", [position])
+        (location,) = np.nonzero(row)
+        callpath = int(tree.preorder[position])
+        places.append(
+            {
+                "callpath": tree.path(callpath),
+                "callpath_id": callpath,
+                "time": float(path[position]),
+                "share": float(path[position]) / length,
+                "imbalance": float(imbalance[position]),
+                **_ranks(result, location, row[location]),
+            }
+        )
+    segments = result.native_critical_path
+    hops = segments.num_rows - segments["hop"].null_count
+    return {"length": length, "imbalance": float(imbalance.sum()), "hops": hops, "callpaths": places}
