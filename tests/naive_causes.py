@@ -593,8 +593,12 @@ class Analysis:
                 self.instances.append(Instance("ompbarrier", culprit.loc.points[culprit.i], waiters))
             join = next((e.i + 1 for e in master.events[forks[0].call.leave.i :] if e.kind == "join"), None)
         if join is not None:
-            end = Point(Event(master, len(master.events), master.events[-1].t, "end", None, {}), 0, "end", 0)
+            end = self.end_of(master)
             self.instances.append(Instance("ompidle", end, [], factor=len(team) - 1, begin=join))
+
+    @staticmethod
+    def end_of(loc):
+        return Point(Event(loc, len(loc.events), loc.events[-1].t, "end", None, {}), 0, "end", 0)
 
     def find_one_sided(self):
         """Points and instances of the one-sided wait states, which another oracle finds."""
@@ -653,6 +657,10 @@ class Analysis:
         if cls == "lock":
             w.contenders.add(loc.rank)
             c.contenders.add(w.loc.rank)
+        elif cls == "rma_progress":
+            # The target only passes by: they met when it began its call, and all that follows is work.
+            w.partners[loc.rank] = max(0, waiter.L - cause.E)
+            c.partners[w.loc.rank] = c.total
         else:
             w.partners[loc.rank] = max(0, waiter.L - cause.L)
             c.partners[w.loc.rank] = max(0, cause.L - waiter.L)
@@ -931,13 +939,17 @@ class Analysis:
 
     def critical_path(self):
         finalize = [p for loc in self.trace.locations for p in loc.points.values() if p.cls == "finalize"]
-        if not finalize:
-            return
         for x in self.instances:
             for e, wait in x.waiters:
                 if wait > 0 and x.cls != "ompbarrier":
                     e.cause = getattr(e, "last", x.cause)
-        start = max(finalize, key=lambda p: (p.event.call.E, -p.loc.rank))
+        if finalize:
+            start = max(finalize, key=lambda p: (p.event.call.E, -p.loc.rank))
+        else:
+            # No MPI, or a run that was cut off: who was there to the last.
+            masters = self.trace.by_rank.values()
+            loc = max((m for m in masters if m.events), key=lambda m: (m.events[-1].t, -m.rank))
+            start = self.end_of(loc)
         self.path = []  # (location, point or None, end), latest first
         owners = [start]
         while owners:
@@ -957,6 +969,9 @@ class Analysis:
             elif p.cls == "fork":
                 owners = [p.master]
             else:
+                if p.cause.at > p.cause.event.i:
+                    # What the releasing call does after the wait has ended is not on the path.
+                    p.cause.over = max(0, p.cause.event.t - p.event.call.E - p.held)
                 owners.append(p.cause)
         self.impacts()
 
@@ -965,6 +980,7 @@ class Analysis:
         times = self.profile(loc, point.at if point else -1, end.at)
         if point:
             times[point.path] -= min(point.held, times[point.path])
+        times[end.path] -= min(getattr(end, "over", 0), times[end.path])
         for c, t in times.items():
             self.add("critical_path", end, t, c)
 

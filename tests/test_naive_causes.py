@@ -11,6 +11,8 @@ import pytest
 
 from tests.naive_causes import Analysis, read, table
 from tests.results import SHARED, cases, scout
+from tests.test_patterns import BLOCK, NANOSECOND, PATTERNS, expectation
+from tests.tracedsl import trace_from_text
 
 CASES = cases()
 # Only the order of summation differs.
@@ -38,6 +40,39 @@ def test_definitions_conserve_the_waiting_time(case):
     invariants(analysis)
 
 
+def examples():
+    """The traces of the documents on causes, wherever they lie."""
+    for document in sorted(PATTERNS.glob("**/causes-*.md")):
+        heading, trace = "", None
+        for block in BLOCK.finditer(document.read_text()):
+            if block[1]:
+                heading = block[1]
+            elif block[2] == "trace":
+                trace = block[3]
+            else:
+                yield pytest.param(trace, expectation(block[3]).cells, id=f"{document.stem}: {heading}")
+
+
+WORKED = list(examples())
+assert WORKED
+
+
+@pytest.mark.parametrize(("trace", "expected"), WORKED)
+def test_worked_by_hand(trace, expected, tmp_path):
+    analysis = Analysis(read(trace_from_text(trace, tmp_path)), "thesis")
+    found = {}
+    for (metric, *cell), value in analysis.cells().items():
+        found.setdefault(metric, {})[tuple(cell)] = value
+    # Costs and waits must be complete, of the rest those that are named.
+    for metric in {m for m in found if m.startswith(COMPLETE)} | {m for m in expected if m.startswith(OURS)}:
+        assert found.get(metric, {}) == pytest.approx(expected.get(metric, {}), rel=0, abs=NANOSECOND), metric
+    invariants(analysis)
+
+
+COMPLETE = ("delay_", "interval_delay_", "mpi_rma_", "mpi_late")
+OURS = (*COMPLETE, "critical_", "non_critical_", "mpi_wait_", "mpi_early", "mpi_barrier_wait", "mpi_finalize_wait")
+
+
 def invariants(analysis):
     """What the definitions promise for every trace with good clocks, in ticks."""
     values = analysis.values
@@ -48,9 +83,11 @@ def invariants(analysis):
     assert all(v > 0 for v in costs.values())
 
     # The path is as long as the run, so it has neither gaps nor waits.
-    (_, begin, _), (_, _, end) = analysis.path[-1], analysis.path[0]
+    (first, begin, _), (_, _, end) = analysis.path[-1], analysis.path[0]
+    begins = begin.event.call.E if begin else first.events[0].t
+    ends = end.event.call.E if end.event.call else end.event.t
     length = sum(v for (metric, *_), v in values.items() if metric == "critical_path")
-    assert length == end.event.call.E - begin.event.call.E
+    assert length == ends - begins
     assert all(v >= 0 for (metric, *_), v in values.items() if metric == "critical_path")
 
     waiting = defaultdict(int)
