@@ -1,5 +1,7 @@
 """Efficiencies, by hand from the definitions, and what holds for every run."""
 
+from pathlib import Path
+
 import pytest
 import whywait
 from hypothesis import given
@@ -10,6 +12,7 @@ from whywait.selection import find_callpaths
 
 from tests import fake_native
 
+DATA = Path(__file__).parent / "data"
 FENCE = ("MPI_Win_fence", "MPI", "FUNCTION")
 WORK = ("work", "USER", "FUNCTION")
 STORED = ("time", "mpi_latesender", "mpi_wait_nxn", "mpi_barrier_completion", "mpi_rma_wait_at_fence")
@@ -161,3 +164,15 @@ def test_call_paths_are_found_by_what_a_person_writes():
 def test_subtrees_do_not_overlap():
     recursive = fake_native.FakeAnalysis([None, 0, 1], [WORK, WORK, WORK], [(0, 0)], {"time": {(2, 0): 1.0}})
     assert find_callpaths(fake_native.result(recursive).tree, "work") == [0]
+
+
+@pytest.mark.parametrize(
+    "anchor", sorted(Path(__file__).parent.glob("data/*/traces.otf2")), ids=lambda a: a.parent.name
+)
+def test_bounds_of_real_runs(anchor):
+    result = whywait.analyze(anchor)
+    for part in (None, "main"):
+        all_waits, cube = (shares(result, part, method=method) for method in ("all", "cube"))
+        for found in (all_waits, cube):
+            assert all(0 < value <= 1 for name, value in found.items() if name != "load_imbalance")
+        assert all_waits["transfer"] >= cube["transfer"]
