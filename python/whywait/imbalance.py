@@ -1,0 +1,102 @@
+"""Computational imbalance: by how much each process computes more or less than the average at the same place.
+
+The heuristic of Scalasca's remapper. For a call path c with N participants p, and its computation time without what is
+below it::
+
+    avg(c) = sum over p of comp(p, c) / N        d(p, c) = comp(p, c) - avg(c)
+
+A positive d is overload, a negative one underload.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from whywait.severity import Cells
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from whywait.calltree import CallTree
+    from whywait.severity import Profile
+    from whywait.tables import Locations
+
+NAMES = (
+    "imbalance",
+    "imbalance_above",
+    "imbalance_above_single",
+    "imbalance_below",
+    "imbalance_below_bypass",
+    "imbalance_below_singularity",
+)
+
+
+def imbalance(profile: Profile, places: Locations) -> dict[str, Cells]:
+    """Compute the six metrics of computational imbalance.
+
+    Parameters
+    ----------
+    profile
+        The severities; of these, ``comp`` (or ``execution``, where there is no such) and ``visits``.
+    places
+        The locations.
+
+    Returns
+    -------
+    dict of str to Cells
+        ``imbalance`` is the amount of every deviation, ``imbalance_above`` of the overload and ``imbalance_below`` of
+        the underload. Of these, ``imbalance_above_single`` is where only one participant visits the call path,
+        ``imbalance_below_bypass`` that of participants that never visit it, and ``imbalance_below_singularity`` that of
+        them where exactly one does. Empty for a run of one location, which has no one to share with.
+
+    Notes
+    -----
+    The participants are all threads inside of a parallel region, and the master threads of all processes outside.
+    """
+    base = "comp" if "comp" in profile.metrics else "execution"
+    if len(places) < 2 or not {base, "visits"} <= {metric.name for metric in profile.metrics}:
+        return {}
+    (everyone,) = np.nonzero(places.rank >= 0)
+    (masters,) = np.nonzero((places.rank >= 0) & (places.thread == 0))
+    parallel = _parallel(profile.tree)
+    parts: dict[str, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]]] = {name: [] for name in NAMES}
+    used = np.unique(profile.cells(base).key // profile.locations)
+    for (position, work), visitors in zip(profile.rows(base, used.tolist()), _visitors(profile, used), strict=True):
+        crew = everyone if parallel[position] else masters
+        deviation = work[crew] - work[crew].sum() / crew.size
+        here = np.isin(crew, visitors)
+        alone = np.count_nonzero(here) == 1
+        above, below = deviation > 0, deviation < 0
+        chosen = (above | below, above, above & here & alone, below, below & ~here, below & ~here & alone)
+        for name, mask in zip(NAMES, chosen, strict=True):
+            parts[name].append((position * profile.locations + crew[mask], np.abs(deviation[mask])))
+    return {name: _joined(pieces) for name, pieces in parts.items()}
+
+
+def _parallel(tree: CallTree) -> npt.NDArray[np.bool_]:
+    """Say for each position whether it is a parallel region or inside of one."""
+    kinds = [tree.kinds[tree.region_rows[callpath]] for callpath in tree.preorder.tolist()]
+    inside = np.zeros(len(tree), np.bool_)
+    for position, kind in enumerate(kinds):
+        if kind.paradigm == "openmp" and kind.role == "parallel":
+            inside[position : tree.end[position]] = True
+    return inside
+
+
+def _visitors(profile: Profile, positions: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
+    """Yield the locations that visit each of some call paths."""
+    key = profile.cells("visits").key
+    first, end = np.searchsorted(key, [positions * profile.locations, (positions + 1) * profile.locations])
+    for a, b in zip(first.tolist(), end.tolist(), strict=True):
+        yield key[a:b] % profile.locations
+
+
+def _joined(pieces: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]]) -> Cells:
+    if not pieces:
+        return Cells(np.empty(0, np.int64), np.empty(0, np.float64))
+    keys, values = zip(*pieces, strict=True)
+    return Cells(np.concatenate(keys), np.concatenate(values))
