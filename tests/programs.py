@@ -54,13 +54,13 @@ class Run:
         self.now[self.rank()] += self.draw(st.integers(1, 9))
 
     def function(self) -> None:
-        """Enter or leave a function of the program."""
+        """Enter or leave a function of the program. It returns after what it calls, since times tell the nesting."""
         rank = self.rank()
         stack = self.functions[rank]
         if stack and self.draw(st.booleans()):
             name, enter = stack.pop()
-            self.note(rank, name, enter, max(self.now[rank], enter + 1))
-            self.now[rank] = max(self.now[rank], enter + 1)
+            self.now[rank] += 1
+            self.note(rank, name, enter, self.now[rank])
         elif len(stack) < 3:
             stack.append((self.draw(st.sampled_from(("f", "g"))), self.now[rank]))
 
@@ -167,6 +167,7 @@ class Run:
         for rank in range(self.ranks):
             self.call(rank, "MPI_Finalize", last + self.draw(st.integers(0, 2)))
             for name, enter in reversed(self.functions[rank]):
+                self.now[rank] += 1
                 self.note(rank, name, enter, self.now[rank])
         return "\n".join([f"ranks {self.ranks}", *self.lines])
 

@@ -62,9 +62,30 @@ FAMILIES = (
 )
 
 
+# Of one-sided communication; those of MPI have the names of Scalasca.
+ONE_SIDED = (
+    *(f"{prefix}{volume}"
+      for prefix in ("", "shmem_", "armci_")
+      for volume in ("bytes_put", "bytes_get", "rma_atomic_sent", "rma_atomic_received")),
+    *(f"{library}_rma_{pattern}"
+      for library in ("mpi", "shmem", "armci")
+      for pattern in (
+          "wait_at_create", "wait_at_free", "sync_lock_competition", "comm_lock_competition", "sync_wait_for_progress",
+          "comm_wait_for_progress", "sync_wait_for_progress_last_call", "comm_wait_for_progress_last_call")),
+    *(f"mpi_rma_{pattern}"
+      for pattern in ("wait_at_fence", "early_fence", "sync_late_post", "comm_late_post", "early_wait", "late_complete",
+                      "pairsync_count", "pairsync_unneeded_count")),
+    *(f"{library}_{pattern}"
+      for library in ("shmem", "armci")
+      for pattern in ("barrier_wait", "latebroadcast", "wait_nxn")),
+    "shmem_rma_wait_until",
+)  # fmt: skip
+
+
 def is_time(metric: str) -> bool:
-    """Whether a metric of the families counts seconds; the others count occurrences or bytes."""
-    return not (metric == "visits" or metric.startswith(("syncs_", "comms_", "bytes_")) or metric.endswith("_count"))
+    """Whether a metric of the families counts seconds; the others count occurrences, bytes or elements."""
+    counted = ("visits", "syncs_", "comms_")
+    return not (metric.startswith(counted) or metric.endswith("_count") or "bytes_" in metric or "_atomic_" in metric)
 
 
 class WaitState(NamedTuple):
@@ -81,6 +102,7 @@ class WaitState(NamedTuple):
     cause_thread: int | None
     cause_callpath: tuple[str, ...] | None
     cause_time: float | None
+    last: str | None = None
 
 
 class Outcome(NamedTuple):
@@ -124,6 +146,7 @@ def outcome(anchor: Path | str, **options: Any) -> Outcome:
             *((None, None) if row["cause_location"] is None else place[row["cause_location"]]),
             None if row["cause_callpath"] is None else path(row["cause_callpath"]),
             row["cause_time"],
+            row["last"],
         )
         for row in pa.table(analysis.wait_states()).to_pylist()
     ]
@@ -139,9 +162,31 @@ def cases() -> list[Path]:
 def scout(case: Path) -> Table:
     """Scalasca's values of a case, exclusive along the call tree."""
     plain = case / "scout.json"
-    text = plain.read_text() if plain.exists() else gzip.decompress((case / "scout.json.gz").read_bytes()).decode()
+    return _scalasca(plain if plain.exists() else case / "scout.json.gz")
+
+
+# Where a call begins and ends is a matter of its Enter and Leave in one of Scalasca's analyses of one-sided
+# communication, as it is in the thesis and here, and of the collective records in the other.
+STAMPED = ("mpi_rma_wait_at_create", "mpi_rma_wait_at_free", "mpi_rma_wait_at_fence", "mpi_rma_early_fence")
+
+
+def one_sided_cases() -> list[Path]:
+    """Every recorded case whose one-sided communication Scalasca could analyse."""
+    return sorted(path.parent for path in SHARED.glob("re*/*/scout-rma.json.gz"))
+
+
+def one_sided_scout(case: Path) -> Table:
+    """Scalasca's values of the one-sided communication of a case."""
+    table = _scalasca(case / "scout-rma.json.gz")
+    if (other := case / "scout-rma-epik.json.gz").exists():
+        table |= {metric: cells for metric, cells in _scalasca(other).items() if metric in STAMPED}
+    return {metric: cells for metric, cells in table.items() if metric in ONE_SIDED}
+
+
+def _scalasca(path: Path) -> Table:
     table: Table = {}
-    for metric, rows in json.loads(text)["data"].items():
+    text = path.read_bytes()
+    for metric, rows in json.loads(gzip.decompress(text) if path.suffix == ".gz" else text)["data"].items():
         cells: dict[Cell, float] = defaultdict(float)
         for row in rows:
             cells[tuple(row["callpath"]), row["rank"], row["thread"]] += row["exclusive"]

@@ -1,5 +1,5 @@
-"""The oracle of one-sided communication is right: it agrees with Scalasca where this has an answer, and with the
-documents' numbers, which were worked out by hand.
+"""The oracle of one-sided communication is right: it agrees with Scalasca where this has an answer, and with what the
+recorded programs are known to wait for. (tests/test_patterns.py holds it to the documents.)
 """
 
 from __future__ import annotations
@@ -17,11 +17,9 @@ from hypothesis import given, settings
 from tests import naive, naive_rma
 from tests.results import SHARED
 from tests.rma_programs import one_sided_programs
-from tests.test_patterns import PATTERNS, compare, expectation
+from tests.test_patterns import PATTERNS
 from tests.tracedsl import trace_from_text
 
-# Until the program knows these patterns their documents wait in a folder of their own.
-DOCUMENTS = sorted([*PATTERNS.glob("one-sided-*.md"), *PATTERNS.glob("pending/one-sided-*.md")])
 CASES = sorted(path.parent for path in SHARED.glob("re*/*/scout-rma.json.gz"))
 DATA = Path(__file__).parent / "data"
 # Scalasca's analysis of these traces measures the collectives from their records.
@@ -51,38 +49,6 @@ def test_oracle_reproduces_scalasca(case):
         assert list(found.values()) == pytest.approx([cells[cell] for cell in found], rel=0, abs=1e-12), metric
 
 
-def examples():
-    for document in DOCUMENTS:
-        heading, trace = "", ""
-        for block in re.finditer(
-            r"^#+ ([^\n]+)$|^```(trace|expect)\n(.*?)^```$", document.read_text(), re.MULTILINE | re.DOTALL
-        ):
-            heading = block[1] or heading
-            if block[2] == "trace":
-                trace = block[3]
-            elif block[2] == "expect":
-                yield pytest.param(trace, expectation(block[3]), id=f"{document.stem}: {heading}")
-
-
-@pytest.mark.parametrize(("trace", "expected"), list(examples()))
-def test_documents(trace, expected, tmp_path):
-    anchor = trace_from_text(trace, tmp_path)
-    one_sided, others = naive_rma.analyze(anchor), naive.analyze(anchor)
-    cells = others.table()
-    for metric, values in one_sided.table().items():
-        cells[metric] = {(*cell, 0): value for cell, value in values.items()}
-    waits = [(*w[:4], w.enter, w.leave, w.waiting, *w[7:]) for w in others.waits]
-    waits += [
-        (w.metric, w.rank, 0, w.callpath, w.enter, w.leave, w.waiting, w.cause_rank, 0, w.cause_callpath)
-        for w in one_sided.waits
-    ]
-    scale, begin = others.resolution, others.begin
-    seconds = [(*w[:4], (w[4] - begin) / scale, (w[5] - begin) / scale, w[6] / scale, *w[7:]) for w in waits]
-    compare(expected, cells, seconds)
-    # A document names every one-sided wait state of its traces.
-    assert {metric for metric in one_sided.table() if not naive_rma.is_count(metric)} <= set(expected.cells)
-
-
 RECORDED = sorted(path.parent for path in DATA.glob("*/expected.json") if "mpi_rma_" in path.read_text())
 
 
@@ -109,7 +75,7 @@ def test_known_delays(case):
 
 def test_the_last_factor_takes_it_all(tmp_path):
     """Thesis 5.6 gives the whole wait of a process to what it waited for last; by process the split changes nothing."""
-    (text,) = (d.read_text() for d in DOCUMENTS if d.stem == "one-sided-contention-and-progress")
+    text = (PATTERNS / "one-sided-contention-and-progress.md").read_text()
     trace = re.findall(r"^```trace\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[-1]
     result = naive_rma.analyze(trace_from_text(trace, tmp_path))
     waits = [w for w in result.waits if not w.metric.endswith("last_call")]

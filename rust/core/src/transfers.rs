@@ -17,7 +17,7 @@
 //! something back; for what writes the target's wait or successful test, and the target's part of the fence. Without such
 //! a call it has no end.
 //!
-//! *Source*: basic and extended event model of PATTERNS 10; thesis 3.1.
+//! *Source*: basic and extended event model of the Euro-Par'05 paper on one-sided communication; thesis 3.1.
 
 use rustc_hash::FxHashMap;
 

@@ -1,0 +1,51 @@
+"""Both oracles as one, in the shape of the program's results: tests/naive.py, and tests/naive_rma.py for one-sided."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from tests import naive, naive_rma
+from tests.results import WaitState
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.results import Table
+
+
+class Truth(NamedTuple):
+    """What a trace says by the definitions."""
+
+    cells: Table
+    waits: list[WaitState]
+    transfers: list[naive_rma.Transfer]
+    violations: tuple[int, int]
+    unmatched: tuple[int, int]
+
+
+def truth(anchor: Path | str) -> Truth:
+    """Analyse an archive with both oracles."""
+    others, one_sided = naive.analyze(anchor), naive_rma.analyze(anchor)
+    begin, scale = others.begin, others.resolution
+
+    def times(w: naive.Wait | naive_rma.RmaWait) -> tuple[float, float, float]:
+        return (w.enter - begin) / scale, (w.leave - begin) / scale, w.waiting / scale
+
+    cells = others.table()
+    for metric, values in one_sided.table().items():
+        cells[metric] = {(callpath, rank, 0): value for (callpath, rank), value in values.items()}
+    waits = [WaitState(*w[:4], *times(w), *w[7:10], None) for w in others.waits]
+    waits += [
+        WaitState(w.metric, w.rank, 0, w.callpath, *times(w), w.cause_rank, 0, w.cause_callpath, None, w.last or None)
+        for w in one_sided.waits
+    ]
+    in_seconds = [
+        t._replace(
+            start=(t.start - begin) / scale,
+            origin=(t.origin - begin) / scale,
+            end=None if t.end is None else (t.end - begin) / scale,
+        )
+        for t in one_sided.transfers
+    ]
+    violations = others.violations_p2p, others.violations_coll
+    return Truth(cells, waits, in_seconds, violations, (others.unmatched_sends, others.unmatched_receives))
