@@ -67,7 +67,8 @@ impl Stage {
         }
     }
 
-    const ALL: [Self; 6] = [Self::Decode, Self::Messages, Self::Collectives, Self::OneSided, Self::Profile, Self::Causes];
+    const ALL: [Self; 6] =
+        [Self::Decode, Self::Messages, Self::Collectives, Self::OneSided, Self::Profile, Self::Causes];
 }
 
 /// How far an analysis has come; another thread may look and may cancel.

@@ -147,7 +147,8 @@ impl Analysis {
 
     /// A table of cells: those that are counted, then those that are shares.
     fn cells(&self, counted: &[Severity], shares: &[Cost]) -> PyResult<Table> {
-        let mut columns = Cells { analysis: self, metrics: Names::default(), numbers: Default::default(), values: Vec::new() };
+        let mut columns =
+            Cells { analysis: self, metrics: Names::default(), numbers: Default::default(), values: Vec::new() };
         columns.extend(counted, |value| value as f64);
         columns.extend(shares, |value| value);
         columns.finish()

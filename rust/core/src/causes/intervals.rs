@@ -127,7 +127,8 @@ impl Pass<'_> {
         charges.sort_unstable_by_key(key);
         let mut begin = range.start as u32;
         let same = |a: &Charge, b: &Charge| {
-            (a.class, a.relation, a.from, a.before, a.shared_from) == (b.class, b.relation, b.from, b.before, b.shared_from)
+            (a.class, a.relation, a.from, a.before, a.shared_from)
+                == (b.class, b.relation, b.from, b.before, b.shared_from)
         };
         for same in charges.chunk_by(same) {
             let Charge { class, relation, from, before, shared_from, .. } = same[0];
@@ -135,7 +136,17 @@ impl Pass<'_> {
             let waited = |point: u32| self.waited[(point - self.first) as usize];
             let waiting = waited(number as u32) - waited(from);
             let end = begin + same.len() as u32;
-            self.groups.push(Group { point: number as u32, class, relation, from, shared_from, work, waiting, begin, end });
+            self.groups.push(Group {
+                point: number as u32,
+                class,
+                relation,
+                from,
+                shared_from,
+                work,
+                waiting,
+                begin,
+                end,
+            });
             begin = end;
         }
         self.table.charges.rows[range].copy_from_slice(&charges);

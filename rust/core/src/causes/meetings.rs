@@ -70,9 +70,9 @@ impl Meetings {
                 self.pairs.clear();
                 self.contentions.clear();
             }
-            Meets::Members { comm: here } => self.groups.retain(|group| {
-                !matches!(group.meets, Meets::Members { comm } | Meets::Some { comm, .. } if comm == here)
-            }),
+            Meets::Members { comm: here } => self.groups.retain(
+                |group| !matches!(group.meets, Meets::Members { comm } | Meets::Some { comm, .. } if comm == here),
+            ),
             Meets::Some { .. } => {}
         }
         if !matches!(meets, Meets::Team | Meets::NoTeam) {

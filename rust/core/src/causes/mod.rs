@@ -121,19 +121,17 @@ pub fn analyze(trace: &Trace, waits: &[WaitState], meetings: Vec<Meetings>, mode
         .par_iter()
         .zip(seeds)
         .zip(caused)
-        .map(|((shard, seeds), caused)| intervals::measure(trace, shard, Table::new(trace, shard, seeds, &caused), &sets, model))
+        .map(|((shard, seeds), caused)| {
+            intervals::measure(trace, shard, Table::new(trace, shard, seeds, &caused), &sets, model)
+        })
         .collect();
     delay::share(trace, &mut tables, model);
     let mut notes = Notes::default();
     propagation::propagate(trace, &mut tables, model, &mut notes);
 
     let mut costs: Vec<Cost> = Vec::new();
-    let of_shards: Vec<Vec<Cost>> = trace
-        .shards
-        .par_iter()
-        .zip(&tables)
-        .map(|(shard, table)| costs::book(trace, shard, table, model))
-        .collect();
+    let of_shards: Vec<Vec<Cost>> =
+        trace.shards.par_iter().zip(&tables).map(|(shard, table)| costs::book(trace, shard, table, model)).collect();
     costs.extend(of_shards.into_iter().flatten());
     let found = path::find(trace, &tables, model);
     costs.extend(found.costs);

@@ -37,7 +37,11 @@ pub(super) fn propagate(trace: &Trace, tables: &mut [Table], model: CostModel, n
             .zip(mail.par_iter_mut())
             .map(|(walker, mail)| {
                 let mail = std::mem::take(mail);
-                if mail.rows.is_empty() && walker.runnable.is_empty() && !is_first { Vec::new() } else { walker.go(mail) }
+                if mail.rows.is_empty() && walker.runnable.is_empty() && !is_first {
+                    Vec::new()
+                } else {
+                    walker.go(mail)
+                }
             })
             .collect();
         is_first = false;
@@ -63,7 +67,8 @@ fn unlock(trace: &Trace, walkers: &mut [Walker], notes: &mut Notes) -> bool {
     };
     let Some((shard, (location, point))) = stuck.max_by_key(key) else { return false };
     let instance = walkers[shard].table.points[point as usize].instance;
-    let place = Place { location: trace.shards[shard].location(location as usize), time: trace.shards[shard].enter(instance) };
+    let place =
+        Place { location: trace.shards[shard].location(location as usize), time: trace.shards[shard].enter(instance) };
     notes.count(NoteKind::CircularWaits, 1, Some(place));
     walkers[shard].missing[point as usize] = RELEASED;
     walkers[shard].runnable.push(location);
@@ -152,8 +157,7 @@ impl<'a> Walker<'a> {
         if let Some(phi) = phi {
             let begin = row as usize * Class::COUNT;
             self.table.charged_phi[begin..begin + Class::COUNT].copy_from_slice(phi);
-            if self.model == CostModel::Scalasca
-                && self.table.charges.rows[row as usize].relation == Relation::Threads
+            if self.model == CostModel::Scalasca && self.table.charges.rows[row as usize].relation == Relation::Threads
             {
                 // Release 2.6 forgets the costs of this class here.
                 self.table.charged_phi[begin + Class::OmpBarrier as usize] = 0.0;
@@ -161,7 +165,8 @@ impl<'a> Walker<'a> {
         }
         self.missing[point as usize] -= 1;
         if self.missing[point as usize] == 0 {
-            let location = self.table.points[point as usize].location - self.trace.shards[self.shard as usize].locations.start;
+            let location =
+                self.table.points[point as usize].location - self.trace.shards[self.shard as usize].locations.start;
             if self.cursor[location as usize] == point + 1 && self.has_told[location as usize] {
                 self.runnable.push(location);
             }

@@ -114,8 +114,7 @@ impl<'a> Steps<'a> {
             let callpath = events.callpath(self.event);
             if events.is_leave(self.event) {
                 self.depth -= 1;
-                self.running =
-                    if self.depth == 0 { NO_CALLPATH } else { trace.tree.nodes()[callpath as usize].parent };
+                self.running = if self.depth == 0 { NO_CALLPATH } else { trace.tree.nodes()[callpath as usize].parent };
             } else {
                 self.depth += 1;
                 self.running = callpath;

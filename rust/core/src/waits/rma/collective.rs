@@ -181,7 +181,7 @@ fn book(shard: &Shard, epochs: &Epochs, answers: &Inbox<Answer>, accesses: &Inbo
     accesses.sort_unstable_by_key(|access| (access.target, access.window, access.sequence, access.origin));
     for answer in answers.rows() {
         let part = &epochs.collectives[answer.part as usize];
-        waits.waits.extend(answer.wait);
+        waits.states.extend(answer.wait);
         if !part.is_fence() {
             continue;
         }
@@ -209,6 +209,6 @@ fn book_early_fence(shard: &Shard, fence: &WaitState, accesses: &[Access], waits
     let waiting = last.leave - shard.enter(fence.instance);
     if waiting > 0 && last.leave <= shard.leave(fence.instance) {
         let call = (fence.location, fence.instance);
-        waits.waits.push(WaitState::new(Metric::EarlyFence, call, waiting, last.call));
+        waits.states.push(WaitState::new(Metric::EarlyFence, call, waiting, last.call));
     }
 }

@@ -139,7 +139,7 @@ fn book_accesses(trace: &Trace, shard: &Shard, epochs: &Epochs, posts: &Inbox<Po
         targets.extend(rows.iter().map(|&row| shard.operations.rows[row as usize].target));
         waits.count(location, access.complete, Metric::PairSyncs, group.len() as i64);
         waits.count(location, access.complete, Metric::PairSyncsUnneeded, (group.len() - targets.len()) as i64);
-        waits.waits.extend(late_post(shard, access, rows, &partners));
+        waits.states.extend(late_post(shard, access, rows, &partners));
     }
 }
 
@@ -197,9 +197,9 @@ fn book_early_wait(shard: &Shard, exposure: &Exposure, partners: &[&Done], waits
         return;
     }
     let call = (exposure.location, exposure.wait);
-    waits.waits.push(WaitState::new(Metric::EarlyWait, call, until - enter, last.call));
+    waits.states.push(WaitState::new(Metric::EarlyWait, call, until - enter, last.call));
     let since = complete().map(|done| done.last_operation).fold(enter, i64::max);
     if until > since {
-        waits.waits.push(WaitState::new(Metric::LateComplete, call, until - since, last.call));
+        waits.states.push(WaitState::new(Metric::LateComplete, call, until - since, last.call));
     }
 }

@@ -59,7 +59,7 @@ pub fn detect(trace: &Trace, with_meetings: bool) -> (OneSided, Notes) {
 /// Wait states and counts of a shard, in any order.
 #[derive(Debug, Default)]
 struct Waits {
-    waits: Vec<WaitState>,
+    states: Vec<WaitState>,
     /// Counts: location, region instance, metric, value.
     counts: Vec<(u32, u32, Metric, i64)>,
     meetings: Vec<Meeting>,
@@ -72,10 +72,10 @@ impl Waits {
 
     /// Adds volumes, sums up by call path.
     fn book(mut self, trace: &Trace, shard: &Shard) -> Findings {
-        self.waits.sort_unstable_by_key(|wait| (wait.location, wait.instance, wait.kind));
+        self.states.sort_unstable_by_key(|wait| (wait.location, wait.instance, wait.kind));
         self.counts.sort_unstable_by_key(|&(location, instance, metric, _)| (location, instance, metric));
         let mut cells = Accumulator::new(&trace.tree);
-        let (mut waits, mut counts) = (self.waits.iter().peekable(), self.counts.iter().peekable());
+        let (mut waits, mut counts) = (self.states.iter().peekable(), self.counts.iter().peekable());
         for i in 0..shard.locations.len() {
             let location = shard.location(i);
             for operation in shard.operations.of(i) {
@@ -89,7 +89,7 @@ impl Waits {
             }
             cells.end_location(location);
         }
-        Findings { severities: cells.finish(), waits: self.waits, notes: Notes::default() }
+        Findings { severities: cells.finish(), waits: self.states, notes: Notes::default() }
     }
 }
 

@@ -205,14 +205,14 @@ fn book(
         if let Some(contention) = contentions.remove(&instance) {
             begin = contention.released;
             let wait = WaitState::new(contended, call, contention.waiting, contention.release);
-            waits.waits.push(WaitState { last: Last::Progress, ..wait });
+            waits.states.push(WaitState { last: Last::Progress, ..wait });
         }
         let Some((waiting, cause)) = no_overlap(begin, shard.leave(instance), of_call) else { continue };
         let last = of_call[of_call.len() - 1];
         for wait in
             [WaitState::new(lower, call, waiting, cause), WaitState::new(upper, call, last.enter - begin, last.call)]
         {
-            waits.waits.push(WaitState { last: Last::Progress, ..wait });
+            waits.states.push(WaitState { last: Last::Progress, ..wait });
         }
     }
     // What the calls without progress at a target waited for is contention alone.
@@ -221,7 +221,7 @@ fn book(
     for (instance, contention) in alone {
         let [contended, ..] = metrics_of(instance);
         let wait = WaitState::new(contended, contention.call, contention.waiting, contention.release);
-        waits.waits.push(WaitState { last: Last::Contention, ..wait });
+        waits.states.push(WaitState { last: Last::Contention, ..wait });
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) {
             let within = writes[begin..].iter().take_while(|w| w.target == change.process && w.enter <= leave);
             if let Some(signal) = last_of(within, |write| (write.enter, write.origin)) {
                 let call = (change.location, change.instance);
-                waits.waits.push(WaitState::new(Metric::ShmemWaitUntil, call, signal.enter - enter, signal.call));
+                waits.states.push(WaitState::new(Metric::ShmemWaitUntil, call, signal.enter - enter, signal.call));
             }
         }
     }
