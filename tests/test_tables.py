@@ -51,10 +51,10 @@ def test_severities_of_all_stored_metrics(result):
     table = result.severities()
     assert set(table["metric"].to_pylist()) == {
         "time", "visits", "mpi_barrier_wait", "mpi_latesender", "mpi_latesender_wo", "mpi_lswo_same", "comms_send",
-        "comms_recv", "syncs_coll", "bytes_sent", "bytes_rcvd",
+        "comms_recv", "syncs_coll", "bytes_sent", "bytes_rcvd", "imbalance", "imbalance_above", "imbalance_below",
     }  # fmt: skip
     assert all(value != 0 for value in table["value"].to_pylist())
-    assert table.num_rows == 17 + 18 + 2 + 2 + 1 + 1 + 2 + 2 + 3 + 2 + 2
+    assert table.num_rows == 17 + 18 + 2 + 2 + 1 + 1 + 2 + 2 + 3 + 2 + 2 + 4 + 2 + 2
 
 
 def test_severities_with_what_is_below(result):

@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 
 from whywait import _native, tables
 from whywait.calltree import CallTree
+from whywait.imbalance import NAMES as IMBALANCE
+from whywait.imbalance import imbalance
 from whywait.metrics import metric_tree
 from whywait.severity import Profile
 
@@ -269,7 +271,10 @@ class Result:
     def profile(self) -> Profile:
         """All severities, as arrays."""
         severities = pa.table(self._analysis.severities())
-        return Profile(self.tree, self.locations.num_rows, severities, self._stored)
+        profile = Profile(self.tree, self.locations.num_rows, severities, self._stored)
+        if not set(IMBALANCE) & set(self._stored):
+            profile.add(imbalance(profile, self.rows_of_locations))
+        return profile
 
     @cached_property
     def locations(self) -> pa.Table:

@@ -34,6 +34,9 @@ NAMES = (
     "imbalance_below_singularity",
 )
 
+# Of equal times, what the division for the average leaves is no difference.
+_ROUNDING = 1e-12
+
 
 def imbalance(profile: Profile, places: Locations) -> dict[str, Cells]:
     """Compute the six metrics of computational imbalance.
@@ -67,7 +70,9 @@ def imbalance(profile: Profile, places: Locations) -> dict[str, Cells]:
     used = np.unique(profile.cells(base).key // profile.locations)
     for (position, work), visitors in zip(profile.rows(base, used.tolist()), _visitors(profile, used), strict=True):
         crew = everyone if parallel[position] else masters
-        deviation = work[crew] - work[crew].sum() / crew.size
+        average = work[crew].sum() / crew.size
+        deviation = work[crew] - average
+        deviation[np.abs(deviation) < _ROUNDING * average] = 0.0
         here = np.isin(crew, visitors)
         alone = np.count_nonzero(here) == 1
         above, below = deviation > 0, deviation < 0

@@ -10,7 +10,7 @@ import numpy as np
 from whywait.metrics import MetricTree, metric_tree, void
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     import numpy.typing as npt
     import pyarrow as pa
@@ -85,11 +85,18 @@ class Profile:
         self.tree = tree
         self.locations = locations
         self._cells = dict(_split(tree, locations, severities))
+        self._stored = frozenset(stored)
         self.metrics: MetricTree = metric_tree().computed(stored)
         #: Metrics whose programming model does not occur in the run.
         self.void = void(
             self.metrics, tree.paradigms, {name: bool(cells.key.size) for name, cells in self._cells.items()}
         )
+
+    def add(self, cells: Mapping[str, Cells]) -> None:
+        """Add stored metrics that the native analysis leaves to others."""
+        self._cells.update(cells)
+        self._stored |= cells.keys()
+        self.metrics = metric_tree().computed(self._stored)
 
     def cells(self, name: str) -> Cells:
         """Return the cells of a metric; derived ones are computed once and kept."""

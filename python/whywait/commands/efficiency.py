@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,12 +73,16 @@ _COMPARISONS = ("global_efficiency", "computation_scaling", "speedup")
 
 def _named(one: Efficiencies, path: str) -> Efficiencies:
     """Call a run by its directory: runs that are compared are often of one program."""
+    from dataclasses import replace
+
     place = Path(path).resolve()
     return replace(one, run=(place if place.is_dir() else place.parent).name)
 
 
 def _alone(one: Efficiencies, _: str) -> Efficiencies:
     """Leave out what compares a run with others."""
+    from dataclasses import replace
+
     return replace(one, values=tuple(value for value in one if value.name not in _COMPARISONS))
 
 
