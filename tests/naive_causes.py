@@ -462,9 +462,13 @@ class Analysis:
             return max(candidates, key=lambda i: (B[i], -i))
 
         if op in BARRIER or op in N_TO_N:
-            if op in BARRIER or min(X) > max(B):
-                taking = list(n)
-                culprit = latest_of(n)
+            # Who neither sends nor receives does not take part in an exchange.
+            present = [i for i in n if op in BARRIER or ends[i].sent > 0 or ends[i].received > 0]
+            if not present:
+                return
+            if op in BARRIER or min(X[i] for i in present) > max(B[i] for i in present):
+                taking = present
+                culprit = latest_of(present)
             else:
                 senders = [i for i in n if ends[i].sent > 0]
                 if not senders:
@@ -473,8 +477,6 @@ class Analysis:
                 taking = [
                     i for i in n if (ends[i].received > 0 and B[i] < B[culprit]) or (ends[i].sent > 0 and i == culprit)
                 ]
-            if op in N_TO_N and all(ends[i].sent == 0 and ends[i].received == 0 for i in n):
-                return
             cls = "barrier" if op in BARRIER else "n2n"
             first = min(X[i] for i in taking)
             waits, completions = {}, {}

@@ -92,7 +92,12 @@ struct Owner {
     time: i64,
     location: Reverse<u32>,
     position: Position,
+    /// Call path of the release that others waited for, and what it did after their wait had ended, ticks.
+    over: (u32, i64),
 }
+
+/// Nothing lies over the end.
+const EXACT: (u32, i64) = (NO_CALLPATH, 0);
 
 struct Walk<'a> {
     trace: &'a Trace,
@@ -120,6 +125,7 @@ impl Walk<'_> {
                 time: self.trace.shard(location).enter(instance),
                 location: Reverse(location),
                 position: self.position((location, instance), Place::Leave),
+                over: EXACT,
             })
         };
         let last = |location: u32| {
@@ -129,6 +135,7 @@ impl Walk<'_> {
                 time,
                 location: Reverse(location),
                 position: Position::END,
+                over: EXACT,
             })
         };
         locations.clone().filter_map(finalize).max().or_else(|| locations.filter_map(last).max())
@@ -155,7 +162,9 @@ impl Walk<'_> {
         for number in (points.start..end).rev() {
             next = self.next(number, location);
             let is_begin = self.is_init(number, location);
-            let stays = next.len() == 1 && next[0].location == owner.location && next[0].position == self.table(location).0.points[number].position;
+            let stays = next.len() == 1
+                && next[0].location == owner.location
+                && next[0].position == self.table(location).0.points[number].position;
             if is_begin || (!next.is_empty() && !stays) {
                 stop = Some(number);
                 break;
@@ -192,7 +201,14 @@ impl Walk<'_> {
         };
         let cause = ask.pair.cause.location;
         let cause_point = ask.cause_point as usize;
-        let mut owners = vec![self.at(cause, cause_point)];
+        let mut owner = self.at(cause, cause_point);
+        if ask.pair.relation == Relation::Contention {
+            let ended = self.trace.shard(location).enter(point.instance) + point.held;
+            let over = (owner.time - ended).max(0);
+            owner.over = (self.table(cause).0.points[cause_point].callpath, over);
+            owner.time -= over;
+        }
+        let mut owners = vec![owner];
         if ask.pair.relation == Relation::Threads {
             owners.extend(self.ties(cause, cause_point));
         }
@@ -220,7 +236,7 @@ impl Walk<'_> {
         let shard = self.trace.shard(location);
         let time = if point.place == Place::Behind { shard.leave(point.instance) } else { shard.enter(point.instance) };
         let time = if point.place == Place::Fork { time - point.total } else { time };
-        Owner { time, location: Reverse(location), position: point.position }
+        Owner { time, location: Reverse(location), position: point.position, over: EXACT }
     }
 
     /// The point at a place in a call.
@@ -271,6 +287,10 @@ impl Walk<'_> {
             if let Some(time) = times.get_mut(&point.callpath) {
                 *time -= point.held.min(*time);
             }
+        }
+        let (callpath, over) = owner.over;
+        if let Some(time) = times.get_mut(&callpath) {
+            *time -= over.min(*time);
         }
         let (callpath, ticks) = times
             .iter()
