@@ -135,6 +135,13 @@ def costliest(result: Result, count: int) -> list[dict[str, Any]]:
     return places
 
 
+def total_costs(result: Result) -> dict[str, float]:
+    """Return the costs of each class in seconds, without those that there are none of."""
+    table = result.native_delay_costs.group_by("class", use_threads=False)
+    totals = table.aggregate([("short_term", "sum"), ("long_term", "sum")]).to_pylist()
+    return {row["class"]: row["short_term_sum"] + row["long_term_sum"] for row in totals}
+
+
 def _ranks(result: Result, location: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> dict[str, Any]:
     """Say on how many ranks values are, and on which most."""
     ranks, group = np.unique(result.rows_of_locations.rank[location], return_inverse=True)

@@ -13,7 +13,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # Each verb is a module of whywait.commands with `add(subparsers)` and `run(arguments) -> exit code`.
-_VERBS = ("analyze", "report", "waits", "efficiency", "diff", "info", "validate", "bench")
+_VERBS = (
+    "analyze",
+    "report",
+    "waits",
+    "explain",
+    "delay",
+    "critical",
+    "efficiency",
+    "diff",
+    "info",
+    "validate",
+    "bench",
+)
 
 OK, USAGE, BAD_TRACE, INTERRUPTED = 0, 2, 3, 130
 

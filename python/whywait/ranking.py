@@ -13,6 +13,8 @@ from whywait import _native, tables
 from whywait.selection import find_callpaths
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from whywait import Result
 
 _GROUP = ["kind", "callpath", "cause_callpath"]
@@ -46,8 +48,15 @@ def choose(result: Result, choice: Choice) -> pa.Table:
     whywait.UsageError
         If there is no such metric, rank or call path.
     """
+    return result.native_wait_states.filter(pa.array(chosen(result, choice)))
+
+
+def chosen(result: Result, choice: Choice) -> npt.NDArray[np.bool_]:
+    """Say of each row whether it is chosen; see `choose`."""
     table = result.native_wait_states
-    keep = np.isin(table["kind"].cast(pa.string()).to_numpy(zero_copy_only=False), _kinds(result, choice.metric))
+    keep: npt.NDArray[np.bool_] = np.isin(
+        table["kind"].cast(pa.string()).to_numpy(zero_copy_only=False), _kinds(result, choice.metric)
+    )
     if choice.rank is not None:
         if choice.rank not in (ranks := result.rows_of_locations.rank):
             raise _native.UsageError(f"there is no rank {choice.rank}")
@@ -57,7 +66,7 @@ def choose(result: Result, choice: Choice) -> pa.Table:
         for position in find_callpaths(result.tree, choice.callpath):
             inside[position : result.tree.end[position]] = True
         keep &= inside[result.tree.position[table["callpath"].to_numpy()]]
-    return table.filter(pa.array(keep))
+    return keep
 
 
 def _kinds(result: Result, metric: str | None) -> list[str]:

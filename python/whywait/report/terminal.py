@@ -181,12 +181,12 @@ def _who(place: dict[str, Any], width: int, *, unicode: bool) -> str:
     return f"{where}; mostly waits for {what} ({percent(cause['share'])})"
 
 
-def delay_lines(places: list[dict[str, Any]], width: int, *, unicode: bool) -> Iterator[Line]:
+def delay_lines(places: list[dict[str, Any]], width: int, *, unicode: bool, bar: int = 0) -> Iterator[Line]:
     """Yield the call paths whose delays cost most, as `whywait.causes.costliest` returns them."""
-    head = width - 11 - 8
+    head = width - 11 - 8 - bar
     yield [("Who causes it".ljust(head) + "costs".rjust(11) + "of all".rjust(8), "bold")]
     for number, place in enumerate(places, 1):
-        yield _ranked(number, place["callpath"], place["costs"], place["share"], width, unicode=unicode)
+        yield _ranked(number, place["callpath"], place["costs"], place["share"], width, unicode=unicode, bar=bar)
         enough = [kind for kind in place["classes"] if kind["costs"] >= _CLASS * place["costs"]]
         kinds = [f"{seconds(kind['costs'])} {kind['display_name']}" for kind in enough]
         longterm = place["long_term"] / place["costs"]
@@ -194,24 +194,27 @@ def delay_lines(places: list[dict[str, Any]], width: int, *, unicode: bool) -> I
         yield from _paragraph(f"{_on(place)}: {', '.join(kinds)}{through}", width, "dim")
 
 
-def critical_lines(path: dict[str, Any], count: int, width: int, *, unicode: bool) -> Iterator[Line]:
+def critical_lines(path: dict[str, Any], count: int, width: int, *, unicode: bool, bar: int = 0) -> Iterator[Line]:
     """Yield the call paths with most of the critical path, as `whywait.causes.critical` returns them."""
-    head = width - 11 - 8
+    head = width - 11 - 8 - bar
     title = f"Critical path, {percent(path['imbalance'] / path['length'])} of it imbalance"
     yield [(title.ljust(head) + "time".rjust(11) + "share".rjust(8), "bold")]
     for number, place in enumerate(path["callpaths"][:count], 1):
-        yield _ranked(number, place["callpath"], place["time"], place["share"], width, unicode=unicode)
+        yield _ranked(number, place["callpath"], place["time"], place["share"], width, unicode=unicode, bar=bar)
         less = f"; {seconds(place['imbalance'])} less if balanced" if place["imbalance"] > 0 else ""
         yield from _paragraph(_on(place) + less, width, "dim")
 
 
-def _ranked(number: int, names: list[str], time: float, share: float, width: int, *, unicode: bool) -> Line:
-    head = width - 11 - 8
-    label = path(names, head - 4, unicode=unicode)
+def _ranked(number: int, names: list[str], time: float, share: float, width: int, *, unicode: bool, bar: int) -> Line:
+    head = width - 11 - 8 - bar
+    place = f"{number}. "
+    label = path(names, head - len(place) - 1, unicode=unicode)
+    block = ("█" if unicode else "#") * round(share * (bar - 2)) if bar else ""
     return [
-        (f"{number}. ", ""),
-        (label.ljust(head - 3), ""),
+        (place, ""),
+        (label.ljust(head - len(place)), ""),
         (seconds(time).rjust(11) + percent(share).rjust(8), ""),
+        (f"  {block}" if block else "", "cyan"),
     ]
 
 

@@ -1,0 +1,61 @@
+"""Say what determines how long the run takes."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from whywait.commands.common import add_verb, positive, print_json
+from whywait.commands.results import RESULT, load
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from whywait.report.terminal import Line
+
+_BAR = 16
+
+
+def add(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = add_verb(
+        verbs,
+        "critical",
+        "say what determines how long the run takes",
+        "List the call paths with most of the critical path, the chain of activities without waiting from the begin of "
+        "the run to its end: only what is on it makes the run shorter, and what of it is imbalance, better balance "
+        "saves.",
+        "whywait critical results",
+        run,
+        operands={"result": RESULT},
+    )
+    parser.add_argument(
+        "--top", type=positive, default=10, metavar="N", help="how many to list (default: %(default)s)"
+    )  # fmt: skip
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do it."""
+    from whywait.causes import critical
+    from whywait.report.terminal import show, speaks_unicode, width
+
+    result = load(options.result)
+    path = critical(result, options.top)
+    if options.json:
+        print_json(path)
+    else:
+        show(_lines(path, options.top, width(sys.stdout), unicode=speaks_unicode(sys.stdout)), sys.stdout)
+    return 0
+
+
+def _lines(path: dict[str, Any], count: int, width: int, *, unicode: bool) -> Iterator[Line]:
+    from whywait.report.terminal import critical_lines, seconds
+
+    if not path["callpaths"]:
+        yield [("There is no critical path.", "")]
+        return
+    hops = f"{path['hops']:,} time{'' if path['hops'] == 1 else 's'}"
+    yield [(f"The critical path takes {seconds(path['length'])} and goes {hops} to another location.", "")]
+    yield []
+    yield from critical_lines(path, count, width, unicode=unicode, bar=_BAR)
