@@ -1,0 +1,49 @@
+"""Write docs/metrics.md from the metric tree: ``python docs/make_metrics.py``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whywait.metrics import metric_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whywait.metrics import Metric, MetricTree
+
+TARGET = Path(__file__).with_name("metrics.md")
+UNITS = {"sec": "seconds", "occ": "occurrences", "bytes": "bytes", "elements": "elements"}
+INTRODUCTION = """\
+# Metrics
+
+All metrics, each below the one that it is a part of: the name that people read, the unique name, what it means, and how
+it follows from others if it does. `[class]` in a formula keeps only the call paths of a class, as listed in
+`python/whywait/regions.py`. A metric whose programming model does not occur in a trace is void; one that an analysis
+does not compute is absent. **Wait** marks the wait states; [patterns](patterns.md) defines them.
+
+Written by `docs/make_metrics.py`.
+"""
+
+
+def page() -> str:
+    """Return the text of the page."""
+    tree = metric_tree()
+    roots = [root for root in tree.children(None) if root.kind != "hidden"]
+    sections = [
+        f"\n## {root.display_name}\n\n{UNITS[root.unit].capitalize()}.\n\n" + "".join(_lines(tree, root, 0))
+        for root in roots
+    ]
+    return INTRODUCTION + "".join(sections)
+
+
+def _lines(tree: MetricTree, metric: Metric, depth: int) -> Iterator[str]:
+    wait = "**Wait.** " if metric.kind == "wait" else ""
+    formula = f" = `{metric.formula}`" if metric.formula else ""
+    yield f"{'  ' * depth}* *{metric.display_name}* `{metric.name}`{formula}: {wait}{metric.description}\n"
+    for child in tree.children(metric.name):
+        yield from _lines(tree, child, depth + 1)
+
+
+if __name__ == "__main__":
+    TARGET.write_text(page(), encoding="utf-8")
