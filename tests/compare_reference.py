@@ -1,11 +1,12 @@
 """Compare an analysis with Scalasca's of the same trace, cell by cell.
 
-    python -m tests.compare_reference CASE [CASE ...] [--metrics NAME ...] [--oracle]
+    python -m tests.compare_reference CASE [CASE ...] [--metrics NAME ...] [--oracle] [--cost-model scalasca]
 
 CASE is a directory with `archive/traces.otf2` and `scout.json` or `scout.json.gz`; `scout-rma.json.gz` beside them has
 the values for one-sided communication, which released versions leave out. Every metric of the families in
 tests/results.py is compared at every (metric, call path, rank, thread): seconds within 5 ns, counts exactly. The exit
 code is 1 if anything differs that DEVIATIONS does not explain. `--oracle` compares the oracles instead.
+`--cost-model` compares root causes and the critical path instead, within 100 ns.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tests.results import (
     STAMPED,
     Cell,
     Table,
+    is_cause,
     is_time,
     one_sided_cases,
     one_sided_scout,
@@ -30,6 +32,7 @@ from tests.results import (
 )
 
 TOLERANCE = 5e-9  # seconds: Scalasca adds floating-point numbers, we add integers
+CAUSE_TOLERANCE = 1e-7  # seconds: shares of waits, in a chain of divisions
 
 _ENTER = "measured from Enter and Leave of the calls, not from the collective records"
 _PARTNERS = "the group without those with whom data was exchanged in this epoch; Scalasca remembers older epochs"
@@ -57,6 +60,8 @@ class Difference(NamedTuple):
 
     @property
     def ok(self) -> bool:
+        if is_cause(self.metric):
+            return self.largest <= CAUSE_TOLERANCE
         return self.largest <= (TOLERANCE if is_time(self.metric) else 0)
 
 
@@ -100,29 +105,45 @@ def find(case: str) -> Path:
     return found[0]
 
 
+def wait_states(anchor: Path, *, oracle: bool) -> Table:
+    if oracle:
+        from tests.oracles import truth
+
+        return truth(anchor).cells
+    return outcome(anchor).cells
+
+
+def causes(anchor: Path, model: str, *, oracle: bool) -> Table:
+    if oracle:
+        from tests.naive_causes import Analysis, read, table
+
+        return table(Analysis(read(anchor), model).cells())
+    return outcome(anchor, cost_model=model).cells
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.compare_reference", description=__doc__.split("\n")[0])
     parser.add_argument("case", nargs="+", help="directory of a case, or its name below ../shared")
-    parser.add_argument(
-        "--metrics", nargs="+", default=(*FAMILIES, *ONE_SIDED), metavar="NAME", help="compare these only"
-    )
+    parser.add_argument("--metrics", nargs="+", metavar="NAME", help="compare these only")
     parser.add_argument("--oracle", action="store_true", help="compare the plain Python oracle instead of the program")
+    parser.add_argument(
+        "--cost-model", choices=("thesis", "scalasca"), help="compare root causes and the critical path by this model"
+    )
     arguments = parser.parse_args()
     failed = False
     for case in map(find, arguments.case):
         anchor = case / "archive" / "traces.otf2"
-        if arguments.oracle:
-            from tests.oracles import truth
-
-            ours = truth(anchor).cells
-        else:
-            ours = outcome(anchor).cells
         reference = scout(case)
-        compared = set(FAMILIES)
-        if case in one_sided_cases():
-            reference |= one_sided_scout(case)
-            compared |= set(ONE_SIDED)
-        rows = differences(reference, ours, tuple(name for name in arguments.metrics if name in compared))
+        if arguments.cost_model:
+            ours = causes(anchor, arguments.cost_model, oracle=arguments.oracle)
+            names = sorted(filter(is_cause, reference.keys() | ours.keys()))
+        else:
+            ours = wait_states(anchor, oracle=arguments.oracle)
+            names = list(FAMILIES)
+            if case in one_sided_cases():
+                reference |= one_sided_scout(case)
+                names += ONE_SIDED
+        rows = differences(reference, ours, tuple(name for name in names if name in (arguments.metrics or names)))
         print(f"== {case.name}\n{report(rows)}")
         failed |= any(not row.ok and row.metric not in DEVIATIONS for row in rows)
     return int(failed)

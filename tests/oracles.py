@@ -1,10 +1,14 @@
-"""Both oracles as one, in the shape of the program's results: tests/naive.py, and tests/naive_rma.py for one-sided."""
+"""The oracles as one, in the shape of the program's results.
+
+tests/naive.py is that of most wait states, tests/naive_rma.py of those of one-sided communication, and
+tests/naive_causes.py of their causes.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from tests import naive, naive_rma
+from tests import naive, naive_causes, naive_rma
 from tests.results import WaitState
 
 if TYPE_CHECKING:
@@ -23,8 +27,8 @@ class Truth(NamedTuple):
     unmatched: tuple[int, int]
 
 
-def truth(anchor: Path | str) -> Truth:
-    """Analyse an archive with both oracles."""
+def truth(anchor: Path | str, *, causes: bool = False) -> Truth:
+    """Analyse an archive with the oracles."""
     others, one_sided = naive.analyze(anchor), naive_rma.analyze(anchor)
     begin, scale = others.begin, others.resolution
 
@@ -34,6 +38,8 @@ def truth(anchor: Path | str) -> Truth:
     cells = others.table()
     for metric, values in one_sided.table().items():
         cells[metric] = {(callpath, rank, 0): value for (callpath, rank), value in values.items()}
+    if causes:
+        cells |= naive_causes.table(naive_causes.Analysis(naive_causes.read(anchor), "thesis").cells())
     waits = [WaitState(*w[:4], *times(w), *w[7:10], None) for w in others.waits]
     waits += [
         WaitState(w.metric, w.rank, 0, w.callpath, *times(w), w.cause_rank, 0, w.cause_callpath, None, w.last or None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections import defaultdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -86,6 +87,17 @@ def is_time(metric: str) -> bool:
     """Whether a metric of the families counts seconds; the others count occurrences, bytes or elements."""
     counted = ("visits", "syncs_", "comms_")
     return not (metric.startswith(counted) or metric.endswith("_count") or "bytes_" in metric or "_atomic_" in metric)
+
+
+# Of root causes and the critical path.
+_CAUSES = re.compile(
+    "(delay|interval_delay|critical|non_critical_path|inter_partition)_.+|mpi_wait_(indirect|propagating)_.+"
+)
+
+
+def is_cause(metric: str) -> bool:
+    """Whether a metric is computed by the search for causes."""
+    return bool(_CAUSES.fullmatch(metric))
 
 
 class WaitState(NamedTuple):

@@ -5,7 +5,6 @@ What the definitions promise holds for every trace: waiting time is conserved, a
 
 from __future__ import annotations
 
-import re
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -14,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 
 from tests.compare_reference import differences, report
-from tests.naive_causes import FAMILIES, Analysis, read, table
+from tests.naive_causes import Analysis, read, table
 from tests.programs import programs
-from tests.results import SHARED, cases, outcome, scout
+from tests.results import SHARED, cases, is_cause, outcome, scout
 from tests.rma_programs import one_sided_programs
 from tests.test_patterns import BLOCK, NANOSECOND, PATTERNS, expectation
 from tests.tracedsl import trace_from_text
@@ -36,11 +35,6 @@ FORGETFUL = {
 # The oracle of causes matches the first messages of a channel that lacks some, and knows no inter-communicators.
 INCOMPLETE = {"prk_hyb_p2p", "intercomm"}
 TOLERANCE = 1e-9  # seconds
-WAITS = re.compile(r"mpi_wait_(indirect|propagating)_\w+")
-
-
-def is_cause(metric: str) -> bool:
-    return bool(WAITS.fullmatch(metric)) or (metric.startswith(FAMILIES) and not metric.startswith("mpi_wait_"))
 
 
 def causes(cells):

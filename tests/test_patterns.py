@@ -24,7 +24,7 @@ import pytest
 
 from tests import naive
 from tests.oracles import truth
-from tests.results import FAMILIES, ONE_SIDED, is_time, outcome
+from tests.results import FAMILIES, ONE_SIDED, is_cause, is_time, outcome
 from tests.tracedsl import trace_from_text
 
 PATTERNS = Path(__file__).parent / "patterns"
@@ -118,7 +118,7 @@ def compare(expected: Expectation, cells, waits) -> None:
 @each_example
 def test_oracle(trace, expected, tmp_path):
     """The numbers worked out by hand are those of the oracle, too."""
-    result = truth(trace_from_text(trace, tmp_path))
+    result = truth(trace_from_text(trace, tmp_path), causes=any(map(is_cause, expected.cells)))
     compare(expected, result.cells, result.waits)
     assert result.violations == expected.violations
     assert result.unmatched == expected.unmatched
