@@ -1,12 +1,14 @@
-"""Root causes and the critical path are Scalasca's where this has an answer, the oracle's and the documents' everywhere.
+"""Root causes and the critical path are Scalasca's where it has any, the oracle's and the documents' everywhere.
 
-What the definitions promise holds for every trace: waiting time is conserved, and the path is the run without its waits.
+What the definitions promise holds for every trace: waiting time is conserved, and the path is the run without its
+waits.
 """
 
 from __future__ import annotations
 
 import tempfile
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -191,7 +193,7 @@ def invariants(anchor):
         rows = pa.table(analysis.severities()).to_pylist()
         length = sum(row["value"] for row in rows if row["metric"] == "critical_path")
         assert length == pytest.approx(path[-1]["to"] - path[0]["from"] if path else 0, abs=exact)
-        for before, after in zip(path, path[1:], strict=False):
+        for before, after in pairwise(path):
             assert before["to"] == pytest.approx(after["from"], abs=exact)
 
 
