@@ -519,6 +519,13 @@ class Result:
         with Staging(target.parent) as staging:
             write_cube(self, staging.path(target.name))
 
+    def system_xml(self) -> str:
+        """Return machines, nodes, processes and threads, and how processes are arranged, as in a Cube file."""
+        from whywait.report.system import system_xml
+
+        content = "".join(system_xml(self.locations, self.run.definitions))
+        return f'<system title="System tree">\n{content}</system>\n'
+
     def __repr__(self) -> str:
         return f"<whywait.Result of {self.run.name!r}: {len(self.metrics)} metrics, {len(self.tree)} call paths>"
 

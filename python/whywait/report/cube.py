@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 
 from whywait import __version__
-from whywait.report.system import system_xml
 from whywait.report.xml import element
 
 if TYPE_CHECKING:
@@ -124,9 +123,9 @@ def _anchor(result: Result) -> Iterator[str]:
         yield from _metric(result.profile, root, numbers)
     yield '</metrics>\n<program title="Call tree">\n'
     yield from _program(result.tree)
-    yield '</program>\n<system title="System tree">\n'
-    yield from system_xml(result.locations, result.run.definitions)
-    yield "</system>\n</cube>\n"
+    yield "</program>\n"
+    yield result.system_xml()
+    yield "</cube>\n"
 
 
 def _metric(profile: Profile, metric: Metric, numbers: dict[str, int]) -> Iterator[str]:

@@ -29,7 +29,7 @@ def summarize(result: Result) -> dict[str, Any]:
         wait states together: seconds, and share of all time), ``worst`` (the worst places to
         wait, by total waiting time), ``delay_costs`` (the call paths that cause most of it, see
         `whywait.causes.costliest`), ``critical_path`` (see `whywait.causes.critical`; both are None if causes were not
-        looked for), ``warnings``. All values are such that JSON can say them.
+        looked for), ``warnings``, ``oddities`` (of the definitions). All values are such that JSON can say them.
     """
     profile = result.profile
     waiting = sum(profile.total(metric.name) for metric in _wait_states(profile.metrics))
@@ -53,6 +53,7 @@ def summarize(result: Result) -> dict[str, Any]:
         "delay_costs": costliest(result, _WORST) if result.has_causes else None,
         "critical_path": critical(result, _WORST) if result.has_causes else None,
         "warnings": result.warnings,
+        "oddities": [dict(zip(("kind", "place", "text"), oddity, strict=True)) for oddity in result.run.oddities],
     }
 
 

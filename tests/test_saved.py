@@ -1,0 +1,63 @@
+"""A result that was written and read back is the same result."""
+
+from pathlib import Path
+
+import pytest
+import whywait
+from whywait.saved import load
+
+from tests import fake_native
+from tests.fake_native import small
+
+DATA = Path(__file__).parent / "data"
+
+
+def same(one, other):
+    assert one.summary() == other.summary()
+    assert one.tree.parents == other.tree.parents
+    assert [one.tree.path(i) for i in range(len(one.tree))] == [other.tree.path(i) for i in range(len(other.tree))]
+    assert one.severities().to_pylist() == other.severities().to_pylist()
+    assert one.derived_severities().to_pylist() == other.derived_severities().to_pylist()
+    assert one.wait_states() == other.wait_states()
+    columns = ["location", "name", "rank", "thread"]
+    assert one.locations.select(columns).to_pylist() == other.locations.select(columns).to_pylist()
+    assert one.system_xml().strip() == other.system_xml().strip()
+
+
+@pytest.mark.parametrize("name", ["stencil", "collectives", "rma_gats_rdma", "sor_locks", "intercomm"])
+def test_shipped_traces(name, tmp_path):
+    result = whywait.analyze(DATA / name)
+    result.write(tmp_path)
+    back = load(tmp_path)
+    same(result, back)
+    assert result.critical_path() == back.critical_path()
+    assert result.delay_costs() == back.delay_costs()
+    # What only the trace knows is read from there.
+    assert back.run.events(0) == result.run.events(0)
+    assert back.run.definitions["Region"] == result.run.definitions["Region"]
+
+
+def test_without_causes_and_with_several_programs(tmp_path):
+    analysis = fake_native.FakeAnalysis(
+        [None, None, 1],
+        [('<one> & "two"', "COMPILER", "FUNCTION"), fake_native.MAIN, fake_native.RECV],
+        [(0, 0), (0, 1), (1, 0)],
+        {"time": {(0, 0): 1.0, (1, 1): 2.0, (2, 1): 3.0, (1, 2): 1.0}, "mpi_latesender": {(2, 1): 0.5}},
+    )
+    result = fake_native.result(analysis)
+    result.write(tmp_path)
+    back = load(tmp_path)
+    same(result, back)
+    assert not back.has_causes
+
+
+def test_a_written_copy_is_a_copy(tmp_path):
+    result = fake_native.result(small())
+    result.write(tmp_path / "one")
+    load(tmp_path / "one").write(tmp_path / "two")
+    same(load(tmp_path / "two"), result)
+
+
+def test_no_result(tmp_path):
+    with pytest.raises(whywait.UsageError, match=r"holds no result of `whywait analyze`: there is no report\.cubex"):
+        load(tmp_path)
