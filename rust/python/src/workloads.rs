@@ -76,11 +76,13 @@ pub(crate) fn measure(
     // The result goes with the job: giving memory back is not part of the last stage.
     let job = move || pool.install(|| analyze(&archive, &options, &monitor)).map(drop);
     let mut stage = None;
-    let tick = || {
+    let mut tick = || {
         py.check_signals()?;
         let now = watched.stage().name();
         if stage.replace(now) == Some(now) { Ok(()) } else { entered.call1((now,)).map(|_| ()) }
     };
+    // The first stage is there even if all is over before anybody looks.
+    tick()?;
     wait(py, job, Duration::from_micros(200), tick, || watched.progress.cancel())?.map_err(core_error)
 }
 

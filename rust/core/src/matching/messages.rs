@@ -93,7 +93,11 @@ fn post(trace: &Trace, shard: &Shard, owners: Range<u32>) -> Outbox<SendInfo> {
     let mut outbox = Outbox::new(trace.shards.len());
     for process in shard.processes.clone() {
         let locations = shard.local_locations(&trace.world.processes[process as usize].locations);
-        let ranges: Vec<_> = locations.map(|i| shard.sends.range(i)).collect();
+        let ranges: Vec<_> = locations.clone().map(|i| shard.sends.range(i)).collect();
+        let location_of = |row| match locations.len() {
+            1 => shard.location(locations.start),
+            _ => shard.location_of(&shard.sends, row),
+        };
         for row in in_time_order(&ranges, |row| shard.sends.rows[row].time) {
             let send = &shard.sends.rows[row as usize];
             let owner = trace.owner(send.peer);
@@ -113,7 +117,7 @@ fn post(trace: &Trace, shard: &Shard, owners: Range<u32>) -> Outbox<SendInfo> {
                     destination: send.peer,
                     comm: send.comm,
                     tag: send.tag,
-                    location: shard.location_of(&shard.sends, row),
+                    location: location_of(row),
                     instance: send.instance,
                     row,
                 },

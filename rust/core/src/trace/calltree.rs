@@ -20,6 +20,8 @@ pub struct CallTree {
     nodes: Vec<CallPath>,
     /// The child that was asked for last, by parent: programs call the same function again and again.
     last_child: Vec<u32>,
+    /// The sibling that was asked for after a node the last time: or the same sequence of functions.
+    next_sibling: Vec<u32>,
     children: FxHashMap<(u32, u32), u32>,
 }
 
@@ -27,11 +29,19 @@ impl CallTree {
     /// The call path of `region` called from `parent`; a new one if it did not occur before.
     #[inline]
     pub fn child(&mut self, parent: u32, region: u32) -> u32 {
-        if let Some(&last) = self.last_child.get(parent as usize)
-            && let Some(node) = self.nodes.get(last as usize)
-            && node.region == region
+        if let Some(last) = self.last_child.get_mut(parent as usize)
+            && let Some(node) = self.nodes.get(*last as usize)
         {
-            return last;
+            if node.region == region {
+                return *last;
+            }
+            let next = self.next_sibling[*last as usize];
+            if let Some(node) = self.nodes.get(next as usize)
+                && node.region == region
+            {
+                *last = next;
+                return next;
+            }
         }
         self.child_slow(parent, region)
     }
@@ -43,8 +53,12 @@ impl CallTree {
         if child == next {
             self.nodes.push(CallPath { parent, region });
             self.last_child.push(NO_CALLPATH);
+            self.next_sibling.push(NO_CALLPATH);
         }
         if let Some(last) = self.last_child.get_mut(parent as usize) {
+            if let Some(next) = self.next_sibling.get_mut(*last as usize) {
+                *next = child;
+            }
             *last = child;
         }
         child

@@ -12,6 +12,7 @@ use super::columns::{
     ALL, Collective, Fork, LocationSpan, Lock, NONE, Operation, OperationKind, ProfileCell, Received, Sent, Shard,
     SyncKind, Synchronization, Team,
 };
+use super::ids::Ids;
 use super::regions::{RegionClass, Regions};
 use super::world::{Members, World};
 use crate::notes::{NoteKind, Notes};
@@ -69,6 +70,9 @@ struct Envelope {
     tag: u32,
 }
 
+/// Requests with consecutive ids that are looked up in a table.
+const OPEN_REQUESTS: usize = 1 << 12;
+
 /// What must be remembered between two events of a location.
 struct State {
     index: u32,
@@ -82,11 +86,11 @@ struct State {
     /// Begin and end of a buffer flush that is not yet in the columns.
     flush: Option<(i64, i64)>,
     collective_begin: Option<i64>,
-    requests: FxHashMap<u64, Request>,
+    requests: Ids<Request>,
     probed: FxHashMap<u64, Envelope>,
-    /// The latest operation by window and matching id, and for each operation of the location the one before it with
-    /// the same id: measurement systems give one id to several.
-    operations: FxHashMap<(u32, u64), u32>,
+    /// The latest operation by matching id, and for each operation of the location the one before it with the same id:
+    /// measurement systems give one id to several, and may number the operations of each window anew.
+    operations: Ids<u32>,
     same_id: Vec<u32>,
     /// Call path below which the regions of a thread stand that is not the master.
     root: u32,
@@ -111,9 +115,9 @@ impl State {
             since: i64::MIN,
             flush: None,
             collective_begin: None,
-            requests: FxHashMap::default(),
+            requests: Ids::new(OPEN_REQUESTS),
             probed: FxHashMap::default(),
-            operations: FxHashMap::default(),
+            operations: Ids::new(usize::MAX),
             same_id: Vec::new(),
             root: NO_CALLPATH,
             forks: Vec::new(),
@@ -133,6 +137,9 @@ pub struct Decoder<'a> {
     notes: Notes,
     /// Whether the run has windows.
     one_sided: bool,
+    /// Id and index of the communicator that was named last; those of the window, with its communicator.
+    last_comm: Option<(u32, u32)>,
+    last_window: Option<(u32, (u32, u32))>,
     /// Exclusive time and visits by call path at the current location.
     time: Vec<i64>,
     visits: Vec<u64>,
@@ -152,6 +159,8 @@ impl<'a> Decoder<'a> {
             shard,
             notes: Notes::default(),
             one_sided: !world.windows.is_empty(),
+            last_comm: None,
+            last_window: None,
             time: Vec::new(),
             visits: Vec::new(),
             forks: FxHashMap::default(),
@@ -384,10 +393,37 @@ impl<'a> Decoder<'a> {
         instance
     }
 
+    /// Index of a communicator. A program uses few: the last is remembered.
+    #[inline]
+    fn known_comm(&mut self, id: u32) -> Option<u32> {
+        if let Some((last, comm)) = self.last_comm
+            && last == id
+        {
+            return Some(comm);
+        }
+        let comm = self.world.comm(id)?;
+        self.last_comm = Some((id, comm));
+        Some(comm)
+    }
+
+    /// Index of a window and that of its communicator, likewise.
+    #[inline]
+    fn known_window(&mut self, id: u32) -> Option<(u32, u32)> {
+        if let Some((last, window)) = self.last_window
+            && last == id
+        {
+            return Some(window);
+        }
+        let window = self.world.window(id)?;
+        let window = (window, self.world.windows[window as usize].comm);
+        self.last_window = Some((id, window));
+        Some(window)
+    }
+
     /// Index of a communicator and the process behind a rank in it.
     #[inline]
     fn peer(&mut self, time: i64, communicator: u32, rank: u32) -> Option<(u32, u32)> {
-        let Some(comm) = self.world.comm(communicator) else {
+        let Some(comm) = self.known_comm(communicator) else {
             self.note(NoteKind::UnknownCommunicator, time);
             return None;
         };
@@ -419,7 +455,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn complete_receive(&mut self, time: i64, message: Envelope, bytes: u64, request: u64) {
-        let begun = self.state.requests.remove(&request);
+        let begun = self.state.requests.remove(request);
         let posted = if let Some(Request::Receive(posted)) = begun { Some(posted) } else { None };
         if posted.is_none() {
             self.note(NoteKind::UnknownRequest, time);
@@ -436,14 +472,14 @@ impl<'a> Decoder<'a> {
 
     fn complete_send(&mut self, time: i64, request: u64) {
         let Some(instance) = self.communicating(time) else { return };
-        match self.state.requests.remove(&request) {
+        match self.state.requests.remove(request) {
             Some(Request::Send(row)) => self.shard.sends.rows[row as usize].complete = instance,
             _ => self.note(NoteKind::UnknownRequest, time),
         }
     }
 
     fn cancel(&mut self, time: i64, request: u64) {
-        match self.state.requests.remove(&request) {
+        match self.state.requests.remove(request) {
             Some(Request::Send(row)) => self.shard.sends.rows[row as usize].cancelled = true,
             Some(Request::Receive(_) | Request::Probed(..)) => {}
             None => self.note(NoteKind::UnknownRequest, time),
@@ -453,7 +489,7 @@ impl<'a> Decoder<'a> {
     fn collective(&mut self, time: i64, operation: u8, communicator: u32, root: u32, sent: u64, received: u64) {
         let begin = self.state.collective_begin.take();
         let Some(instance) = self.communicating(time) else { return };
-        let Some(comm) = self.world.comm(communicator) else {
+        let Some(comm) = self.known_comm(communicator) else {
             self.note(NoteKind::UnknownCommunicator, time);
             return;
         };
@@ -472,8 +508,9 @@ impl<'a> Decoder<'a> {
 
     /// Index of a window and the process behind a rank in it; [`ALL`] where the rank names no single member.
     fn window(&mut self, time: i64, id: u32, remote: u32) -> Option<(u32, u32)> {
-        let window = self.world.window(id);
-        let Some((window, comm)) = window.and_then(|window| Some((window, self.world.window_comm(window)?))) else {
+        let (world, known) = (self.world, self.known_window(id));
+        let Some((window, comm)) = known.and_then(|(window, comm)| Some((window, world.comms.get(comm as usize)?)))
+        else {
             self.note(NoteKind::UnknownCommunicator, time);
             return None;
         };
@@ -488,7 +525,7 @@ impl<'a> Decoder<'a> {
             return;
         }
         let row = self.shard.operations.rows.len() as u32;
-        let before = self.state.operations.insert((window, id), row).unwrap_or(NONE);
+        let before = self.state.operations.insert(id, row).unwrap_or(NONE);
         self.state.same_id.push(before);
         self.shard.operations.rows.push(Operation {
             time,
@@ -507,15 +544,17 @@ impl<'a> Decoder<'a> {
     /// Completes all operations with an id that are still open.
     fn complete_operations(&mut self, time: i64, win: u32, id: u64, done: fn(&mut Operation) -> &mut u32) {
         let Some(instance) = self.communicating(time) else { return };
-        let Some(window) = self.world.window(win) else { return };
+        let Some((window, _)) = self.known_window(win) else { return };
         let first = self.shard.operations.rows.len() - self.state.same_id.len();
-        let mut row = self.state.operations.get(&(window, id)).copied().unwrap_or(NONE);
+        let mut row = self.state.operations.get(id).copied().unwrap_or(NONE);
         while let Some(operation) = self.shard.operations.rows.get_mut(row as usize) {
-            let done = done(operation);
-            if *done != NONE {
-                break;
+            if operation.window == window {
+                let done = done(operation);
+                if *done != NONE {
+                    break;
+                }
+                *done = instance;
             }
-            *done = instance;
             row = self.state.same_id[row as usize - first];
         }
     }
@@ -654,7 +693,7 @@ impl EventSink for Decoder<'_> {
                 let probed = self.state.probed.remove(&message_id);
                 self.post_receive(time, request_id, probed);
             }
-            Event::MpiImrecv { request_id, msg_length } => match self.state.requests.remove(&request_id) {
+            Event::MpiImrecv { request_id, msg_length } => match self.state.requests.remove(request_id) {
                 Some(Request::Probed(posted, message)) => self.receive(time, message, msg_length, Some(posted)),
                 _ => self.note(NoteKind::UnknownRequest, time),
             },

@@ -4,6 +4,7 @@ pub mod calltree;
 pub mod chunks;
 pub mod columns;
 pub mod decode;
+mod ids;
 pub mod load;
 pub mod regions;
 pub mod world;
