@@ -1,11 +1,14 @@
-//! Broken archives: every file cut at every byte, every byte inverted. The analysis gives an error or a partial result;
-//! it never panics, whatever the records claim.
+//! Broken archives: files cut and bytes inverted everywhere. The analysis gives an error or a partial result; it never
+//! panics, whatever the records claim. (The tests of the reader break every single byte.)
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use whywait_core::analysis::{Monitor, Options, analyze};
 use whywait_otf2::Archive;
+
+/// Bytes from one break to the next: odd, so that all fields of records get their turn.
+const STEP: usize = 5;
 
 fn data() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data")
@@ -53,7 +56,7 @@ impl Copy {
     fn break_everywhere(&self, broken: impl Fn(&[u8], usize) -> Vec<u8>) {
         for file in &self.files {
             let good = fs::read(file).unwrap();
-            for position in 0..good.len() {
+            for position in (0..good.len()).step_by(STEP) {
                 // An error is as good as a result: what counts is to come back.
                 let _ = self.analyze(file, &broken(&good, position));
             }
