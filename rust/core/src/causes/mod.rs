@@ -135,6 +135,7 @@ pub fn analyze(trace: &Trace, waits: &[WaitState], meetings: Vec<Meetings>, mode
     costs.extend(of_shards.into_iter().flatten());
     let found = path::find(trace, &tables, model);
     costs.extend(found.costs);
+    notes.merge(found.notes);
     Causes {
         severities: severity::combine(found.severities),
         costs: severity::combine(costs),

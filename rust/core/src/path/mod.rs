@@ -19,10 +19,11 @@ mod impact;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::causes::points::{Place, Relation};
 use crate::causes::{Class, CostModel, Position, Steps, Table};
+use crate::notes::{NoteKind, Notes};
 use crate::severity::{Cost, Metric, Severity};
 use crate::trace::{NO_CALLPATH, NONE, Trace};
 use crate::waits::threads::teams;
@@ -53,6 +54,8 @@ pub(crate) struct Found {
     pub costs: Vec<Cost>,
     /// The path in the order of time.
     pub segments: Vec<Segment>,
+    /// What was odd.
+    pub notes: Notes,
 }
 
 /// Follows the path, and computes the indicators that come from it.
@@ -65,6 +68,8 @@ pub(crate) fn find(trace: &Trace, tables: &[Table], model: CostModel) -> Found {
         masters: FxHashMap::default(),
         cells: FxHashMap::default(),
         segments: Vec::new(),
+        seen: FxHashSet::default(),
+        notes: Notes::default(),
     };
     walk.owners.extend(walk.begin());
     while let Some(owner) = walk.owners.pop_last() {
@@ -81,7 +86,7 @@ pub(crate) fn find(trace: &Trace, tables: &[Table], model: CostModel) -> Found {
     path.sort_unstable_by_key(|cell| (cell.callpath, cell.location));
     let (severities, costs) = impact::assess(trace, tables, &path, model);
     path.extend(severities);
-    Found { severities: path, costs, segments }
+    Found { severities: path, costs, segments, notes: walk.notes }
 }
 
 /// The end of a stretch: nothing at or behind it belongs to the path.
@@ -108,6 +113,9 @@ struct Walk<'a> {
     masters: FxHashMap<(u32, u32), (u32, u32)>,
     cells: FxHashMap<(u32, u32), i64>,
     segments: Vec<Segment>,
+    /// Points where the path left a location.
+    seen: FxHashSet<(u32, usize)>,
+    notes: Notes,
 }
 
 impl Walk<'_> {
@@ -170,6 +178,13 @@ impl Walk<'_> {
                 break;
             }
             next.clear();
+        }
+        // Where clocks disagree a wait can be caused by what it causes: the path ends where it comes round again.
+        if let Some(number) = stop
+            && !self.seen.insert((location, number))
+        {
+            self.notes.add(NoteKind::CircularWaits, location, owner.time);
+            return;
         }
         self.book(owner, stop);
         self.owners.extend(next);
