@@ -18,6 +18,11 @@ impl<T> Outbox<T> {
     pub fn push(&mut self, shard: u32, row: T) {
         self.0[shard as usize].push(row);
     }
+
+    /// Adds rows for the shard that owns their destination.
+    pub fn extend(&mut self, shard: u32, rows: impl IntoIterator<Item = T>) {
+        self.0[shard as usize].extend(rows);
+    }
 }
 
 /// Rows that arrived at one shard: one vector for each source shard, in the order in which they were sent.

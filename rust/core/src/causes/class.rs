@@ -229,3 +229,35 @@ impl Class {
         })
     }
 }
+
+/// The classes that occur in a run: numbers by class need room for no others.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Classes {
+    /// Those that occur, in their order.
+    pub all: Vec<Class>,
+    column: [u8; Class::COUNT],
+}
+
+impl Classes {
+    /// Those of `classes` that costs are told apart by.
+    pub(crate) fn new(classes: impl Iterator<Item = Class>) -> Self {
+        let mut all: Vec<Class> = Vec::new();
+        for class in classes {
+            if let Err(position) = all.binary_search(&class)
+                && (class as usize) < Class::COUNT
+            {
+                all.insert(position, class);
+            }
+        }
+        let mut column = [0; Class::COUNT];
+        for (i, &class) in all.iter().enumerate() {
+            column[class as usize] = i as u8;
+        }
+        Self { all, column }
+    }
+
+    /// Position of a class that occurs.
+    pub(crate) fn column(&self, class: Class) -> usize {
+        usize::from(self.column[class as usize])
+    }
+}

@@ -7,12 +7,9 @@
 
 use super::points::Relation;
 use super::table::Group;
-use super::{Class, CostModel, Fixed, Table};
+use super::{CostModel, Fixed, Table};
 use crate::severity::{Accumulator, Cost, Metric};
 use crate::trace::{NONE, Shard, Trace};
-
-/// Columns of a group: what is distributed directly, and phi by class.
-const COLUMNS: usize = Class::COUNT + 1;
 
 /// Books the costs of a shard's locations, and the classes of their waits.
 pub(super) fn book(trace: &Trace, shard: &Shard, table: &Table, model: CostModel) -> Vec<Cost> {
@@ -58,6 +55,7 @@ fn classify(table: &Table, number: usize, model: CostModel, cells: &mut Accumula
 }
 
 /// Sums up the costs of one group after the other.
+#[derive(Default)]
 struct Kernel {
     /// For each call path its position in the causing process's work, counted from 1.
     position: Vec<u32>,
@@ -67,43 +65,56 @@ struct Kernel {
     costs: Vec<f64>,
     /// For each entry the number of those.
     seen: Vec<u32>,
+    /// Columns that are not empty; sums by column, exact ones for these, values of a row.
+    columns: Vec<usize>,
+    totals: Vec<f64>,
+    exact: Vec<Fixed>,
+    values: Vec<f64>,
 }
 
 impl Kernel {
     fn new(callpaths: usize) -> Self {
-        Self { position: vec![0; callpaths], shares: Vec::new(), costs: Vec::new(), seen: Vec::new() }
+        Self { position: vec![0; callpaths], ..Self::default() }
     }
 
     fn charge(&mut self, table: &Table, group: &Group, cells: &mut Accumulator<f64>) {
         let work = group.work.of(&table.entries);
-        let mut totals = [0.0; COLUMNS];
-        for row in group.charges() {
-            add(&mut totals, &values(table, row));
+        if work.is_empty() {
+            return;
         }
-        let columns: Vec<usize> = (0..COLUMNS).filter(|&column| totals[column] != 0.0).collect();
-        if columns.is_empty() || work.is_empty() {
+        // Column 0 is what is distributed directly, then phi by class.
+        self.totals.clear();
+        self.totals.resize(table.classes.all.len() + 1, 0.0);
+        for row in group.charges() {
+            for (total, value) in self.totals.iter_mut().zip(values(table, row)) {
+                *total += value;
+            }
+        }
+        self.columns.clear();
+        self.columns.extend((0..self.totals.len()).filter(|&column| self.totals[column] != 0.0));
+        if self.columns.is_empty() {
             return;
         }
         let metric = |column: usize| match (column.checked_sub(1), group.relation) {
             (None, _) => group.class.short_term(),
             (Some(_), Relation::Contention) => Metric::IntervalDelayLockLongTerm,
-            (Some(class), _) => Class::ALL[class].long_term(),
+            (Some(class), _) => table.classes.all[class].long_term(),
         };
         // Interval delays are the time itself, not what it is more than that of the waiter.
         let differs = !matches!(group.relation, Relation::Contention | Relation::Alone);
         let waiters = group.charges().len() as u32;
-        let mut exact = [Fixed::default(); COLUMNS];
         if differs {
-            self.compare(table, group, work, &columns, &mut exact);
+            self.compare(table, group, work);
         }
+        let width = self.columns.len();
         for (entry, &(callpath, ticks)) in work.iter().enumerate() {
             let seen = if differs { self.seen[entry] } else { 0 };
-            for (k, &column) in columns.iter().enumerate() {
-                let at = entry * columns.len() + k;
+            for (k, &column) in self.columns.iter().enumerate() {
+                let at = entry * width + k;
                 let cost = match seen {
-                    0 => totals[column] * ticks as f64,
+                    0 => self.totals[column] * ticks as f64,
                     _ if seen == waiters => self.costs[at],
-                    _ => self.costs[at] + f64::from(exact[column] - self.shares[at]) * ticks as f64,
+                    _ => self.costs[at] + f64::from(self.exact[k] - self.shares[at]) * ticks as f64,
                 };
                 if cost > 0.0 {
                     cells.add(metric(column), callpath, cost);
@@ -114,40 +125,37 @@ impl Kernel {
     }
 
     /// Compares the causing process's work with that of each waiter.
-    fn compare(
-        &mut self,
-        table: &Table,
-        group: &Group,
-        work: &[(u32, i64)],
-        columns: &[usize],
-        exact: &mut [Fixed; COLUMNS],
-    ) {
+    fn compare(&mut self, table: &Table, group: &Group, work: &[(u32, i64)]) {
         let is_alone = group.charges().len() == 1;
+        let width = self.columns.len();
         for (entry, &(callpath, _)) in work.iter().enumerate() {
             self.position[callpath as usize] = entry as u32 + 1;
         }
         self.seen.clear();
         self.seen.resize(work.len(), 0);
         self.costs.clear();
-        self.costs.resize(work.len() * columns.len(), 0.0);
+        self.costs.resize(work.len() * width, 0.0);
+        self.exact.clear();
+        self.exact.resize(width, Fixed::default());
         self.shares.clear();
-        self.shares.resize(if is_alone { 0 } else { work.len() * columns.len() }, Fixed::default());
+        self.shares.resize(if is_alone { 0 } else { work.len() * width }, Fixed::default());
         for row in group.charges() {
-            let values = values(table, row);
-            for (exact, &value) in exact.iter_mut().zip(&values) {
-                if !is_alone && value != 0.0 {
-                    *exact += Fixed::from(value);
+            self.values.clear();
+            self.values.extend(values(table, row));
+            if !is_alone {
+                for (exact, &column) in self.exact.iter_mut().zip(&self.columns) {
+                    *exact += Fixed::from(self.values[column]);
                 }
             }
             for &(callpath, ticks) in table.charges.rows[row].work.of(&table.received) {
                 let Some(entry) = (self.position[callpath as usize] as usize).checked_sub(1) else { continue };
                 self.seen[entry] += 1;
                 let delay = (work[entry].1 - ticks).max(0) as f64;
-                for (k, &column) in columns.iter().enumerate() {
-                    let at = entry * columns.len() + k;
-                    self.costs[at] += values[column] * delay;
+                for (k, &column) in self.columns.iter().enumerate() {
+                    let at = entry * width + k;
+                    self.costs[at] += self.values[column] * delay;
                     if !is_alone {
-                        self.shares[at] += Fixed::from(values[column]);
+                        self.shares[at] += Fixed::from(self.values[column]);
                     }
                 }
             }
@@ -156,21 +164,9 @@ impl Kernel {
 }
 
 /// What each tick of delay gets for a row, by column.
-fn values(table: &Table, row: usize) -> [f64; COLUMNS] {
+fn values(table: &Table, row: usize) -> impl Iterator<Item = f64> {
     let charge = &table.charges.rows[row];
-    let mut values = [0.0; COLUMNS];
-    values[0] = charge.direct as f64 * charge.work_rate;
-    if charge.shard != NONE {
-        let phi = &table.charged_phi[row * Class::COUNT..(row + 1) * Class::COUNT];
-        for (value, phi) in values[1..].iter_mut().zip(phi) {
-            *value = phi * charge.work_rate;
-        }
-    }
-    values
-}
-
-fn add(sums: &mut [f64; COLUMNS], values: &[f64; COLUMNS]) {
-    for (sum, value) in sums.iter_mut().zip(values) {
-        *sum += value;
-    }
+    let width = table.classes.all.len();
+    let phi = if charge.shard == NONE { &[][..] } else { &table.charged_phi[row * width..(row + 1) * width] };
+    std::iter::once(charge.direct as f64).chain(phi.iter().copied()).map(|value| value * charge.work_rate)
 }

@@ -59,26 +59,23 @@ fn post(trace: &Trace, table: &Table) -> Outbox<(u32, i64)> {
         let owner = trace.shard_of[ask.pair.cause.location as usize];
         let work = ask.work.of(&table.entries);
         outbox.push(owner, (work.len() as u32, 0));
-        for &entry in work {
-            outbox.push(owner, entry);
-        }
+        outbox.extend(owner, work.iter().copied());
     }
     outbox
 }
 
-/// Gives each row what its waiter sent: they arrive by shard, and within it in the order of the waits.
+/// Gives each row what its waiter sent: it arrives in the order in which the waits themselves arrived.
 fn receive(table: &mut Table, inbox: &Inbox<(u32, i64)>) {
-    let rows = &mut table.charges.rows;
-    let mut order: Vec<u32> = (0..rows.len() as u32).filter(|&row| rows[row as usize].shard != NONE).collect();
-    order.sort_unstable_by_key(|&row| (rows[row as usize].shard, rows[row as usize].ask));
-    table.received.reserve_exact(inbox.len() - order.len());
+    let mut stretches = Vec::with_capacity(table.charges.rows.len());
+    table.received.reserve_exact(inbox.len());
     let mut entries = inbox.rows();
-    for row in order {
+    while let Some(&(length, _)) = entries.next() {
         let begin = table.received.len() as u32;
-        if let Some(&(length, _)) = entries.next() {
-            table.received.extend(entries.by_ref().take(length as usize));
-        }
-        rows[row as usize].work = Stretch { begin, end: table.received.len() as u32 };
+        table.received.extend(entries.by_ref().take(length as usize));
+        stretches.push(Stretch { begin, end: table.received.len() as u32 });
+    }
+    for charge in table.charges.rows.iter_mut().filter(|charge| charge.arrival != NONE) {
+        charge.work = stretches[charge.arrival as usize];
     }
 }
 
@@ -215,7 +212,63 @@ impl Painter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::causes::Caused;
+    use crate::causes::points::{Anchor, Place};
+    use crate::causes::table::charge;
     use proptest::prelude::*;
+
+    fn rated(class: Class, waiting: i64, group_waiting: i64, own: &[i64], other: &[(u32, i64)]) -> Charge {
+        let contends = class == Class::Lock;
+        let relation = if contends { Relation::Contention } else { Relation::Pair };
+        let cause = Anchor::new((0, 0), Place::Leave);
+        let caused =
+            Caused { shard: 0, ask: 0, process: 0, comm: NONE, cause, class, relation, waiting, completion: 0 };
+        let mut charge = charge(&caused, 0);
+        let (work, from) = (Stretch::default(), 0);
+        let group = Group {
+            point: 1,
+            class,
+            relation,
+            from,
+            shared_from: from,
+            work,
+            waiting: group_waiting,
+            begin: 0,
+            end: 1,
+        };
+        let total = own.iter().sum();
+        if contends {
+            contention(&mut charge, &group, total, other);
+        } else {
+            synchronization(&mut charge, &group, total, own, other, CostModel::Scalasca);
+        }
+        charge
+    }
+
+    /// Thesis figure 4.11: C waits 1.5 for B, which waited 1 and worked 4.
+    #[test]
+    fn contention_shares_between_waits_and_the_time_of_the_interval() {
+        let charge = rated(Class::Lock, 1_500, 1_000, &[1_000; 4], &[]);
+        assert!((charge.wait_rate * 1_000.0 - 2.0 / 3.0).abs() < 1e-12);
+        assert!((charge.work_rate * 1_000.0 - 1.0 / 12.0).abs() < 1e-12);
+    }
+
+    /// A holder that did less than the waiter was in time: only its waits are to blame.
+    #[test]
+    fn a_quick_holder_does_not_pay_for_its_work() {
+        let charge = rated(Class::Lock, 10, 4, &[5, 5], &[(0, 11)]);
+        assert_eq!((charge.work_rate, charge.wait_rate), (0.0, 0.25));
+        let nobody = rated(Class::Lock, 10, 0, &[5], &[(1, 6)]);
+        assert_eq!((nobody.work_rate, nobody.wait_rate), (0.0, 0.0));
+    }
+
+    /// Only what is more than the waiter's counts, by call path; Scalasca charges no more than that.
+    #[test]
+    fn delays_are_differences() {
+        let charge = rated(Class::LateSender, 9, 2, &[5, 1, 3], &[(0, 2), (1, 7)]);
+        assert!((charge.work_rate - 1.0 / 8.0).abs() < 1e-15);
+        assert_eq!(charge.direct, 8);
+    }
 
     proptest! {
         #[test]

@@ -5,8 +5,8 @@
 
 use std::ops::{AddAssign, Sub, SubAssign};
 
-/// Bits behind the point: a share is exact to 2e-16, and sums up to 2^74 fit.
-const FRACTION: i32 = 52;
+/// What 1 is: 52 bits stand behind the point, so a share is exact to 2e-16, and sums up to 2^74 fit.
+const ONE: f64 = (1u64 << 52) as f64;
 
 /// A sum of shares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,14 +22,14 @@ impl From<f64> for Fixed {
     #[inline]
     fn from(value: f64) -> Self {
         // A power of two scales without rounding; what does not fit saturates.
-        Self((value * f64::from(FRACTION).exp2()) as i128)
+        Self((value * ONE) as i128)
     }
 }
 
 impl From<Fixed> for f64 {
     #[inline]
     fn from(fixed: Fixed) -> Self {
-        fixed.0 as f64 / f64::from(FRACTION).exp2()
+        fixed.0 as f64 / ONE
     }
 }
 

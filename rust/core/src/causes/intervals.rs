@@ -25,6 +25,7 @@ pub(super) fn measure(trace: &Trace, shard: &Shard, table: Table, sets: &[Vec<u3
         waited: Vec::new(),
         first: 0,
         groups: Vec::new(),
+        charges: Vec::new(),
         table,
     };
     let mut lifetimes = Vec::new();
@@ -51,6 +52,8 @@ struct Pass<'a> {
     /// First point of the location.
     first: u32,
     groups: Vec<Group>,
+    /// Room for the waits caused at a point.
+    charges: Vec<Charge>,
     table: Table,
 }
 
@@ -111,7 +114,8 @@ impl Pass<'_> {
         if range.is_empty() {
             return;
         }
-        let mut charges = self.table.charges.rows[range.clone()].to_vec();
+        let mut charges = std::mem::take(&mut self.charges);
+        charges.extend_from_slice(&self.table.charges.rows[range.clone()]);
         for charge in &mut charges {
             let met = self.met(charge.relation, charge.process);
             charge.from = self.from(met);
@@ -150,6 +154,8 @@ impl Pass<'_> {
             begin = end;
         }
         self.table.charges.rows[range].copy_from_slice(&charges);
+        charges.clear();
+        self.charges = charges;
     }
 
     /// Release 2.6 sums up the shares of a collective operation by segments of the causing process's past; a share counts

@@ -117,3 +117,43 @@ fn later(a: Option<Met>, b: Option<Met>) -> Option<Met> {
         (a, b) => a.or(b),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whywait_otf2::Definitions;
+
+    fn point_of(met: Option<Met>) -> Option<u32> {
+        met.map(|met| met.point)
+    }
+
+    #[test]
+    fn the_latest_meeting_counts() {
+        let world = World::new(&Definitions::default());
+        let sets = [vec![1, 3]];
+        let mut meetings = Meetings::default();
+        meetings.pairs.insert(2, Met { point: 0, before: 0 });
+        meetings.meet_all(Meets::Everybody, 1, 0);
+        assert_eq!(point_of(meetings.with(&world, &sets, 2, false)), Some(1));
+        meetings.pairs.insert(2, Met { point: 2, before: 0 });
+        meetings.meet_all(Meets::Some { comm: 0, set: 0 }, 3, 0);
+        assert_eq!(point_of(meetings.with(&world, &sets, 2, false)), Some(2));
+        assert_eq!(point_of(meetings.with(&world, &sets, 3, false)), Some(3));
+        meetings.contentions.insert(3, Met { point: 4, before: 0 });
+        assert_eq!(point_of(meetings.with(&world, &sets, 3, false)), Some(3));
+        assert_eq!(point_of(meetings.with(&world, &sets, 3, true)), Some(4));
+    }
+
+    #[test]
+    fn what_all_members_have_passed_is_forgotten() {
+        let mut meetings = Meetings::default();
+        for point in 0..9 {
+            meetings.meet_all(Meets::Some { comm: 0, set: 0 }, point, 0);
+        }
+        meetings.meet_all(Meets::Members { comm: 1 }, 9, 0);
+        meetings.meet_all(Meets::Members { comm: 0 }, 10, 0);
+        assert_eq!(meetings.groups.len(), 2);
+        meetings.meet_all(Meets::Everybody, 11, 0);
+        assert_eq!(meetings.groups.len(), 1);
+    }
+}

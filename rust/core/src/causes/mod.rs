@@ -46,7 +46,7 @@ use crate::waits::meeting::{Meetings, With};
 
 pub use class::Class;
 pub(crate) use fixed::Fixed;
-pub(crate) use points::{Alone, Mark, Pair, Position};
+pub(crate) use points::{Alone, Anchor, Mark, Pair, Position, Relation};
 pub(crate) use steps::Steps;
 pub(crate) use table::Table;
 
@@ -95,12 +95,19 @@ pub(crate) struct Seeds {
     pub alone: Vec<Alone>,
 }
 
-/// A row of the causing side: position of the pair among those of the waiter's shard, and the pair.
+/// What the causing side gets to know of a pair.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caused {
+    /// Shard of the waiter, and position among its pairs.
     pub shard: u32,
     pub ask: u32,
-    pub pair: Pair,
+    pub process: u32,
+    pub comm: u32,
+    pub cause: Anchor,
+    pub class: Class,
+    pub relation: Relation,
+    pub waiting: i64,
+    pub completion: i64,
 }
 
 /// Finds the causes of all wait states; `waits` as the analysis has sorted them.
@@ -109,9 +116,19 @@ pub fn analyze(trace: &Trace, waits: &[WaitState], meetings: Vec<Meetings>, mode
     let (sets, seeds) = sow(trace, waits, meetings, model);
     let outgoing = seeds.par_iter().enumerate().map(|(i, seeds)| {
         let mut outbox = Outbox::new(trace.shards.len());
-        for (ask, &pair) in seeds.pairs.iter().enumerate() {
-            let owner = trace.shard_of[pair.cause.location as usize];
-            outbox.push(owner, Caused { shard: i as u32, ask: ask as u32, pair });
+        for (pair, ask) in seeds.pairs.iter().zip(0..) {
+            let caused = Caused {
+                shard: i as u32,
+                ask,
+                process: trace.world.locations[pair.waiter.location as usize].process,
+                comm: pair.comm,
+                cause: pair.cause,
+                class: pair.class,
+                relation: pair.relation,
+                waiting: pair.waiting,
+                completion: pair.cause_completion,
+            };
+            outbox.push(trace.shard_of[pair.cause.location as usize], caused);
         }
         outbox
     });

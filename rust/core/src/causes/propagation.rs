@@ -13,20 +13,37 @@
 
 use rayon::prelude::*;
 
+use super::class::Classes;
 use super::points::Relation;
-use super::{Class, CostModel, Fixed, Table};
+use super::{CostModel, Fixed, Table};
 use crate::notes::{NoteKind, Notes, Place};
 use crate::trace::{NONE, Trace};
 
-/// Final propagation costs on their way: rows of the causing shard, and values for those that have any.
+/// Final propagation costs on their way to the causing shard.
 #[derive(Default)]
 struct Mail {
-    rows: Vec<(u32, bool)>,
+    rows: Vec<Arrival>,
+    /// Values by class of those that have any.
     values: Vec<f64>,
+}
+
+/// The wait is done that a row stands for.
+#[derive(Clone, Copy)]
+struct Arrival {
+    row: u32,
+    /// The causing point.
+    point: u32,
+    /// Whether it caused anything.
+    has_values: bool,
 }
 
 /// Computes `phi` and `charged_phi` of all tables.
 pub(super) fn propagate(trace: &Trace, tables: &mut [Table], model: CostModel, notes: &mut Notes) {
+    let occurring = |table: &Table| Classes::new(table.groups.rows.iter().map(|group| group.class)).all;
+    let classes = Classes::new(tables.iter().flat_map(occurring));
+    for table in &mut *tables {
+        table.classes = classes.clone();
+    }
     let mut walkers: Vec<Walker> =
         tables.par_iter_mut().enumerate().map(|(shard, table)| Walker::new(trace, shard, table, model)).collect();
     let mut mail: Vec<Mail> = walkers.iter().map(|_| Mail::default()).collect();
@@ -87,8 +104,12 @@ struct Walker<'a> {
     cursor: Vec<u32>,
     /// Whether the point before the cursor has told its phi already.
     has_told: Vec<bool>,
-    /// Running sums of each location.
-    sums: Vec<[Fixed; Class::COUNT]>,
+    /// Running sums of each location, by class.
+    sums: Vec<Fixed>,
+    /// Number of classes.
+    width: usize,
+    /// Room for a value a class.
+    phi: Vec<f64>,
     /// Waits whose phi has not arrived, by causing point.
     missing: Vec<u32>,
     /// Groups by the point from which on they share.
@@ -116,14 +137,17 @@ impl<'a> Walker<'a> {
             }
         }
         table.phi = vec![0.0; points];
-        table.charged_phi = vec![0.0; table.charges.rows.len() * Class::COUNT];
+        let width = table.classes.all.len();
+        table.charged_phi = vec![0.0; table.charges.rows.len() * width];
         Self {
             trace,
             shard: shard as u32,
             model,
             cursor: table.offsets[1..].to_vec(),
             has_told: vec![false; locations],
-            sums: vec![[Fixed::default(); Class::COUNT]; locations],
+            sums: vec![Fixed::default(); width * locations],
+            width,
+            phi: vec![0.0; width],
             missing,
             first_group,
             next_group,
@@ -136,10 +160,10 @@ impl<'a> Walker<'a> {
 
     /// Takes in what has arrived, goes as far as possible; returns what other shards wait for.
     fn go(&mut self, mail: Mail) -> Vec<(u32, Mail)> {
-        let mut values = mail.values.chunks_exact(Class::COUNT);
-        for (row, has_values) in mail.rows {
-            let value = if has_values { values.next() } else { None };
-            self.arrive(row, value);
+        let mut values = mail.values.chunks_exact(self.width.max(1));
+        for arrival in mail.rows {
+            let phi = if arrival.has_values { values.next() } else { None };
+            self.arrive(arrival, phi);
         }
         while let Some(location) = self.runnable.pop() {
             self.advance(location as usize);
@@ -149,18 +173,17 @@ impl<'a> Walker<'a> {
     }
 
     /// phi of a wait is there: its cause may go on.
-    fn arrive(&mut self, row: u32, phi: Option<&[f64]>) {
-        let point = self.table.charges.rows[row as usize].point;
+    fn arrive(&mut self, Arrival { row, point, .. }: Arrival, phi: Option<&[f64]>) {
         if self.missing[point as usize] == RELEASED {
             return;
         }
         if let Some(phi) = phi {
-            let begin = row as usize * Class::COUNT;
-            self.table.charged_phi[begin..begin + Class::COUNT].copy_from_slice(phi);
-            if self.model == CostModel::Scalasca && self.table.charges.rows[row as usize].relation == Relation::Threads
-            {
+            let begin = row as usize * self.width;
+            self.table.charged_phi[begin..begin + self.width].copy_from_slice(phi);
+            let charge = &self.table.charges.rows[row as usize];
+            if self.model == CostModel::Scalasca && charge.relation == Relation::Threads {
                 // Release 2.6 forgets the costs of this class here.
-                self.table.charged_phi[begin + Class::OmpBarrier as usize] = 0.0;
+                self.table.charged_phi[begin + self.table.classes.column(charge.class)] = 0.0;
             }
         }
         self.missing[point as usize] -= 1;
@@ -212,9 +235,12 @@ impl<'a> Walker<'a> {
     }
 
     fn share(&mut self, location: usize, group: usize, change: impl Fn(&mut Fixed, Fixed)) {
-        for (sum, share) in self.sums[location].iter_mut().zip(self.table.shares(group)) {
-            if share != 0.0 {
-                change(sum, Fixed::from(share));
+        self.table.add_shares(group, &mut self.phi);
+        let sums = &mut self.sums[location * self.width..(location + 1) * self.width];
+        for (sum, share) in sums.iter_mut().zip(&mut self.phi) {
+            if *share != 0.0 {
+                change(sum, Fixed::from(*share));
+                *share = 0.0;
             }
         }
     }
@@ -225,37 +251,46 @@ impl<'a> Walker<'a> {
         if waiting <= 0 {
             return;
         }
-        let mut phi = [0.0; Class::COUNT];
+        let mut phi = std::mem::take(&mut self.phi);
         let mut has_values = false;
-        for (phi, &sum) in phi.iter_mut().zip(&self.sums[location]) {
+        let mut total = 0.0;
+        for (phi, &sum) in phi.iter_mut().zip(&self.sums[location * self.width..]) {
             if !sum.is_zero() {
                 *phi = f64::from(sum) * waiting as f64;
+                total += *phi;
                 has_values = true;
             }
         }
-        self.table.phi[point as usize] = phi.iter().sum();
+        self.table.phi[point as usize] = total;
         for k in self.table.asks_of.range(point as usize) {
             let ask = &self.table.asks[self.table.asks_of.rows[k] as usize];
             if ask.pair.waiting <= 0 {
                 continue;
             }
-            let row = ask.charge;
-            let share = ask.pair.waiting as f64 / waiting as f64;
+            let arrival = Arrival { row: ask.charge, point: ask.cause_point, has_values };
             let owner = self.trace.shard_of[ask.pair.cause.location as usize];
-            let part = phi.map(|value| value * share);
+            let is_all = ask.pair.waiting == waiting;
+            let part = if is_all { 1.0 } else { ask.pair.waiting as f64 / waiting as f64 };
             if owner == self.shard {
-                self.arrive(row, has_values.then_some(&part));
+                if has_values && !is_all {
+                    let phi: Vec<f64> = phi.iter().map(|value| value * part).collect();
+                    self.arrive(arrival, Some(&phi));
+                } else {
+                    self.arrive(arrival, has_values.then_some(phi.as_slice()));
+                }
                 continue;
             }
             let mail = &mut self.outgoing[owner as usize];
             if mail.rows.is_empty() {
                 self.destinations.push(owner);
             }
-            mail.rows.push((row, has_values));
+            mail.rows.push(arrival);
             if has_values {
-                mail.values.extend(part);
+                mail.values.extend(phi.iter().map(|value| value * part));
             }
         }
+        phi.fill(0.0);
+        self.phi = phi;
     }
 
     /// Locations that wait for something, and where.
@@ -267,21 +302,20 @@ impl<'a> Walker<'a> {
 }
 
 impl Table {
-    /// What each tick of waiting in a group's interval gets, by class.
-    pub(super) fn shares(&self, group: usize) -> [f64; Class::COUNT] {
+    /// Adds what each tick of waiting in a group's interval gets, by class.
+    fn add_shares(&self, group: usize, shares: &mut [f64]) {
         let group = &self.groups.rows[group];
-        let mut shares = [0.0; Class::COUNT];
+        let own = self.classes.column(group.class);
         for row in group.charges() {
             let charge = &self.charges.rows[row];
-            shares[charge.class as usize] += charge.direct as f64 * charge.wait_rate;
+            shares[own] += charge.direct as f64 * charge.wait_rate;
             if charge.shard == NONE {
                 continue;
             }
-            let phi = &self.charged_phi[row * Class::COUNT..(row + 1) * Class::COUNT];
+            let phi = &self.charged_phi[row * shares.len()..(row + 1) * shares.len()];
             for (share, phi) in shares.iter_mut().zip(phi) {
                 *share += phi * charge.wait_rate;
             }
         }
-        shares
     }
 }

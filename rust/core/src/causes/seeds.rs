@@ -28,6 +28,7 @@ pub(super) fn collect(
     meetings: &Inbox<Meeting>,
 ) -> Seeds {
     let mut seeds = Seeds::default();
+    let states = States::new(shard, first, waits);
     for (i, wait) in waits.iter().enumerate() {
         let known = wait.cause_instance != NONE;
         if let Some(class) = Class::of(wait.kind).filter(|class| known && counts(*class, model)) {
@@ -36,10 +37,10 @@ pub(super) fn collect(
     }
     for meeting in meetings.rows() {
         if let Some(class) = Class::of(meeting.kind).filter(|class| counts(*class, model)) {
-            meet(trace, shard, class, (first, waits), meeting, &mut seeds);
+            meet(trace, shard, class, &states, meeting, &mut seeds);
         }
     }
-    threads::collect(trace, shard, (first, waits), &mut seeds);
+    threads::collect(trace, shard, &states, &mut seeds);
     seeds
 }
 
@@ -93,14 +94,7 @@ fn pair(trace: &Trace, model: CostModel, class: Class, wait: &WaitState, state: 
     })
 }
 
-fn meet(
-    trace: &Trace,
-    shard: &Shard,
-    class: Class,
-    (first, waits): (usize, &[WaitState]),
-    meeting: &Meeting,
-    seeds: &mut Seeds,
-) {
+fn meet(trace: &Trace, shard: &Shard, class: Class, states: &States, meeting: &Meeting, seeds: &mut Seeds) {
     let place = match meeting.kind {
         Metric::BarrierWait | Metric::WaitNxN | Metric::LateBroadcast | Metric::EarlyReduce => Place::Collective,
         _ => Place::Leave,
@@ -130,24 +124,38 @@ fn meet(
             held: meeting.waiting,
             completion: meeting.completion,
             cause_completion: meeting.cause_completion,
-            state: state_of(shard, (first, waits), meeting.kind, meeting.call),
+            state: states.find(meeting.kind, meeting.call.1),
         });
     }
 }
 
-/// The wait state of a kind at a call, as position among all.
-pub(super) fn state_of(
-    shard: &Shard,
-    (first, waits): (usize, &[WaitState]),
-    kind: Metric,
-    (location, instance): (u32, u32),
-) -> u32 {
-    let key = |wait: &WaitState| (wait.location, shard.enter(wait.instance), wait.kind);
-    let begin = waits.partition_point(|wait| key(wait) < (location, shard.enter(instance), kind));
-    match waits.get(begin) {
-        Some(wait) if wait.kind == kind && (wait.location, wait.instance) == (location, instance) => {
-            (first + begin) as u32
+/// Wait states of a shard, to be found by their calls.
+pub(super) struct States<'a> {
+    waits: &'a [WaitState],
+    /// Position of the first among all.
+    first: usize,
+    /// One of each region instance, and for each the next of the same instance.
+    of_instance: Vec<u32>,
+    next: Vec<u32>,
+}
+
+impl<'a> States<'a> {
+    fn new(shard: &Shard, first: usize, waits: &'a [WaitState]) -> Self {
+        let mut of_instance = vec![NONE; shard.instances.enter.len()];
+        let link = |(wait, i): (&WaitState, u32)| std::mem::replace(&mut of_instance[wait.instance as usize], i);
+        let next = waits.iter().zip(0..).map(link).collect();
+        Self { waits, first, of_instance, next }
+    }
+
+    /// The wait state of a kind at a call, as position among all.
+    pub(super) fn find(&self, kind: Metric, instance: u32) -> u32 {
+        let mut i = self.of_instance[instance as usize];
+        while let Some(wait) = self.waits.get(i as usize) {
+            if wait.kind == kind {
+                return (self.first + i as usize) as u32;
+            }
+            i = self.next[i as usize];
         }
-        _ => NONE,
+        NONE
     }
 }

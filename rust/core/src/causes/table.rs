@@ -1,7 +1,6 @@
 //! The points of a shard with all that happens at them.
 
-use rayon::slice::ParallelSliceMut;
-
+use super::class::Classes;
 use super::points::{Anchor, Meets, Place, Point, Position, Relation};
 use super::{Caused, Class, Pair, Seeds};
 use crate::exchange::Inbox;
@@ -80,8 +79,8 @@ pub(crate) struct Charge {
     /// Shard of the waiter, and position of the wait there; [`NONE`] for idleness.
     pub shard: u32,
     pub ask: u32,
-    /// The causing point.
-    pub point: u32,
+    /// Position among what arrived; [`NONE`] for idleness.
+    pub arrival: u32,
     /// Process of the waiter.
     pub process: u32,
     pub class: Class,
@@ -154,14 +153,16 @@ pub(crate) struct Table {
     pub lifetimes: By<(u32, i64)>,
     /// For each point what its wait caused later, ticks.
     pub phi: Vec<f64>,
-    /// For each row of `charges` what the wait caused later, by class.
+    /// Classes of waits in the whole run.
+    pub classes: Classes,
+    /// For each row of `charges` what the wait caused later, by those classes.
     pub charged_phi: Vec<f64>,
     /// For each point the part of its wait that made others wait, ticks.
     pub propagating: Vec<f64>,
 }
 
-/// What brings a point about.
-#[derive(Clone, Copy)]
+/// What brings a point about, in the order in which it counts; with the position in the seeds, or in what arrived.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Role {
     Mark(u32),
     Waiter(u32),
@@ -175,20 +176,15 @@ impl Table {
         let roles = roles(trace, &seeds, &caused);
         let mut table = Self::default();
         let (mut asks_of, mut marks_of, mut charges) = (Vec::new(), Vec::new(), Vec::new());
-        let process = |location: u32| trace.world.locations[location as usize].process;
-        table.offsets.push(0);
-        for at in roles.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
-            let (location, position, _) = at[0];
-            while table.offsets.len() <= (location - shard.locations.start) as usize {
-                table.offsets.push(table.points.len() as u32);
-            }
+        for at in roles.chunk_by(|a, b| a.0 == b.0) {
+            let position = at[0].0;
             let number = table.points.len() as u32;
-            let mut point = None;
-            for &(.., role) in at {
+            let mut point: Option<Point> = None;
+            for &(_, role) in at {
                 let anchor = match role {
                     Role::Mark(i) => seeds.marks[i as usize].anchor,
                     Role::Waiter(i) => seeds.pairs[i as usize].waiter,
-                    Role::Cause(i) => caused[i as usize].pair.cause,
+                    Role::Cause(i) => caused[i as usize].cause,
                     Role::Alone(i) => seeds.alone[i as usize].end,
                 };
                 let point = point.get_or_insert_with(|| new_point(shard, anchor, position));
@@ -213,11 +209,14 @@ impl Table {
                         }
                         asks_of.push((number, i));
                     }
-                    Role::Cause(i) => charges.push((number, charge(&caused[i as usize], number, process))),
-                    Role::Alone(i) => charges.push((number, idleness(seeds.alone[i as usize].idle, number))),
+                    Role::Cause(i) => charges.push((number, charge(&caused[i as usize], i))),
+                    Role::Alone(i) => charges.push((number, idleness(seeds.alone[i as usize].idle))),
                 }
             }
-            table.points.extend(point);
+            let Some(point) = point else { continue };
+            // Positions go on from location to location.
+            table.offsets.resize((point.location - shard.locations.start) as usize + 1, number);
+            table.points.push(point);
         }
         table.offsets.resize(shard.locations.len() + 1, table.points.len() as u32);
         let points = table.points.len();
@@ -254,26 +253,23 @@ impl Table {
     }
 }
 
-/// All roles, by location and position.
-fn roles(trace: &Trace, seeds: &Seeds, caused: &[Caused]) -> Vec<(u32, Position, Role)> {
+/// All roles by position.
+fn roles(trace: &Trace, seeds: &Seeds, caused: &[Caused]) -> Vec<(Position, Role)> {
     let process = |anchor: Anchor| trace.world.locations[anchor.location as usize].process;
-    let place = |anchor: Anchor, peer| (anchor.location, anchor.position(trace, peer));
     let mut roles = Vec::with_capacity(seeds.marks.len() + seeds.pairs.len() + caused.len() + seeds.alone.len());
-    let mut add = |(location, position), role| roles.push((location, position, role));
-    for (i, mark) in seeds.marks.iter().enumerate() {
-        add(place(mark.anchor, NONE), Role::Mark(i as u32));
+    for (mark, i) in seeds.marks.iter().zip(0..) {
+        roles.push((mark.anchor.position(trace, NONE), Role::Mark(i)));
     }
-    for (i, pair) in seeds.pairs.iter().enumerate() {
-        add(place(pair.waiter, process(pair.cause)), Role::Waiter(i as u32));
+    for (pair, i) in seeds.pairs.iter().zip(0..) {
+        roles.push((pair.waiter.position(trace, process(pair.cause)), Role::Waiter(i)));
     }
-    for (i, Caused { pair, .. }) in caused.iter().enumerate() {
-        add(place(pair.cause, process(pair.waiter)), Role::Cause(i as u32));
+    for (caused, i) in caused.iter().zip(0..) {
+        roles.push((caused.cause.position(trace, caused.process), Role::Cause(i)));
     }
-    for (i, alone) in seeds.alone.iter().enumerate() {
-        add(place(alone.end, NONE), Role::Alone(i as u32));
+    for (alone, i) in seeds.alone.iter().zip(0..) {
+        roles.push((alone.end.position(trace, NONE), Role::Alone(i)));
     }
-    // What comes first above stays first.
-    roles.par_sort_by_key(|&(location, position, _)| (location, position));
+    roles.sort_unstable();
     roles
 }
 
@@ -294,18 +290,18 @@ fn new_point(shard: &Shard, anchor: Anchor, position: Position) -> Point {
     }
 }
 
-fn charge(caused: &Caused, point: u32, process: impl Fn(u32) -> u32) -> Charge {
-    let Caused { shard, ask, pair } = *caused;
+pub(super) fn charge(caused: &Caused, arrival: u32) -> Charge {
+    let Caused { shard, ask, process, comm, class, relation, waiting, completion, .. } = *caused;
     Charge {
         shard,
         ask,
-        point,
-        process: process(pair.waiter.location),
-        class: pair.class,
-        relation: pair.relation,
-        comm: pair.comm,
-        direct: pair.waiting,
-        completion: pair.cause_completion,
+        arrival,
+        process,
+        class,
+        relation,
+        comm,
+        direct: waiting,
+        completion,
         from: 0,
         before: 0,
         shared_from: 0,
@@ -316,11 +312,11 @@ fn charge(caused: &Caused, point: u32, process: impl Fn(u32) -> u32) -> Charge {
 }
 
 /// Each tick of the master alone costs as many ticks as there are idle threads.
-fn idleness(idle: i64, point: u32) -> Charge {
+fn idleness(idle: i64) -> Charge {
     Charge {
         shard: NONE,
         ask: NONE,
-        point,
+        arrival: NONE,
         process: NONE,
         class: Class::OmpIdle,
         relation: Relation::Alone,

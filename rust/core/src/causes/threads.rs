@@ -3,14 +3,13 @@
 //! *Source*: PATTERNS 6.7; thesis section 4.1.4 (threads are not in the thesis: as Scalasca has them).
 
 use super::points::{Alone, Anchor, Mark, Meets, Pair, Place, Relation};
-use super::seeds::state_of;
+use super::seeds::States;
 use super::{Class, Seeds};
 use crate::severity::Metric;
 use crate::trace::{NONE, RegionClass, Shard, Trace};
-use crate::waits::WaitState;
 use crate::waits::threads::{Part, barriers_of, teams};
 
-pub(super) fn collect(trace: &Trace, shard: &Shard, waits: (usize, &[WaitState]), seeds: &mut Seeds) {
+pub(super) fn collect(trace: &Trace, shard: &Shard, states: &States, seeds: &mut Seeds) {
     if shard.teams.rows.is_empty() {
         return;
     }
@@ -32,7 +31,7 @@ pub(super) fn collect(trace: &Trace, shard: &Shard, waits: (usize, &[WaitState])
                 let (total, completion) = (enter - fork.fork, enter - first);
                 seeds.marks.push(mark(anchor, Class::Mark, Meets::Team, 0, total, completion));
             }
-            barriers(trace, shard, waits, &members, seeds);
+            barriers(trace, shard, states, &members, seeds);
             // Threads of nested teams are not idle while a thread of the outer team works alone.
             let Some(own) = members.iter().find(|part| part.location == forker) else { continue };
             if trace.world.locations[forker as usize].thread != 0 {
@@ -60,7 +59,7 @@ fn mark(anchor: Anchor, class: Class, meets: Meets, waiting: i64, total: i64, co
 }
 
 /// The k-th barriers of all members are one.
-fn barriers(trace: &Trace, shard: &Shard, waits: (usize, &[WaitState]), members: &[&Part], seeds: &mut Seeds) {
+fn barriers(trace: &Trace, shard: &Shard, states: &States, members: &[&Part], seeds: &mut Seeds) {
     let count = members.iter().map(|part| barriers_of(shard, part).len()).min().unwrap_or(0);
     if members.iter().any(|part| barriers_of(shard, part).len() != count) {
         return;
@@ -89,7 +88,7 @@ fn barriers(trace: &Trace, shard: &Shard, waits: (usize, &[WaitState]), members:
                     held: waiting,
                     completion: 0,
                     cause_completion: 0,
-                    state: state_of(shard, waits, kind, call),
+                    state: states.find(kind, call.1),
                 });
             }
         }
