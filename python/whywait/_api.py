@@ -489,7 +489,7 @@ class Result:
 
         return summarize(self)
 
-    def write(self, directory: str | PathLike[str], *, transfers: bool = False) -> list[Path]:
+    def write(self, directory: str | PathLike[str], *, transfers: bool = False, html: bool = False) -> list[Path]:
         """Write report.cubex, severities.parquet, derived.parquet, wait_states.parquet and summary.json.
 
         With causes also critical_path.parquet.
@@ -500,6 +500,8 @@ class Result:
             Where to. It is made if need be; files of these names in it are replaced, all of them or none.
         transfers
             Whether to write transfers.parquet as well, which can be large.
+        html
+            Whether to write report.html as well: everything in one file, to explore in a browser.
 
         Returns
         -------
@@ -508,7 +510,7 @@ class Result:
         """
         from whywait.report.files import write_all
 
-        return write_all(self, Path(directory), transfers=transfers)
+        return write_all(self, Path(directory), transfers=transfers, html=html)
 
     def write_cube(self, path: str | PathLike[str]) -> None:
         """Write the metrics as a Cube 4 file, for CubeGUI and the Cube tools."""
@@ -518,6 +520,15 @@ class Result:
         target = Path(path)
         with Staging(target.parent) as staging:
             write_cube(self, staging.path(target.name))
+
+    def write_html(self, path: str | PathLike[str]) -> None:
+        """Write everything as one HTML file to explore in a browser, without a network."""
+        from whywait.report.files import Staging
+        from whywait.report.html import write_html
+
+        target = Path(path)
+        with Staging(target.parent) as staging:
+            write_html(self, staging.path(target.name))
 
     def system_xml(self) -> str:
         """Return machines, nodes, processes and threads, and how processes are arranged, as in a Cube file."""

@@ -22,6 +22,7 @@ _VERBS = (
     "critical",
     "efficiency",
     "diff",
+    "export",
     "info",
     "validate",
     "bench",

@@ -113,11 +113,11 @@ class Profile:
         if term.mask is None:
             return cells
         if term.mask == "critical_imbalance":
-            value = cells.value * self._critical_imbalance()[cells.key // self.locations]
+            value = cells.value * self.critical_imbalance()[cells.key // self.locations]
             return Cells(cells.key[value != 0], value[value != 0])
         return _rows(cells, self.tree.mask(term.mask), self.locations)
 
-    def _critical_imbalance(self) -> npt.NDArray[np.float64]:
+    def critical_imbalance(self) -> npt.NDArray[np.float64]:
         """By how much, as a share, the critical path exceeds the average work at each call path."""
         path = self.inclusive(self.by_position("critical_path"))
         work = self.inclusive(self.by_position("time"))

@@ -49,6 +49,9 @@ def add(verbs: Any) -> None:
         action="store_true",
         help="write transfers.parquet as well: every one-sided transfer with its start and end",
     )
+    parser.add_argument(
+        "--html", action="store_true", help="write report.html as well: everything in one file, to explore in a browser"
+    )
     parser.add_argument("--quiet", action="store_true", help="print neither summary nor progress")
 
 
@@ -70,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
             cost_model=options.cost_model,
             progress=progress,
         )
-    files = result.write(directory, transfers=options.transfers)
+    files = result.write(directory, transfers=options.transfers, html=options.html)
     if options.json:
         print_json({**result.summary(), "files": [str(file) for file in files]})
     elif not options.quiet:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from whywait import tables
 from whywait.report.cube import write_cube
+from whywait.report.html import write_html
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,7 +54,7 @@ class Staging:
             self._directory.rmdir()
 
 
-def write_all(result: Result, directory: Path, *, transfers: bool = False) -> list[Path]:
+def write_all(result: Result, directory: Path, *, transfers: bool = False, html: bool = False) -> list[Path]:
     """Write everything there is to say about a result; see `whywait.Result.write`."""
     stored = [metric.name for metric in result.profile.metrics if not metric.derived]
     derived = [metric.name for metric in result.profile.metrics if metric.derived]
@@ -75,4 +76,7 @@ def write_all(result: Result, directory: Path, *, transfers: bool = False) -> li
             names.append("transfers.parquet")
             pieces = tables.transfer_pieces(result.tree, locations, result.native_transfers)
             tables.write(staging.path(names[-1]), tables.TRANSFERS, pieces)
+        if html:
+            names.append("report.html")
+            write_html(result, staging.path(names[-1]))
     return [directory / name for name in names]

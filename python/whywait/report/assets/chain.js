@@ -1,0 +1,97 @@
+// The history of a wait state, drawn: processes are lanes, time goes to the right, arrows go from what was waited for
+// to the wait that it ended.
+
+const LANE = 46;
+
+function chainPicture(history) {
+  const waits = [];
+  const gather = (node) => { waits.push(node); node.waits.forEach(gather); };
+  gather(history);
+  const name = (node, prefix = "") =>
+    `rank ${node[`${prefix}rank`]}${node[`${prefix}thread`] ? `.${node[`${prefix}thread`]}` : ""}`;
+  const lanes = new Map();
+  const lane = (key) => {
+    if (!lanes.has(key)) lanes.set(key, lanes.size);
+    return lanes.get(key);
+  };
+  let from = Infinity;
+  let to = -Infinity;
+  for (const wait of waits) {
+    lane(name(wait));
+    if (wait.cause_rank !== null) lane(name(wait, "cause_"));
+    from = Math.min(from, wait.enter, wait.since ?? wait.enter);
+    to = Math.max(to, wait.enter + wait.waiting);
+  }
+  const width = 1000;
+  const margin = { left: 84, right: 14, top: 8, bottom: 26 };
+  const room = width - margin.left - margin.right;
+  const x = (time) => margin.left + (to > from ? (room * (time - from)) / (to - from) : 0);
+  const y = (key) => margin.top + lane(key) * LANE;
+  const height = margin.top + lanes.size * LANE + margin.bottom;
+  const drawing = make("svg:svg", { class: "chain", viewBox: `0 0 ${width} ${height}`, role: "img",
+    "aria-label": `History of a wait state of ${seconds(history.waiting)} on ${name(history)}` });
+  for (const [key, number] of lanes) {
+    const top = margin.top + number * LANE;
+    drawing.append(make("svg:line", { class: "lane", x1: margin.left, x2: width - margin.right, y1: top + LANE - 8, y2: top + LANE - 8 }),
+      make("svg:text", { class: "who", x: 4, y: top + 26 }, key));
+  }
+  // Work says so at its end and waits at their begin, since waits come first where the two overlap.
+  const bar = (key, begin, end, kind, text, hint) => {
+    const wide = Math.max(2, x(end) - x(begin));
+    const group = make("svg:g", { class: kind }, make("svg:title", {}, hint),
+      make("svg:rect", { x: x(begin), y: y(key) + 10, width: wide, height: 24, rx: 3 }));
+    // About seven units a letter; what does not fit is in the title.
+    if (wide > 7 * text.length + 8) {
+      const last = kind === "work";
+      group.append(make("svg:text", { x: last ? x(end) - 6 : x(begin) + 6, y: y(key) + 26, "text-anchor": last ? "end" : "start" }, text));
+    }
+    drawing.append(group);
+  };
+  for (const wait of waits) {
+    if (wait.cause_rank === null || wait.since === null || !wait.work.length) continue;
+    const [work] = wait.work;
+    const place = work.callpath.map(shortName);
+    bar(name(wait, "cause_"), wait.since, wait.cause_time, "work", `${place.at(-1)} ${seconds(work.time)}`,
+      `${place.join(" → ")}: ${seconds(work.time)}, the waiter ${seconds(work.waiter_time)}`);
+  }
+  for (const wait of waits) {
+    const call = shortName(wait.callpath.at(-1));
+    bar(name(wait), wait.enter, wait.enter + wait.waiting, "wait", `waits ${seconds(wait.waiting)}`,
+      `waits ${seconds(wait.waiting)} in ${wait.callpath.map(shortName).join(" → ")} (${call}); explains ${seconds(wait.explains)}`);
+  }
+  for (const wait of waits) {
+    if (wait.cause_rank === null) continue;
+    const start = { x: x(wait.cause_time), y: y(name(wait, "cause_")) };
+    const end = { x: x(wait.enter + wait.waiting), y: y(name(wait)) };
+    const up = end.y < start.y;
+    const first = start.y + (up ? 10 : 34);
+    const last = end.y + (up ? 34 : 10);
+    const tipY = last + (up ? 6 : -6);
+    drawing.append(make("svg:path", { class: "arrow", d: `M${start.x} ${first}L${end.x} ${tipY}` }),
+      make("svg:path", { class: "tip", d: `M${end.x} ${last}l-4 ${up ? 7 : -7}h8z` }));
+  }
+  const bottom = height - 6;
+  drawing.append(make("svg:text", { class: "time", x: margin.left, y: bottom }, `${from.toFixed(6)} s`),
+    make("svg:text", { class: "time", x: width - margin.right, y: bottom, "text-anchor": "end" }, `${to.toFixed(6)} s`),
+    make("svg:text", { class: "time", x: margin.left + room / 2, y: bottom, "text-anchor": "middle" }, seconds(to - from)));
+  return drawing;
+}
+
+// The work at the bottom of a history, largest first: what a change would have to make shorter.
+function blamed(history) {
+  const found = [];
+  const gather = (node) => {
+    for (const work of node.work) {
+      found.push({ ...work, rank: node.cause_rank, thread: node.cause_thread });
+    }
+    node.waits.forEach(gather);
+  };
+  gather(history);
+  return found.sort((a, b) => b.explains - a.explains);
+}
+
+// A C++ function without types and parameters; see `short_name` of the terminal.
+function shortName(name) {
+  return shortNames.get(name) ?? name;
+}
+const shortNames = new Map();

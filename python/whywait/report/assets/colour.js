@@ -1,0 +1,56 @@
+// The severity scale: one hue family, lightness even in steps as the eye sees them (OKLab), so that it reads the same
+// with any kind of colour vision and in print.
+
+const SCALES = {
+  // From the background to what matters most: lightness, chroma, hue.
+  light: [[0.975, 0.012, 85], [0.36, 0.13, 28]],
+  dark: [[0.27, 0.02, 40], [0.93, 0.15, 95]],
+};
+
+function dark() {
+  const chosen = document.documentElement.dataset.theme;
+  return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+function rgb(lightness, chroma, hue) {
+  const a = chroma * Math.cos((hue * Math.PI) / 180);
+  const b = chroma * Math.sin((hue * Math.PI) / 180);
+  const l = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3;
+  const m = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3;
+  const s = (lightness - 0.0894841775 * a - 1.291485548 * b) ** 3;
+  return [
+    4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s,
+    -1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s,
+    -0.0041960863 * l - 0.7034186147 * m + 1.707614701 * s,
+  ].map((part) => {
+    const cut = Math.min(1, Math.max(0, part));
+    return Math.round(255 * (cut <= 0.0031308 ? 12.92 * cut : 1.055 * cut ** (1 / 2.4) - 0.055));
+  });
+}
+
+const scaleCache = {};
+
+function scaleColours() {
+  const theme = dark() ? "dark" : "light";
+  scaleCache[theme] ??= Array.from({ length: 256 }, (_, i) => {
+    const at = i / 255;
+    const [from, to] = SCALES[theme];
+    // More colour in the middle, where neighbouring lightnesses are hardest to tell apart.
+    const chroma = from[1] + (to[1] - from[1]) * at + 0.06 * Math.sin(Math.PI * at);
+    return `rgb(${rgb(from[0] + (to[0] - from[0]) * at, chroma, from[2] + (to[2] - from[2]) * at).join(" ")})`;
+  });
+  return scaleCache[theme];
+}
+
+function severity(share) {
+  return scaleColours()[Math.round(255 * Math.min(1, Math.max(0, share || 0)))];
+}
+
+// Whether text on a colour of the scale should be the light one.
+function lightTextOn(share) {
+  return dark() ? share < 0.45 : share > 0.5;
+}
+
+function css(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}

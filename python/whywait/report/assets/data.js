@@ -1,0 +1,32 @@
+// Blocks of compressed columns and documents, unpacked when they are needed. See blocks.py for the format.
+
+async function unpacked(name) {
+  const text = atob(document.getElementById(`data-${name}`).textContent);
+  const packed = new Uint8Array(text.length);
+  for (let i = 0; i < packed.length; i++) packed[i] = text.charCodeAt(i);
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+async function documentBlock(name) {
+  return JSON.parse(new TextDecoder().decode(await unpacked(name)));
+}
+
+const ARRAYS = { u1: Uint8Array, u4: Uint32Array, i4: Int32Array, f4: Float32Array, f8: Float64Array };
+
+async function columnBlock(name) {
+  const raw = await unpacked(name);
+  let start = 4 + new DataView(raw.buffer).getUint32(0, true);
+  const head = JSON.parse(new TextDecoder().decode(raw.subarray(4, start)));
+  const columns = {};
+  for (const [column, type, rows] of head) {
+    const array = new ARRAYS[type](rows);
+    const bytes = new Uint8Array(array.buffer);
+    const size = array.BYTES_PER_ELEMENT;
+    for (let plane = 0; plane < size; plane++) {
+      for (let row = 0, to = plane; row < rows; row++, to += size) bytes[to] = raw[start++];
+    }
+    columns[column] = array;
+  }
+  return columns;
+}

@@ -1,0 +1,27 @@
+// Where the reader is, as the part of the address after #, so that it can be sent to someone:
+// #explore?metric=mpi_latesender&call=11&system=4&show=root. A ~ after a node leaves out what is below it.
+
+function readAddress() {
+  const [view, query = ""] = location.hash.slice(1).split("?");
+  return { view, query: new URLSearchParams(query) };
+}
+
+function address(view, query = {}) {
+  const text = new URLSearchParams(query).toString();
+  return `#${view}${text ? `?${text}` : ""}`;
+}
+
+function nodeText(name, self) {
+  return self ? `${name}~` : String(name);
+}
+
+function readNode(text) {
+  if (text === null) return { name: undefined, self: false };
+  return text.endsWith("~") ? { name: text.slice(0, -1), self: true } : { name: text, self: false };
+}
+
+function exploreLink(metric, callpath, place) {
+  return address("explore", {
+    metric, ...(callpath === undefined ? {} : { call: callpath }), ...(place === undefined ? {} : { system: place }),
+  });
+}

@@ -1,0 +1,262 @@
+// The three trees, and the value of any selection of metric, call path and place.
+
+// A tree in pre-order: the subtree of node i is i..end[i]-1.
+class Forest {
+  constructor(parents) {
+    this.parent = parents;
+    this.size = parents.length;
+    this.children = Array.from(parents, () => []);
+    this.end = new Uint32Array(this.size);
+    this.roots = [];
+    parents.forEach((parent, i) => (parent < 0 ? this.roots : this.children[parent]).push(i));
+    for (let i = this.size - 1; i >= 0; i--) {
+      const below = this.children[i];
+      this.end[i] = below.length ? this.end[below[below.length - 1]] : i + 1;
+    }
+  }
+
+  above(i) {
+    const found = [];
+    for (let at = this.parent[i]; at >= 0; at = this.parent[at]) found.push(at);
+    return found;
+  }
+
+  root(i) {
+    return this.parent[i] < 0 ? i : this.root(this.parent[i]);
+  }
+}
+
+// A selected node; `self` leaves out what is below it, which is what an expanded node shows.
+const selection = (node, self = false) => ({ node, self });
+
+class Model {
+  static async open() {
+    const [meta, places, factors, totals, instances] = await Promise.all([
+      documentBlock("meta"), columnBlock("places"), columnBlock("factors"), columnBlock("totals"),
+      columnBlock("instances"),
+    ]);
+    return new Model(meta, places, factors.factor, totals, instances);
+  }
+
+  constructor(meta, places, factors, totals, instances) {
+    Object.assign(this, meta);
+    this.places = places;
+    this.instances = instances;
+    const number = new Map(meta.metrics.map((metric, i) => [metric.name, i]));
+    this.metricNumber = number;
+    this.metricTree = new Forest(meta.metrics.map((metric) => number.get(metric.parent) ?? -1));
+
+    // Several programs get one root above them, so that all of them can be selected together.
+    const above = meta.callpaths.parent;
+    this.oneProgram = above.filter((parent) => parent < 0).length === 1;
+    this.shift = this.oneProgram ? 0 : 1;
+    this.callTree = new Forest(this.oneProgram ? above : [-1, ...above.map((parent) => parent + 1)]);
+    this.positions = above.length;
+    this.callNumber = new Map(meta.callpaths.id.map((id, position) => [id, position + this.shift]));
+
+    this.systemTree = new Forest(meta.system.parent);
+    this.placeCount = places.rank.length;
+    this.systemOfPlace = new Int32Array(this.placeCount).fill(-1);
+    meta.system.place.forEach((place, row) => { if (place >= 0) this.systemOfPlace[place] = row; });
+
+    this.factors = factors;
+    this.storedTotals = meta.stored.map(() => new Float64Array(this.positions));
+    totals.metric.forEach((metric, i) => { this.storedTotals[metric][totals.position[i]] = totals.value[i]; });
+    this.termCache = new Map();
+    this.valueCache = new Map();
+    this.cellCache = new Map();
+    this.kindMetrics = meta.kinds.map((kind) => number.get(kind) ?? -1);
+  }
+
+  // Metrics --------------------------------------------------------------------------------------------------------
+
+  // What a metric is made of: a factor at each position for each stored metric.
+  terms(metric) {
+    const key = `${metric.node}${metric.self ? "~" : ""}`;
+    if (!this.termCache.has(key)) {
+      const total = new Map();
+      const add = (node, sign) => {
+        for (const [stored, vector] of this.metrics[node].terms) {
+          if (!total.has(stored)) total.set(stored, new Float64Array(this.positions));
+          const sum = total.get(stored);
+          const from = vector * this.positions;
+          for (let i = 0; i < sum.length; i++) sum[i] += sign * this.factors[from + i];
+        }
+      };
+      add(metric.node, 1);
+      if (metric.self) for (const child of this.metricTree.children[metric.node]) add(child, -1);
+      this.termCache.set(key, total);
+    }
+    return this.termCache.get(key);
+  }
+
+  // Values of a metric by node of the call tree: `own` of the node alone, `below` with its subtree.
+  byCall(metric) {
+    const key = `${metric.node}${metric.self ? "~" : ""}`;
+    if (!this.valueCache.has(key)) {
+      const own = new Float64Array(this.callTree.size);
+      for (const [stored, factor] of this.terms(metric)) {
+        const totals = this.storedTotals[stored];
+        for (let i = 0; i < factor.length; i++) own[i + this.shift] += factor[i] * totals[i];
+      }
+      const scale = own.reduce((sum, value) => sum + Math.abs(value), 0);
+      for (let i = 0; i < own.length; i++) own[i] = clean(own[i], this.scale(metric.node, scale));
+      const below = own.slice();
+      for (let i = below.length - 1; i >= 0; i--) {
+        const parent = this.callTree.parent[i];
+        if (parent >= 0) below[parent] += below[i];
+      }
+      this.valueCache.set(key, { own, below });
+    }
+    return this.valueCache.get(key);
+  }
+
+  // Differences leave noise where nothing is; it is small beside the stored values that cancelled out.
+  scale(node, fallback) {
+    let largest = fallback;
+    for (const [stored] of this.metrics[node].terms) {
+      largest = Math.max(largest, this.storedTotals[stored].reduce((sum, value) => sum + Math.abs(value), 0));
+    }
+    return largest;
+  }
+
+  total(metric) {
+    const { below } = this.byCall(metric);
+    return this.callTree.roots.reduce((sum, root) => sum + below[root], 0);
+  }
+
+  callValue(metric, call) {
+    const values = this.byCall(metric);
+    return (call.self ? values.own : values.below)[call.node] ?? 0;
+  }
+
+  rootTotal(metric) {
+    return this.total(selection(this.metricTree.root(metric.node)));
+  }
+
+  // Call paths -----------------------------------------------------------------------------------------------------
+
+  region(call) {
+    return call < this.shift ? null : this.regions[this.callpaths.region[call - this.shift]];
+  }
+
+  callName(call) {
+    return this.region(call)?.short ?? "All programs";
+  }
+
+  callPath(call) {
+    return [call, ...this.callTree.above(call)].filter((i) => i >= this.shift).reverse().map((i) => this.callName(i));
+  }
+
+  // Positions that a selected call path covers, first and after the last.
+  range(call) {
+    const first = Math.max(0, call.node - this.shift);
+    if (call.self) return call.node < this.shift ? [0, 0] : [first, first + 1];
+    return [first, this.callTree.end[call.node] - this.shift];
+  }
+
+  // Places ---------------------------------------------------------------------------------------------------------
+
+  placeName(place) {
+    const { rank, thread, last } = this.places;
+    if (place < 0) return "unknown";
+    if (rank[place] !== last[place]) return `ranks ${rank[place]}–${last[place]}`;
+    if (rank[place] < 0) return this.system.name[this.systemOfPlace[place]] ?? `location ${place}`;
+    return this.threaded ? `rank ${rank[place]} thread ${thread[place]}` : `rank ${rank[place]}`;
+  }
+
+  get threaded() {
+    this.threadedKnown ??= this.places.thread.some((thread) => thread > 0);
+    return this.threadedKnown;
+  }
+
+  // Places below a node of the system tree.
+  placesBelow(node) {
+    const found = [];
+    for (let row = node; row < this.systemTree.end[node]; row++) {
+      if (this.system.place[row] >= 0) found.push(this.system.place[row]);
+    }
+    return found;
+  }
+
+  async cells(stored) {
+    if (!this.cellCache.has(stored)) this.cellCache.set(stored, this.readCells(stored));
+    return this.cellCache.get(stored);
+  }
+
+  async readCells(stored) {
+    const { position, count, place, value } = await columnBlock(`cells-${stored}`);
+    const rows = [];
+    for (let row = 0, at = 0; row < position.length; row++) {
+      const end = at + count[row];
+      for (let i = at + 1; i < end; i++) place[i] += place[i - 1];
+      rows.push({ position: position[row], start: at, end });
+      at = end;
+    }
+    return { rows, place, value };
+  }
+
+  // Values of a metric at a call path, by place.
+  async byPlace(metric, call) {
+    const [first, end] = this.range(call);
+    const sum = new Float64Array(this.placeCount);
+    let scale = 0;
+    for (const [stored, factor] of this.terms(metric)) {
+      let needed = false;
+      for (let i = first; i < end && !needed; i++) needed = factor[i] !== 0;
+      if (!needed) continue;
+      const { rows, place, value } = await this.cells(stored);
+      for (const { position, start, end: stop } of rows) {
+        if (position < first || position >= end || factor[position] === 0) continue;
+        const times = factor[position];
+        for (let i = start; i < stop; i++) {
+          sum[place[i]] += times * value[i];
+          if (value[i] > scale) scale = value[i];
+        }
+      }
+    }
+    const floor = this.resolution.exact ? scale : scale * 1e8;
+    for (let i = 0; i < sum.length; i++) sum[i] = clean(sum[i], floor);
+    return sum;
+  }
+
+  // Wait states ----------------------------------------------------------------------------------------------------
+
+  // Kinds of wait states that make up a metric: its own, or the outermost ones below it.
+  kindsOf(metric) {
+    const node = metric.node;
+    const own = this.kindMetrics.indexOf(node);
+    if (own >= 0) return [own];
+    const inside = this.kindMetrics
+      .map((number, kind) => ({ number, kind }))
+      .filter(({ number }) => number > node && number < this.metricTree.end[node]);
+    const numbers = new Set(inside.map(({ number }) => number));
+    return inside
+      .filter(({ number }) => !this.metricTree.above(number).some((above) => numbers.has(above)))
+      .map(({ kind }) => kind);
+  }
+
+  // The worst wait states of a selection, longest first, and how many there are at its call paths in all.
+  waits(metric, call, system, limit) {
+    const kinds = new Set(this.kindsOf(metric));
+    const [first, end] = this.range(call);
+    const { kind, position, place, count_kind, count_position, count } = this.instances;
+    const everywhere = this.systemTree.parent[system.node] < 0 && this.systemTree.roots.length === 1;
+    const places = everywhere ? null : new Set(this.placesBelow(system.node));
+    const rows = [];
+    for (let i = 0; i < kind.length && rows.length < limit; i++) {
+      if (kinds.has(kind[i]) && position[i] >= first && position[i] < end && (!places || places.has(place[i]))) {
+        rows.push(i);
+      }
+    }
+    let all = 0;
+    for (let i = 0; i < count.length; i++) {
+      if (kinds.has(count_kind[i]) && count_position[i] >= first && count_position[i] < end) all += count[i];
+    }
+    return { rows, all, everywhere };
+  }
+}
+
+function clean(value, scale) {
+  return Math.abs(value) < 1e-12 * scale ? 0 : value;
+}

@@ -1,0 +1,273 @@
+// The front page: where the time went, what is worst, who causes it, what was odd.
+
+const FAMILIES = {
+  work: "Computation", devices: "Devices", threads: "Threads", communication: "Communication", overhead: "Measurement",
+  idle: "Idle threads", waiting: "Waiting",
+};
+
+class Overview {
+  constructor(model) {
+    this.model = model;
+    for (const region of model.regions) shortNames.set(region.name, region.short);
+    this.node = make("div", { class: "overview" }, this.sections());
+  }
+
+  sections() {
+    const { story } = this.model;
+    return [
+      this.headline(), this.time(), this.problems(), this.causes(), this.histories(), this.critical(),
+      make("div", { class: "pair" }, this.efficiencies(), this.odd(story.odd)), this.about(),
+    ];
+  }
+
+  card(title, lead, ...content) {
+    return make("section", { class: "card" }, make("h2", {}, title), lead && make("p", { class: "lead" }, lead), content);
+  }
+
+  callText(names) {
+    return names.map(shortName).join(" → ");
+  }
+
+  // A call path as a link into the panes.
+  callLink(metric, callpath) {
+    const call = this.model.callNumber.get(callpath);
+    const names = this.model.callPath(call);
+    return make("a", { class: "path", href: exploreLink(metric, callpath), title: names.join(" → ") },
+      names.length > 1 && make("span", {}, `${names.slice(0, -1).join(" → ")} → `), make("b", {}, names.at(-1)));
+  }
+
+  headline() {
+    const { run, facts, story, metricNumber } = this.model;
+    const whole = metricNumber.has("time") ? this.model.total(selection(metricNumber.get("time"))) : 0;
+    const parts = [plural(facts.processes ?? 0, "rank")];
+    if (facts.locations !== facts.processes) parts.push(plural(facts.locations ?? 0, "location"));
+    parts.push(plural(facts.events ?? 0, "event"), `${seconds(facts.length ?? 0)} long`);
+    return make("section", { class: "headline" },
+      make("div", {}, make("h1", {}, shortName(run.program ?? run.name)), make("p", {}, parts.join(" · "))),
+      make("p", { class: "verdict" },
+        make("b", { class: story.waiting.share >= 0.05 ? "bad" : "" }, percent(story.waiting.share) || "0.0%"),
+        make("span", {}, " of all time was spent waiting: ", make("b", {}, seconds(story.waiting.total)), " of ",
+          seconds(whole), " on all ", this.model.threaded ? "threads" : "ranks", " together.")));
+  }
+
+  time() {
+    const { parts } = this.model.story;
+    if (!parts.length) return null;
+    const whole = parts.reduce((sum, part) => sum + part.value, 0);
+    const seen = {};
+    const painted = parts.map((part) => {
+      const number = (seen[part.family] = (seen[part.family] ?? -1) + 1);
+      return { ...part, colour: `var(--${part.family}-${Math.min(4, number)})`, share: part.value / whole };
+    });
+    const groups = Object.keys(FAMILIES).flatMap((family) => {
+      const inside = painted.filter((part) => part.family === family);
+      return inside.length ? [{ family, inside, value: inside.reduce((sum, part) => sum + part.value, 0) }] : [];
+    });
+    const swatch = (part) => make("i", { class: `swatch ${part.family}`, style: { "--colour": part.colour } });
+    const explain = (part) => (event) => tip.show(event, make("b", {}, part.label), make("br"),
+      `${seconds(part.value)}, ${percent(part.share)} of all time`);
+    return this.card("Where the time went", null,
+      make("div", { class: "stack", role: "img", "aria-label": painted.map((part) => `${part.label} ${percent(part.share)}`).join(", ") },
+        painted.map((part) => make("a", {
+          class: `part ${part.family}`, href: exploreLink(part.metric), style: { "flex-grow": part.share, "--colour": part.colour },
+          onmousemove: explain(part), onmouseleave: () => tip.hide(), "aria-label": `${part.label} ${percent(part.share)}`,
+        }, part.share > 0.07 && make("span", {}, part.label)))),
+      make("div", { class: "families" }, groups.map(({ family, inside, value }) => make("div", {},
+        make("h3", {}, FAMILIES[family], make("span", {}, `${seconds(value)} · ${percent(value / whole)}`)),
+        (inside.length > 1 || inside[0].label !== FAMILIES[family]) && inside.map((part) =>
+          make("a", { class: "legend-row", href: exploreLink(part.metric) }, swatch(part), make("span", {}, part.label),
+            make("b", {}, seconds(part.value)), make("span", {}, percent(part.share)))),
+        inside.length === 1 && inside[0].label === FAMILIES[family] &&
+          make("a", { class: "legend-row", href: exploreLink(inside[0].metric) }, swatch(inside[0]),
+            make("span", {}, "the program itself"), make("b", {}, seconds(value)), make("span", {}, percent(value / whole)))))),
+      this.byRank(painted));
+  }
+
+  // The same over ranks; each column is a place or the mean of neighbouring ones.
+  byRank(parts) {
+    const count = parts[0].ranks.length;
+    if (count < 2) return null;
+    const sums = Array.from({ length: count }, (_, i) => parts.reduce((sum, part) => sum + part.ranks[i], 0));
+    const most = Math.max(...sums);
+    const canvas = make("canvas", { role: "img", "aria-label": "The same for each rank" });
+    const frame = make("div", { class: "by-rank" }, canvas);
+    const locations = this.model.facts.locations ?? count;
+    const each = Math.ceil(locations / count);
+    const draw = () => {
+      const width = frame.clientWidth;
+      const height = frame.clientHeight;
+      if (!width) return;
+      const context = fitCanvas(canvas, width, height);
+      const step = width / count;
+      const gap = step > 5 ? 1 : 0;
+      const colours = new Map(parts.map((part) => [part, css(part.colour.slice(4, -1))]));
+      for (let i = 0; i < count; i++) {
+        let bottom = height;
+        const left = Math.round(i * step);
+        for (const part of parts) {
+          const high = (height * part.ranks[i]) / most;
+          context.fillStyle = colours.get(part);
+          context.fillRect(left, bottom - high, Math.round((i + 1) * step) - left - gap, high);
+          bottom -= high;
+        }
+      }
+    };
+    canvas.addEventListener("mousemove", (event) => {
+      const i = Math.min(count - 1, Math.floor(((event.clientX - canvas.getBoundingClientRect().left) * count) / frame.clientWidth));
+      const name = each > 1 ? `mean of locations ${i * each}–${Math.min(locations, (i + 1) * each) - 1}` : this.model.placeName(i);
+      tip.show(event, make("b", {}, name), make("table", {}, parts.filter((part) => part.ranks[i] > 0).reverse().map((part) =>
+        make("tr", {}, make("th", {}, make("i", { class: `swatch ${part.family}`, style: { "--colour": part.colour } }), part.label),
+          make("td", {}, seconds(part.ranks[i]))))));
+    });
+    canvas.addEventListener("mouseleave", () => tip.hide());
+    new ResizeObserver(draw).observe(frame);
+    this.redraw = draw;
+    return make("figure", {}, frame, make("figcaption", {}, make("span", {}, each > 1 ? "location 0" : this.model.placeName(0)),
+      make("span", {}, "the same, one column ", each > 1 ? `the mean of ${each} neighbours` : this.model.threaded ? "a thread" : "a rank",
+        ` (highest: ${seconds(most)})`),
+      make("span", {}, each > 1 ? `location ${locations - 1}` : this.model.placeName(count - 1))));
+  }
+
+  problems() {
+    const { problems } = this.model.story;
+    if (!problems.length) return this.card("What is worst", "No wait states were found.");
+    const title = problems.length > 1 ? `The ${["", "", "two", "three"][problems.length]} worst problems` : "The worst problem";
+    return make("section", { class: "card" }, make("h2", {}, title),
+      make("div", { class: "problems" }, problems.map((problem, i) => this.problem(problem, i + 1))));
+  }
+
+  problem(problem, number) {
+    const call = shortName(problem.callpath.at(-1));
+    const many = problem.ranks > 1;
+    const who = many ? `${plural(problem.ranks, "rank")} wait` : `Rank ${problem.worst_rank} waits`;
+    const facts = [];
+    const { cause } = problem;
+    if (cause) {
+      const there = cause.callpath && cause.callpath.join("\n") !== problem.callpath.join("\n") ? shortName(cause.callpath.at(-1)) : null;
+      const whom = there ? `the ${there} of rank ${cause.rank}` : `rank ${cause.rank}`;
+      facts.push(["Who", cause.share > 0.995 ? `All of it is for ${whom}.`
+        : cause.share < 0.1 ? `It is for many ranks, at most ${percent(cause.share)} for ${whom}.`
+          : `${cause.share > 0.5 ? "Most" : "The largest part"} of it is for ${whom} (${percent(cause.share)}).`]);
+    } else if (many) {
+      facts.push(["Where", problem.worst_rank_share * problem.ranks < 1.5 ? "Spread evenly over them."
+        : `Most on rank ${problem.worst_rank} (${percent(problem.worst_rank_share)}).`]);
+    }
+    const root = problem.history && blamed(problem.history)[0];
+    if (root) {
+      facts.push(["Why", `The longest of them (${seconds(problem.history.waiting)}) waits because rank ${root.rank} spends `
+        + `${seconds(root.time)} in ${root.callpath.slice(-2).map(shortName).join(" → ")}`
+        + `${root.waiter_time > 0.01 * root.time ? `, the waiter only ${seconds(root.waiter_time)}` : ""}.`]);
+    }
+    if (problem.look_at) facts.push(["Look at", problem.look_at]);
+    return make("article", { class: "problem" },
+      make("h3", {}, make("span", { class: "number" }, number), problem.display_name,
+        make("span", { class: "amount" }, `${percent(problem.share)} of all time`)),
+      make("p", { class: "sentence" }, `${who} `, make("b", {}, seconds(problem.waiting)), " in ", make("code", {}, call),
+        problem.what ? ` ${problem.what}` : "", problem.instances > 1 ? `, ${problem.instances.toLocaleString("en-US")} times in all.` : "."),
+      make("p", { class: "path" }, this.callText(problem.callpath)),
+      this.spark(problem),
+      make("dl", {}, facts.map(([name, text]) => [make("dt", {}, name), make("dd", {}, text)])),
+      make("a", { class: "go", href: exploreLink(problem.metric, problem.callpath_id) }, "Show it in the explorer"));
+  }
+
+  // Waiting over ranks, as little bars.
+  spark(problem) {
+    const values = problem.by_place;
+    if (values.length < 2) return null;
+    const most = Math.max(...values);
+    const step = 100 / values.length;
+    return make("svg:svg", { class: "spark", viewBox: "0 0 100 20", preserveAspectRatio: "none", role: "img",
+      "aria-label": "Waiting over ranks" }, values.map((value, i) => value > 0 && make("svg:rect", {
+      x: (i * step).toFixed(3), width: (values.length > 60 ? step : step * 0.84).toFixed(3), y: (20 - (20 * value) / most).toFixed(2),
+      height: ((20 * value) / most).toFixed(2) })));
+  }
+
+  causes() {
+    const { delay } = this.model.story;
+    if (!delay?.length) return null;
+    return this.card("Who causes the waiting",
+      "Where time is lost is seldom where it goes wrong. These call paths took longer than on other ranks, and others "
+        + "waited for it, there or further on.",
+      make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["Call path", "Causes waiting", "Share", "Most on", "As"].map((name) => make("th", {}, name)))),
+        make("tbody", {}, delay.map((row) => make("tr", {},
+          make("td", {}, this.callLink("delay", row.callpath_id)),
+          make("td", {}, seconds(row.costs), row.long_term > 0.01 * row.costs && make("small", {}, ` ${seconds(row.long_term)} indirectly`)),
+          make("td", { class: "bar" }, make("i", { style: { width: `${100 * row.share}%` } }), make("span", {}, percent(row.share))),
+          make("td", {}, `rank ${row.worst_rank} (${percent(row.worst_rank_share)})`),
+          make("td", {}, row.classes.slice(0, 2).map((kind) => `${kind.display_name} ${seconds(kind.costs)}`).join(", ")))))));
+  }
+
+  histories() {
+    const told = this.model.story.problems.filter(({ history }) => history && history.cause_rank !== null);
+    if (!told.length) return null;
+    return this.card("How the longest waits came about",
+      "Hatched: waiting. Solid: what the other rank did meanwhile that took longer. Arrows: what ended a wait.",
+      told.map(({ display_name: label, history }) => make("figure", { class: "history" },
+        make("figcaption", {}, make("b", {}, label), ` in ${shortName(history.callpath.at(-1))} on rank ${history.rank}, ${seconds(history.waiting)}`),
+        chainPicture(history))));
+  }
+
+  critical() {
+    const { critical_path: path } = this.model.story;
+    if (!path?.callpaths.length) return null;
+    const ways = path.hops ? `and changes ranks ${path.hops.toLocaleString("en-US")} times` : "and stays on one rank";
+    const balance = this.model.facts.processes > 1 ? ` ${seconds(path.imbalance)} of it would not be there if all ranks had equal work.` : "";
+    return this.card("What determines how long the run takes",
+      `The critical path is ${seconds(path.length)} long ${ways}. Only what is on it can make the run shorter.${balance}`,
+      make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["Call path", "On the path", "Share", "Too much by", "Most on"].map((name) => make("th", {}, name)))),
+        make("tbody", {}, path.callpaths.map((row) => make("tr", {},
+          make("td", {}, this.callLink("critical_path", row.callpath_id)),
+          make("td", {}, seconds(row.time)),
+          make("td", { class: "bar" }, make("i", { style: { width: `${100 * row.share}%` } }), make("span", {}, percent(row.share))),
+          make("td", {}, row.imbalance > 0 ? seconds(row.imbalance) : "–"),
+          make("td", {}, `rank ${row.worst_rank} (${percent(row.worst_rank_share)})`))))),
+      this.walk(path.walk));
+  }
+
+  // On which location the critical path is, over time.
+  walk({ from, to, location, locations }) {
+    if (location.length < 2 || locations < 2) return null;
+    const width = 1000;
+    const height = 110;
+    const whole = to.at(-1) - from[0];
+    const x = (time) => (width * (time - from[0])) / whole;
+    const y = (number) => 6 + ((height - 12) * number) / (locations - 1);
+    const steps = location.map((number, i) => `${i ? "L" : "M"}${x(from[i]).toFixed(2)} ${y(number).toFixed(2)}H${x(to[i]).toFixed(2)}`);
+    return make("figure", {}, make("svg:svg", { class: "walk", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img",
+      "aria-label": "The location that the critical path is on, over time" },
+    make("svg:path", { d: steps.join("") })),
+    make("figcaption", {}, make("span", {}, `${from[0].toFixed(3)} s`), make("span", {}, "which location it is on: the first at the top, the last at the bottom"),
+      make("span", {}, `${to.at(-1).toFixed(3)} s`)));
+  }
+
+  efficiencies() {
+    const { efficiencies } = this.model.story;
+    if (!efficiencies) return null;
+    const indent = { parallel_efficiency: 0, load_balance: 1, communication_efficiency: 1, serialization: 2, transfer: 2 };
+    const values = efficiencies.filter(({ name, value }) => name in indent && value !== null);
+    if (!values.length) return null;
+    return this.card("Efficiencies",
+      "1 is best; above 0.8 is good. Each is the product of those indented below it. Point at one to see how it is computed.",
+      make("div", { class: "efficiencies" }, values.map((one) => make("div", {
+        class: "efficiency", style: { "--depth": indent[one.name], "--value": one.value },
+        onmousemove: (event) => tip.show(event, make("b", {}, one.display_name), make("br"), one.formula, make("table", {},
+          Object.entries(one.inputs).map(([name, value]) => make("tr", {}, make("th", {}, name), make("td", {}, seconds(value)))))),
+        onmouseleave: () => tip.hide(),
+      }, make("span", { class: "name" }, one.display_name), make("span", { class: "track" }, make("i")),
+      make("b", { class: one.value < 0.8 ? "bad" : "" }, one.value.toFixed(3))))));
+  }
+
+  odd(findings) {
+    if (!findings.length) return this.card("What was odd in the trace", "Nothing: every event found its counterpart, and the clocks agree.");
+    return this.card("What was odd in the trace", null, make("ul", { class: "odd" }, findings.map(({ text, count, place }) =>
+      make("li", {}, count > 1 && make("b", {}, `${count.toLocaleString("en-US")} × `), text, place && make("small", {}, ` (${place})`)))));
+  }
+
+  about() {
+    const { resolution, run, whywait } = this.model;
+    const notes = [];
+    if (resolution.merged > 1) notes.push(`Values by rank are kept for groups of ${resolution.merged} neighbouring locations.`);
+    if (!resolution.exact) notes.push("Values by rank are rounded to four digits; all totals are exact.");
+    return make("footer", {}, `whywait ${whywait} · ${run.path} · `, "Numbers are those of severities.parquet. ", notes.join(" "));
+  }
+}

@@ -1,0 +1,161 @@
+"""Put the page together: template, style, program and data."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+import numpy as np
+
+from whywait import __version__
+from whywait.report.html import blocks, instances, places, story
+from whywait.report.html.formulas import Factors, Formulas
+from whywait.report.terminal import short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    import numpy.typing as npt
+
+    from whywait import Result
+    from whywait.calltree import CallTree
+    from whywait.severity import Profile
+
+# The program, in the order in which its parts build on each other.
+_SCRIPTS = (
+    "data", "model", "format", "link", "dom", "colour", "tree", "charts", "chain", "overview", "explorer", "app",
+)  # fmt: skip
+
+
+def write_html(result: Result, path: Path) -> None:
+    """Write a result as one file for the browser.
+
+    Parameters
+    ----------
+    result
+        What to write.
+    path
+        The file; overwritten if it exists.
+    """
+    with path.open("w", encoding="utf-8") as out:
+        out.writelines(_page(result))
+
+
+def _page(result: Result) -> Iterator[str]:
+    assets = files("whywait.report").joinpath("assets")
+    program = "\n".join(assets.joinpath(f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
+    filled = {
+        "title": escape(f"{result.run.name} - whywait"),
+        "style": assets.joinpath("style.css").read_text(encoding="utf-8"),
+        "program": program,
+    }
+    template = assets.joinpath("page.html").read_text(encoding="utf-8")
+    # Texts and the names of what to fill in take turns.
+    for number, piece in enumerate(re.split(r"\{\{(\w+)\}\}", template)):
+        if number % 2 == 0:
+            yield piece
+        elif piece == "data":
+            for name, block in _blocks(result):
+                yield f'<script type="text/plain" id="data-{name}">{block}</script>\n'
+        else:
+            yield filled[piece]
+
+
+def _blocks(result: Result) -> Iterator[tuple[str, str]]:
+    """Yield name and content of each block of data."""
+    profile, locations = result.profile, result.rows_of_locations
+    formulas = Formulas(profile)
+    stored = [m.name for m in profile.metrics if not m.derived and len(profile.cells(m.name))]
+    resolution = places.Resolution.of(profile, stored)
+    system = ET.fromstring(result.system_xml())  # noqa: S314  (made by this program)
+    factors = _Vectors()
+    kinds, waits = instances.worst(result.tree, locations, result.native_wait_states, resolution.merged)
+    yield (
+        "meta",
+        blocks.document(
+            {
+                "whywait": __version__,
+                "run": result.summary()["run"],
+                "facts": result.facts,
+                "stored": stored,
+                "metrics": [_metric(profile, name, formulas[name], stored, factors) for name in _shown(profile)],
+                "regions": _regions(result.tree),
+                "callpaths": _callpaths(result.tree),
+                "system": places.system_rows(system, locations, resolution),
+                "topologies": places.topologies(system, resolution),
+                "resolution": {"merged": resolution.merged, "exact": resolution.exact},
+                "kinds": kinds,
+                "story": story.tell(result, formulas),
+            }
+        ),
+    )
+    yield "places", blocks.columns(dict(places.place_columns(locations, resolution)))
+    yield "factors", blocks.columns({"factor": factors.all(len(result.tree))})
+    yield "totals", blocks.columns(_totals(profile, stored))
+    yield "instances", blocks.columns(waits)
+    for number, name in enumerate(stored):
+        yield f"cells-{number}", blocks.columns(resolution.cells(profile.cells(name), profile.locations))
+
+
+def _shown(profile: Profile) -> Iterable[str]:
+    return (metric.name for metric in profile.metrics if metric.name not in profile.void)
+
+
+class _Vectors:
+    """Factors by call path; most metrics share theirs with others, so each is kept once."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[bytes, int] = {}
+
+    def number(self, factor: npt.NDArray[np.float64]) -> int:
+        return self._numbers.setdefault(factor.tobytes(), len(self._numbers))
+
+    def all(self, length: int) -> npt.NDArray[np.float64]:
+        """Return all of them, one after the other."""
+        return np.frombuffer(b"".join(self._numbers) or bytes(8 * length), np.float64)
+
+
+def _metric(profile: Profile, name: str, factors: Factors, stored: list[str], vectors: _Vectors) -> dict[str, Any]:
+    metric = profile.metrics[name]
+    return {
+        "name": name,
+        "label": metric.display_name,
+        "parent": metric.parent,
+        "unit": metric.unit,
+        "text": metric.description,
+        "formula": str(metric.formula) if metric.formula else None,
+        "wait": profile.metrics.wait_state(name) is not None,
+        "terms": [[stored.index(part), vectors.number(factor)] for part, factor in factors.items()],
+    }
+
+
+def _regions(tree: CallTree) -> list[dict[str, Any]]:
+    lines = tree.regions["begin_line"].to_pylist()
+    return [
+        {"name": kind.name, "short": short_name(kind.name), "file": kind.file, "line": line or None}
+        for kind, line in zip(tree.kinds, lines, strict=True)
+    ]
+
+
+def _callpaths(tree: CallTree) -> dict[str, list[int]]:
+    """Return the call tree in pre-order."""
+    return {
+        "id": tree.preorder.tolist(),
+        "parent": tree.above.tolist(),
+        "region": [tree.region_rows[callpath] for callpath in tree.preorder.tolist()],
+    }
+
+
+def _totals(profile: Profile, stored: list[str]) -> dict[str, npt.NDArray[Any]]:
+    """Return the sums of stored metrics over all locations, to the last bit."""
+    sums = [profile.by_position(name) for name in stored]
+    used = [np.flatnonzero(values) for values in sums]
+    return {
+        "metric": np.repeat(np.arange(len(stored), dtype=np.uint32), [rows.size for rows in used]),
+        "position": np.concatenate([*used, np.empty(0, np.int64)]).astype(np.uint32),
+        "value": np.concatenate([*(values[rows] for values, rows in zip(sums, used, strict=True)), np.empty(0)]),
+    }

@@ -1,0 +1,167 @@
+"""Where values are shown: a place is a location or, where there are too many of them, several neighbouring ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from xml.etree.ElementTree import Element
+
+    import numpy.typing as npt
+
+    from whywait.severity import Cells, Profile
+    from whywait.tables import Locations
+
+# Pages stay below 50 MB with this many cells: cut to four digits and as text, one takes less than two and a half bytes.
+_CELLS = 18_000_000
+# A count takes less than a time: most are the same on all ranks.
+_OF_COUNT = 0.25
+# So many are written as they are. The others are for pictures, and totals are exact in any case.
+_EXACT_CELLS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """How finely values by place are kept.
+
+    Attributes
+    ----------
+    merged
+        How many neighbouring locations make a place.
+    exact
+        Whether values are kept to the last bit, or cut to four digits.
+    """
+
+    merged: int
+    exact: bool
+
+    @classmethod
+    def of(cls, profile: Profile, names: Iterable[str], limit: int = _CELLS, exact: int = _EXACT_CELLS) -> Resolution:
+        """Choose the resolution for some metrics."""
+        cells = sum(len(profile.cells(name)) * (_OF_COUNT if profile.metrics[name].integer else 1.0) for name in names)
+        merged = 1
+        while cells > limit * merged:
+            merged *= 2
+        return cls(merged, exact=cells <= exact)
+
+    def places(self, locations: int) -> int:
+        """Return the number of places."""
+        return -(-locations // self.merged)
+
+    def cells(self, cells: Cells, locations: int) -> dict[str, npt.NDArray[Any]]:
+        """Return the cells of a metric as columns.
+
+        Returns
+        -------
+        dict
+            ``position`` (in the call tree) and ``count`` of each row; ``place`` of each cell, as the distance to the
+            one before it in its row; ``value``.
+        """
+        position, location = np.divmod(cells.key, locations)
+        place, value = location // self.merged, cells.value
+        if self.merged > 1 and place.size:
+            starts = np.flatnonzero(np.concatenate(([True], (np.diff(place) != 0) | (np.diff(position) != 0))))
+            position, place, value = position[starts], place[starts], np.add.reduceat(value, starts)
+        rows, starts, counts = np.unique(position, return_index=True, return_counts=True)
+        distance = np.diff(place, prepend=0)
+        distance[starts] = place[starts]
+        return {
+            "position": rows.astype(np.uint32),
+            "count": counts.astype(np.uint32),
+            "place": distance.astype(np.uint32),
+            "value": value if self.exact else _cut(value),
+        }
+
+
+def _cut(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+    """Round to 13 significant bits, which is four digits."""
+    bits = values.astype(np.float32).view(np.uint32)
+    return ((bits + np.uint32(0x400)) & np.uint32(0xFFFFF800)).view(np.float32)
+
+
+def place_columns(locations: Locations, resolution: Resolution) -> dict[str, npt.NDArray[np.int32]]:
+    """Return rank and thread of the first, and rank of the last location of each place."""
+    starts = np.arange(0, len(locations), resolution.merged)
+    ends = np.minimum(starts + resolution.merged, len(locations)) - 1
+    ranks, threads = locations.rank.astype(np.int32), locations.thread.astype(np.int32)
+    return {"rank": ranks[starts], "thread": threads[starts], "last": ranks[ends]}
+
+
+def system_rows(system: Element, locations: Locations, resolution: Resolution) -> dict[str, list[Any]]:
+    """Return the system tree in pre-order.
+
+    Parameters
+    ----------
+    system
+        The element of this name of a Cube file.
+    locations
+        All locations.
+    resolution
+        Whether locations are places. If places are several locations, they stand directly below one root.
+
+    Returns
+    -------
+    dict
+        ``name``, ``kind``, ``parent`` (row, or -1) and ``place`` (-1 if it is none) of each row.
+    """
+    rows = list(_merged(locations, resolution) if resolution.merged > 1 else _rows(system))
+    return {name: [row[at] for row in rows] for at, name in enumerate(("name", "kind", "parent", "place"))}
+
+
+Row = tuple[str, str, int, int]
+
+
+def _merged(locations: Locations, resolution: Resolution) -> Iterator[Row]:
+    yield (f"{len(locations):,} locations", "machine", -1, -1)
+    bounds = [*range(0, len(locations), resolution.merged), len(locations)]
+    for place, (start, end) in enumerate(pairwise(bounds)):
+        first, last = locations.rank[start], locations.rank[end - 1]
+        yield (f"ranks {first}\N{EN DASH}{last}" if first != last else f"rank {first}", "processes", 0, place)
+
+
+def _rows(system: Element) -> Iterator[Row]:
+    number = 0
+    stack = [(root, -1) for root in reversed(system.findall("systemtreenode"))]
+    while stack:
+        node, parent = stack.pop()
+        name, kind = node.findtext("name") or "", node.findtext("class") or node.findtext("type") or ""
+        inner = [child for child in node if child.tag in {"systemtreenode", "locationgroup", "location"}]
+        if node.tag == "locationgroup" and len(inner) == 1:
+            # A process with one thread is one line.
+            node, inner = inner[0], []
+        yield (name, kind, parent, int(node.get("Id", "-1")) if node.tag == "location" else -1)
+        stack.extend((child, number) for child in reversed(inner))
+        number += 1
+
+
+def topologies(system: Element, resolution: Resolution) -> list[dict[str, Any]]:
+    """Return how processes are arranged: ``name``, ``sizes``, ``axes`` (names), ``places`` and their ``at``.
+
+    Parameters
+    ----------
+    system
+        The element of this name of a Cube file.
+    resolution
+        Whether locations are places; if not, there are no topologies to draw.
+    """
+    if resolution.merged > 1:
+        return []
+    found = []
+    for cart in system.iterfind("topologies/cart"):
+        axes = cart.findall("dim")
+        places = cart.findall("coord")
+        found.append(
+            {
+                "name": cart.get("name") or "",
+                "axes": [axis.get("name") or "" for axis in axes],
+                "sizes": [int(axis.get("size", "1")) for axis in axes],
+                "places": [int(place.get("locId", "0")) for place in places],
+                "at": [[int(number) for number in (place.text or "").split()] for place in places],
+            }
+        )
+    return found

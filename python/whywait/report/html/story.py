@@ -1,0 +1,215 @@
+"""What the front page tells: where the time went, what is worst, who causes it, and what was odd."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from whywait.report.html.chains import histories
+from whywait.report.html.formulas import Formulas, combine
+from whywait.report.html.words import LOOK_AT, WAITS_FOR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from whywait import Result
+    from whywait.metrics import Metric, MetricTree
+
+# Bars and curves over ranks have at most so many points.
+_POINTS = 512
+# What is below this share of the time is shown together with its like.
+_SMALL = 0.004
+_PARTS_OF_FAMILY = 5
+_PROBLEMS = 3
+_TOP = 6
+
+# The families of the stacked bar, in the order of the bar, and a metric that stands for all of one.
+_FAMILIES = {
+    "work": "execution",
+    "devices": "execution",
+    "threads": "omp_time",
+    "communication": "mpi",
+    "overhead": "overhead",
+    "idle": "omp_idle_threads",
+    "waiting": "time",
+}
+_LIBRARIES = {
+    "mpi": "communication",
+    "shmem": "communication",
+    "armci": "communication",
+    "omp_time": "threads",
+    "pthread_time": "threads",
+    "openacc_time": "devices",
+    "opencl_time": "devices",
+    "cuda_time": "devices",
+}
+
+
+def tell(result: Result, formulas: Formulas) -> dict[str, Any]:
+    """Return the front page as plain data; what the result does not know is None."""
+    summary = result.summary()
+    worst = [place for place in summary["worst"][:_PROBLEMS] if place["waiting"] > 0]
+    told = zip(worst, histories(result, worst), strict=True)
+    return {
+        "waiting": summary["waiting"],
+        "parts": parts(result, formulas),
+        "problems": [_problem(result, place, history) for place, history in told],
+        "delay": (summary["delay_costs"] or [])[:_TOP],
+        "critical_path": _critical(result, summary["critical_path"]),
+        "efficiencies": _efficiencies(result),
+        "odd": [
+            {"text": finding["text"], "count": finding.get("count", 1), "place": finding["place"]}
+            for finding in (*summary["warnings"], *summary["oddities"])
+        ],
+    }
+
+
+def _has(result: Result, name: str) -> bool:
+    return name in result.profile.metrics and result.profile.total(name) > 0
+
+
+class _Part(NamedTuple):
+    metric: str
+    label: str
+    family: str
+    values: npt.NDArray[np.float64]
+
+
+def parts(result: Result, formulas: Formulas) -> list[dict[str, Any]]:
+    """Split the time into what a newcomer tells apart; the parts add up to all time.
+
+    Returns
+    -------
+    list of dict
+        ``metric``, ``label``, ``family`` (work, devices, threads, communication, overhead, idle or waiting), ``value``
+        and ``ranks``: the mean of each of at most 512 groups of neighbouring locations.
+    """
+    if not _has(result, "time"):
+        return []
+    found = [part for part in _parts(result.profile.metrics, formulas) if part.values.sum() > 0]
+    least = _SMALL * result.profile.total("time")
+    kept = []
+    for family, metric in _FAMILIES.items():
+        inside = sorted((part for part in found if part.family == family), key=lambda part: -part.values.sum())
+        large = sum(part.values.sum() >= least for part in inside[:_PARTS_OF_FAMILY])
+        # One small part stands for itself, several for each other.
+        shown = inside if len(inside) - large == 1 else inside[:large]
+        kept.extend(shown)
+        if rest := inside[len(shown) :]:
+            values = np.sum([part.values for part in rest], axis=0)
+            kept.append(_Part(metric, f"Other {family}", family, values))
+    return [
+        {
+            "metric": part.metric,
+            "label": part.label,
+            "family": part.family,
+            "value": float(part.values.sum()),
+            "ranks": _coarse(part.values),
+        }
+        for part in kept
+    ]
+
+
+def _parts(metrics: MetricTree, formulas: Formulas) -> Iterator[_Part]:
+    """Yield branches of the metric tree without the wait states in them, and these."""
+    occurring = (metric for metric in metrics if metrics.wait_state(metric.name) is metric and formulas[metric.name])
+    labels = Counter(metric.display_name for metric in occurring)
+    for metric, family in _branches(metrics):
+        if family == "communication":
+            # What is in none of its branches, such as asking for the time.
+            branches = metrics.children(metric.name)
+            others = combine([(1, formulas[metric.name]), *((-1, formulas[branch.name]) for branch in branches)])
+            yield _Part(metric.name, f"{metric.display_name} other", family, formulas.by_location(others))
+        else:
+            branches = [metric]
+        for branch in branches:
+            yield from _branch(metrics, formulas, branch, family, labels)
+
+
+def _branch(
+    metrics: MetricTree, formulas: Formulas, metric: Metric, family: str, labels: Counter[str]
+) -> Iterator[_Part]:
+    waits = [wait for wait in _below(metrics, metric.name) if metrics.wait_state(wait.name) is wait]
+    own = combine([(1, formulas[metric.name]), *((-1, formulas[wait.name]) for wait in waits)])
+    yield _Part(metric.name, _label(metrics, metric), family, formulas.by_location(own))
+    for wait in waits:
+        label = wait.display_name
+        if labels[label] > 1 and wait.parent:
+            label += f" ({metrics[wait.parent].display_name})"
+        yield _Part(wait.name, label, "waiting", formulas.by_location(formulas[wait.name]))
+
+
+def _branches(metrics: MetricTree) -> Iterator[tuple[Metric, str]]:
+    """Yield metrics that add up to the time, with their families."""
+    for metric in metrics.children("execution"):
+        yield metric, _LIBRARIES.get(metric.name, "work")
+    for name, family in (("overhead", "overhead"), ("omp_idle_threads", "idle")):
+        if name in metrics:
+            yield metrics[name], family
+
+
+def _below(metrics: MetricTree, name: str) -> Iterator[Metric]:
+    for child in metrics.children(name):
+        yield child
+        yield from _below(metrics, child.name)
+
+
+def _label(metrics: MetricTree, metric: Metric) -> str:
+    """Return a name that can stand alone: a branch of a library says which library."""
+    if metric.parent in _LIBRARIES:
+        library, name = metrics[metric.parent].display_name, metric.display_name
+        return f"{library} {name if name[1:2].isupper() or '/' in name else name.lower()}"
+    return metric.display_name
+
+
+def _coarse(values: npt.NDArray[np.float64]) -> list[float]:
+    """Return the mean of neighbours, so that a picture has no more points than it can show."""
+    width = -(-values.size // _POINTS)
+    starts = np.arange(0, values.size, width)
+    sizes = np.diff(np.append(starts, values.size))
+    return [float(f"{value:.6g}") for value in np.add.reduceat(values, starts) / sizes]
+
+
+def _problem(result: Result, place: dict[str, Any], history: dict[str, Any] | None) -> dict[str, Any]:
+    """Return one of the worst wait states, with what to say about it."""
+    position = int(result.tree.position[place["callpath_id"]])
+    (_, row), *_ = result.profile.rows(place["metric"], [position])
+    return {
+        **place,
+        "what": WAITS_FOR.get(place["metric"], ""),
+        "look_at": LOOK_AT.get(place["metric"], ""),
+        "by_place": _coarse(row),
+        "history": history,
+    }
+
+
+def _critical(result: Result, critical: dict[str, Any] | None) -> dict[str, Any] | None:
+    if not critical or not critical["callpaths"]:
+        return None
+    return {**critical, "callpaths": critical["callpaths"][:_TOP], "walk": _walk(result.native_critical_path, result)}
+
+
+def _walk(path: pa.Table, result: Result) -> dict[str, Any]:
+    """Return on which location the critical path is, at as many times as a picture shows."""
+    begin, end, location = (path[name].to_numpy() for name in ("from", "to", "location"))
+    if begin.size > _POINTS:
+        bounds = np.linspace(begin[0], end[-1], _POINTS + 1)
+        at = np.searchsorted(begin, (bounds[1:] + bounds[:-1]) / 2, side="right") - 1
+        begin, end, location = bounds[:-1], bounds[1:], location[at]
+    return {
+        "from": begin.tolist(),
+        "to": end.tolist(),
+        "location": location.tolist(),
+        "locations": result.locations.num_rows,
+    }
+
+
+def _efficiencies(result: Result) -> list[dict[str, Any]] | None:
+    if not _has(result, "mpi"):
+        return None
+    return [{"name": one.name, **one.as_dict()} for one in result.efficiencies()]

@@ -1,0 +1,612 @@
+"""The page holds the numbers of the tables, and a browser shows them.
+
+The first half reads the data of a page back. The second half drives Chromium and is left out where there is none:
+it needs the packages `chromium` and `chromium-driver` of the system and `selenium` of Python.
+"""
+
+import json
+import re
+import shutil
+import time
+from html.parser import HTMLParser
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import whywait
+from whywait.cli import main
+from whywait.report.html import blocks, instances
+from whywait.report.html.formulas import Formulas
+from whywait.report.html.places import Resolution
+from whywait.report.html.story import parts
+
+from tests.fake_native import BARRIER, MAIN, RECV, SEND, FakeAnalysis, dense, result, small
+
+DATA = Path(__file__).parent / "data"
+TRACES = ["stencil", "collectives", "rma_gats_rdma", "sor_locks"]
+
+NASTY = "</script><img src=x onerror=\"document.title=1\">&amp; 'quoted' {{data}} <b>"
+
+
+class Page(HTMLParser):
+    """The blocks of a page, and what elements there are."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.text = path.read_text(encoding="utf-8")
+        self.blocks, self.elements, self._open = {}, [], None
+        self.feed(self.text)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self._open = dict(attrs).get("id", "").removeprefix("data-") if tag == "script" else None
+
+    def handle_data(self, data):
+        if self._open:
+            self.blocks[self._open] = data
+            self._open = None
+
+    @property
+    def meta(self):
+        return blocks.unpack_document(self.blocks["meta"])
+
+    def columns(self, name):
+        return blocks.unpack_columns(self.blocks[name])
+
+
+def page_of(found, tmp_path):
+    found.write_html(tmp_path / "report.html")
+    return Page(tmp_path / "report.html")
+
+
+def stored_cells(page, callpaths, places):
+    """Unpack all stored metrics as arrays over (position, place)."""
+    found = []
+    for number in range(len(page.meta["stored"])):
+        columns = page.columns(f"cells-{number}")
+        values = np.zeros((callpaths, places))
+        start = 0
+        for position, count in zip(columns["position"], columns["count"], strict=True):
+            end = start + int(count)
+            values[position, np.cumsum(columns["place"][start:end])] = columns["value"][start:end]
+            start = end
+        found.append(values)
+    return found
+
+
+def check_numbers(found, page):
+    """Compare every metric at every call path and location, and the totals."""
+    meta, tree = page.meta, found.tree
+    factors = page.columns("factors")["factor"].reshape(-1, max(1, len(tree)))
+    cells = stored_cells(page, len(tree), found.locations.num_rows)
+    totals = np.zeros((len(meta["stored"]), len(tree)))
+    columns = page.columns("totals")
+    totals[columns["metric"], columns["position"]] = columns["value"]
+    assert [metric["name"] for metric in meta["metrics"]] == [
+        metric.name for metric in found.profile.metrics if metric.name not in found.profile.void
+    ]
+    for metric in meta["metrics"]:
+        shown = sum((factors[vector][:, None] * cells[stored] for stored, vector in metric["terms"]), np.zeros(1))
+        expected = dense(found.profile, metric["name"])[tree.preorder]
+        np.testing.assert_allclose(np.broadcast_to(shown, expected.shape), expected, rtol=1e-9, atol=1e-12)
+        total = sum(float((factors[vector] * totals[stored]).sum()) for stored, vector in metric["terms"])
+        assert total == pytest.approx(found.metrics[metric["name"]].total, rel=1e-9, abs=1e-12)
+    for number, name in enumerate(meta["stored"]):
+        assert totals[number].tolist() == found.profile.by_position(name).tolist()
+
+
+# The page --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_numbers_are_those_of_the_tables(name, tmp_path):
+    found = whywait.analyze(DATA / name)
+    page = page_of(found, tmp_path)
+    check_numbers(found, page)
+    assert page.meta["resolution"] == {"merged": 1, "exact": True}
+    assert page.meta["callpaths"]["id"] == found.tree.preorder.tolist()
+
+
+def test_numbers_of_a_tree_out_of_order(tmp_path):
+    found = result(small())
+    check_numbers(found, page_of(found, tmp_path))
+
+
+def test_nothing_at_all(tmp_path):
+    found = result(FakeAnalysis([], [], [(0, 0)], {}))
+    page = page_of(found, tmp_path)
+    assert page.meta["stored"] == []
+    assert page.meta["story"]["problems"] == []
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_parts_add_up_to_the_time(name):
+    found = whywait.analyze(DATA / name)
+    told = parts(found, Formulas(found.profile))
+    assert sum(part["value"] for part in told) == pytest.approx(found.metrics["time"].total, rel=1e-9)
+    each = np.sum([part["ranks"] for part in told], axis=0)
+    np.testing.assert_allclose(each, found.profile.by_location("time"), rtol=1e-5)
+    waiting = sum(part["value"] for part in told if part["family"] == "waiting")
+    assert waiting == pytest.approx(found.summary()["waiting"]["total"], rel=1e-9)
+
+
+def test_names_of_a_trace_are_never_markup(tmp_path):
+    analysis = FakeAnalysis([None, 0], [(NASTY, "COMPILER", "FUNCTION"), RECV], [(0, 0)], {"time": {(0, 0): 1.0}})
+    found = result(analysis)
+    found.run._native.archive_name = NASTY
+    page = page_of(found, tmp_path)
+    assert "<img" not in page.text
+    assert page.meta["regions"][0]["name"] == NASTY
+    assert {tag for tag, _ in page.elements} <= {
+        "html", "head", "meta", "link", "title", "style", "body", "header", "main", "p", "div", "dialog", "noscript",
+        "script",
+    }  # fmt: skip
+
+
+def test_no_address_but_those_of_namespaces(tmp_path):
+    page = page_of(result(small()), tmp_path)
+    assert set(re.findall(r"\bhttps?://[^\s\"')]+", page.text)) == {"http://www.w3.org/2000/svg"}
+    (policy,) = (attrs["content"] for tag, attrs in page.elements if attrs.get("http-equiv"))
+    assert policy.startswith("default-src 'none';")
+    assert not any({"src", "href"} & attrs.keys() - {"href"} for _, attrs in page.elements)
+
+
+def test_program_and_style_are_small():
+    assets = files("whywait.report").joinpath("assets")
+    assert sum(len(asset.read_bytes()) for asset in assets.iterdir()) < 150_000
+
+
+def test_a_written_result_gives_the_same_page(tmp_path, capsys):
+    assert main(["analyze", str(DATA / "stencil"), "-o", str(tmp_path), "--html", "--quiet"]) == 0
+    first = Page(tmp_path / "report.html")
+    assert main(["export", "html", str(tmp_path), "-o", str(tmp_path / "again.html"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    again = Page(tmp_path / "again.html")
+    assert told == {"file": str(tmp_path / "again.html"), "bytes": (tmp_path / "again.html").stat().st_size}
+    assert first.meta == again.meta
+    assert first.blocks == again.blocks
+    assert main(["export", "html", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == f"Written to {tmp_path / 'report.html'}: open it in a browser\n"
+
+
+def test_a_trace_that_is_gone_takes_only_the_histories_along(tmp_path):
+    shutil.copytree(DATA / "stencil", tmp_path / "trace")
+    whywait.analyze(tmp_path / "trace").write(tmp_path / "results", html=True)
+    shutil.rmtree(tmp_path / "trace")
+    assert main(["export", "html", str(tmp_path / "results"), "-o", str(tmp_path / "later.html")]) == 0
+    before, after = (Page(path).meta["story"] for path in (tmp_path / "results/report.html", tmp_path / "later.html"))
+    assert all(problem["history"] for problem in before["problems"])
+    assert not any(problem["history"] for problem in after["problems"])
+    for story in (before, after):
+        for problem in story["problems"]:
+            problem.pop("history")
+    assert before == after
+
+
+def test_a_directory_is_no_file(tmp_path, capsys):
+    result(small()).write(tmp_path)
+    assert main(["export", "html", str(tmp_path), "-o", str(tmp_path)]) == 2
+    assert "is a directory" in capsys.readouterr().err
+
+
+def test_blocks_round_trip():
+    data = {
+        "u1": np.array([0, 255, 7], np.uint8), "u4": np.array([0, 2**32 - 1], np.uint32),
+        "i4": np.array([-(2**31), 5], np.int32), "f4": np.array([1.5, -0.0, np.inf], np.float32),
+        "f8": np.array([np.pi, -1e300, np.nan]), "none": np.empty(0),
+    }  # fmt: skip
+    back = blocks.unpack_columns(blocks.columns(data))
+    assert list(back) == list(data)
+    for name, column in data.items():
+        assert back[name].dtype == column.dtype
+        np.testing.assert_array_equal(back[name], column)
+    with pytest.raises(TypeError, match="no column of int64"):
+        blocks.columns({"x": np.array([1])})
+
+
+def test_too_many_cells_are_merged_and_cut():
+    rng = np.random.default_rng(7)
+    locations = 1001
+    values = {(c, l): float(rng.gamma(2.0)) for c in range(3) for l in range(locations) if rng.random() < 0.7}  # noqa: E741
+    analysis = FakeAnalysis([None, 0, 0], [MAIN, RECV, SEND], [(r, 0) for r in range(locations)], {"time": values})
+    profile = result(analysis).profile
+    resolution = Resolution.of(profile, ["time"], limit=600, exact=100)
+    assert (resolution.merged, resolution.exact) == (4, False)
+    columns = resolution.cells(profile.cells("time"), locations)
+    exact = np.zeros((3, resolution.places(locations)))
+    np.add.at(
+        exact,
+        (profile.cells("time").key // locations, profile.cells("time").key % locations // 4),
+        profile.cells("time").value,
+    )
+    shown = np.zeros_like(exact)
+    start = 0
+    for position, count in zip(columns["position"], columns["count"], strict=True):
+        shown[position, np.cumsum(columns["place"][start : start + count])] = columns["value"][start : start + count]
+        start += count
+    np.testing.assert_allclose(shown, exact, rtol=2.0**-12)
+    assert columns["value"].dtype == np.float32
+
+
+# Wait states -----------------------------------------------------------------------------------------
+
+
+def many_waits(rng, cells, each):
+    rows = [
+        {"kind": "mpi_latesender", "location": cell % 7, "callpath": 1 + cell // 7, "enter": 0.0, "leave": 1.0,
+         "waiting": float(rng.random()), "cause_location": None, "cause_callpath": None, "cause_time": None}
+        for cell in range(cells) for _ in range(each)
+    ]  # fmt: skip
+    analysis = FakeAnalysis(
+        [None, 0, 0, 0, 0], [MAIN, RECV, SEND, BARRIER, RECV], [(r, 0) for r in range(7)], {"time": {(0, 0): 1.0}}, rows
+    )
+    return result(analysis)
+
+
+@pytest.mark.parametrize("limit", [10_000, 300, 40])
+def test_the_worst_of_every_cell(limit):
+    found = many_waits(np.random.default_rng(3), 28, 50)
+    native = found.native_wait_states
+    kinds, columns = instances.worst(found.tree, found.rows_of_locations, native, 1, limit)
+    assert kinds == ["mpi_latesender"]
+    waiting = columns["waiting"]
+    assert waiting.size == min(limit, 28 * 20)
+    assert (np.diff(waiting) <= 0).all()
+    assert columns["count"].tolist() == [7 * 50] * 4
+    # Of each call path the longest are there in any case, as far as they fit.
+    for position in np.unique(columns["position"]):
+        everything = np.sort(native["waiting"].to_numpy()[native["callpath"].to_numpy() == position])[::-1]
+        chosen = waiting[columns["position"] == position]
+        certain = min(20, limit // 8)
+        assert chosen[:certain].tolist() == everything[:certain].tolist()
+
+
+def test_causes_of_wait_states(tmp_path):
+    page = page_of(result(small()), tmp_path)
+    columns = page.columns("instances")
+    assert page.meta["kinds"] == ["mpi_barrier_wait", "mpi_latesender", "mpi_lswo_same"]
+    assert columns["waiting"].tolist() == [0.004, 0.004, 0.003, 0.002, 0.001, 0.001]
+    unknown = columns["waiting"].tolist().index(0.003)
+    assert [columns[name][unknown] for name in ("cause_rank", "cause_position", "cause_place")] == [-1, -1, -1]
+    assert np.isnan(columns["cause_time"][unknown])
+
+
+# A browser -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def browser():
+    selenium = pytest.importorskip("selenium.webdriver", reason="the package selenium drives the browser")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if not chromium or not driver:
+        pytest.skip("no chromium with chromedriver is installed")
+    options = selenium.ChromeOptions()
+    options.binary_location = chromium
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1280,900"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    window = selenium.Chrome(options=options, service=selenium.ChromeService(driver))
+    yield window
+    window.quit()
+
+
+class Viewer:
+    """A page in a browser."""
+
+    def __init__(self, browser, path):
+        self.browser, self.path = browser, path
+        for log in ("browser", "performance"):
+            browser.get_log(log)
+
+    def open(self, address=""):
+        self.browser.get("about:blank")
+        self.browser.get(self.path.as_uri() + address)
+        self.until("document.documentElement.dataset.ready !== undefined")
+        return self
+
+    def js(self, code, *arguments):
+        return self.browser.execute_script(code, *arguments)
+
+    def until(self, condition):
+        end = time.monotonic() + 20
+        while not self.js(f"return Boolean({condition})"):
+            assert time.monotonic() < end, f"never happened: {condition}; {self.browser.get_log('browser')}"
+            time.sleep(0.02)
+
+    def text(self, selector):
+        return self.js("return document.querySelector(arguments[0])?.textContent ?? null", selector)
+
+    def rows(self, pane):
+        return dict(
+            self.js(
+                "return [...document.querySelectorAll(`#tree-${arguments[0]} .row`)].map((row) =>"
+                " [row.querySelector('.name').textContent, row.querySelector('.value').textContent])",
+                pane,
+            )
+        )
+
+    def selected(self, pane):
+        return self.text(f"#tree-{pane} .row[aria-selected=true] .name")
+
+    def click(self, selector):
+        self.js("document.querySelector(arguments[0]).click()", selector)
+
+    def press(self, selector, *keys):
+        self.js("document.querySelector(arguments[0]).focus()", selector)
+        for key in keys:
+            self.js(
+                "document.activeElement.dispatchEvent("
+                "new KeyboardEvent('keydown', { key: arguments[0], bubbles: true, cancelable: true }))",
+                key,
+            )
+
+    def is_well(self):
+        """No message on the console, and no request but for the file itself."""
+        assert [entry["message"] for entry in self.browser.get_log("browser")] == []
+        messages = (json.loads(entry["message"])["message"] for entry in self.browser.get_log("performance"))
+        asked = {m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"}
+        assert {url.partition("#")[0] for url in asked} <= {self.path.as_uri(), "about:blank", "data:,"}
+
+
+@pytest.fixture(scope="module")
+def stencil(tmp_path_factory):
+    found = whywait.analyze(DATA / "stencil")
+    path = tmp_path_factory.mktemp("stencil") / "report.html"
+    found.write_html(path)
+    return found, path
+
+
+def test_front_page(browser, stencil):
+    found, path = stencil
+    viewer = Viewer(browser, path).open()
+    share = found.summary()["waiting"]["share"]
+    assert f"{share:.1%} of all time was spent waiting" in viewer.text(".headline")
+    cards = viewer.js("return [...document.querySelectorAll('.problem')].map((card) => card.textContent)")
+    assert len(cards) == 3
+    assert "8 ranks wait 459 ms in MPI_Waitall for messages that are sent late, 664 times in all." in cards[0]
+    assert "rank 5 spends" in cards[0]
+    titles = viewer.js("return [...document.querySelectorAll('.card > h2')].map((title) => title.textContent)")
+    assert titles == [
+        "Where the time went", "The three worst problems", "Who causes the waiting", "How the longest waits came about",
+        "What determines how long the run takes", "Efficiencies", "What was odd in the trace",
+    ]  # fmt: skip
+    efficiency = found.efficiencies()["parallel_efficiency"].value
+    assert viewer.text(".efficiency b") == f"{efficiency:.3f}"
+    viewer.click(".problem .go")
+    viewer.until("document.querySelectorAll('.box').length")
+    assert (viewer.selected("metrics"), viewer.selected("call-tree")) == ("Late Sender", "MPI_Waitall")
+    viewer.is_well()
+
+
+def test_a_section_without_content_is_not_there(browser, tmp_path):
+    found = result(FakeAnalysis([None], [MAIN], [(0, 0), (1, 0)], {"time": {(0, 0): 1.0, (0, 1): 2.0}}))
+    found.write_html(tmp_path / "report.html")
+    viewer = Viewer(browser, tmp_path / "report.html").open()
+    titles = viewer.js("return [...document.querySelectorAll('.card > h2')].map((title) => title.textContent)")
+    assert titles == ["Where the time went", "What is worst", "What was odd in the trace"]
+    viewer.is_well()
+
+
+def test_a_deep_link_leads_to_the_numbers(browser, stencil):
+    found, path = stencil
+    call = next(c for c in range(len(found.tree)) if found.tree.path(c)[-1] == "MPI_Allreduce")
+    viewer = Viewer(browser, path).open(f"#explore?metric=mpi_wait_nxn&call={call}&show=root")
+    viewer.until("document.querySelectorAll('.box').length")
+    assert (viewer.selected("metrics"), viewer.selected("call-tree")) == ("Wait at N x N", "MPI_Allreduce")
+    total, time_ = found.metrics["mpi_wait_nxn"].total, found.metrics["time"].total
+    assert viewer.rows("metrics")["Wait at N x N"] == f"{total / time_:.1%}"
+    assert viewer.rows("call-tree")["MPI_Allreduce"] == f"{total / time_:.1%}"
+    by_rank = dict(
+        zip(*(column.to_pylist() for column in found.metrics["mpi_wait_nxn"].by_rank().columns), strict=True)
+    )
+    for rank, value in by_rank.items():
+        if value:
+            assert viewer.rows("system")[f"MPI Rank {rank}"] == f"{value / time_:.1%}"
+    viewer.is_well()
+
+
+def test_open_nodes_show_only_their_own(browser, stencil):
+    found, path = stencil
+    viewer = Viewer(browser, path).open("#explore?metric=mpi_latesender")
+    viewer.until("document.querySelectorAll('.box').length")
+    whole, part = (found.metrics[name].total for name in ("mpi_latesender", "mpi_latesender_wo"))
+    assert viewer.rows("metrics")["Late Sender"] == f"{whole * 1e3:.0f} ms"
+    viewer.press("#tree-metrics", "ArrowRight")
+    assert viewer.rows("metrics")["Late Sender"] == f"{(whole - part) * 1e3:.0f} ms"
+    assert viewer.rows("metrics")["Messages in Wrong Order"] == f"{part * 1e3:.1f} ms"
+    assert "metric=mpi_latesender%7E" in viewer.js("return location.hash")
+    viewer.until(f"document.querySelector('.crumbs').textContent.includes('{(whole - part) * 1e3:.0f} ms')")
+    # The call tree follows: less by what the part had.
+    assert viewer.rows("call-tree")["stencil"] == f"{(whole - part) * 1e3:.0f} ms"
+    viewer.is_well()
+
+
+def test_keys(browser, stencil):
+    _, path = stencil
+    viewer = Viewer(browser, path).open("#explore?metric=time")
+    viewer.until("document.querySelectorAll('.box').length")
+    viewer.press("body", "2")
+    assert viewer.js("return document.activeElement.id") == "tree-call-tree"
+    viewer.press("#tree-call-tree", "Home", "ArrowRight", "ArrowDown")
+    assert viewer.selected("call-tree") == "main"
+    viewer.press("#tree-call-tree", "ArrowLeft")
+    assert viewer.selected("call-tree") == "stencil"
+    viewer.press("#tree-call-tree", "h")
+    assert viewer.selected("call-tree") == "MPI_Init"
+    viewer.press("body", "%")
+    viewer.until("document.querySelector('[data-key=root]').getAttribute('aria-checked') === 'true'")
+    viewer.press("body", "?")
+    assert viewer.js("return document.getElementById('help').open")
+    viewer.is_well()
+
+
+def test_search(browser, stencil):
+    _, path = stencil
+    viewer = Viewer(browser, path).open("#explore?metric=time")
+    viewer.until("document.querySelectorAll('.box').length")
+    viewer.js(
+        "const box = document.querySelector('[aria-label=\"Find in Call tree\"]'); box.value = 'mpi_';"
+        "box.dispatchEvent(new Event('input'));"
+    )
+    first = viewer.selected("call-tree")
+    assert first.startswith("MPI_")
+    assert re.fullmatch(r"1 of \d+", viewer.text("[aria-label='Call tree'] .count"))
+    assert viewer.text("#tree-call-tree mark") == "MPI_"
+    viewer.press("[aria-label='Find in Call tree']", "Enter")
+    assert viewer.text("[aria-label='Call tree'] .count").startswith("2 of ")
+    viewer.press("[aria-label='Find in Call tree']", "Escape")
+    assert viewer.js("return document.activeElement.id") == "tree-call-tree"
+    viewer.is_well()
+
+
+def test_order(browser, stencil):
+    found, path = stencil
+    viewer = Viewer(browser, path).open("#explore?metric=time")
+    viewer.until("document.querySelectorAll('.box').length")
+    viewer.press("#tree-call-tree", "Home", "ArrowRight", "ArrowDown", "ArrowRight")
+    viewer.click("[data-key=value]")
+    names = viewer.js(
+        "return [...document.querySelectorAll('#tree-call-tree .row')].filter((row) => row.ariaLevel === '3')"
+        ".map((row) => row.querySelector('.name').textContent)"
+    )
+    inclusive = found.metrics["time"].by_callpath().to_pylist()
+    values = {row["callpath"][-1]: row["inclusive"] for row in inclusive if len(row["callpath"]) == 3}
+    assert names == sorted(values, key=lambda name: -values[name])
+    viewer.is_well()
+
+
+def test_instances_and_their_causes(browser, stencil):
+    found, path = stencil
+    viewer = Viewer(browser, path).open("#explore?metric=mpi_latesender")
+    viewer.until("document.querySelectorAll('.instances button').length")
+    waits = found.wait_states().to_pylist()
+    longest = max((w for w in waits if w["kind"] == "mpi_latesender"), key=lambda w: w["waiting"])
+    shown = viewer.text(".instances li > button")
+    assert f"{longest['waiting'] * 1e3:.1f} ms" in shown
+    assert f"rank {longest['rank']}" in shown
+    assert f"for rank {longest['cause_rank']}, {longest['cause_callpath'][-1]}" in shown
+    viewer.click(".instances li > button")
+    details = viewer.text(".instances dl")
+    assert f"from{longest['enter']:.9f} s to {longest['leave']:.9f} s" in details
+    viewer.js("document.querySelectorAll('.instances .jumps button')[1].click()")
+    assert viewer.selected("call-tree") == longest["cause_callpath"][-1]
+    assert viewer.selected("system") == f"MPI Rank {longest['cause_rank']}"
+    assert viewer.selected("metrics") == "Time"
+    viewer.is_well()
+
+
+def test_boxes_are_the_distribution(browser, stencil):
+    found, path = stencil
+    viewer = Viewer(browser, path).open("#explore?metric=mpi_latesender")
+    viewer.until("document.querySelectorAll('.box').length")
+    viewer.js("document.querySelector('.box').dispatchEvent(new MouseEvent('mousemove', { bubbles: true }))")
+    values = found.profile.by_location("mpi_latesender")
+    told = viewer.text("#tip")
+    assert f"median{np.median(values) * 1e3:.1f} ms" in told
+    assert f"most{values.max() * 1e3:.1f} ms on rank {values.argmax()}" in told
+    assert f"first quartile{np.quantile(values, 0.25) * 1e3:.1f} ms" in told
+    viewer.is_well()
+
+
+def test_names_of_a_trace_are_shown_as_they_are(browser, tmp_path):
+    analysis = FakeAnalysis(
+        [None, 0, None],
+        [(NASTY, "COMPILER", "FUNCTION"), RECV, MAIN],
+        [(0, 0), (1, 0)],
+        {"time": {(0, 0): 1.0, (1, 1): 2.0, (2, 1): 1.0}, "mpi_latesender": {(1, 1): 1.5}},
+        warnings=[{"kind": "x", "count": 2, "text": NASTY, "place": NASTY}],
+    )
+    found = result(analysis)
+    found.run._native.archive_name = NASTY
+    found.write_html(tmp_path / "report.html")
+    viewer = Viewer(browser, tmp_path / "report.html").open()
+    assert NASTY in viewer.text(".odd")
+    viewer.open("#explore?metric=time")
+    viewer.until("document.querySelectorAll('.box').length")
+    # Two programs hang below one root, so that all can be selected together.
+    assert viewer.selected("call-tree") == "All programs"
+    viewer.press("#tree-call-tree", "ArrowRight")
+    assert NASTY in viewer.rows("call-tree")
+    assert not viewer.js("return document.querySelector('main img')")
+    viewer.is_well()
+
+
+def test_a_topology_is_drawn(browser, tmp_path):
+    ranks = [(rank, 0) for rank in range(6)]
+    values = {(0, rank): 1.0 + rank for rank in range(6)}
+    definitions = {
+        "LocationGroup": [{"id": r, "name": f"Rank {r}", "location_group_type": "PROCESS", "system_tree_parent": None,
+                           "creating_location_group": None} for r in range(6)],
+        "Group": [{"id": 0, "name": "", "group_type": "COMM_LOCATIONS", "paradigm": "MPI", "members": list(range(6))}],
+        "Comm": [{"id": 0, "group": 0}],
+        "CartDimension": [{"id": i, "name": n, "size": s, "cart_periodicity": "FALSE"}
+                          for i, (n, s) in enumerate([("y", 2), ("x", 3)])],
+        "CartTopology": [{"id": 0, "name": "grid", "communicator": 0, "cart_dimensions": [0, 1]}],
+        "CartCoordinate": [{"cart_topology": 0, "rank": r, "coordinates": [r // 3, r % 3]} for r in range(6)],
+    }  # fmt: skip
+    found = result(FakeAnalysis([None], [MAIN], ranks, {"time": values}), definitions=definitions)
+    found.write_html(tmp_path / "report.html")
+    viewer = Viewer(browser, tmp_path / "report.html").open("#explore?metric=time")
+    viewer.until("document.querySelectorAll('.box').length")
+    viewer.js(
+        "const arrange = document.querySelector('[aria-label=\"Arrangement of the map\"]');"
+        "arrange.value = '1'; arrange.dispatchEvent(new Event('change'));"
+    )
+    assert viewer.text("[aria-label='Arrangement of the map'] option:checked") == "grid (2 \N{MULTIPLICATION SIGN} 3)"
+    # The cell in the lower left corner is that of rank 3.
+    viewer.js(
+        "const map = document.querySelector('.map canvas'); const box = map.getBoundingClientRect();"
+        "const columns = Math.min(96, box.width / 3); const rows = Math.min(64, box.height / 2);"
+        "const event = { clientX: box.left + (box.width - 3 * columns) / 2 + columns / 2,"
+        " clientY: box.top + (box.height - 2 * rows) / 2 + 1.5 * rows, bubbles: true };"
+        "map.dispatchEvent(new MouseEvent('mousemove', event)); map.dispatchEvent(new MouseEvent('click', event));"
+    )
+    assert viewer.text("#tip") == "rank 3 at (1, 0)4.00 s"
+    assert "Master" not in viewer.selected("system")
+    viewer.is_well()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_scale_is_even_in_lightness(browser, stencil, theme):
+    _, path = stencil
+    viewer = Viewer(browser, path)
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": theme}]}
+    )
+    viewer.open("#explore?metric=time")
+    viewer.until("document.querySelectorAll('.box').length")
+    colours = re.findall(r"rgb\((\d+)[, ]+(\d+)[, ]+(\d+)\)", viewer.js(
+        "return document.querySelector('.legend i').style.background"))  # fmt: skip
+    linear = (np.array(colours, float) / 255) ** 2.2
+    lightness = np.cbrt(linear @ [0.2126, 0.7152, 0.0722])
+    steps = np.diff(lightness) * (1 if theme == "dark" else -1)
+    assert steps.size > 10
+    assert (steps > 0).all()
+    assert steps.max() < 2.5 * steps.min()
+    viewer.is_well()
+
+
+def test_many_ranks_open_at_once(browser, tmp_path):
+    ranks = 4096
+    values = {
+        "time": {(c, l): 1.0 + (l % 64) / 64 for c in range(3) for l in range(ranks)},  # noqa: E741
+        "mpi_latesender": {(1, l): 0.01 * (l % 100) for l in range(1, ranks)},  # noqa: E741
+    }
+    found = result(FakeAnalysis([None, 0, 0], [MAIN, RECV, SEND], [(r, 0) for r in range(ranks)], values))
+    found.write_html(tmp_path / "report.html")
+    viewer = Viewer(browser, tmp_path / "report.html").open("#explore?metric=mpi_latesender")
+    viewer.until("document.querySelectorAll('.box').length")
+    assert 1 < len(viewer.rows("system")) < 100
+    viewer.press("#tree-system", "End")
+    viewer.until("document.querySelector('#tree-system .row[aria-selected=true]')")
+    assert viewer.js("return location.hash").endswith(f"system={ranks}")
+    viewer.is_well()
+
+
+def test_columns_that_nobody_asked_for_are_no_obstacle(tmp_path):
+    analysis = small()
+    analysis._wait_states = analysis._wait_states.append_column("more", pa.array([1] * 6))
+    page_of(result(analysis), tmp_path)
