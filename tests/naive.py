@@ -514,7 +514,7 @@ def collective(op: CollectiveOp, parts: list[Part], result: Result) -> None:
         if root.received and senders:
             wait_for(last(senders), root, "mpi_earlyreduce", result)
     elif op in SCAN:
-        for p in parts:
+        for p in (p for p in parts if p.sent or p.received):
             senders = [q for q in parts if q.sent and q.rank <= p.rank]
             if senders:
                 wait_for(last(senders), p, "mpi_earlyscan", result)
@@ -540,7 +540,9 @@ def together(parts: list[Part], culprit: Part, wait: str, completion: str, resul
 
 
 def n_to_n(parts: list[Part], result: Result) -> None:
-    if not any(p.sent or p.received for p in parts):
+    # Who neither sends nor receives takes no part.
+    parts = [p for p in parts if p.sent or p.received]
+    if not parts:
         return
     culprit, first = last(parts), min(p.end for p in parts)
     if first > culprit.begin:
