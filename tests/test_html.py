@@ -230,6 +230,27 @@ def test_too_many_cells_are_merged_and_cut():
     assert columns["value"].dtype == np.float32
 
 
+def test_a_page_has_its_limit(tmp_path, monkeypatch):
+    rng = np.random.default_rng(7)
+    values = {"time": {(0, location): float(rng.random()) for location in range(3000)}}
+    found = result(FakeAnalysis([None], [MAIN], [(r, 0) for r in range(3000)], values))
+    seen = []
+    for room in (200_000, 45_000, 8_000):
+        monkeypatch.setattr("whywait.report.html.page._ROOM", room)
+        page = page_of(found, tmp_path)
+        seen.append(tuple(page.meta["resolution"].values()))
+        assert sum(len(block) for name, block in page.blocks.items() if name.startswith("cells")) <= room
+        # Totals are exact all the same.
+        columns, time_ = page.columns("totals"), page.meta["stored"].index("time")
+        assert columns["value"][columns["metric"] == time_].tolist() == found.profile.by_position("time").tolist()
+        assert page.columns(f"cells-{time_}")["value"].sum() == pytest.approx(found.metrics["time"].total, rel=1e-4)
+    assert seen[:2] == [(1, True), (1, False)]
+    merged, exact = seen[2]
+    assert merged > 1
+    assert not exact
+    assert page.meta["system"]["name"][:2] == ["3,000 locations", f"ranks 0\N{EN DASH}{merged - 1}"]
+
+
 # Wait states -----------------------------------------------------------------------------------------
 
 

@@ -247,14 +247,12 @@ class Overview {
     const values = efficiencies.filter(({ name, value }) => name in indent && value !== null);
     if (!values.length) return null;
     return this.card("Efficiencies",
-      "1 is best; above 0.8 is good. Each is the product of those indented below it. Point at one to see how it is computed.",
+      "1 is best; above 0.8 is good. Each is the product of those indented below it.",
       make("div", { class: "efficiencies" }, values.map((one) => make("div", {
         class: "efficiency", style: { "--depth": indent[one.name], "--value": one.value },
-        onmousemove: (event) => tip.show(event, make("b", {}, one.display_name), make("br"), one.formula, make("table", {},
-          Object.entries(one.inputs).map(([name, value]) => make("tr", {}, make("th", {}, name), make("td", {}, seconds(value)))))),
-        onmouseleave: () => tip.hide(),
       }, make("span", { class: "name" }, one.display_name), make("span", { class: "track" }, make("i")),
-      make("b", { class: one.value < 0.8 ? "bad" : "" }, one.value.toFixed(3))))));
+      make("b", { class: one.value < 0.8 ? "bad" : "" }, one.value.toFixed(3)),
+      make("small", {}, `${one.formula} = ${Object.values(one.inputs).map(seconds).join(" / ")}`)))));
   }
 
   odd(findings) {

@@ -30,6 +30,9 @@ _SCRIPTS = (
     "data", "model", "format", "link", "dom", "colour", "tree", "charts", "chain", "overview", "explorer", "app",
 )  # fmt: skip
 
+# Cells may take so many bytes: a page that is much larger opens slowly and cannot be sent to anyone.
+_ROOM = 46_000_000
+
 
 def write_html(result: Result, path: Path) -> None:
     """Write a result as one file for the browser.
@@ -70,7 +73,7 @@ def _blocks(result: Result) -> Iterator[tuple[str, str]]:
     profile, locations = result.profile, result.rows_of_locations
     formulas = Formulas(profile)
     stored = [m.name for m in profile.metrics if not m.derived and len(profile.cells(m.name))]
-    resolution = places.Resolution.of(profile, stored)
+    resolution, cells = _cells(profile, stored)
     system = ET.fromstring(result.system_xml())  # noqa: S314  (made by this program)
     factors = _Vectors()
     kinds, waits = instances.worst(result.tree, locations, result.native_wait_states, resolution.merged)
@@ -97,8 +100,22 @@ def _blocks(result: Result) -> Iterator[tuple[str, str]]:
     yield "factors", blocks.columns({"factor": factors.all(len(result.tree))})
     yield "totals", blocks.columns(_totals(profile, stored))
     yield "instances", blocks.columns(waits)
-    for number, name in enumerate(stored):
-        yield f"cells-{number}", blocks.columns(resolution.cells(profile.cells(name), profile.locations))
+    for number, block in enumerate(cells):
+        yield f"cells-{number}", block
+
+
+def _cells(profile: Profile, stored: list[str]) -> tuple[places.Resolution, list[str]]:
+    """Pack the cells of all stored metrics as finely as the page has room for them."""
+    resolution = places.Resolution.of(profile, stored)
+    while True:
+        packed, size = [], 0
+        for name in stored:
+            packed.append(blocks.columns(resolution.cells(profile.cells(name), profile.locations)))
+            if (size := size + len(packed[-1])) > _ROOM and resolution.merged < profile.locations:
+                break
+        else:
+            return resolution, packed
+        resolution = resolution.coarser()
 
 
 def _shown(profile: Profile) -> Iterable[str]:

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from whywait.severity import Cells, Profile
     from whywait.tables import Locations
 
-# Pages stay below 50 MB with this many cells: cut to four digits and as text, one takes less than two and a half bytes.
+# With many more cells than this a page is too large in any case: cut to four digits and as text, a time takes two and a
+# half bytes or more. A count takes less, since most are the same on all ranks.
 _CELLS = 18_000_000
-# A count takes less than a time: most are the same on all ranks.
 _OF_COUNT = 0.25
 # So many are written as they are. The others are for pictures, and totals are exact in any case.
 _EXACT_CELLS = 1_000_000
@@ -48,6 +48,10 @@ class Resolution:
         while cells > limit * merged:
             merged *= 2
         return cls(merged, exact=cells <= exact)
+
+    def coarser(self) -> Resolution:
+        """Return the next one that takes less room: first without needless digits, then with fewer places."""
+        return Resolution(self.merged * 2 if not self.exact else self.merged, exact=False)
 
     def places(self, locations: int) -> int:
         """Return the number of places."""
