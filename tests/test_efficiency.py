@@ -139,7 +139,8 @@ def test_products_and_bounds(rows):
     for method in ("cube", "all"):
         found = shares(result, method=method)
         imbalance = found.pop("load_imbalance")
-        assert all(0 < value <= 1 + 1e-12 for value in found.values())
+        # Microseconds of work are left of a difference of seconds: that rounds.
+        assert all(0 < value <= 1 + 1e-8 for value in found.values())
         assert found["load_balance"] * found["communication_efficiency"] == pytest.approx(found["parallel_efficiency"])
         assert found["serialization"] * found["transfer"] == pytest.approx(found["communication_efficiency"])
         # Load is computation here, so the two measures of balance are one.
