@@ -4,7 +4,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 
 import pytest
 from whywait import _native, cli
@@ -206,7 +205,7 @@ def test_import_is_light():
     assert not loaded & {"pyarrow", "numpy", "rich", "mpi4py"}
 
 
-def test_help_is_quick_and_loads_nothing_heavy():
+def test_help_loads_nothing_heavy():
     code = (
         "import sys\nfrom whywait import cli\ntry: cli.main(['--help'])\nexcept SystemExit: pass\n"
         "print(*{m.partition('.')[0] for m in sys.modules}, file=sys.stderr)"
@@ -216,18 +215,6 @@ def test_help_is_quick_and_loads_nothing_heavy():
     for verb in ("analyze", "info", "validate"):
         assert verb in run.stdout
     assert "exit codes" in run.stdout
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        assert python("-m", "whywait", "--help").returncode == 0
-        times.append(time.perf_counter() - start)
-    bare = []
-    for _ in range(5):
-        start = time.perf_counter()
-        python("-c", "")
-        bare.append(time.perf_counter() - start)
-    # On a machine where Python itself starts in 20 ms this is the promised 0.15 s.
-    assert min(times) < min(bare) + 0.13
 
 
 @pytest.mark.parametrize("verb", ["analyze", "info", "validate"])
