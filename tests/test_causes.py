@@ -154,8 +154,14 @@ def random_program(trace):
     with tempfile.TemporaryDirectory() as directory:
         anchor = trace_from_text(trace, directory)
         for model in ("thesis", "scalasca"):
+            ours = outcome(anchor, cost_model=model)
+            if any(warning["kind"] == "circular_waits" for warning in ours.warnings):
+                # With clocks that disagree waits can cause each other: the oracle gives up.
+                with pytest.raises(AssertionError, match="waits that cause each other"):
+                    Analysis(read(anchor), model)
+                return
             oracle = Analysis(read(anchor), model, limit=None)
-            compare(causes(table(oracle.cells())), causes(outcome(anchor, cost_model=model).cells))
+            compare(causes(table(oracle.cells())), causes(ours.cells))
         # What a random program does inside of MPI_Finalize is not behind the end of the path.
         if not any("MPI_Finalize" in path[:-1] for path, *_ in outcome(anchor).cells["time"]):
             invariants(anchor)
