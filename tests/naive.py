@@ -595,8 +595,20 @@ def teams(trace: Trace, result: Result) -> None:
             for turn in zip(*barriers, strict=False):
                 latest = max(turn, key=lambda i: (i.enter, -i.thread.number))
                 for i in turn:
-                    if latest.enter > i.enter:
-                        result.wait(metric, i, latest.enter - i.enter, latest)
+                    waiting = latest.enter - i.enter - working(i.thread, i.enter, latest.enter)
+                    if latest.enter > i.enter and waiting > 0:
+                        result.wait(metric, i, waiting, latest)
+
+
+def working(thread: Thread, begin: int, end: int) -> int:
+    """Time that a thread runs explicit tasks between two times."""
+    total, since, explicit = 0, begin, False
+    for event, _ in thread.records:
+        if isinstance(event, ev.ThreadTaskSwitch | ev.ThreadTaskComplete):
+            now = min(max(event.time, begin), end)
+            total += (now - since) * explicit
+            since, explicit = now, isinstance(event, ev.ThreadTaskSwitch) and event.generation_number != 0
+    return total + (end - since) * explicit
 
 
 def locks(trace: Trace, result: Result) -> None:

@@ -288,6 +288,15 @@ pub struct Team {
     pub barriers_end: u32,
 }
 
+/// A stretch in which a thread ran an explicit task.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskRun {
+    /// Begin, ticks.
+    pub begin: i64,
+    /// End, ticks.
+    pub end: i64,
+}
+
 /// An acquisition or release of a lock between threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Lock {
@@ -405,6 +414,8 @@ pub struct Shard {
     pub barriers: Rows<u32>,
     /// Locks between threads.
     pub locks: Rows<Lock>,
+    /// Explicit tasks that ran, in the order of time.
+    pub tasks: Rows<TaskRun>,
     /// Call-path profile.
     pub profile: Rows<ProfileCell>,
     /// One entry a location.

@@ -10,7 +10,7 @@ use whywait_otf2::{Attributes, Event, EventSink};
 use super::calltree::NO_CALLPATH;
 use super::columns::{
     ALL, Collective, Fork, LocationSpan, Lock, NONE, Operation, OperationKind, ProfileCell, Received, Sent, Shard,
-    SyncKind, Synchronization, Team,
+    SyncKind, Synchronization, TaskRun, Team,
 };
 use super::ids::Ids;
 use super::regions::{RegionClass, Regions};
@@ -98,6 +98,8 @@ struct State {
     forks: Vec<u32>,
     /// Teams that the location is part of.
     teams: Vec<u32>,
+    /// Since when an explicit task runs.
+    task: Option<i64>,
     /// Number of parts in each team so far.
     parts: FxHashMap<u32, u32>,
     /// Number of records other than Enter and Leave.
@@ -122,6 +124,7 @@ impl State {
             root: NO_CALLPATH,
             forks: Vec::new(),
             teams: Vec::new(),
+            task: None,
             parts: FxHashMap::default(),
             records: 0,
         }
@@ -185,6 +188,7 @@ impl<'a> Decoder<'a> {
     pub fn end_location(&mut self, events: u64, truncated: Option<String>) {
         self.settle_flush(i64::MAX);
         let last = self.state.since;
+        self.switch_task(last, 0);
         let open = self.state.stack.len() as u64;
         while !self.state.stack.is_empty() {
             self.pop(last);
@@ -219,6 +223,7 @@ impl<'a> Decoder<'a> {
         shard.teams.end_location();
         shard.barriers.end_location();
         shard.locks.end_location();
+        shard.tasks.end_location();
         shard.profile.end_location();
         shard.spans.push(self.state.span);
     }
@@ -616,6 +621,17 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    /// Another task runs from now on: an explicit one, or the thread's own, which has the number 0.
+    fn switch_task(&mut self, time: i64, number: u64) {
+        if let Some(begin) = self.state.task.take() {
+            self.shard.tasks.rows.push(TaskRun { begin, end: time });
+        }
+        if number != 0 {
+            self.state.task = Some(time);
+            self.note(NoteKind::Tasks, time);
+        }
+    }
+
     fn lock(&mut self, time: i64, paradigm: u8, lock: u32, order: u32, acquired: bool) {
         // Old measurement systems wrote order 0 where they did not know it.
         if order != 0 {
@@ -736,7 +752,9 @@ impl EventSink for Decoder<'_> {
             Event::ThreadReleaseLock { model, lock_id, acquisition_order } => {
                 self.lock(time, model.0, lock_id, acquisition_order, false);
             }
-            Event::ThreadTaskSwitch { .. } | Event::OmpTaskSwitch { .. } => self.note(NoteKind::Tasks, time),
+            Event::ThreadTaskSwitch { generation_number, .. } => self.switch_task(time, generation_number.into()),
+            Event::OmpTaskSwitch { task_id } => self.switch_task(time, task_id),
+            Event::ThreadTaskComplete { .. } | Event::OmpTaskComplete { .. } => self.switch_task(time, 0),
             Event::CallingContextEnter { calling_context, unwind_distance }
             | Event::CallingContextSample { calling_context, unwind_distance, .. } => {
                 self.calling_context(time, calling_context, unwind_distance.saturating_sub(1));

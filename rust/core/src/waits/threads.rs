@@ -8,7 +8,8 @@
 //!
 //! *Management*: fork part = `[Enter(parallel) − fork]+`, join part = `[join − Leave(parallel)]+`, at each thread's
 //! parallel region. Both belong to the time of the parallel region, not to that of the function that forked.
-//! *Barriers*: waiting = latest Enter of the team − own Enter. *Locks*: waiting = release by the previous owner − Enter
+//! *Barriers*: waiting = latest Enter of the team − own Enter, less what the thread worked on explicit tasks in between.
+//! *Locks*: waiting = release by the previous owner − Enter
 //! of the call that acquires, if positive.
 //!
 //! *Source*: PATTERNS section 5.
@@ -113,12 +114,23 @@ fn book_barriers(trace: &Trace, shard: &Shard, parts: &[Part], findings: &mut Fi
                 RegionClass::ExplicitBarrier => Metric::OmpExplicitBarrierWait,
                 _ => Metric::OmpImplicitBarrierWait,
             };
-            let waiting = shard.enter(cause.1).min(shard.leave(instance)) - shard.enter(instance);
+            let until = shard.enter(cause.1).min(shard.leave(instance));
+            let waiting = until - shard.enter(instance) - tasks_between(shard, location, shard.enter(instance), until);
             if waiting > 0 {
                 findings.waits.push(WaitState::new(kind, (location, instance), waiting, cause));
             }
         }
     }
+}
+
+/// Time that a location worked on explicit tasks between two times.
+///
+/// What a thread did after the last one had come is not taken off its waiting.
+fn tasks_between(shard: &Shard, location: u32, from: i64, to: i64) -> i64 {
+    let tasks = shard.tasks.of((location - shard.locations.start) as usize);
+    let first = tasks.partition_point(|task| task.end <= from);
+    let within = tasks[first..].iter().take_while(|task| task.begin < to);
+    within.map(|task| task.end.min(to) - task.begin.max(from)).sum()
 }
 
 fn book_locks(trace: &Trace, shard: &Shard, process: &Process, findings: &mut Findings) {
