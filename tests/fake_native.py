@@ -173,13 +173,13 @@ class FakeAnalysis:
                     "location": index,
                     "id": (thread << 32) + rank,
                     "name": f"thread {thread}",
-                    "type": "CPU_THREAD",
+                    "type": kind[0] if kind else "CPU_THREAD",
                     "group": rank,
                     "rank": rank,
                     "thread": thread,
                     "events": 100,
                 }
-                for index, (rank, thread) in enumerate(ranks)
+                for index, (rank, thread, *kind) in enumerate(ranks)
             ],
             schema=LOCATIONS,
         )
@@ -200,8 +200,8 @@ class FakeAnalysis:
         self._critical_path = pa.Table.from_pylist(list(critical_path), schema=CRITICAL_PATH)
         self._warnings = list(warnings)
         self._facts = facts or {
-            "begin": 0.0, "end": 1.5, "length": 1.5, "resolution": 1_000_000, "processes": len({r for r, _ in ranks}),
-            "locations": len(ranks), "events": 100 * len(ranks),
+            "begin": 0.0, "end": 1.5, "length": 1.5, "resolution": 1_000_000,
+            "processes": len({rank for rank, *_ in ranks}), "locations": len(ranks), "events": 100 * len(ranks),
         }  # fmt: skip
 
     def regions(self):

@@ -46,6 +46,19 @@ def test_by_hand():
     }  # fmt: skip
 
 
+def test_who_runs_no_program_has_no_part_in_it():
+    ranks = [(0, 0), (0, 1, "METRIC"), (1, 0), (1, 1, "ACCELERATOR_STREAM")]
+    found = cells([fake_native.MAIN], [None], ranks, {(0, 0): 5.0, (0, 2): 3.0, (0, 3): 9.0})
+    assert found["imbalance"] == {(0, 0): 1, (0, 2): 1}
+
+
+def test_imbalance_of_the_path_is_against_those_who_run_the_program():
+    ranks = [(0, 0), (0, 1, "METRIC"), (1, 0), (1, 1, "ACCELERATOR_STREAM")]
+    values = {"time": {(0, 0): 5.0, (0, 2): 3.0, (0, 3): 9.0}, "critical_path": {(0, 0): 5.0}}
+    result = fake_native.result(fake_native.FakeAnalysis([None], [fake_native.MAIN], ranks, values), stored=[*values])
+    assert result.metrics["critical_path_imbalance"].total == pytest.approx(1.0)
+
+
 def test_waiting_is_no_computation():
     found = cells([fake_native.MAIN, fake_native.RECV], [None, 0], RANKS, {(1, 0): 5.0})
     assert all(not values for values in found.values())

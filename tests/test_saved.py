@@ -19,7 +19,7 @@ def same(one, other):
     assert one.severities().to_pylist() == other.severities().to_pylist()
     assert one.derived_severities().to_pylist() == other.derived_severities().to_pylist()
     assert one.wait_states() == other.wait_states()
-    columns = ["location", "name", "rank", "thread"]
+    columns = ["location", "name", "type", "rank", "thread"]
     assert one.locations.select(columns).to_pylist() == other.locations.select(columns).to_pylist()
     assert one.system_xml().strip() == other.system_xml().strip()
 

@@ -271,7 +271,8 @@ class Result:
     def profile(self) -> Profile:
         """All severities, as arrays."""
         severities = pa.table(self._analysis.severities())
-        profile = Profile(self.tree, self.locations.num_rows, severities, self._stored)
+        places = self.rows_of_locations
+        profile = Profile(self.tree, len(places), severities, self._stored, places.works)
         if not set(IMBALANCE) & set(self._stored):
             profile.add(imbalance(profile, self.rows_of_locations))
         return profile

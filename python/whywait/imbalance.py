@@ -63,8 +63,8 @@ def imbalance(profile: Profile, places: Locations) -> dict[str, Cells]:
     base = "comp" if "comp" in profile.metrics else "execution"
     if len(places) < 2 or not {base, "visits"} <= {metric.name for metric in profile.metrics}:
         return {}
-    (everyone,) = np.nonzero(places.rank >= 0)
-    (masters,) = np.nonzero((places.rank >= 0) & (places.thread == 0))
+    (everyone,) = np.nonzero(places.works)
+    (masters,) = np.nonzero(places.works & (places.thread == 0))
     parallel = _parallel(profile.tree)
     parts: dict[str, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]]] = {name: [] for name in NAMES}
     used = np.unique(profile.cells(base).key // profile.locations)

@@ -16,6 +16,7 @@ from whywait import _native, tables
 from whywait._api import Result, Run
 from whywait.calltree import PATH_TYPE
 from whywait.metrics import metric_tree
+from whywait.report.system import LOCATION_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,11 +150,12 @@ class _SavedAnalysis:
             stack.extend((child, number) for child in node.iterfind("cnode"))
 
     def locations(self) -> pa.Table:
+        kinds = {of_cube: kind for kind, of_cube in LOCATION_TYPES.items()}
         rows: list[dict[str, Any]] = [
             {
                 "location": int(location.get("Id", "0")),
                 "name": location.findtext("name") or "",
-                "type": location.findtext("type") or "",
+                "type": kinds.get(location.findtext("type") or "", "UNKNOWN"),
                 "group": int(group.get("Id", "0")),
                 "rank": int(group.findtext("rank") or 0),
                 "thread": int(location.findtext("rank") or 0),

@@ -79,11 +79,21 @@ class Profile:
         The table of the native analysis of this name.
     stored
         Names of the stored metrics that the analysis computes, occurring or not.
+    works
+        Which locations share the work of the program.
     """
 
-    def __init__(self, tree: CallTree, locations: int, severities: pa.Table, stored: Collection[str]) -> None:
+    def __init__(
+        self,
+        tree: CallTree,
+        locations: int,
+        severities: pa.Table,
+        stored: Collection[str],
+        works: npt.NDArray[np.bool_],
+    ) -> None:
         self.tree = tree
         self.locations = locations
+        self._works = works
         self._cells = dict(_split(tree, locations, severities))
         self._stored = frozenset(stored)
         self.metrics: MetricTree = metric_tree().computed(stored)
@@ -120,17 +130,22 @@ class Profile:
     def critical_imbalance(self) -> npt.NDArray[np.float64]:
         """By how much, as a share, the critical path exceeds the average work at each call path."""
         path = self.inclusive(self.by_position("critical_path"))
-        work = self.inclusive(self.by_position("time"))
+        work = self.inclusive(self._by_position_of_workers("time"))
         for name in _BALANCED_AWAY:
             if name in self.metrics:
-                work = work - self.inclusive(self.by_position(name))
-        excess = path - work / self.locations
+                work = work - self.inclusive(self._by_position_of_workers(name))
+        excess = path - work / max(1, int(np.count_nonzero(self._works)))
         return np.divide(excess, path, out=np.zeros_like(path), where=(path > 0) & (excess > 0))
 
     def by_position(self, name: str) -> npt.NDArray[np.float64]:
         """Sum a metric over all locations: one exclusive value for each position of the call tree."""
         cells = self.cells(name)
         return sum_at(cells.key // self.locations, cells.value, len(self.tree))
+
+    def _by_position_of_workers(self, name: str) -> npt.NDArray[np.float64]:
+        cells = self.cells(name)
+        value = cells.value * self._works[cells.key % self.locations]
+        return sum_at(cells.key // self.locations, value, len(self.tree))
 
     def by_location(self, name: str) -> npt.NDArray[np.float64]:
         """Sum a metric over the call tree: one value for each location."""

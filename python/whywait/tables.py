@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from whywait.calltree import PATH_TYPE
@@ -126,6 +127,11 @@ class Locations:
         self.table = table
         self.rank: npt.NDArray[np.int32] = table["rank"].to_numpy()
         self.thread: npt.NDArray[np.int32] = table["thread"].to_numpy()
+        kinds = pa.array(["CPU_THREAD", "UNKNOWN"])
+        #: Which are threads that run the program: others (metrics, streams of accelerators) share no work with them.
+        self.works: npt.NDArray[np.bool_] = pc.is_in(table["type"].cast(pa.string()), value_set=kinds).to_numpy() & (
+            self.rank >= 0
+        )
 
     def __len__(self) -> int:
         return int(self.table.num_rows)

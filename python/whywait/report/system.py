@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-_LOCATION_TYPES = {"CPU_THREAD": "thread", "ACCELERATOR_STREAM": "gpu", "METRIC": "metric"}
+#: Types of locations as OTF2 and as Cube has them.
+LOCATION_TYPES = {"CPU_THREAD": "thread", "ACCELERATOR_STREAM": "gpu", "METRIC": "metric"}
 _GROUP_TYPES = {"PROCESS": "process", "ACCELERATOR": "accelerator"}
 
 
@@ -100,7 +101,7 @@ class _System:
         for location in locations:
             yield f'<location Id="{location["location"]}">' + element("name", location["name"] or "")
             yield element("rank", max(location["thread"], 0))
-            yield element("type", _LOCATION_TYPES.get(location["type"], "thread")) + "</location>\n"
+            yield element("type", LOCATION_TYPES.get(location["type"], "thread")) + "</location>\n"
         yield "</locationgroup>\n"
 
 
