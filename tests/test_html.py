@@ -236,7 +236,7 @@ def test_a_page_has_its_limit(tmp_path, monkeypatch):
     found = result(FakeAnalysis([None], [MAIN], [(r, 0) for r in range(3000)], values))
     seen = []
     for room in (200_000, 45_000, 8_000):
-        monkeypatch.setattr("whywait.report.html.page._ROOM", room)
+        monkeypatch.setattr("whywait.report.html.page.ROOM", room)
         page = page_of(found, tmp_path)
         seen.append(tuple(page.meta["resolution"].values()))
         assert sum(len(block) for name, block in page.blocks.items() if name.startswith("cells")) <= room

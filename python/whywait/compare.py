@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from whywait import _native
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from os import PathLike
 
     from whywait import Result
 
@@ -152,6 +154,30 @@ def totals(first: Result, second: Result) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def write_html(
+    first: Result, second: Result, path: str | PathLike[str], *, names: tuple[str, str] | None = None
+) -> None:
+    """Write two runs side by side as one HTML file to explore in a browser, without a network.
+
+    Parameters
+    ----------
+    first, second
+        The runs.
+    path
+        The file. It is replaced if it exists.
+    names
+        What to call the runs; None for their own names.
+    """
+    from whywait.report.files import Staging
+    from whywait.report.html import write_comparison
+
+    target = Path(path)
+    if target.is_dir():
+        raise _native.UsageError(f"{target} is a directory, not a file to write to")
+    with Staging(target.parent) as staging:
+        write_comparison(first, second, staging.path(target.name), names or (first.run.name, second.run.name))
 
 
 @dataclass(frozen=True, slots=True)

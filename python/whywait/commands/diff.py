@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import add_verb, positive, print_json
-from whywait.commands.results import RESULT, load
+from whywait.commands.results import RESULT, load, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,6 +56,9 @@ def add(verbs: Any) -> None:
         help="fail if a metric grows by more than a share of A ('mpi_latesender>5%%') or than an amount ('time>0.5s', "
         "'visits>1000'); may be given again",
     )
+    parser.add_argument(
+        "--html", metavar="FILE", help="write both runs side by side as one file to explore in a browser"
+    )
 
 
 def _threshold(text: str) -> Threshold:
@@ -69,13 +72,15 @@ def _threshold(text: str) -> Threshold:
 
 def run(options: argparse.Namespace) -> int:
     """Do it."""
-    from whywait.compare import diff, totals
+    from whywait.compare import diff, totals, write_html
     from whywait.report.terminal import show, speaks_unicode, width
 
     first, second = load(options.a), load(options.b)
     places = diff(first, second, options.metric, groups=options.rank_groups)
     failed = [limit.text for limit in options.fail_on if limit.exceeded(first, second)]
     metrics = totals(first, second)
+    if options.html:
+        write_html(first, second, options.html, names=_names(options.a, options.b))
     if options.json:
         shown = places.slice(0, options.top).to_pylist()
         print_json({"a": options.a, "b": options.b, "metrics": metrics, "places": shown, "failed": failed})
@@ -83,8 +88,16 @@ def run(options: argparse.Namespace) -> int:
         columns, unicode = width(sys.stdout), speaks_unicode(sys.stdout)
         show(_metrics(metrics, columns), sys.stdout)
         show(_places(places, (first, second), options, columns, unicode=unicode), sys.stdout)
+        if options.html:
+            sys.stdout.write(f"Written to {options.html}: open it in a browser\n")
         show(([(f"failed: {text}", "bold red")] for text in failed), sys.stdout)
     return 1 if failed else 0
+
+
+def _names(first: str, second: str) -> tuple[str, str]:
+    """Call the runs by their directories, unless these are called the same."""
+    names = name_of(first), name_of(second)
+    return names if names[0] != names[1] else (first, second)
 
 
 def _metrics(rows: list[dict[str, Any]], width: int) -> Iterator[Line]:

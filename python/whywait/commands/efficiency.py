@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import add_verb, print_json
-from whywait.commands.results import CALLPATH, RESULT, load
+from whywait.commands.results import CALLPATH, RESULT, load, name_of
 
 if TYPE_CHECKING:
     import argparse
@@ -72,11 +71,9 @@ _COMPARISONS = ("global_efficiency", "computation_scaling", "speedup")
 
 
 def _named(one: Efficiencies, path: str) -> Efficiencies:
-    """Call a run by its directory: runs that are compared are often of one program."""
     from dataclasses import replace
 
-    place = Path(path).resolve()
-    return replace(one, run=(place if place.is_dir() else place.parent).name)
+    return replace(one, run=name_of(path))
 
 
 def _alone(one: Efficiencies, _: str) -> Efficiencies:

@@ -26,3 +26,9 @@ def load(path: str) -> Result:
         return read(path)
     with Progress() as progress:
         return whywait.analyze(path, progress=progress)
+
+
+def name_of(path: str) -> str:
+    """Call a run by its directory: runs that are compared are often of one program."""
+    place = Path(path).resolve()
+    return (place if place.is_dir() else place.parent).name

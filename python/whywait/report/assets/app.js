@@ -1,6 +1,12 @@
-// The frame: what is on top, which view is shown, keys that work everywhere.
+// The report of one run: its views and its keys.
 
 const VIEWS = { overview: "Overview", explore: "Explorer" };
+
+const HELP = [
+  "Each pane shows what is selected in the panes to its left: a metric, then its values in the program, "
+    + "then the values of that call path on the machine. A closed node shows its value with all below; an open one only its own.",
+  "Click on a name to select it, on ▸ to open it. The address of the page is a link to what is selected.",
+];
 
 const KEYS = [
   ["↑ ↓", "next, previous line"],
@@ -16,44 +22,17 @@ const KEYS = [
   ["?", "this help"],
 ];
 
-class App {
+class App extends Frame {
   constructor(model) {
+    super(VIEWS, make("span", { class: "run", title: model.run.path }, model.run.name), HELP, KEYS);
     this.model = model;
     this.overview = new Overview(model);
     this.explorer = new Explorer(model);
-    this.build();
-    addEventListener("hashchange", () => this.follow());
-    addEventListener("keydown", (event) => this.key(event));
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.repaint());
     this.follow();
   }
 
-  build() {
-    this.links = Object.entries(VIEWS).map(([view, title]) => make("a", { href: address(view), "data-view": view }, title));
-    fill(document.getElementById("top"),
-      make("a", { class: "brand", href: address("overview") }, "why", make("b", {}, "wait")),
-      make("nav", { "aria-label": "Views" }, this.links),
-      make("span", { class: "run", title: this.model.run.path }, this.model.run.name),
-      make("button", { type: "button", title: "Light or dark (t)", "aria-label": "Light or dark", onclick: () => this.toggleTheme() }, "◐"),
-      make("button", { type: "button", title: "Keys and conventions (?)", "aria-label": "Help", onclick: () => this.help() }, "?"));
-    const dialog = document.getElementById("help");
-    fill(dialog, make("h2", {}, "How to read it"),
-      make("p", {}, "Each pane shows what is selected in the panes to its left: a metric, then its values in the program, "
-        + "then the values of that call path on the machine. A closed node shows its value with all below; an open one only its own."),
-      make("p", {}, "Click on a name to select it, on ▸ to open it. The address of the page is a link to what is selected."),
-      make("h2", {}, "Keys"), make("dl", {}, KEYS.map(([key, text]) => [make("dt", {}, key), make("dd", {}, text)])),
-      make("form", { method: "dialog" }, make("button", {}, "Close")));
-  }
-
   follow() {
-    const { view, query } = readAddress();
-    const shown = view in VIEWS ? view : "overview";
-    for (const link of this.links) {
-      if (link.dataset.view === shown) link.setAttribute("aria-current", "page");
-      else link.removeAttribute("aria-current");
-    }
-    tip.hide();
-    document.body.dataset.view = shown;
+    const { shown, query } = this.arrive();
     fill(document.getElementById("view"), shown === "explore" ? this.explorer.node : this.overview.node);
     if (shown === "overview") { scrollTo(0, 0); return; }
     if (query.has("metric")) this.explorer.follow(query);
@@ -69,16 +48,12 @@ class App {
   }
 
   key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select, dialog *")) return;
     const { views, showChoice } = this.explorer;
-    const exploring = document.body.dataset.view === "explore";
     const actions = {
-      "?": () => this.help(),
-      t: () => this.toggleTheme(),
       o: () => { location.hash = address("overview"); },
       e: () => { location.hash = address("explore"); },
     };
-    if (exploring) {
+    if (document.body.dataset.view === "explore") {
       views.forEach((view, i) => { actions[i + 1] = () => view.scroller.focus(); });
       actions["/"] = () => (views.find((view) => view.node.contains(document.activeElement)) ?? views[1]).searchBox.focus();
       actions.h = () => this.explorer.callView.followLargest();
@@ -89,14 +64,7 @@ class App {
         this.explorer.refreshAll();
       };
     }
-    if (!(event.key in actions)) return;
-    event.preventDefault();
-    actions[event.key]();
-  }
-
-  toggleTheme() {
-    document.documentElement.dataset.theme = dark() ? "light" : "dark";
-    this.repaint();
+    this.act(event, actions);
   }
 
   // Colours that are computed do not follow the style sheet by themselves.
@@ -105,17 +73,6 @@ class App {
     this.explorer.map.draw();
     this.overview.redraw?.();
   }
-
-  help() {
-    document.getElementById("help").showModal();
-  }
 }
 
-Model.open().then((model) => {
-  new App(model);
-  document.documentElement.dataset.ready = "";
-}, (error) => {
-  fill(document.getElementById("view"), make("p", { class: "opening" }, `This report cannot be opened: ${error.message}. `
-    + "It needs a browser of 2023 or later."));
-  throw error;
-});
+openPage(Model.open(), (model) => new App(model));

@@ -30,16 +30,18 @@ class Forest {
 const selection = (node, self = false) => ({ node, self });
 
 class Model {
-  static async open() {
+  // `prefix`: what the names of the blocks begin with, where a page has several runs.
+  static async open(prefix = "") {
     const [meta, places, factors, totals, instances] = await Promise.all([
-      documentBlock("meta"), columnBlock("places"), columnBlock("factors"), columnBlock("totals"),
-      columnBlock("instances"),
+      documentBlock(`${prefix}meta`), columnBlock(`${prefix}places`), columnBlock(`${prefix}factors`),
+      columnBlock(`${prefix}totals`), columnBlock(`${prefix}instances`),
     ]);
-    return new Model(meta, places, factors.factor, totals, instances);
+    return new Model(meta, places, factors.factor, totals, instances, prefix);
   }
 
-  constructor(meta, places, factors, totals, instances) {
+  constructor(meta, places, factors, totals, instances, prefix) {
     Object.assign(this, meta);
+    this.prefix = prefix;
     this.places = places;
     this.instances = instances;
     const number = new Map(meta.metrics.map((metric, i) => [metric.name, i]));
@@ -185,7 +187,7 @@ class Model {
   }
 
   async readCells(stored) {
-    const { position, count, place, value } = await columnBlock(`cells-${stored}`);
+    const { position, count, place, value } = await columnBlock(`${this.prefix}cells-${stored}`);
     const rows = [];
     for (let row = 0, at = 0; row < position.length; row++) {
       const end = at + count[row];

@@ -50,6 +50,11 @@ class TreeView {
     this.bringIntoSight();
   }
 
+  // What to compare values by, and which lines say nothing.
+  size(value) { return value; }
+
+  isEmpty(node, whole) { return whole === 0; }
+
   isOpen(node) {
     return this.expanded.has(node) && this.forest.children[node].length > 0;
   }
@@ -63,8 +68,8 @@ class TreeView {
     };
     const keep = new Set(this.selected >= 0 ? [this.selected, ...this.forest.above(this.selected)] : []);
     const arranged = (nodes) => {
-      const shown = this.hideZero ? nodes.filter((node) => whole(node) !== 0 || keep.has(node)) : nodes.slice();
-      if (this.order === "value") shown.sort((a, b) => whole(b) - whole(a));
+      const shown = this.hideZero ? nodes.filter((node) => !this.isEmpty(node, whole(node)) || keep.has(node)) : nodes.slice();
+      if (this.order === "value") shown.sort((a, b) => this.size(whole(b)) - this.size(whole(a)));
       if (this.order === "name") shown.sort((a, b) => this.names[a].localeCompare(this.names[b], "en", { numeric: true }));
       return shown;
     };
@@ -169,9 +174,9 @@ class TreeView {
     for (;;) {
       const children = this.forest.children[node];
       if (!children.length) break;
-      const best = children.reduce((a, b) => ((this.value(b, false) ?? 0) > (this.value(a, false) ?? 0) ? b : a));
-      const own = this.value(node, true) ?? 0;
-      if (!(this.value(best, false) > own)) break;
+      const whole = (child) => this.size(this.value(child, false) ?? 0);
+      const best = children.reduce((a, b) => (whole(b) > whole(a) ? b : a));
+      if (!(whole(best) > this.size(this.value(node, true) ?? 0))) break;
       this.expanded.add(node);
       node = best;
     }

@@ -1,6 +1,7 @@
-"""The report that opens in a browser: one file, no network."""
+"""The reports that open in a browser: each one file, no network."""
 
+from whywait.report.html.comparison import write_comparison
 from whywait.report.html.notebook import metric_table
 from whywait.report.html.page import write_html
 
-__all__ = ["metric_table", "write_html"]
+__all__ = ["metric_table", "write_comparison", "write_html"]

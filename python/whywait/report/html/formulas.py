@@ -67,6 +67,12 @@ class Formulas:
             total += np.bincount(cells.key % locations, weighted, locations)
         return total
 
+    def by_position(self, factors: Factors) -> npt.NDArray[np.float64]:
+        """Sum over all locations: one exclusive value for each position of the call tree."""
+        return sum(
+            (self._profile.by_position(stored) * factor for stored, factor in factors.items()), start=0 * self._ones
+        )
+
 
 def combine(parts: list[tuple[int, Factors]]) -> Factors:
     """Add factors up, each with its sign; what cancels out is gone."""

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 # So many of a cell (wait state, call path, location), and of all cells together.
 _OF_CELL = 20
-_OF_ALL = 20_000
+OF_ALL = 20_000
 # Of each kind only so many are looked at: those with the longest waits.
 _CANDIDATES = 500_000
 
 
 def worst(
-    tree: CallTree, locations: Locations, native: pa.Table, merged: int, limit: int = _OF_ALL
+    tree: CallTree, locations: Locations, native: pa.Table, merged: int, limit: int = OF_ALL
 ) -> tuple[list[str], dict[str, npt.NDArray[Any]]]:
     """Choose the wait states that a page shows.
 

@@ -27,11 +27,12 @@ if TYPE_CHECKING:
 
 # The program, in the order in which its parts build on each other.
 _SCRIPTS = (
-    "data", "model", "format", "link", "dom", "colour", "tree", "charts", "chain", "overview", "explorer", "app",
+    "data", "model", "format", "link", "dom", "colour", "frame", "tree", "charts", "chain", "overview", "explorer",
+    "app",
 )  # fmt: skip
 
-# Cells may take so many bytes: a page that is much larger opens slowly and cannot be sent to anyone.
-_ROOM = 46_000_000
+#: Cells may take so many bytes: a page that is much larger opens slowly and cannot be sent to anyone.
+ROOM = 46_000_000
 
 
 def write_html(result: Result, path: Path) -> None:
@@ -44,15 +45,29 @@ def write_html(result: Result, path: Path) -> None:
     path
         The file; overwritten if it exists.
     """
+    formulas = Formulas(result.profile)
     with path.open("w", encoding="utf-8") as out:
-        out.writelines(_page(result))
+        out.writelines(
+            page(result.run.name, _SCRIPTS, run_blocks(result, formulas, story.tell(result, formulas), room=ROOM))
+        )
 
 
-def _page(result: Result) -> Iterator[str]:
+def page(title: str, scripts: Iterable[str], data: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Yield the pieces of a page.
+
+    Parameters
+    ----------
+    title
+        What it is about.
+    scripts
+        The parts of the program, in the order in which they build on each other.
+    data
+        Name and content of each block.
+    """
     assets = files("whywait.report").joinpath("assets")
-    program = "\n".join(assets.joinpath(f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
+    program = "\n".join(assets.joinpath(f"{name}.js").read_text(encoding="utf-8") for name in scripts)
     filled = {
-        "title": escape(f"{result.run.name} - whywait"),
+        "title": escape(f"{title} - whywait"),
         "style": assets.joinpath("style.css").read_text(encoding="utf-8"),
         "program": program,
     }
@@ -62,21 +77,34 @@ def _page(result: Result) -> Iterator[str]:
         if number % 2 == 0:
             yield piece
         elif piece == "data":
-            for name, block in _blocks(result):
+            for name, block in data:
                 yield f'<script type="text/plain" id="data-{name}">{block}</script>\n'
         else:
             yield filled[piece]
 
 
-def _blocks(result: Result) -> Iterator[tuple[str, str]]:
-    """Yield name and content of each block of data."""
+def run_blocks(
+    result: Result, formulas: Formulas, told: object, *, room: int, waits: int = instances.OF_ALL
+) -> Iterator[tuple[str, str]]:
+    """Yield name and content of each block of data of a run.
+
+    Parameters
+    ----------
+    result, formulas
+        The run.
+    told
+        What the front page tells.
+    room
+        How many bytes cells may take.
+    waits
+        How many single wait states to write at most.
+    """
     profile, locations = result.profile, result.rows_of_locations
-    formulas = Formulas(profile)
     stored = [m.name for m in profile.metrics if not m.derived and len(profile.cells(m.name))]
-    resolution, cells = _cells(profile, stored)
+    resolution, cells = _cells(profile, stored, room)
     system = ET.fromstring(result.system_xml())  # noqa: S314  (made by this program)
     factors = _Vectors()
-    kinds, waits = instances.worst(result.tree, locations, result.native_wait_states, resolution.merged)
+    kinds, longest = instances.worst(result.tree, locations, result.native_wait_states, resolution.merged, waits)
     yield (
         "meta",
         blocks.document(
@@ -92,26 +120,26 @@ def _blocks(result: Result) -> Iterator[tuple[str, str]]:
                 "topologies": places.topologies(system, resolution),
                 "resolution": {"merged": resolution.merged, "exact": resolution.exact},
                 "kinds": kinds,
-                "story": story.tell(result, formulas),
+                "story": told,
             }
         ),
     )
     yield "places", blocks.columns(dict(places.place_columns(locations, resolution)))
     yield "factors", blocks.columns({"factor": factors.all(len(result.tree))})
     yield "totals", blocks.columns(_totals(profile, stored))
-    yield "instances", blocks.columns(waits)
+    yield "instances", blocks.columns(longest)
     for number, block in enumerate(cells):
         yield f"cells-{number}", block
 
 
-def _cells(profile: Profile, stored: list[str]) -> tuple[places.Resolution, list[str]]:
+def _cells(profile: Profile, stored: list[str], room: int) -> tuple[places.Resolution, list[str]]:
     """Pack the cells of all stored metrics as finely as the page has room for them."""
     resolution = places.Resolution.of(profile, stored)
     while True:
         packed, size = [], 0
         for name in stored:
             packed.append(blocks.columns(resolution.cells(profile.cells(name), profile.locations)))
-            if (size := size + len(packed[-1])) > _ROOM and resolution.merged < profile.locations:
+            if (size := size + len(packed[-1])) > room and resolution.merged < profile.locations:
                 break
         else:
             return resolution, packed

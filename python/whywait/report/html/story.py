@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from whywait.report.html.chains import histories
-from whywait.report.html.formulas import Formulas, combine
+from whywait.report.html.formulas import Factors, Formulas, combine
 from whywait.report.html.words import LOOK_AT, WAITS_FOR
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def tell(result: Result, formulas: Formulas) -> dict[str, Any]:
         "problems": [_problem(result, place, history) for place, history in told],
         "delay": (summary["delay_costs"] or [])[:_TOP],
         "critical_path": _critical(result, summary["critical_path"]),
-        "efficiencies": _efficiencies(result),
+        "efficiencies": efficiencies(result),
         "odd": [
             {"text": finding["text"], "count": finding.get("count", 1), "place": finding["place"]}
             for finding in (*summary["warnings"], *summary["oddities"])
@@ -73,11 +73,25 @@ def _has(result: Result, name: str) -> bool:
     return name in result.profile.metrics and result.profile.total(name) > 0
 
 
-class _Part(NamedTuple):
+class Part(NamedTuple):
+    """A part of the time: a branch of the metric tree without the wait states in it, or one of these.
+
+    Attributes
+    ----------
+    metric
+        The branch, or the wait state.
+    label
+        What to call it where it stands alone.
+    family
+        work, devices, threads, communication, overhead, idle or waiting.
+    factors
+        What it is made of.
+    """
+
     metric: str
     label: str
     family: str
-    values: npt.NDArray[np.float64]
+    factors: Factors
 
 
 def parts(result: Result, formulas: Formulas) -> list[dict[str, Any]]:
@@ -91,32 +105,29 @@ def parts(result: Result, formulas: Formulas) -> list[dict[str, Any]]:
     """
     if not _has(result, "time"):
         return []
-    found = [part for part in _parts(result.profile.metrics, formulas) if part.values.sum() > 0]
+    found = []
+    for part in all_parts(result.profile.metrics, formulas):
+        values = formulas.by_location(part.factors)
+        if values.sum() > 0:
+            found.append((part, values))
     least = _SMALL * result.profile.total("time")
-    kept = []
+    kept: list[tuple[str, str, str, npt.NDArray[np.float64]]] = []
     for family, metric in _FAMILIES.items():
-        inside = sorted((part for part in found if part.family == family), key=lambda part: -part.values.sum())
-        large = sum(part.values.sum() >= least for part in inside[:_PARTS_OF_FAMILY])
+        inside = sorted((one for one in found if one[0].family == family), key=lambda one: -one[1].sum())
+        large = sum(values.sum() >= least for _, values in inside[:_PARTS_OF_FAMILY])
         # One small part stands for itself, several for each other.
         shown = inside if len(inside) - large == 1 else inside[:large]
-        kept.extend(shown)
+        kept.extend((part.metric, part.label, family, values) for part, values in shown)
         if rest := inside[len(shown) :]:
-            values = np.sum([part.values for part in rest], axis=0)
-            kept.append(_Part(metric, f"Other {family}", family, values))
+            kept.append((metric, f"Other {family}", family, np.sum([values for _, values in rest], axis=0)))
     return [
-        {
-            "metric": part.metric,
-            "label": part.label,
-            "family": part.family,
-            "value": float(part.values.sum()),
-            "ranks": _coarse(part.values),
-        }
-        for part in kept
+        {"metric": metric, "label": label, "family": family, "value": float(values.sum()), "ranks": _coarse(values)}
+        for metric, label, family, values in kept
     ]
 
 
-def _parts(metrics: MetricTree, formulas: Formulas) -> Iterator[_Part]:
-    """Yield branches of the metric tree without the wait states in them, and these."""
+def all_parts(metrics: MetricTree, formulas: Formulas) -> Iterator[Part]:
+    """Yield what the time is made of, whatever its share."""
     occurring = (metric for metric in metrics if metrics.wait_state(metric.name) is metric and formulas[metric.name])
     labels = Counter(metric.display_name for metric in occurring)
     for metric, family in _branches(metrics):
@@ -124,7 +135,7 @@ def _parts(metrics: MetricTree, formulas: Formulas) -> Iterator[_Part]:
             # What is in none of its branches, such as asking for the time.
             branches = metrics.children(metric.name)
             others = combine([(1, formulas[metric.name]), *((-1, formulas[branch.name]) for branch in branches)])
-            yield _Part(metric.name, f"{metric.display_name} other", family, formulas.by_location(others))
+            yield Part(metric.name, f"{metric.display_name} other", family, others)
         else:
             branches = [metric]
         for branch in branches:
@@ -133,15 +144,15 @@ def _parts(metrics: MetricTree, formulas: Formulas) -> Iterator[_Part]:
 
 def _branch(
     metrics: MetricTree, formulas: Formulas, metric: Metric, family: str, labels: Counter[str]
-) -> Iterator[_Part]:
+) -> Iterator[Part]:
     waits = [wait for wait in _below(metrics, metric.name) if metrics.wait_state(wait.name) is wait]
     own = combine([(1, formulas[metric.name]), *((-1, formulas[wait.name]) for wait in waits)])
-    yield _Part(metric.name, _label(metrics, metric), family, formulas.by_location(own))
+    yield Part(metric.name, _label(metrics, metric), family, own)
     for wait in waits:
         label = wait.display_name
         if labels[label] > 1 and wait.parent:
             label += f" ({metrics[wait.parent].display_name})"
-        yield _Part(wait.name, label, "waiting", formulas.by_location(formulas[wait.name]))
+        yield Part(wait.name, label, "waiting", formulas[wait.name])
 
 
 def _branches(metrics: MetricTree) -> Iterator[tuple[Metric, str]]:
@@ -209,7 +220,8 @@ def _walk(path: pa.Table, result: Result) -> dict[str, Any]:
     }
 
 
-def _efficiencies(result: Result) -> list[dict[str, Any]] | None:
+def efficiencies(result: Result) -> list[dict[str, Any]] | None:
+    """Return the efficiencies of a run that communicates."""
     if not _has(result, "mpi"):
         return None
     return [{"name": one.name, **one.as_dict()} for one in result.efficiencies()]

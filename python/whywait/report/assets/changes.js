@@ -1,0 +1,150 @@
+// The front page of a comparison: what got better, what got worse, by how much and where.
+
+const SENTENCES = 4;
+// Two runs of one program differ by so much in any case.
+const SAME = 0.01;
+const EFFICIENCY_DEPTH = { parallel_efficiency: 0, load_balance: 1, communication_efficiency: 1, serialization: 2, transfer: 2 };
+
+class Changes {
+  constructor(model) {
+    this.model = model;
+    this.node = make("div", { class: "overview" }, this.headline(), this.sides(), this.sentences(), this.table(),
+      make("div", { class: "pair" }, this.efficiencies(), this.onlyOne()), this.about());
+  }
+
+  card(title, lead, ...content) {
+    return make("section", { class: "card" }, make("h2", {}, title), lead && make("p", { class: "lead" }, lead), content);
+  }
+
+  link(metric, call) {
+    return address("differences", { metric, ...(call === undefined ? {} : { call }) });
+  }
+
+  headline() {
+    const { runs, names } = this.model;
+    const lengths = runs.map((run) => run.facts.length ?? 0);
+    const times = runs.map((run) => (run.metricNumber.has("time") ? run.total(selection(run.metricNumber.get("time"))) : 0));
+    const change = difference(lengths);
+    const share = Math.abs(change) / lengths[0];
+    const verdict = !lengths[0] || share < SAME ? ["", "B takes about as long as A", ""]
+      : change < 0 ? [percent(share), " less time in B than in A", "less"] : [percent(share), " more time in B than in A", "more"];
+    const same = runs[0].facts.processes === runs[1].facts.processes;
+    return make("section", { class: "headline" },
+      make("div", {}, make("h1", {}, "A ", make("span", { class: "soft" }, names[0]), " and B ", make("span", { class: "soft" }, names[1])),
+        make("p", {}, runs.map((run, side) => `${"AB"[side]}: ${plural(run.facts.processes ?? 0, "rank")}, ${plural(run.facts.events ?? 0, "event")}`).join(" · "),
+          same ? "" : ". Sums over all ranks are compared, so more ranks may have more of everything.")),
+      make("p", { class: "verdict" }, verdict[2] ? make("b", { class: verdict[2] }, verdict[0]) : "", make("span", {}, verdict[1], `: ${seconds(lengths[1])} instead of ${seconds(lengths[0])}. `),
+        make("br"), make("span", {}, `All ranks together: ${seconds(times[0])} → ${seconds(times[1])}, of these waiting `,
+          ...[0, 1].flatMap((side) => [side ? " → " : "", seconds(runs[side].story.waiting.total), ` (${percent(runs[side].story.waiting.share) || "0.0%"})`]), ".")));
+  }
+
+  // Both runs as bars of one scale; the same part has the same colour in both.
+  sides() {
+    const { runs, names } = this.model;
+    const wholes = runs.map((run) => run.story.parts.reduce((sum, part) => sum + part.value, 0));
+    const most = Math.max(...wholes);
+    if (!most) return null;
+    const colours = new Map();
+    const used = {};
+    const painted = runs.map((run) => run.story.parts.map((part) => {
+      if (!colours.has(part.label)) {
+        const number = (used[part.family] = (used[part.family] ?? -1) + 1);
+        colours.set(part.label, { family: part.family, colour: `var(--${part.family}-${Math.min(4, number)})` });
+      }
+      return { ...part, ...colours.get(part.label) };
+    }));
+    const explain = (part, whole) => (event) => tip.show(event, make("b", {}, part.label), make("br"), `${seconds(part.value)}, ${percent(part.value / whole)}`);
+    const families = ["work", "devices", "threads", "communication", "overhead", "idle", "waiting"];
+    const legend = [...colours].sort(([, a], [, b]) => families.indexOf(a.family) - families.indexOf(b.family));
+    return this.card("Where the time went", "The time of all ranks together, both runs on one scale. Waiting is hatched.",
+      runs.map((run, side) => make("div", { class: "side" }, make("b", {}, "AB"[side]), make("span", { class: "name", title: names[side] }, names[side]),
+        make("div", { class: "stack", role: "img", "aria-label": `${"AB"[side]}: ${painted[side].map((part) => `${part.label} ${seconds(part.value)}`).join(", ")}`,
+          style: { width: `${(100 * wholes[side]) / most}%` } },
+          painted[side].map((part) => make("a", {
+            class: `part ${part.family}`, href: this.link(part.metric), style: { "flex-grow": part.value / most, "--colour": part.colour },
+            onmousemove: explain(part, wholes[side]), onmouseleave: () => tip.hide(), "aria-label": `${part.label} ${seconds(part.value)}`,
+          }, part.value / most > 0.09 && make("span", {}, part.label)))),
+        make("span", { class: "value" }, seconds(wholes[side])))),
+      make("p", { class: "swatches" }, legend.map(([label, { family, colour }]) => make("span", {}, make("i", { class: `swatch ${family}`, style: { "--colour": colour } }), label))));
+  }
+
+  sentences() {
+    const told = this.model.changes.filter((change) => change.metric);
+    const column = (title, kind, chosen) => make("div", {}, make("h3", { class: kind }, title),
+      chosen.length ? make("ul", {}, chosen.slice(0, SENTENCES).map((change) => make("li", {}, this.sentence(change)))) : make("p", { class: "none" }, "Nothing that matters."));
+    return make("section", { class: "card" }, make("h2", {}, "What changed"), make("div", { class: "pair better" },
+      column("Less in B", "less", told.filter(({ difference: change }) => change < 0)),
+      column("More in B", "more", told.filter(({ difference: change }) => change > 0))));
+  }
+
+  sentence(change) {
+    const what = change.family === "waiting" ? `waiting: ${change.label}` : change.label.toLowerCase() === "computation" ? "computation" : `time in ${change.label}`;
+    const less = change.difference < 0;
+    const how = !change.first ? "A has none" : !change.second ? "B has none" : `${relative([change.first, change.second])}`;
+    const where = change.callpath?.length && Math.abs(change.there) > 0.1 * Math.abs(change.difference);
+    const part = Math.abs(change.there) > 0.995 * Math.abs(change.difference) ? "all of it" : `${seconds(Math.abs(change.there))} of it`;
+    return [make("b", {}, seconds(Math.abs(change.difference))), ` ${less ? "less" : "more"} ${what} (${how})`,
+      where && [", ", Math.abs(change.there) > 1.005 * Math.abs(change.difference) ? `${seconds(Math.abs(change.there))} ${less ? "less" : "more"}` : part, " in ",
+        make("a", { class: "path", href: this.link(change.metric, change.call), title: change.callpath.join(" → ") }, make("code", {}, this.model.callName(change.call)))], "."];
+  }
+
+  // The parts of the time, which add up to the change.
+  table() {
+    const { changes } = this.model;
+    if (!changes.length) return null;
+    const most = Math.max(...changes.map((change) => Math.abs(change.difference))) || 1;
+    const sum = ["first", "second", "difference"].map((name) => changes.reduce((total, change) => total + change[name], 0));
+    const row = (label, values, change, bar, where) => make("tr", {}, make("td", {}, label), values.map((value) => make("td", {}, seconds(value))),
+      make("td", { class: direction(change) }, signed(change, "sec")), make("td", { class: direction(change) }, relative(values)), make("td", { class: "diverging" }, bar), make("td", {}, where));
+    return this.card("Where the difference comes from", "Each second of a run is in one of these lines, so the differences add up to the last one.",
+      make("table", { class: "ranking changes" }, make("thead", {}, make("tr", {}, ["Part of the time", "A", "B", "B − A", "relative", "less · more", "most in"].map((name) => make("th", {}, name)))),
+        make("tbody", {}, changes.map((change) => row(
+          change.metric ? make("a", { href: this.link(change.metric) }, change.label) : change.label, [change.first, change.second], change.difference,
+          make("i", { class: direction(change.difference), style: { width: `${(50 * Math.abs(change.difference)) / most}%` } }),
+          change.callpath?.length ? make("a", { class: "path", href: this.link(change.metric, change.call), title: change.callpath.join(" → ") }, this.model.callName(change.call)) : ""))),
+        make("tfoot", {}, row("Time", sum.slice(0, 2), difference(sum), "", ""))));
+  }
+
+  efficiencies() {
+    const both = this.model.runs.map((run) => new Map((run.story.efficiencies ?? []).map((one) => [one.name, one])));
+    const names = Object.keys(EFFICIENCY_DEPTH).filter((name) => both.some((of) => of.get(name)?.value != null));
+    if (!names.length) return null;
+    const text = (one) => (one?.value == null ? "–" : one.value.toFixed(3));
+    return this.card("Efficiencies", "1 is best; above 0.8 is good. Each is the product of those indented below it.",
+      make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["", "A", "B", "B − A"].map((name) => make("th", {}, name)))),
+        make("tbody", {}, names.map((name) => {
+          const pair = both.map((of) => of.get(name));
+          const change = pair.every((one) => one?.value != null) ? Number((pair[1].value - pair[0].value).toFixed(3)) : null;
+          return make("tr", { title: (pair[0] ?? pair[1]).formula }, make("td", { style: { "padding-left": `${22 * EFFICIENCY_DEPTH[name]}px` } }, (pair[0] ?? pair[1]).display_name),
+            pair.map((one) => make("td", {}, text(one))),
+            // Here more is better.
+            make("td", { class: change === null ? "" : direction(-change) }, change === null ? "" : change === 0 ? "=" : `${change < 0 ? "−" : "+"}${Math.abs(change).toFixed(3)}`));
+        }))));
+  }
+
+  onlyOne() {
+    const { model } = this;
+    const time = model.metricNumber.get("time");
+    const sides = [0, 1].map((side) => {
+      const found = [];
+      for (let node = 0; node < model.callTree.size; node++) {
+        const parent = model.callTree.parent[node];
+        const alone = (at) => model.occursIn(at)[side] && !model.occursIn(at)[1 - side];
+        if (model.calls.name[node] !== null && alone(node) && (parent < 0 || !alone(parent))) {
+          found.push({ node, value: time === undefined ? 0 : model.byCall(selection(time)).below[side][node] });
+        }
+      }
+      return found.sort((a, b) => b.value - a.value);
+    });
+    if (!sides[0].length && !sides[1].length) return this.card("What only one run has", "Nothing: both have the same call paths.");
+    return this.card("What only one run has", "Call paths are recognised by their names. These have no counterpart, with all below them.",
+      sides.map((found, side) => found.length > 0 && make("div", { class: "only" }, make("h3", {}, `Only in ${"AB"[side]}`, make("small", {}, ` ${plural(found.length, "call path")}`)),
+        make("ul", {}, found.slice(0, 6).map(({ node, value }) => make("li", {}, make("a", { class: "path", href: this.link("time", node), title: model.callPath(node).join(" → ") },
+          model.callPath(node).slice(-2).join(" → ")), ` ${seconds(value)}`))))));
+  }
+
+  about() {
+    const { runs } = this.model;
+    return make("footer", {}, `whywait ${runs[1].whywait} · A: ${runs[0].run.path} · B: ${runs[1].run.path} · Numbers are those of severities.parquet.`);
+  }
+}

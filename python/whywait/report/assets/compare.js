@@ -1,0 +1,69 @@
+// The comparison of two runs: its views and its keys.
+
+const VIEWS = { changes: "What changed", differences: "Differences" };
+
+const HELP = [
+  "A is the first run, B the second. More in B than in A is warm, less is cool.",
+  "The call tree shows the metric that is selected to its left, the ranks show that metric at the selected call path. "
+    + "A closed node shows its value with all below; an open one only its own. Lines that are equal in both runs are hidden until asked for.",
+  "Call paths and metrics of the two runs belong together if they have the same names. The address of the page is a link to what is selected.",
+];
+
+const KEYS = [
+  ["↑ ↓", "next, previous line"],
+  ["→ ←", "open, close; to the first below, to the one above"],
+  ["Enter, Space", "open or close"],
+  ["Home, End, Page", "far"],
+  ["1 2", "to metrics, call tree"],
+  ["/", "find in this tree; Enter for the next, Escape to leave"],
+  ["h", "follow the largest difference down"],
+  ["o  e", "what changed, differences"],
+  ["t", "light or dark"],
+  ["?", "this help"],
+];
+
+class App extends Frame {
+  constructor(model) {
+    super(VIEWS, make("span", { class: "run" }, `A ${model.names[0]} · B ${model.names[1]}`), HELP, KEYS);
+    this.changes = new Changes(model);
+    this.differences = new Differences(model);
+    this.follow();
+  }
+
+  follow() {
+    const { shown, query } = this.arrive();
+    const exploring = shown === "differences";
+    fill(document.getElementById("view"), exploring ? this.differences.node : this.changes.node);
+    if (!exploring) { scrollTo(0, 0); return; }
+    if (query.has("metric")) this.differences.follow(query);
+    else if (this.been) this.differences.select(this.differences.metric, this.differences.call);
+    else this.differences.follow(new URLSearchParams(this.start()));
+    this.been = true;
+  }
+
+  // Where to begin: at the largest change, or else with the time.
+  start() {
+    const [largest] = this.differences.model.changes;
+    return largest?.metric ? { metric: largest.metric, call: largest.call ?? 0 } : { metric: "time" };
+  }
+
+  key(event) {
+    const { views, callView } = this.differences;
+    const actions = {
+      o: () => { location.hash = address("changes"); },
+      e: () => { location.hash = address("differences"); },
+    };
+    if (document.body.dataset.view === "differences") {
+      views.forEach((view, i) => { actions[i + 1] = () => view.scroller.focus(); });
+      actions["/"] = () => (views.find((view) => view.node.contains(document.activeElement)) ?? views[1]).searchBox.focus();
+      actions.h = () => callView.followLargest();
+    }
+    this.act(event, actions);
+  }
+
+  repaint() {
+    for (const view of this.differences.views) if (view.rowOf) view.refresh();
+  }
+}
+
+openPage(Comparison.open(), (model) => new App(model));

@@ -1,0 +1,136 @@
+// Two runs as one: metrics and call paths that both know by the same name, and both values of any selection.
+
+class Comparison {
+  static async open() {
+    const [meta, ...runs] = await Promise.all([documentBlock("comparison"), Model.open("a-"), Model.open("b-")]);
+    return new Comparison(meta, runs);
+  }
+
+  constructor(meta, runs) {
+    Object.assign(this, meta);
+    this.runs = runs;
+    this.metricNumber = new Map(meta.metrics.map((metric, i) => [metric.name, i]));
+    this.metricTree = new Forest(meta.metrics.map((metric) => this.metricNumber.get(metric.parent) ?? -1));
+    this.callTree = new Forest(meta.calls.parent);
+    // For each run the nodes of its own call tree that a node stands for.
+    this.callsOf = runs.map((run, side) => {
+      const found = Array.from({ length: this.callTree.size }, () => []);
+      meta.calls.nodes[side].forEach((node, position) => found[node].push(position + run.shift));
+      if (meta.calls.name[0] === null) found[0] = run.callTree.roots;
+      return found;
+    });
+    this.rankNumbers = runs.map((run) => {
+      const ranks = [...new Set(run.places.rank)].sort((a, b) => a - b);
+      const number = new Map(ranks.map((rank, i) => [rank, i]));
+      return { ranks, number: Array.from(run.places.rank, (rank) => number.get(rank)) };
+    });
+    this.cache = new Map();
+  }
+
+  // A selected metric as the run knows it; null if it does not.
+  own(side, metric) {
+    const node = this.runs[side].metricNumber.get(this.metrics[metric.node].name);
+    return node === undefined ? null : selection(node, metric.self);
+  }
+
+  // Values of a metric in both runs by node of the call tree: of the node alone, and with its subtree.
+  byCall(metric) {
+    const key = `${metric.node}${metric.self ? "~" : ""}`;
+    if (!this.cache.has(key)) {
+      const own = this.runs.map((run, side) => {
+        const sum = new Float64Array(this.callTree.size);
+        const known = this.own(side, metric);
+        if (known) {
+          const values = run.byCall(known).own;
+          this.calls.nodes[side].forEach((node, position) => { sum[node] += values[position + run.shift]; });
+        }
+        return sum;
+      });
+      const below = own.map((values) => {
+        const sum = values.slice();
+        for (let i = sum.length - 1; i >= 0; i--) if (this.callTree.parent[i] >= 0) sum[this.callTree.parent[i]] += sum[i];
+        return sum;
+      });
+      this.cache.set(key, { own, below });
+    }
+    return this.cache.get(key);
+  }
+
+  callPair(metric, call) {
+    const values = this.byCall(metric);
+    return (call.self ? values.own : values.below).map((of) => of[call.node] ?? 0);
+  }
+
+  totalPair(metric) {
+    return this.runs.map((run, side) => {
+      const known = this.own(side, metric);
+      return known ? run.total(known) : 0;
+    });
+  }
+
+  // Values of a selection in both runs by group of neighbouring ranks.
+  async groupPairs(metric, call, groups) {
+    return Promise.all(this.runs.map(async (run, side) => {
+      const sum = new Float64Array(groups);
+      const known = this.own(side, metric);
+      if (!known) return sum;
+      const { ranks, number } = this.rankNumbers[side];
+      for (const node of this.callsOf[side][call.node]) {
+        if (call.self && node < run.shift) continue;
+        const values = await run.byPlace(known, selection(node, call.self));
+        values.forEach((value, place) => { sum[Math.floor((number[place] * groups) / ranks.length)] += value; });
+      }
+      return sum;
+    }));
+  }
+
+  // The ranks of a group in each run.
+  groupName(group, groups) {
+    const names = this.rankNumbers.map(({ ranks }) => {
+      const own = ranks.filter((_, i) => Math.floor((i * groups) / ranks.length) === group);
+      if (!own.length) return "none";
+      return own.length > 1 ? `${own[0]}–${own.at(-1)}` : `${own[0]}`;
+    });
+    return names[0] === names[1] ? `rank${names[0].includes("–") ? "s" : ""} ${names[0]}` : `ranks ${names[0]} / ${names[1]}`;
+  }
+
+  // Numbers of groups to choose from: all together, doubled, up to each rank for itself.
+  groupChoices() {
+    const most = Math.min(...this.rankNumbers.map(({ ranks }) => ranks.length));
+    const found = [];
+    for (let groups = 1; groups < most; groups *= 2) found.push(groups);
+    return [...found, Math.max(1, most)];
+  }
+
+  callName(node) {
+    return this.calls.short[node] ?? "All programs";
+  }
+
+  callPath(node) {
+    return [node, ...this.callTree.above(node)].filter((i) => this.calls.name[i] !== null).reverse().map((i) => this.callName(i));
+  }
+
+  // In which of the runs a call path occurs.
+  occursIn(node) {
+    return this.callsOf.map((of) => of[node].length > 0);
+  }
+}
+
+// A difference of sums is noise where it is small beside them.
+function difference([first, second]) {
+  return clean(second - first, Math.max(Math.abs(first), Math.abs(second)));
+}
+
+function signed(value, unit) {
+  return value ? `${value > 0 ? "+" : "−"}${quantity(Math.abs(value), unit)}` : quantity(0, unit);
+}
+
+function relative([first, second]) {
+  const change = difference([first, second]);
+  if (!change) return "=";
+  if (!first) return "new";
+  if (!second) return "gone";
+  const share = change / Math.abs(first);
+  if (Math.abs(share) >= 10) return `×${(second / first).toFixed(0)}`;
+  return Math.abs(share) < 0.0005 ? "<0.1%" : `${share > 0 ? "+" : "−"}${(100 * Math.abs(share)).toFixed(1)}%`;
+}

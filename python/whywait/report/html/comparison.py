@@ -1,0 +1,199 @@
+"""Two runs side by side in one page: the data of both, what they share, and what changed most."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from whywait.metrics import metric_tree
+from whywait.report.html import blocks, story
+from whywait.report.html.formulas import Formulas
+from whywait.report.html.page import ROOM, page, run_blocks
+from whywait.report.terminal import short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import numpy.typing as npt
+
+    from whywait import Result
+    from whywait.calltree import CallTree
+
+_SCRIPTS = (
+    "data", "model", "format", "link", "dom", "colour", "frame", "tree", "comparison", "changes", "differences",
+    "compare",
+)  # fmt: skip
+
+# A part of the time that changed by less than this share of it is not worth a line.
+_SMALL = 0.001
+_CHANGES = 14
+
+
+def write_comparison(first: Result, second: Result, path: Path, names: tuple[str, str]) -> None:
+    """Write two runs as one file for the browser.
+
+    Parameters
+    ----------
+    first, second
+        The runs.
+    path
+        The file; overwritten if it exists.
+    names
+        What to call the runs.
+    """
+    with path.open("w", encoding="utf-8") as out:
+        out.writelines(page(" and ".join(names), _SCRIPTS, _blocks((first, second), names)))
+
+
+def _blocks(runs: tuple[Result, Result], names: tuple[str, str]) -> Iterator[tuple[str, str]]:
+    formulas = (Formulas(runs[0].profile), Formulas(runs[1].profile))
+    calls = UnitedTree(runs[0].tree, runs[1].tree)
+    yield (
+        "comparison",
+        blocks.document(
+            {
+                "names": names,
+                "metrics": _metrics(runs),
+                "calls": {"name": calls.names, "short": [name and short_name(name) for name in calls.names],
+                          "parent": calls.parents, "nodes": calls.nodes},
+                "changes": changes(runs, formulas, calls),
+            }
+        ),
+    )  # fmt: skip
+    for side, result, own in zip("ab", runs, formulas, strict=True):
+        told = {
+            "waiting": result.summary()["waiting"],
+            "parts": story.parts(result, own),
+            "efficiencies": story.efficiencies(result),
+        }
+        for name, block in run_blocks(result, own, told, room=ROOM // 2, waits=0):
+            yield f"{side}-{name}", block
+
+
+class UnitedTree:
+    """The call paths of two runs in one tree; those with the same names from the root down are one.
+
+    Attributes
+    ----------
+    names
+        Name of each node in pre-order, None at a root that stands above several programs.
+    parents
+        Node above each, -1 at the root.
+    nodes
+        For each run the node of each position of its call tree.
+    """
+
+    def __init__(self, first: CallTree, second: CallTree) -> None:
+        children: list[dict[str, int]] = [{}]
+        made: list[list[int]] = []
+        for tree in (first, second):
+            own: list[int] = []
+            for callpath, above in zip(tree.preorder.tolist(), tree.above.tolist(), strict=True):
+                siblings = children[own[above] if above >= 0 else 0]
+                name = tree.kinds[tree.region_rows[callpath]].name
+                if name not in siblings:
+                    siblings[name] = len(children)
+                    children.append({})
+                own.append(siblings[name])
+            made.append(own)
+        self.names: list[str | None] = []
+        self.parents: list[int] = []
+        number = [-1] * len(children)
+        # A root that stands above one program only is left out.
+        stack: list[tuple[int, str | None, int]] = (
+            [(0, None, -1)] if len(children[0]) != 1 else [(node, name, -1) for name, node in children[0].items()]
+        )
+        while stack:
+            node, name, parent = stack.pop()
+            number[node] = len(self.names)
+            self.names.append(name)
+            self.parents.append(parent)
+            stack.extend((below, name, number[node]) for name, below in reversed(children[node].items()))
+        self.nodes = [[number[node] for node in own] for own in made]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def path(self, node: int) -> list[str]:
+        """Return the names from the root down to a node."""
+        names = []
+        while node >= 0:
+            if (name := self.names[node]) is not None:
+                names.append(name)
+            node = self.parents[node]
+        return names[::-1]
+
+    def united(self, run: int, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Turn values of one run by position into values by node."""
+        return np.bincount(np.array(self.nodes[run], np.int64), values, len(self)).astype(np.float64)
+
+
+def _metrics(runs: tuple[Result, Result]) -> list[dict[str, Any]]:
+    """Return the metrics that either run has a place for, in the order of the metric tree."""
+    shown = []
+    for metric in metric_tree():
+        name = metric.name
+        if knowing := [run for run in runs if name in run.profile.metrics and name not in run.profile.void]:
+            own = knowing[0].profile.metrics[name]
+            shown.append(
+                {
+                    "name": own.name,
+                    "label": own.display_name,
+                    "parent": own.parent,
+                    "unit": own.unit,
+                    "text": own.description,
+                    "formula": str(own.formula) if own.formula else None,
+                }
+            )
+    return shown
+
+
+def changes(
+    runs: tuple[Result, Result], formulas: tuple[Formulas, Formulas], calls: UnitedTree
+) -> list[dict[str, Any]]:
+    """Return which parts of the time changed, and where most; the parts add up to the change of the time.
+
+    Returns
+    -------
+    list of dict
+        ``metric``, ``label``, ``family``, ``first``, ``second``, ``difference``, and where it changed most in the same
+        direction: ``call`` (a node), ``callpath`` (its names) and ``there`` (by how much). Largest changes first; what
+        is small stands together at the end, with a label only.
+    """
+    parts: dict[tuple[str, str], list[story.Part | None]] = {}
+    for side, (run, own) in enumerate(zip(runs, formulas, strict=True)):
+        if "time" in run.profile.metrics:
+            for part in story.all_parts(run.profile.metrics, own):
+                parts.setdefault((part.metric, part.family), [None, None])[side] = part
+    nothing = np.zeros(len(calls))
+    found = []
+    for sides in parts.values():
+        values = [
+            calls.united(side, formulas[side].by_position(part.factors)) if part else nothing
+            for side, part in enumerate(sides)
+        ]  # fmt: skip
+        part = next(part for part in sides if part)
+        first, second = (float(value.sum()) for value in values)
+        found.append(_change(part, first, second, values[1] - values[0], calls))
+    found.sort(key=lambda change: -abs(change["difference"]))
+    whole = max(run.profile.total("time") if "time" in run.profile.metrics else 0.0 for run in runs)
+    large = [change for change in found[:_CHANGES] if abs(change["difference"]) > _SMALL * whole]
+    if rest := found[len(large) :]:
+        first, second = (sum(change[side] for change in rest) for side in ("first", "second"))
+        large.append({"label": "All others", "first": first, "second": second, "difference": second - first})
+    return large
+
+
+def _change(
+    part: story.Part, first: float, second: float, by_node: npt.NDArray[np.float64], calls: UnitedTree
+) -> dict[str, Any]:
+    change = {
+        "metric": part.metric, "label": part.label, "family": part.family,
+        "first": first, "second": second, "difference": second - first,
+    }  # fmt: skip
+    if not by_node.size or second == first:
+        return change
+    node = int(np.argmax(by_node if second > first else -by_node))
+    return {**change, "call": node, "callpath": calls.path(node), "there": float(by_node[node])}

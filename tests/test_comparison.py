@@ -1,0 +1,196 @@
+"""Two runs in one page: the numbers are those of the runs, and a browser shows them.
+
+The second half drives Chromium, as in `test_html`.
+"""
+
+import math
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+import whywait
+from whywait.cli import main
+from whywait.compare import diff, write_html
+from whywait.report.html.comparison import UnitedTree, changes
+from whywait.report.html.formulas import Formulas
+
+from tests.fake_native import MAIN, SEND, FakeAnalysis, result, small
+from tests.test_html import NASTY, Page, Viewer, browser  # noqa: F401  (a fixture)
+
+DATA = Path(__file__).parent / "data"
+MINUS, TO = "\N{MINUS SIGN}", "\N{EN DASH}"
+PAIRS = [("sor_fence", "sor_gats"), ("collectives", "stencil"), ("sor_p2p", "sor_p2p")]
+
+
+@pytest.fixture(scope="module", params=PAIRS, ids="-".join)
+def pair(request):
+    return tuple(whywait.analyze(DATA / name) for name in request.param)
+
+
+def shorter(parent, *names):
+    """A run whose call tree is a chain or a fan of these names."""
+    regions = [MAIN, *((name, "USER", "FUNCTION") for name in names)]
+    callpaths = [None, *(parent for _ in names)]
+    values = {"time": {(callpath, 0): 1.0 + callpath for callpath in range(len(regions))}}
+    return result(FakeAnalysis(callpaths, regions, [(0, 0)], values))
+
+
+def test_call_paths_of_one_name_are_one():
+    first, second = shorter(0, "a", "b", "a"), shorter(0, "c", "b")
+    united = UnitedTree(first.tree, second.tree)
+    assert united.names == ["main", "a", "b", "c"]
+    assert united.parents == [-1, 0, 0, 0]
+    assert united.nodes == [[0, 1, 2, 1], [0, 3, 2]]
+    assert united.path(3) == ["main", "c"]
+    assert united.united(0, np.array([1.0, 2.0, 3.0, 4.0])).tolist() == [1, 6, 3, 0]
+
+
+def test_several_programs_get_a_root():
+    one = result(FakeAnalysis([None, None], [MAIN, SEND], [(0, 0)], {"time": {(0, 0): 1.0, (1, 0): 1.0}}))
+    united = UnitedTree(one.tree, shorter(0).tree)
+    assert united.names == [None, "main", "MPI_Send"]
+    assert united.parents == [-1, 0, 0]
+    assert united.path(2) == ["MPI_Send"]
+    nothing = result(FakeAnalysis([], [], [], {}))
+    assert UnitedTree(nothing.tree, nothing.tree).names == [None]
+
+
+def test_changes_add_up_and_are_those_of_diff(pair):
+    formulas = tuple(Formulas(run.profile) for run in pair)
+    found = changes(pair, formulas, UnitedTree(pair[0].tree, pair[1].tree))
+    for side, run in zip(("first", "second"), pair, strict=True):
+        assert math.isclose(sum(change[side] for change in found), run.metrics["time"].total, rel_tol=1e-9)
+    cells = defaultdict(float)
+    for row in diff(*pair).to_pylist():
+        cells[row["metric"], tuple(row["callpath"])] += row["difference"]
+    waiting = [change for change in found if change.get("family") == "waiting"]
+    for change in waiting:
+        own = {path: value for (metric, path), value in cells.items() if metric == change["metric"]}
+        assert math.isclose(change["difference"], sum(own.values()), abs_tol=1e-12)
+        most = (max if change["difference"] > 0 else min)(own.values())
+        assert math.isclose(change["there"], most, rel_tol=1e-9)
+        assert math.isclose(own[tuple(change["callpath"])], most, rel_tol=1e-9)
+    if pair[0].run.name != pair[1].run.name:
+        assert waiting
+
+
+def test_names_in_a_trace_are_no_markup(tmp_path):
+    first, second = shorter(0, NASTY), shorter(0, "b")
+    write_html(first, second, tmp_path / "diff.html", names=(NASTY, "b"))
+    page = Page(tmp_path / "diff.html")
+    assert not any(tag == "img" for tag, _ in page.elements)
+    assert {"comparison", "a-meta", "b-meta", "a-cells-0", "b-cells-0"} <= page.blocks.keys()
+
+
+def test_command(tmp_path, capsys):
+    runs = [str(DATA / name) for name in PAIRS[0]]
+    assert main(["diff", *runs, "--html", str(tmp_path / "diff.html"), "--fail-on", "time>0.0001%"]) in {0, 1}
+    assert "open it in a browser" in capsys.readouterr().out
+    assert "<title>sor_fence and sor_gats - whywait</title>" in (tmp_path / "diff.html").read_text()
+    assert main(["diff", *runs, "--html", str(tmp_path)]) == 2
+    assert "is a directory" in capsys.readouterr().err
+
+
+def test_runs_without_anything(tmp_path):
+    nothing = result(FakeAnalysis([], [], [], {}))
+    write_html(nothing, result(small()), tmp_path / "diff.html")
+    write_html(nothing, nothing, tmp_path / "diff.html")
+
+
+# In a browser ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def fence_and_gats(tmp_path_factory):
+    runs = [whywait.analyze(DATA / name) for name in PAIRS[0]]
+    path = tmp_path_factory.mktemp("diff") / "diff.html"
+    write_html(*runs, path, names=PAIRS[0])
+    return runs, path
+
+
+def lines(viewer, pane):
+    """The four numbers of each line."""
+    return dict(
+        viewer.js(
+            "const text = (nodes) => [...nodes].map((node) => node.textContent);"
+            "return [...document.querySelectorAll(`#tree-${arguments[0]} .row`)].map((row) =>"
+            " [row.querySelector('.name').textContent, text(row.querySelectorAll('.value'))])",
+            pane,
+        )
+    )
+
+
+def milliseconds(text):
+    sign = -1 if text.startswith(MINUS) else 1
+    number, unit = text.lstrip("+" + MINUS).split()
+    return sign * float(number) * {"s": 1e3, "ms": 1, "µs": 1e-3, "ns": 1e-6}[unit]
+
+
+def test_front_page(browser, fence_and_gats):  # noqa: F811
+    (fence, gats), path = fence_and_gats
+    viewer = Viewer(browser, path).open()
+    assert "B takes about as long as A: 389 ms instead of 389 ms" in viewer.text(".headline")
+    less, more = viewer.js("return [...document.querySelectorAll('.better > div')].map((side) => side.textContent)")
+    assert "31.6 ms less waiting: Wait at Fence (B has none), all of it in MPI_Win_fence." in less
+    assert "20.2 ms more waiting: Late Post (A has none), all of it in MPI_Win_complete." in more
+    foot = viewer.js("return [...document.querySelectorAll('.changes tfoot td')].map((cell) => cell.textContent)")
+    totals = [run.metrics["time"].total for run in (fence, gats)]
+    assert [milliseconds(cell) for cell in foot[1:4]] == pytest.approx(
+        [1e3 * totals[0], 1e3 * totals[1], 1e3 * (totals[1] - totals[0])], rel=5e-3
+    )
+    titles = viewer.js("return [...document.querySelectorAll('.card > h2')].map((title) => title.textContent)")
+    assert titles == [
+        "Where the time went", "What changed", "Where the difference comes from", "Efficiencies",
+        "What only one run has",
+    ]  # fmt: skip
+    viewer.click(".better .path")
+    viewer.until("document.body.dataset.view === 'differences'")
+    viewer.until("document.querySelectorAll('.pair-row').length")
+    assert (viewer.selected("metrics"), viewer.selected("call-tree")) == ("Wait at Fence", "MPI_Win_fence")
+    viewer.is_well()
+
+
+def test_deep_link_search_and_groups(browser, fence_and_gats):  # noqa: F811
+    runs, path = fence_and_gats
+    viewer = Viewer(browser, path).open("#differences?metric=comp&groups=2")
+    viewer.until("document.querySelectorAll('.pair-row').length")
+    first, second, change, _ = lines(viewer, "metrics")["Computation"]
+    totals = [1e3 * run.metrics["comp"].total for run in runs]
+    assert [milliseconds(first), milliseconds(second)] == pytest.approx(totals, rel=5e-3)
+    assert milliseconds(change) == pytest.approx(totals[1] - totals[0], rel=5e-3)
+    bars = viewer.js(
+        "const text = (nodes) => [...nodes].map((node) => node.textContent);"
+        "return [...document.querySelectorAll('.pair-row')].map((row) => text(row.children))"
+    )
+    assert [row[0] for row in bars] == [f"ranks 0{TO}1", f"ranks 2{TO}3"]
+    by_rank = [run.metrics["comp"].by_rank()["value"].to_pylist() for run in runs]
+    for half, row in enumerate(bars):
+        expected = [1e3 * sum(values[2 * half : 2 * half + 2]) for values in by_rank]
+        assert [milliseconds(cell) for cell in row[2:4]] == pytest.approx(expected, rel=5e-3)
+
+    viewer.js(
+        "const box = document.querySelector('.pane:nth-child(2) input'); box.value = 'win_wait';"
+        "box.dispatchEvent(new Event('input'))"
+    )
+    assert viewer.selected("call-tree") == "MPI_Win_wait"
+    assert "only in B" in viewer.text(".pane:nth-child(2) .note")
+    # What is equal is shown when it is asked for.
+    hidden = viewer.js("return document.querySelectorAll('#tree-metrics .row').length")
+    viewer.click(".check input")
+    assert viewer.js("return document.querySelectorAll('#tree-metrics .row').length") > hidden
+    viewer.is_well()
+
+
+def test_runs_of_different_size_and_dark(browser, tmp_path):  # noqa: F811
+    runs = whywait.analyze(DATA / "collectives"), whywait.analyze(DATA / "stencil")
+    write_html(*runs, tmp_path / "diff.html")
+    viewer = Viewer(browser, tmp_path / "diff.html").open("#differences?metric=time")
+    viewer.until("document.querySelectorAll('.pair-row').length === 4")
+    names = viewer.js("return [...document.querySelectorAll('.pair-row .name')].map((name) => name.textContent)")
+    assert names == [f"ranks {i} / {2 * i}{TO}{2 * i + 1}" for i in range(4)]
+    assert lines(viewer, "call-tree")["All programs"][3] == "+88.3%"
+    before = viewer.js("return getComputedStyle(document.body).backgroundColor")
+    viewer.press("#tree-metrics", "t")
+    assert viewer.js("return getComputedStyle(document.body).backgroundColor") != before
+    viewer.is_well()
