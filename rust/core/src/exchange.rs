@@ -35,6 +35,11 @@ impl<T> Inbox<T> {
         self.0.iter().flatten()
     }
 
+    /// The rows of each source shard that sent any.
+    pub fn parts(&self) -> impl Iterator<Item = &[T]> {
+        self.0.iter().map(Vec::as_slice)
+    }
+
     /// Number of rows.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -2,11 +2,12 @@
 //!
 //! `cost_K(c) = Σ over the waiters of (phi_K or ω) · D(c) · share of a tick of delay` (equations 4.11, 4.12, 4.18, 4.19).
 //!
-//! Of a call path that a waiter did not execute all is delay. So a look at the waiters' own call paths is enough, however
-//! many call paths the causing process had: the others get the sum of all shares.
+//! Mostly the delays of a wait are few, and stand in a list. But of a call path that a waiter did not execute all is delay,
+//! and the causing process may have had many of these. Then a look at the waiters' own call paths is enough: the others
+//! get the sum of all shares.
 
 use super::points::Relation;
-use super::table::Group;
+use super::table::{Entry, Group};
 use super::{CostModel, Fixed, Table};
 use crate::severity::{Accumulator, Cost, Metric};
 use crate::trace::{NONE, Shard, Trace};
@@ -36,11 +37,11 @@ fn classify(table: &Table, number: usize, model: CostModel, cells: &mut Accumula
     let asks = table.asks_of.of(number);
     for &ask in asks {
         let ask = &table.asks[ask as usize];
-        if let Some(metric) = ask.pair.class.indirect().filter(|_| ask.indirect > 0.0) {
+        if let Some(metric) = ask.class.indirect().filter(|_| ask.indirect > 0.0) {
             cells.add(metric, point.callpath, ask.indirect);
         }
-        if model == CostModel::Thesis && !ask.is_attributed && ask.pair.waiting > 0 {
-            let waiting = ask.pair.waiting as f64;
+        if model == CostModel::Thesis && !ask.is_attributed && ask.waiting > 0 {
+            let waiting = ask.waiting as f64;
             let cost = waiting + table.phi[number] * (waiting / point.waiting as f64);
             cells.add(Metric::DelayUnattributed, point.callpath, cost);
         }
@@ -78,14 +79,31 @@ impl Kernel {
     }
 
     fn charge(&mut self, table: &Table, group: &Group, cells: &mut Accumulator<f64>) {
-        let work = group.work.of(&table.entries);
-        if work.is_empty() {
-            return;
+        let mut rest = 0;
+        for row in group.charges() {
+            let charge = &table.charges[row];
+            if !charge.is_listed {
+                rest += 1;
+                continue;
+            }
+            let delays = charge.delays.of(&table.entries);
+            for (column, value) in values(table, row).enumerate().filter(|&(_, value)| value != 0.0) {
+                let metric = metric(table, group, column);
+                for entry in delays {
+                    cells.add(metric, entry.callpath, value * entry.ticks() as f64);
+                }
+            }
         }
-        // Column 0 is what is distributed directly, then phi by class.
+        if rest > 0 {
+            self.charge_rest(table, group, rest, cells);
+        }
+    }
+
+    /// Books the costs of waits whose delays are not listed.
+    fn charge_rest(&mut self, table: &Table, group: &Group, waiters: u32, cells: &mut Accumulator<f64>) {
         self.totals.clear();
         self.totals.resize(table.classes.all.len() + 1, 0.0);
-        for row in group.charges() {
+        for row in rest(table, group) {
             for (total, value) in self.totals.iter_mut().zip(values(table, row)) {
                 *total += value;
             }
@@ -95,41 +113,30 @@ impl Kernel {
         if self.columns.is_empty() {
             return;
         }
-        let metric = |column: usize| match (column.checked_sub(1), group.relation) {
-            (None, _) => group.class.short_term(),
-            (Some(_), Relation::Contention) => Metric::IntervalDelayLockLongTerm,
-            (Some(class), _) => table.classes.all[class].long_term(),
-        };
-        // Interval delays are the time itself, not what it is more than that of the waiter.
-        let differs = !matches!(group.relation, Relation::Contention | Relation::Alone);
-        let waiters = group.charges().len() as u32;
-        if differs {
-            self.compare(table, group, work);
-        }
+        let work = group.work.of(&table.entries);
+        self.compare(table, group, work);
         let width = self.columns.len();
-        for (entry, &(callpath, ticks)) in work.iter().enumerate() {
-            let seen = if differs { self.seen[entry] } else { 0 };
+        for (i, entry) in work.iter().enumerate() {
             for (k, &column) in self.columns.iter().enumerate() {
-                let at = entry * width + k;
-                let cost = match seen {
-                    0 => self.totals[column] * ticks as f64,
-                    _ if seen == waiters => self.costs[at],
-                    _ => self.costs[at] + f64::from(self.exact[k] - self.shares[at]) * ticks as f64,
+                let at = i * width + k;
+                let cost = match self.seen[i] {
+                    0 => self.totals[column] * entry.ticks() as f64,
+                    seen if seen == waiters => self.costs[at],
+                    _ => self.costs[at] + f64::from(self.exact[k] - self.shares[at]) * entry.ticks() as f64,
                 };
                 if cost > 0.0 {
-                    cells.add(metric(column), callpath, cost);
+                    cells.add(metric(table, group, column), entry.callpath, cost);
                 }
             }
-            self.position[callpath as usize] = 0;
+            self.position[entry.callpath as usize] = 0;
         }
     }
 
     /// Compares the causing process's work with that of each waiter.
-    fn compare(&mut self, table: &Table, group: &Group, work: &[(u32, i64)]) {
-        let is_alone = group.charges().len() == 1;
+    fn compare(&mut self, table: &Table, group: &Group, work: &[Entry]) {
         let width = self.columns.len();
-        for (entry, &(callpath, _)) in work.iter().enumerate() {
-            self.position[callpath as usize] = entry as u32 + 1;
+        for (entry, i) in work.iter().zip(1..) {
+            self.position[entry.callpath as usize] = i;
         }
         self.seen.clear();
         self.seen.resize(work.len(), 0);
@@ -138,35 +145,44 @@ impl Kernel {
         self.exact.clear();
         self.exact.resize(width, Fixed::default());
         self.shares.clear();
-        self.shares.resize(if is_alone { 0 } else { work.len() * width }, Fixed::default());
-        for row in group.charges() {
+        self.shares.resize(work.len() * width, Fixed::default());
+        for row in rest(table, group) {
             self.values.clear();
             self.values.extend(values(table, row));
-            if !is_alone {
-                for (exact, &column) in self.exact.iter_mut().zip(&self.columns) {
-                    *exact += Fixed::from(self.values[column]);
-                }
+            for (exact, &column) in self.exact.iter_mut().zip(&self.columns) {
+                *exact += Fixed::from(self.values[column]);
             }
-            for &(callpath, ticks) in table.charges.rows[row].work.of(&table.received) {
-                let Some(entry) = (self.position[callpath as usize] as usize).checked_sub(1) else { continue };
-                self.seen[entry] += 1;
-                let delay = (work[entry].1 - ticks).max(0) as f64;
+            for delay in table.charges[row].delays.of(&table.entries) {
+                let i = self.position[delay.callpath as usize] as usize - 1;
+                self.seen[i] += 1;
                 for (k, &column) in self.columns.iter().enumerate() {
-                    let at = entry * width + k;
-                    self.costs[at] += self.values[column] * delay;
-                    if !is_alone {
-                        self.shares[at] += Fixed::from(self.values[column]);
-                    }
+                    let at = i * width + k;
+                    self.costs[at] += self.values[column] * delay.ticks() as f64;
+                    self.shares[at] += Fixed::from(self.values[column]);
                 }
             }
         }
     }
 }
 
-/// What each tick of delay gets for a row, by column.
+/// Rows of a group whose delays are not listed.
+fn rest(table: &Table, group: &Group) -> impl Iterator<Item = usize> {
+    group.charges().filter(|&row| !table.charges[row].is_listed)
+}
+
+/// What each tick of delay gets for a row, by column: first what is distributed directly, then phi by class.
 fn values(table: &Table, row: usize) -> impl Iterator<Item = f64> {
-    let charge = &table.charges.rows[row];
+    let charge = &table.charges[row];
     let width = table.classes.all.len();
     let phi = if charge.shard == NONE { &[][..] } else { &table.charged_phi[row * width..(row + 1) * width] };
     std::iter::once(charge.direct as f64).chain(phi.iter().copied()).map(|value| value * charge.work_rate)
+}
+
+/// What the costs in a column are booked on.
+fn metric(table: &Table, group: &Group, column: usize) -> Metric {
+    match (column.checked_sub(1), group.relation) {
+        (None, _) => group.class.short_term(),
+        (Some(_), Relation::Contention) => Metric::IntervalDelayLockLongTerm,
+        (Some(class), _) => table.classes.all[class].long_term(),
+    }
 }

@@ -14,7 +14,7 @@
 use rayon::prelude::*;
 
 use super::points::Relation;
-use super::table::{Charge, Group, Stretch};
+use super::table::{Charge, Entry, Group, Stretch};
 use super::{Class, CostModel, Table};
 use crate::exchange::{Inbox, Outbox, to_owner};
 use crate::trace::{NONE, Trace};
@@ -31,16 +31,9 @@ struct Answer {
 
 /// Computes the shares of all waits.
 pub(super) fn share(trace: &Trace, tables: &mut [Table], model: CostModel) {
-    let outgoing = tables.par_iter().map(|table| post(trace, table)).collect();
-    let answers: Vec<Outbox<Answer>> = tables
-        .par_iter_mut()
-        .zip(to_owner(outgoing))
-        .map(|(table, inbox)| {
-            receive(table, &inbox);
-            drop(inbox);
-            rate(trace, table, model)
-        })
-        .collect();
+    let outgoing = tables.par_iter_mut().map(|table| post(trace, table)).collect();
+    let answers: Vec<Outbox<Answer>> =
+        tables.par_iter_mut().zip(to_owner(outgoing)).map(|(table, inbox)| rate(trace, table, &inbox, model)).collect();
     tables.par_iter_mut().zip(to_owner(answers)).for_each(|(table, inbox)| {
         for answer in inbox.rows() {
             let ask = &mut table.asks[answer.ask as usize];
@@ -52,74 +45,90 @@ pub(super) fn share(trace: &Trace, tables: &mut [Table], model: CostModel) {
     });
 }
 
+/// Number of entries that follow, where the work is that of the wait before.
+const SAME: i64 = -1;
+
 /// The work of all waiters, each behind an entry with its length.
-fn post(trace: &Trace, table: &Table) -> Outbox<(u32, i64)> {
+fn post(trace: &Trace, table: &mut Table) -> Outbox<Entry> {
     let mut outbox = Outbox::new(trace.shards.len());
-    for ask in &table.asks {
-        let owner = trace.shard_of[ask.pair.cause.location as usize];
-        let work = ask.work.of(&table.entries);
-        outbox.push(owner, (work.len() as u32, 0));
-        outbox.extend(owner, work.iter().copied());
+    let mut last = vec![None; trace.shards.len()];
+    for (ask, work) in table.asks.iter().zip(std::mem::take(&mut table.works)) {
+        let owner = trace.shard_of[ask.cause as usize];
+        if last[owner as usize].replace(work) == Some(work) {
+            outbox.push(owner, Entry::new(NONE, SAME));
+        } else {
+            let work = work.of(&table.entries);
+            outbox.push(owner, Entry::new(NONE, work.len() as i64));
+            outbox.extend(owner, work.iter().copied());
+        }
     }
     outbox
 }
 
-/// Gives each row what its waiter sent: it arrives in the order in which the waits themselves arrived.
-fn receive(table: &mut Table, inbox: &Inbox<(u32, i64)>) {
-    let mut stretches = Vec::with_capacity(table.charges.rows.len());
-    table.received.reserve_exact(inbox.len());
-    let mut entries = inbox.rows();
-    while let Some(&(length, _)) = entries.next() {
-        let begin = table.received.len() as u32;
-        table.received.extend(entries.by_ref().take(length as usize));
-        stretches.push(Stretch { begin, end: table.received.len() as u32 });
+/// What each waiter sent: it arrives in the order in which the waits themselves arrived.
+fn received(inbox: &Inbox<Entry>) -> Vec<&[Entry]> {
+    let mut works: Vec<&[Entry]> = Vec::new();
+    for mut entries in inbox.parts() {
+        while let Some((head, rest)) = entries.split_first() {
+            let (work, rest) = match head.ticks() {
+                SAME => (works.last().copied().unwrap_or_default(), rest),
+                length => rest.split_at(length as usize),
+            };
+            works.push(work);
+            entries = rest;
+        }
     }
-    for charge in table.charges.rows.iter_mut().filter(|charge| charge.arrival != NONE) {
-        charge.work = stretches[charge.arrival as usize];
-    }
+    works
 }
 
-fn rate(trace: &Trace, table: &mut Table, model: CostModel) -> Outbox<Answer> {
+fn rate(trace: &Trace, table: &mut Table, inbox: &Inbox<Entry>, model: CostModel) -> Outbox<Answer> {
     let mut outbox = Outbox::new(trace.shards.len());
+    let received = received(inbox);
+    let entries = std::mem::take(&mut table.entries);
     let mut own = vec![0; trace.tree.len()];
     let mut painter = Painter::new(table.points.len());
-    for group in &table.groups.rows {
-        let work = group.work.of(&table.entries);
-        for &(callpath, ticks) in work {
-            own[callpath as usize] = ticks;
+    for group in &mut table.groups.rows {
+        let work = group.work.of(&entries);
+        for entry in work {
+            own[entry.callpath as usize] = entry.ticks();
         }
-        let total: i64 = work.iter().map(|&(_, ticks)| ticks).sum();
+        let total = work.iter().map(|entry| entry.ticks()).sum();
+        let mut needs_work = false;
         for row in group.charges() {
-            let charge = &mut table.charges.rows[row];
-            if charge.relation == Relation::Alone {
-                continue;
+            let charge = &mut table.charges[row];
+            if charge.relation != Relation::Alone {
+                let other = received[charge.arrival as usize];
+                match charge.relation {
+                    Relation::Contention => contention(charge, group, total, other),
+                    _ => synchronization(charge, group, (work, total), &mut own, other, &mut table.entries, model),
+                }
+                let is_classified = model == CostModel::Thesis || charge.class.is_message();
+                let is_attributed = charge.work_rate > 0.0 || charge.wait_rate > 0.0;
+                let indirect = charge.direct as f64 * charge.wait_rate * group.waiting as f64;
+                if is_classified && charge.class != Class::OmpBarrier {
+                    painter.add((charge.direct as f64 * charge.wait_rate).min(1.0), group.from, group.point);
+                }
+                outbox.push(
+                    charge.shard,
+                    Answer {
+                        ask: charge.ask,
+                        cause_point: group.point,
+                        charge: row as u32,
+                        indirect: if is_classified { indirect } else { 0.0 },
+                        is_attributed,
+                    },
+                );
             }
-            let other = charge.work.of(&table.received);
-            match charge.relation {
-                Relation::Contention => contention(charge, group, total, other),
-                _ => synchronization(charge, group, total, &own, other, model),
-            }
-            let is_classified = model == CostModel::Thesis || charge.class.is_message();
-            let is_attributed = charge.work_rate > 0.0 || charge.wait_rate > 0.0;
-            let indirect = charge.direct as f64 * charge.wait_rate * group.waiting as f64;
-            if is_classified && charge.class != Class::OmpBarrier {
-                painter.add((charge.direct as f64 * charge.wait_rate).min(1.0), group.from, group.point);
-            }
-            outbox.push(
-                charge.shard,
-                Answer {
-                    ask: charge.ask,
-                    cause_point: group.point,
-                    charge: row as u32,
-                    indirect: if is_classified { indirect } else { 0.0 },
-                    is_attributed,
-                },
-            );
+            needs_work |= !charge.is_listed;
         }
-        for &(callpath, _) in work {
-            own[callpath as usize] = 0;
+        for entry in work {
+            own[entry.callpath as usize] = 0;
         }
+        let begin = table.entries.len() as u32;
+        table.entries.extend(work.iter().filter(|_| needs_work));
+        group.work = Stretch { begin, end: table.entries.len() as u32 };
     }
+    table.entries.shrink_to_fit();
     let is_classified = |class: Class| model == CostModel::Thesis || class.is_message();
     table.propagating = painter.finish();
     for (point, share) in table.points.iter().zip(&mut table.propagating) {
@@ -128,18 +137,27 @@ fn rate(trace: &Trace, table: &mut Table, model: CostModel) -> Outbox<Answer> {
     outbox
 }
 
-/// Equations 4.2, 4.9, 4.10.
+/// Equations 4.2, 4.9, 4.10; `own` is the causing process's work by call path.
 fn synchronization(
     charge: &mut Charge,
     group: &Group,
-    total: i64,
-    own: &[i64],
-    other: &[(u32, i64)],
+    (work, total): (&[Entry], i64),
+    own: &mut [i64],
+    other: &[Entry],
+    delays: &mut Vec<Entry>,
     model: CostModel,
 ) {
-    let common: i64 = other.iter().map(|&(callpath, ticks)| ticks.min(own[callpath as usize])).sum();
+    // What both did, and the number of call paths that both have, and in which there is no delay.
+    let (mut common, mut shared, mut level) = (0, 0, 0);
+    for entry in other {
+        let ticks = own[entry.callpath as usize];
+        common += entry.ticks().min(ticks);
+        shared += usize::from(ticks > 0);
+        level += usize::from(ticks > 0 && ticks <= entry.ticks());
+    }
     let whole = total - common + group.waiting;
     if whole == 0 {
+        charge.is_listed = true;
         return;
     }
     charge.work_rate = 1.0 / whole as f64;
@@ -148,11 +166,29 @@ fn synchronization(
         // It never charges more than the delay explains.
         charge.direct = charge.direct.min(whole);
     }
+    let begin = delays.len() as u32;
+    charge.is_listed = work.len() - level <= shared;
+    if charge.is_listed {
+        for entry in other {
+            own[entry.callpath as usize] -= entry.ticks();
+        }
+        for entry in work {
+            let delay = own[entry.callpath as usize];
+            delays.extend((delay > 0).then(|| Entry::new(entry.callpath, delay)));
+        }
+        for entry in other {
+            own[entry.callpath as usize] += entry.ticks();
+        }
+    } else {
+        let both = other.iter().map(|entry| (entry, own[entry.callpath as usize])).filter(|&(_, ticks)| ticks > 0);
+        delays.extend(both.map(|(entry, ticks)| Entry::new(entry.callpath, (ticks - entry.ticks()).max(0))));
+    }
+    charge.delays = Stretch { begin, end: delays.len() as u32 };
 }
 
 /// Equations 4.14 to 4.17.
-fn contention(charge: &mut Charge, group: &Group, total: i64, other: &[(u32, i64)]) {
-    let waiters: i64 = other.iter().map(|&(_, ticks)| ticks).sum();
+fn contention(charge: &mut Charge, group: &Group, total: i64, other: &[Entry]) {
+    let waiters: i64 = other.iter().map(|entry| entry.ticks()).sum();
     // Without its waits the causing process would have been in time.
     let is_quick = total == 0 || total < waiters;
     let share = if is_quick { 1.0 } else { (group.waiting as f64 / charge.direct as f64).min(1.0) };
@@ -214,41 +250,51 @@ mod tests {
     use super::*;
     use crate::causes::Caused;
     use crate::causes::points::{Anchor, Place};
-    use crate::causes::table::charge;
     use proptest::prelude::*;
 
-    fn rated(class: Class, waiting: i64, group_waiting: i64, own: &[i64], other: &[(u32, i64)]) -> Charge {
+    /// A charge, and its delays.
+    fn rated(
+        class: Class,
+        waiting: i64,
+        group_waiting: i64,
+        own: &[i64],
+        other: &[(u32, i64)],
+    ) -> (Charge, Vec<(u32, i64)>) {
         let contends = class == Class::Lock;
         let relation = if contends { Relation::Contention } else { Relation::Pair };
         let cause = Anchor::new((0, 0), Place::Leave);
         let caused =
             Caused { shard: 0, ask: 0, process: 0, comm: NONE, cause, class, relation, waiting, completion: 0 };
-        let mut charge = charge(&caused, 0);
-        let (work, from) = (Stretch::default(), 0);
+        let mut charge = Charge::new(&caused, 0);
         let group = Group {
             point: 1,
             class,
             relation,
-            from,
-            shared_from: from,
-            work,
+            from: 0,
+            shared_from: 0,
+            work: Stretch::default(),
             waiting: group_waiting,
             begin: 0,
             end: 1,
         };
         let total = own.iter().sum();
+        let other: Vec<Entry> = other.iter().map(|&(callpath, ticks)| Entry::new(callpath, ticks)).collect();
+        let work: Vec<Entry> = own.iter().zip(0..).map(|(&ticks, callpath)| Entry::new(callpath, ticks)).collect();
+        let mut delays = Vec::new();
         if contends {
-            contention(&mut charge, &group, total, other);
+            contention(&mut charge, &group, total, &other);
         } else {
-            synchronization(&mut charge, &group, total, own, other, CostModel::Scalasca);
+            let mut own = own.to_vec();
+            own.resize(9, 0);
+            synchronization(&mut charge, &group, (&work, total), &mut own, &other, &mut delays, CostModel::Scalasca);
         }
-        charge
+        (charge, delays.iter().map(|entry| (entry.callpath, entry.ticks())).collect())
     }
 
     /// Thesis figure 4.11: C waits 1.5 for B, which waited 1 and worked 4.
     #[test]
     fn contention_shares_between_waits_and_the_time_of_the_interval() {
-        let charge = rated(Class::Lock, 1_500, 1_000, &[1_000; 4], &[]);
+        let (charge, _) = rated(Class::Lock, 1_500, 1_000, &[1_000; 4], &[]);
         assert!((charge.wait_rate * 1_000.0 - 2.0 / 3.0).abs() < 1e-12);
         assert!((charge.work_rate * 1_000.0 - 1.0 / 12.0).abs() < 1e-12);
     }
@@ -256,18 +302,29 @@ mod tests {
     /// A holder that did less than the waiter was in time: only its waits are to blame.
     #[test]
     fn a_quick_holder_does_not_pay_for_its_work() {
-        let charge = rated(Class::Lock, 10, 4, &[5, 5], &[(0, 11)]);
+        let (charge, _) = rated(Class::Lock, 10, 4, &[5, 5], &[(0, 11)]);
         assert_eq!((charge.work_rate, charge.wait_rate), (0.0, 0.25));
-        let nobody = rated(Class::Lock, 10, 0, &[5], &[(1, 6)]);
+        let (nobody, _) = rated(Class::Lock, 10, 0, &[5], &[(1, 6)]);
         assert_eq!((nobody.work_rate, nobody.wait_rate), (0.0, 0.0));
     }
 
     /// Only what is more than the waiter's counts, by call path; Scalasca charges no more than that.
     #[test]
     fn delays_are_differences() {
-        let charge = rated(Class::LateSender, 9, 2, &[5, 1, 3], &[(0, 2), (1, 7)]);
+        let (charge, delays) = rated(Class::LateSender, 9, 2, &[5, 1, 3], &[(0, 2), (1, 7)]);
         assert!((charge.work_rate - 1.0 / 8.0).abs() < 1e-15);
         assert_eq!(charge.direct, 8);
+        assert!(charge.is_listed);
+        assert_eq!(delays, [(0, 3), (2, 3)]);
+    }
+
+    /// Where the cause did much that the waiter did not, only what both did is said.
+    #[test]
+    fn few_entries_say_what_many_delays_are() {
+        let (charge, delays) = rated(Class::LateSender, 99, 0, &[5, 1, 3, 7, 1 << 40], &[(1, 9), (3, 2), (8, 1)]);
+        assert!((charge.work_rate - 1.0 / (13.0 + (1u64 << 40) as f64)).abs() < 1e-24);
+        assert!(!charge.is_listed);
+        assert_eq!(delays, [(1, 0), (3, 5)]);
     }
 
     proptest! {

@@ -40,7 +40,7 @@ use crate::exchange::{Outbox, to_owner};
 use crate::notes::Notes;
 use crate::path::{self, Segment};
 use crate::severity::{self, Cost, Severity};
-use crate::trace::Trace;
+use crate::trace::{NONE, Trace};
 use crate::waits::WaitState;
 use crate::waits::meeting::{Meetings, With};
 
@@ -48,7 +48,7 @@ pub use class::Class;
 pub(crate) use fixed::Fixed;
 pub(crate) use points::{Alone, Anchor, Mark, Pair, Position, Relation};
 pub(crate) use steps::Steps;
-pub(crate) use table::Table;
+pub(crate) use table::{Entry, Table};
 
 /// Which definitions the costs follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,6 +110,23 @@ pub(crate) struct Caused {
     pub completion: i64,
 }
 
+impl Caused {
+    /// The idleness of a team, which nobody else has to know of.
+    fn idleness(alone: &Alone) -> Self {
+        Self {
+            shard: NONE,
+            ask: NONE,
+            process: NONE,
+            comm: NONE,
+            cause: alone.end,
+            class: Class::OmpIdle,
+            relation: Relation::Alone,
+            waiting: alone.idle,
+            completion: 0,
+        }
+    }
+}
+
 /// Finds the causes of all wait states; `waits` as the analysis has sorted them.
 #[must_use]
 pub fn analyze(trace: &Trace, waits: &[WaitState], meetings: Vec<Meetings>, model: CostModel) -> Causes {
@@ -139,7 +156,9 @@ pub fn analyze(trace: &Trace, waits: &[WaitState], meetings: Vec<Meetings>, mode
         .zip(seeds)
         .zip(caused)
         .map(|((shard, seeds), caused)| {
-            intervals::measure(trace, shard, Table::new(trace, shard, seeds, &caused), &sets, model)
+            let rows = caused.rows().copied().collect();
+            drop(caused);
+            intervals::measure(trace, shard, seeds, rows, &sets, model)
         })
         .collect();
     delay::share(trace, &mut tables, model);
@@ -196,9 +215,9 @@ fn explain(tables: &[Table], waits: usize) -> Vec<Option<Explanation>> {
     let mut explanations = vec![None; waits];
     for table in tables {
         for ask in &table.asks {
-            if let Some(explanation) = explanations.get_mut(ask.pair.state as usize) {
+            if let Some(explanation) = explanations.get_mut(ask.state as usize) {
                 let point = &table.points[ask.point as usize];
-                let share = ask.pair.waiting as f64 / point.waiting.max(1) as f64;
+                let share = ask.waiting as f64 / point.waiting.max(1) as f64;
                 *explanation = Some(Explanation {
                     indirect: ask.indirect,
                     propagating: table.propagating[ask.point as usize] * share,

@@ -1,7 +1,7 @@
 //! Points: where in the events of a location it synchronized, contended, or has to be cut for another reason.
 
 use crate::causes::Class;
-use crate::trace::{NONE, Shard, Trace};
+use crate::trace::{NO_CALLPATH, NONE, Shard, Trace};
 
 /// A place in the order of a location's events and of what lies between them.
 ///
@@ -42,6 +42,16 @@ impl Position {
     /// Whether it is the step that a fork ends.
     pub(crate) fn is_fork(self) -> bool {
         self.0 & 15 == FORK_STEP
+    }
+
+    /// A key that orders by position, then by number.
+    pub(crate) fn key(self, number: u32) -> u128 {
+        (u128::from(self.0) << u32::BITS) | u128::from(number)
+    }
+
+    /// The position in a key.
+    pub(crate) fn of(key: u128) -> Self {
+        Self((key >> u32::BITS) as u64)
     }
 }
 
@@ -241,4 +251,24 @@ pub(crate) struct Point {
     pub total: i64,
     /// From the Enter of the call to the end of its last wait, ticks.
     pub held: i64,
+}
+
+impl Point {
+    /// A point at which nothing happens.
+    pub(crate) fn new(shard: &Shard, anchor: Anchor, position: Position) -> Self {
+        let Anchor { location, instance, place } = anchor;
+        let known = instance != NONE;
+        let is_over = !known || matches!(place, Place::Behind | Place::Join);
+        Self {
+            position,
+            location,
+            instance,
+            callpath: if known { shard.callpath(instance) } else { NO_CALLPATH },
+            class: Class::Mark,
+            place,
+            waiting: 0,
+            total: if is_over { 0 } else { shard.leave(instance) - shard.enter(instance) },
+            held: 0,
+        }
+    }
 }

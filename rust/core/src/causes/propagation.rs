@@ -130,15 +130,15 @@ impl<'a> Walker<'a> {
         let mut first_group = vec![NONE; points];
         let mut next_group = vec![NONE; table.groups.rows.len()];
         for (number, group) in table.groups.rows.iter().enumerate() {
-            let waits = table.charges.rows[group.charges()].iter().filter(|row| row.shard != NONE && row.direct > 0);
+            let waits = table.charges[group.charges()].iter().filter(|row| row.shard != NONE && row.direct > 0);
             missing[group.point as usize] += waits.count() as u32;
-            if group.shared_from < group.point {
+            if group.shares() {
                 next_group[number] = std::mem::replace(&mut first_group[group.shared_from as usize], number as u32);
             }
         }
         table.phi = vec![0.0; points];
         let width = table.classes.all.len();
-        table.charged_phi = vec![0.0; table.charges.rows.len() * width];
+        table.charged_phi = vec![0.0; table.charges.len() * width];
         Self {
             trace,
             shard: shard as u32,
@@ -180,7 +180,7 @@ impl<'a> Walker<'a> {
         if let Some(phi) = phi {
             let begin = row as usize * self.width;
             self.table.charged_phi[begin..begin + self.width].copy_from_slice(phi);
-            let charge = &self.table.charges.rows[row as usize];
+            let charge = &self.table.charges[row as usize];
             if self.model == CostModel::Scalasca && charge.relation == Relation::Threads {
                 // Release 2.6 forgets the costs of this class here.
                 self.table.charged_phi[begin + self.table.classes.column(charge.class)] = 0.0;
@@ -228,7 +228,7 @@ impl<'a> Walker<'a> {
 
     fn enter_intervals(&mut self, location: usize, point: u32) {
         for number in self.table.groups.range(point as usize) {
-            if self.table.groups.rows[number].shared_from < point {
+            if self.table.groups.rows[number].shares() {
                 self.share(location, number, |sum, share| *sum += share);
             }
         }
@@ -264,13 +264,13 @@ impl<'a> Walker<'a> {
         self.table.phi[point as usize] = total;
         for k in self.table.asks_of.range(point as usize) {
             let ask = &self.table.asks[self.table.asks_of.rows[k] as usize];
-            if ask.pair.waiting <= 0 {
+            if ask.waiting <= 0 {
                 continue;
             }
             let arrival = Arrival { row: ask.charge, point: ask.cause_point, has_values };
-            let owner = self.trace.shard_of[ask.pair.cause.location as usize];
-            let is_all = ask.pair.waiting == waiting;
-            let part = if is_all { 1.0 } else { ask.pair.waiting as f64 / waiting as f64 };
+            let owner = self.trace.shard_of[ask.cause as usize];
+            let is_all = ask.waiting == waiting;
+            let part = if is_all { 1.0 } else { ask.waiting as f64 / waiting as f64 };
             if owner == self.shard {
                 if has_values && !is_all {
                     let phi: Vec<f64> = phi.iter().map(|value| value * part).collect();
@@ -307,7 +307,7 @@ impl Table {
         let group = &self.groups.rows[group];
         let own = self.classes.column(group.class);
         for row in group.charges() {
-            let charge = &self.charges.rows[row];
+            let charge = &self.charges[row];
             shares[own] += charge.direct as f64 * charge.wait_rate;
             if charge.shard == NONE {
                 continue;

@@ -207,24 +207,24 @@ impl Walk<'_> {
         }
         let asks = table.asks_of.of(number).iter().map(|&ask| &table.asks[ask as usize]);
         let last = asks
-            .filter(|ask| ask.pair.waiting > 0 || ask.pair.relation == Relation::Threads)
-            .reduce(|last, ask| if ask.pair.held > last.pair.held { ask } else { last });
+            .filter(|ask| ask.waiting > 0 || ask.relation == Relation::Threads)
+            .reduce(|last, ask| if ask.held > last.held { ask } else { last });
         let Some(ask) = last else {
             // The last at a barrier between threads, perhaps with others.
             let ties = self.ties(location, number);
             return if ties.is_empty() { ties } else { ties.into_iter().chain([self.at(location, number)]).collect() };
         };
-        let cause = ask.pair.cause.location;
+        let cause = ask.cause;
         let cause_point = ask.cause_point as usize;
         let mut owner = self.at(cause, cause_point);
-        if ask.pair.relation == Relation::Contention {
+        if ask.relation == Relation::Contention {
             let ended = self.trace.shard(location).enter(point.instance) + point.held;
             let over = (owner.time - ended).max(0);
             owner.over = (self.table(cause).0.points[cause_point].callpath, over);
             owner.time -= over;
         }
         let mut owners = vec![owner];
-        if ask.pair.relation == Relation::Threads {
+        if ask.relation == Relation::Threads {
             owners.extend(self.ties(cause, cause_point));
         }
         owners
@@ -236,11 +236,12 @@ impl Walk<'_> {
             return Vec::new();
         }
         let table = self.table(location).0;
-        let charges = table.charges.of(number).iter();
+        let charges = table.charges_of(number).iter();
         let ties = charges.filter(|charge| charge.relation == Relation::Threads && charge.direct == 0);
         ties.map(|charge| {
-            let ask = &self.tables[charge.shard as usize].asks[charge.ask as usize];
-            self.at(ask.pair.waiter.location, ask.point as usize)
+            let waiter = &self.tables[charge.shard as usize];
+            let ask = &waiter.asks[charge.ask as usize];
+            self.at(waiter.points[ask.point as usize].location, ask.point as usize)
         })
         .collect()
     }
