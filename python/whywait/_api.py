@@ -531,6 +531,65 @@ class Result:
         with Staging(target.parent) as staging:
             write_html(self, staging.path(target.name))
 
+    def write_timeline(
+        self,
+        path: str | PathLike[str],
+        *,
+        ranks: Collection[int] | None = None,
+        window: tuple[float, float] | None = None,
+        min_duration: float = 0.0,
+        progress: Callable[[str, float], object] | None = None,
+    ) -> dict[str, int]:
+        """Write the run as a trace for Perfetto, a browser of timelines (https://ui.perfetto.dev).
+
+        Calls, wait states and the critical path are slices; messages, one-sided transfers and the causes of waits are
+        flows. Slices have their true times, in ns since the begin of the trace, also where a window cuts them.
+
+        >>> result.write_timeline("run.pftrace", ranks=range(4), window=(1.0, 1.5))
+
+        Parameters
+        ----------
+        path
+            The file; replaced if it exists.
+        ranks
+            The ranks to write; None for all.
+        window
+            Begin and end in seconds since the begin of the trace: only what lies between them at least in part.
+        min_duration
+            How long calls, waits, transfers and stretches of the critical path have to be, in seconds.
+        progress
+            Called now and then with ``"timeline"`` and the share that is done, 0..1. What it raises ends the work.
+
+        Returns
+        -------
+        dict
+            How many there are of ``threads``, ``calls``, ``wait_states``, ``critical_path`` (stretches), ``transfers``,
+            ``message_flows``, ``cause_flows``, ``transfer_flows``, ``backwards`` (flows that are left out, because they
+            would end before they begin) and ``bytes``.
+
+        Raises
+        ------
+        whywait.UsageError
+            If there is no such rank, nothing in the window, or the result was read back and has no events.
+        """
+        from whywait.report.files import Staging
+
+        if not isinstance(self._analysis, _native.Analysis):
+            raise _native.UsageError("a written result keeps no events, so it has no timeline: analyse the trace again")
+        target = Path(path)
+        if target.is_dir():
+            raise _native.UsageError(f"{target} is a directory, not a file to write to")
+        with Staging(target.parent) as staging:
+            return _native.write_perfetto(
+                self._analysis,
+                staging.path(target.name),
+                labels={metric.name: metric.display_name for metric in self.profile.metrics},
+                ranks=None if ranks is None else list(ranks),
+                window=window,
+                min_duration=min_duration,
+                progress=None if progress is None else lambda share: progress("timeline", share),
+            )
+
     def system_xml(self) -> str:
         """Return machines, nodes, processes and threads, and how processes are arranged, as in a Cube file."""
         from whywait.report.system import system_xml

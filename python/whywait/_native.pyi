@@ -63,6 +63,16 @@ def analyze(
     progress: Callable[[str, float], object] | None = None,
 ) -> Analysis: ...
 def stored_metrics() -> list[str]: ...
+def write_perfetto(
+    analysis: Analysis,
+    path: str | PathLike[str],
+    *,
+    labels: dict[str, str],
+    ranks: list[int] | None = None,
+    window: tuple[float, float] | None = None,
+    min_duration: float = 0.0,
+    progress: Callable[[float], object] | None = None,
+) -> dict[str, int]: ...
 def workloads() -> list[str]: ...
 def generate(
     workload: str,

@@ -1,16 +1,14 @@
-"""Write a result in a form that other programs show."""
+"""Write a result, or a run with it, in a form that other programs show."""
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from whywait.commands.common import add_verb, print_json
+from whywait.commands.common import Progress, add_verb, positive, print_json
 from whywait.commands.results import RESULT, load
-
-if TYPE_CHECKING:
-    import argparse
 
 
 def add(verbs: Any) -> None:
@@ -34,6 +32,108 @@ def add(verbs: Any) -> None:
     html.add_argument(
         "-o", "--output", metavar="FILE", help="what to write (default: report.html, in the directory of the result)"
     )
+    perfetto = add_verb(
+        formats,
+        "perfetto",
+        "a timeline for Perfetto",
+        "Write a run as a trace for Perfetto (https://ui.perfetto.dev): processes and threads with their calls, wait "
+        "states with who causes them, the critical path, and arrows for messages, one-sided transfers and causes. What "
+        "a filter cuts keeps its true times.",
+        "whywait export perfetto scorep_run/traces.otf2 -o run.pftrace --ranks 0-3,8 --window 1.5:2",
+        run_perfetto,
+    )
+    perfetto.add_argument(
+        "-o", "--output", metavar="FILE", help="what to write (default: NAME.pftrace, after the trace)"
+    )
+    perfetto.add_argument(
+        "--ranks", type=_ranks, metavar="RANKS", help="only these ranks: numbers and ranges, such as 0-3,8"
+    )
+    perfetto.add_argument(
+        "--window",
+        type=_window,
+        metavar="FROM:TO",
+        help="only what lies between these times at least in part, in seconds since the begin of the trace",
+    )
+    perfetto.add_argument(
+        "--min-duration",
+        type=_duration,
+        default=0.0,
+        metavar="SECONDS",
+        help="leave out what is shorter: calls, waits, transfers, and the arrows at them",
+    )
+    perfetto.add_argument("--threads", type=positive, metavar="N", help="how many threads to use (default: one a core)")
+    perfetto.add_argument("--no-causes", action="store_true", help="leave out root causes and the critical path")
+
+
+def _ranks(text: str) -> list[int]:
+    """Read numbers and ranges."""
+    ranks: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        try:
+            begin, end = int(first), int(last if dash else first)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{part!r} is neither a rank nor a range of ranks, such as 0-3") from None
+        if end < begin:
+            raise argparse.ArgumentTypeError(f"{part} ends before it begins")
+        if end >= 2**24:
+            raise argparse.ArgumentTypeError(f"there is no rank {end}")
+        ranks.update(range(begin, end + 1))
+    return sorted(ranks)
+
+
+def _window(text: str) -> tuple[float, float]:
+    """Read a begin and an end."""
+    try:
+        begin, end = (float(part) for part in text.split(":"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not FROM:TO, two times in seconds, such as 1.5:2") from None
+    if not begin <= end:
+        raise argparse.ArgumentTypeError(f"{text} ends before it begins")
+    return begin, end
+
+
+def _duration(text: str) -> float:
+    """Read a time that is not negative."""
+    if not (seconds := float(text)) >= 0:
+        raise argparse.ArgumentTypeError(f"{text} s is no duration")
+    return seconds
+
+
+def run_perfetto(options: argparse.Namespace) -> int:
+    """Do it."""
+    import whywait
+
+    if (Path(options.trace) / "summary.json").is_file():
+        raise whywait.UsageError(f"{options.trace} is a written result, which keeps no events: name the trace itself")
+    run = whywait.open(options.trace)
+    file = Path(options.output) if options.output else Path(f"{run.name}.pftrace")
+    if file.is_dir():
+        raise whywait.UsageError(f"{file} is a directory, not a file to write to")
+    with Progress() as progress:
+        result = whywait.analyze(run, threads=options.threads, causes=not options.no_causes, progress=progress)
+        written = result.write_timeline(
+            file, ranks=options.ranks, window=options.window, min_duration=options.min_duration, progress=progress
+        )
+    if options.json:
+        print_json({"file": str(file), **written})
+        return 0
+    texts = [
+        f"{written[name]:,} {text}"
+        for name, text in (
+            ("calls", "calls"),
+            ("wait_states", "wait states"),
+            ("message_flows", "messages"),
+            ("cause_flows", "causes"),
+            ("transfers", "one-sided transfers"),
+        )
+        if written[name] or name in ("calls", "wait_states")
+    ]
+    sys.stdout.write(f"Written to {file}: {', '.join(texts)} of {written['threads']:,} threads\n")
+    if written["backwards"]:
+        sys.stdout.write(f"Left out: {written['backwards']:,} arrows that would end before they begin\n")
+    sys.stdout.write("Open it at https://ui.perfetto.dev, which keeps it in your browser\n")
+    return 0
 
 
 def run(options: argparse.Namespace) -> int:

@@ -15,6 +15,9 @@ pub enum Error {
     /// The caller asked for something impossible.
     #[error("{0}")]
     Usage(String),
+    /// The system refused what was to be written.
+    #[error(transparent)]
+    Write(#[from] std::io::Error),
     /// The caller interrupted the work.
     #[error("interrupted")]
     Interrupted,

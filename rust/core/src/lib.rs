@@ -11,6 +11,7 @@ pub mod exchange;
 pub mod matching;
 pub mod notes;
 pub mod path;
+pub mod perfetto;
 pub mod pool;
 pub mod severity;
 pub mod trace;

@@ -27,8 +27,8 @@ use crate::run::{Run, locations_table};
 /// What came out of an analysis.
 #[pyclass(frozen, module = "whywait._native")]
 pub(crate) struct Analysis {
-    archive: Arc<Archive>,
-    result: CoreAnalysis,
+    pub(crate) archive: Arc<Archive>,
+    pub(crate) result: CoreAnalysis,
     /// Distinct regions of the call tree, and for each call path its region among them.
     regions: Vec<u32>,
     region_of: Vec<u32>,

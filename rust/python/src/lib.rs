@@ -5,6 +5,8 @@
 mod analysis;
 mod arrow;
 mod errors;
+mod job;
+mod perfetto;
 mod records;
 mod run;
 mod workloads;
@@ -20,6 +22,8 @@ mod _native {
     use super::arrow::Table;
     #[pymodule_export]
     use super::errors::{ArchiveError, Error, TraceError, UsageError};
+    #[pymodule_export]
+    use super::perfetto::write_perfetto;
     #[pymodule_export]
     use super::run::{Run, copy_archive};
     #[pymodule_export]

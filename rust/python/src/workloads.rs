@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
@@ -12,6 +11,7 @@ use whywait_core::analysis::{Monitor, Options, analyze};
 use whywait_workloads::{Error, Progress, Spec, Workload};
 
 use crate::errors::{UsageError, archive_error, core_error};
+use crate::job::wait;
 use crate::run::Run;
 
 /// Names of the workloads that [`generate`] knows.
@@ -84,37 +84,4 @@ pub(crate) fn measure(
     // The first stage is there even if all is over before anybody looks.
     tick()?;
     wait(py, job, Duration::from_micros(200), tick, || watched.progress.cancel())?.map_err(core_error)
-}
-
-/// Does `job` in a thread of its own; calls `tick` again and again, and `cancel` once `tick` has failed.
-fn wait<T: Send + 'static>(
-    py: Python<'_>,
-    job: impl FnOnce() -> T + Send + 'static,
-    pause: Duration,
-    mut tick: impl FnMut() -> PyResult<()>,
-    cancel: impl Fn(),
-) -> PyResult<T> {
-    let (done, mut result) = mpsc::channel();
-    std::thread::spawn(move || {
-        // The receiver is gone only if the interpreter is: nobody is left to tell.
-        let _ = done.send(job());
-    });
-    let mut failed = Ok(());
-    loop {
-        let waited = py.detach(move || (result.recv_timeout(pause), result));
-        result = waited.1;
-        match waited.0 {
-            Ok(value) => return failed.map(|()| value),
-            Err(RecvTimeoutError::Timeout) if failed.is_ok() => {
-                failed = tick();
-                if failed.is_err() {
-                    cancel();
-                }
-            }
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => {
-                return Err(pyo3::panic::PanicException::new_err("the work stopped unexpectedly; please report this"));
-            }
-        }
-    }
 }

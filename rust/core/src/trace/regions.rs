@@ -281,10 +281,23 @@ impl Regions {
         self.all.get(key as usize)
     }
 
-    /// The region of a program: the last part of its path.
+    /// The name of the region with a key.
+    #[must_use]
+    pub fn name<'a>(&'a self, definitions: &'a Definitions, key: u32) -> &'a str {
+        match self.get(key) {
+            Some(region) => &region.name,
+            None => Self::program_name(definitions.string(key & !Self::PROGRAM)),
+        }
+    }
+
+    /// The region of a program.
     #[must_use]
     pub fn program(path: &str) -> Region {
-        let name = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path);
-        Region::artificial(name, Paradigm::MEASUREMENT_SYSTEM)
+        Region::artificial(Self::program_name(path), Paradigm::MEASUREMENT_SYSTEM)
+    }
+
+    /// The last part of its path.
+    fn program_name(path: &str) -> &str {
+        path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path)
     }
 }

@@ -1,6 +1,7 @@
 //! Wait states: one file a family of patterns. Each gives the definition, the formula, its guards and its source.
 
 pub mod collective;
+pub mod interval;
 pub mod late_receiver;
 pub mod late_sender;
 pub mod meeting;

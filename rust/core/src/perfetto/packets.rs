@@ -1,0 +1,289 @@
+//! The packets of a Perfetto trace, one after the other into a file.
+//!
+//! *Source*: `protos/perfetto/trace/perfetto_trace.proto` of Perfetto; the numbers of the fields are its own.
+
+use std::io::Write;
+
+use super::protobuf::Message;
+use crate::Result;
+
+/// A track that events can be on.
+pub(super) type Track = u64;
+
+/// A name that stands for a text in the whole file: its number, counted from 1.
+pub(super) type Name = u64;
+
+/// Arguments of a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub(super) enum Key {
+    Metric = 1,
+    Waiting,
+    CauseRank,
+    CauseThread,
+    CauseCallpath,
+    CauseTime,
+    Callpath,
+    WaitsForLast,
+    Direct,
+    Indirect,
+    Propagating,
+    Caused,
+    BytesSent,
+    BytesReceived,
+    Bytes,
+    Window,
+    Rank,
+    Thread,
+    Destination,
+    CallpathTime,
+    Hop,
+}
+
+const KEYS: [(Key, &str); 21] = [
+    (Key::Metric, "metric"),
+    (Key::Waiting, "waiting"),
+    (Key::CauseRank, "cause_rank"),
+    (Key::CauseThread, "cause_thread"),
+    (Key::CauseCallpath, "cause_callpath"),
+    (Key::CauseTime, "cause_time"),
+    (Key::Callpath, "callpath"),
+    (Key::WaitsForLast, "last"),
+    (Key::Direct, "direct"),
+    (Key::Indirect, "indirect"),
+    (Key::Propagating, "propagating"),
+    (Key::Caused, "caused"),
+    (Key::BytesSent, "bytes_sent"),
+    (Key::BytesReceived, "bytes_received"),
+    (Key::Bytes, "bytes"),
+    (Key::Window, "window"),
+    (Key::Rank, "rank"),
+    (Key::Thread, "thread"),
+    (Key::Destination, "destination_rank"),
+    (Key::CallpathTime, "callpath_time"),
+    (Key::Hop, "hop"),
+];
+
+/// What kinds of slices there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub(super) enum Category {
+    Region = 1,
+    WaitState,
+    CriticalPath,
+    OneSided,
+}
+
+const CATEGORIES: [(Category, &str); 4] = [
+    (Category::Region, "region"),
+    (Category::WaitState, "wait_state"),
+    (Category::CriticalPath, "critical_path"),
+    (Category::OneSided, "one_sided"),
+];
+
+// Fields of TracePacket, TrackDescriptor, TrackEvent, DebugAnnotation and InternedData.
+const PACKET: u32 = 1;
+const TIMESTAMP: u32 = 8;
+const SEQUENCE: u32 = 10;
+const EVENT: u32 = 11;
+const INTERNED: u32 = 12;
+const FLAGS: u32 = 13;
+const DESCRIPTOR: u32 = 60;
+const CLEARED: u64 = 1;
+const NEEDED: u64 = 2;
+const ANNOTATION: u32 = 4;
+
+/// Where packets go.
+pub(super) struct Packets<W> {
+    out: W,
+    packet: Message,
+    /// Bytes written.
+    pub(super) bytes: u64,
+}
+
+/// A slice that begins, or a moment.
+pub(super) struct Event<'a>(&'a mut Message);
+
+impl<W: Write> Packets<W> {
+    /// Begins a file in which `names` can be used, by their position + 1.
+    pub(super) fn new(out: W, names: &[String]) -> Result<Self> {
+        let mut packets = Self { out, packet: Message::default(), bytes: 0 };
+        packets.packet(|packet| {
+            packet.number(FLAGS, CLEARED | NEEDED);
+            packet.message(INTERNED, |interned| {
+                let mut table = |field, number: u64, name: &str| {
+                    interned.message(field, |entry| {
+                        entry.number(1, number);
+                        entry.text(2, name);
+                    });
+                };
+                for (number, name) in (1..).zip(names) {
+                    table(2, number, name);
+                }
+                for (category, name) in CATEGORIES {
+                    table(1, category as u64, name);
+                }
+                for (key, name) in KEYS {
+                    table(3, key as u64, name);
+                }
+            });
+        })?;
+        // The root: only with this do processes stand in the order of their ranks.
+        packets.packet(|packet| {
+            packet.message(DESCRIPTOR, |root| {
+                root.number(1, 0);
+                root.number(19, 1);
+            });
+        })?;
+        Ok(packets)
+    }
+
+    fn packet(&mut self, fill: impl FnOnce(&mut Message)) -> Result<()> {
+        self.packet.0.clear();
+        self.packet.message(PACKET, |packet| {
+            packet.number(SEQUENCE, 1);
+            fill(packet);
+        });
+        self.bytes += self.packet.0.len() as u64;
+        self.out.write_all(&self.packet.0)?;
+        Ok(())
+    }
+
+    fn descriptor(&mut self, track: Track, fill: impl FnOnce(&mut Message)) -> Result<()> {
+        self.packet(|packet| {
+            packet.message(DESCRIPTOR, |descriptor| {
+                descriptor.number(1, track);
+                fill(descriptor);
+            });
+        })
+    }
+
+    /// A process, with a position among the others.
+    pub(super) fn process(&mut self, track: Track, id: u32, name: &str, order: u32) -> Result<()> {
+        self.descriptor(track, |descriptor| {
+            descriptor.message(3, |process| {
+                process.number(1, u64::from(id));
+                process.text(6, name);
+            });
+            descriptor.number(12, u64::from(order));
+        })
+    }
+
+    /// A thread of a process, given as its track and number.
+    pub(super) fn thread(&mut self, track: Track, process: (Track, u32), id: u32, name: &str) -> Result<()> {
+        self.descriptor(track, |descriptor| {
+            descriptor.number(5, process.0);
+            descriptor.message(4, |thread| {
+                thread.number(1, u64::from(process.1));
+                thread.number(2, u64::from(id));
+                thread.text(5, name);
+            });
+        })
+    }
+
+    /// Any other track, perhaps below one.
+    pub(super) fn track(&mut self, track: Track, above: Option<Track>, name: &str) -> Result<()> {
+        self.descriptor(track, |descriptor| {
+            descriptor.text(2, name);
+            if let Some(above) = above {
+                descriptor.number(5, above);
+            }
+        })
+    }
+
+    /// A text that arguments can have from now on.
+    pub(super) fn intern(&mut self, number: u64, text: &str) -> Result<()> {
+        self.packet(|packet| {
+            packet.number(FLAGS, NEEDED);
+            packet.message(INTERNED, |interned| {
+                interned.message(29, |entry| {
+                    entry.number(1, number);
+                    entry.text(2, text);
+                });
+            });
+        })
+    }
+
+    #[inline]
+    fn event(&mut self, time: u64, kind: u64, track: Track, fill: impl FnOnce(&mut Event)) -> Result<()> {
+        self.packet(|packet| {
+            packet.number(TIMESTAMP, time);
+            packet.number(FLAGS, NEEDED);
+            packet.message(EVENT, |event| {
+                event.number(9, kind);
+                event.number(11, track);
+                fill(&mut Event(event));
+            });
+        })
+    }
+
+    /// A slice begins; time in ns.
+    #[inline]
+    pub(super) fn begin(&mut self, time: u64, track: Track, fill: impl FnOnce(&mut Event)) -> Result<()> {
+        self.event(time, 1, track, fill)
+    }
+
+    /// The innermost slice of a track ends.
+    #[inline]
+    pub(super) fn end(&mut self, time: u64, track: Track, fill: impl FnOnce(&mut Event)) -> Result<()> {
+        self.event(time, 2, track, fill)
+    }
+
+    /// Something happens.
+    pub(super) fn instant(&mut self, time: u64, track: Track, fill: impl FnOnce(&mut Event)) -> Result<()> {
+        self.event(time, 3, track, fill)
+    }
+
+    /// Hands everything to the system.
+    pub(super) fn finish(mut self) -> Result<u64> {
+        self.out.flush()?;
+        Ok(self.bytes)
+    }
+}
+
+impl Event<'_> {
+    #[inline]
+    pub(super) fn named(&mut self, name: Name, category: Category) {
+        self.0.number(10, name);
+        self.0.number(3, category as u64);
+    }
+
+    pub(super) fn called(&mut self, name: &str, category: Category) {
+        self.0.text(23, name);
+        self.0.number(3, category as u64);
+    }
+
+    /// An arrow goes out from here.
+    pub(super) fn starts(&mut self, flow: u64) {
+        self.0.fixed64(47, flow);
+    }
+
+    /// An arrow ends here.
+    pub(super) fn receives(&mut self, flow: u64) {
+        self.0.fixed64(48, flow);
+    }
+
+    fn argument(&mut self, key: Key, fill: impl FnOnce(&mut Message)) {
+        self.0.message(ANNOTATION, |annotation| {
+            annotation.number(1, key as u64);
+            fill(annotation);
+        });
+    }
+
+    pub(super) fn number(&mut self, key: Key, value: i64) {
+        self.argument(key, |annotation| annotation.signed(4, value));
+    }
+
+    pub(super) fn seconds(&mut self, key: Key, value: f64) {
+        self.argument(key, |annotation| annotation.double(5, value));
+    }
+
+    pub(super) fn text(&mut self, key: Key, value: &str) {
+        self.argument(key, |annotation| annotation.text(6, value));
+    }
+
+    /// A text that has been introduced.
+    pub(super) fn interned(&mut self, key: Key, number: u64) {
+        self.argument(key, |annotation| annotation.number(17, number));
+    }
+}

@@ -1,0 +1,432 @@
+"""A timeline for Perfetto says what the tables say. Files are decoded with the classes of the package `perfetto`."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import whywait
+from whywait.cli import main
+
+from tests.tracedsl import trace_from_text
+
+trace_pb2 = pytest.importorskip(
+    "perfetto.protos.perfetto.trace.perfetto_trace_pb2", reason="the package perfetto decodes the files"
+)
+
+DATA = Path(__file__).parent / "data"
+TRACES = ["stencil", "collectives", "p2p", "intercomm", "rma_fence", "rma_gats_rdma", "rma_lock_sm", "sor_locks"]
+VALUES = ("string_value", "string_value_iid", "int_value", "double_value")
+
+
+@dataclass
+class Slice:
+    name: str
+    category: str
+    track: int
+    begin: int
+    end: int | None = None
+    arguments: dict[str, Any] = field(default_factory=dict)
+    depth: int = 0
+
+
+class Timeline:
+    """A file as Perfetto reads it: events in the order of time, those of a time in the order of the file."""
+
+    def __init__(self, path: Path) -> None:
+        trace = trace_pb2.Trace()
+        trace.ParseFromString(path.read_bytes())
+        self.tracks: dict[int, Any] = {}
+        self.names: dict[str, dict[int, str]] = defaultdict(dict)
+        events = []
+        for packet in trace.packet:
+            assert packet.trusted_packet_sequence_id == 1
+            for kind, entries in packet.interned_data.ListFields():
+                for entry in entries:
+                    text = entry.str.decode() if hasattr(entry, "str") else entry.name
+                    assert self.names[kind.name].setdefault(entry.iid, text) == text
+            if packet.HasField("track_descriptor"):
+                assert packet.track_descriptor.uuid not in self.tracks
+                self.tracks[packet.track_descriptor.uuid] = packet.track_descriptor
+            if packet.HasField("track_event"):
+                # What a name stands for has to be said before it is used.
+                events.append((packet.timestamp, packet.track_event, self.arguments(packet.track_event)))
+        self.slices: list[Slice] = []
+        self.instants: list[Slice] = []
+        self.flows: dict[int, list[tuple[str, Slice]]] = defaultdict(list)
+        open_: dict[int, list[Slice]] = defaultdict(list)
+        for time, event, arguments in sorted(events, key=lambda event: event[0]):
+            assert event.track_uuid in self.tracks
+            stack = open_[event.track_uuid]
+            if event.type == event.TYPE_SLICE_END:
+                slice_ = stack.pop()
+                slice_.end = time
+                slice_.arguments |= arguments
+            else:
+                name = event.name or self.names["event_names"][event.name_iid]
+                category = self.names["event_categories"][event.category_iids[0]]
+                slice_ = Slice(name, category, event.track_uuid, time, None, arguments, len(stack))
+                if event.type == event.TYPE_SLICE_BEGIN:
+                    stack.append(slice_)
+                    self.slices.append(slice_)
+                else:
+                    assert event.type == event.TYPE_INSTANT
+                    self.instants.append(slice_)
+            for flow in event.flow_ids:
+                assert not self.flows[flow]
+                self.flows[flow].append(slice_)
+            for flow in event.terminating_flow_ids:
+                assert len(self.flows[flow]) == 1
+                self.flows[flow].append(slice_)
+        assert not any(open_.values())
+
+    def arguments(self, event) -> dict[str, Any]:
+        found = {}
+        for annotation in event.debug_annotations:
+            (kind,) = (kind for kind in VALUES if annotation.HasField(kind))
+            value = getattr(annotation, kind)
+            if kind == "string_value_iid":
+                value = self.names["debug_annotation_string_values"][value]
+            found[self.names["debug_annotation_names"][annotation.name_iid]] = value
+        return found
+
+    def of(self, category: str) -> list[Slice]:
+        return [slice_ for slice_ in self.slices if slice_.category == category]
+
+    def place(self, slice_: Slice) -> tuple[str, str]:
+        """Process and thread of a slice."""
+        track = self.tracks[slice_.track]
+        while not track.HasField("thread"):
+            track = self.tracks[track.parent_uuid]
+        return self.tracks[track.parent_uuid].process.process_name, track.thread.thread_name
+
+    def arrows(self, category: str, other: str) -> list[tuple[Slice, Slice]]:
+        pairs = [tuple(ends) for ends in self.flows.values()]
+        return [(a, b) for a, b in pairs if (a.category, b.category) == (category, other)]
+
+
+def written(result, tmp_path, **options):
+    counts = result.write_timeline(tmp_path / "run.pftrace", **options)
+    assert counts["bytes"] == (tmp_path / "run.pftrace").stat().st_size
+    return counts, Timeline(tmp_path / "run.pftrace")
+
+
+@pytest.fixture(scope="module", params=TRACES)
+def run(request, tmp_path_factory):
+    result = whywait.analyze(DATA / request.param)
+    return result, *written(result, tmp_path_factory.mktemp(request.param))
+
+
+def nanoseconds(seconds: float) -> int:
+    return round(seconds * 1e9)
+
+
+def places(result) -> list[tuple[str, str]]:
+    return [(f"Rank {row['rank']}", row["name"]) for row in result.locations.to_pylist()]
+
+
+def test_calls_are_the_events(run):
+    result, counts, timeline = run
+    resolution = result.facts["resolution"]
+    first = min(t[0].as_py() for i in range(result.locations.num_rows) if len(t := result.run.events(i)["time"]))
+    names = dict(zip(*(result.run.definitions["Region"][c].to_pylist() for c in ("id", "name")), strict=True))
+    program = result.tree.path(result.tree.roots[0])[0]
+    found = defaultdict(list)
+    for slice_ in timeline.of("region"):
+        found[timeline.place(slice_)].append((slice_.begin, slice_.end, slice_.name, slice_.depth))
+    total = 0
+    for location, place in enumerate(places(result)):
+        expected, stack = [], []
+        for event in result.run.events(location).to_pylist():
+            time = round((event["time"] - first) * 10**9 / resolution)
+            if event["type"] in ("Enter", "ProgramBegin"):
+                stack.append((time, names[event["region"]] if event["type"] == "Enter" else program))
+            elif event["type"] in ("Leave", "ProgramEnd"):
+                begin, name = stack.pop()
+                expected.append((begin, time, name, len(stack)))
+        assert sorted(found[place]) == sorted(expected)
+        total += len(expected)
+    assert counts["calls"] == total == result.metrics["visits"].total
+    assert counts["threads"] == result.locations.num_rows
+
+
+def test_waits_are_those_of_the_table(run):
+    result, counts, timeline = run
+    table = result.wait_states().to_pylist()
+    slices = timeline.of("wait_state")
+    assert counts["wait_states"] == len(slices) == len(table)
+    where = places(result)
+
+    def key(place, kind, callpath, waiting):
+        return place, kind, callpath, round(waiting * 1e9)
+
+    expected = Counter(
+        key(where[row["location"]], row["kind"], "/".join(row["callpath"]), row["waiting"]) for row in table
+    )
+    found = Counter(
+        key(timeline.place(s), s.arguments["metric"], s.arguments["callpath"], s.arguments["waiting"]) for s in slices
+    )
+    assert found == expected
+    labels = {name: values.display_name for name, values in result.metrics.items()}
+    for slice_ in slices:
+        assert abs(slice_.end - slice_.begin - slice_.arguments["waiting"] * 1e9) <= 1
+        assert slice_.name == labels[slice_.arguments["metric"]]
+    for kind in {row["kind"] for row in table}:
+        length = sum(s.end - s.begin for s in slices if s.arguments["metric"] == kind)
+        assert length == pytest.approx(result.metrics[kind].total * 1e9, abs=len(slices))
+
+
+def test_waits_lie_in_their_calls(run):
+    result, _, timeline = run
+    calls = defaultdict(list)
+    for slice_ in timeline.of("region"):
+        calls[timeline.place(slice_)].append(slice_)
+    upper_bound = {name for name in result.metrics if name.endswith("_last_call")}
+    for slice_ in timeline.of("wait_state"):
+        if slice_.arguments["metric"] not in upper_bound:
+            name = slice_.arguments["callpath"].split("/")[-1]
+            assert any(
+                call.name == name and call.begin <= slice_.begin and slice_.end <= call.end
+                for call in calls[timeline.place(slice_)]
+            )
+
+
+def test_arrows_of_causes(run):
+    result, counts, timeline = run
+    rows = [row for row in result.wait_states().to_pylist() if row["cause_callpath"] is not None]
+    arrows = timeline.arrows("region", "wait_state")
+    assert counts["cause_flows"] == len(arrows)
+    assert counts["cause_flows"] + counts["backwards"] >= len(rows)
+    where = places(result)
+    expected = Counter(
+        (where[row["location"]], row["kind"], where[row["cause_location"]], row["cause_callpath"][-1],
+         nanoseconds(row["cause_time"])) for row in rows
+    )  # fmt: skip
+    found = Counter(
+        (timeline.place(wait), wait.arguments["metric"], timeline.place(cause), cause.name, cause.begin)
+        for cause, wait in arrows
+    )
+    assert found <= expected
+    for cause, wait in arrows:
+        assert cause.begin <= wait.end
+        assert wait.arguments["cause_callpath"].split("/")[-1] == cause.name
+        assert f"Rank {wait.arguments['cause_rank']}" == timeline.place(cause)[0]
+
+
+def test_arrows_of_messages(run):
+    result, counts, timeline = run
+    arrows = timeline.arrows("region", "region")
+    messages = [
+        sum(result.metrics[name].total for name in names)
+        for names in (("comms_send", "syncs_send"), ("comms_recv", "syncs_recv"))
+    ]
+    assert counts["message_flows"] == len(arrows)
+    assert len(arrows) == messages[0] == messages[1]
+    for category, name in (("bytes_sent", "bytes_sent"), ("bytes_received", "bytes_rcvd")):
+        moved = sum(slice_.arguments.get(category, 0) for slice_ in timeline.of("region"))
+        assert moved == result.metrics[name].total
+    for sender, receiver in arrows:
+        assert sender.begin < receiver.end
+
+
+def test_transfers_are_those_of_the_table(run):
+    result, counts, timeline = run
+    rows = result.transfers().to_pylist()
+    where = places(result)
+    assert counts["transfers"] == len(timeline.instants) == len(rows)
+    assert Counter(
+        (where[row["source_location"]], row["kind"], nanoseconds(row["start"]), row["bytes"], row["window"],
+         row["destination_rank"]) for row in rows
+    ) == Counter(
+        (timeline.place(moment), moment.name, moment.begin, moment.arguments["bytes"], moment.arguments["window"],
+         moment.arguments["destination_rank"]) for moment in timeline.instants
+    )  # fmt: skip
+    arrows = timeline.arrows("one_sided", "region")
+    assert counts["transfer_flows"] == len(arrows)
+    assert Counter(
+        (where[row["source_location"]], nanoseconds(row["start"]), nanoseconds(row["end"]))
+        for row in rows if row["end"] is not None
+    ) == Counter((timeline.place(start), start.begin, end.end) for start, end in arrows)  # fmt: skip
+    ends = {(where[row[f"{name}_location"]], nanoseconds(row["end"])) for row in rows if row["end"] is not None
+            for name in ("origin", "destination")}  # fmt: skip
+    assert {(timeline.place(end), end.end) for _, end in arrows} <= ends
+
+
+def test_the_critical_path(run):
+    result, counts, timeline = run
+    rows = result.critical_path().to_pylist()
+    slices = timeline.of("critical_path")
+    assert counts["critical_path"] == len(slices) == len(rows)
+    assert sorted((s.begin, s.end, s.arguments["rank"], s.arguments["thread"]) for s in slices) == sorted(
+        (nanoseconds(row["from"]), nanoseconds(row["to"]), row["rank"], row["thread"]) for row in rows
+    )
+    assert [s.arguments["hop"] for s in slices if "hop" in s.arguments] == [row["hop"] for row in rows if row["hop"]]
+
+
+def test_every_arrow_has_two_ends(run):
+    _, counts, timeline = run
+    assert all(len(ends) == 2 for ends in timeline.flows.values())
+    kinds = counts["message_flows"] + counts["cause_flows"] + counts["transfer_flows"]
+    assert len(timeline.flows) == kinds
+
+
+# What is chosen --------------------------------------------------------------------------------------
+
+
+def same(timeline: Timeline, slices: list[Slice]) -> Counter:
+    return Counter((timeline.place(s), s.category, s.name, s.begin, s.end) for s in slices)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "window", "shortest"),
+    [([1, 3], None, 0), (None, (0.4, 0.42), 0), (None, None, 1e-4), ([0, 1, 2], (0.45, 0.6), 2e-6)],
+)
+def test_only_what_is_chosen(tmp_path, ranks, window, shortest):
+    result = whywait.analyze(DATA / "stencil")
+    _, everything = written(result, tmp_path)
+    counts, some = written(result, tmp_path, ranks=ranks, window=window, min_duration=shortest)
+    begin, end = (nanoseconds(bound) for bound in window or (0, 1e9))
+
+    def is_chosen(slice_):
+        rank = f"Rank {slice_.arguments['rank']}" if slice_.category == "critical_path" else everything.place(slice_)[0]
+        inside = slice_.begin <= end and slice_.end >= begin and slice_.end - slice_.begin >= shortest * 1e9
+        return inside and (ranks is None or rank in {f"Rank {one}" for one in ranks})
+
+    for category in ("region", "wait_state"):
+        chosen = [slice_ for slice_ in everything.of(category) if is_chosen(slice_)]
+        assert same(some, some.of(category)) == same(everything, chosen)
+        assert 0 < len(chosen) < len(everything.of(category))
+    path = [(s.begin, s.end) for s in everything.of("critical_path") if is_chosen(s)]
+    assert [(s.begin, s.end) for s in some.of("critical_path")] == path
+    # Of the arrows those are left that have both ends.
+    for kinds in (("region", "region"), ("region", "wait_state")):
+        left = [ends for ends in everything.arrows(*kinds) if is_chosen(ends[0]) and is_chosen(ends[1])]
+        assert len(some.arrows(*kinds)) == len(left)
+    assert counts["threads"] == (8 if ranks is None else len(ranks))
+
+
+def test_nothing_is_chosen(tmp_path):
+    result = whywait.analyze(DATA / "p2p")
+    counts, timeline = written(result, tmp_path, min_duration=1e6)
+    assert counts["calls"] == counts["wait_states"] == 0
+    assert not timeline.slices
+
+
+# Cases by hand ---------------------------------------------------------------------------------------
+
+
+def test_two_messages_and_a_cause(tmp_path):
+    trace = trace_from_text(
+        """
+        ranks 2
+        0: main [0, 10]
+        1: main [0, 10]
+        0: MPI_Isend(1, tag=1, bytes=4, req=1) [1, 1.5]
+        0: MPI_Send(1, bytes=100) [5, 5.25]
+        0: MPI_Wait(1) [6, 6.5]
+        1: MPI_Recv(0) [2, 5.5]
+        1: MPI_Recv(0, tag=1) [7, 7.5]
+        """,
+        tmp_path,
+    )
+    counts, timeline = written(whywait.analyze(trace), tmp_path)
+    assert counts["message_flows"] == 2
+    arrows = {(a.name, a.begin, b.name, b.end) for a, b in timeline.arrows("region", "region")}
+    assert arrows == {
+        ("MPI_Isend", 1_000_000_000, "MPI_Recv", 7_500_000_000),
+        ("MPI_Send", 5_000_000_000, "MPI_Recv", 5_500_000_000),
+    }
+    # Both the wait and what it is besides, one in the other, have their cause.
+    waits = timeline.arrows("region", "wait_state")
+    assert [(wait.name, wait.depth) for _, wait in waits] == [
+        ("Late Sender", 0), ("From same source", 1),
+    ]  # fmt: skip
+    for cause, wait in waits:
+        assert (cause.name, cause.begin) == ("MPI_Send", 5_000_000_000)
+        assert (wait.begin, wait.end) == (2_000_000_000, 5_000_000_000)
+    assert timeline.tracks[wait.track].name == "Wait states"
+    assert timeline.tracks[cause.track].thread.tid % 10 == 0
+    order = [t.process.process_name for t in timeline.tracks.values() if t.HasField("process")]
+    assert order == ["Rank 0", "Rank 1"]
+
+
+def test_an_arrow_never_goes_backwards(tmp_path):
+    trace = trace_from_text(
+        """
+        ranks 2
+        0: main [0, 10]
+        1: main [0, 10]
+        0: MPI_Send(1) [5, 6]
+        1: MPI_Recv(0) [1, 2]
+        """,
+        tmp_path,
+    )
+    counts, timeline = written(whywait.analyze(trace), tmp_path)
+    assert (counts["message_flows"], counts["cause_flows"], counts["backwards"]) == (0, 0, 2)
+    assert not timeline.flows
+    (wait,) = timeline.of("wait_state")
+    assert (wait.begin, wait.end) == (1_000_000_000, 2_000_000_000)
+
+
+# The command line ------------------------------------------------------------------------------------
+
+
+def test_the_command(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["export", "perfetto", str(DATA / "stencil"), "--json", "--ranks", "0-2,5", "--window", "0:0.01"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["file"] == "stencil.pftrace"
+    timeline = Timeline(tmp_path / "stencil.pftrace")
+    assert told["threads"] == 4
+    assert told["calls"] == len(timeline.of("region"))
+    assert main(["export", "perfetto", str(DATA / "stencil"), "-o", "x.pftrace", "--min-duration", "1e-5"]) == 0
+    assert capsys.readouterr().out.startswith("Written to x.pftrace: ")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["stencil.pftrace", "x.pftrace"]
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (["--ranks", "0-99"], "the run has no rank 8; the last one is rank 7"),
+        (["--window", "100:200"], "nothing is in the window from 100 to 200 s"),
+        (["-o", "."], "is a directory, not a file to write to"),
+    ],
+)
+def test_what_cannot_be(options, text, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["export", "perfetto", str(DATA / "stencil"), *options]) == 2
+    assert text in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "options", [["--ranks", "a"], ["--ranks", "3-1"], ["--window", "1"], ["--window", "2:1"], ["--min-duration", "-1"]]
+)
+def test_what_is_no_choice(options, capsys):
+    with pytest.raises(SystemExit) as error:
+        main(["export", "perfetto", str(DATA / "stencil"), *options])
+    assert error.value.code == 2
+    assert options[0] in capsys.readouterr().err
+
+
+def test_a_written_result_has_no_events(tmp_path, capsys):
+    result = whywait.analyze(DATA / "p2p")
+    result.write(tmp_path)
+    assert main(["export", "perfetto", str(tmp_path)]) == 2
+    assert "keeps no events" in capsys.readouterr().err
+    from whywait.saved import load
+
+    with pytest.raises(whywait.UsageError, match="keeps no events"):
+        load(tmp_path).write_timeline(tmp_path / "x.pftrace")
+
+
+def test_an_interrupted_file_is_not_there(tmp_path):
+    result = whywait.analyze(DATA / "p2p")
+    (tmp_path / "run.pftrace").write_text("before")
+    with pytest.raises(whywait.UsageError):
+        result.write_timeline(tmp_path / "run.pftrace", ranks=[1000])
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["before"]
