@@ -15,7 +15,7 @@ from whywait.calltree import CallTree
 from whywait.imbalance import NAMES as IMBALANCE
 from whywait.imbalance import imbalance
 from whywait.metrics import metric_tree
-from whywait.severity import Profile
+from whywait.severity import IN_WINDOW, Profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -270,12 +270,14 @@ class Result:
     @cached_property
     def profile(self) -> Profile:
         """All severities, as arrays."""
-        severities = pa.table(self._analysis.severities())
-        places = self.rows_of_locations
-        profile = Profile(self.tree, len(places), severities, self._stored, places.works)
+        profile = self._profile(pa.table(self._analysis.severities()), self._stored)
         if not set(IMBALANCE) & set(self._stored):
             profile.add(imbalance(profile, self.rows_of_locations))
         return profile
+
+    def _profile(self, severities: pa.Table, stored: Collection[str]) -> Profile:
+        places = self.rows_of_locations
+        return Profile(self.tree, len(places), severities, stored, places.works)
 
     @cached_property
     def locations(self) -> pa.Table:
@@ -453,7 +455,39 @@ class Result:
         if not self.has_causes:
             raise _native.UsageError("this analysis did not look for causes")
 
-    def efficiencies(self, callpath: str | int | None = None, *, method: Method = "all") -> Efficiencies:
+    def window(self, begin: float, end: float) -> Profile:
+        """Return what lies in a window of time: times, wait states and what derives from them.
+
+        Parameters
+        ----------
+        begin, end
+            Seconds since the begin of the trace. What is outside of the run is left out.
+
+        Returns
+        -------
+        whywait.severity.Profile
+            Windows that tile the run add up to `profile`. A wait lies at the begin of its call; a completion, which is
+            what a call takes after all others have come, at its end.
+
+        Raises
+        ------
+        whywait.UsageError
+            If nothing of the run is in the window, or if this is a written result, which holds no events.
+        """
+        last = self.facts["length"]
+        begin, end = max(begin, 0.0), min(end, last)
+        if not begin < end:
+            raise _native.UsageError(f"the window has no part of the run, which lasts from 0 to {last:.9g} s")
+        names = {m.name for m in self.profile.metrics if m.kind == "wait" or m.name in IN_WINDOW}
+        return self._profile(pa.table(self._analysis.window(begin, end)), names)
+
+    def efficiencies(
+        self,
+        callpath: str | int | None = None,
+        *,
+        method: Method = "all",
+        window: tuple[float, float] | None = None,
+    ) -> Efficiencies:
         """Return the efficiencies of POP: parallel efficiency, load balance, serialization, transfer.
 
         >>> result.efficiencies("main/solve")["load_balance"].value
@@ -465,6 +499,8 @@ class Result:
             number of one. None for all of it.
         method
             ``"all"`` to count all waits in MPI as waits, ``"cube"`` to leave one-sided ones out as Cube's Advisor does.
+        window
+            From when to when, seconds since the begin of the trace, as for `window`; None for the whole run.
 
         Returns
         -------
@@ -474,11 +510,11 @@ class Result:
         Raises
         ------
         whywait.UsageError
-            If there is no such call path.
+            If there is no such call path, or nothing in the window.
         """
         from whywait.efficiency import efficiencies
 
-        return efficiencies(self, callpath, method=method)
+        return efficiencies(self, callpath, method=method, window=window)
 
     def summary(self) -> dict[str, Any]:
         """Return what `summary.json` holds: facts, totals, the worst wait states and warnings."""

@@ -6,11 +6,15 @@ communication efficiency is serialization times transfer. Definitions: https://c
 There is no simulator of an ideal network here. As in the Advisor of Cube, the run time on one is estimated from the
 wait states: what an MPI call takes beyond its waiting is transfer, which an ideal network would not need. Removing
 transfers would also shorten some waits, which the estimate leaves as they are.
+
+In a window of time the numbers are those of what lies in it. Other than in the whole run, load balance also sees work
+that is done at different times: in a window in which one process works and the others wait, only one has a load.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from whywait.selection import Processes, find_callpaths
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
 
 Method = Literal["cube", "all"]
 Scaling = Literal["strong", "weak"]
+Window = tuple[float, float]
 
 #: What each method takes for waiting.
 METHODS: dict[Method, str] = {
@@ -81,6 +86,8 @@ class Efficiencies:
         The name of the run.
     callpath
         The part that was asked for; None for all of it.
+    window
+        The time that was asked for, in seconds since the begin of the trace; None for all of it.
     method
         What is taken for waiting, a key of `METHODS`.
     processes
@@ -93,6 +100,7 @@ class Efficiencies:
 
     run: str
     callpath: str | int | None
+    window: Window | None
     method: Method
     processes: int
     definitions: dict[str, str]
@@ -112,6 +120,7 @@ class Efficiencies:
         return {
             "run": self.run,
             "callpath": self.callpath,
+            "window": self.window,
             "method": self.method,
             "processes": self.processes,
             "definitions": self.definitions,
@@ -128,7 +137,9 @@ class _Times(NamedTuple):
     load: npt.NDArray[np.float64]
 
 
-def efficiencies(result: Result, callpath: str | int | None = None, *, method: Method = "all") -> Efficiencies:
+def efficiencies(
+    result: Result, callpath: str | int | None = None, *, method: Method = "all", window: Window | None = None
+) -> Efficiencies:
     """Return the efficiencies of a run or of a part of it.
 
     Parameters
@@ -139,6 +150,8 @@ def efficiencies(result: Result, callpath: str | int | None = None, *, method: M
         The part: call paths with all below them, as `whywait.selection.find_callpaths` takes it.
     method
         ``"cube"`` for the numbers of Cube's Advisor, which knows no one-sided waits; ``"all"`` to count them as waits.
+    window
+        From when to when, in seconds since the begin of the trace; None for the whole run.
 
     Returns
     -------
@@ -149,7 +162,7 @@ def efficiencies(result: Result, callpath: str | int | None = None, *, method: M
     Raises
     ------
     whywait.UsageError
-        If there is no such call path.
+        If there is no such call path, or nothing in the window.
 
     Notes
     -----
@@ -158,11 +171,17 @@ def efficiencies(result: Result, callpath: str | int | None = None, *, method: M
         PE = avg U / max T = LB * CommE        LB = avg U / max U
         CommE = max U / max T = SerE * TE      SerE = max U / max I      TE = max I / max T
     """
-    processes = Processes(result)
+    processes = Processes(result, result.window(*window) if window else None)
     waits = waits_of(result.profile.metrics, method)
     times = _times(processes, waits, None if callpath is None else find_callpaths(result.tree, callpath))
     return Efficiencies(
-        result.run.name, callpath, method, len(processes), _definitions(waits), tuple(_judge(times, len(processes)))
+        result.run.name,
+        callpath,
+        window,
+        method,
+        len(processes),
+        _definitions(waits),
+        tuple(_judge(times, len(processes))),
     )
 
 
@@ -258,7 +277,12 @@ def _most(values: npt.NDArray[np.float64]) -> float:
 
 
 def scaling(
-    results: Iterable[Result], callpath: str | int | None = None, *, method: Method = "all", mode: Scaling = "strong"
+    results: Iterable[Result],
+    callpath: str | int | None = None,
+    *,
+    method: Method = "all",
+    mode: Scaling = "strong",
+    windows: Iterable[Window | None] | None = None,
 ) -> list[Efficiencies]:
     """Return the efficiencies of several runs of a program, and how they compare with the first.
 
@@ -270,6 +294,8 @@ def scaling(
         As for `efficiencies`.
     mode
         Whether the runs share one problem (``"strong"``) or each process has a problem of its own (``"weak"``).
+    windows
+        A window of time for each run; None for all of each.
 
     Returns
     -------
@@ -282,7 +308,10 @@ def scaling(
     both times ``P / P0`` under weak scaling; ``GE = PE * CompS``. How computation scaling splits into instructions,
     instructions per cycle and frequency takes counters, which are not read.
     """
-    rows = [efficiencies(result, callpath, method=method) for result in results]
+    rows = [
+        efficiencies(result, callpath, method=method, window=window)
+        for result, window in zip(results, windows or repeat(None))  # noqa: B905  (what repeats has no end)
+    ]
     return [_against(row, rows[0], mode) for row in rows]
 
 
@@ -307,6 +336,7 @@ def _against(one: Efficiencies, reference: Efficiencies, mode: Scaling) -> Effic
     return Efficiencies(
         one.run,
         one.callpath,
+        one.window,
         one.method,
         one.processes,
         one.definitions,

@@ -186,6 +186,10 @@ class _SavedAnalysis:
         )
         return table.rename_columns(["metric", "callpath", "location", "value"])
 
+    def window(self, begin: float, end: float) -> pa.Table:
+        del begin, end
+        raise _native.UsageError("a written result holds no events: ask for a window of the trace itself")
+
     def wait_states(self) -> pa.Table:
         return self._numbered("wait_states.parquet", tables.WAIT_STATES)
 

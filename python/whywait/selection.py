@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from whywait import Result
     from whywait.calltree import CallTree
+    from whywait.severity import Profile
 
 
 def find_callpaths(tree: CallTree, text: str | int) -> list[int]:
@@ -90,10 +91,12 @@ class Processes:
     ----------
     result
         What was found in the run.
+    profile
+        What to sum up, if not all of it.
     """
 
-    def __init__(self, result: Result) -> None:
-        self._profile = result.profile
+    def __init__(self, result: Result, profile: Profile | None = None) -> None:
+        self._profile = profile or result.profile
         rank = result.rows_of_locations.rank
         (self._locations,) = np.nonzero(rank >= 0)
         #: The rank of each process, in order.

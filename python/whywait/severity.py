@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from whywait.calltree import CallTree
     from whywait.metrics import Formula, Term
 
+#: Besides wait states, the stored metrics that a window of time has.
+IN_WINDOW = frozenset({"time", "omp_fork", "omp_management"})
+
 # Time that a perfectly balanced run would not have: the list that Scalasca subtracts.
 _BALANCED_AWAY = (
     "mpi_finalize_wait mpi_rma_wait_at_create mpi_rma_wait_at_free mpi_barrier_wait mpi_rma_sync_late_post "

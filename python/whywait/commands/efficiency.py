@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import re
 import sys
 import textwrap
 from typing import TYPE_CHECKING, Any
@@ -10,10 +12,9 @@ from whywait.commands.common import add_verb, print_json
 from whywait.commands.results import CALLPATH, RESULT, load, name_of
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from whywait.efficiency import Efficiencies, Efficiency, Method
+    from whywait.efficiency import Efficiencies, Efficiency, Method, Window
     from whywait.report.terminal import Line
 
 _LABEL = 36
@@ -41,11 +42,38 @@ def add(verbs: Any) -> None:
     parser.add_argument("runs", metavar="RUN", nargs="+", help=RESULT)
     parser.add_argument("--callpath", metavar="PATH", help=CALLPATH)
     parser.add_argument(
+        "--window",
+        type=_window,
+        metavar="FROM:TO",
+        help="only a part of the time: seconds since the begin of the trace (0.5:2, 500ms:), or shares of each run "
+        "(10%%:90%%); takes traces, not written results",
+    )
+    parser.add_argument(
         "--scaling",
         choices=("strong", "weak"),
         default="strong",
         help="whether all runs have the same work, or all processes (default: %(default)s)",
     )
+
+
+_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
+
+
+def _window(text: str) -> Callable[[float], Window]:
+    """Read a window; what it returns knows it for a run of some length."""
+    bounds = [
+        re.fullmatch(r"(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)(s|ms|us|%|)|", bound.strip()) for bound in text.split(":")
+    ]
+    if len(bounds) != 2 or not all(bounds):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form FROM:TO, such as 0.5:2, 500ms: or 10%:90%")
+
+    def seconds(match: re.Match[str], length: float, otherwise: float) -> float:
+        if not match[1]:
+            return otherwise
+        return float(match[1]) * (length / 100 if match[2] == "%" else _UNITS[match[2] or "s"])
+
+    first, last = (bound for bound in bounds if bound)
+    return lambda length: (seconds(first, length, 0.0), seconds(last, length, length))
 
 
 def run(options: argparse.Namespace) -> int:
@@ -54,9 +82,11 @@ def run(options: argparse.Namespace) -> int:
     from whywait.report.terminal import show, width
 
     results = [load(path) for path in options.runs]
+    windows = [options.window(result.facts["length"]) for result in results] if options.window else None
     methods = {
-        method: scaling(results, options.callpath, method=method, mode=options.scaling) for method in METHODS
-    }  # fmt: skip
+        method: scaling(results, options.callpath, method=method, mode=options.scaling, windows=windows)
+        for method in METHODS
+    }
     shown = _named if len(results) > 1 else _alone
     methods = {method: list(map(shown, rows, options.runs)) for method, rows in methods.items()}
     if options.json:
@@ -114,6 +144,10 @@ def _table(methods: dict[Method, list[Efficiencies]]) -> Iterator[Line]:
     ours = methods["all"]
     title = f"Efficiency of {ours[0].callpath}" if ours[0].callpath is not None else "Efficiency"
     yield [(title[: _LABEL - 1].ljust(_LABEL) + "".join(_cell(row.run) for row in ours), "bold")]
+    if ours[0].window:
+        for number, name in enumerate(("from", "to")):
+            bounds = (_cell(seconds(row.window[number])) for row in ours if row.window)
+            yield [(name.ljust(_LABEL) + "".join(bounds), "")]
     yield [("processes".ljust(_LABEL) + "".join(_cell(f"{row.processes:,}") for row in ours), "")]
     inputs: dict[str, str] = {}
     for value in ours[0]:

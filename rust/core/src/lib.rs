@@ -17,5 +17,6 @@ pub mod severity;
 pub mod trace;
 pub mod transfers;
 pub mod waits;
+pub mod window;
 
 pub use error::{Error, Result};

@@ -269,6 +269,15 @@ impl Analysis {
         self.cells(&self.result.severities, costs)
     }
 
+    /// Times and waits of a window, in the shape of `severities`; bounds in seconds since the begin of the trace.
+    fn window(&self, py: Python<'_>, begin: f64, end: f64) -> PyResult<Table> {
+        let resolution = self.result.trace.resolution as f64;
+        let tick = |seconds: f64| self.begin().saturating_add((seconds * resolution).round() as i64);
+        let window = tick(begin)..tick(end);
+        let cells = py.detach(|| whywait_core::window::severities(&self.result, &window));
+        self.cells(&cells, &[])
+    }
+
     /// Costs of delays: who pays for which waits, in the shape of `severities`.
     fn delay_costs(&self) -> PyResult<Table> {
         let costs = self.result.causes.as_ref().map_or(&[][..], |causes| &causes.costs);

@@ -1,0 +1,113 @@
+//! Severities of a window of time: what of each call and of each wait lies in it.
+//!
+//! *Time*: a location's time from one event to the next belongs to one call path; the window takes its share. The way
+//! from a fork to the parallel region, and back to the join, is moved to the region as in the whole run.
+//! *Waits*: a location that waits does so from the begin of its call on; what takes time after the others have come, a
+//! completion, lies at the end of the call.
+//!
+//! Windows that tile the run add up to the whole, tick by tick.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::analysis::Analysis;
+use crate::severity::{Accumulator, Metric, Severity, combine};
+use crate::trace::columns::Team;
+use crate::trace::{NO_CALLPATH, NONE, Shard, Trace};
+use crate::waits::WaitState;
+
+/// Times, waits and the management of threads from the first tick of the window to the one behind its last.
+///
+/// Cells that are not zero, by metric, call path, location.
+#[must_use]
+pub fn severities(analysis: &Analysis, window: &Range<i64>) -> Vec<Severity> {
+    let trace = &analysis.trace;
+    let cells = trace.shards.par_iter().map(|shard| {
+        let before = |location| analysis.waits.partition_point(|wait| wait.location < location);
+        let waits = &analysis.waits[before(shard.locations.start)..before(shard.locations.end)];
+        of_shard(trace, shard, waits, window)
+    });
+    combine(cells.flatten_iter().collect())
+}
+
+fn of_shard(trace: &Trace, shard: &Shard, waits: &[WaitState], window: &Range<i64>) -> Vec<Severity> {
+    let mut cells = Accumulator::new(&trace.tree);
+    let mut waits = waits;
+    for i in 0..shard.locations.len() {
+        let location = shard.location(i);
+        book_time(trace, shard, i, window, |callpath, ticks| cells.add(Metric::Time, callpath, ticks));
+        let (own, later) = waits.split_at(waits.partition_point(|wait| wait.location == location));
+        for wait in own {
+            let (callpath, waiting) = (shard.callpath(wait.instance), overlap(window, place(shard, wait)));
+            cells.add(wait.kind, callpath, waiting);
+            // Wrong order as such has no waits besides those of its two kinds.
+            if matches!(wait.kind, Metric::WrongOrderSame | Metric::WrongOrderDifferent) {
+                cells.add(Metric::WrongOrder, callpath, waiting);
+            }
+        }
+        waits = later;
+        cells.end_location(location);
+    }
+    let mut cells = cells.finish();
+    for i in 0..shard.locations.len() {
+        for team in shard.teams.of(i).iter().filter(|team| team.fork != NONE && team.instance != NONE) {
+            book_management(shard, shard.location(i), team, window, &mut cells);
+        }
+    }
+    cells
+}
+
+/// Hands the time between each two events to `book`, as far as it lies in the window.
+fn book_time(trace: &Trace, shard: &Shard, i: usize, window: &Range<i64>, mut book: impl FnMut(u32, i64)) {
+    let events = &shard.events;
+    let mut running = NO_CALLPATH;
+    let mut depth = 0u32;
+    let mut since = i64::MIN;
+    for event in shard.event_offsets[i]..shard.event_offsets[i + 1] {
+        let time = events.time[event as usize];
+        if time > window.start && running != NO_CALLPATH {
+            book(running, overlap(window, since..time));
+        }
+        if time >= window.end {
+            return;
+        }
+        since = time;
+        let callpath = events.callpath(event);
+        if events.is_leave(event) {
+            depth -= 1;
+            running = if depth == 0 { NO_CALLPATH } else { trace.tree.nodes()[callpath as usize].parent };
+        } else {
+            depth += 1;
+            running = callpath;
+        }
+    }
+}
+
+/// When a location waits.
+fn place(shard: &Shard, wait: &WaitState) -> Range<i64> {
+    let (enter, leave) = (shard.enter(wait.instance), shard.leave(wait.instance));
+    match wait.kind {
+        Metric::InitCompletion | Metric::BarrierCompletion | Metric::NxNCompletion => leave - wait.waiting..leave,
+        _ => enter..enter + wait.waiting,
+    }
+}
+
+/// Moves the time of a team's fork and join to its parallel region.
+fn book_management(shard: &Shard, location: u32, team: &Team, window: &Range<i64>, cells: &mut Vec<Severity>) {
+    let fork = &shard.forks.rows[team.fork as usize];
+    let callpath = shard.callpath(team.instance);
+    let begin = overlap(window, fork.fork..shard.enter(team.instance));
+    let end = if fork.join == i64::MIN { 0 } else { overlap(window, shard.leave(team.instance)..fork.join) };
+    let mut add = |metric, callpath, value| cells.push(Severity { metric, callpath, location, value });
+    add(Metric::OmpFork, callpath, begin);
+    add(Metric::OmpManagement, callpath, begin + end);
+    add(Metric::Time, callpath, begin + end);
+    if fork.callpath != NO_CALLPATH && location == shard.location_of(&shard.forks, team.fork) {
+        add(Metric::Time, fork.callpath, -(begin + end));
+    }
+}
+
+fn overlap(window: &Range<i64>, span: Range<i64>) -> i64 {
+    (span.end.min(window.end) - span.start.max(window.start)).max(0)
+}

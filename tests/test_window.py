@@ -1,0 +1,172 @@
+"""A window of time: its parts add up to the whole, and are what the events say."""
+
+import json
+import math
+import tempfile
+from collections import defaultdict
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import whywait
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from whywait.cli import main
+from whywait.efficiency import scaling
+
+from tests.programs import programs
+from tests.tracedsl import trace_from_text
+
+DATA = Path(__file__).parent / "data"
+TRACES = sorted(path.parent for path in DATA.glob("*/traces.otf2"))
+THREADS = """
+0: main [0, 10]
+0: fork [2, 6]
+0: !$omp parallel @a.c:1 [2.1, 5.8]
+0: !$omp implicit barrier @a.c:3 [5, 5.8]
+0.1: !$omp parallel @a.c:1 [2.3, 5.6]
+0.1: !$omp implicit barrier @a.c:3 [5.5, 5.6]
+"""
+
+
+def check_tiles(result, cuts):
+    """Windows between the cuts add up to the whole; it knows nothing that they do not."""
+    last = result.facts["length"]
+    if last <= 0:
+        return
+    bounds = [0.0, *sorted({cut * last for cut in cuts if 0 < cut < 1}), last]
+    parts = [result.window(begin, end) for begin, end in pairwise(bounds) if end - begin > 1e-9]
+    for metric in parts[0].metrics:
+        sums = defaultdict(float)
+        for part in parts:
+            cells = part.cells(metric.name)
+            for key, value in zip(cells.key.tolist(), cells.value.tolist(), strict=True):
+                sums[key] += value
+        whole = result.profile.cells(metric.name)
+        expected = dict(zip(whole.key.tolist(), whole.value.tolist(), strict=True))
+        for key in sums.keys() | expected.keys():
+            assert math.isclose(sums[key], expected.get(key, 0.0), rel_tol=1e-9, abs_tol=1e-9 * last), metric.name
+
+
+@pytest.mark.parametrize("trace", TRACES, ids=lambda trace: trace.name)
+def test_the_whole_run_is_a_window(trace):
+    result = whywait.analyze(trace)
+    window = result.window(0, result.facts["length"])
+    assert {"comp", "mpi", "mpi_latesender", "mpi_rma_wait_at_fence", "omp_time"} <= {m.name for m in window.metrics}
+    for metric in window.metrics:
+        part, whole = window.cells(metric.name), result.profile.cells(metric.name)
+        assert np.array_equal(part.key, whole.key), metric.name
+        assert np.array_equal(part.value, whole.value), metric.name
+    for method in ("all", "cube"):
+        found = result.efficiencies(method=method, window=(-1, 1e9))
+        assert found.values == result.efficiencies(method=method).values
+    check_tiles(result, [0.1, 0.25, 0.5, 0.77])
+
+
+def test_threads_are_moved_to_their_region_in_a_window(tmp_path):
+    result = whywait.analyze(trace_from_text(THREADS, tmp_path))
+    check_tiles(result, [i / 40 for i in range(40)])
+    fork = result.window(2.0, 2.1)
+    # The master forks for 0.1 s, and the other thread is on its way.
+    assert fork.total("time") == pytest.approx(0.2)
+    assert fork.total("omp_fork") == fork.total("omp_management") == pytest.approx(0.2)
+    barrier = result.window(5.2, 5.5)
+    assert barrier.total("omp_ibarrier_wait") == pytest.approx(0.3)
+    assert barrier.total("time") == pytest.approx(0.6)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(trace=programs(), cuts=st.lists(st.floats(0, 1), max_size=5))
+def test_tiles_add_up(trace, cuts):
+    with tempfile.TemporaryDirectory() as directory:
+        check_tiles(whywait.analyze(trace_from_text(trace, directory)), cuts)
+
+
+@pytest.mark.parametrize("name", ["stencil", "collectives", "sor_locks"])
+@pytest.mark.parametrize("window", [(0.32, 0.34), (0.05, 0.6)])
+def test_a_window_is_what_the_events_say(name, window):
+    """The same from the events themselves, and from the table of wait states."""
+    result = whywait.analyze(DATA / name)
+    scale = result.facts["resolution"]
+    events = [result.run.events(location) for location in range(result.locations.num_rows)]
+    zero = min(table["time"][0].as_py() for table in events)
+    names = result.run.definitions["Region"]
+    region = dict(zip(names["id"].to_pylist(), names["name"].to_pylist(), strict=True))
+    expected = defaultdict(float)
+    for location, table in enumerate(events):
+        stack, since = [], 0.0
+        for time, kind, number in zip(*(table[c].to_pylist() for c in ("time", "type", "region")), strict=True):
+            now = (time - zero) / scale
+            if stack:
+                expected[tuple(stack), location] += max(0.0, min(now, window[1]) - max(since, window[0]))
+            since = now
+            if kind in {"Enter", "ProgramBegin"}:
+                stack.append(region.get(number, result.tree.path(0)[0]))
+            elif kind in {"Leave", "ProgramEnd"}:
+                stack.pop()
+    part = result.window(*window)
+    cells = part.cells("time")
+    found = defaultdict(float)
+    for key, value in zip(cells.key.tolist(), cells.value.tolist(), strict=True):
+        position, location = divmod(key, part.locations)
+        found[tuple(result.tree.path(int(result.tree.preorder[position]))), location] += value
+    assert found == pytest.approx({cell: value for cell, value in expected.items() if value > 1e-12})
+
+    waits = defaultdict(float)
+    for row in result.wait_states().to_pylist():
+        begin = row["leave"] - row["waiting"] if row["kind"].endswith("_completion") else row["enter"]
+        waits[row["kind"]] += max(0.0, min(begin + row["waiting"], window[1]) - max(begin, window[0]))
+    assert sum(waits.values()) > 0 or window[0] == 0.32
+    for kind, value in waits.items():
+        assert part.total(kind) == pytest.approx(value, abs=1e-9), kind
+
+
+def test_efficiencies_of_a_window():
+    result = whywait.analyze(DATA / "stencil")
+    begin, end = 0.5, 0.6
+    found = result.efficiencies("work", window=(begin, end))
+    assert found.window == (begin, end)
+    assert found.as_dict()["window"] == (begin, end)
+    assert found["communication_efficiency"].value == 1
+    assert 0.5 < found["load_balance"].value < 1
+    part = result.window(begin, end)
+    whole = result.efficiencies(window=(begin, end))
+    assert whole["load_balance"].inputs["avg(comp)"] == pytest.approx(part.total("comp") / 8)
+    assert whole["parallel_efficiency"].inputs["max(elapsed)"] == pytest.approx(end - begin)
+    for value in whole:
+        formula = value.formula
+        for name, number in value.inputs.items():
+            formula = formula.replace(name, repr(number))
+        assert eval(formula) == pytest.approx(value.value)  # noqa: S307
+    first, second = scaling([result, result], windows=[(0.5, 0.6), (0.5, 0.7)])
+    assert second["speedup"].value == pytest.approx(0.5, rel=1e-6)
+    assert first["speedup"].value == 1
+
+
+@pytest.mark.parametrize("window", [(1, 1), (2, 1), (5, 9), (-2, -1), (math.nan, 1), (0, math.nan)])
+def test_windows_that_make_no_sense(window):
+    with pytest.raises(whywait.UsageError, match="no part of the run"):
+        whywait.analyze(DATA / "stencil").efficiencies(window=window)
+
+
+def test_command(capsys, tmp_path):
+    trace = str(DATA / "stencil")
+    assert main(["efficiency", trace, "--window", "500ms:0.6", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)["methods"]["all"][0]
+    expected = whywait.analyze(trace).efficiencies(window=(0.5, 0.6)).as_dict()
+    assert said["window"] == [0.5, 0.6]
+    assert {name: one["value"] for name, one in said["efficiencies"].items()} == {
+        name: one["value"] for name, one in expected["efficiencies"].items()
+    }
+    assert main(["efficiency", trace, str(DATA / "sor_p2p"), "--window", "50%:"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["from", "371", "ms", "205", "ms"] in lines
+    assert ["to", "742", "ms", "410", "ms"] in lines
+    for text in ("1", "a:b", "1:2:3", "1m:2", "-1:2"):
+        with pytest.raises(SystemExit, match="2"):
+            main(["efficiency", trace, f"--window={text}"])
+        assert "is not of the form FROM:TO" in capsys.readouterr().err
+    whywait.analyze(trace).write(tmp_path)
+    assert main(["efficiency", str(tmp_path), "--window", "0:1"]) == 2
+    assert "holds no events" in capsys.readouterr().err
