@@ -53,6 +53,12 @@ def test_by_hand():
     )
 
 
+def test_what_runs_beside_the_program_is_not_its_work():
+    beside = run([(1, 5, 1, 1), (9, 0, 0, 0), (2, 2, 3, 1)], [0, 0, 2], [0.5, 0, 0],
+                 [(0, 0), (0, 1, "ACCELERATOR_STREAM"), (1, 0)])  # fmt: skip
+    assert shares(beside) == shares(TWO)
+
+
 def test_cube_knows_no_one_sided_waits():
     cube = shares(TWO, method="cube")
     assert (cube["serialization"], cube["transfer"]) == pytest.approx((6 / 6, 6 / 8))

@@ -171,7 +171,7 @@ def efficiencies(
         PE = avg U / max T = LB * CommE        LB = avg U / max U
         CommE = max U / max T = SerE * TE      SerE = max U / max I      TE = max I / max T
     """
-    processes = Processes(result, result.window(*window) if window else None)
+    processes = Processes(result, result.window(*window) if window else None, only_threads=True)
     waits = waits_of(result.profile.metrics, method)
     times = _times(processes, waits, None if callpath is None else find_callpaths(result.tree, callpath))
     return Efficiencies(

@@ -93,15 +93,17 @@ class Processes:
         What was found in the run.
     profile
         What to sum up, if not all of it.
+    only_threads
+        Whether to leave out what runs beside the program: streams of accelerators, metrics.
     """
 
-    def __init__(self, result: Result, profile: Profile | None = None) -> None:
+    def __init__(self, result: Result, profile: Profile | None = None, *, only_threads: bool = False) -> None:
         self._profile = profile or result.profile
-        rank = result.rows_of_locations.rank
-        (self._locations,) = np.nonzero(rank >= 0)
+        places = result.rows_of_locations
+        (self._locations,) = np.nonzero(places.works if only_threads else places.rank >= 0)
         #: The rank of each process, in order.
         self.ranks: npt.NDArray[np.int32]
-        self.ranks, self._process = np.unique(rank[self._locations], return_inverse=True)
+        self.ranks, self._process = np.unique(places.rank[self._locations], return_inverse=True)
 
     def __len__(self) -> int:
         return self.ranks.size
