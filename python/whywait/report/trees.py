@@ -144,15 +144,18 @@ class _Page:
         indent = min(2 * depth, self._label // 2)
         bar = self._block * round(min(max(share, 0), 1) * (_BAR - 2))
         return [
-            (self._cut(" " * indent + label), ""),
+            (self._cut(label, indent), ""),
             (value.rjust(_VALUE) + percent(share).rjust(_SHARE), ""),
             (f"  {bar}".rstrip(), "cyan"),
         ]
 
-    def _cut(self, label: str) -> str:
-        room = self._label - 1
-        text = label if len(label) <= room else label[: room - len(self._more)] + self._more
-        return text.ljust(self._label)
+    def _cut(self, label: str, indent: int = 0) -> str:
+        room = self._label - 1 - indent
+        if len(label) > room:
+            # Long names often differ at their ends only.
+            end = room // 2
+            label = label[: room - end - len(self._more)] + self._more + label[-end:]
+        return (" " * indent + label).ljust(self._label)
 
 
 def report_lines(data: dict[str, Any], *, width: int = 80, unicode: bool = True) -> Iterator[Line]:
