@@ -1,18 +1,21 @@
 //! The conductor: reads the archive, runs the stages, gathers what they find.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use rayon::prelude::*;
 use whywait_otf2::Archive;
 
+use crate::calls::Calls;
 use crate::causes::{self, Causes, CostModel};
-use crate::exchange::{Outbox, to_owner};
+use crate::exchange::Transport;
 use crate::matching::epochs::Epochs;
 use crate::matching::messages;
 use crate::notes::{NoteKind, Notes, Place};
 use crate::severity::{self, Severity};
 use crate::trace::Trace;
 use crate::trace::decode::Progress;
+use crate::trace::load::SHARD_EVENTS;
 use crate::waits::late_sender::Detected;
 use crate::waits::{Findings, WaitState, collective, late_receiver, late_sender, profile, rma, threads};
 use crate::{Error, Result};
@@ -110,28 +113,32 @@ pub struct Analysis {
 }
 
 /// Reads and analyses an archive with the threads of the current pool.
-pub fn analyze(archive: &Archive, options: &Options, monitor: &Monitor) -> Result<Analysis> {
+pub fn analyze(
+    archive: &Archive,
+    options: &Options,
+    transport: Option<Arc<dyn Transport>>,
+    monitor: &Monitor,
+) -> Result<Analysis> {
     monitor.enter(Stage::Decode)?;
-    let mut trace = Trace::load(archive, &monitor.progress)?;
+    let mut trace = Trace::load(archive, SHARD_EVENTS, transport, &monitor.progress)?;
     let mut notes = std::mem::take(&mut trace.notes);
     note_other_locations(&trace, &mut notes);
 
     monitor.enter(Stage::Messages)?;
     let mut found: Vec<Findings> = trace.shards.iter().map(|_| Findings::default()).collect();
-    for findings in analyze_messages(&trace, *options, &mut notes) {
+    for findings in analyze_messages(&trace, *options, &mut notes)? {
         add(&mut found, findings);
     }
 
     monitor.enter(Stage::Collectives)?;
-    let (collective, mut meetings, collective_notes) = collective::detect(&trace, options.causes);
+    let (collective, meetings, collective_notes) = collective::detect(&trace, options.causes)?;
     notes.merge(collective_notes);
     add(&mut found, collective);
 
     monitor.enter(Stage::OneSided)?;
-    let (one_sided, one_sided_notes) = rma::detect(&trace, options.causes);
+    let (one_sided, one_sided_notes) = rma::detect(&trace, options.causes)?;
     notes.merge(one_sided_notes);
     add(&mut found, one_sided.findings);
-    meetings.extend(one_sided.meetings);
 
     monitor.enter(Stage::Profile)?;
     let local: Vec<Findings> = trace
@@ -154,9 +161,11 @@ pub fn analyze(archive: &Archive, options: &Options, monitor: &Monitor) -> Resul
     }
     notes.merge(all.notes);
     let waits = all.waits;
+    let calls = Calls::fetch(&trace, &waits)?;
     let causes = if options.causes {
         monitor.enter(Stage::Causes)?;
-        let mut causes = causes::analyze(&trace, &waits, meetings, options.cost_model);
+        let meetings = (meetings, &one_sided.meetings[..]);
+        let mut causes = causes::analyze(&trace, (&waits, &calls), meetings, options.cost_model)?;
         all.severities.append(&mut causes.severities);
         notes.merge(std::mem::take(&mut causes.notes));
         Some(causes)
@@ -175,16 +184,16 @@ fn add(found: &mut [Findings], stage: Vec<Findings>) {
 }
 
 /// Late Senders at the receivers, then Late Receivers at the senders.
-fn analyze_messages(trace: &Trace, options: Options, notes: &mut Notes) -> [Vec<Findings>; 2] {
+fn analyze_messages(trace: &Trace, options: Options, notes: &mut Notes) -> Result<[Vec<Findings>; 2]> {
     let (detected, matching_notes) = messages::match_all(trace, |_, shard, matches| {
         late_sender::detect(trace, shard, matches, options.wrong_order_window)
-    });
+    })?;
     notes.merge(matching_notes);
     let mut late_senders = Vec::with_capacity(detected.len());
     let mut outgoing = Vec::with_capacity(detected.len());
     let mut candidates = Vec::with_capacity(detected.len());
     for Detected { findings, late_receivers, candidates: of_shard } in detected {
-        let mut outbox = Outbox::new(trace.shards.len());
+        let mut outbox = trace.exchange.outbox();
         for late in late_receivers {
             outbox.push(late.shard, late);
         }
@@ -192,7 +201,9 @@ fn analyze_messages(trace: &Trace, options: Options, notes: &mut Notes) -> [Vec<
         outgoing.push(outbox);
         candidates.push(of_shard);
     }
-    let late_receivers = to_owner(outgoing)
+    let late_receivers = trace
+        .exchange
+        .to_owner(outgoing)?
         .into_par_iter()
         .zip(&trace.shards)
         .zip(&candidates)
@@ -200,15 +211,17 @@ fn analyze_messages(trace: &Trace, options: Options, notes: &mut Notes) -> [Vec<
             late_receiver::detect(trace, shard, inbox.rows().copied().collect(), |call| candidates.contains(&call))
         })
         .collect();
-    [late_senders, late_receivers]
+    Ok([late_senders, late_receivers])
 }
 
 /// Names the locations of which only a profile can be said.
 fn note_other_locations(trace: &Trace, notes: &mut Notes) {
-    for (index, location) in trace.world.locations.iter().enumerate() {
+    let own = trace.shards.iter().flat_map(|shard| shard.locations.clone());
+    for index in own {
+        let location = &trace.world.locations[index as usize];
         if !matches!(location.kind, LocationType::CPU_THREAD | LocationType::UNKNOWN) {
             let time = trace.span().map_or(0, |(first, _)| first);
-            notes.count(NoteKind::NotAThread, 1, Some(Place { location: index as u32, time }));
+            notes.count(NoteKind::NotAThread, 1, Some(Place { location: index, time }));
         }
     }
 }

@@ -1,19 +1,44 @@
 //! The one doorway between shards.
 //!
 //! A stage produces, for its whole shard, the rows that other shards need; one exchange moves them all, and the next
-//! stage consumes them. No stage knows where the other shards live.
+//! stage consumes them. No stage knows where the other shards live: in the same process, where rows move without a copy,
+//! or in another one, to which a [`Transport`] carries them as bytes.
+//!
+//! The processes of an analysis do the same steps, each with its own block of shards. All come to the same exchanges, in
+//! the same order.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bitcode::{DecodeOwned, Encode};
+use rayon::prelude::*;
+
+use crate::{Error, Result};
+
+/// What can go to another process.
+pub trait Row: Encode + DecodeOwned + Send {}
+
+impl<T: Encode + DecodeOwned + Send> Row for T {}
+
+/// Moves bytes between the processes of an analysis.
+pub trait Transport: Send + Sync + std::fmt::Debug {
+    /// Number of processes.
+    fn size(&self) -> usize;
+
+    /// Number of this process.
+    fn rank(&self) -> usize;
+
+    /// Delivers the i-th buffer to process i; returns what each has sent. All processes must call it.
+    ///
+    /// An error is one that all processes get to know.
+    fn deliver(&self, outgoing: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>>;
+}
 
 /// Rows that one shard sends to the others: one vector for each destination shard.
 #[derive(Debug)]
 pub struct Outbox<T>(Vec<Vec<T>>);
 
 impl<T> Outbox<T> {
-    /// An empty outbox for `shards` destinations.
-    #[must_use]
-    pub fn new(shards: usize) -> Self {
-        Self((0..shards).map(|_| Vec::new()).collect())
-    }
-
     /// Adds a row for the shard that owns its destination.
     pub fn push(&mut self, shard: u32, row: T) {
         self.0[shard as usize].push(row);
@@ -53,37 +78,348 @@ impl<T> Inbox<T> {
     }
 }
 
-/// Delivers each row to the shard that owns its destination.
-///
-/// Within one process this transposes the table of vectors: no row is copied.
-#[must_use]
-pub fn to_owner<T>(outgoing: Vec<Outbox<T>>) -> Vec<Inbox<T>> {
-    let shards = outgoing.first().map_or(0, |outbox| outbox.0.len());
-    let mut inboxes: Vec<Inbox<T>> = (0..shards).map(|_| Inbox(Vec::with_capacity(outgoing.len()))).collect();
-    for outbox in outgoing {
-        for (inbox, rows) in inboxes.iter_mut().zip(outbox.0) {
+/// Who owns which shards, and the way to them.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    transport: Option<Arc<dyn Transport>>,
+    /// First shard of each process, and behind the last one.
+    first: Vec<u32>,
+}
+
+impl Exchange {
+    /// Distributes shards over all processes in contiguous blocks of about the same weight.
+    #[must_use]
+    pub fn new(transport: Option<Arc<dyn Transport>>, weights: &[u64]) -> Self {
+        let processes = transport.as_ref().map_or(1, |transport| transport.size());
+        let total = weights.iter().map(|&weight| u128::from(weight)).sum::<u128>().max(1);
+        let mut first = vec![0];
+        let mut before = 0;
+        for (shard, &weight) in weights.iter().enumerate() {
+            // A shard belongs where its middle lies.
+            let middle = 2 * before + u128::from(weight);
+            while middle * processes as u128 >= 2 * total * first.len() as u128 && first.len() < processes {
+                first.push(shard as u32);
+            }
+            before += u128::from(weight);
+        }
+        first.resize(processes + 1, weights.len() as u32);
+        Self { transport, first }
+    }
+
+    /// Number of processes.
+    #[must_use]
+    pub fn processes(&self) -> usize {
+        self.first.len() - 1
+    }
+
+    /// Number of this process.
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.transport.as_ref().map_or(0, |transport| transport.rank())
+    }
+
+    /// Whether this is the process that has the results.
+    #[must_use]
+    pub fn is_root(&self) -> bool {
+        self.rank() == 0
+    }
+
+    /// Number of shards of all processes.
+    #[must_use]
+    pub fn shards(&self) -> usize {
+        self.first[self.processes()] as usize
+    }
+
+    /// Shards of a process.
+    #[must_use]
+    pub fn shards_of(&self, process: usize) -> Range<u32> {
+        self.first[process]..self.first[process + 1]
+    }
+
+    /// Shards of this process.
+    #[must_use]
+    pub fn own(&self) -> Range<u32> {
+        self.shards_of(self.rank())
+    }
+
+    /// The process of a shard.
+    #[must_use]
+    pub fn process_of(&self, shard: u32) -> usize {
+        self.first.partition_point(|&first| first <= shard) - 1
+    }
+
+    /// An empty outbox.
+    #[must_use]
+    pub fn outbox<T>(&self) -> Outbox<T> {
+        Outbox((0..self.shards()).map(|_| Vec::new()).collect())
+    }
+
+    /// Delivers each row to the shard that owns its destination; from one outbox for each shard of this process to one
+    /// inbox for each.
+    ///
+    /// Within a process this transposes the table of vectors: no row is copied.
+    pub fn to_owner<T: Row>(&self, mut outgoing: Vec<Outbox<T>>) -> Result<Vec<Inbox<T>>> {
+        let own = self.own();
+        let arrived = match &self.transport {
+            None => Vec::new(),
+            Some(_) => self.carry(&mut outgoing)?,
+        };
+        let mut inboxes: Vec<Inbox<T>> = own.clone().map(|_| Inbox(Vec::new())).collect();
+        let mut add = |shard: u32, rows: Vec<T>| {
             if !rows.is_empty() {
-                inbox.0.push(rows);
+                inboxes[(shard - own.start) as usize].0.push(rows);
+            }
+        };
+        let mut arrived = arrived.into_iter().enumerate();
+        for (_, boxes) in arrived.by_ref().take(self.rank()) {
+            boxes.into_iter().flatten().for_each(|(shard, rows)| add(shard, rows));
+        }
+        for outbox in outgoing {
+            for (shard, rows) in own.clone().zip(outbox.0.into_iter().skip(own.start as usize)) {
+                add(shard, rows);
             }
         }
+        for (_, boxes) in arrived {
+            boxes.into_iter().flatten().for_each(|(shard, rows)| add(shard, rows));
+        }
+        Ok(inboxes)
     }
-    inboxes
+
+    /// Carries what is for other processes there; returns what has come from each, by source shard.
+    fn carry<T: Row>(&self, outgoing: &mut [Outbox<T>]) -> Result<Vec<Vec<Boxes<T>>>> {
+        let mut parcels = Vec::with_capacity(self.processes());
+        for process in 0..self.processes() {
+            let shards = self.shards_of(process);
+            let is_own = process == self.rank();
+            let encode = |outbox: &mut Outbox<T>| {
+                let rows = shards.clone().map(|shard| (shard, std::mem::take(&mut outbox.0[shard as usize])));
+                bitcode::encode::<Boxes<T>>(&rows.filter(|(_, rows)| !rows.is_empty()).collect())
+            };
+            let parts: Vec<Vec<u8>> = if is_own { Vec::new() } else { outgoing.par_iter_mut().map(encode).collect() };
+            parcels.push(pack(&parts));
+        }
+        let arrived = self.deliver(parcels)?;
+        let own = self.own();
+        let read = |parcel: &Vec<u8>| {
+            let parts: Vec<&[u8]> = unpack(parcel)?;
+            parts.into_par_iter().map(decode::<Boxes<T>>).collect()
+        };
+        let arrived: Vec<Vec<Boxes<T>>> = arrived.iter().map(read).collect::<Result<_>>()?;
+        let is_known = |(shard, _): &(u32, Vec<T>)| own.contains(shard);
+        if arrived.iter().flatten().flatten().all(is_known) { Ok(arrived) } else { Err(misunderstood()) }
+    }
+
+    fn deliver(&self, outgoing: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+        let Some(transport) = &self.transport else { return Ok(outgoing) };
+        let arrived = transport.deliver(outgoing)?;
+        if arrived.len() == self.processes() { Ok(arrived) } else { Err(misunderstood()) }
+    }
+
+    /// Hands the i-th value to process i; returns what each has for this one.
+    pub fn swap<T: Row>(&self, values: Vec<T>) -> Result<Vec<T>> {
+        if self.transport.is_none() {
+            return Ok(values);
+        }
+        let outgoing = values.iter().map(|value| bitcode::encode(value)).collect();
+        drop(values);
+        self.deliver(outgoing)?.iter().map(|bytes| decode(bytes)).collect()
+    }
+
+    /// The value of each process, at all of them.
+    pub fn all<T: Row>(&self, value: T) -> Result<Vec<T>> {
+        if self.transport.is_none() {
+            return Ok(vec![value]);
+        }
+        let bytes = bitcode::encode(&value);
+        drop(value);
+        self.deliver(vec![bytes; self.processes()])?.iter().map(|bytes| decode(bytes)).collect()
+    }
+
+    /// The value of each process at the first, none at the others.
+    pub fn to_root<T: Row>(&self, value: T) -> Result<Vec<T>> {
+        if self.transport.is_none() {
+            return Ok(vec![value]);
+        }
+        let mut outgoing = vec![Vec::new(); self.processes()];
+        outgoing[0] = bitcode::encode(&value);
+        drop(value);
+        let arrived = self.deliver(outgoing)?;
+        if self.is_root() { arrived.iter().map(|bytes| decode(bytes)).collect() } else { Ok(Vec::new()) }
+    }
+
+    /// A sum over all processes.
+    pub fn sum(&self, value: usize) -> Result<usize> {
+        Ok(self.all(value)?.into_iter().sum())
+    }
+
+    /// Whether something holds for any process.
+    pub fn any(&self, value: bool) -> Result<bool> {
+        Ok(self.all(value)?.contains(&true))
+    }
+}
+
+/// Rows by destination shard.
+type Boxes<T> = Vec<(u32, Vec<T>)>;
+
+fn decode<T: DecodeOwned>(bytes: &[u8]) -> Result<T> {
+    bitcode::decode(bytes).map_err(|_| misunderstood())
+}
+
+fn misunderstood() -> Error {
+    Error::Usage("the processes of the analysis do not understand each other: are all of the same version?".to_owned())
+}
+
+/// Parts behind each other, each behind its length.
+fn pack(parts: &[Vec<u8>]) -> Vec<u8> {
+    let mut parcel = Vec::with_capacity(parts.iter().map(|part| part.len() + size_of::<u64>()).sum());
+    for part in parts {
+        parcel.extend((part.len() as u64).to_le_bytes());
+        parcel.extend(part);
+    }
+    parcel
+}
+
+fn unpack(mut parcel: &[u8]) -> Result<Vec<&[u8]>> {
+    let mut parts = Vec::new();
+    while let Some((length, rest)) = parcel.split_first_chunk() {
+        let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
+        let (part, rest) = rest.split_at_checked(length).ok_or_else(misunderstood)?;
+        parts.push(part);
+        parcel = rest;
+    }
+    if parcel.is_empty() { Ok(parts) } else { Err(misunderstood()) }
+}
+
+/// Processes that are threads: what an analysis with several needs to be tested.
+#[cfg(test)]
+pub(crate) mod threads {
+    use std::sync::{Arc, Mutex, mpsc};
+
+    use super::{Result, Transport};
+
+    type Parcel = Vec<u8>;
+
+    /// One of them.
+    #[derive(Debug)]
+    struct Thread {
+        rank: usize,
+        senders: Vec<mpsc::Sender<Parcel>>,
+        receivers: Vec<Mutex<mpsc::Receiver<Parcel>>>,
+    }
+
+    impl Transport for Thread {
+        fn size(&self) -> usize {
+            self.senders.len()
+        }
+
+        fn rank(&self) -> usize {
+            self.rank
+        }
+
+        fn deliver(&self, outgoing: Vec<Parcel>) -> Result<Vec<Parcel>> {
+            for (sender, parcel) in self.senders.iter().zip(outgoing) {
+                sender.send(parcel).unwrap();
+            }
+            Ok(self.receivers.iter().map(|receiver| receiver.lock().unwrap().recv().unwrap()).collect())
+        }
+    }
+
+    /// Does `work` in several processes at once.
+    pub(crate) fn run<R: Send>(processes: usize, work: impl Fn(Arc<dyn Transport>) -> R + Sync) -> Vec<R> {
+        let mut threads: Vec<Thread> =
+            (0..processes).map(|rank| Thread { rank, senders: Vec::new(), receivers: Vec::new() }).collect();
+        for from in 0..processes {
+            for to in 0..processes {
+                let (sender, receiver) = mpsc::channel();
+                threads[from].senders.push(sender);
+                threads[to].receivers.push(Mutex::new(receiver));
+            }
+        }
+        std::thread::scope(|scope| {
+            let running: Vec<_> = threads.into_iter().map(|thread| scope.spawn(|| work(Arc::new(thread)))).collect();
+            running.into_iter().map(|thread| thread.join().unwrap()).collect()
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
     fn rows_arrive_at_their_destination_in_order_of_source() {
-        let mut a = Outbox::new(2);
-        a.push(1, "a1");
-        a.push(0, "a0");
-        a.push(1, "a2");
-        let mut b = Outbox::new(2);
-        b.push(1, "b1");
-        let inboxes = to_owner(vec![a, b]);
-        assert_eq!(inboxes[0].rows().copied().collect::<Vec<_>>(), ["a0"]);
-        assert_eq!(inboxes[1].rows().copied().collect::<Vec<_>>(), ["a1", "a2", "b1"]);
+        let exchange = Exchange::new(None, &[1, 1]);
+        let mut a = exchange.outbox();
+        a.push(1, "a1".to_owned());
+        a.push(0, "a0".to_owned());
+        a.push(1, "a2".to_owned());
+        let mut b = exchange.outbox();
+        b.push(1, "b1".to_owned());
+        let inboxes = exchange.to_owner(vec![a, b]).unwrap();
+        assert_eq!(inboxes[0].rows().collect::<Vec<_>>(), ["a0"]);
+        assert_eq!(inboxes[1].rows().collect::<Vec<_>>(), ["a1", "a2", "b1"]);
+    }
+
+    proptest! {
+        #[test]
+        fn several_processes_exchange_what_one_does(
+            weights in prop::collection::vec(0u64..9, 0..7),
+            processes in 1usize..5,
+            sent in prop::collection::vec((0usize..7, 0usize..7), 0..40),
+        ) {
+            let fill = |exchange: &Exchange, shard: u32| {
+                let mut outbox = exchange.outbox();
+                for (number, &(from, to)) in sent.iter().enumerate() {
+                    if from == shard as usize && to < weights.len() {
+                        outbox.push(to as u32, number);
+                    }
+                }
+                outbox
+            };
+            let go = |transport| {
+                let exchange = Exchange::new(transport, &weights);
+                let outgoing = exchange.own().map(|shard| fill(&exchange, shard)).collect();
+                let inboxes = exchange.to_owner(outgoing).unwrap();
+                inboxes.iter().map(|inbox| inbox.rows().copied().collect()).collect::<Vec<Vec<usize>>>()
+            };
+            let split = threads::run(processes, |transport| go(Some(transport)));
+            prop_assert_eq!(split.concat(), go(None));
+        }
+
+        #[test]
+        fn all_processes_have_about_the_same(weights in prop::collection::vec(1u64..9, 0..50), processes in 1usize..6) {
+            let owned = threads::run(processes, |transport| {
+                let exchange = Exchange::new(Some(transport), &weights);
+                for shard in exchange.own() {
+                    assert_eq!(exchange.process_of(shard), exchange.rank());
+                }
+                exchange.own()
+            });
+            let mut next = 0;
+            let total: u64 = weights.iter().sum();
+            for own in owned {
+                prop_assert_eq!(own.start, next);
+                next = own.end;
+                let weight: u64 = weights[own.start as usize..own.end as usize].iter().sum();
+                prop_assert!(weight <= total / processes as u64 + 9);
+            }
+            prop_assert_eq!(next as usize, weights.len());
+        }
+    }
+
+    #[test]
+    fn sums_are_over_all() {
+        let sums = threads::run(3, |transport| {
+            let exchange = Exchange::new(Some(transport), &[]);
+            let rank = exchange.rank();
+            let swapped = exchange.swap((0..3).map(|to| (rank, to)).collect()).unwrap();
+            assert_eq!(swapped, [(0, rank), (1, rank), (2, rank)]);
+            assert!(exchange.any(rank == 2).unwrap());
+            assert_eq!(exchange.to_root(rank).unwrap(), if rank == 0 { vec![0, 1, 2] } else { vec![] });
+            exchange.sum(rank + 1).unwrap()
+        });
+        assert_eq!(sums, [6, 6, 6]);
     }
 }

@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 pub mod analysis;
+pub mod calls;
 pub mod causes;
 pub mod error;
 pub mod exchange;

@@ -1,5 +1,7 @@
 //! Severities: a value for each metric, call path and location.
 
+use bitcode::{Decode, Encode};
+
 use crate::trace::CallTree;
 
 macro_rules! metrics {
@@ -7,7 +9,7 @@ macro_rules! metrics {
         /// Metrics whose values the analysis computes; all others derive from these.
         ///
         /// Values are exclusive along the call tree and inclusive along the metric tree.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
         #[repr(u8)]
         pub enum Metric {
             $($(#[$doc])* $variant),+
@@ -372,7 +374,7 @@ impl Metric {
 const FIRST_SHARE: Metric = Metric::DelayLateSender;
 
 /// One cell.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Encode, Decode)]
 pub struct Cell<V> {
     /// Metric.
     pub metric: Metric,

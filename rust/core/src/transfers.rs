@@ -19,16 +19,18 @@
 //!
 //! *Source*: basic and extended event model of the Euro-Par'05 paper on one-sided communication; thesis 3.1.
 
+use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
-use crate::exchange::{Outbox, to_owner};
+use crate::Result;
+use crate::exchange::Outbox;
 use crate::matching::epochs::{Epoch, Epochs, PairNumbers};
 use crate::trace::columns::{Operation, OperationKind};
 use crate::trace::regions::Library;
 use crate::trace::{NONE, Shard, Trace};
 
 /// One transfer; locations are indexes, times ticks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Transfer {
     /// The operation.
     pub kind: OperationKind,
@@ -51,7 +53,7 @@ pub struct Transfer {
 }
 
 /// The kind of epoch a transfer belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum EpochKind {
     /// None that was closed.
     None,
@@ -64,7 +66,7 @@ pub enum EpochKind {
 }
 
 /// An epoch at the target.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 struct AtTarget {
     window: u32,
     target: u32,
@@ -86,14 +88,13 @@ enum End {
 }
 
 /// All transfers, by location of the origin and time.
-#[must_use]
-pub fn find(trace: &Trace, epochs: &[Epochs]) -> Vec<Transfer> {
+pub fn find(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Transfer>> {
     let shards = || trace.shards.iter().zip(epochs);
     let ends: Vec<Vec<End>> = shards().map(|(shard, epochs)| ends(trace, shard, epochs)).collect();
-    let questions = ends.iter().enumerate().map(|(i, ends)| ask(trace, i as u32, ends)).collect();
-    let answers = to_owner(questions).into_iter().zip(shards()).map(|(questions, (shard, epochs))| {
+    let questions = trace.exchange.own().zip(&ends).map(|(from, ends)| ask(trace, from, ends)).collect();
+    let answers = trace.exchange.to_owner(questions)?.into_iter().zip(shards()).map(|(questions, (shard, epochs))| {
         let leaves = leaves(trace, shard, epochs);
-        let mut outbox = Outbox::new(trace.shards.len());
+        let mut outbox = trace.exchange.outbox();
         for &(from, epoch) in questions.rows() {
             if let Some(&leave) = leaves.get(&epoch) {
                 outbox.push(from, (epoch, leave));
@@ -101,7 +102,7 @@ pub fn find(trace: &Trace, epochs: &[Epochs]) -> Vec<Transfer> {
         }
         outbox
     });
-    let answers = to_owner(answers.collect());
+    let answers = trace.exchange.to_owner(answers.collect())?;
     let mut transfers = Vec::new();
     for (((shard, epochs), ends), answers) in shards().zip(&ends).zip(answers) {
         let there: FxHashMap<AtTarget, i64> = answers.rows().copied().collect();
@@ -116,7 +117,7 @@ pub fn find(trace: &Trace, epochs: &[Epochs]) -> Vec<Transfer> {
             }
         }
     }
-    transfers
+    Ok(transfers)
 }
 
 fn transfer(trace: &Trace, shard: &Shard, epochs: &Epochs, origin: u32, row: usize, end: Option<i64>) -> Transfer {
@@ -184,7 +185,7 @@ fn ask(trace: &Trace, from: u32, ends: &[End]) -> Outbox<(u32, AtTarget)> {
     let mut epochs: Vec<AtTarget> = asked.collect();
     epochs.sort_unstable();
     epochs.dedup();
-    let mut outbox = Outbox::new(trace.shards.len());
+    let mut outbox = trace.exchange.outbox();
     for epoch in epochs {
         outbox.push(trace.owner(epoch.target), (from, epoch));
     }

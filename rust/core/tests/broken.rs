@@ -43,7 +43,8 @@ impl Copy {
     fn analyze(&self, file: &Path, bytes: &[u8]) -> Result<(), String> {
         fs::write(file, bytes).unwrap();
         let archive = Archive::open(&self.directory).map_err(|error| error.to_string())?;
-        let result = analyze(&archive, &Options::default(), &Monitor::default()).map_err(|error| error.to_string())?;
+        let result =
+            analyze(&archive, &Options::default(), None, &Monitor::default()).map_err(|error| error.to_string())?;
         for wait in &result.waits {
             let shard = result.trace.shard(wait.location);
             let duration = shard.leave(wait.instance) - shard.enter(wait.instance);

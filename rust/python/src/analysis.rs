@@ -73,7 +73,7 @@ pub(crate) fn analyze(
     {
         let (archive, monitor) = (archive.clone(), monitor.clone());
         std::thread::spawn(move || {
-            let result = pool.install(|| core_analyze(&archive, &options, &monitor));
+            let result = pool.install(|| core_analyze(&archive, &options, None, &monitor));
             drop(archive);
             // The receiver is gone only if the interpreter is: nobody is left to tell.
             let _ = done.send(result);
@@ -354,7 +354,7 @@ impl Analysis {
     fn transfers(&self) -> PyResult<Table> {
         let trace = &self.result.trace;
         let begin = self.begin();
-        let transfers = transfers::find(trace, &self.result.epochs);
+        let transfers = transfers::find(trace, &self.result.epochs).map_err(core_error)?;
         let mut kinds = Names::default();
         let mut epochs = Names::default();
         for transfer in &transfers {
@@ -448,8 +448,7 @@ impl Analysis {
         facts.set_item("resolution", trace.resolution)?;
         facts.set_item("processes", trace.world.processes.len())?;
         facts.set_item("locations", trace.world.locations.len())?;
-        let events: u64 = trace.shards.iter().flat_map(|shard| &shard.spans).map(|span| span.events).sum();
-        facts.set_item("events", events)?;
+        facts.set_item("events", trace.events)?;
         facts.set_item("callpaths", trace.tree.len())?;
         let violations = |kind| self.result.notes.occurrences(kind);
         facts.set_item("clock_violations_p2p", violations(NoteKind::ClockViolationMessage))?;

@@ -74,7 +74,7 @@ pub(crate) fn measure(
     let (archive, monitor) = (run.archive().clone(), Arc::new(Monitor::default()));
     let (watched, options) = (monitor.clone(), Options { causes, ..Options::default() });
     // The result goes with the job: giving memory back is not part of the last stage.
-    let job = move || pool.install(|| analyze(&archive, &options, &monitor)).map(drop);
+    let job = move || pool.install(|| analyze(&archive, &options, None, &monitor)).map(drop);
     let mut stage = None;
     let mut tick = || {
         py.check_signals()?;

@@ -1,9 +1,11 @@
 //! Classes of waits: what a cost says about the wait that it was paid for.
 
+use bitcode::{Decode, Encode};
+
 use crate::severity::Metric;
 
 /// What kind of waiting a cost was paid for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 #[repr(u8)]
 pub enum Class {
     /// For the sender of a message.

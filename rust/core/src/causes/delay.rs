@@ -11,16 +11,18 @@
 //!
 //! All of this needs no other location's result, so it is done for all waits at once.
 
+use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 
 use super::points::Relation;
 use super::table::{Charge, Entry, Group, Stretch};
 use super::{Class, CostModel, Table};
-use crate::exchange::{Inbox, Outbox, to_owner};
+use crate::Result;
+use crate::exchange::{Inbox, Outbox};
 use crate::trace::{NONE, Trace};
 
 /// What the waiting side gets to know.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Encode, Decode)]
 struct Answer {
     ask: u32,
     cause_point: u32,
@@ -30,11 +32,12 @@ struct Answer {
 }
 
 /// Computes the shares of all waits.
-pub(super) fn share(trace: &Trace, tables: &mut [Table], model: CostModel) {
+pub(super) fn share(trace: &Trace, tables: &mut [Table], model: CostModel) -> Result<()> {
     let outgoing = tables.par_iter_mut().map(|table| post(trace, table)).collect();
+    let works = trace.exchange.to_owner(outgoing)?;
     let answers: Vec<Outbox<Answer>> =
-        tables.par_iter_mut().zip(to_owner(outgoing)).map(|(table, inbox)| rate(trace, table, &inbox, model)).collect();
-    tables.par_iter_mut().zip(to_owner(answers)).for_each(|(table, inbox)| {
+        tables.par_iter_mut().zip(works).map(|(table, inbox)| rate(trace, table, &inbox, model)).collect();
+    tables.par_iter_mut().zip(trace.exchange.to_owner(answers)?).for_each(|(table, inbox)| {
         for answer in inbox.rows() {
             let ask = &mut table.asks[answer.ask as usize];
             ask.cause_point = answer.cause_point;
@@ -43,6 +46,7 @@ pub(super) fn share(trace: &Trace, tables: &mut [Table], model: CostModel) {
             ask.is_attributed = answer.is_attributed;
         }
     });
+    Ok(())
 }
 
 /// Number of entries that follow, where the work is that of the wait before.
@@ -50,8 +54,8 @@ const SAME: i64 = -1;
 
 /// The work of all waiters, each behind an entry with its length.
 fn post(trace: &Trace, table: &mut Table) -> Outbox<Entry> {
-    let mut outbox = Outbox::new(trace.shards.len());
-    let mut last = vec![None; trace.shards.len()];
+    let mut outbox = trace.exchange.outbox();
+    let mut last = vec![None; trace.exchange.shards()];
     for (ask, work) in table.asks.iter().zip(std::mem::take(&mut table.works)) {
         let owner = trace.shard_of[ask.cause as usize];
         if last[owner as usize].replace(work) == Some(work) {
@@ -82,7 +86,7 @@ fn received(inbox: &Inbox<Entry>) -> Vec<&[Entry]> {
 }
 
 fn rate(trace: &Trace, table: &mut Table, inbox: &Inbox<Entry>, model: CostModel) -> Outbox<Answer> {
-    let mut outbox = Outbox::new(trace.shards.len());
+    let mut outbox = trace.exchange.outbox();
     let received = received(inbox);
     let entries = std::mem::take(&mut table.entries);
     let mut own = vec![0; trace.tree.len()];

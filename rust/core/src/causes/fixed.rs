@@ -3,13 +3,15 @@
 //! What is added at one end of an interval and taken away at the other must leave nothing behind. Floating-point sums
 //! leave a rest, which would charge somebody for nothing.
 
+use bitcode::{Decode, Encode};
+
 use std::ops::{AddAssign, Sub, SubAssign};
 
 /// What 1 is: 52 bits stand behind the point, so a share is exact to 2e-16, and sums up to 2^74 fit.
 const ONE: f64 = (1u64 << 52) as f64;
 
 /// A sum of shares.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub(crate) struct Fixed(i128);
 
 impl Fixed {

@@ -34,15 +34,17 @@ mod steps;
 mod table;
 mod threads;
 
+use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 
-use crate::exchange::{Outbox, to_owner};
+use crate::Result;
+use crate::calls::Calls;
 use crate::notes::Notes;
 use crate::path::{self, Segment};
 use crate::severity::{self, Cost, Severity};
 use crate::trace::{NONE, Trace};
 use crate::waits::WaitState;
-use crate::waits::meeting::{Meetings, With};
+use crate::waits::meeting::{Meeting, Meetings, With};
 
 pub use class::Class;
 pub(crate) use fixed::Fixed;
@@ -62,7 +64,7 @@ pub enum CostModel {
 }
 
 /// What an analysis of causes says of one wait state; all in ticks.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Encode, Decode)]
 pub struct Explanation {
     /// The part that earlier waits of the causing process explain; the rest is direct.
     pub indirect: f64,
@@ -96,7 +98,7 @@ pub(crate) struct Seeds {
 }
 
 /// What the causing side gets to know of a pair.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub(crate) struct Caused {
     /// Shard of the waiter, and position among its pairs.
     pub shard: u32,
@@ -127,15 +129,20 @@ impl Caused {
     }
 }
 
-/// Finds the causes of all wait states; `waits` as the analysis has sorted them.
-#[must_use]
-pub fn analyze(trace: &Trace, waits: &[WaitState], meetings: Vec<Meetings>, model: CostModel) -> Causes {
-    let (sets, seeds) = sow(trace, waits, meetings, model);
-    let outgoing = seeds.par_iter().enumerate().map(|(i, seeds)| {
-        let mut outbox = Outbox::new(trace.shards.len());
+/// Finds the causes of all wait states of this process; `waits` as the analysis has sorted them, with the `calls` that
+/// they name, and with the meetings of all owners, and those of the shards themselves.
+pub fn analyze(
+    trace: &Trace,
+    (waits, calls): (&[WaitState], &Calls),
+    meetings: (Vec<Meetings>, &[Vec<Meeting>]),
+    model: CostModel,
+) -> Result<Causes> {
+    let (sets, seeds) = sow(trace, (waits, calls), meetings, model)?;
+    let outgoing = trace.exchange.own().into_par_iter().zip(&seeds).map(|(number, seeds)| {
+        let mut outbox = trace.exchange.outbox();
         for (pair, ask) in seeds.pairs.iter().zip(0..) {
             let caused = Caused {
-                shard: i as u32,
+                shard: number,
                 ask,
                 process: trace.world.locations[pair.waiter.location as usize].process,
                 comm: pair.comm,
@@ -149,7 +156,7 @@ pub fn analyze(trace: &Trace, waits: &[WaitState], meetings: Vec<Meetings>, mode
         }
         outbox
     });
-    let caused = to_owner(outgoing.collect());
+    let caused = trace.exchange.to_owner(outgoing.collect())?;
     let mut tables: Vec<Table> = trace
         .shards
         .par_iter()
@@ -161,34 +168,39 @@ pub fn analyze(trace: &Trace, waits: &[WaitState], meetings: Vec<Meetings>, mode
             intervals::measure(trace, shard, seeds, rows, &sets, model)
         })
         .collect();
-    delay::share(trace, &mut tables, model);
+    delay::share(trace, &mut tables, model)?;
     let mut notes = Notes::default();
-    propagation::propagate(trace, &mut tables, model, &mut notes);
+    propagation::propagate(trace, &mut tables, model, &mut notes)?;
 
     let mut costs: Vec<Cost> = Vec::new();
     let of_shards: Vec<Vec<Cost>> =
         trace.shards.par_iter().zip(&tables).map(|(shard, table)| costs::book(trace, shard, table, model)).collect();
     costs.extend(of_shards.into_iter().flatten());
-    let found = path::find(trace, &tables, model);
+    let found = path::find(trace, &tables, model)?;
     costs.extend(found.costs);
     notes.merge(found.notes);
-    Causes {
+    Ok(Causes {
         severities: severity::combine(found.severities),
         costs: severity::combine(costs),
         explanations: explain(&tables, waits.len()),
         path: found.segments,
         notes,
-    }
+    })
 }
 
-/// The pairs, marks and sets of all shards.
-fn sow(trace: &Trace, waits: &[WaitState], meetings: Vec<Meetings>, model: CostModel) -> (Vec<Vec<u32>>, Vec<Seeds>) {
+/// The sets of all owners, and the pairs and marks of all shards.
+fn sow(
+    trace: &Trace,
+    (waits, calls): (&[WaitState], &Calls),
+    (of_owners, of_shards): (Vec<Meetings>, &[Vec<Meeting>]),
+    model: CostModel,
+) -> Result<(Vec<Vec<u32>>, Vec<Seeds>)> {
+    let before = trace.exchange.all(of_owners.iter().map(|of_owner| of_owner.sets.len()).sum::<usize>())?;
+    let mut first = before[..trace.exchange.rank()].iter().sum::<usize>() as u32;
     let mut sets = Vec::new();
-    let mut outgoing = Vec::with_capacity(meetings.len());
-    for mut of_owner in meetings {
-        let first = sets.len() as u32;
-        sets.append(&mut of_owner.sets);
-        let mut outbox = Outbox::new(trace.shards.len());
+    let mut outgoing = Vec::with_capacity(of_owners.len());
+    for mut of_owner in of_owners {
+        let mut outbox = trace.exchange.outbox();
         for mut meeting in of_owner.parts {
             if let With::Set(set) = &mut meeting.with {
                 *set += first;
@@ -196,19 +208,24 @@ fn sow(trace: &Trace, waits: &[WaitState], meetings: Vec<Meetings>, model: CostM
             outbox.push(trace.shard_of[meeting.call.0 as usize], meeting);
         }
         outgoing.push(outbox);
+        first += of_owner.sets.len() as u32;
+        sets.append(&mut of_owner.sets);
     }
-    let meetings = to_owner(outgoing);
+    let sets = trace.exchange.all(sets)?.concat();
+    let meetings = trace.exchange.to_owner(outgoing)?;
     let seeds = trace
         .shards
         .par_iter()
         .zip(meetings)
-        .map(|(shard, meetings)| {
+        .enumerate()
+        .map(|(i, (shard, meetings))| {
+            let meetings = meetings.rows().chain(of_shards.get(i).into_iter().flatten());
             let begin = waits.partition_point(|wait| wait.location < shard.locations.start);
             let end = waits.partition_point(|wait| wait.location < shard.locations.end);
-            seeds::collect(trace, shard, model, (begin, &waits[begin..end]), &meetings)
+            seeds::collect(trace, shard, model, (begin, &waits[begin..end], calls), meetings)
         })
         .collect();
-    (sets, seeds)
+    Ok((sets, seeds))
 }
 
 fn explain(tables: &[Table], waits: usize) -> Vec<Option<Explanation>> {

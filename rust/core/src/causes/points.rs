@@ -1,12 +1,14 @@
 //! Points: where in the events of a location it synchronized, contended, or has to be cut for another reason.
 
+use bitcode::{Decode, Encode};
+
 use crate::causes::Class;
 use crate::trace::{NO_CALLPATH, NONE, Shard, Trace};
 
 /// A place in the order of a location's events and of what lies between them.
 ///
 /// The upper bits are the position of the event that follows, the lowest four say what stands before it, in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 pub struct Position(u64);
 
 const SUB: u32 = 4;
@@ -56,7 +58,7 @@ impl Position {
 }
 
 /// Where a point lies with respect to its call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 #[repr(u8)]
 pub enum Place {
     /// Behind its Leave, before all that follows.
@@ -78,7 +80,7 @@ pub enum Place {
 }
 
 /// A place in a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Anchor {
     /// Index of the location.
     pub location: u32,
@@ -143,7 +145,7 @@ impl Anchor {
 }
 
 /// How two processes synchronize, and by that where their intervals begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 #[repr(u8)]
 pub enum Relation {
     /// The two with each other.

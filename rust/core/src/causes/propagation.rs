@@ -11,16 +11,20 @@
 //! Clocks that disagree can make waits of one-sided communication depend on each other in a circle. Then the latest cause
 //! goes on without what it still lacks, which is counted.
 
+use std::cmp::Reverse;
+
+use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 
 use super::class::Classes;
 use super::points::Relation;
 use super::{CostModel, Fixed, Table};
+use crate::Result;
 use crate::notes::{NoteKind, Notes, Place};
-use crate::trace::{NONE, Trace};
+use crate::trace::{NONE, Shard, Trace};
 
 /// Final propagation costs on their way to the causing shard.
-#[derive(Default)]
+#[derive(Default, Encode, Decode)]
 struct Mail {
     rows: Vec<Arrival>,
     /// Values by class of those that have any.
@@ -28,7 +32,7 @@ struct Mail {
 }
 
 /// The wait is done that a row stands for.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Encode, Decode)]
 struct Arrival {
     row: u32,
     /// The causing point.
@@ -38,58 +42,93 @@ struct Arrival {
 }
 
 /// Computes `phi` and `charged_phi` of all tables.
-pub(super) fn propagate(trace: &Trace, tables: &mut [Table], model: CostModel, notes: &mut Notes) {
+pub(super) fn propagate(trace: &Trace, tables: &mut [Table], model: CostModel, notes: &mut Notes) -> Result<()> {
     let occurring = |table: &Table| Classes::new(table.groups.rows.iter().map(|group| group.class)).all;
-    let classes = Classes::new(tables.iter().flat_map(occurring));
+    let here = Classes::new(tables.iter().flat_map(occurring)).all;
+    let classes = Classes::new(trace.exchange.all(here)?.into_iter().flatten());
     for table in &mut *tables {
         table.classes = classes.clone();
     }
-    let mut walkers: Vec<Walker> =
-        tables.par_iter_mut().enumerate().map(|(shard, table)| Walker::new(trace, shard, table, model)).collect();
+    let mut walkers: Vec<Walker> = tables
+        .par_iter_mut()
+        .zip(&trace.shards)
+        .zip(trace.exchange.own())
+        .map(|((table, shard), number)| Walker::new(trace, (number, shard), table, model))
+        .collect();
     let mut mail: Vec<Mail> = walkers.iter().map(|_| Mail::default()).collect();
-    let mut is_first = true;
+    loop {
+        let away = go(trace, &mut walkers, &mut mail);
+        let is_idle = away.iter().all(Vec::is_empty);
+        let arrived = trace.exchange.swap(away.into_iter().map(|away| (is_idle, away)).collect())?;
+        let all_are_idle = arrived.iter().all(|&(is_idle, _)| is_idle);
+        for (shard, sent) in arrived.into_iter().flat_map(|(_, sent)| sent) {
+            mail[(shard - trace.exchange.own().start) as usize].add(sent);
+        }
+        if all_are_idle && !unlock(trace, &mut walkers, notes)? {
+            return Ok(());
+        }
+    }
+}
+
+/// Lets all shards of this process go as far as they can; returns what other processes wait for, by process.
+fn go(trace: &Trace, walkers: &mut [Walker], mail: &mut [Mail]) -> Vec<Vec<(u32, Mail)>> {
+    let own = trace.exchange.own();
+    let mut away: Vec<Vec<(u32, Mail)>> = (0..trace.exchange.processes()).map(|_| Vec::new()).collect();
     loop {
         let outgoing: Vec<Vec<(u32, Mail)>> = walkers
             .par_iter_mut()
             .zip(mail.par_iter_mut())
             .map(|(walker, mail)| {
                 let mail = std::mem::take(mail);
-                if mail.rows.is_empty() && walker.runnable.is_empty() && !is_first {
-                    Vec::new()
-                } else {
-                    walker.go(mail)
-                }
+                if mail.rows.is_empty() && walker.runnable.is_empty() { Vec::new() } else { walker.go(mail) }
             })
             .collect();
-        is_first = false;
         let mut is_idle = true;
         for (shard, sent) in outgoing.into_iter().flatten() {
-            is_idle = false;
-            let mail = &mut mail[shard as usize];
-            mail.rows.extend(sent.rows);
-            mail.values.extend(sent.values);
+            if own.contains(&shard) {
+                is_idle = false;
+                mail[(shard - own.start) as usize].add(sent);
+            } else {
+                away[trace.exchange.process_of(shard)].push((shard, sent));
+            }
         }
-        if is_idle && !unlock(trace, &mut walkers, notes) {
-            break;
+        if is_idle {
+            return away;
         }
     }
 }
 
+impl Mail {
+    fn add(&mut self, other: Self) {
+        self.rows.extend(other.rows);
+        self.values.extend(other.values);
+    }
+}
+
 /// Lets the latest cause of all that are stuck go on; `false` if none is.
-fn unlock(trace: &Trace, walkers: &mut [Walker], notes: &mut Notes) -> bool {
-    let stuck = walkers.iter().enumerate().flat_map(|(shard, walker)| walker.stuck().map(move |at| (shard, at)));
-    let key = |&(shard, (location, point)): &(usize, (u32, u32))| {
-        let point = &walkers[shard].table.points[point as usize];
-        (trace.shards[shard].enter(point.instance), std::cmp::Reverse(point.location), location)
-    };
-    let Some((shard, (location, point))) = stuck.max_by_key(key) else { return false };
-    let instance = walkers[shard].table.points[point as usize].instance;
-    let place =
-        Place { location: trace.shards[shard].location(location as usize), time: trace.shards[shard].enter(instance) };
-    notes.count(NoteKind::CircularWaits, 1, Some(place));
-    walkers[shard].missing[point as usize] = RELEASED;
-    walkers[shard].runnable.push(location);
-    true
+fn unlock(trace: &Trace, walkers: &mut [Walker], notes: &mut Notes) -> Result<bool> {
+    let stuck = walkers.iter().enumerate().flat_map(|(i, walker)| walker.stuck().map(move |at| (i, at)));
+    let latest = stuck
+        .map(|(i, (location, point))| {
+            let shard = &trace.shards[i];
+            let time = shard.enter(walkers[i].table.points[point as usize].instance);
+            (Reverse(time), shard.location(location as usize), point)
+        })
+        .min()
+        .map(|(Reverse(time), location, point)| (time, location, point));
+    let all = trace.exchange.all(latest)?;
+    let latest = all.into_iter().flatten().min_by_key(|&(time, location, _)| (Reverse(time), location));
+    let Some((time, location, point)) = latest else { return Ok(false) };
+    // One of the processes says it for all.
+    if trace.exchange.is_root() {
+        notes.count(NoteKind::CircularWaits, 1, Some(Place { location, time }));
+    }
+    if trace.owns(location) {
+        let walker = &mut walkers[trace.position(location)];
+        walker.missing[point as usize] = RELEASED;
+        walker.runnable.push(location - trace.shard(location).locations.start);
+    }
+    Ok(true)
 }
 
 /// Marks a point that went on without all it needed: what arrives now comes too late.
@@ -97,7 +136,9 @@ const RELEASED: u32 = u32::MAX;
 
 struct Walker<'a> {
     trace: &'a Trace,
+    /// Number and first location of the shard.
     shard: u32,
+    first_location: u32,
     table: &'a mut Table,
     model: CostModel,
     /// One behind the next point of each location.
@@ -123,7 +164,7 @@ struct Walker<'a> {
 }
 
 impl<'a> Walker<'a> {
-    fn new(trace: &'a Trace, shard: usize, table: &'a mut Table, model: CostModel) -> Self {
+    fn new(trace: &'a Trace, (number, shard): (u32, &Shard), table: &'a mut Table, model: CostModel) -> Self {
         let locations = table.offsets.len() - 1;
         let points = table.points.len();
         let mut missing = vec![0; points];
@@ -141,7 +182,8 @@ impl<'a> Walker<'a> {
         table.charged_phi = vec![0.0; table.charges.len() * width];
         Self {
             trace,
-            shard: shard as u32,
+            shard: number,
+            first_location: shard.locations.start,
             model,
             cursor: table.offsets[1..].to_vec(),
             has_told: vec![false; locations],
@@ -152,7 +194,7 @@ impl<'a> Walker<'a> {
             first_group,
             next_group,
             runnable: (0..locations as u32).collect(),
-            outgoing: trace.shards.iter().map(|_| Mail::default()).collect(),
+            outgoing: (0..trace.exchange.shards()).map(|_| Mail::default()).collect(),
             destinations: Vec::new(),
             table,
         }
@@ -188,8 +230,7 @@ impl<'a> Walker<'a> {
         }
         self.missing[point as usize] -= 1;
         if self.missing[point as usize] == 0 {
-            let location =
-                self.table.points[point as usize].location - self.trace.shards[self.shard as usize].locations.start;
+            let location = self.table.points[point as usize].location - self.first_location;
             if self.cursor[location as usize] == point + 1 && self.has_told[location as usize] {
                 self.runnable.push(location);
             }

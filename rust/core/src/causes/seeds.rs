@@ -13,29 +13,29 @@
 
 use super::points::{Anchor, Meets, Pair, Place, Relation};
 use super::{Class, CostModel, Mark, Seeds, threads};
-use crate::exchange::Inbox;
+use crate::calls::Calls;
 use crate::severity::Metric;
 use crate::trace::{NONE, Shard, Trace};
 use crate::waits::WaitState;
 use crate::waits::meeting::{Meeting, With};
 
 /// Collects what is known of a shard's locations as waiters; `first` is the position of its first wait state.
-pub(super) fn collect(
+pub(super) fn collect<'a>(
     trace: &Trace,
     shard: &Shard,
     model: CostModel,
-    (first, waits): (usize, &[WaitState]),
-    meetings: &Inbox<Meeting>,
+    (first, waits, calls): (usize, &[WaitState], &Calls),
+    meetings: impl Iterator<Item = &'a Meeting>,
 ) -> Seeds {
     let mut seeds = Seeds::default();
     let states = States::new(shard, first, waits);
     for (i, wait) in waits.iter().enumerate() {
         let known = wait.cause_instance != NONE;
         if let Some(class) = Class::of(wait.kind).filter(|class| known && counts(*class, model)) {
-            seeds.pairs.extend(pair(trace, model, class, wait, (first + i) as u32));
+            seeds.pairs.extend(pair(trace, calls, model, class, wait, (first + i) as u32));
         }
     }
-    for meeting in meetings.rows() {
+    for meeting in meetings {
         if let Some(class) = Class::of(meeting.kind).filter(|class| counts(*class, model)) {
             meet(trace, shard, class, &states, meeting, &mut seeds);
         }
@@ -49,11 +49,10 @@ fn counts(class: Class, model: CostModel) -> bool {
 }
 
 /// A wait of one for one; `None` for those of many, which come as meetings.
-fn pair(trace: &Trace, model: CostModel, class: Class, wait: &WaitState, state: u32) -> Option<Pair> {
+fn pair(trace: &Trace, calls: &Calls, model: CostModel, class: Class, wait: &WaitState, state: u32) -> Option<Pair> {
     let (own, other) = ((wait.location, wait.instance), (wait.cause_location, wait.cause_instance));
-    let (shard, cause_shard) = (trace.shard(own.0), trace.shard(other.0));
-    let (leave, cause_leave) = (shard.leave(own.1), cause_shard.leave(other.1));
-    let cause_enter = cause_shard.enter(other.1);
+    let (shard, cause) = (trace.shard(own.0), calls.get(trace, other));
+    let (leave, cause_leave, cause_enter) = (shard.leave(own.1), cause.leave, cause.enter);
     let mut completion = (leave - cause_leave).max(0);
     let mut cause_completion = (cause_leave - leave).max(0);
     let mut end = cause_enter;

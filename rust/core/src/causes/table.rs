@@ -1,5 +1,7 @@
 //! The points of a shard with all that happens at them.
 
+use bitcode::{Decode, Encode};
+
 use super::Caused;
 use super::class::{Class, Classes};
 use super::points::{Pair, Point, Position, Relation};
@@ -42,7 +44,7 @@ impl<T> By<T> {
 }
 
 /// Ticks of a call path: 12 bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub(crate) struct Entry {
     pub callpath: u32,
     ticks: [u32; 2],

@@ -1,10 +1,12 @@
 //! Matching of collective operations: the n-th call on a communicator is the same instance at every member.
 
+use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::{in_time_order, rounds, spread};
-use crate::exchange::{Outbox, to_owner};
+use super::{Rounds, in_time_order, spread};
+use crate::Result;
+use crate::exchange::Outbox;
 use crate::notes::{NoteKind, Notes, Place};
 use crate::trace::world::Members;
 use crate::trace::{NONE, Shard, Trace};
@@ -46,7 +48,7 @@ impl Kind {
 }
 
 /// One member's part in an instance.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct Member {
     /// Begin of the operation, ticks.
     pub begin: i64,
@@ -91,14 +93,16 @@ const FINALIZE: u32 = u32::MAX - 2;
 pub fn match_all<R: Send + Default>(
     trace: &Trace,
     consume: impl Fn(&mut R, Kind, &[Member]) + Sync,
-) -> (Vec<R>, Notes) {
-    let total: usize = trace.shards.iter().map(|shard| shard.collectives.rows.len()).sum();
-    let expected = [INIT, FINALIZE].map(|comm| (comm, participants(trace, comm)));
+) -> Result<(Vec<R>, Notes)> {
+    let total = trace.exchange.sum(trace.shards.iter().map(|shard| shard.collectives.rows.len()).sum())?;
+    let expected = [(INIT, participants(trace, INIT)?), (FINALIZE, participants(trace, FINALIZE)?)];
     let mut results = Vec::with_capacity(trace.shards.len());
     let mut notes = Notes::default();
-    for (round, owners) in rounds(trace.shards.len(), total * size_of::<Member>()).enumerate() {
+    let rounds = Rounds::new(&trace.exchange, total * size_of::<Member>());
+    for round in 0..rounds.count {
+        let is_served = |owner: u32| rounds.of[owner as usize] as usize == round;
         let posted: Vec<(Outbox<Member>, Notes)> =
-            trace.shards.par_iter().map(|shard| post(trace, shard, &owners)).collect();
+            trace.shards.par_iter().map(|shard| post(trace, shard, is_served)).collect();
         let mut outgoing = Vec::with_capacity(posted.len());
         for (outbox, shard_notes) in posted {
             outgoing.push(outbox);
@@ -107,10 +111,13 @@ pub fn match_all<R: Send + Default>(
                 notes.merge(shard_notes);
             }
         }
-        let evaluated: Vec<(R, Notes)> = to_owner(outgoing)
+        let served = rounds.own(&trace.exchange, round);
+        let evaluated: Vec<(R, Notes)> = trace
+            .exchange
+            .to_owner(outgoing)?
             .into_par_iter()
-            .skip(owners.start as usize)
-            .take(owners.len())
+            .skip(served.start)
+            .take(served.len())
             .map(|inbox| {
                 let mut members: Vec<Member> = inbox.rows().copied().collect();
                 drop(inbox);
@@ -135,12 +142,12 @@ pub fn match_all<R: Send + Default>(
             notes.merge(owner_notes);
         }
     }
-    (results, notes)
+    Ok((results, notes))
 }
 
 /// Number of processes that start or end the library.
-fn participants(trace: &Trace, comm: u32) -> usize {
-    trace.shards.iter().map(|shard| library_calls(trace, shard, comm).count()).sum()
+fn participants(trace: &Trace, comm: u32) -> Result<usize> {
+    trace.exchange.sum(trace.shards.iter().map(|shard| library_calls(trace, shard, comm).count()).sum())
 }
 
 /// First `MPI_Init` or `MPI_Finalize` of each process of a shard: process, location, instance.
@@ -156,12 +163,12 @@ fn library_calls(trace: &Trace, shard: &Shard, comm: u32) -> impl Iterator<Item 
     })
 }
 
-fn post(trace: &Trace, shard: &Shard, owners: &std::ops::Range<u32>) -> (Outbox<Member>, Notes) {
-    let mut outbox = Outbox::new(trace.shards.len());
+fn post(trace: &Trace, shard: &Shard, is_served: impl Fn(u32) -> bool) -> (Outbox<Member>, Notes) {
+    let mut outbox = trace.exchange.outbox();
     let mut notes = Notes::default();
     let mut deliver = |member: Member| {
-        let owner = spread(member.comm, member.sequence, trace.shards.len());
-        if owners.contains(&owner) {
+        let owner = spread(member.comm, member.sequence, trace.exchange.shards());
+        if is_served(owner) {
             outbox.push(owner, member);
         }
     };

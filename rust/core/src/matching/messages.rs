@@ -2,18 +2,18 @@
 //!
 //! *Source*: PATTERNS 0.3. Receives count in the order of their completion.
 
-use std::ops::Range;
-
+use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::{in_time_order, rounds};
-use crate::exchange::{Inbox, Outbox, to_owner};
+use super::{Rounds, in_time_order};
+use crate::Result;
+use crate::exchange::{Inbox, Outbox};
 use crate::notes::{NoteKind, Notes, Place};
 use crate::trace::{NONE, Shard, Trace};
 
 /// What the receiving side gets to know of a send.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct SendInfo {
     /// Time of the send record, ticks.
     pub time: i64,
@@ -61,18 +61,24 @@ impl Matches<'_> {
 /// Matches all messages, round by round, and hands each receiving shard its matches.
 ///
 /// Returns what `consume` made of each shard, in the order of the shards, and what was odd.
-pub fn match_all<R: Send>(trace: &Trace, consume: impl Fn(usize, &Shard, &Matches) -> R + Sync) -> (Vec<R>, Notes) {
-    let total: usize = trace.shards.iter().map(|shard| shard.sends.rows.len()).sum();
+pub fn match_all<R: Send>(
+    trace: &Trace,
+    consume: impl Fn(usize, &Shard, &Matches) -> R + Sync,
+) -> Result<(Vec<R>, Notes)> {
+    let total = trace.exchange.sum(trace.shards.iter().map(|shard| shard.sends.rows.len()).sum())?;
     let mut results = Vec::with_capacity(trace.shards.len());
     let mut notes = Notes::default();
-    for owners in rounds(trace.shards.len(), total * size_of::<SendInfo>()) {
-        let outgoing = trace.shards.par_iter().map(|shard| post(trace, shard, owners.clone())).collect();
-        let incoming = to_owner(outgoing);
+    let rounds = Rounds::new(&trace.exchange, total * size_of::<SendInfo>());
+    for round in 0..rounds.count {
+        let is_served = |owner: u32| rounds.of[owner as usize] as usize == round;
+        let outgoing = trace.shards.par_iter().map(|shard| post(trace, shard, is_served)).collect();
+        let incoming = trace.exchange.to_owner(outgoing)?;
+        let served = rounds.own(&trace.exchange, round);
         let matched: Vec<(R, Notes)> = incoming
             .into_par_iter()
             .enumerate()
-            .skip(owners.start as usize)
-            .take(owners.len())
+            .skip(served.start)
+            .take(served.len())
             .map(|(index, inbox)| {
                 let shard = &trace.shards[index];
                 let mut notes = Notes::default();
@@ -85,12 +91,12 @@ pub fn match_all<R: Send>(trace: &Trace, consume: impl Fn(usize, &Shard, &Matche
             notes.merge(shard_notes);
         }
     }
-    (results, notes)
+    Ok((results, notes))
 }
 
-/// The sends of a shard whose receivers belong to `owners`.
-fn post(trace: &Trace, shard: &Shard, owners: Range<u32>) -> Outbox<SendInfo> {
-    let mut outbox = Outbox::new(trace.shards.len());
+/// The sends of a shard whose receivers are served.
+fn post(trace: &Trace, shard: &Shard, is_served: impl Fn(u32) -> bool) -> Outbox<SendInfo> {
+    let mut outbox = trace.exchange.outbox();
     for process in shard.processes.clone() {
         let locations = shard.local_locations(&trace.world.processes[process as usize].locations);
         let ranges: Vec<_> = locations.clone().map(|i| shard.sends.range(i)).collect();
@@ -101,7 +107,7 @@ fn post(trace: &Trace, shard: &Shard, owners: Range<u32>) -> Outbox<SendInfo> {
         for row in in_time_order(&ranges, |row| shard.sends.rows[row].time) {
             let send = &shard.sends.rows[row as usize];
             let owner = trace.owner(send.peer);
-            if send.cancelled || !owners.contains(&owner) {
+            if send.cancelled || !is_served(owner) {
                 continue;
             }
             let complete = (send.complete != NONE).then_some(send.complete);
@@ -204,9 +210,7 @@ fn report(trace: &Trace, shard: &Shard, channel: &mut Channel, sends: &[&SendInf
         let place = Place { location: shard.location_of(&shard.receives, row), time: receive.time };
         notes.count(NoteKind::UnmatchedReceive, u64::from(channel.receives - channel.sends), Some(place));
         // Only the end is missing of a sender whose file ends early: what was sent before still meets in order.
-        let cut =
-            trace.shard(trace.world.master(receive.peer)).is_truncated(&trace.world.processes[receive.peer as usize]);
-        if !cut {
+        if !trace.is_truncated(receive.peer) {
             channel.first = NONE;
         }
     }

@@ -7,13 +7,34 @@ pub mod windows;
 
 use std::ops::Range;
 
+use crate::exchange::Exchange;
+
 /// Rows in flight during one round of an exchange take about this much memory at most.
 const ROUND_BYTES: usize = 128 << 20;
 
-/// Splits `owners` into contiguous ranges, one a round, so that `bytes` in all stay bounded in each.
-fn rounds(owners: usize, bytes: usize) -> impl Iterator<Item = Range<u32>> {
-    let count = bytes.div_ceil(ROUND_BYTES).clamp(1, owners.max(1));
-    (0..count).map(move |i| (owners * i / count) as u32..(owners * (i + 1) / count) as u32)
+/// Rounds of an exchange, so that what is in flight stays bounded in each: every process serves some of its shards.
+struct Rounds {
+    count: usize,
+    /// The round of each shard.
+    of: Vec<u32>,
+}
+
+impl Rounds {
+    /// Rounds for an exchange of `bytes` in all.
+    fn new(exchange: &Exchange, bytes: usize) -> Self {
+        let sizes = || (0..exchange.processes()).map(|process| exchange.shards_of(process).len());
+        let count = bytes.div_ceil(ROUND_BYTES).clamp(1, sizes().max().unwrap_or(0).max(1));
+        let round = |size: usize| (0..size).map(move |i| (i * count / size) as u32);
+        Self { count, of: sizes().flat_map(round).collect() }
+    }
+
+    /// The shards of this process that are served in a round, as positions.
+    fn own(&self, exchange: &Exchange, round: usize) -> Range<usize> {
+        let own = exchange.own();
+        let of = &self.of[own.start as usize..own.end as usize];
+        let begin = |round: usize| of.partition_point(|&of| (of as usize) < round);
+        begin(round)..begin(round + 1)
+    }
 }
 
 /// The shard that evaluates the `sequence`-th instance of something: spread evenly, the same everywhere.

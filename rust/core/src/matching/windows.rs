@@ -2,17 +2,19 @@
 //!
 //! OpenSHMEM's allocations leave no record; they count as calls of all processes on a window of their own.
 
+use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 
 use super::epochs::{CollectivePart, Epochs};
-use crate::exchange::{Inbox, Outbox, to_owner};
+use crate::Result;
+use crate::exchange::{Inbox, Outbox, Row};
 use crate::notes::{NoteKind, Notes, Place};
 use crate::trace::regions::Library;
 use crate::trace::world::Members;
 use crate::trace::{NONE, Shard, Trace};
 
 /// One process' part in an instance.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct Part {
     /// Enter of the call, ticks.
     pub enter: i64,
@@ -36,24 +38,26 @@ pub struct Part {
 
 /// Matches all collective operations on windows; hands each complete instance, ordered by process, to `evaluate`, whose
 /// answers go to the shards of the parts.
-pub fn match_all<R: Send>(
+pub fn match_all<R: Row>(
     trace: &Trace,
     epochs: &[Epochs],
     evaluate: impl Fn(&[Part], &mut Vec<(u32, R)>) + Sync,
-) -> (Vec<Inbox<R>>, Notes) {
-    let outgoing = trace.shards.par_iter().zip(epochs).enumerate().map(|(i, (shard, epochs))| {
-        let mut outbox = Outbox::new(trace.shards.len());
+) -> Result<(Vec<Inbox<R>>, Notes)> {
+    let outgoing = trace.exchange.own().into_par_iter().zip(&trace.shards).zip(epochs).map(|((i, shard), epochs)| {
+        let mut outbox = trace.exchange.outbox();
         for (position, part) in epochs.collectives.iter().enumerate() {
             // What a process has to itself nobody waits for.
             let comm = trace.world.windows.get(part.window as usize).and_then(|_| trace.world.window_comm(part.window));
             if comm.is_none_or(|comm| !matches!(comm.members, Members::OwnProcess)) {
-                let owner = super::spread(part.window, part.sequence, trace.shards.len());
-                outbox.push(owner, row(shard, part, (i as u32, position as u32)));
+                let owner = super::spread(part.window, part.sequence, trace.exchange.shards());
+                outbox.push(owner, row(shard, part, (i, position as u32)));
             }
         }
         outbox
     });
-    let evaluated: Vec<(Outbox<R>, Notes)> = to_owner(outgoing.collect())
+    let evaluated: Vec<(Outbox<R>, Notes)> = trace
+        .exchange
+        .to_owner(outgoing.collect())?
         .into_par_iter()
         .map(|inbox| {
             let mut parts: Vec<Part> = inbox.rows().copied().collect();
@@ -69,7 +73,7 @@ pub fn match_all<R: Send>(
                     notes.count(NoteKind::IncompleteCollective, 1, Some(place));
                 }
             }
-            let mut outbox = Outbox::new(trace.shards.len());
+            let mut outbox = trace.exchange.outbox();
             for (shard, answer) in answers {
                 outbox.push(shard, answer);
             }
@@ -82,7 +86,7 @@ pub fn match_all<R: Send>(
         outgoing.push(outbox);
         notes.merge(owner_notes);
     }
-    (to_owner(outgoing), notes)
+    Ok((trace.exchange.to_owner(outgoing)?, notes))
 }
 
 fn row(shard: &Shard, part: &CollectivePart, position: (u32, u32)) -> Part {

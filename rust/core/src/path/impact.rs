@@ -16,15 +16,17 @@
 //! *Source*: thesis section 4.2.3, definitions 21 to 23; PATTERNS 7.5 and 7.6. Release 2.6 divides by `H_p = 0` where a
 //! location has all call paths, and then has no inter-partition imbalance at all; here such a location has no part in it.
 
+use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use whywait_otf2::enums::LocationType;
 
+use crate::Result;
 use crate::causes::{CostModel, Entry, Fixed, Table};
 use crate::severity::{Cost, Metric, Severity};
 use crate::trace::Trace;
 
 /// What the locations contribute to one call path of the path.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, Encode, Decode)]
 struct Contribution {
     /// Excess of those that have it.
     impact: Fixed,
@@ -36,7 +38,7 @@ struct Contribution {
 }
 
 /// Contributions of some locations.
-#[derive(Default)]
+#[derive(Default, Encode, Decode)]
 struct Sums {
     by_callpath: Vec<Contribution>,
     weight: Fixed,
@@ -44,15 +46,15 @@ struct Sums {
     locations: u32,
     /// Whether a location has all call paths of the path.
     has_all: bool,
-    severities: Vec<Severity>,
 }
 
+/// Cells of the locations of this process; `path` has all, sorted.
 pub(super) fn assess(
     trace: &Trace,
     tables: &[Table],
     path: &[Severity],
     model: CostModel,
-) -> (Vec<Severity>, Vec<Cost>) {
+) -> Result<(Vec<Severity>, Vec<Cost>)> {
     let mut position = vec![u32::MAX; trace.tree.len()];
     let mut lengths: Vec<i64> = Vec::new();
     for cells in path.chunk_by(|a, b| a.callpath == b.callpath) {
@@ -63,34 +65,51 @@ pub(super) fn assess(
         }
     }
     if lengths.is_empty() {
-        return (Vec::new(), Vec::new());
+        return Ok((Vec::new(), Vec::new()));
     }
-    let parts: Vec<Sums> = trace
+    let parts: Vec<(Sums, Vec<Severity>)> = trace
         .shards
         .par_iter()
         .zip(tables)
         .map(|(shard, table)| {
-            let mut sums = Sums { by_callpath: vec![Contribution::default(); lengths.len()], ..Sums::default() };
+            let mut sums = Sums::new(lengths.len());
+            let mut severities = Vec::new();
             for i in 0..shard.locations.len() {
                 let location = shard.location(i);
                 let kind = trace.world.locations[location as usize].kind;
                 if matches!(kind, LocationType::CPU_THREAD | LocationType::UNKNOWN) {
-                    sums.add(location, table.lifetimes.of(i), &position, &lengths);
+                    sums.add(location, table.lifetimes.of(i), &position, &lengths, &mut severities);
                 }
             }
-            sums
+            (sums, severities)
         })
         .collect();
-    let mut whole = Sums { by_callpath: vec![Contribution::default(); lengths.len()], ..Sums::default() };
-    for part in parts {
+    let (mut here, mut severities) = (Sums::new(lengths.len()), Vec::new());
+    for (part, mut of_shard) in parts {
+        here.merge(part);
+        severities.append(&mut of_shard);
+    }
+    let mut whole = Sums::new(lengths.len());
+    for part in trace.exchange.all(here)? {
         whole.merge(part);
     }
-    let costs = whole.book(path, &position, &lengths, model);
-    (whole.severities, costs)
+    let own = path.iter().filter(|cell| trace.owns(cell.location));
+    Ok((severities, whole.book(own, &position, &lengths, model)))
 }
 
 impl Sums {
-    fn add(&mut self, location: u32, lifetime: &[Entry], position: &[u32], lengths: &[i64]) {
+    fn new(callpaths: usize) -> Self {
+        Self { by_callpath: vec![Contribution::default(); callpaths], ..Self::default() }
+    }
+
+    fn add(
+        &mut self,
+        location: u32,
+        lifetime: &[Entry],
+        position: &[u32],
+        lengths: &[i64],
+        severities: &mut Vec<Severity>,
+    ) {
         let length: i64 = lengths.iter().sum();
         let (mut own, mut common, mut covered, mut mine) = (0, 0, 0, 0);
         for (callpath, ticks) in lifetime.iter().map(|entry| (entry.callpath, entry.ticks())) {
@@ -101,7 +120,7 @@ impl Sums {
             mine += ticks.max(on_path);
             let mut add = |metric, value| {
                 if value > 0 {
-                    self.severities.push(Severity { metric, callpath, location, value });
+                    severities.push(Severity { metric, callpath, location, value });
                 }
             };
             add(Metric::CriticalPathActivities, ticks.min(on_path));
@@ -136,10 +155,15 @@ impl Sums {
         self.inter += other.inter;
         self.locations += other.locations;
         self.has_all |= other.has_all;
-        self.severities.extend(other.severities);
     }
 
-    fn book(&self, path: &[Severity], position: &[u32], lengths: &[i64], model: CostModel) -> Vec<Cost> {
+    fn book<'a>(
+        &self,
+        path: impl Iterator<Item = &'a Severity>,
+        position: &[u32],
+        lengths: &[i64],
+        model: CostModel,
+    ) -> Vec<Cost> {
         let mut costs = Vec::new();
         let is_poisoned = model == CostModel::Scalasca && self.has_all;
         for cell in path {

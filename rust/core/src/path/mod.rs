@@ -16,11 +16,13 @@
 
 mod impact;
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
 
+use bitcode::{Decode, Encode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::Result;
 use crate::causes::points::{Place, Relation};
 use crate::causes::{Class, CostModel, Position, Steps, Table};
 use crate::notes::{NoteKind, Notes};
@@ -29,7 +31,7 @@ use crate::trace::{NO_CALLPATH, NONE, Trace};
 use crate::waits::threads::teams;
 
 /// A stretch of the critical path on one location.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Segment {
     /// Index of the location.
     pub location: u32,
@@ -48,57 +50,113 @@ pub struct Segment {
 /// What the path gives.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
-    /// The path by call path, and activities.
+    /// The path by call path, and activities, of the locations of this process.
     pub severities: Vec<Severity>,
     /// Impacts.
     pub costs: Vec<Cost>,
-    /// The path in the order of time.
+    /// The path in the order of time; of several processes the first has it.
     pub segments: Vec<Segment>,
     /// What was odd.
     pub notes: Notes,
 }
 
 /// Follows the path, and computes the indicators that come from it.
-pub(crate) fn find(trace: &Trace, tables: &[Table], model: CostModel) -> Found {
+pub(crate) fn find(trace: &Trace, tables: &[Table], model: CostModel) -> Result<Found> {
     let mut walk = Walk {
         trace,
         tables,
         model,
-        owners: BTreeSet::new(),
         masters: FxHashMap::default(),
         cells: FxHashMap::default(),
         segments: Vec::new(),
         seen: FxHashSet::default(),
-        notes: Notes::default(),
     };
-    walk.owners.extend(walk.begin());
-    while let Some(owner) = walk.owners.pop_last() {
-        walk.follow(owner);
+    let mut token = Token { owners: walk.begin()?.into_iter().collect(), ..Token::default() };
+    while let Some(location) = token.location() {
+        let here = trace.owns(location).then(|| {
+            walk.follow_all(&mut token);
+            token
+        });
+        token = trace.exchange.all(here)?.into_iter().flatten().next().unwrap_or_default();
     }
-    let mut segments = walk.segments;
-    segments.sort_by_key(|segment| (segment.from, segment.to));
-    let mut path: Vec<Severity> = walk
+    let mut segments = trace.exchange.to_root(walk.segments)?.concat();
+    segments.sort_by_key(|(number, segment)| (segment.from, segment.to, *number));
+    let mut own: Vec<Severity> = walk
         .cells
         .into_iter()
         .map(|((callpath, location), value)| Severity { metric: Metric::CriticalPath, callpath, location, value })
         .filter(|cell| cell.value != 0)
         .collect();
+    own.sort_unstable_by_key(|cell| (cell.callpath, cell.location));
+    let mut path = trace.exchange.all(own.clone())?.concat();
     path.sort_unstable_by_key(|cell| (cell.callpath, cell.location));
-    let (severities, costs) = impact::assess(trace, tables, &path, model);
-    path.extend(severities);
-    Found { severities: path, costs, segments, notes: walk.notes }
+    let (severities, costs) = impact::assess(trace, tables, &path, model)?;
+    own.extend(severities);
+    let mut notes = Notes::default();
+    // One of the processes says it for all.
+    for (location, time) in token.circular.into_iter().filter(|_| trace.exchange.is_root()) {
+        notes.add(NoteKind::CircularWaits, location, time);
+    }
+    Ok(Found { severities: own, costs, segments: segments.into_iter().map(|(_, segment)| segment).collect(), notes })
 }
 
 /// The end of a stretch: nothing at or behind it belongs to the path.
-///
-/// Ordered by time, so that threads of a team come to their fork before the path goes on at the master.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Encode, Decode)]
 struct Owner {
     time: i64,
-    location: Reverse<u32>,
+    location: u32,
     position: Position,
     /// Call path of the release that others waited for, and what it did after their wait had ended, ticks.
     over: (u32, i64),
+}
+
+impl Ord for Owner {
+    /// By time, so that threads of a team come to their fork before the path goes on at the master.
+    fn cmp(&self, other: &Self) -> Ordering {
+        let key = |owner: &Self| (owner.time, Reverse(owner.location), owner.position, owner.over);
+        key(self).cmp(&key(other))
+    }
+}
+
+impl PartialOrd for Owner {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The path goes over to the cause of a wait.
+#[derive(Clone, Copy, Encode, Decode)]
+struct Handover {
+    location: u32,
+    /// The causing point.
+    point: u32,
+    /// When the wait ended for a release, ticks: what that did later lies over the end.
+    ended: Option<i64>,
+}
+
+/// The path goes over to a point as it is.
+fn to(location: u32, point: u32) -> Handover {
+    Handover { location, point, ended: None }
+}
+
+/// Where the path has come to: one process of the analysis has it and goes on.
+#[derive(Default, Encode, Decode)]
+struct Token {
+    owners: BTreeSet<Owner>,
+    /// To processes that must take them first.
+    handovers: Vec<Handover>,
+    /// Number of segments so far.
+    segments: u32,
+    /// Where the path came round again: location and time.
+    circular: Vec<(u32, i64)>,
+}
+
+impl Token {
+    /// A location whose process has to go on; `None` at the end of the path.
+    fn location(&self) -> Option<u32> {
+        let handover = self.handovers.first().map(|handover| handover.location);
+        handover.or_else(|| self.owners.last().map(|owner| owner.location))
+    }
 }
 
 /// Nothing lies over the end.
@@ -108,21 +166,20 @@ struct Walk<'a> {
     trace: &'a Trace,
     tables: &'a [Table],
     model: CostModel,
-    owners: BTreeSet<Owner>,
     /// For the parallel regions of the processes met so far (location, region instance) the same of the master.
     masters: FxHashMap<(u32, u32), (u32, u32)>,
     cells: FxHashMap<(u32, u32), i64>,
-    segments: Vec<Segment>,
+    /// Segments with their numbers.
+    segments: Vec<(u32, Segment)>,
     /// Points where the path left a location.
     seen: FxHashSet<(u32, usize)>,
-    notes: Notes,
 }
 
 impl Walk<'_> {
     /// Where the path ends in time: the last Enter of `MPI_Finalize`, else the last event of a master.
-    fn begin(&self) -> Option<Owner> {
-        let masters = self.trace.world.processes.iter().filter(|process| !process.locations.is_empty());
-        let locations = masters.flat_map(|process| process.locations.clone());
+    fn begin(&self) -> Result<Option<Owner>> {
+        let processes = self.trace.shards.iter().flat_map(|shard| shard.processes.clone());
+        let locations = processes.flat_map(|process| self.trace.world.processes[process as usize].locations.clone());
         let span = |location: u32| {
             let shard = self.trace.shard(location);
             &shard.spans[(location - shard.locations.start) as usize]
@@ -131,7 +188,7 @@ impl Walk<'_> {
             let instance = span(location).finalize;
             (instance != NONE).then(|| Owner {
                 time: self.trace.shard(location).enter(instance),
-                location: Reverse(location),
+                location,
                 position: self.position((location, instance), Place::Leave),
                 over: EXACT,
             })
@@ -139,14 +196,11 @@ impl Walk<'_> {
         let last = |location: u32| {
             let is_master = self.trace.world.locations[location as usize].thread == 0;
             let time = span(location).last;
-            (is_master && time != i64::MIN).then_some(Owner {
-                time,
-                location: Reverse(location),
-                position: Position::END,
-                over: EXACT,
-            })
+            (is_master && time != i64::MIN).then_some(Owner { time, location, position: Position::END, over: EXACT })
         };
-        locations.clone().filter_map(finalize).max().or_else(|| locations.filter_map(last).max())
+        let latest = (locations.clone().filter_map(finalize).max(), locations.filter_map(last).max());
+        let (finalize, last): (Vec<_>, Vec<_>) = self.trace.exchange.all(latest)?.into_iter().unzip();
+        Ok(finalize.into_iter().max().flatten().or(last.into_iter().max().flatten()))
     }
 
     fn position(&self, call: (u32, u32), place: Place) -> Position {
@@ -154,14 +208,30 @@ impl Walk<'_> {
     }
 
     fn table(&self, location: u32) -> (&Table, usize) {
-        let shard = self.trace.shard_of[location as usize];
-        let i = location - self.trace.shards[shard as usize].locations.start;
-        (&self.tables[shard as usize], i as usize)
+        let shard = self.trace.position(location);
+        let i = location - self.trace.shards[shard].locations.start;
+        (&self.tables[shard], i as usize)
+    }
+
+    /// Goes on as far as this process can.
+    fn follow_all(&mut self, token: &mut Token) {
+        loop {
+            let owns = |handover: &Handover| self.trace.owns(handover.location);
+            let (here, away): (Vec<_>, Vec<_>) = token.handovers.drain(..).partition(owns);
+            token.handovers = away;
+            token.owners.extend(here.into_iter().map(|handover| self.take(handover)));
+            if !token.location().is_some_and(|location| self.trace.owns(location)) {
+                return;
+            }
+            if let Some(owner) = token.owners.pop_last() {
+                self.follow(owner, token);
+            }
+        }
     }
 
     /// Follows one location back to where it waited, books the stretch, hands over.
-    fn follow(&mut self, owner: Owner) {
-        let location = owner.location.0;
+    fn follow(&mut self, owner: Owner, token: &mut Token) {
+        let location = owner.location;
         let (table, i) = self.table(location);
         let points = table.points_of(i);
         let end = table.find(i, owner.position) as usize;
@@ -170,9 +240,7 @@ impl Walk<'_> {
         for number in (points.start..end).rev() {
             next = self.next(number, location);
             let is_begin = self.is_init(number, location);
-            let stays = next.len() == 1
-                && next[0].location == owner.location
-                && next[0].position == self.table(location).0.points[number].position;
+            let stays = next.len() == 1 && next[0].location == owner.location && next[0].point as usize == number;
             if is_begin || (!next.is_empty() && !stays) {
                 stop = Some(number);
                 break;
@@ -183,11 +251,11 @@ impl Walk<'_> {
         if let Some(number) = stop
             && !self.seen.insert((location, number))
         {
-            self.notes.add(NoteKind::CircularWaits, location, owner.time);
+            token.circular.push((location, owner.time));
             return;
         }
-        self.book(owner, stop);
-        self.owners.extend(next);
+        self.book(owner, stop, token);
+        token.handovers.extend(next);
     }
 
     fn is_init(&self, number: usize, location: u32) -> bool {
@@ -198,12 +266,12 @@ impl Walk<'_> {
     }
 
     /// Who has the path before a point; nobody else if the location did not wait there.
-    fn next(&mut self, number: usize, location: u32) -> Vec<Owner> {
+    fn next(&mut self, number: usize, location: u32) -> Vec<Handover> {
         let table = self.table(location).0;
         let point = table.points[number];
         if point.place == Place::Fork {
             let call = self.master((location, point.instance));
-            return self.owner(call, Place::Fork).into_iter().collect();
+            return self.point(call, Place::Fork).into_iter().collect();
         }
         let asks = table.asks_of.of(number).iter().map(|&ask| &table.asks[ask as usize]);
         let last = asks
@@ -212,26 +280,24 @@ impl Walk<'_> {
         let Some(ask) = last else {
             // The last at a barrier between threads, perhaps with others.
             let ties = self.ties(location, number);
-            return if ties.is_empty() { ties } else { ties.into_iter().chain([self.at(location, number)]).collect() };
+            return if ties.is_empty() {
+                ties
+            } else {
+                ties.into_iter().chain([to(location, number as u32)]).collect()
+            };
         };
         let cause = ask.cause;
-        let cause_point = ask.cause_point as usize;
-        let mut owner = self.at(cause, cause_point);
-        if ask.relation == Relation::Contention {
-            let ended = self.trace.shard(location).enter(point.instance) + point.held;
-            let over = (owner.time - ended).max(0);
-            owner.over = (self.table(cause).0.points[cause_point].callpath, over);
-            owner.time -= over;
-        }
-        let mut owners = vec![owner];
+        let ended = || self.trace.shard(location).enter(point.instance) + point.held;
+        let ended = (ask.relation == Relation::Contention).then(ended);
+        let mut next = vec![Handover { ended, ..to(cause, ask.cause_point) }];
         if ask.relation == Relation::Threads {
-            owners.extend(self.ties(cause, cause_point));
+            next.extend(self.ties(cause, ask.cause_point as usize));
         }
-        owners
+        next
     }
 
     /// Threads that came to a barrier at the same time as the one that is its cause.
-    fn ties(&self, location: u32, number: usize) -> Vec<Owner> {
+    fn ties(&self, location: u32, number: usize) -> Vec<Handover> {
         if self.model == CostModel::Thesis {
             return Vec::new();
         }
@@ -239,29 +305,30 @@ impl Walk<'_> {
         let charges = table.charges_of(number).iter();
         let ties = charges.filter(|charge| charge.relation == Relation::Threads && charge.direct == 0);
         ties.map(|charge| {
-            let waiter = &self.tables[charge.shard as usize];
-            let ask = &waiter.asks[charge.ask as usize];
-            self.at(waiter.points[ask.point as usize].location, ask.point as usize)
+            // Threads of one process: their shard is the same.
+            let ask = &table.asks[charge.ask as usize];
+            to(table.points[ask.point as usize].location, ask.point)
         })
         .collect()
     }
 
     /// The path ends at a point.
-    fn at(&self, location: u32, number: usize) -> Owner {
-        let point = &self.table(location).0.points[number];
+    fn take(&self, Handover { location, point, ended }: Handover) -> Owner {
+        let point = &self.table(location).0.points[point as usize];
         let shard = self.trace.shard(location);
         let time = if point.place == Place::Behind { shard.leave(point.instance) } else { shard.enter(point.instance) };
         let time = if point.place == Place::Fork { time - point.total } else { time };
-        Owner { time, location: Reverse(location), position: point.position, over: EXACT }
+        let over = ended.map_or(EXACT, |ended| (point.callpath, (time - ended).max(0)));
+        Owner { time: time - over.1, location, position: point.position, over }
     }
 
     /// The point at a place in a call.
-    fn owner(&self, (location, instance): (u32, u32), place: Place) -> Option<Owner> {
+    fn point(&self, (location, instance): (u32, u32), place: Place) -> Option<Handover> {
         let position = self.position((location, instance), place);
         let (table, i) = self.table(location);
         let number = table.find(i, position) as usize;
         let exists = table.points_of(i).contains(&number) && table.points[number].position == position;
-        exists.then(|| self.at(location, number))
+        exists.then(|| to(location, number as u32))
     }
 
     /// The master's parallel region of a thread's.
@@ -283,8 +350,8 @@ impl Walk<'_> {
     }
 
     /// Books the stretch between a point, or the begin, and its end.
-    fn book(&mut self, owner: Owner, stop: Option<usize>) {
-        let location = owner.location.0;
+    fn book(&mut self, owner: Owner, stop: Option<usize>, token: &mut Token) {
+        let location = owner.location;
         let shard = self.trace.shard(location);
         let (table, i) = self.table(location);
         let point = stop.map(|number| table.points[number]);
@@ -315,7 +382,9 @@ impl Walk<'_> {
             .unwrap_or((NO_CALLPATH, 0));
         let hop = point.map(|point| point.class).filter(|&class| class != Class::Library);
         if from < owner.time {
-            self.segments.push(Segment { location, from, to: owner.time, callpath, ticks, hop });
+            let segment = Segment { location, from, to: owner.time, callpath, ticks, hop };
+            self.segments.push((token.segments, segment));
+            token.segments += 1;
         }
         for (callpath, ticks) in times {
             *self.cells.entry((callpath, location)).or_insert(0) += ticks;

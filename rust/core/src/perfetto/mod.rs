@@ -86,9 +86,9 @@ pub fn write(
     let trace = &analysis.trace;
     let kept: Vec<Kept> = trace.shards.par_iter().map(|shard| Kept::of(trace, shard, selection)).collect();
     let begins = interval::begins(trace, &analysis.waits);
-    let transfers = transfers::find(trace, &analysis.epochs);
+    let transfers = transfers::find(trace, &analysis.epochs)?;
     let mut flows = Flows::new(trace, selection, &kept);
-    flows.of_messages();
+    flows.of_messages()?;
     flows.of_causes(&analysis.waits, &begins);
     flows.of_transfers(&transfers);
     let Flows { starts, ends, caused, transferred, mut written, .. } = flows;
@@ -222,7 +222,7 @@ impl<'a> Flows<'a> {
         self.last
     }
 
-    fn of_messages(&mut self) {
+    fn of_messages(&mut self) -> Result<()> {
         let (trace, kept) = (self.trace, self.kept);
         // Of each message its sender and the position of the Leave that completes the receive.
         let (found, _) = messages::match_all(trace, |index, shard, matches| {
@@ -235,7 +235,7 @@ impl<'a> Flows<'a> {
                 (kept[from as usize].has(enter) && kept[index].has(leave)).then_some((from, enter, send.bytes, leave))
             });
             found.collect::<Vec<_>>()
-        });
+        })?;
         for (to, found) in found.into_iter().enumerate() {
             for (from, enter, bytes, leave) in found {
                 let sent = trace.shards[from as usize].events.time[enter as usize];
@@ -249,6 +249,7 @@ impl<'a> Flows<'a> {
                 self.written.messages += 1;
             }
         }
+        Ok(())
     }
 
     fn of_causes(&mut self, waits: &[WaitState], begins: &[i64]) {

@@ -1,12 +1,13 @@
 //! The call tree: call paths interned as small integers.
 
+use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
 /// "No call path": the parent of a root, the state of a location before its first Enter.
 pub const NO_CALLPATH: u32 = u32::MAX;
 
 /// One node of the tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct CallPath {
     /// The caller, or [`NO_CALLPATH`] at a root.
     pub parent: u32,
@@ -89,12 +90,12 @@ impl CallTree {
         self.nodes[callpath as usize].region
     }
 
-    /// Adds all call paths of `other` that are missing here; returns the call path here for each of `other`.
+    /// Adds all call paths of another tree that are missing here; returns the call path here for each of its nodes.
     ///
     /// Merging shards in order gives the numbering that a single pass over all locations would have given.
-    pub fn merge(&mut self, other: &CallTree) -> Vec<u32> {
-        let mut here = Vec::with_capacity(other.nodes.len());
-        for node in &other.nodes {
+    pub fn merge(&mut self, other: &[CallPath]) -> Vec<u32> {
+        let mut here: Vec<u32> = Vec::with_capacity(other.len());
+        for node in other {
             let parent = if node.parent == NO_CALLPATH { NO_CALLPATH } else { here[node.parent as usize] };
             here.push(self.child(parent, node.region));
         }
@@ -135,8 +136,8 @@ mod tests {
             tree.child(main, 1);
         }
         let mut merged = CallTree::default();
-        merged.merge(&first);
-        let here = merged.merge(&second);
+        merged.merge(first.nodes());
+        let here = merged.merge(second.nodes());
         assert_eq!(merged.nodes(), whole.nodes());
         assert_eq!(here, [0, 2, 3, 1]);
     }

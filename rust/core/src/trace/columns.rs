@@ -3,10 +3,12 @@
 //! Enter and Leave are the bulk: a time and a call path each. Communication records stand in column sets of their own;
 //! each row names the region instance it was recorded in. All positions (`u32`) count within the shard.
 
+use bitcode::{Decode, Encode};
+
 use std::ops::Range;
 
 use super::calltree::{CallTree, NO_CALLPATH};
-use super::world::Process;
+use super::world::World;
 
 /// "No row", "no instance".
 pub const NONE: u32 = u32::MAX;
@@ -168,7 +170,7 @@ pub struct Collective {
 }
 
 /// One-sided operations by what they move.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum OperationKind {
     /// Writes to the target.
     Put,
@@ -477,10 +479,12 @@ impl Shard {
         self.instance_offsets[i]..self.instance_offsets[i + 1]
     }
 
-    /// Whether the end of any of a process' event files is missing.
-    #[must_use]
-    pub fn is_truncated(&self, process: &Process) -> bool {
-        self.spans[self.local_locations(&process.locations)].iter().any(|span| span.truncated)
+    /// Processes of which the end of an event file is missing.
+    pub fn truncated(&self, world: &World) -> impl Iterator<Item = u32> {
+        self.processes.clone().filter(|&process| {
+            let locations = self.local_locations(&world.processes[process as usize].locations);
+            self.spans[locations].iter().any(|span| span.truncated)
+        })
     }
 
     /// Renumbers all call paths after the shards' trees were merged.

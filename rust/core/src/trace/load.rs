@@ -1,22 +1,28 @@
 //! Reading an archive into shards, in parallel.
 
+use std::sync::Arc;
+
+use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use whywait_otf2::Archive;
 use whywait_otf2::LocationReader;
 
-use super::calltree::CallTree;
+use super::calltree::{CallPath, CallTree};
 use super::chunks;
 use super::columns::Shard;
 use super::decode::{Decoder, Progress};
 use super::regions::{RegionClass, Regions};
 use super::world::{Location, World};
+use crate::exchange::{Exchange, Transport};
 use crate::notes::{NoteKind, Notes};
 use crate::{Error, Result};
 
 /// Shards hold about this many events at least, so that small processes share one.
-const SHARD_EVENTS: u64 = 1 << 18;
+pub const SHARD_EVENTS: u64 = 1 << 18;
 
 /// A whole run: who took part, what happened, and what was odd.
+///
+/// Of several processes each has the events of its own shards; all else is the same at all of them.
 #[derive(Debug)]
 pub struct Trace {
     /// Locations, processes, communicators.
@@ -25,53 +31,125 @@ pub struct Trace {
     pub regions: Regions,
     /// All call paths.
     pub tree: CallTree,
-    /// The events, by contiguous blocks of processes.
+    /// The events, by contiguous blocks of processes: those shards that this process of the analysis owns.
     pub shards: Vec<Shard>,
-    /// What was odd.
+    /// What was odd in these.
     pub notes: Notes,
     /// Ticks a second.
     pub resolution: u64,
-    /// Index of the shard of each location.
+    /// Number of the shard of each location.
     pub shard_of: Vec<u32>,
+    /// Who owns which shards.
+    pub exchange: Exchange,
+    /// Number of events read.
+    pub events: u64,
+    span: Option<(i64, i64)>,
+    /// Processes of which the end of an event file is missing, sorted.
+    truncated: Vec<u32>,
+}
+
+/// What all processes of the analysis must know of the shards of one.
+#[derive(Encode, Decode)]
+struct Block {
+    tree: Vec<CallPath>,
+    first: i64,
+    last: i64,
+    events: u64,
+    truncated: Vec<u32>,
 }
 
 impl Trace {
-    /// Reads all events of an archive with the threads of the current pool.
-    pub fn load(archive: &Archive, progress: &Progress) -> Result<Self> {
+    /// Reads all events of an archive with the threads of the current pool, in shards of about `shard_events` or more;
+    /// of several processes each reads its share.
+    pub fn load(
+        archive: &Archive,
+        shard_events: u64,
+        transport: Option<Arc<dyn Transport>>,
+        progress: &Progress,
+    ) -> Result<Self> {
         let definitions = archive.definitions();
         let world = World::new(definitions);
         let regions = Regions::new(definitions);
-        let blocks = blocks(&world);
-        let shards = blocks.len();
+        let (blocks, weights): (Vec<Shard>, Vec<u64>) = blocks(&world, shard_events).into_iter().unzip();
+        let mut shard_of = vec![0; world.locations.len()];
+        for (index, shard) in blocks.iter().enumerate() {
+            shard_of[shard.locations.start as usize..shard.locations.end as usize].fill(index as u32);
+        }
+        let exchange = Exchange::new(transport, &weights);
+        let own = exchange.own();
         let loaded: Vec<(Shard, Notes)> = blocks
             .into_par_iter()
-            .map(|block| load_shard(archive, &regions, &world, block, shards, progress))
+            .skip(own.start as usize)
+            .take(own.len())
+            .map(|block| load_shard(archive, &regions, &world, block, own.len(), progress))
             .collect::<Result<_>>()?;
 
-        let mut tree = CallTree::default();
+        let mut merged = CallTree::default();
         let mut notes = Notes::default();
         let mut shards = Vec::with_capacity(loaded.len());
-        let mut renumbering = Vec::with_capacity(loaded.len());
+        let mut in_block = Vec::with_capacity(loaded.len());
         for (shard, shard_notes) in loaded {
-            renumbering.push(tree.merge(&shard.tree));
+            in_block.push(merged.merge(shard.tree.nodes()));
             notes.merge(shard_notes);
             shards.push(shard);
         }
-        shards.par_iter_mut().zip(renumbering).for_each(|(shard, callpaths)| shard.renumber(&callpaths));
+        let spans = || shards.iter().flat_map(|shard: &Shard| &shard.spans);
+        let blocks = exchange.all(Block {
+            tree: merged.nodes().to_vec(),
+            first: spans().map(|span| span.first).min().unwrap_or(i64::MAX),
+            last: spans().map(|span| span.last).max().unwrap_or(i64::MIN),
+            events: spans().map(|span| span.events).sum(),
+            truncated: shards.iter().flat_map(|shard| shard.truncated(&world)).collect(),
+        })?;
+        let mut tree = CallTree::default();
+        let in_run: Vec<Vec<u32>> = blocks.iter().map(|block| tree.merge(&block.tree)).collect();
+        let in_run = &in_run[exchange.rank()];
+        shards.par_iter_mut().zip(in_block).for_each(|(shard, in_block)| {
+            let callpaths: Vec<u32> = in_block.into_iter().map(|callpath| in_run[callpath as usize]).collect();
+            shard.renumber(&callpaths);
+        });
 
-        let mut shard_of = vec![0; world.locations.len()];
-        for (index, shard) in shards.iter().enumerate() {
-            shard_of[shard.locations.start as usize..shard.locations.end as usize].fill(index as u32);
-        }
-        let resolution = definitions.clock_properties.first().map_or(1, |clock| clock.timer_resolution).max(1);
-        Ok(Self { world, regions, tree, shards, notes, resolution, shard_of })
+        let first = blocks.iter().map(|block| block.first).min().unwrap_or(i64::MAX);
+        let last = blocks.iter().map(|block| block.last).max().unwrap_or(i64::MIN);
+        Ok(Self {
+            resolution: definitions.clock_properties.first().map_or(1, |clock| clock.timer_resolution).max(1),
+            span: (first <= last).then_some((first, last)),
+            events: blocks.iter().map(|block| block.events).sum(),
+            truncated: blocks.into_iter().flat_map(|block| block.truncated).collect(),
+            world,
+            regions,
+            tree,
+            shards,
+            notes,
+            shard_of,
+            exchange,
+        })
     }
 
-    /// The shard of a location.
+    /// The shard of a location that this process owns.
     #[must_use]
     #[inline]
     pub fn shard(&self, location: u32) -> &Shard {
-        &self.shards[self.shard_of[location as usize] as usize]
+        &self.shards[self.position(location)]
+    }
+
+    /// Position of the shard of a location among those of this process.
+    #[must_use]
+    #[inline]
+    pub fn position(&self, location: u32) -> usize {
+        (self.shard_of[location as usize] - self.exchange.own().start) as usize
+    }
+
+    /// Whether this process of the analysis owns a location.
+    #[must_use]
+    pub fn owns(&self, location: u32) -> bool {
+        self.exchange.own().contains(&self.shard_of[location as usize])
+    }
+
+    /// Whether the end of any of a process' event files is missing.
+    #[must_use]
+    pub fn is_truncated(&self, process: u32) -> bool {
+        self.truncated.binary_search(&process).is_ok()
     }
 
     /// The class of a region instance's region.
@@ -91,39 +169,38 @@ impl Trace {
     /// First and last time of the run in ticks; `None` if nothing was recorded.
     #[must_use]
     pub fn span(&self) -> Option<(i64, i64)> {
-        let spans = || self.shards.iter().flat_map(|shard| &shard.spans);
-        let first = spans().map(|span| span.first).min()?;
-        let last = spans().map(|span| span.last).max()?;
-        (first <= last).then_some((first, last))
+        self.span
     }
 }
 
-/// Contiguous blocks of processes with about the same number of events; locations without a process come last.
-fn blocks(world: &World) -> Vec<Shard> {
+/// Contiguous blocks of processes with about the same number of events, and that number; locations without a process
+/// come last.
+fn blocks(world: &World, shard_events: u64) -> Vec<(Shard, u64)> {
     let mut shards = Vec::new();
     let mut shard = Shard::default();
-    let mut events = 0;
+    let (mut events, mut weight) = (0, 0u64);
     for (index, process) in world.processes.iter().enumerate() {
         let own: u64 = world.locations[process.locations.start as usize..process.locations.end as usize]
             .iter()
             .map(|location| location.events)
             .fold(0, u64::saturating_add);
-        events += own.min(SHARD_EVENTS);
+        events += own.min(shard_events);
+        weight = weight.saturating_add(own);
         shard.locations.end = process.locations.end;
         shard.processes.end = index as u32 + 1;
-        if events >= SHARD_EVENTS {
+        if events >= shard_events {
             let next = Shard {
                 locations: shard.locations.end..shard.locations.end,
                 processes: shard.processes.end..shard.processes.end,
                 ..Shard::default()
             };
-            shards.push(std::mem::replace(&mut shard, next));
-            events = 0;
+            shards.push((std::mem::replace(&mut shard, next), weight));
+            (events, weight) = (0, 0);
         }
     }
     shard.locations.end = world.locations.len() as u32;
     if !shard.locations.is_empty() {
-        shards.push(shard);
+        shards.push((shard, weight));
     }
     shards
 }

@@ -3,6 +3,7 @@
 //! Some measurement tools define the same region once a process; here such definitions are one region, so that the
 //! call paths of all processes meet.
 
+use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 use whywait_otf2::Definitions;
 use whywait_otf2::enums::{Paradigm, RegionRole};
@@ -149,7 +150,7 @@ impl RegionClass {
 }
 
 /// Communication libraries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 pub enum Library {
     /// The Message Passing Interface.
     Mpi,

@@ -14,7 +14,7 @@
 
 use super::meeting::{Meeting, Meetings, With};
 use super::{Findings, WaitState};
-use crate::exchange::{Outbox, to_owner};
+use crate::Result;
 use crate::matching::collectives::{Kind, Member, match_all};
 use crate::notes::{NoteKind, Notes};
 use crate::severity::{Accumulator, Metric};
@@ -23,12 +23,11 @@ use rayon::prelude::*;
 
 /// Detects all wait states in collective operations; one entry a shard. If asked for, says who met whom; one entry an
 /// owner of instances.
-#[must_use]
-pub fn detect(trace: &Trace, with_meetings: bool) -> (Vec<Findings>, Vec<Meetings>, Notes) {
+pub fn detect(trace: &Trace, with_meetings: bool) -> Result<(Vec<Findings>, Vec<Meetings>, Notes)> {
     let (found, mut notes) = match_all(trace, |found: &mut Found, kind, members| {
         found.keeps_meetings = with_meetings;
         found.evaluate(kind, members);
-    });
+    })?;
     let mut outgoing = Vec::with_capacity(found.len());
     let mut meetings = Vec::with_capacity(found.len());
     for mut found in found {
@@ -40,13 +39,15 @@ pub fn detect(trace: &Trace, with_meetings: bool) -> (Vec<Findings>, Vec<Meeting
             set.sort_unstable();
         }
         meetings.push(found.meetings);
-        let mut outbox = Outbox::new(trace.shards.len());
+        let mut outbox = trace.exchange.outbox();
         for wait in found.waits {
             outbox.push(trace.shard_of[wait.location as usize], wait);
         }
         outgoing.push(outbox);
     }
-    let findings = to_owner(outgoing)
+    let findings = trace
+        .exchange
+        .to_owner(outgoing)?
         .into_par_iter()
         .zip(&trace.shards)
         .map(|(inbox, shard)| {
@@ -62,7 +63,7 @@ pub fn detect(trace: &Trace, with_meetings: bool) -> (Vec<Findings>, Vec<Meeting
             Findings { severities: cells.finish(), waits, notes: Notes::default() }
         })
         .collect();
-    (findings, meetings, notes)
+    Ok((findings, meetings, notes))
 }
 
 /// Wait states of the instances of one owner.

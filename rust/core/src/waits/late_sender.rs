@@ -17,6 +17,8 @@
 //!
 //! *Source*: thesis eq. 2.1; PATTERNS 2.2 and 2.3. Sources are compared as processes, not as ranks of a communicator.
 
+use bitcode::{Decode, Encode};
+
 use std::collections::VecDeque;
 
 use rustc_hash::FxHashSet;
@@ -29,7 +31,7 @@ use crate::trace::columns::Received;
 use crate::trace::{NONE, RegionClass, Shard, Trace};
 
 /// A sender that waited for its receiver, if its call can wait: for the shard of the sender.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct LateReceiver {
     /// Shard of the sender.
     pub shard: u32,

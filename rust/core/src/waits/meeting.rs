@@ -1,9 +1,11 @@
 //! Who met whom in an operation of many: what the search for causes needs beyond the wait states.
 
+use bitcode::{Decode, Encode};
+
 use crate::severity::Metric;
 
 /// A process's part in an operation in which it synchronized with others, whether it waited or not.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct Meeting {
     /// The pattern, by the metric that waiting in it is booked on.
     pub kind: Metric,
@@ -24,7 +26,7 @@ pub struct Meeting {
 }
 
 /// With whom a member of a communicator synchronized.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum With {
     /// All members.
     All,

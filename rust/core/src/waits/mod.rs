@@ -9,11 +9,13 @@ pub mod profile;
 pub mod rma;
 pub mod threads;
 
+use bitcode::{Decode, Encode};
+
 use crate::severity::Metric;
 use crate::trace::NONE;
 
 /// A call in which a location idles for a remote event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct WaitState {
     /// The pattern, by the metric that it is booked on.
     pub kind: Metric,
@@ -32,7 +34,7 @@ pub struct WaitState {
 }
 
 /// The factor of a wait that came last, where a call can wait for two things in turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Encode, Decode)]
 pub enum Last {
     /// There is only one.
     #[default]

@@ -21,10 +21,12 @@
 //!
 //! *Source*: thesis 3.2, patterns 1 to 3; PATTERNS 4.2, 4.3, 4.8.
 
+use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
 use super::{Waits, last_of, origin_of};
-use crate::exchange::{Inbox, Outbox, to_owner};
+use crate::Result;
+use crate::exchange::{Inbox, Outbox};
 use crate::matching::epochs::Epochs;
 use crate::matching::windows::{Part, match_all};
 use crate::notes::Notes;
@@ -35,7 +37,7 @@ use crate::waits::WaitState;
 use crate::waits::meeting::{Meeting, With};
 
 /// What a part gets to know of its instance.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Encode, Decode)]
 struct Answer {
     /// Position of the part among the collective calls of its shard.
     part: u32,
@@ -48,7 +50,7 @@ struct Answer {
 }
 
 /// The last operation of an origin on a target in a fence epoch, for the target.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Encode, Decode)]
 struct Access {
     target: u32,
     window: u32,
@@ -62,10 +64,10 @@ struct Access {
 /// `BARRIER` of `CollectiveOp`.
 const BARRIER: u8 = 0;
 
-pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits], with_meetings: bool) -> Notes {
-    let (answers, notes) = match_all(trace, epochs, evaluate);
+pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits], with_meetings: bool) -> Result<Notes> {
+    let (answers, notes) = match_all(trace, epochs, evaluate)?;
     let outgoing = trace.shards.iter().zip(epochs).map(|(shard, epochs)| accesses(trace, shard, epochs)).collect();
-    let accesses = to_owner(outgoing);
+    let accesses = trace.exchange.to_owner(outgoing)?;
     for ((((shard, epochs), answers), accesses), waits) in
         trace.shards.iter().zip(epochs).zip(answers).zip(accesses).zip(waits)
     {
@@ -79,7 +81,7 @@ pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits], with
         }
         book(shard, epochs, &answers, &accesses, waits);
     }
-    notes
+    Ok(notes)
 }
 
 fn metric(operation: u8, library: Library) -> Metric {
@@ -141,7 +143,7 @@ fn evaluate(parts: &[Part], answers: &mut Vec<(u32, Answer)>) {
 
 /// The accesses of all fence epochs of a shard.
 fn accesses(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Outbox<Access> {
-    let mut outbox = Outbox::new(trace.shards.len());
+    let mut outbox = trace.exchange.outbox();
     let mut last: FxHashMap<u32, Access> = FxHashMap::default();
     for (position, part) in epochs.collectives.iter().enumerate().filter(|(_, part)| part.is_fence()) {
         let rows = epochs.of_collective.of(position);

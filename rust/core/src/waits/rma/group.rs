@@ -26,10 +26,12 @@
 //!
 //! *Source*: thesis 3.2, patterns 4 and 5, and 3.3; PATTERNS 4.4, 4.5, 4.8.
 
+use bitcode::{Decode, Encode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Waits, last_of, origin_of};
-use crate::exchange::{Inbox, Outbox, to_owner};
+use crate::Result;
+use crate::exchange::{Inbox, Outbox};
 use crate::matching::epochs::{Access, Epochs, Exposure, PairNumbers};
 use crate::severity::Metric;
 use crate::trace::{NONE, Shard, Trace};
@@ -39,7 +41,7 @@ use crate::waits::WaitState;
 type Pair = (u32, u32, u32, u32);
 
 /// A post, for one of its origins.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Encode, Decode)]
 struct Post {
     pair: Pair,
     /// Process that posts.
@@ -50,7 +52,7 @@ struct Post {
 }
 
 /// An access epoch, for one of its targets.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Encode, Decode)]
 struct Done {
     pair: Pair,
     /// Process that accesses.
@@ -62,18 +64,19 @@ struct Done {
     last_operation: i64,
 }
 
-pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) {
+pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) -> Result<()> {
     let shards = || trace.shards.iter().zip(epochs);
-    let posts = to_owner(shards().map(|(shard, epochs)| posts(trace, shard, epochs)).collect());
-    let dones = to_owner(shards().map(|(shard, epochs)| dones(trace, shard, epochs)).collect());
+    let posts = trace.exchange.to_owner(shards().map(|(shard, epochs)| posts(trace, shard, epochs)).collect())?;
+    let dones = trace.exchange.to_owner(shards().map(|(shard, epochs)| dones(trace, shard, epochs)).collect())?;
     for ((((shard, epochs), posts), dones), waits) in shards().zip(posts).zip(dones).zip(waits) {
         book_accesses(trace, shard, epochs, &posts, waits);
         book_exposures(trace, shard, epochs, &dones, waits);
     }
+    Ok(())
 }
 
 fn posts(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Outbox<Post> {
-    let mut outbox = Outbox::new(trace.shards.len());
+    let mut outbox = trace.exchange.outbox();
     let mut numbers = PairNumbers::default();
     for exposure in &epochs.exposures {
         let Exposure { process: target, window, .. } = *exposure;
@@ -92,7 +95,7 @@ fn posts(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Outbox<Post> {
 }
 
 fn dones(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Outbox<Done> {
-    let mut outbox = Outbox::new(trace.shards.len());
+    let mut outbox = trace.exchange.outbox();
     let mut numbers = PairNumbers::default();
     let mut last: FxHashMap<u32, i64> = FxHashMap::default();
     for (position, access) in epochs.accesses.iter().enumerate() {

@@ -17,10 +17,12 @@
 //!
 //! *Source*: thesis 3.2, pattern 7, and algorithm 2; PATTERNS 4.6.
 
+use bitcode::{Decode, Encode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::calls_of;
-use crate::exchange::{Inbox, Outbox, to_owner};
+use crate::Result;
+use crate::exchange::{Inbox, Outbox};
 use crate::matching::epochs::{Epochs, LockEpoch};
 use crate::matching::spread;
 use crate::notes::{NoteKind, Notes, Place};
@@ -45,7 +47,7 @@ pub(super) struct Contention {
 type Key = (u32, u32, u64, bool);
 
 /// A lock epoch, for the owner of the lock.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Encode, Decode)]
 struct Held {
     key: Key,
     /// What orders the epochs, ticks.
@@ -61,7 +63,7 @@ struct Held {
 }
 
 /// The release that an epoch may have waited for.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Encode, Decode)]
 struct Before {
     epoch: u32,
     release: (u32, u32),
@@ -70,31 +72,33 @@ struct Before {
 }
 
 /// The calls that waited, by region instance; one map a shard.
-pub(super) fn detect(trace: &Trace, epochs: &[Epochs]) -> (Vec<FxHashMap<u32, Contention>>, Notes) {
+pub(super) fn detect(trace: &Trace, epochs: &[Epochs]) -> Result<(Vec<FxHashMap<u32, Contention>>, Notes)> {
     let mut notes = Notes::default();
-    let classes = static_locks(epochs);
+    let classes = static_locks(trace, epochs)?;
     let mut outgoing = Vec::with_capacity(trace.shards.len());
-    for (index, (shard, epochs)) in trace.shards.iter().zip(epochs).enumerate() {
-        outgoing.push(held(trace, shard, epochs, index as u32, &classes, &mut notes));
+    for (number, (shard, epochs)) in trace.exchange.own().zip(trace.shards.iter().zip(epochs)) {
+        outgoing.push(held(trace, shard, epochs, number, &classes, &mut notes));
     }
-    let outgoing = to_owner(outgoing).into_iter().map(|inbox| queue(trace, &inbox)).collect();
-    let contentions = to_owner(outgoing)
+    let outgoing = trace.exchange.to_owner(outgoing)?.into_iter().map(|inbox| queue(trace, &inbox)).collect();
+    let contentions = trace
+        .exchange
+        .to_owner(outgoing)?
         .iter()
         .zip(trace.shards.iter().zip(epochs))
         .map(|(before, (shard, epochs))| contend(shard, epochs, before))
         .collect();
-    (contentions, notes)
+    Ok((contentions, notes))
 }
 
 fn held(
     trace: &Trace,
     shard: &Shard,
     epochs: &Epochs,
-    index: u32,
+    number: u32,
     classes: &FxHashSet<(u32, u64)>,
     notes: &mut Notes,
 ) -> Outbox<Held> {
-    let mut outbox = Outbox::new(trace.shards.len());
+    let mut outbox = trace.exchange.outbox();
     for (position, epoch) in epochs.locks.iter().enumerate().filter(|(_, epoch)| epoch.release != NONE) {
         let order = if epoch.blocking { epoch.acquire } else { epoch.release };
         let mut push = |owner, key| {
@@ -107,7 +111,7 @@ fn held(
                     release: (epoch.location, epoch.release),
                     release_enter: shard.enter(epoch.release),
                     release_leave: shard.leave(epoch.release),
-                    position: (index, position as u32),
+                    position: (number, position as u32),
                     shared: epoch.shared,
                 },
             );
@@ -115,7 +119,7 @@ fn held(
         if epoch.blocking && epoch.target == ALL {
             let class = is_static(classes, epoch);
             let lock = if class { epoch.lock & PAGE } else { epoch.lock };
-            let owner = spread(epoch.window, lock as u32, trace.shards.len());
+            let owner = spread(epoch.window, lock as u32, trace.exchange.shards());
             push(owner, (epoch.window, ALL, lock, class));
         } else if epoch.target == ALL {
             let rows = epochs.of_lock.of(position);
@@ -141,7 +145,7 @@ fn held(
 fn queue(trace: &Trace, inbox: &Inbox<Held>) -> Outbox<Before> {
     let mut epochs: Vec<Held> = inbox.rows().copied().collect();
     epochs.sort_unstable_by_key(|epoch| (epoch.key, epoch.since, epoch.process, epoch.position));
-    let mut outbox = Outbox::new(trace.shards.len());
+    let mut outbox = trace.exchange.outbox();
     for of_lock in epochs.chunk_by(|a, b| a.key == b.key) {
         let (mut last, mut last_exclusive): (Option<&Held>, Option<&Held>) = (None, None);
         for epoch in of_lock {
@@ -199,13 +203,16 @@ fn is_static(classes: &FxHashSet<(u32, u64)>, epoch: &LockEpoch) -> bool {
 /// Ids that several processes use are addresses in the symmetric heap and mean the same. Of the others those with equal
 /// low 12 bits are one lock, if each process has at most one of them and the distance between two processes is the same
 /// for all their locks. Returns the ids that stand for such a class, by window.
-fn static_locks(epochs: &[Epochs]) -> FxHashSet<(u32, u64)> {
+fn static_locks(trace: &Trace, epochs: &[Epochs]) -> Result<FxHashSet<(u32, u64)>> {
+    let symmetric =
+        epochs.iter().flat_map(|epochs| &epochs.locks).filter(|epoch| epoch.blocking && epoch.target == ALL);
+    let mut used: Vec<(u32, u64, u32)> = symmetric.map(|epoch| (epoch.window, epoch.lock, epoch.process)).collect();
+    used.sort_unstable();
+    used.dedup();
     let mut users: FxHashMap<(u32, u64), (u32, bool)> = FxHashMap::default();
-    for epoch in epochs.iter().flat_map(|epochs| &epochs.locks) {
-        if epoch.blocking && epoch.target == ALL {
-            let (first, several) = users.entry((epoch.window, epoch.lock)).or_insert((epoch.process, false));
-            *several |= *first != epoch.process;
-        }
+    for (window, lock, process) in trace.exchange.all(used)?.into_iter().flatten() {
+        let (first, several) = users.entry((window, lock)).or_insert((process, false));
+        *several |= *first != process;
     }
     let mut own: Vec<(u32, u64, u32, u64)> = users
         .into_iter()
@@ -222,10 +229,10 @@ fn static_locks(epochs: &[Epochs]) -> FxHashSet<(u32, u64)> {
         for pair in class.windows(2) {
             let shift = pair[1].3.wrapping_sub(pair[0].3);
             if *shifts.entry((pair[0].2, pair[1].2)).or_insert(shift) != shift {
-                return FxHashSet::default();
+                return Ok(FxHashSet::default());
             }
         }
         classes.extend(class.iter().map(|&(window, _, _, lock)| (window, lock)));
     }
-    classes
+    Ok(classes)
 }

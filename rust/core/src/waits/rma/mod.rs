@@ -12,8 +12,9 @@ pub mod signal;
 
 use rayon::prelude::*;
 
-use super::meeting::{Meeting, Meetings};
+use super::meeting::Meeting;
 use super::{Findings, WaitState};
+use crate::Result;
 use crate::matching::epochs::{self, Epochs};
 use crate::notes::Notes;
 use crate::severity::{Accumulator, Metric};
@@ -29,31 +30,30 @@ pub struct OneSided {
     /// Epochs.
     pub epochs: Vec<Epochs>,
     /// Who met whom in collective operations on windows.
-    pub meetings: Vec<Meetings>,
+    pub meetings: Vec<Vec<Meeting>>,
 }
 
 /// Detects all wait states of one-sided communication. If asked for, says who met whom.
-#[must_use]
-pub fn detect(trace: &Trace, with_meetings: bool) -> (OneSided, Notes) {
+pub fn detect(trace: &Trace, with_meetings: bool) -> Result<(OneSided, Notes)> {
     let mut notes = Notes::default();
-    if trace.shards.iter().all(|shard| shard.operations.rows.is_empty() && shard.synchronizations.rows.is_empty()) {
-        return (OneSided::default(), notes);
+    let has_any = |shard: &Shard| !shard.operations.rows.is_empty() || !shard.synchronizations.rows.is_empty();
+    if !trace.exchange.any(trace.shards.iter().any(has_any))? {
+        return Ok((OneSided::default(), notes));
     }
     let mut epochs: Vec<Epochs> = trace.shards.par_iter().map(|shard| epochs::find(trace, shard)).collect();
     for epochs in &mut epochs {
         notes.merge(std::mem::take(&mut epochs.notes));
     }
     let mut waits: Vec<Waits> = trace.shards.iter().map(|_| Waits::default()).collect();
-    notes.merge(collective::detect(trace, &epochs, &mut waits, with_meetings));
-    group::detect(trace, &epochs, &mut waits);
-    let (contentions, lock_notes) = lock::detect(trace, &epochs);
+    notes.merge(collective::detect(trace, &epochs, &mut waits, with_meetings)?);
+    group::detect(trace, &epochs, &mut waits)?;
+    let (contentions, lock_notes) = lock::detect(trace, &epochs)?;
     notes.merge(lock_notes);
-    progress::detect(trace, &epochs, contentions, &mut waits);
-    signal::detect(trace, &epochs, &mut waits);
-    let parts = waits.iter_mut().map(|waits| std::mem::take(&mut waits.meetings));
-    let meetings = parts.map(|parts| Meetings { parts, sets: Vec::new() }).collect();
+    progress::detect(trace, &epochs, contentions, &mut waits)?;
+    signal::detect(trace, &epochs, &mut waits)?;
+    let meetings = waits.iter_mut().map(|waits| std::mem::take(&mut waits.meetings)).collect();
     let findings = trace.shards.par_iter().zip(waits).map(|(shard, waits)| waits.book(trace, shard)).collect();
-    (OneSided { findings, epochs, meetings }, notes)
+    Ok((OneSided { findings, epochs, meetings }, notes))
 }
 
 /// Wait states and counts of a shard, in any order.

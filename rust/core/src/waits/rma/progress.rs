@@ -20,12 +20,14 @@
 //!
 //! *Source*: thesis 3.2, pattern 6, and 3.3, algorithm 1; PATTERNS 4.7.
 
+use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::lock::Contention;
 use super::{OperationCalls, Waits};
-use crate::exchange::{Inbox, Outbox, to_owner};
+use crate::Result;
+use crate::exchange::{Inbox, Outbox};
 use crate::matching::epochs::Epochs;
 use crate::severity::Metric;
 use crate::trace::regions::Library;
@@ -33,7 +35,7 @@ use crate::trace::{NONE, RegionClass, Shard, Trace};
 use crate::waits::{Last, WaitState};
 
 /// A call asks when a target made progress.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Encode, Decode)]
 struct Request {
     /// Shard and region instance of the call.
     from: (u32, u32),
@@ -45,7 +47,7 @@ struct Request {
 }
 
 /// A target's activity within the call that asked.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Encode, Decode)]
 struct Activity {
     /// Region instance of the call that asked.
     asked: u32,
@@ -61,25 +63,27 @@ pub(super) fn detect(
     epochs: &[Epochs],
     contentions: Vec<FxHashMap<u32, Contention>>,
     waits: &mut [Waits],
-) {
+) -> Result<()> {
     let requests = (0..trace.shards.len()).into_par_iter().map(|i| requests(trace, i, &epochs[i], &contentions[i]));
-    let answers = to_owner(requests.collect()).into_par_iter().zip(&trace.shards).map(|(inbox, shard)| {
-        let mut outbox = Outbox::new(trace.shards.len());
-        let mut calls = LibraryCalls { trace, shard, by_location: FxHashMap::default() };
-        for request in inbox.rows() {
-            if let Some(activity) = calls.activity(request) {
-                outbox.push(request.from.0, activity);
+    let answers =
+        trace.exchange.to_owner(requests.collect())?.into_par_iter().zip(&trace.shards).map(|(inbox, shard)| {
+            let mut outbox = trace.exchange.outbox();
+            let mut calls = LibraryCalls { trace, shard, by_location: FxHashMap::default() };
+            for request in inbox.rows() {
+                if let Some(activity) = calls.activity(request) {
+                    outbox.push(request.from.0, activity);
+                }
             }
-        }
-        outbox
-    });
-    let answers = to_owner(answers.collect());
+            outbox
+        });
+    let answers = trace.exchange.to_owner(answers.collect())?;
     answers
         .par_iter()
         .zip(&trace.shards)
         .zip(contentions)
         .zip(waits)
         .for_each(|(((answers, shard), contentions), waits)| book(trace, shard, answers, contentions, waits));
+    Ok(())
 }
 
 /// Metrics of a library: contention, no-overlap, last call; each in synchronization and in communication.
@@ -105,7 +109,8 @@ fn metrics(library: Library) -> [[Metric; 2]; 3] {
 
 fn requests(trace: &Trace, index: usize, epochs: &Epochs, contentions: &FxHashMap<u32, Contention>) -> Outbox<Request> {
     let shard = &trace.shards[index];
-    let mut outbox = Outbox::new(trace.shards.len());
+    let number = trace.exchange.own().start + index as u32;
+    let mut outbox = trace.exchange.outbox();
     // Calls in which the target takes part need no progress on the side.
     let mut active: FxHashSet<u32> = epochs.collectives.iter().map(|part| part.instance).collect();
     active.extend(epochs.accesses.iter().flat_map(|access| [access.start, access.complete]));
@@ -122,7 +127,7 @@ fn requests(trace: &Trace, index: usize, epochs: &Epochs, contentions: &FxHashMa
             continue;
         }
         let request = Request {
-            from: (index as u32, instance),
+            from: (number, instance),
             target: completion.target,
             enter: shard.enter(instance),
             leave: shard.leave(instance),

@@ -11,8 +11,10 @@
 //!
 //! *Source*: `EVENT_MODEL_SHMEM` section 6; the records are those of thesis 3.1.2.
 
+use bitcode::{Decode, Encode};
+
 use super::{Waits, last_of, origin_of};
-use crate::exchange::{Outbox, to_owner};
+use crate::Result;
 use crate::matching::epochs::Epochs;
 use crate::severity::Metric;
 use crate::trace::Trace;
@@ -20,7 +22,7 @@ use crate::trace::columns::OperationKind;
 use crate::waits::WaitState;
 
 /// A write, for its target.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Encode, Decode)]
 struct Write {
     target: u32,
     origin: u32,
@@ -28,13 +30,13 @@ struct Write {
     call: (u32, u32),
 }
 
-pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) {
-    if epochs.iter().all(|epochs| epochs.changes.is_empty()) {
-        return;
+pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) -> Result<()> {
+    if !trace.exchange.any(epochs.iter().any(|epochs| !epochs.changes.is_empty()))? {
+        return Ok(());
     }
     let mut outgoing = Vec::with_capacity(trace.shards.len());
     for shard in &trace.shards {
-        let mut outbox = Outbox::new(trace.shards.len());
+        let mut outbox = trace.exchange.outbox();
         for (row, operation) in shard.operations.rows.iter().enumerate() {
             let location = origin_of(shard, row as u32);
             let origin = trace.world.locations[location as usize].process;
@@ -46,7 +48,8 @@ pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) {
         }
         outgoing.push(outbox);
     }
-    for (((writes, shard), epochs), waits) in to_owner(outgoing).iter().zip(&trace.shards).zip(epochs).zip(waits) {
+    let writes = trace.exchange.to_owner(outgoing)?;
+    for (((writes, shard), epochs), waits) in writes.iter().zip(&trace.shards).zip(epochs).zip(waits) {
         let mut writes: Vec<Write> = writes.rows().copied().collect();
         writes.sort_unstable_by_key(|write| (write.target, write.enter, write.origin));
         for change in &epochs.changes {
@@ -59,4 +62,5 @@ pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) {
             }
         }
     }
+    Ok(())
 }
