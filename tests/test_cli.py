@@ -4,12 +4,16 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+import whywait
 from whywait import _native, cli
 from whywait.commands import common
 
 from tests import fake_native
+
+DATA = Path(__file__).parent / "data"
 
 
 @pytest.fixture
@@ -237,3 +241,10 @@ def test_result_in_a_notebook():
     assert "<td>Late Sender" not in html
     assert "Late Sender</td>" in html
     assert html.count("<tr") == html.count("</tr>")
+
+
+def test_runs_show_themselves_in_notebooks():
+    html = whywait.open(DATA / "stencil")._repr_html_()
+    assert '<td style="text-align: left">8</td>' in html
+    assert "23,624" in html
+    assert "Region (" in html

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from whywait._api import Definitions, MetricValues, Result, Run, analyze, open  # noqa: A004
     from whywait._native import ArchiveError, Error, TraceError, UsageError
+    from whywait.saved import load
 
 _HOME = {
     "Definitions": "whywait._api",
@@ -23,6 +24,7 @@ _HOME = {
     "Result": "whywait._api",
     "Run": "whywait._api",
     "analyze": "whywait._api",
+    "load": "whywait.saved",
     "open": "whywait._api",
     "ArchiveError": "whywait._native",
     "Error": "whywait._native",
@@ -41,6 +43,7 @@ __all__ = [
     "UsageError",
     "__version__",
     "analyze",
+    "load",
     "open",
 ]
 

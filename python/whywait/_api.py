@@ -18,7 +18,7 @@ from whywait.metrics import metric_tree
 from whywait.severity import IN_WINDOW, Profile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterable
     from os import PathLike
 
     from whywait.efficiency import Efficiencies, Method
@@ -148,6 +148,11 @@ class Run:
 
     def __repr__(self) -> str:
         return f"<whywait.Run {self.name!r}, {self.locations.num_rows} locations>"
+
+    def _repr_html_(self) -> str:
+        from whywait.report.html import run_table
+
+        return run_table(self)
 
 
 class MetricValues:
@@ -566,6 +571,32 @@ class Result:
         target = Path(path)
         with Staging(target.parent) as staging:
             write_html(self, staging.path(target.name))
+
+    def to_hatchet(self, metrics: Iterable[str] | None = None, *, rank: int | None = None) -> list[dict[str, Any]]:
+        """Return the call tree with values as Hatchet and Thicket read it. Neither of them is needed here.
+
+        >>> hatchet.GraphFrame.from_literal(result.to_hatchet(["time", "mpi_latesender"]))
+
+        Parameters
+        ----------
+        metrics
+            What to take along; None for the time and all wait states.
+        rank
+            The rank whose values are meant; None for the sum over all locations.
+
+        Returns
+        -------
+        list of dict
+            One entry a root: ``frame``, ``metrics`` (each exclusive, and inclusive as ``NAME (inc)``) and ``children``.
+
+        Raises
+        ------
+        whywait.UsageError
+            If there is no such metric, or no such rank.
+        """
+        from whywait.report.literal import literal
+
+        return literal(self, metrics, rank=rank)
 
     def write_timeline(
         self,

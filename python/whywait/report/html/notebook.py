@@ -1,4 +1,4 @@
-"""A small table for notebooks."""
+"""Small tables for notebooks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,25 @@ from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from whywait import Result
+    from whywait import Result, Run
+
+
+def run_table(run: Run) -> str:
+    """Return what is known of a run before it is analysed as an HTML table."""
+    locations = run.locations
+    ranks = len(set(locations["rank"].to_pylist()) - {-1})
+    facts = {
+        "Archive": str(run.path),
+        "Ranks": f"{ranks:,}",
+        "Locations": f"{locations.num_rows:,}",
+        "Events": f"{sum(locations['events'].to_pylist()):,}",
+        "Definitions": ", ".join(f"{kind} ({run.definitions[kind].num_rows:,})" for kind in run.definitions.kinds()),
+    }
+    rows = "".join(
+        f'<tr><th style="text-align: left">{name}</th><td style="text-align: left">{escape(value)}</td></tr>'
+        for name, value in facts.items()
+    )
+    return f"<p>{escape(repr(run)[1:-1])}</p><table><tbody>{rows}</tbody></table>"
 
 
 def metric_table(result: Result) -> str:

@@ -1,0 +1,78 @@
+# %% [markdown]
+# # Find the cause of a late sender
+#
+# A stencil code on eight ranks exchanges halos with `MPI_Isend`, `MPI_Irecv` and `MPI_Waitall`, and a lot of
+# its time is waiting. Who is to blame, and what would help? The trace ships with whywait.
+
+# %%
+import whywait
+
+run = whywait.open("tests/data/stencil")
+run
+
+# %%
+result = whywait.analyze(run)
+waiting = result.summary()["waiting"]
+print(f"{waiting['share']:.1%} of all time is waiting: {1e3 * waiting['total']:.0f} ms")
+
+# %% [markdown]
+# ## Where is the waiting?
+#
+# A result shows itself as its metric tree. Values are sums over all ranks.
+
+# %%
+late = result.metrics["mpi_latesender"]
+for row in late.by_callpath().to_pylist():
+    if row["value"]:
+        print(f"{1e3 * row['value']:6.1f} ms  {' > '.join(row['callpath'])}")
+print()
+for row in late.by_rank().to_pylist():
+    print(f"rank {row['rank']}  {1e3 * row['value']:5.1f} ms  " + "#" * round(400 * row["value"]))
+
+# %% [markdown]
+# Nearly all of it is in the `MPI_Waitall` of the halo exchange, on all ranks but one. Rank 5 hardly waits:
+# the one that does not wait is often the one the others wait for.
+#
+# ## For whom?
+#
+# Each wait state is a row that names who caused it.
+
+# %%
+from collections import Counter
+
+for_whom = Counter()
+for wait in result.wait_states().to_pylist():
+    if wait["kind"] == "mpi_latesender":
+        for_whom[wait["cause_rank"]] += wait["waiting"]
+for rank, seconds in for_whom.most_common(4):
+    print(f"{1e3 * seconds:6.1f} ms for rank {rank}")
+
+# %% [markdown]
+# Half of it is for rank 5, the rest for its neighbours: they send late because they waited for rank 5
+# themselves. Costs of delays follow such chains to their begin.
+#
+# ## Who causes it?
+
+# %%
+costs = Counter()
+for row in result.delay_costs().to_pylist():
+    costs[" > ".join(row["callpath"][-3:]), row["rank"]] += row["short_term"] + row["long_term"]
+total = sum(costs.values())
+for (callpath, rank), seconds in costs.most_common(4):
+    print(f"{seconds / total:5.1%}  {callpath} on rank {rank}")
+
+# %% [markdown]
+# It is the work in `relax` on rank 5. Communication is where the time is lost, not where it goes wrong.
+#
+# ## What would it bring to balance that?
+
+# %%
+for row in result.summary()["critical_path"]["callpaths"][:3]:
+    print(
+        f"{1e3 * row['time']:5.0f} ms of the critical path in {row['callpath'][-1]:9}"
+        f"{1e3 * row['imbalance']:5.0f} ms less if balanced"
+    )
+
+# %% [markdown]
+# So balance would shorten the run of 742 ms by 87. The same as a picture: `result.write_html("report.html")`,
+# and the history of a single wait in words: `whywait explain tests/data/stencil --worst 1`.
