@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whywait import _native, tables
+from whywait.allocation import allocation
 from whywait.calltree import CallTree
 from whywait.imbalance import NAMES as IMBALANCE
 from whywait.imbalance import imbalance
@@ -255,11 +256,16 @@ class Result:
         The run that was analysed.
     stored
         The stored metrics that the analysis computes.
+    idle_threads
+        Whether times include those of threads that had nothing to do.
     """
 
-    def __init__(self, analysis: _native.Analysis, run: Run, stored: Collection[str]) -> None:
+    def __init__(
+        self, analysis: _native.Analysis, run: Run, stored: Collection[str], *, idle_threads: bool = False
+    ) -> None:
         self._analysis = analysis
         self._stored = stored
+        self._idle_threads = idle_threads
         self.run = run
 
     @cached_property
@@ -277,8 +283,8 @@ class Result:
         """All severities, as arrays."""
         profile = self._profile(pa.table(self._analysis.severities()), self._stored)
         if not set(IMBALANCE) & set(self._stored):
-            profile.add(imbalance(profile, self.rows_of_locations))
-        return profile
+            profile = profile.extended(imbalance(profile, self.rows_of_locations))
+        return allocation(profile, self.rows_of_locations) if self._idle_threads else profile
 
     def _profile(self, severities: pa.Table, stored: Collection[str]) -> Profile:
         places = self.rows_of_locations
@@ -484,7 +490,8 @@ class Result:
         if not begin < end:
             raise _native.UsageError(f"the window has no part of the run, which lasts from 0 to {last:.9g} s")
         names = {m.name for m in self.profile.metrics if m.kind == "wait" or m.name in IN_WINDOW}
-        return self._profile(pa.table(self._analysis.window(begin, end)), names)
+        profile = self._profile(pa.table(self._analysis.window(begin, end)), names)
+        return allocation(profile, self.rows_of_locations) if self._idle_threads else profile
 
     def efficiencies(
         self,
@@ -700,6 +707,7 @@ def analyze(
     wrong_order_window: int = 100,
     causes: bool = True,
     cost_model: Literal["thesis", "scalasca"] = "thesis",
+    idle_threads: bool = False,
     progress: Callable[[str, float], object] | None = None,
 ) -> Result:
     """Find every wait state of a run, and where its time goes.
@@ -719,6 +727,9 @@ def analyze(
         What distributes waiting over its causes: ``thesis`` follows the definitions for every paradigm, and costs are
         no more and no less than the waiting. ``scalasca`` gives the numbers of Scalasca 2.6, which has none for
         one-sided communication. See docs/causes.md.
+    idle_threads
+        Whether to count the time of threads that have nothing to do because the program is not in a parallel region, or
+        in one with a smaller team (``omp_idle_threads``, and part of ``time``), as Scalasca does with ``-s``.
     progress
         Called now and then with the name of the stage and the share of it that is done, 0..1. What it raises ends the
         analysis.
@@ -746,4 +757,5 @@ def analyze(
         progress=progress,
     )
     left_out: tuple[Kind, ...] = ("cause", "thesis") if not causes else ("thesis",) if cost_model == "scalasca" else ()
-    return Result(native, opened, metric_tree().without(_native.stored_metrics(), *left_out))
+    stored = metric_tree().without(_native.stored_metrics(), *left_out)
+    return Result(native, opened, stored, idle_threads=idle_threads)

@@ -112,6 +112,16 @@ class CallTree:
         """The paradigms that occur in the call tree."""
         return {self.kinds[row].paradigm for row in set(self.region_rows)}
 
+    @cached_property
+    def parallel(self) -> npt.NDArray[np.bool_]:
+        """Say for each position whether it is a parallel region of OpenMP or inside of one."""
+        inside = np.zeros(len(self), np.bool_)
+        for position, callpath in enumerate(self.preorder.tolist()):
+            kind = self.kinds[self.region_rows[callpath]]
+            if kind.paradigm == "openmp" and kind.role == "parallel":
+                inside[position : self.end[position]] = True
+        return inside
+
     def mask(self, name: str) -> npt.NDArray[np.bool_]:
         """Say for each position whether it is in a mask of `whywait.regions`."""
         inside = np.array([masked(name, kind) for kind in self.kinds], dtype=np.bool_)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from whywait.allocation import allocation
 from whywait.selection import Processes, find_callpaths
 
 if TYPE_CHECKING:
@@ -171,7 +172,10 @@ def efficiencies(
         PE = avg U / max T = LB * CommE        LB = avg U / max U
         CommE = max U / max T = SerE * TE      SerE = max U / max I      TE = max I / max T
     """
-    processes = Processes(result, result.window(*window) if window else None, only_threads=True)
+    profile = result.window(*window) if window else result.profile
+    if "omp_idle_threads" not in profile.metrics and "time" in profile.metrics:
+        profile = allocation(profile, result.rows_of_locations)
+    processes = Processes(result, profile, only_threads=True)
     waits = waits_of(result.profile.metrics, method)
     times = _times(processes, waits, None if callpath is None else find_callpaths(result.tree, callpath))
     return Efficiencies(
@@ -209,7 +213,7 @@ def _times(processes: Processes, waits: list[str], positions: list[int] | None) 
     elapsed = sums("execution") + sums("omp_idle_threads")
     not_transfer = sum((sums(name) for name in waits), start=sums("mpi_io"))
     mpi = sums("mpi")
-    return _Times(sums("comp"), elapsed, elapsed - (mpi - not_transfer), sums("time") - mpi)
+    return _Times(sums("comp"), elapsed, elapsed - (mpi - not_transfer), sums("time") - sums("omp_idle_threads") - mpi)
 
 
 def _definitions(waits: list[str]) -> dict[str, str]:
@@ -217,7 +221,7 @@ def _definitions(waits: list[str]) -> dict[str, str]:
         "elapsed": "execution + omp_idle_threads",
         "ideal": "elapsed - (mpi - wait - mpi_io)",
         "wait": " + ".join(waits) or "0",
-        "load": "time - mpi",
+        "load": "time - omp_idle_threads - mpi",
     }
 
 
@@ -250,7 +254,7 @@ def load_imbalance(load: npt.NDArray[np.float64]) -> Efficiency:
     Parameters
     ----------
     load
-        One value a process: its time outside of MPI.
+        One value a process: its time outside of MPI, without that of idle threads.
 
     Notes
     -----

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from whywait.calltree import CallTree
     from whywait.severity import Profile
     from whywait.tables import Locations
 
@@ -65,7 +64,7 @@ def imbalance(profile: Profile, places: Locations) -> dict[str, Cells]:
         return {}
     (everyone,) = np.nonzero(places.works)
     (masters,) = np.nonzero(places.works & (places.thread == 0))
-    parallel = _parallel(profile.tree)
+    parallel = profile.tree.parallel
     parts: dict[str, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]]] = {name: [] for name in NAMES}
     used = np.unique(profile.cells(base).key // profile.locations)
     for (position, work), visitors in zip(profile.rows(base, used.tolist()), _visitors(profile, used), strict=True):
@@ -80,16 +79,6 @@ def imbalance(profile: Profile, places: Locations) -> dict[str, Cells]:
         for name, mask in zip(NAMES, chosen, strict=True):
             parts[name].append((position * profile.locations + crew[mask], np.abs(deviation[mask])))
     return {name: _joined(pieces) for name, pieces in parts.items()}
-
-
-def _parallel(tree: CallTree) -> npt.NDArray[np.bool_]:
-    """Say for each position whether it is a parallel region or inside of one."""
-    kinds = [tree.kinds[tree.region_rows[callpath]] for callpath in tree.preorder.tolist()]
-    inside = np.zeros(len(tree), np.bool_)
-    for position, kind in enumerate(kinds):
-        if kind.paradigm == "openmp" and kind.role == "parallel":
-            inside[position : tree.end[position]] = True
-    return inside
 
 
 def _visitors(profile: Profile, positions: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -54,7 +55,8 @@ def sum_at(index: npt.NDArray[np.int64], values: npt.NDArray[np.float64], size: 
     return np.bincount(index, values, size).astype(np.float64, copy=False)
 
 
-def _add(operands: list[tuple[int, Cells]]) -> Cells:
+def add(operands: list[tuple[int, Cells]]) -> Cells:
+    """Add cells up, each with its sign; what cancels out is gone."""
     operands = [(sign, cells) for sign, cells in operands if cells.key.size]
     if not operands:
         return _NOTHING
@@ -99,17 +101,25 @@ class Profile:
         self._works = works
         self._cells = dict(_split(tree, locations, severities))
         self._stored = frozenset(stored)
-        self.metrics: MetricTree = metric_tree().computed(stored)
-        #: Metrics whose programming model does not occur in the run.
-        self.void = void(
-            self.metrics, tree.paradigms, {name: bool(cells.key.size) for name, cells in self._cells.items()}
-        )
+        self._judge()
 
-    def add(self, cells: Mapping[str, Cells]) -> None:
-        """Add stored metrics that the native analysis leaves to others."""
-        self._cells.update(cells)
-        self._stored |= cells.keys()
-        self.metrics = metric_tree().computed(self._stored)
+    def extended(self, cells: Mapping[str, Cells]) -> Profile:
+        """Return a profile that has other stored metrics besides, or in place of those of these names."""
+        # What derives from others may derive from other values now.
+        own = {name: found for name, found in self._cells.items() if name in self._stored}
+        return copy(self)._with({**own, **cells}, self._stored | cells.keys())  # noqa: SLF001  (its own)
+
+    def _with(self, cells: dict[str, Cells], stored: frozenset[str]) -> Profile:
+        self._cells, self._stored = cells, stored
+        self._judge()
+        return self
+
+    def _judge(self) -> None:
+        """Find which metrics follow from the stored ones, and which of them cannot have a value."""
+        self.metrics: MetricTree = metric_tree().computed(self._stored)
+        occurring = {name: bool(cells.key.size) for name, cells in self._cells.items()}
+        #: Metrics whose programming model does not occur in the run.
+        self.void = void(self.metrics, self.tree.paradigms, occurring)
 
     def cells(self, name: str) -> Cells:
         """Return the cells of a metric; derived ones are computed once and kept."""
@@ -119,7 +129,7 @@ class Profile:
         return self._cells[name]
 
     def _evaluate(self, formula: Formula) -> Cells:
-        return _add([(term.sign, self._masked(term)) for term in formula.terms])
+        return add([(term.sign, self._masked(term)) for term in formula.terms])
 
     def _masked(self, term: Term) -> Cells:
         cells = self.cells(term.metric)

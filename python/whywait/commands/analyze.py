@@ -45,6 +45,12 @@ def add(verbs: Any) -> None:
         "does (default: %(default)s)",
     )
     parser.add_argument(
+        "--idle-threads",
+        action="store_true",
+        help="count the time of threads that have nothing to do outside of parallel regions as well (OpenMP), as "
+        "Scalasca does with -s",
+    )
+    parser.add_argument(
         "--transfers",
         action="store_true",
         help="write transfers.parquet as well: every one-sided transfer with its start and end",
@@ -71,6 +77,7 @@ def run(options: argparse.Namespace) -> int:
             wrong_order_window=options.wrong_order_window,
             causes=not options.no_causes,
             cost_model=options.cost_model,
+            idle_threads=options.idle_threads,
             progress=progress,
         )
     files = result.write(directory, transfers=options.transfers, html=options.html)
