@@ -2,6 +2,8 @@
 
 import importlib.util
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,3 +35,10 @@ def test_every_example_is_in_the_gallery():
 def test_pictures_are_small():
     for picture in ROOT.glob("docs/*.png"):
         assert picture.stat().st_size < 200_000, picture.name
+
+
+def test_the_measurement_of_reports_runs():
+    command = [sys.executable, "benches/report.py", "--ranks", "64", "--callpaths", "12", "--metrics", "20"]
+    run = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    assert "two runs side by side" in run.stdout, run.stderr
+    assert run.stdout.count("MB") == 2
