@@ -39,7 +39,11 @@ def native(monkeypatch, tmp_path):
         options["progress"]("decode", 0.5)
         return analysis
 
+    def limit_memory(_, size, directory, **__):
+        asked.update(memory_limit=size, spill_directory=str(directory))
+
     monkeypatch.setattr(_native, "Run", run)
+    monkeypatch.setattr(_native, "limit_memory", limit_memory)
     monkeypatch.setattr(_native, "analyze", analyze)
     monkeypatch.setattr(_native, "stored_metrics", lambda: fake_native.STORED)
     monkeypatch.chdir(tmp_path)
@@ -59,6 +63,20 @@ def test_analyze_writes_and_says_where(native, tmp_path, capsys):
     assert err == ""
     assert native["threads"] is None
     assert native["wrong_order_window"] == 100
+
+
+@pytest.mark.parametrize(("text", "size"), [("17", 17), ("64K", 2**16), ("1.5 GiB", 3 * 2**29), ("2tb", 2**41)])
+def test_a_size_of_memory(text, size, native, tmp_path):
+    assert cli.main(["analyze", "scorep", "--quiet", "--memory-limit", text]) == 0
+    assert native["memory_limit"] == size
+    assert native["spill_directory"] == str(tmp_path)
+
+
+def test_no_size_of_memory(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["analyze", "scorep", "--memory-limit", "much"])
+    assert "much is not a size" in capsys.readouterr().err
+    assert cli.main(["analyze", "scorep", "--spill-dir", "here"]) == 2
 
 
 def test_analyze_options(native, tmp_path, capsys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -708,6 +709,8 @@ def analyze(
     causes: bool = True,
     cost_model: Literal["thesis", "scalasca"] = "thesis",
     idle_threads: bool = False,
+    memory_limit: int | None = None,
+    spill_directory: str | PathLike[str] | None = None,
     progress: Callable[[str, float], object] | None = None,
 ) -> Result:
     """Find every wait state of a run, and where its time goes.
@@ -730,6 +733,11 @@ def analyze(
     idle_threads
         Whether to count the time of threads that have nothing to do because the program is not in a parallel region, or
         in one with a smaller team (``omp_idle_threads``, and part of ``time``), as Scalasca does with ``-s``.
+    memory_limit
+        How many bytes of memory the process may take, as far as this package decides: what does not fit goes to a file
+        without a name. It holds for this analysis and the tables of its result, until the next call. Linux only.
+    spill_directory
+        The directory of that file, on a disk with room for it; None for the system's temporary directory.
     progress
         Called now and then with the name of the stage and the share of it that is done, 0..1. What it raises ends the
         analysis.
@@ -745,9 +753,13 @@ def analyze(
     whywait.TraceError
         If the events contradict each other beyond what can be left out.
     whywait.UsageError
-        If an argument makes no sense.
+        If an argument makes no sense, or the memory limit is too small to begin with.
+    OSError
+        If the system refuses, or what does not fit into memory does not fit the disk either.
     """
     opened = run if isinstance(run, Run) else Run(run)
+    directory = spill_directory or tempfile.gettempdir()
+    _native.limit_memory(opened._native, memory_limit, directory, threads=threads)  # noqa: SLF001
     native = _native.analyze(
         opened._native,  # noqa: SLF001
         threads=threads,

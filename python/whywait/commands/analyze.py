@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import Progress, add_verb, positive, print_json
+from whywait.commands.common import Progress, add_verb, memory_size, positive, print_json
 
 if TYPE_CHECKING:
     import argparse
@@ -51,6 +51,17 @@ def add(verbs: Any) -> None:
         "Scalasca does with -s",
     )
     parser.add_argument(
+        "--memory-limit",
+        type=memory_size,
+        metavar="SIZE",
+        help="how much memory to take, such as 8G; what does not fit goes to a file (default: as much as it needs)",
+    )
+    parser.add_argument(
+        "--spill-dir",
+        metavar="DIR",
+        help="where that file is, which has no name and goes with the program (default: where results are written to)",
+    )
+    parser.add_argument(
         "--transfers",
         action="store_true",
         help="write transfers.parquet as well: every one-sided transfer with its start and end",
@@ -70,6 +81,8 @@ def run(options: argparse.Namespace) -> int:
     directory = Path(options.output) if options.output else default_directory(trace)
     if directory.exists() and not directory.is_dir():
         raise whywait.UsageError(f"{directory} is a file, not a directory to write to")
+    if options.spill_dir and options.memory_limit is None:
+        raise whywait.UsageError("--spill-dir says where to put what --memory-limit leaves no room for")
     with Progress(quiet=options.quiet) as progress:
         result = whywait.analyze(
             trace,
@@ -78,6 +91,8 @@ def run(options: argparse.Namespace) -> int:
             causes=not options.no_causes,
             cost_model=options.cost_model,
             idle_threads=options.idle_threads,
+            memory_limit=options.memory_limit,
+            spill_directory=options.spill_dir or _existing(directory),
             progress=progress,
         )
     files = result.write(directory, transfers=options.transfers, html=options.html)
@@ -86,8 +101,15 @@ def run(options: argparse.Namespace) -> int:
     elif not options.quiet:
         lines = summary_lines(result.summary(), width=width(sys.stdout), unicode=speaks_unicode(sys.stdout))
         where = [[], [(f"Written to {directory}/", "bold")], [(f"   {' '.join(file.name for file in files)}", "")]]
+        if peak := result.summary()["peak_memory"]:
+            where.append([(f"   peak memory {peak / 2**20:,.0f} MiB", "")])
         show([*lines, *where], sys.stdout)
     return 0
+
+
+def _existing(directory: Path) -> Path:
+    """Return what there is of a directory that may still have to be made."""
+    return next(parent for parent in (directory.absolute(), *directory.absolute().parents) if parent.is_dir())
 
 
 def default_directory(trace: Run) -> Path:

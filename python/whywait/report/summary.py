@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whywait import __version__
+from whywait import __version__, _native
 from whywait.causes import costliest, critical
 from whywait.severity import sum_at
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from whywait.metrics import Metric, MetricTree
 
 _WORST = 20
+_SLICE = 1 << 18
 
 
 def summarize(result: Result) -> dict[str, Any]:
@@ -25,11 +26,12 @@ def summarize(result: Result) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``run`` (name, anchor file, program if known), ``facts``, ``metrics`` (unit and total by name), ``waiting`` (all
-        wait states together: seconds, and share of all time), ``worst`` (the worst places to
-        wait, by total waiting time), ``delay_costs`` (the call paths that cause most of it, see
-        `whywait.causes.costliest`), ``critical_path`` (see `whywait.causes.critical`; both are None if causes were not
-        looked for), ``warnings``, ``oddities`` (of the definitions). All values are such that JSON can say them.
+        ``run`` (name, anchor file, program if known), ``facts``, ``metrics`` (unit and total by name), ``peak_memory``
+        (the most that the process had so far, in bytes; None if the system does not say), ``waiting`` (all wait states
+        together: seconds, and share of all time), ``worst`` (the worst places to wait, by total waiting time),
+        ``delay_costs`` (the call paths that cause most of it, see `whywait.causes.costliest`), ``critical_path`` (see
+        `whywait.causes.critical`; both are None if causes were not looked for), ``warnings``, ``oddities`` (of the
+        definitions). All values are such that JSON can say them.
     """
     profile = result.profile
     waiting = sum(profile.total(metric.name) for metric in _wait_states(profile.metrics))
@@ -48,6 +50,7 @@ def summarize(result: Result) -> dict[str, Any]:
             for name, values in result.metrics.items()
             if name not in profile.void
         },
+        "peak_memory": _native.peak_memory(),
         "waiting": {"total": waiting, "share": waiting / time if time else 0.0},
         "worst": worst_wait_states(result),
         "delay_costs": costliest(result, _WORST) if result.has_causes else None,
@@ -117,12 +120,9 @@ def worst_wait_states(result: Result, count: int = _WORST) -> list[dict[str, Any
     return places
 
 
-def _causes(result: Result, callpaths: list[int]) -> dict[tuple[str, int], dict[str, Any]]:
-    """Find, for each wait state at some call paths, how often it occurs and who is to blame for most of it."""
-    table = result.native_wait_states
+def _blame(result: Result, table: pa.Table, callpaths: list[int], by: list[str]) -> pa.Table:
+    """Sum up wait states at some call paths, and count them, by place and by who is to blame."""
     table = table.filter(pc.is_in(table["callpath"], pa.array(callpaths, table.schema.field("callpath").type)))
-    if not table.num_rows:
-        return {}
     places = pa.table(
         {
             "kind": table["kind"].cast(pa.string()),
@@ -132,18 +132,32 @@ def _causes(result: Result, callpaths: list[int]) -> dict[tuple[str, int], dict[
             "cause_rank": pa.array(result.rows_of_locations.rank).take(table["cause_location"].combine_chunks()),
         }
     )
-    place = ["kind", "callpath"]
-    all_of_it = places.group_by(place).aggregate([("waiting", "sum"), ("waiting", "count")])
+    sums = places.group_by(by).aggregate([("waiting", "sum"), ("waiting", "count")])
+    return sums.rename_columns([*by, "waiting", "instances"])
+
+
+def _causes(result: Result, callpaths: list[int]) -> dict[tuple[str, int], dict[str, Any]]:
+    """Find, for each wait state at some call paths, how often it occurs and who is to blame for most of it."""
+    table = result.native_wait_states
+    place, blame = ["kind", "callpath"], ["cause_callpath", "cause_rank"]
+    # By slices, because the table can be larger than memory.
+    slices = (table.slice(begin, _SLICE) for begin in range(0, table.num_rows, _SLICE))
+    pieces = [_blame(result, piece, callpaths, [*place, *blame]) for piece in slices]
+    if not pieces:
+        return {}
+    sums = [("waiting", "sum"), ("instances", "sum")]
+    places = pa.concat_tables(pieces).group_by([*place, *blame]).aggregate(sums)
+    places = places.rename_columns([*place, *blame, "waiting", "instances"])
     found: dict[tuple[str, int], dict[str, Any]] = {
         (row["kind"], row["callpath"]): {
-            "instances": row["waiting_count"],
+            "instances": row["instances_sum"],
             "waiting": row["waiting_sum"],
             "cause": None,
         }
-        for row in all_of_it.to_pylist()
+        for row in places.group_by(place).aggregate(sums).to_pylist()
     }
     known = places.filter(places["cause_rank"].is_valid())
-    blamed = known.group_by([*place, "cause_callpath", "cause_rank"]).aggregate([("waiting", "sum")])
+    blamed = known.rename_columns([*place, *blame, "waiting_sum", "instances"])
     most_first = blamed.sort_by([("waiting_sum", "descending"), ("cause_rank", "ascending")])
     firsts = [("cause_callpath", "first"), ("cause_rank", "first"), ("waiting_sum", "first")]
     keep_nulls = pc.ScalarAggregateOptions(skip_nulls=False)

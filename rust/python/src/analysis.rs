@@ -22,6 +22,7 @@ use whywait_otf2::Archive;
 
 use crate::arrow::{Names, Optional, Table};
 use crate::errors::{UsageError, core_error};
+use crate::memory;
 use crate::run::{Run, locations_table};
 
 /// What came out of an analysis.
@@ -92,7 +93,7 @@ pub(crate) fn analyze(
                 ));
             }
         }
-        let asked = py.check_signals().and_then(|()| match progress {
+        let asked = py.check_signals().and_then(|()| memory::check()).and_then(|()| match progress {
             Some(progress) => progress.call1((monitor.stage().name(), fraction(&monitor, expected))).map(|_| ()),
             None => Ok(()),
         });
@@ -104,6 +105,7 @@ pub(crate) fn analyze(
     if let Some(error) = interruption {
         return Err(error);
     }
+    memory::check()?;
     let result = result.map_err(core_error)?;
     Ok(Analysis::new(archive, result))
 }

@@ -6,6 +6,7 @@ mod analysis;
 mod arrow;
 mod errors;
 mod job;
+mod memory;
 mod perfetto;
 mod records;
 mod run;
@@ -22,6 +23,8 @@ mod _native {
     use super::arrow::Table;
     #[pymodule_export]
     use super::errors::{ArchiveError, Error, TraceError, UsageError};
+    #[pymodule_export]
+    use super::memory::{limit_memory, peak_memory};
     #[pymodule_export]
     use super::perfetto::write_perfetto;
     #[pymodule_export]

@@ -12,6 +12,7 @@ use whywait_workloads::{Error, Progress, Spec, Workload};
 
 use crate::errors::{UsageError, archive_error, core_error};
 use crate::job::wait;
+use crate::memory;
 use crate::run::Run;
 
 /// Names of the workloads that [`generate`] knows.
@@ -78,6 +79,7 @@ pub(crate) fn measure(
     let mut stage = None;
     let mut tick = || {
         py.check_signals()?;
+        memory::check()?;
         let now = watched.stage().name();
         if stage.replace(now) == Some(now) { Ok(()) } else { entered.call1((now,)).map(|_| ()) }
     };

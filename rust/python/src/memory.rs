@@ -1,0 +1,61 @@
+//! How much memory the process takes.
+
+use std::path::PathBuf;
+
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+use whywait_spill::{Allocator, Error, Limit};
+
+use crate::errors::UsageError;
+use crate::run::Run;
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
+
+/// Memory that any analysis takes, bytes.
+const FIXED: u64 = 24 << 20;
+/// Memory that a thread needs at a time, bytes.
+const PER_THREAD: u64 = 24 << 20;
+/// Memory that stays taken for each location, bytes.
+const PER_LOCATION: u64 = 1 << 10;
+
+/// Limits the memory of the process while it analyses `run` and keeps the result, or no longer if `size` is `None`;
+/// what does not fit goes to a file in `directory`.
+#[pyfunction]
+#[pyo3(signature = (run, size, directory, *, threads=None))]
+pub(crate) fn limit_memory(run: &Run, size: Option<u64>, directory: PathBuf, threads: Option<usize>) -> PyResult<()> {
+    if let Some(bytes) = size {
+        let threads = threads.or_else(|| std::thread::available_parallelism().ok().map(Into::into)).unwrap_or(1);
+        let locations = run.archive().definitions().locations.len() as u64;
+        let own = whywait_spill::resident().unwrap_or(0);
+        let needed = own + FIXED + PER_THREAD * threads as u64 + PER_LOCATION * locations;
+        if bytes < needed {
+            let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+            return Err(UsageError::new_err(format!(
+                "a memory limit of {} MiB is too small: this trace needs {} MiB with {threads} thread(s)",
+                bytes >> 20,
+                mib(needed)
+            )));
+        }
+    }
+    whywait_spill::limit(size.map(|bytes| Limit { bytes, directory })).map_err(|error| match error {
+        Error::Directory { ref directory, ref source } => match source.raw_os_error() {
+            Some(number) => PyOSError::new_err((number, source.to_string(), directory.display().to_string())),
+            None => PyOSError::new_err(error.to_string()),
+        },
+        Error::InMemory(_) | Error::InUse(_) | Error::Unsupported => UsageError::new_err(error.to_string()),
+    })
+}
+
+/// The most memory that the process had so far, in bytes, if the system says.
+#[pyfunction]
+pub(crate) fn peak_memory() -> Option<u64> {
+    whywait_spill::peak()
+}
+
+/// An error if what did not fit into memory did not fit the disk either.
+pub(crate) fn check() -> PyResult<()> {
+    whywait_spill::failure().map_or(Ok(()), |(directory, error)| {
+        Err(PyOSError::new_err((error.raw_os_error(), error.to_string(), directory.display().to_string())))
+    })
+}

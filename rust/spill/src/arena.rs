@@ -1,0 +1,372 @@
+//! Large blocks in a file that is mapped into memory, and the watch over the memory they take.
+
+#![allow(unsafe_code)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use crate::extents::Extents;
+use crate::resident::resident;
+use crate::{Error, Limit};
+
+/// Sizes of blocks are rounded up to this.
+const PAGE: usize = 4096;
+/// Blocks of this size or more go to the file.
+const LARGE: usize = 64 << 10;
+/// Addresses that are set aside; the file is as long as what is in use, not as this.
+const SPAN: usize = 4 << 40;
+/// The file grows by so much.
+const STEP: usize = 64 << 20;
+/// So much is dropped from memory at a time.
+const SLICE: usize = 16 << 20;
+/// Bytes that threads bring into memory in a microsecond at most, roughly; it decides how often to look.
+const PAGING_RATE: u64 = 8 << 10;
+
+/// Bytes that threads may bring in before the watch gets its turn, on a machine that is busy.
+const LAG: u64 = 128 << 20;
+
+/// First address of the blocks; 0 before the first limit.
+static BASE: AtomicUsize = AtomicUsize::new(0);
+/// The process that made the mapping: a forked child must not change what it shares with its parent.
+static OWNER: AtomicU32 = AtomicU32::new(0);
+/// Bytes that the process may have; 0 without a limit.
+static LIMIT: AtomicU64 = AtomicU64::new(0);
+/// Why the file could not grow: a number of the system's, 0 if it could.
+static FAILURE: AtomicI32 = AtomicI32::new(0);
+/// Whether a thread looks after the limit.
+static WATCHED: AtomicBool = AtomicBool::new(false);
+static ARENA: Mutex<Option<Arena>> = Mutex::new(None);
+/// Where the last block in the file ends: 0 if there is none.
+static END: AtomicUsize = AtomicUsize::new(0);
+/// Where to drop pages next, in turns over all blocks. The watch takes no lock: it must not wait for a thread that
+/// waits for its turn on a processor.
+static HAND: AtomicUsize = AtomicUsize::new(0);
+
+/// What is known of the file.
+#[derive(Debug)]
+struct Arena {
+    directory: PathBuf,
+    file: File,
+    /// Bytes of the disk that the file has.
+    reserved: usize,
+    extents: Extents,
+}
+
+fn arena() -> MutexGuard<'static, Option<Arena>> {
+    ARENA.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Arena {
+    /// Makes the file, and maps it to the addresses that are set aside.
+    fn open(directory: &Path) -> Result<Self, Error> {
+        let unusable = |source| Error::Directory { directory: directory.to_owned(), source };
+        let file = unlinked(directory).map_err(unusable)?;
+        if is_in_memory(&file).map_err(unusable)? {
+            return Err(Error::InMemory(directory.to_owned()));
+        }
+        let (address, fixed) = match BASE.load(Ordering::Relaxed) {
+            0 => (0, 0),
+            base => (base, libc::MAP_FIXED),
+        };
+        // SAFETY: either the kernel chooses a range of addresses, or the mapping replaces our own of the same size, in
+        // which there is no block.
+        let mapped = unsafe {
+            libc::mmap(
+                ptr::with_exposed_provenance_mut(address),
+                SPAN,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_NORESERVE | fixed,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        if mapped == libc::MAP_FAILED {
+            return Err(unusable(io::Error::last_os_error()));
+        }
+        BASE.store(mapped.expose_provenance(), Ordering::Release);
+        OWNER.store(std::process::id(), Ordering::Release);
+        Ok(Self { directory: directory.to_owned(), file, reserved: 0, extents: Extents::new(SPAN) })
+    }
+
+    /// Takes a part of the file, `size` bytes anywhere or those `at` a place; says where.
+    fn take(&mut self, size: usize, at: Option<usize>) -> Option<usize> {
+        let offset = match at {
+            None => self.extents.take(size)?,
+            Some(offset) => self.extents.take_at(offset..offset + size).then_some(offset)?,
+        };
+        if let Err(error) = self.reserve(offset + size) {
+            FAILURE.store(error.raw_os_error().unwrap_or(libc::EIO), Ordering::Relaxed);
+            self.extents.give(offset..offset + size);
+            return None;
+        }
+        END.store(self.extents.end(), Ordering::SeqCst);
+        Some(offset)
+    }
+
+    /// Reserves space on the disk, so that no access to it can fail for want of it.
+    fn reserve(&mut self, end: usize) -> io::Result<()> {
+        if end > self.reserved {
+            // By steps, but the last bit of the disk can be had as well.
+            let step = end.next_multiple_of(STEP);
+            let reserved = allocate(&self.file, self.reserved, step).map(|()| step);
+            self.reserved = reserved.or_else(|_| allocate(&self.file, self.reserved, end).map(|()| end))?;
+        }
+        Ok(())
+    }
+
+    /// Gives a part of the file back. The disk has it until nothing is left: punching a hole would make many kernels
+    /// write first what nobody wants any more.
+    fn give(&mut self, part: Range<usize>) {
+        self.extents.give(part);
+        let end = self.extents.end();
+        END.store(end, Ordering::SeqCst);
+        if end == 0 && self.file.set_len(0).is_ok() {
+            self.reserved = 0;
+        }
+    }
+}
+
+/// Limits the memory of the process from now on, or no longer. Blocks that are in the file stay there.
+pub fn limit(limit: Option<Limit>) -> Result<(), Error> {
+    let Some(Limit { bytes, directory }) = limit else {
+        LIMIT.store(0, Ordering::Relaxed);
+        return Ok(());
+    };
+    {
+        let mut arena = arena();
+        let (empty, own) = (END.load(Ordering::SeqCst) == 0, OWNER.load(Ordering::Acquire) == std::process::id());
+        match &*arena {
+            Some(arena) if !empty && own && arena.directory == directory => {}
+            _ if !empty => return Err(Error::InUse(directory)),
+            _ => {
+                *arena = Some(Arena::open(&directory)?);
+                // A forked child has not the threads of its parent.
+                WATCHED.fetch_and(own, Ordering::SeqCst);
+            }
+        }
+    }
+    FAILURE.store(0, Ordering::Relaxed);
+    LIMIT.store(bytes, Ordering::SeqCst);
+    if !WATCHED.swap(true, Ordering::SeqCst) {
+        let watcher = thread::Builder::new().name("whywait-memory".to_owned()).spawn(watch);
+        watcher.map_err(|source| Error::Directory { directory, source })?;
+    }
+    Ok(())
+}
+
+/// Where and why a block could not be put into the file since the last [`limit`]. It is in memory instead, so nothing is lost but
+/// the limit; whoever asked for that should end.
+#[must_use]
+pub fn failure() -> Option<(PathBuf, io::Error)> {
+    match FAILURE.load(Ordering::Relaxed) {
+        0 => None,
+        number => Some((arena().as_ref()?.directory.clone(), io::Error::from_raw_os_error(number))),
+    }
+}
+
+/// A file without a name: it is gone with the process, however that ends.
+fn unlinked(directory: &Path) -> io::Result<File> {
+    let path = directory.join(format!(".whywait-{}.spill", std::process::id()));
+    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+    fs::remove_file(&path)?;
+    Ok(file)
+}
+
+fn is_in_memory(file: &File) -> io::Result<bool> {
+    let mut found = std::mem::MaybeUninit::<libc::statfs>::uninit();
+    // SAFETY: the descriptor is open, and the structure is the system's own.
+    if unsafe { libc::fstatfs(file.as_raw_fd(), found.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call has filled it.
+    let kind = unsafe { found.assume_init() }.f_type;
+    Ok([0x0102_1994, 0x8584_58F6].contains(&(kind as u64)))
+}
+
+/// Reserves space on the disk.
+fn allocate(file: &File, from: usize, to: usize) -> io::Result<()> {
+    loop {
+        // SAFETY: the call changes nothing but the size of the file.
+        match unsafe { libc::posix_fallocate64(file.as_raw_fd(), from as i64, (to - from) as i64) } {
+            0 => return Ok(()),
+            libc::EINTR => {}
+            number => return Err(io::Error::from_raw_os_error(number)),
+        }
+    }
+}
+
+/// Looks after the limit as long as there is one, or something in the file.
+fn watch() {
+    ask_for_short_turns();
+    loop {
+        let room = keep();
+        if is_idle() {
+            WATCHED.store(false, Ordering::SeqCst);
+            // Whoever has set a limit since saw a watcher.
+            if is_idle() || WATCHED.swap(true, Ordering::SeqCst) {
+                return;
+            }
+        }
+        // What threads can bring in until the next look is not more than there is room for.
+        thread::sleep(Duration::from_micros((room / PAGING_RATE).clamp(500, 50_000)));
+    }
+}
+
+/// Many short turns instead of few long ones: the scheduler then lets this thread wait less for the first. Kernels that
+/// do not know of this do no harm.
+fn ask_for_short_turns() {
+    // SAFETY: zeros are a value of this structure.
+    let mut wish: libc::sched_attr = unsafe { std::mem::zeroed() };
+    wish.size = size_of::<libc::sched_attr>() as u32;
+    wish.sched_runtime = 100_000;
+    // SAFETY: the call reads the structure and changes the scheduling of this thread only.
+    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const wish, 0) };
+}
+
+/// Whether there is neither a limit nor anything in the file.
+fn is_idle() -> bool {
+    LIMIT.load(Ordering::SeqCst) == 0 && END.load(Ordering::SeqCst) == 0
+}
+
+/// Drops pages from memory if the process comes near the limit; returns how many bytes it may still grow before.
+fn keep() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(u64::MAX);
+    let limit = match LIMIT.load(Ordering::Relaxed) {
+        0 => LAST.load(Ordering::Relaxed),
+        limit => {
+            LAST.store(limit, Ordering::Relaxed);
+            limit
+        }
+    };
+    let Some(now) = resident() else { return u64::MAX };
+    // Threads go on while the watch waits for its turn.
+    let high = limit - (limit / 4).max(LAG).min(limit / 2);
+    let low = high / 4;
+    if now <= high {
+        return high - now;
+    }
+    let slices = END.load(Ordering::Relaxed).div_ceil(SLICE);
+    let base = BASE.load(Ordering::Acquire);
+    for _ in 0..slices {
+        let slice = HAND.fetch_add(1, Ordering::Relaxed) % slices;
+        // SAFETY: the pages are those of a shared mapping of a file: what stands in them stays in the file.
+        unsafe { libc::madvise(ptr::with_exposed_provenance_mut(base + slice * SLICE), SLICE, libc::MADV_DONTNEED) };
+        if resident().is_none_or(|now| now <= low) {
+            break;
+        }
+    }
+    0
+}
+
+/// The system's allocator for small blocks, and for large ones as long as no limit is set.
+#[derive(Debug)]
+pub struct Allocator;
+
+impl Allocator {
+    /// Whether large blocks should be in the file.
+    fn spills() -> bool {
+        LIMIT.load(Ordering::Relaxed) > 0 && OWNER.load(Ordering::Acquire) == std::process::id()
+    }
+
+    /// A block in the file; `None` if it should be elsewhere. Anything can stand in it.
+    fn spill(layout: Layout) -> Option<*mut u8> {
+        if layout.size() < LARGE || layout.align() > PAGE || !Self::spills() {
+            return None;
+        }
+        let offset = arena().as_mut()?.take(pages(layout.size()), None)?;
+        keep();
+        Some(ptr::with_exposed_provenance_mut(BASE.load(Ordering::Acquire) + offset))
+    }
+
+    /// Where in the file a block stands, if it does.
+    fn offset(block: *mut u8) -> Option<usize> {
+        let base = BASE.load(Ordering::Acquire);
+        block.addr().checked_sub(base).filter(|&offset| base != 0 && offset < SPAN)
+    }
+
+    /// Gives a part of the file back.
+    fn give_back(part: Range<usize>) {
+        // A forked child keeps its hands off what its parent uses.
+        if !part.is_empty()
+            && OWNER.load(Ordering::Acquire) == std::process::id()
+            && let Some(arena) = arena().as_mut()
+        {
+            arena.give(part);
+        }
+    }
+
+    /// Changes the size of a block in the file where it stands, if there is room.
+    fn resize(offset: usize, old: usize, new: usize) -> bool {
+        let (old, new) = (offset + pages(old), offset + pages(new));
+        if new > old {
+            return Self::spills() && arena().as_mut().is_some_and(|arena| arena.take(new - old, Some(old)).is_some());
+        }
+        Self::give_back(new..old);
+        true
+    }
+}
+
+fn pages(size: usize) -> usize {
+    size.next_multiple_of(PAGE)
+}
+
+// SAFETY: a block in the file is a range of pages of our own mapping that no other block has, and the disk has space
+// for it. Any other block is the system's.
+unsafe impl GlobalAlloc for Allocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's obligations are the same.
+        Self::spill(layout).unwrap_or_else(|| unsafe { System.alloc(layout) })
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        match Self::spill(layout) {
+            Some(block) => {
+                // SAFETY: the block has so many bytes.
+                unsafe { ptr::write_bytes(block, 0, layout.size()) };
+                block
+            }
+            // SAFETY: the caller's obligations are the same.
+            None => unsafe { System.alloc_zeroed(layout) },
+        }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        match Self::offset(block) {
+            Some(offset) => Self::give_back(offset..offset + pages(layout.size())),
+            // SAFETY: the system gave the block out.
+            None => unsafe { System.dealloc(block, layout) },
+        }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller sees to it that the size is not too large for the alignment.
+        let new = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
+        let copied = match Self::offset(block) {
+            Some(offset) if Self::resize(offset, layout.size(), size) => return block,
+            // SAFETY: the caller's obligations are the same.
+            Some(_) => unsafe { self.alloc(new) },
+            None => match Self::spill(new) {
+                Some(copied) => copied,
+                // SAFETY: the system gave the block out.
+                None => return unsafe { System.realloc(block, layout, size) },
+            },
+        };
+        if !copied.is_null() {
+            // SAFETY: the blocks are different ones, and both have so many bytes.
+            unsafe { ptr::copy_nonoverlapping(block, copied, layout.size().min(size)) };
+            // SAFETY: the caller gave the block up.
+            unsafe { self.dealloc(block, layout) };
+        }
+        copied
+    }
+}

@@ -1,0 +1,58 @@
+//! Where there is no way to limit memory: the allocator of the system, as it is.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::io;
+use std::path::PathBuf;
+
+use crate::{Error, Limit};
+
+/// The allocator of the system.
+#[derive(Debug)]
+pub struct Allocator;
+
+// SAFETY: everything is passed on to the system.
+#[allow(unsafe_code)]
+unsafe impl GlobalAlloc for Allocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's obligations are the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as above.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(block, layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as above.
+        unsafe { System.realloc(block, layout, size) }
+    }
+}
+
+/// Refuses any limit.
+pub fn limit(limit: Option<Limit>) -> Result<(), Error> {
+    limit.map_or(Ok(()), |_| Err(Error::Unsupported))
+}
+
+/// Nothing ever fails that is not tried.
+#[must_use]
+pub fn failure() -> Option<(PathBuf, io::Error)> {
+    None
+}
+
+/// Memory of the process in bytes; not known here.
+#[must_use]
+pub fn resident() -> Option<u64> {
+    None
+}
+
+/// The most memory that the process had, in bytes; not known here.
+#[must_use]
+pub fn peak() -> Option<u64> {
+    None
+}

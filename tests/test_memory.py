@@ -1,0 +1,122 @@
+"""Analyses with less memory than they need, and with less disk."""
+
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import whywait
+from whywait import _native
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a memory limit needs Linux")
+
+MIB = 2**20
+IN_MEMORY = "/dev/shm"  # noqa: S108
+LIMIT = 96 * MIB
+
+# Analyses a trace, notes the peak, and only then loads what can write the tables.
+ANALYZE = """
+import sys
+from whywait import _native
+trace, limit, directory = sys.argv[1:]
+run = _native.Run(trace)
+_native.limit_memory(run, int(limit) or None, directory, threads=2)
+result = _native.analyze(run, threads=2)
+peak = _native.peak_memory()
+import pyarrow as pa
+for name in ("callpaths", "severities", "wait_states", "delay_costs", "critical_path", "transfers", "inconsistencies"):
+    table = pa.table(getattr(result, name)())
+    with pa.OSFile(f"{directory}/{limit}-{name}.arrow", "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+print(peak)
+"""
+
+
+def generate(directory, ranks, iterations):
+    _native.generate("sor-gats", directory, ranks=ranks, iterations=iterations, seed=3)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A trace with a few MiB of events."""
+    return generate(tmp_path_factory.mktemp("small"), 16, 1_000)
+
+
+def test_a_trace_four_times_the_limit_gives_the_same(tmp_path):
+    trace = generate(tmp_path / "trace", 16, 15_000)
+
+    def peak(limit):
+        command = [sys.executable, "-c", ANALYZE, str(trace), str(limit), str(tmp_path)]
+        return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+    unlimited, limited = peak(0), peak(LIMIT)
+    assert unlimited > 4 * LIMIT
+    # Threads can outrun the watch over the limit for a moment.
+    assert limited < 2 * LIMIT
+    tables = {file.name.removeprefix("0-"): file for file in tmp_path.glob("0-*.arrow")}
+    assert len(tables) == 7
+    for name, file in tables.items():
+        files = (file, tmp_path / f"{LIMIT}-{name}")
+        one, other = (pa.ipc.open_file(pa.memory_map(str(file))).read_all() for file in files)
+        assert one.equals(other), name
+
+
+def test_the_peak_is_told(small, tmp_path):
+    whywait.analyze(small, memory_limit=1024 * MIB, spill_directory=tmp_path).write(tmp_path / "results")
+    peak = json.loads((tmp_path / "results" / "summary.json").read_text())["peak_memory"]
+    assert 10 * MIB < peak <= resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    assert [file.name for file in tmp_path.iterdir()] == ["results"], "nothing else is left"
+
+
+def test_a_limit_that_cannot_be_kept_is_refused(small, tmp_path):
+    with pytest.raises(whywait.UsageError, match=r"a memory limit of 5 MiB is too small: this trace needs \d+ MiB"):
+        whywait.analyze(small, memory_limit=5 * MIB, spill_directory=tmp_path)
+
+
+def whywait_analyze(trace, *options, largest_file=resource.RLIM_INFINITY):
+    """Run the program where no file can be larger than this, as on a disk that is full."""
+    return subprocess.run(
+        [sys.executable, "-m", "whywait", "analyze", str(trace), *map(str, options)],
+        check=False,
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file)),
+    )
+
+
+@pytest.mark.skipif(not Path(IN_MEMORY).is_dir(), reason="needs a directory in memory")
+def test_memory_is_no_place_for_what_does_not_fit_into_it(small):
+    done = whywait_analyze(small, "--memory-limit", "1G", "--spill-dir", IN_MEMORY)
+    assert done.returncode == 2
+    assert "in memory, not on a disk" in done.stderr
+
+
+def test_no_room_for_what_does_not_fit_into_memory(small, tmp_path):
+    options = ["--memory-limit", "500M", "--spill-dir", tmp_path, "-o", tmp_path / "results"]
+    done = whywait_analyze(small, *options, largest_file=2 * MIB)
+    assert done.returncode == 2
+    assert done.stderr == f"whywait: {tmp_path}: File too large\n"
+    assert done.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_room_for_the_results(small, tmp_path):
+    done = whywait_analyze(small, "-o", tmp_path / "results", largest_file=20_000)
+    assert done.returncode == 2
+    assert "File too large" in done.stderr
+    assert done.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_event_file_that_goes_away_is_left_out(tmp_path):
+    trace = generate(tmp_path, 4, 3)
+    run = whywait.open(trace)
+    (trace / "traces" / "2.evt").unlink()
+    result = whywait.analyze(run)
+    assert [warning["kind"] for warning in result.warnings if warning["kind"] == "unreadable"] == ["unreadable"]
+    assert result.facts["locations"] == 4
+    assert result.metrics["time"].total > 0
