@@ -266,3 +266,28 @@ def test_runs_show_themselves_in_notebooks():
     assert '<td style="text-align: left">8</td>' in html
     assert "23,624" in html
     assert "Region (" in html
+
+
+def test_efficiencies_show_themselves_in_notebooks():
+    result = whywait.analyze(DATA / "stencil")
+    found = result.efficiencies("main", window=(0.1, 0.5))
+    html = found._repr_html_()
+    assert "stencil, main, 0.1 s to 0.5 s" in html
+    for one in found:
+        assert f"<td>{one.value:.3f}</td>" in html
+        assert one.formula in html
+    assert "None" not in result.efficiencies("MPI_Comm_rank")._repr_html_()
+
+
+def test_the_facade_is_complete():
+    run = whywait.open(DATA / "stencil")
+    result = whywait.analyze(run)
+    assert run.definitions["Region"].num_rows > 5
+    assert result.metrics["mpi_latesender"].total == pytest.approx(0.487, rel=1e-2)
+    assert result.severities("mpi_latesender").column_names[:2] == ["metric", "callpath"]
+    for table in (result.wait_states(), result.delay_costs(), result.critical_path()):
+        assert table.num_rows > 0
+        assert hasattr(table, "__arrow_c_stream__")
+    for name in ("efficiencies", "window", "write_cube", "write_html", "write_timeline", "to_hatchet", "summary"):
+        assert callable(getattr(result, name))
+    assert whywait.load.__module__ == "whywait.saved"

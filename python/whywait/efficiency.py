@@ -128,6 +128,11 @@ class Efficiencies:
             "efficiencies": {value.name: value.as_dict() for value in self.values},
         }
 
+    def _repr_html_(self) -> str:
+        from whywait.report.html import efficiency_table
+
+        return efficiency_table(self)
+
 
 class _Times(NamedTuple):
     """Seconds, one value a process, threads added up."""

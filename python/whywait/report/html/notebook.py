@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from whywait import Result, Run
+    from whywait.efficiency import Efficiencies
 
 
 def run_table(run: Run) -> str:
@@ -41,4 +42,21 @@ def metric_table(result: Result) -> str:
     return (
         f"<p>{escape(repr(result)[1:-1])}</p>"
         f"<table><thead><tr><th>Metric</th><th>Total</th><th>Unit</th></tr></thead><tbody>{rows}</tbody></table>"
+    )
+
+
+def efficiency_table(efficiencies: Efficiencies) -> str:
+    """Return efficiencies as an HTML table, each with its formula and inputs."""
+    left = ' style="text-align: left"'
+    rows = "".join(
+        f"<tr><td{left}>{escape(one.display_name)}</td><td>{'' if one.value is None else f'{one.value:.3f}'}</td>"
+        f"<td{left}>{escape(one.formula)}</td>"
+        f"<td{left}>{escape(', '.join(f'{name} = {value:.6g}' for name, value in one.inputs.items()))}</td></tr>"
+        for one in efficiencies
+    )
+    part = "" if efficiencies.callpath is None else f", {efficiencies.callpath}"
+    when = "" if efficiencies.window is None else ", {:.6g} s to {:.6g} s".format(*efficiencies.window)
+    return (
+        f"<p>{escape(efficiencies.run + part + when)}</p><table><thead><tr><th{left}>Efficiency</th><th>Value</th>"
+        f"<th{left}>Formula</th><th{left}>Inputs</th></tr></thead><tbody>{rows}</tbody></table>"
     )
