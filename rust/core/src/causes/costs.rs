@@ -34,9 +34,8 @@ fn classify(table: &Table, number: usize, model: CostModel, cells: &mut Accumula
     if point.waiting <= 0 {
         return;
     }
-    let asks = table.asks_of.of(number);
-    for &ask in asks {
-        let ask = &table.asks[ask as usize];
+    let asks = table.asks.of(number);
+    for ask in asks {
         if let Some(metric) = ask.class.indirect().filter(|_| ask.indirect > 0.0) {
             cells.add(metric, point.callpath, ask.indirect);
         }

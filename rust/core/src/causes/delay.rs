@@ -31,15 +31,14 @@ struct Answer {
     is_attributed: bool,
 }
 
-/// Computes the shares of all waits.
-pub(super) fn share(trace: &Trace, tables: &mut [Table], model: CostModel) -> Result<()> {
-    let outgoing = tables.par_iter_mut().map(|table| post(trace, table)).collect();
-    let works = trace.exchange.to_owner(outgoing)?;
+/// Computes the shares of all waits, whose work the waiters have posted.
+pub(super) fn share(trace: &Trace, tables: &mut [Table], works: Vec<Outbox<Entry>>, model: CostModel) -> Result<()> {
+    let works = trace.exchange.to_owner(works)?;
     let answers: Vec<Outbox<Answer>> =
         tables.par_iter_mut().zip(works).map(|(table, inbox)| rate(trace, table, &inbox, model)).collect();
     tables.par_iter_mut().zip(trace.exchange.to_owner(answers)?).for_each(|(table, inbox)| {
         for answer in inbox.rows() {
-            let ask = &mut table.asks[answer.ask as usize];
+            let ask = &mut table.asks.rows[answer.ask as usize];
             ask.cause_point = answer.cause_point;
             ask.charge = answer.charge;
             ask.indirect = answer.indirect;
@@ -52,21 +51,15 @@ pub(super) fn share(trace: &Trace, tables: &mut [Table], model: CostModel) -> Re
 /// Number of entries that follow, where the work is that of the wait before.
 const SAME: i64 = -1;
 
-/// The work of all waiters, each behind an entry with its length.
-fn post(trace: &Trace, table: &mut Table) -> Outbox<Entry> {
-    let mut outbox = trace.exchange.outbox();
-    let mut last = vec![None; trace.exchange.shards()];
-    for (ask, work) in table.asks.iter().zip(std::mem::take(&mut table.works)) {
-        let owner = trace.shard_of[ask.cause as usize];
-        if last[owner as usize].replace(work) == Some(work) {
-            outbox.push(owner, Entry::new(NONE, SAME));
-        } else {
-            let work = work.of(&table.entries);
-            outbox.push(owner, Entry::new(NONE, work.len() as i64));
-            outbox.extend(owner, work.iter().copied());
-        }
-    }
-    outbox
+/// Posts the work of a waiter, behind an entry with its length; in the order of the waits.
+pub(super) fn post(outbox: &mut Outbox<Entry>, owner: u32, work: &[Entry]) {
+    outbox.push(owner, Entry::new(NONE, work.len() as i64));
+    outbox.extend(owner, work.iter().copied());
+}
+
+/// Posts the work of a waiter that is that of the wait before.
+pub(super) fn post_same(outbox: &mut Outbox<Entry>, owner: u32) {
+    outbox.push(owner, Entry::new(NONE, SAME));
 }
 
 /// What each waiter sent: it arrives in the order in which the waits themselves arrived.

@@ -9,8 +9,9 @@
 use super::meetings::{Meetings, Met};
 use super::points::{Mark, Pair, Place, Point, Relation};
 use super::profile::Profile;
-use super::table::{Ask, Charge, Entry, Group, Stretch};
-use super::{Anchor, Caused, Class, CostModel, Position, Seeds, Steps, Table};
+use super::table::{Ask, Charge, Entry, Group};
+use super::{Anchor, Caused, Class, CostModel, Key, Position, Seeds, Steps, Table, delay};
+use crate::exchange::Outbox;
 use crate::trace::world::Members;
 use crate::trace::{NONE, Shard, Trace};
 
@@ -22,14 +23,12 @@ pub(super) fn measure(
     caused: Vec<Caused>,
     sets: &[Vec<u32>],
     model: CostModel,
-) -> Table {
+) -> (Table, Outbox<Entry>) {
     let roles = Roles::new(trace, seeds, caused);
-    let table = Table {
-        asks: roles.pairs.iter().map(Ask::new).collect(),
-        works: vec![Stretch::default(); roles.pairs.len()],
-        offsets: vec![0],
-        ..Table::default()
-    };
+    let mut table = Table { offsets: vec![0], ..Table::default() };
+    table.points.reserve_exact(roles.keys.chunk_by(|a, b| a.position() == b.position()).count());
+    table.asks.reserve(roles.pairs.len());
+    table.charges.reserve_exact(roles.caused.len());
     let mut pass = Pass {
         trace,
         shard,
@@ -40,9 +39,12 @@ pub(super) fn measure(
         meetings: Meetings::default(),
         waited: Vec::new(),
         first: 0,
-        last: None,
+        measured: (NONE, None),
+        work: Vec::new(),
         rows: Vec::new(),
         table,
+        outbox: trace.exchange.outbox(),
+        posted: vec![(NONE, None); trace.exchange.shards()],
     };
     let mut work: Vec<Entry> = Vec::new();
     let mut rest = &roles.keys[..];
@@ -57,13 +59,12 @@ pub(super) fn measure(
             pass.table.lifetimes.push(i as u32, entry);
         }
     }
-    let mut table = pass.table;
+    let Pass { mut table, outbox, .. } = pass;
     let points = table.points.len();
-    table.asks_of.end(points);
+    table.asks.end(points);
     table.groups.end(points);
     table.lifetimes.end(shard.locations.len());
-    table.points.shrink_to_fit();
-    table
+    (table, outbox)
 }
 
 /// What brings points about, in the order in which it counts: marks, waits, what was caused.
@@ -72,30 +73,26 @@ struct Roles {
     pairs: Vec<Pair>,
     caused: Vec<Caused>,
     /// The numbers of all, counted through, by position.
-    keys: Vec<u128>,
-}
-
-/// The number in a key.
-fn number_of(key: u128) -> usize {
-    key as u32 as usize
+    keys: Vec<Key>,
 }
 
 impl Roles {
     fn new(trace: &Trace, seeds: Seeds, mut caused: Vec<Caused>) -> Self {
         caused.extend(seeds.alone.iter().map(Caused::idleness));
-        let (marks, pairs) = (seeds.marks, seeds.pairs);
-        let process = |anchor: Anchor| trace.world.locations[anchor.location as usize].process;
-        let positions = (marks.iter().map(|mark| mark.anchor.position(trace, NONE)))
-            .chain(pairs.iter().map(|pair| pair.waiter.position(trace, process(pair.cause))))
-            .chain(caused.iter().map(|caused| caused.cause.position(trace, caused.process)));
-        let mut keys: Vec<u128> = Vec::with_capacity(marks.len() + pairs.len() + caused.len());
-        keys.extend(positions.zip(0..).map(|(position, number)| position.key(number)));
+        let Seeds { marks, pairs, order, .. } = seeds;
+        let mut keys = Vec::with_capacity(marks.len() + pairs.len() + caused.len());
+        let positions = marks.iter().map(|mark| mark.anchor.position(trace, NONE));
+        keys.extend(positions.zip(0..).map(|(position, number)| Key::new(position, number)));
+        keys.extend(order.into_iter().map(|key| key.moved(marks.len() as u32)));
+        let positions = caused.iter().map(|caused| caused.cause.position(trace, caused.process));
+        let first = (marks.len() + pairs.len()) as u32;
+        keys.extend(positions.zip(first..).map(|(position, number)| Key::new(position, number)));
         keys.sort_unstable();
         Self { marks, pairs, caused, keys }
     }
 
-    fn anchor(&self, key: u128) -> Anchor {
-        let number = number_of(key);
+    fn anchor(&self, key: Key) -> Anchor {
+        let number = key.number();
         if let Some(mark) = self.marks.get(number) {
             return mark.anchor;
         }
@@ -104,26 +101,25 @@ impl Roles {
     }
 
     /// The marks, waits and what was caused among the keys of a point.
-    fn split<'a>(&self, keys: &'a [u128]) -> (&'a [u128], &'a [u128], &'a [u128]) {
-        let (marks, rest) = keys.split_at(keys.partition_point(|&key| number_of(key) < self.marks.len()));
+    fn split<'a>(&self, keys: &'a [Key]) -> (&'a [Key], &'a [Key], &'a [Key]) {
+        let (marks, rest) = keys.split_at(keys.partition_point(|&key| key.number() < self.marks.len()));
         let first = self.marks.len() + self.pairs.len();
-        let (pairs, caused) = rest.split_at(rest.partition_point(|&key| number_of(key) < first));
+        let (pairs, caused) = rest.split_at(rest.partition_point(|&key| key.number() < first));
         (marks, pairs, caused)
     }
 
-    fn marks<'a>(&'a self, keys: &'a [u128]) -> impl Iterator<Item = &'a Mark> {
-        keys.iter().map(|&key| &self.marks[number_of(key)])
+    fn marks<'a>(&'a self, keys: &'a [Key]) -> impl Iterator<Item = &'a Mark> {
+        keys.iter().map(|&key| &self.marks[key.number()])
     }
 
-    /// Waits, with their positions.
-    fn pairs<'a>(&'a self, keys: &'a [u128]) -> impl Iterator<Item = (u32, &'a Pair)> {
-        keys.iter().map(|&key| number_of(key) - self.marks.len()).map(|i| (i as u32, &self.pairs[i]))
+    fn pairs<'a>(&'a self, keys: &'a [Key]) -> impl Iterator<Item = &'a Pair> {
+        keys.iter().map(|&key| &self.pairs[key.number() - self.marks.len()])
     }
 
-    /// What was caused, with the positions.
-    fn caused<'a>(&'a self, keys: &'a [u128]) -> impl Iterator<Item = (u32, &'a Caused)> {
+    /// What was caused, with the position among all that was.
+    fn caused<'a>(&'a self, keys: &'a [Key]) -> impl Iterator<Item = (u32, &'a Caused)> {
         let first = self.marks.len() + self.pairs.len();
-        keys.iter().map(move |&key| number_of(key) - first).map(|i| (i as u32, &self.caused[i]))
+        keys.iter().map(move |&key| key.number() - first).map(|i| (i as u32, &self.caused[i]))
     }
 }
 
@@ -161,15 +157,20 @@ struct Pass<'a> {
     waited: Vec<i64>,
     /// First point of the location.
     first: u32,
-    /// The interval measured last at the current point, and its work: many have the same.
-    last: Option<(Option<Met>, Stretch)>,
+    /// The end of the interval measured last, its begin, and its work: many have the same.
+    measured: (u32, Option<Met>),
+    work: Vec<Entry>,
     /// Room for the waits caused at a point.
     rows: Vec<Row>,
     table: Table,
+    /// Work of the waits' intervals, for those who caused them.
+    outbox: Outbox<Entry>,
+    /// The interval that each of these got last, with its end.
+    posted: Vec<(u32, Option<Met>)>,
 }
 
 impl Pass<'_> {
-    fn location(&mut self, i: usize, keys: &[u128]) {
+    fn location(&mut self, i: usize, keys: &[Key]) {
         self.profile.clear();
         self.meetings.clear();
         self.waited.clear();
@@ -177,17 +178,18 @@ impl Pass<'_> {
         let mut steps = Steps::of_location(self.trace, self.shard, i);
         let is_master = self.trace.world.locations[self.shard.location(i) as usize].thread == 0;
         let mut waited = 0;
-        for keys in keys.chunk_by(|a, b| a >> 32 == b >> 32) {
+        for keys in keys.chunk_by(|a, b| a.position() == b.position()) {
             let (marks, pairs, caused) = self.roles.split(keys);
             let number = self.table.points.len() as u32;
             let point = self.point(keys[0], marks, pairs);
+
             steps.advance(self.trace, point.position, |callpath, ticks| self.profile.add(callpath, ticks));
+
             if point.place == Place::Fork {
                 self.lose_block(is_master);
             }
             self.table.points.push(point);
             self.waited.push(waited);
-            self.last = None;
             self.ask(number, pairs);
             self.charge(number, caused);
             self.meet(number, marks, pairs, caused);
@@ -203,15 +205,15 @@ impl Pass<'_> {
     }
 
     /// The point of marks and waits.
-    fn point(&self, key: u128, marks: &[u128], pairs: &[u128]) -> Point {
-        let mut point = Point::new(self.shard, self.roles.anchor(key), Position::of(key));
+    fn point(&self, key: Key, marks: &[Key], pairs: &[Key]) -> Point {
+        let mut point = Point::new(self.shard, self.roles.anchor(key), key.position());
         for mark in self.roles.marks(marks) {
             point.total = mark.total;
             if point.class == Class::Mark {
                 (point.class, point.waiting, point.held) = (mark.class, mark.waiting, mark.waiting);
             }
         }
-        for (_, pair) in self.roles.pairs(pairs) {
+        for pair in self.roles.pairs(pairs) {
             // The wait of a member of a group stands in its mark.
             if matches!(pair.relation, Relation::Pair | Relation::Contention) {
                 if point.waiting == 0 {
@@ -235,18 +237,23 @@ impl Pass<'_> {
     }
 
     /// Intervals of the waits at a point.
-    fn ask(&mut self, number: u32, pairs: &[u128]) {
-        for (i, pair) in self.roles.pairs(pairs) {
+    fn ask(&mut self, number: u32, pairs: &[Key]) {
+        for pair in self.roles.pairs(pairs) {
             let process = self.trace.world.locations[pair.cause.location as usize].process;
             let met = self.met(pair.relation, process);
-            self.table.works[i as usize] = self.work(met);
-            self.table.asks[i as usize].point = number;
-            self.table.asks_of.push(number, i);
+            self.table.asks.push(number, Ask::new(pair, number));
+            let owner = self.trace.shard_of[pair.cause.location as usize];
+            if std::mem::replace(&mut self.posted[owner as usize], (number, met)) == (number, met) {
+                delay::post_same(&mut self.outbox, owner);
+            } else {
+                self.measure(number, met);
+                delay::post(&mut self.outbox, owner, &self.work);
+            }
         }
     }
 
     /// Intervals of what was waited for at a point.
-    fn charge(&mut self, number: u32, caused: &[u128]) {
+    fn charge(&mut self, number: u32, caused: &[Key]) {
         if caused.is_empty() {
             return;
         }
@@ -263,7 +270,8 @@ impl Pass<'_> {
         rows.sort_unstable_by_key(|row| (row.key(), row.caused));
         for same in rows.chunk_by(|a, b| a.key() == b.key()) {
             let Row { class, relation, from, before, shared_from, .. } = same[0];
-            let work = self.work((from > self.first).then(|| Met { point: from - 1, before }));
+            self.measure(number, (from > self.first).then(|| Met { point: from - 1, before }));
+            let work = self.table.add(&self.work);
             let waited = |point: u32| self.waited[(point - self.first) as usize];
             let waiting = waited(number) - waited(from);
             let begin = self.table.charges.len() as u32;
@@ -301,9 +309,9 @@ impl Pass<'_> {
     }
 
     /// What the location did at a point with whom.
-    fn meet(&mut self, number: u32, marks: &[u128], pairs: &[u128], caused: &[u128]) {
+    fn meet(&mut self, number: u32, marks: &[Key], pairs: &[Key], caused: &[Key]) {
         let point = self.table.points[number as usize];
-        for (_, pair) in self.roles.pairs(pairs) {
+        for pair in self.roles.pairs(pairs) {
             let process = self.trace.world.locations[pair.cause.location as usize].process;
             self.meetings.meet(pair.relation, process, number, &point, pair.completion);
         }
@@ -328,14 +336,14 @@ impl Pass<'_> {
         met.map_or(self.first, |met| met.point + 1)
     }
 
-    /// The work from a meeting to now.
-    fn work(&mut self, met: Option<Met>) -> Stretch {
-        if let Some((_, stretch)) = self.last.filter(|(last, _)| *last == met) {
-            return stretch;
+    /// Measures the work from a meeting to now.
+    fn measure(&mut self, number: u32, met: Option<Met>) {
+        if std::mem::replace(&mut self.measured, (number, met)) == (number, met) {
+            return;
         }
-        let begin = self.table.entries.len() as u32;
         let block = self.from(met) - self.first;
         let left = met.map(|met| (&self.table.points[met.point as usize], met.before));
+        self.work.clear();
         for (callpath, mut ticks) in self.profile.since(block) {
             let left = left.filter(|(point, _)| point.callpath == callpath);
             if let Some((point, _)) = left {
@@ -346,11 +354,8 @@ impl Pass<'_> {
                 ticks -= left.map_or(0, |(_, before)| before);
             }
             if ticks > 0 {
-                self.table.entries.push(Entry::new(callpath, ticks));
+                self.work.push(Entry::new(callpath, ticks));
             }
         }
-        let stretch = Stretch { begin, end: self.table.entries.len() as u32 };
-        self.last = Some((met, stretch));
-        stretch
     }
 }

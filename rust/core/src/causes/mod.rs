@@ -39,6 +39,7 @@ use rayon::prelude::*;
 
 use crate::Result;
 use crate::calls::Calls;
+use crate::exchange::Outbox;
 use crate::notes::Notes;
 use crate::path::{self, Segment};
 use crate::severity::{self, Cost, Severity};
@@ -48,7 +49,7 @@ use crate::waits::meeting::{Meeting, Meetings, With};
 
 pub use class::Class;
 pub(crate) use fixed::Fixed;
-pub(crate) use points::{Alone, Anchor, Mark, Pair, Position, Relation};
+pub(crate) use points::{Alone, Anchor, Key, Mark, Pair, Position, Relation};
 pub(crate) use steps::Steps;
 pub(crate) use table::{Entry, Table};
 
@@ -93,6 +94,8 @@ pub struct Causes {
 #[derive(Debug, Default)]
 pub(crate) struct Seeds {
     pub pairs: Vec<Pair>,
+    /// Keys of these, by position.
+    pub order: Vec<Key>,
     pub marks: Vec<Mark>,
     pub alone: Vec<Alone>,
 }
@@ -100,7 +103,7 @@ pub(crate) struct Seeds {
 /// What the causing side gets to know of a pair.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
 pub(crate) struct Caused {
-    /// Shard of the waiter, and position among its pairs.
+    /// Shard of the waiter, and position among its waits.
     pub shard: u32,
     pub ask: u32,
     pub process: u32,
@@ -140,7 +143,8 @@ pub fn analyze(
     let (sets, seeds) = sow(trace, (waits, calls), meetings, model)?;
     let outgoing = trace.exchange.own().into_par_iter().zip(&seeds).map(|(number, seeds)| {
         let mut outbox = trace.exchange.outbox();
-        for (pair, ask) in seeds.pairs.iter().zip(0..) {
+        let pairs = seeds.order.iter().map(|key| &seeds.pairs[key.number()]);
+        for (pair, ask) in pairs.zip(0..) {
             let caused = Caused {
                 shard: number,
                 ask,
@@ -157,7 +161,7 @@ pub fn analyze(
         outbox
     });
     let caused = trace.exchange.to_owner(outgoing.collect())?;
-    let mut tables: Vec<Table> = trace
+    let (mut tables, works): (Vec<Table>, Vec<Outbox<Entry>>) = trace
         .shards
         .par_iter()
         .zip(seeds)
@@ -167,8 +171,8 @@ pub fn analyze(
             drop(caused);
             intervals::measure(trace, shard, seeds, rows, &sets, model)
         })
-        .collect();
-    delay::share(trace, &mut tables, model)?;
+        .unzip();
+    delay::share(trace, &mut tables, works, model)?;
     let mut notes = Notes::default();
     propagation::propagate(trace, &mut tables, model, &mut notes)?;
 
@@ -176,6 +180,9 @@ pub fn analyze(
     let of_shards: Vec<Vec<Cost>> =
         trace.shards.par_iter().zip(&tables).map(|(shard, table)| costs::book(trace, shard, table, model)).collect();
     costs.extend(of_shards.into_iter().flatten());
+    for table in &mut tables {
+        table.forget_costs();
+    }
     let found = path::find(trace, &tables, model)?;
     costs.extend(found.costs);
     notes.merge(found.notes);
@@ -231,7 +238,7 @@ fn sow(
 fn explain(tables: &[Table], waits: usize) -> Vec<Option<Explanation>> {
     let mut explanations = vec![None; waits];
     for table in tables {
-        for ask in &table.asks {
+        for ask in &table.asks.rows {
             if let Some(explanation) = explanations.get_mut(ask.state as usize) {
                 let point = &table.points[ask.point as usize];
                 let share = ask.waiting as f64 / point.waiting.max(1) as f64;

@@ -45,15 +45,28 @@ impl Position {
     pub(crate) fn is_fork(self) -> bool {
         self.0 & 15 == FORK_STEP
     }
+}
 
-    /// A key that orders by position, then by number.
-    pub(crate) fn key(self, number: u32) -> u128 {
-        (u128::from(self.0) << u32::BITS) | u128::from(number)
+/// What has a position: orders by that, then by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key(u128);
+
+impl Key {
+    pub(crate) fn new(position: Position, number: u32) -> Self {
+        Self((u128::from(position.0) << u32::BITS) | u128::from(number))
     }
 
-    /// The position in a key.
-    pub(crate) fn of(key: u128) -> Self {
-        Self((key >> u32::BITS) as u64)
+    pub(crate) fn position(self) -> Position {
+        Position((self.0 >> u32::BITS) as u64)
+    }
+
+    pub(crate) fn number(self) -> usize {
+        self.0 as u32 as usize
+    }
+
+    /// With another number, which is larger by `more`.
+    pub(crate) fn moved(self, more: u32) -> Self {
+        Self(self.0 + u128::from(more))
     }
 }
 

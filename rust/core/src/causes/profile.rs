@@ -11,16 +11,19 @@ const END: u32 = u32::MAX;
 /// What is known of a call path at the current location.
 #[derive(Clone, Copy, Debug)]
 struct State {
-    /// Ticks so far.
+    /// Ticks so far, and before the last block in which it ran.
     ticks: i64,
-    /// The last block in which it ran; [`END`] if in none.
+    before: i64,
+    /// That block; [`END`] if it never ran.
     block: u32,
+    /// One behind the block before that in which it ran; 0 if there is none.
+    earlier: u32,
     /// Neighbours in the order of recent use: the more recent, the less recent.
     newer: u32,
     older: u32,
 }
 
-const NEVER: State = State { ticks: 0, block: END, newer: END, older: END };
+const NEVER: State = State { ticks: 0, before: 0, block: END, earlier: 0, newer: END, older: END };
 
 /// Ticks by call path.
 #[derive(Debug)]
@@ -67,7 +70,7 @@ impl Profile {
 
     #[inline(never)]
     fn touch(&mut self, callpath: u32) {
-        let State { ticks, block, newer, older } = self.states[callpath as usize];
+        let State { ticks, block, newer, older, .. } = self.states[callpath as usize];
         self.history[callpath as usize].push((self.block, ticks));
         if block != END {
             match newer {
@@ -81,7 +84,9 @@ impl Profile {
         if self.newest != END {
             self.states[self.newest as usize].newer = callpath;
         }
-        self.states[callpath as usize] = State { ticks, block: self.block, newer: END, older: self.newest };
+        let earlier = if block == END { 0 } else { block + 1 };
+        self.states[callpath as usize] =
+            State { ticks, before: ticks, block: self.block, earlier, newer: END, older: self.newest };
         self.newest = callpath;
     }
 
@@ -92,21 +97,20 @@ impl Profile {
             let callpath = next;
             let state = self.states.get(callpath as usize).filter(|state| state.block >= block)?;
             next = state.older;
-            Some((callpath, state.ticks - self.before(callpath, block)))
+            // Most intervals are short: it ran in one of their blocks.
+            let before = if state.earlier <= block { state.before } else { self.before(callpath, block) };
+            Some((callpath, state.ticks - before))
         })
     }
 
     /// Ticks of a call path before a block.
+    #[inline(never)]
     fn before(&self, callpath: u32, block: u32) -> i64 {
         const NEAR: usize = 8;
         let history = &self.history[callpath as usize];
-        let near = history.len().saturating_sub(NEAR);
-        // Most intervals are short.
-        let first = if history.get(near).is_some_and(|entry| entry.0 < block) {
-            near + history[near..].partition_point(|entry| entry.0 < block)
-        } else {
-            history[..near.min(history.len())].partition_point(|entry| entry.0 < block)
-        };
+        let is_in = |entry: &&(u32, i64)| entry.0 >= block;
+        let near = history.iter().rev().take(NEAR).take_while(is_in).count();
+        let first = if near < NEAR { history.len() - near } else { history.partition_point(|entry| entry.0 < block) };
         history[first].1
     }
 
@@ -114,9 +118,7 @@ impl Profile {
     pub(crate) fn drop_block(&mut self) {
         let mut next = self.newest;
         while let Some(state) = self.states.get_mut(next as usize).filter(|state| state.block == self.block) {
-            if let Some(&(_, before)) = self.history[next as usize].last() {
-                state.ticks = before;
-            }
+            state.ticks = state.before;
             next = state.older;
         }
     }

@@ -303,8 +303,8 @@ impl<'a> Walker<'a> {
             }
         }
         self.table.phi[point as usize] = total;
-        for k in self.table.asks_of.range(point as usize) {
-            let ask = &self.table.asks[self.table.asks_of.rows[k] as usize];
+        for k in self.table.asks.range(point as usize) {
+            let ask = self.table.asks.rows[k];
             if ask.waiting <= 0 {
                 continue;
             }

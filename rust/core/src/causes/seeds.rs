@@ -12,7 +12,7 @@
 //! *Source*: PATTERNS 6.2 and 15 (decisions 4 to 8); thesis definitions 5 and 7.
 
 use super::points::{Anchor, Meets, Pair, Place, Relation};
-use super::{Class, CostModel, Mark, Seeds, threads};
+use super::{Class, CostModel, Key, Mark, Seeds, threads};
 use crate::calls::Calls;
 use crate::severity::Metric;
 use crate::trace::{NONE, Shard, Trace};
@@ -27,7 +27,7 @@ pub(super) fn collect<'a>(
     (first, waits, calls): (usize, &[WaitState], &Calls),
     meetings: impl Iterator<Item = &'a Meeting>,
 ) -> Seeds {
-    let mut seeds = Seeds::default();
+    let mut seeds = Seeds { pairs: Vec::with_capacity(waits.len()), ..Seeds::default() };
     let states = States::new(shard, first, waits);
     for (i, wait) in waits.iter().enumerate() {
         let known = wait.cause_instance != NONE;
@@ -40,7 +40,14 @@ pub(super) fn collect<'a>(
             meet(trace, shard, class, &states, meeting, &mut seeds);
         }
     }
+    seeds.pairs.shrink_to_fit();
     threads::collect(trace, shard, &states, &mut seeds);
+    let position = |pair: &Pair| {
+        let cause = &trace.world.locations[pair.cause.location as usize];
+        pair.waiter.position(trace, cause.process)
+    };
+    seeds.order = seeds.pairs.iter().zip(0..).map(|(pair, i)| Key::new(position(pair), i)).collect();
+    seeds.order.sort_unstable();
     seeds
 }
 

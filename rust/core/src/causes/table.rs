@@ -21,6 +21,11 @@ impl<T> Default for By<T> {
 }
 
 impl<T> By<T> {
+    /// Makes room.
+    pub(crate) fn reserve(&mut self, rows: usize) {
+        self.rows.reserve_exact(rows);
+    }
+
     /// Adds a row of the last number; no number goes down.
     pub(crate) fn push(&mut self, number: u32, row: T) {
         self.offsets.resize(number as usize + 1, self.rows.len() as u32);
@@ -102,14 +107,14 @@ pub(crate) struct Ask {
 
 impl Ask {
     /// A wait of which only the waiting side is known.
-    pub(crate) fn new(pair: &Pair) -> Self {
+    pub(crate) fn new(pair: &Pair, point: u32) -> Self {
         Self {
             waiting: pair.waiting,
             held: pair.held,
             indirect: 0.0,
             cause: pair.cause.location,
             state: pair.state,
-            point: NONE,
+            point,
             cause_point: NONE,
             charge: NONE,
             class: pair.class,
@@ -199,17 +204,13 @@ pub(crate) struct Table {
     pub points: Vec<Point>,
     /// First point of each location, with the end of the last.
     pub offsets: Vec<u32>,
-    /// Waits, in the order of the seeds.
-    pub asks: Vec<Ask>,
-    /// Positions of waits by point.
-    pub asks_of: By<u32>,
-    /// Work of the intervals of these waits, until the causing side has got it.
-    pub works: Vec<Stretch>,
+    /// Waits, by point.
+    pub asks: By<Ask>,
     /// Waits caused, group by group.
     pub charges: Vec<Charge>,
     /// The groups, by point.
     pub groups: By<Group>,
-    /// Work of all intervals; once the causing side has got it, only delays and what these are given by.
+    /// Work of the groups' intervals; once the delays are known, these and what they are given by.
     pub entries: Vec<Entry>,
     /// For each location its work over the whole run.
     pub lifetimes: By<Entry>,
@@ -224,6 +225,19 @@ pub(crate) struct Table {
 }
 
 impl Table {
+    /// Adds entries.
+    pub(crate) fn add(&mut self, entries: &[Entry]) -> Stretch {
+        let begin = self.entries.len() as u32;
+        self.entries.extend_from_slice(entries);
+        Stretch { begin, end: self.entries.len() as u32 }
+    }
+
+    /// Forgets what only the costs need.
+    pub(crate) fn forget_costs(&mut self) {
+        self.entries = Vec::new();
+        self.charged_phi = Vec::new();
+    }
+
     /// Points of the shard's i-th location.
     pub(crate) fn points_of(&self, i: usize) -> std::ops::Range<usize> {
         self.offsets[i] as usize..self.offsets[i + 1] as usize

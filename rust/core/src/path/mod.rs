@@ -273,8 +273,10 @@ impl Walk<'_> {
             let call = self.master((location, point.instance));
             return self.point(call, Place::Fork).into_iter().collect();
         }
-        let asks = table.asks_of.of(number).iter().map(|&ask| &table.asks[ask as usize]);
-        let last = asks
+        let last = table
+            .asks
+            .of(number)
+            .iter()
             .filter(|ask| ask.waiting > 0 || ask.relation == Relation::Threads)
             .reduce(|last, ask| if ask.held > last.held { ask } else { last });
         let Some(ask) = last else {
@@ -306,7 +308,7 @@ impl Walk<'_> {
         let ties = charges.filter(|charge| charge.relation == Relation::Threads && charge.direct == 0);
         ties.map(|charge| {
             // Threads of one process: their shard is the same.
-            let ask = &table.asks[charge.ask as usize];
+            let ask = &table.asks.rows[charge.ask as usize];
             to(table.points[ask.point as usize].location, ask.point)
         })
         .collect()
