@@ -118,6 +118,7 @@ class Point:
         self.propagating = 0.0  # the largest share of this wait that a later wait is due to
         self.cause = None  # Point that ended the wait
         self.held = wait  # from Enter to the end of the wait
+        self.parts = []  # class and waiting time of the waits for one other process
 
     def completion(self, rank):
         if rank in self.partners:
@@ -647,6 +648,7 @@ class Analysis:
         if not w.wait:
             w.cls, w.held = cls, 0
         w.wait += wait
+        w.parts.append((cls, wait))
         at = {"lock": cause.leave.i + 0.5, "rma_progress": cause.enter.i + 0.5}.get(cls, cause.leave.i)
         loc = cause.leave.loc
         if at not in loc.points:
@@ -790,7 +792,11 @@ class Analysis:
                     # Nobody is charged for this wait, so what it caused (idle threads) has no cause either.
                     self.add("delay_unattributed", p, sum(p.phi.values()))
                 if self.model == "thesis" or p.cls in SHORT:
-                    self.add(f"mpi_wait_propagating_{SHORT.get(p.cls, p.cls)}", p, p.propagating)
+                    # Of all waits of a call the same share propagates.
+                    rest = p.wait - sum(wait for _, wait in p.parts)
+                    for cls, wait in [*p.parts, (p.cls, rest)]:
+                        part = p.propagating * wait / p.wait if wait else 0
+                        self.add(f"mpi_wait_propagating_{SHORT.get(cls, cls)}", p, part)
 
     def costs_of(self, e, wait):
         """What a wait caused later; if its call waited twice, its part of that."""

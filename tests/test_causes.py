@@ -181,6 +181,13 @@ def invariants(anchor):
         assert 0 <= row["propagating"] <= row["waiting"] * (1 + 1e-12)
         assert row["caused"] >= 0
 
+    # A call can wait for a lock, then for progress: what propagates of either is booked as such.
+    cells = pa.table(analysis.severities()).to_pylist()
+    for metric, kind in (("lock", "lock_competition"), ("rma_progress", "wait_for_progress")):
+        passed_on = sum(row["value"] for row in cells if row["metric"] == f"mpi_wait_propagating_{metric}")
+        of_waits = sum(row["propagating"] for row in waits if row["kind"].endswith(kind))
+        assert passed_on == pytest.approx(of_waits, abs=exact)
+
     # Costs are the waits, no more and no less. What master threads do alone is idleness of others on top.
     costs = pa.table(analysis.delay_costs()).to_pylist()
     assert all(row["value"] > 0 for row in costs)

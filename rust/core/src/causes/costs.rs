@@ -8,7 +8,7 @@
 
 use super::points::Relation;
 use super::table::{Entry, Group};
-use super::{CostModel, Fixed, Table};
+use super::{Class, CostModel, Fixed, Table};
 use crate::severity::{Accumulator, Cost, Metric};
 use crate::trace::{NONE, Shard, Trace};
 
@@ -49,9 +49,19 @@ fn classify(table: &Table, number: usize, model: CostModel, cells: &mut Accumula
     if model == CostModel::Thesis && asks.is_empty() && table.phi[number] > 0.0 {
         cells.add(Metric::DelayUnattributed, point.callpath, table.phi[number]);
     }
-    if let Some(metric) = point.class.propagating().filter(|_| table.propagating[number] > 0.0) {
-        cells.add(metric, point.callpath, table.propagating[number]);
+    // A call that waited twice, for a lock and for progress, is one point: of both waits the same share propagates.
+    let mut propagates = |class: Class, waiting: i64| {
+        let propagating = table.propagating[number] * (waiting as f64 / point.waiting as f64);
+        if let Some(metric) = class.propagating().filter(|_| propagating > 0.0) {
+            cells.add(metric, point.callpath, propagating);
+        }
+    };
+    let mut rest = point.waiting;
+    for ask in asks.iter().filter(|ask| matches!(ask.relation, Relation::Pair | Relation::Contention)) {
+        propagates(ask.class, ask.waiting);
+        rest -= ask.waiting;
     }
+    propagates(point.class, rest);
 }
 
 /// Sums up the costs of one group after the other.
