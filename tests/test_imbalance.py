@@ -1,9 +1,12 @@
 """Computational imbalance, by hand from the definition, and what holds for every run."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from whywait import _native
 from whywait.imbalance import NAMES, imbalance
 
 from tests import fake_native
@@ -50,6 +53,25 @@ def test_who_runs_no_program_has_no_part_in_it():
     ranks = [(0, 0), (0, 1, "METRIC"), (1, 0), (1, 1, "ACCELERATOR_STREAM")]
     found = cells([fake_native.MAIN], [None], ranks, {(0, 0): 5.0, (0, 2): 3.0, (0, 3): 9.0})
     assert found["imbalance"] == {(0, 0): 1, (0, 2): 1}
+
+
+def test_no_wait_is_work_in_the_imbalance_of_the_path():
+    # Upper bounds of Wait for Progress, and what is a part of another wait, count as that.
+    parts = ("_last_call", "_wo", "early_fence", "late_complete", "_completion", "_count")
+    waits = [
+        name
+        for name in _native.stored_metrics()
+        if re.match("(mpi|shmem|armci)_(?!wait_(in|propagat))", name)
+        and re.search("wait|late|early|lock_competition", name)
+        and not any(part in name for part in parts)
+    ]
+    assert len(waits) > 30
+    for name in waits:
+        # The path is 5 s of rank 0; of the 5 s of rank 1 it waited 2.
+        values = {"time": {(0, 0): 5.0, (0, 1): 5.0}, "critical_path": {(0, 0): 5.0}, name: {(0, 1): 2.0}}
+        analysis = fake_native.FakeAnalysis([None], [fake_native.MAIN], RANKS[:2], values)
+        result = fake_native.result(analysis, stored=[*values])
+        assert result.metrics["critical_path_imbalance"].total == pytest.approx(1.0), name
 
 
 def test_imbalance_of_the_path_is_against_those_who_run_the_program():

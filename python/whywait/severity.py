@@ -22,14 +22,21 @@ if TYPE_CHECKING:
 #: Besides wait states, the stored metrics that a window of time has.
 IN_WINDOW = frozenset({"time", "omp_fork", "omp_management"})
 
-# Time that a perfectly balanced run would not have: the list that Scalasca subtracts.
+# Time that a perfectly balanced run would not have: what Scalasca subtracts, and the same waits in OpenSHMEM and
+# ARMCI, which it does not know.
 _BALANCED_AWAY = (
     "mpi_finalize_wait mpi_rma_wait_at_create mpi_rma_wait_at_free mpi_barrier_wait mpi_rma_sync_late_post "
     "mpi_rma_early_wait mpi_rma_wait_at_fence mpi_rma_sync_lock_competition mpi_rma_sync_wait_for_progress "
     "mpi_latesender mpi_latereceiver mpi_earlyreduce mpi_earlyscan mpi_latebroadcast mpi_wait_nxn "
     "mpi_rma_comm_late_post mpi_rma_comm_lock_competition mpi_rma_comm_wait_for_progress omp_management "
     "omp_ebarrier_wait omp_ibarrier_wait omp_lock_contention_critical omp_lock_contention_api omp_ordered "
-    "omp_idle_threads"
+    "omp_idle_threads "
+    "shmem_barrier_wait shmem_latebroadcast shmem_wait_nxn shmem_rma_wait_at_create shmem_rma_wait_at_free "
+    "shmem_rma_sync_lock_competition shmem_rma_comm_lock_competition shmem_rma_sync_wait_for_progress "
+    "shmem_rma_comm_wait_for_progress shmem_rma_wait_until "
+    "armci_barrier_wait armci_latebroadcast armci_wait_nxn armci_rma_wait_at_create armci_rma_wait_at_free "
+    "armci_rma_sync_lock_competition armci_rma_comm_lock_competition armci_rma_sync_wait_for_progress "
+    "armci_rma_comm_wait_for_progress"
 ).split()
 
 
