@@ -87,7 +87,8 @@ impl Roles {
         let positions = caused.iter().map(|caused| caused.cause.position(trace, caused.process));
         let first = (marks.len() + pairs.len()) as u32;
         keys.extend(positions.zip(first..).map(|(position, number)| Key::new(position, number)));
-        keys.sort_unstable();
+        // The first two parts are almost in order.
+        keys.sort();
         Self { marks, pairs, caused, keys }
     }
 

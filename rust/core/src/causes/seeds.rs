@@ -28,26 +28,32 @@ pub(super) fn collect<'a>(
     meetings: impl Iterator<Item = &'a Meeting>,
 ) -> Seeds {
     let mut seeds = Seeds { pairs: Vec::with_capacity(waits.len()), ..Seeds::default() };
-    let states = States::new(shard, first, waits);
+    let mut states = States { shard, waits, first, next: 0 };
     for (i, wait) in waits.iter().enumerate() {
         let known = wait.cause_instance != NONE;
         if let Some(class) = Class::of(wait.kind).filter(|class| known && counts(*class, model)) {
             seeds.pairs.extend(pair(trace, calls, model, class, wait, (first + i) as u32));
         }
     }
-    for meeting in meetings {
+    // In the order of the events, as the waits are, all that is looked up lies together.
+    let mut meetings: Vec<(u32, &Meeting)> =
+        meetings.map(|meeting| (shard.instances.enter[meeting.call.1 as usize], meeting)).collect();
+    meetings.sort_by_key(|&(enter, _)| enter);
+    seeds.marks.reserve(meetings.len());
+    for (_, meeting) in meetings {
         if let Some(class) = Class::of(meeting.kind).filter(|class| counts(*class, model)) {
-            meet(trace, shard, class, &states, meeting, &mut seeds);
+            meet(trace, shard, class, &mut states, meeting, &mut seeds);
         }
     }
     seeds.pairs.shrink_to_fit();
-    threads::collect(trace, shard, &states, &mut seeds);
+    threads::collect(trace, shard, &mut states, &mut seeds);
     let position = |pair: &Pair| {
         let cause = &trace.world.locations[pair.cause.location as usize];
         pair.waiter.position(trace, cause.process)
     };
     seeds.order = seeds.pairs.iter().zip(0..).map(|(pair, i)| Key::new(position(pair), i)).collect();
-    seeds.order.sort_unstable();
+    // The waits of one for one are in order, and those of many as well.
+    seeds.order.sort();
     seeds
 }
 
@@ -100,7 +106,7 @@ fn pair(trace: &Trace, calls: &Calls, model: CostModel, class: Class, wait: &Wai
     })
 }
 
-fn meet(trace: &Trace, shard: &Shard, class: Class, states: &States, meeting: &Meeting, seeds: &mut Seeds) {
+fn meet(trace: &Trace, shard: &Shard, class: Class, states: &mut States, meeting: &Meeting, seeds: &mut Seeds) {
     let place = match meeting.kind {
         Metric::BarrierWait | Metric::WaitNxN | Metric::LateBroadcast | Metric::EarlyReduce => Place::Collective,
         _ => Place::Leave,
@@ -137,31 +143,31 @@ fn meet(trace: &Trace, shard: &Shard, class: Class, states: &States, meeting: &M
 
 /// Wait states of a shard, to be found by their calls.
 pub(super) struct States<'a> {
+    shard: &'a Shard,
+    /// In the order of the calls.
     waits: &'a [WaitState],
     /// Position of the first among all.
     first: usize,
-    /// One of each region instance, and for each the next of the same instance.
-    of_instance: Vec<u32>,
-    next: Vec<u32>,
+    /// The first at or behind the call that was asked for last.
+    next: usize,
 }
 
-impl<'a> States<'a> {
-    fn new(shard: &Shard, first: usize, waits: &'a [WaitState]) -> Self {
-        let mut of_instance = vec![NONE; shard.instances.enter.len()];
-        let link = |(wait, i): (&WaitState, u32)| std::mem::replace(&mut of_instance[wait.instance as usize], i);
-        let next = waits.iter().zip(0..).map(link).collect();
-        Self { waits, first, of_instance, next }
-    }
-
+impl States<'_> {
     /// The wait state of a kind at a call, as position among all.
-    pub(super) fn find(&self, kind: Metric, instance: u32) -> u32 {
-        let mut i = self.of_instance[instance as usize];
-        while let Some(wait) = self.waits.get(i as usize) {
-            if wait.kind == kind {
-                return (self.first + i as usize) as u32;
-            }
-            i = self.next[i as usize];
+    pub(super) fn find(&mut self, kind: Metric, instance: u32) -> u32 {
+        const NEAR: usize = 8;
+        let enter = |instance: u32| self.shard.instances.enter[instance as usize];
+        let wanted = enter(instance);
+        let is_before = |wait: &WaitState| enter(wait.instance) < wanted;
+        // Mostly the next is asked for.
+        if self.next > 0 && !is_before(&self.waits[self.next - 1]) {
+            self.next = 0;
         }
-        NONE
+        let rest = &self.waits[self.next..];
+        let near = rest.iter().take(NEAR).take_while(|wait| is_before(wait)).count();
+        self.next += if near < NEAR { near } else { rest.partition_point(is_before) };
+        let of_call = self.waits[self.next..].iter().take_while(|wait| wait.instance == instance);
+        let found = of_call.zip(self.first + self.next..).find(|(wait, _)| wait.kind == kind);
+        found.map_or(NONE, |(_, position)| position as u32)
     }
 }

@@ -9,7 +9,7 @@ use crate::severity::Metric;
 use crate::trace::{NONE, RegionClass, Shard, Trace};
 use crate::waits::threads::{Part, barriers_of, teams};
 
-pub(super) fn collect(trace: &Trace, shard: &Shard, states: &States, seeds: &mut Seeds) {
+pub(super) fn collect(trace: &Trace, shard: &Shard, states: &mut States, seeds: &mut Seeds) {
     if shard.teams.rows.is_empty() {
         return;
     }
@@ -59,7 +59,7 @@ fn mark(anchor: Anchor, class: Class, meets: Meets, waiting: i64, total: i64, co
 }
 
 /// The k-th barriers of all members are one.
-fn barriers(trace: &Trace, shard: &Shard, states: &States, members: &[&Part], seeds: &mut Seeds) {
+fn barriers(trace: &Trace, shard: &Shard, states: &mut States, members: &[&Part], seeds: &mut Seeds) {
     let count = members.iter().map(|part| barriers_of(shard, part).len()).min().unwrap_or(0);
     if members.iter().any(|part| barriers_of(shard, part).len() != count) {
         return;
