@@ -1,14 +1,11 @@
 """The page holds the numbers of the tables, and a browser shows them.
 
-The first half reads the data of a page back. The second half drives Chromium and is left out where there is none:
-it needs the packages `chromium` and `chromium-driver` of the system and `selenium` of Python.
+The first half reads the data of a page back, the second half drives Chromium.
 """
 
 import json
 import re
 import shutil
-import time
-from html.parser import HTMLParser
 from importlib.resources import files
 from pathlib import Path
 
@@ -22,38 +19,13 @@ from whywait.report.html.formulas import Formulas
 from whywait.report.html.places import Resolution
 from whywait.report.html.story import parts
 
+from tests.browser import Page, Viewer
 from tests.fake_native import BARRIER, MAIN, RECV, SEND, FakeAnalysis, dense, result, small
 
 DATA = Path(__file__).parent / "data"
 TRACES = ["stencil", "collectives", "rma_gats_rdma", "sor_locks"]
 
 NASTY = "</script><img src=x onerror=\"document.title=1\">&amp; 'quoted' {{data}} <b>"
-
-
-class Page(HTMLParser):
-    """The blocks of a page, and what elements there are."""
-
-    def __init__(self, path):
-        super().__init__()
-        self.text = path.read_text(encoding="utf-8")
-        self.blocks, self.elements, self._open = {}, [], None
-        self.feed(self.text)
-
-    def handle_starttag(self, tag, attrs):
-        self.elements.append((tag, dict(attrs)))
-        self._open = dict(attrs).get("id", "").removeprefix("data-") if tag == "script" else None
-
-    def handle_data(self, data):
-        if self._open:
-            self.blocks[self._open] = data
-            self._open = None
-
-    @property
-    def meta(self):
-        return blocks.unpack_document(self.blocks["meta"])
-
-    def columns(self, name):
-        return blocks.unpack_columns(self.blocks[name])
 
 
 def page_of(found, tmp_path):
@@ -155,7 +127,7 @@ def test_no_address_but_those_of_namespaces(tmp_path):
 
 def test_program_and_style_are_small():
     assets = files("whywait.report").joinpath("assets")
-    assert sum(len(asset.read_bytes()) for asset in assets.iterdir()) < 150_000
+    assert sum(len(asset.read_bytes()) for asset in assets.iterdir()) < 200_000
 
 
 def test_a_written_result_gives_the_same_page(tmp_path, capsys):
@@ -295,81 +267,6 @@ def test_causes_of_wait_states(tmp_path):
 
 
 # A browser -------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def browser():
-    selenium = pytest.importorskip("selenium.webdriver", reason="the package selenium drives the browser")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    driver = shutil.which("chromedriver")
-    if not chromium or not driver:
-        pytest.skip("no chromium with chromedriver is installed")
-    options = selenium.ChromeOptions()
-    options.binary_location = chromium
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1280,900"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    window = selenium.Chrome(options=options, service=selenium.ChromeService(driver))
-    yield window
-    window.quit()
-
-
-class Viewer:
-    """A page in a browser."""
-
-    def __init__(self, browser, path):
-        self.browser, self.path = browser, path
-        for log in ("browser", "performance"):
-            browser.get_log(log)
-
-    def open(self, address=""):
-        self.browser.get("about:blank")
-        self.browser.get(self.path.as_uri() + address)
-        self.until("document.documentElement.dataset.ready !== undefined")
-        return self
-
-    def js(self, code, *arguments):
-        return self.browser.execute_script(code, *arguments)
-
-    def until(self, condition):
-        end = time.monotonic() + 20
-        while not self.js(f"return Boolean({condition})"):
-            assert time.monotonic() < end, f"never happened: {condition}; {self.browser.get_log('browser')}"
-            time.sleep(0.02)
-
-    def text(self, selector):
-        return self.js("return document.querySelector(arguments[0])?.textContent ?? null", selector)
-
-    def rows(self, pane):
-        return dict(
-            self.js(
-                "return [...document.querySelectorAll(`#tree-${arguments[0]} .row`)].map((row) =>"
-                " [row.querySelector('.name').textContent, row.querySelector('.value').textContent])",
-                pane,
-            )
-        )
-
-    def selected(self, pane):
-        return self.text(f"#tree-{pane} .row[aria-selected=true] .name")
-
-    def click(self, selector):
-        self.js("document.querySelector(arguments[0]).click()", selector)
-
-    def press(self, selector, *keys):
-        self.js("document.querySelector(arguments[0]).focus()", selector)
-        for key in keys:
-            self.js(
-                "document.activeElement.dispatchEvent("
-                "new KeyboardEvent('keydown', { key: arguments[0], bubbles: true, cancelable: true }))",
-                key,
-            )
-
-    def is_well(self):
-        """No message on the console, and no request but for the file itself."""
-        assert [entry["message"] for entry in self.browser.get_log("browser")] == []
-        messages = (json.loads(entry["message"])["message"] for entry in self.browser.get_log("performance"))
-        asked = {m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"}
-        assert {url.partition("#")[0] for url in asked} <= {self.path.as_uri(), "about:blank", "data:,"}
 
 
 @pytest.fixture(scope="module")

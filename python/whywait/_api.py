@@ -551,7 +551,8 @@ class Result:
         transfers
             Whether to write transfers.parquet as well, which can be large.
         html
-            Whether to write report.html as well: everything in one file, to explore in a browser.
+            Whether to write report.html as well: everything in one file, to explore in a browser. It has a timeline,
+            which timeline.parquet keeps for a later one.
 
         Returns
         -------
@@ -605,6 +606,13 @@ class Result:
         from whywait.report.literal import literal
 
         return literal(self, metrics, rank=rank)
+
+    @cached_property
+    def timeline_blocks(self) -> dict[str, str]:
+        """The timeline of the HTML report, packed; empty where there are no events to make it from."""
+        from whywait.report.html.timeline import pack
+
+        return pack(self, self._analysis) if isinstance(self._analysis, _native.Analysis) else {}
 
     def write_timeline(
         self,

@@ -76,6 +76,16 @@ def write_perfetto(
     min_duration: float = 0.0,
     progress: Callable[[float], object] | None = None,
 ) -> dict[str, int]: ...
+def timeline(
+    analysis: Analysis,
+    *,
+    class_of: bytes,
+    classes: int,
+    waiting: list[str],
+    cells: int,
+    calls: int,
+    most: int,
+) -> dict[str, Any] | None: ...
 def workloads() -> list[str]: ...
 def generate(
     workload: str,

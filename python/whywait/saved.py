@@ -60,6 +60,14 @@ class _SavedResult(Result):
         known = {metric.name for metric in metric_tree() if not metric.derived}
         super().__init__(cast("_native.Analysis", analysis), run, known & analysis.metrics)
         self._system = analysis.cube.find("system")
+        self._timeline = analysis.directory / "timeline.parquet"
+
+    @cached_property
+    def timeline_blocks(self) -> dict[str, str]:
+        """What was written with the result; empty if it was not."""
+        from whywait.report.html.timeline import read
+
+        return read(self._timeline) if self._timeline.is_file() else {}
 
     def system_xml(self) -> str:
         """Return what the Cube file says."""
@@ -101,7 +109,7 @@ class _SavedAnalysis:
     """What `whywait._native.Analysis` is to the facade."""
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory
+        self.directory = directory
         self.summary: dict[str, Any] = json.loads((directory / "summary.json").read_text(encoding="utf-8"))
         with tarfile.open(directory / "report.cubex") as cube:
             if (anchor := cube.extractfile("anchor.xml")) is None:
@@ -172,7 +180,7 @@ class _SavedAnalysis:
 
     def _with_true_ranks(self, table: pa.Table) -> pa.Table:
         """Cube knows no rank -1, which is that of what belongs to no process; the tables do."""
-        known = pq.read_table(self._directory / "severities.parquet", columns=["location", "rank", "thread"])
+        known = pq.read_table(self.directory / "severities.parquet", columns=["location", "rank", "thread"])
         location = known["location"].to_numpy()
         for name in ("rank", "thread"):
             column = table[name].to_numpy().copy()
@@ -182,7 +190,7 @@ class _SavedAnalysis:
 
     def severities(self) -> pa.Table:
         table = pq.read_table(
-            self._directory / "severities.parquet", columns=["metric", "callpath_id", "location", "value"]
+            self.directory / "severities.parquet", columns=["metric", "callpath_id", "location", "value"]
         )
         return table.rename_columns(["metric", "callpath", "location", "value"])
 
@@ -202,7 +210,7 @@ class _SavedAnalysis:
             field.name for field in schema
             if field.type != PATH_TYPE and not field.name.endswith(("rank", "thread"))
         ]  # fmt: skip
-        table = pq.read_table(self._directory / name, columns=kept)
+        table = pq.read_table(self.directory / name, columns=kept)
         return table.rename_columns([column.removesuffix("_id") for column in kept])
 
     def transfers(self) -> pa.Table:

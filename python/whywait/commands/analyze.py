@@ -67,7 +67,10 @@ def add(verbs: Any) -> None:
         help="write transfers.parquet as well: every one-sided transfer with its start and end",
     )
     parser.add_argument(
-        "--html", action="store_true", help="write report.html as well: everything in one file, to explore in a browser"
+        "--html",
+        action="store_true",
+        help="write report.html as well: everything in one file, to explore in a browser (and timeline.parquet, its "
+        "timeline)",
     )
     parser.add_argument("--quiet", action="store_true", help="print neither summary nor progress")
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 from whywait import tables
 from whywait.report.cube import write_cube
 from whywait.report.html import write_html
+from whywait.report.html.timeline import write as write_timeline
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,4 +80,8 @@ def write_all(result: Result, directory: Path, *, transfers: bool = False, html:
         if html:
             names.append("report.html")
             write_html(result, staging.path(names[-1]))
+            # With the events gone, a later page has it from here.
+            if result.timeline_blocks:
+                names.append("timeline.parquet")
+                write_timeline(staging.path(names[-1]), result.timeline_blocks)
     return [directory / name for name in names]

@@ -15,6 +15,7 @@ pub mod path;
 pub mod perfetto;
 pub mod pool;
 pub mod severity;
+pub mod timeline;
 pub mod trace;
 pub mod transfers;
 pub mod waits;

@@ -10,6 +10,7 @@ mod memory;
 mod perfetto;
 mod records;
 mod run;
+mod timeline;
 mod workloads;
 
 use pyo3::pymodule;
@@ -29,6 +30,8 @@ mod _native {
     use super::perfetto::write_perfetto;
     #[pymodule_export]
     use super::run::{Run, copy_archive};
+    #[pymodule_export]
+    use super::timeline::timeline;
     #[pymodule_export]
     use super::workloads::{generate, measure, workloads};
     use pyo3::prelude::*;

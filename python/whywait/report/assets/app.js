@@ -1,6 +1,6 @@
 // The report of one run: its views and its keys.
 
-const VIEWS = { overview: "Overview", explore: "Explorer" };
+const VIEWS = { overview: "Overview", explore: "Explorer", timeline: "Timeline" };
 
 const HELP = [
   "Each pane shows what is selected in the panes to its left: a metric, then its values in the program, "
@@ -17,7 +17,10 @@ const KEYS = [
   ["/", "find in this tree; Enter for the next, Escape to leave"],
   ["h", "follow the largest value down"],
   ["%", "values, shares of the root, shares of the selection"],
-  ["o  e", "overview, explorer"],
+  ["o  e  l", "overview, explorer, timeline"],
+  ["+ −  0", "timeline: zoom in, zoom out, everything"],
+  ["[ ]", "timeline: more ranks, fewer ranks"],
+  ["w", "timeline: to the next one of the longest waits; Enter to its cause"],
   ["t", "light or dark"],
   ["?", "this help"],
 ];
@@ -28,13 +31,15 @@ class App extends Frame {
     this.model = model;
     this.overview = new Overview(model);
     this.explorer = new Explorer(model);
+    this.timeline = new Timeline(model);
     this.follow();
   }
 
   follow() {
     const { shown, query } = this.arrive();
-    fill(document.getElementById("view"), shown === "explore" ? this.explorer.node : this.overview.node);
+    fill(document.getElementById("view"), { overview: this.overview, explore: this.explorer, timeline: this.timeline }[shown].node);
     if (shown === "overview") { scrollTo(0, 0); return; }
+    if (shown === "timeline") { this.timeline.follow(query); return; }
     if (query.has("metric")) this.explorer.follow(query);
     else if (this.been) this.explorer.select(this.explorer.metric, this.explorer.call, this.explorer.system);
     else this.explorer.follow(new URLSearchParams(this.start()));
@@ -52,7 +57,9 @@ class App extends Frame {
     const actions = {
       o: () => { location.hash = address("overview"); },
       e: () => { location.hash = address("explore"); },
+      l: () => { location.hash = address("timeline"); },
     };
+    if (document.body.dataset.view === "timeline" && this.timeline.data) Object.assign(actions, this.timeline.actions);
     if (document.body.dataset.view === "explore") {
       views.forEach((view, i) => { actions[i + 1] = () => view.scroller.focus(); });
       actions["/"] = () => (views.find((view) => view.node.contains(document.activeElement)) ?? views[1]).searchBox.focus();
@@ -71,6 +78,7 @@ class App extends Frame {
   repaint() {
     for (const view of this.explorer.views) if (view.rowOf) view.refresh();
     this.explorer.map.draw();
+    this.timeline.draw();
     this.overview.redraw?.();
   }
 }

@@ -276,6 +276,9 @@ class Explorer {
       const time = model.metricNumber.get("time");
       jumps.push(make("button", { type: "button", onclick: () => this.go(by, i.cause_place[row], time) }, "Go to the cause"));
     }
+    if (document.getElementById("data-timeline")) {
+      jumps.push(make("a", { href: timelineLink(i.enter[row], i.leave[row]) }, "On the timeline"));
+    }
     return [rows.map(([name, text]) => [make("dt", {}, name), make("dd", {}, text)]), make("dd", { class: "jumps" }, jumps)];
   }
 

@@ -159,6 +159,7 @@ class Overview {
         + `${root.waiter_time > 0.01 * root.time ? `, the waiter only ${seconds(root.waiter_time)}` : ""}.`]);
     }
     if (problem.look_at) facts.push(["Look at", problem.look_at]);
+    const longest = document.getElementById("data-timeline") && problem.history;
     return make("article", { class: "problem" },
       make("h3", {}, make("span", { class: "number" }, number), problem.display_name,
         make("span", { class: "amount" }, `${percent(problem.share)} of all time`)),
@@ -167,7 +168,9 @@ class Overview {
       make("p", { class: "path" }, this.callText(problem.callpath)),
       this.spark(problem),
       make("dl", {}, facts.map(([name, text]) => [make("dt", {}, name), make("dd", {}, text)])),
-      make("a", { class: "go", href: exploreLink(problem.metric, problem.callpath_id) }, "Show it in the explorer"));
+      make("a", { class: "go", href: exploreLink(problem.metric, problem.callpath_id) }, "Show it in the explorer"),
+      longest && make("a", { class: "go more", href: timelineLink(longest.enter, longest.enter + longest.waiting) },
+        "Show the longest wait on the timeline"));
   }
 
   // Waiting over ranks, as little bars.

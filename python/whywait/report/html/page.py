@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html import escape
 from importlib.resources import files
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 # The program, in the order in which its parts build on each other.
 _SCRIPTS = (
     "data", "model", "format", "link", "dom", "colour", "frame", "tree", "charts", "chain", "overview", "explorer",
-    "app",
+    "timeline", "app",
 )  # fmt: skip
 
 #: Cells may take so many bytes: a page that is much larger opens slowly and cannot be sent to anyone.
@@ -46,10 +47,11 @@ def write_html(result: Result, path: Path) -> None:
         The file; overwritten if it exists.
     """
     formulas = Formulas(result.profile)
+    told, timeline = story.tell(result, formulas), result.timeline_blocks
+    room = ROOM - sum(len(block) for block in timeline.values())
+    data = chain(run_blocks(result, formulas, told, room=room), timeline.items())
     with path.open("w", encoding="utf-8") as out:
-        out.writelines(
-            page(result.run.name, _SCRIPTS, run_blocks(result, formulas, story.tell(result, formulas), room=ROOM))
-        )
+        out.writelines(page(result.run.name, _SCRIPTS, data))
 
 
 def page(title: str, scripts: Iterable[str], data: Iterable[tuple[str, str]]) -> Iterator[str]:

@@ -84,6 +84,11 @@ pub fn write(
     progress: &Progress,
 ) -> Result<Written> {
     let trace = &analysis.trace;
+    if trace.exchange.processes() > 1 {
+        let text =
+            "several processes share this analysis, each with only a part of the events: write timelines without MPI";
+        return Err(Error::Usage(text.to_owned()));
+    }
     let kept: Vec<Kept> = trace.shards.par_iter().map(|shard| Kept::of(trace, shard, selection)).collect();
     let begins = interval::begins(trace, &analysis.waits);
     let transfers = transfers::find(trace, &analysis.epochs)?;

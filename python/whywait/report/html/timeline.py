@@ -1,0 +1,202 @@
+"""Who did what when: the data of the picture over time.
+
+They need the events, which a written result has not. So they are packed once, as the blocks of a page, and written with
+the result: `timeline.parquet` holds the name and the text of each.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from whywait import _native
+from whywait.report.html import blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import numpy.typing as npt
+
+    from whywait import Result
+    from whywait.calltree import CallTree
+
+#: What a location can be doing, in the order of the picture from the bottom up: name, text, and the masks of its call
+#: paths. The first mask that fits counts; waiting is part of all of them, and comes last.
+CLASSES = (
+    ("work", "Computation", ()),
+    ("overhead", "Measurement", ("overhead",)),
+    ("devices", "Accelerators", ("openacc", "opencl", "cuda")),
+    ("threads", "Threads", ("omp_sync_ebarrier", "omp_sync_ibarrier", "omp_sync_critical", "omp_sync_lock_api",
+                            "omp_sync_ordered", "omp_sync_taskwait", "omp_flush", "pthread_mgmt", "pthread_sync_mutex",
+                            "pthread_sync_condition")),
+    ("p2p", "Point to point", ("mpi_comm_p2p",)),
+    ("collective", "Collective", tuple(f"{library}_{kind}_collective" for library in ("mpi", "shmem", "armci")
+                                       for kind in ("sync", "comm"))),
+    ("onesided", "One-sided", ("mpi_sync_rma_active", "mpi_sync_rma_passive", "mpi_comm_rma", "shmem_sync_rma",
+                               "shmem_comm_rma", "armci_sync_rma", "armci_comm_rma")),
+    ("library", "Other communication", ("mpi", "shmem", "armci")),
+)  # fmt: skip
+WAITING = ("waiting", "Waiting")
+
+# The picture has so many cells at each of its levels, and shows so many single waits, messages and transfers of each.
+_CELLS = 1 << 19
+_MOST = 10_000
+# Single calls are there if there are not more: enough for a run of a few seconds on a few ranks.
+_CALLS = 100_000
+# With all of them a page may become so much larger. Otherwise what is single, and then the levels get coarser.
+_ROOM = 8_000_000
+
+SCHEMA = pa.schema({"block": pa.string(), "content": pa.large_string()})
+
+
+def pack(result: Result, analysis: _native.Analysis, room: int = _ROOM) -> dict[str, str]:
+    """Pack the timeline of a run, as finely as there is room for it.
+
+    Returns
+    -------
+    dict
+        The blocks of a page by name; none where several processes share the analysis, each with a part of the events.
+    """
+    cells, calls, most = _CELLS, _CALLS, _MOST
+    while True:
+        if (built := _build(result, analysis, cells, calls, most)) is None:
+            return {}
+        packed = dict(_blocks(result, built))
+        if sum(len(block) for block in packed.values()) <= room or cells <= 1 << 12:
+            return packed
+        cells, calls, most = cells // 2, calls // 4, max(1000, most // 2)
+
+
+def write(path: Path, packed: dict[str, str]) -> None:
+    """Write the blocks to a file."""
+    table = pa.table({"block": list(packed), "content": list(packed.values())}, schema=SCHEMA)
+    # The content is compressed already.
+    pq.write_table(table, path, compression="none", use_dictionary=False)
+
+
+def read(path: Path) -> dict[str, str]:
+    """Return the blocks that were written."""
+    table = pq.read_table(path, schema=SCHEMA)
+    return dict(zip(table["block"].to_pylist(), table["content"].to_pylist(), strict=True))
+
+
+def _build(result: Result, analysis: _native.Analysis, cells: int, calls: int, most: int) -> dict[str, Any] | None:
+    metrics = result.profile.metrics
+    return _native.timeline(
+        analysis,
+        class_of=classes(result.tree).tobytes(),
+        classes=len(CLASSES),
+        waiting=[metric.name for metric in metrics if metrics.wait_state(metric.name) is metric],
+        cells=cells,
+        calls=calls,
+        most=most,
+    )
+
+
+def classes(tree: CallTree) -> npt.NDArray[np.uint8]:
+    """Return the class of each call path, by number."""
+    by_position = np.zeros(len(tree), np.uint8)
+    # From the last, so that the first has the last word.
+    for number, (_, _, masks) in reversed(list(enumerate(CLASSES))):
+        for mask in masks:
+            by_position[tree.mask(mask)] = number
+    found = np.zeros(len(tree), np.uint8)
+    found[tree.preorder] = by_position
+    return found
+
+
+def _blocks(result: Result, built: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    tree, locations = result.tree, result.rows_of_locations
+    tables = {name: pa.table(built[name][0]) for name in ("calls", "waits", "messages", "transfers")}
+    waits = result.native_wait_states.take(tables["waits"]["row"]).combine_chunks()
+    kinds = sorted(set(waits["kind"].to_pylist()))
+    path = result.native_critical_path if result.has_causes else None
+    chosen = _longest(path) if path is not None else None
+    yield (
+        "timeline",
+        blocks.document(
+            {
+                "length": result.facts["length"],
+                "classes": [*([name, text] for name, text, _ in CLASSES), list(WAITING)],
+                "levels": [{name: level[name] for name in ("merged", "rows", "bins", "width")}
+                           for level in built["levels"]],
+                "kinds": kinds,
+                "totals": {name: built[name][1] for name in tables} | {"path": path.num_rows if path else 0},
+            }
+        ),
+    )  # fmt: skip
+    yield (
+        "timeline-places",
+        blocks.columns({"rank": locations.rank.astype(np.int32), "thread": locations.thread.astype(np.int32)}),
+    )
+    yield (
+        "timeline-shares",
+        blocks.columns(
+            {str(number): np.frombuffer(level["shares"], np.uint8) for number, level in enumerate(built["levels"])}
+        ),
+    )
+    calls = tables["calls"]
+    yield (
+        "timeline-calls",
+        blocks.columns(
+            {
+                "location": calls["location"].to_numpy(),
+                "position": _positions(tree, calls["callpath"]),
+                "enter": calls["enter"].to_numpy(),
+                "leave": calls["leave"].to_numpy(),
+                "classes": classes(tree)[tree.preorder],
+            }
+        ),
+    )
+    yield "timeline-waits", blocks.columns(_waits(tree, waits, tables["waits"], kinds))
+    for name in ("messages", "transfers"):
+        table = tables[name]
+        yield (
+            f"timeline-{name}",
+            blocks.columns(
+                {column: table[column].to_numpy() for column in ("from_location", "to_location", "start", "end")}
+                | {"bytes": table["bytes"].to_numpy().astype(np.float64), "waiting": table["waiting"].to_numpy()}
+            ),
+        )
+    if chosen is not None:
+        yield (
+            "timeline-path",
+            blocks.columns(
+                {"location": chosen["location"].to_numpy().astype(np.uint32), "from": chosen["from"].to_numpy(),
+                 "to": chosen["to"].to_numpy(), "position": _positions(tree, chosen["callpath"])}
+            ),
+        )  # fmt: skip
+
+
+def _longest(path: pa.Table) -> pa.Table:
+    """Choose the longest stretches of the critical path; they stay in their order."""
+    if path.num_rows <= _MOST:
+        return path
+    lengths = path["to"].to_numpy() - path["from"].to_numpy()
+    return path.take(np.sort(np.argpartition(-lengths, _MOST)[:_MOST]))
+
+
+def _positions(tree: CallTree, callpaths: pa.ChunkedArray) -> npt.NDArray[np.int32]:
+    """Return where call paths are in the call tree, -1 for none."""
+    known = callpaths.is_valid().to_numpy()
+    number = callpaths.fill_null(0).to_numpy().astype(np.int64)
+    position = tree.position[number] if len(tree) else number
+    return np.where(known, position, -1).astype(np.int32)
+
+
+def _waits(tree: CallTree, waits: pa.Table, times: pa.Table, kinds: list[str]) -> dict[str, npt.NDArray[Any]]:
+    number = {kind: code for code, kind in enumerate(kinds)}
+    return {
+        "kind": np.array([number[kind] for kind in waits["kind"].to_pylist()], np.uint8),
+        "location": waits["location"].to_numpy().astype(np.uint32),
+        "position": _positions(tree, waits["callpath"]),
+        "begin": times["begin"].to_numpy(),
+        "waiting": waits["waiting"].to_numpy(),
+        "cause_location": waits["cause_location"].fill_null(-1).to_numpy().astype(np.int32),
+        "cause_position": _positions(tree, waits["cause_callpath"]),
+        "cause_time": waits["cause_time"].fill_null(np.nan).to_numpy(),
+    }

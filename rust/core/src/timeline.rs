@@ -1,0 +1,502 @@
+//! A run over time, small enough for a picture: who did what when, as shares of bins of time and groups of locations.
+//!
+//! ```text
+//!          bin 0      bin 1      bin 2
+//!  row 0   compute 1  p2p 0.3    waiting 0.8      row: one location, or neighbouring ones
+//!  row 1   compute 1  compute 1  collective 1
+//! ```
+//!
+//! *Levels*: where there are more locations than a picture has rows, one level has about as many rows as bins, one has
+//! more rows and fewer bins, one fewer rows and more bins: whichever way one zooms in, one of them says more. A level of
+//! fewer rows or bins than another is not needed: sums of neighbours give it.
+//!
+//! *Waiting* replaces what the call in which it lies counts as, so the shares of a cell never exceed 1. What is missing
+//! to 1 is time without any call.
+//!
+//! *Single things* — calls, waits, messages, transfers — are chosen: those that take or cost most, up to a limit. Calls
+//! come all or not at all.
+
+use rayon::prelude::*;
+
+use crate::analysis::Analysis;
+use crate::matching::messages;
+use crate::severity::Metric;
+use crate::trace::decode::Progress;
+use crate::trace::{RegionClass, Shard, Trace};
+use crate::transfers::{self, Transfer};
+use crate::waits::{WaitState, interval};
+use crate::{Error, Result};
+
+/// What a timeline has room for, and what counts as what.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The class of each call path, less than `classes`.
+    pub class_of: Vec<u8>,
+    /// Number of classes; waiting is one more.
+    pub classes: u8,
+    /// Metrics whose wait states count as waiting.
+    pub waiting: Vec<Metric>,
+    /// Cells of a level.
+    pub cells: usize,
+    /// Region instances: all, or none if there are more.
+    pub calls: usize,
+    /// Wait states, messages and transfers, of each so many.
+    pub most: usize,
+}
+
+/// Shares of classes in bins of time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// Neighbouring locations of a row.
+    pub merged: usize,
+    /// Rows.
+    pub rows: usize,
+    /// Bins of a row.
+    pub bins: usize,
+    /// Ticks of a bin.
+    pub width: i64,
+    /// By class, row and bin: 255 stands for all of the bin on all locations of the row.
+    pub shares: Vec<u8>,
+}
+
+/// A region instance; times in ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Index of the location.
+    pub location: u32,
+    /// Call path.
+    pub callpath: u32,
+    /// Enter.
+    pub enter: i64,
+    /// Leave.
+    pub leave: i64,
+}
+
+/// A message or a transfer; times in ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrow {
+    /// Location that it comes from.
+    pub from: u32,
+    /// Location that it goes to.
+    pub to: u32,
+    /// Begin: the record of the send, or the start of the transfer.
+    pub start: i64,
+    /// End: the record of the receive, or the end of the transfer.
+    pub end: i64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Ticks that one of both sides waited for the other.
+    pub waiting: i64,
+}
+
+/// A wait state that was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// Position among the wait states of the analysis.
+    pub number: u32,
+    /// When the waiting began, ticks.
+    pub begin: i64,
+}
+
+/// Some of many.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Chosen<T> {
+    /// Those that were chosen.
+    pub rows: Vec<T>,
+    /// How many there are.
+    pub total: u64,
+}
+
+/// A run over time.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    /// Levels: at least one.
+    pub levels: Vec<Level>,
+    /// Region instances by location and Enter, if there are few.
+    pub calls: Chosen<Call>,
+    /// Wait states, the longest first.
+    pub waits: Chosen<Wait>,
+    /// Messages: those for which somebody waited longest first, then those that took longest.
+    pub messages: Chosen<Arrow>,
+    /// One-sided transfers, the longest first.
+    pub transfers: Chosen<Arrow>,
+}
+
+/// Rows that a picture can show.
+const ROWS: usize = 512;
+/// Rows of the level for those who zoom in to a few locations.
+const MANY_ROWS: usize = 16384;
+/// Rows of the level for those who zoom in to a short time.
+const FEW_ROWS: usize = 32;
+const BINS: usize = 32768;
+/// With all calls at hand nobody needs more.
+const BINS_BESIDE_CALLS: usize = 4096;
+
+/// Makes a timeline; none where several processes share the analysis, each with only a part of the events.
+pub fn build(analysis: &Analysis, request: &Request, progress: &Progress) -> Result<Option<Timeline>> {
+    let trace = &analysis.trace;
+    if trace.exchange.processes() > 1 {
+        return Ok(None);
+    }
+    let calls = calls(trace, request.calls);
+    let begins = interval::begins(trace, &analysis.waits);
+    let mut levels = levels(trace, request, !calls.rows.is_empty());
+    let waiting = waiting(trace, &analysis.waits, &begins, &request.waiting);
+    for level in &mut levels {
+        fill(trace, request, &waiting, level, progress)?;
+    }
+    let counted = |&number: &u32| request.waiting.contains(&analysis.waits[number as usize].kind);
+    let numbers: Vec<u32> = (0..analysis.waits.len() as u32).filter(counted).collect();
+    let total = numbers.len() as u64;
+    let numbers = largest(numbers, request.most, |&number| {
+        let wait = &analysis.waits[number as usize];
+        (wait.waiting, -begins[number as usize], u64::from(number))
+    });
+    let rows = numbers.into_iter().map(|number| Wait { number, begin: begins[number as usize] }).collect();
+    let waits = Chosen { rows, total };
+    let messages = messages(trace, request.most)?;
+    let transfers = one_sided(&transfers::find(trace, &analysis.epochs)?, request.most);
+    Ok(Some(Timeline { levels, calls, waits, messages, transfers }))
+}
+
+/// The largest of some by a key that is different for each, in its order.
+fn largest<T, K: Ord>(mut rows: Vec<T>, most: usize, key: impl Fn(&T) -> K) -> Vec<T> {
+    let order = |a: &T, b: &T| key(b).cmp(&key(a));
+    if rows.len() > most {
+        rows.select_nth_unstable_by(most, order);
+        rows.truncate(most);
+    }
+    rows.sort_unstable_by(order);
+    rows
+}
+
+fn calls(trace: &Trace, most: usize) -> Chosen<Call> {
+    let total: usize = trace.shards.iter().map(|shard| shard.events.len() / 2).sum();
+    let mut rows = Vec::new();
+    if total <= most {
+        for shard in &trace.shards {
+            for (i, location) in shard.locations.clone().enumerate() {
+                let first = rows.len();
+                let mut open = Vec::new();
+                for position in shard.event_offsets[i]..shard.event_offsets[i + 1] {
+                    let time = shard.events.time[position as usize];
+                    if !shard.events.is_leave(position) {
+                        open.push(rows.len());
+                        let callpath = shard.events.callpath(position);
+                        rows.push(Call { location, callpath, enter: time, leave: time });
+                    } else if let Some(row) = open.pop() {
+                        rows[row].leave = time;
+                    }
+                }
+                debug_assert!(rows[first..].is_sorted_by_key(|call| call.enter));
+            }
+        }
+    }
+    Chosen { rows, total: total as u64 }
+}
+
+/// Levels without their shares.
+fn levels(trace: &Trace, request: &Request, has_calls: bool) -> Vec<Level> {
+    let locations = trace.world.locations.len().max(1);
+    let length = trace.span().map_or(0, |(first, last)| last - first).max(1);
+    let merged_to = |rows: usize| locations.div_ceil(rows).next_power_of_two();
+    let mut merges = vec![merged_to(ROWS)];
+    if merges[0] > 1 {
+        merges.extend([merged_to(MANY_ROWS), merged_to(FEW_ROWS)]);
+        merges.dedup();
+    }
+    let most = if has_calls { BINS_BESIDE_CALLS } else { BINS };
+    let level = |merged: usize| {
+        let rows = locations.div_ceil(merged);
+        let width = length.unsigned_abs().div_ceil((request.cells / rows).clamp(1, most) as u64);
+        let bins = length.unsigned_abs().div_ceil(width) as usize;
+        let width = width as i64;
+        Level { merged, rows, bins, width, shares: Vec::new() }
+    };
+    merges.into_iter().map(level).collect()
+}
+
+/// When the locations wait, as disjoint stretches in order; of all locations one after the other, with offsets.
+struct Waiting {
+    stretches: Vec<(i64, i64)>,
+    offsets: Vec<usize>,
+}
+
+impl Waiting {
+    fn of(&self, location: u32) -> &[(i64, i64)] {
+        &self.stretches[self.offsets[location as usize]..self.offsets[location as usize + 1]]
+    }
+}
+
+fn waiting(trace: &Trace, waits: &[WaitState], begins: &[i64], kinds: &[Metric]) -> Waiting {
+    let mut counts = vec![false; Metric::ALL.len()];
+    for &kind in kinds {
+        counts[kind as usize] = true;
+    }
+    let mut found = Waiting { stretches: Vec::new(), offsets: vec![0] };
+    let mut of_location = Vec::new();
+    let mut next = 0;
+    for location in 0..trace.world.locations.len() as u32 {
+        of_location.clear();
+        while let Some(wait) = waits.get(next)
+            && wait.location == location
+        {
+            if counts[wait.kind as usize] {
+                of_location.push((begins[next], begins[next] + wait.waiting));
+            }
+            next += 1;
+        }
+        of_location.sort_unstable();
+        let first = found.stretches.len();
+        for &(begin, end) in &of_location {
+            match found.stretches[first..].last_mut() {
+                Some(last) if begin <= last.1 => last.1 = last.1.max(end),
+                _ => found.stretches.push((begin, end)),
+            }
+        }
+        found.offsets.push(found.stretches.len());
+    }
+    found
+}
+
+fn fill(trace: &Trace, request: &Request, waiting: &Waiting, level: &mut Level, progress: &Progress) -> Result<()> {
+    let planes = usize::from(request.classes) + 1;
+    let begin = trace.span().map_or(0, |(first, _)| first);
+    let locations = trace.world.locations.len();
+    let row = |row: usize| {
+        if progress.is_cancelled() {
+            return Err(Error::Interrupted);
+        }
+        let members = row * level.merged..((row + 1) * level.merged).min(locations);
+        let mut bins = Bins::new(planes, level.bins, begin, level.width);
+        for location in members.clone() {
+            bins.rewind();
+            add(trace, request, waiting, location as u32, &mut bins);
+        }
+        let cells = bins.finish();
+        let whole = i128::from(level.width) * members.len() as i128;
+        let share = |ticks: i64| ((i128::from(ticks) * 255 + whole / 2) / whole).min(255) as u8;
+        Ok(cells.into_iter().map(share).collect::<Vec<u8>>())
+    };
+    let rows: Vec<Vec<u8>> = (0..level.rows).into_par_iter().map(row).collect::<Result<_>>()?;
+    level.shares = vec![0; planes * level.rows * level.bins];
+    for (number, cells) in rows.into_iter().enumerate() {
+        for (bin, shares) in cells.chunks_exact(planes).enumerate() {
+            for (plane, &share) in shares.iter().enumerate() {
+                level.shares[(plane * level.rows + number) * level.bins + bin] = share;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The bins of a row, and which of them it is the turn of.
+struct Bins {
+    /// Ticks by bin and class.
+    cells: Vec<i64>,
+    /// By bin and class, how many more stretches cover all of the bin than of the one before it.
+    whole: Vec<i64>,
+    planes: usize,
+    width: i64,
+    /// Begin of the first bin.
+    begin: i64,
+    bin: usize,
+    /// End of the bin whose turn it is.
+    end: i64,
+}
+
+impl Bins {
+    fn new(planes: usize, bins: usize, begin: i64, width: i64) -> Self {
+        let cells = vec![0; planes * bins];
+        Self { whole: cells.clone(), cells, planes, width, begin, bin: 0, end: begin + width }
+    }
+
+    /// Time begins anew.
+    fn rewind(&mut self) {
+        self.bin = 0;
+        self.end = self.begin + self.width;
+    }
+
+    /// Adds a stretch of time that does not begin before the one that was added last.
+    #[inline]
+    fn add(&mut self, class: usize, from: i64, to: i64) {
+        if from >= to {
+            return;
+        }
+        if from >= self.end {
+            self.go_to(from);
+        }
+        if to <= self.end {
+            self.cells[self.bin * self.planes + class] += to - from;
+            return;
+        }
+        self.cells[self.bin * self.planes + class] += self.end - from;
+        let first = self.bin + 1;
+        self.go_to(to - 1);
+        self.cells[self.bin * self.planes + class] += to - (self.end - self.width);
+        self.whole[first * self.planes + class] += 1;
+        self.whole[self.bin * self.planes + class] -= 1;
+    }
+
+    fn go_to(&mut self, time: i64) {
+        self.bin = ((time - self.begin) / self.width) as usize;
+        self.end = self.begin + (self.bin as i64 + 1) * self.width;
+    }
+
+    /// Ticks by bin and class.
+    fn finish(mut self) -> Vec<i64> {
+        for at in self.planes..self.whole.len() {
+            self.whole[at] += self.whole[at - self.planes];
+        }
+        for (cell, whole) in self.cells.iter_mut().zip(&self.whole) {
+            *cell += whole * self.width;
+        }
+        self.cells
+    }
+}
+
+/// Adds what a location did.
+fn add(trace: &Trace, request: &Request, waiting: &Waiting, location: u32, bins: &mut Bins) {
+    let shard: &Shard = trace.shard(location);
+    let i = (location - shard.locations.start) as usize;
+    let wait_class = usize::from(request.classes);
+    let mut waits = waiting.of(location).iter().copied().peekable();
+    let mut depth = 0u32;
+    let mut from = 0;
+    let mut callpath = 0;
+    for position in shard.event_offsets[i]..shard.event_offsets[i + 1] {
+        let time = shard.events.time[position as usize];
+        if depth > 0 && time > from {
+            let class = usize::from(request.class_of[callpath as usize]);
+            while from < time {
+                match waits.peek() {
+                    Some(&(_, end)) if end <= from => {
+                        waits.next();
+                    }
+                    Some(&(begin, end)) if begin < time => {
+                        bins.add(class, from, begin);
+                        let end = end.min(time);
+                        bins.add(wait_class, from.max(begin), end);
+                        from = end;
+                    }
+                    _ => {
+                        bins.add(class, from, time);
+                        from = time;
+                    }
+                }
+            }
+        }
+        from = time;
+        callpath = shard.events.callpath(position);
+        if shard.events.is_leave(position) {
+            depth -= 1;
+            callpath = trace.tree.nodes()[callpath as usize].parent;
+        } else {
+            depth += 1;
+        }
+    }
+}
+
+fn messages(trace: &Trace, most: usize) -> Result<Chosen<Arrow>> {
+    let (found, _) = messages::match_all(trace, |_, shard, matches| {
+        let mut chosen = Top { rows: Vec::new(), most, total: 0 };
+        for location in shard.locations.clone() {
+            let i = (location - shard.locations.start) as usize;
+            for row in shard.receives.range(i) {
+                let Some(send) = matches.send(row) else { continue };
+                let receive = &shard.receives.rows[row];
+                let enter = shard.enter(receive.instance);
+                let late_sender = if trace.class(shard, receive.instance) == RegionClass::Test {
+                    0
+                } else {
+                    send.enter.min(shard.leave(receive.instance)) - enter
+                };
+                let posted = shard.enter(receive.request);
+                let late_receiver =
+                    if posted < send.complete_leave { posted.saturating_sub(send.complete_enter) } else { 0 };
+                chosen.push(Arrow {
+                    from: send.location,
+                    to: location,
+                    start: send.time,
+                    end: receive.time,
+                    bytes: send.bytes,
+                    waiting: late_sender.max(late_receiver).max(0),
+                });
+            }
+        }
+        chosen
+    })?;
+    let mut all = Top { rows: Vec::new(), most, total: 0 };
+    for of_shard in found {
+        all.total += of_shard.total;
+        all.rows.extend(of_shard.rows);
+    }
+    Ok(all.finish())
+}
+
+fn one_sided(transfers: &[Transfer], most: usize) -> Chosen<Arrow> {
+    let mut chosen = Top { rows: Vec::new(), most, total: 0 };
+    for transfer in transfers {
+        match transfer.end {
+            None => chosen.total += 1,
+            Some(end) => chosen.push(Arrow {
+                from: transfer.source,
+                to: transfer.destination,
+                start: transfer.time,
+                end,
+                bytes: transfer.bytes,
+                waiting: 0,
+            }),
+        }
+    }
+    chosen.finish()
+}
+
+/// The most costly of those that come along, in bounded memory.
+struct Top {
+    rows: Vec<Arrow>,
+    most: usize,
+    total: u64,
+}
+
+impl Top {
+    fn push(&mut self, arrow: Arrow) {
+        self.total += 1;
+        self.rows.push(arrow);
+        if self.rows.len() >= 4 * self.most.max(1024) {
+            self.rows = largest(std::mem::take(&mut self.rows), self.most, Self::key);
+        }
+    }
+
+    /// Costly first; the rest of the key only makes the order the same everywhere.
+    fn key(arrow: &Arrow) -> (i64, i64, i64, u32, u32, u64) {
+        (arrow.waiting, arrow.end - arrow.start, -arrow.start, arrow.from, arrow.to, arrow.bytes)
+    }
+
+    fn finish(self) -> Chosen<Arrow> {
+        Chosen { rows: largest(self.rows, self.most, Self::key), total: self.total }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_is_spread_over_bins() {
+        let mut bins = Bins::new(2, 5, 100, 10);
+        bins.add(0, 100, 103);
+        bins.add(1, 103, 125);
+        bins.add(0, 138, 140);
+        bins.rewind();
+        bins.add(1, 105, 150);
+        assert_eq!(bins.finish(), [3, 7 + 5, 0, 10 + 10, 0, 5 + 10, 2, 10, 0, 10]);
+    }
+
+    #[test]
+    fn the_largest_come_in_order() {
+        assert_eq!(largest(vec![3, 9, 1, 7, 5], 3, |&n| n), [9, 7, 5]);
+        assert_eq!(largest(vec![3, 9], 3, |&n| n), [9, 3]);
+        assert_eq!(largest(Vec::<u8>::new(), 3, |&n| n), []);
+    }
+}

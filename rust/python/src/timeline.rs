@@ -1,0 +1,97 @@
+//! A run over time, for the picture in a report.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow_array::{ArrayRef, Float64Array, UInt32Array, UInt64Array};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use whywait_core::severity::Metric;
+use whywait_core::timeline::{Arrow, Request, build};
+use whywait_core::trace::decode::Progress;
+
+use crate::analysis::Analysis;
+use crate::arrow::Table;
+use crate::errors::{UsageError, core_error};
+use crate::job::wait;
+
+/// Makes a timeline, if this process has all events: shares of classes by time and location, and single calls, waits, messages and transfers.
+///
+/// `class_of` holds the class of each call path, less than `classes`; waiting, which the wait states of the metrics
+/// `waiting` are, is the class after them.
+#[pyfunction]
+#[pyo3(signature = (analysis, *, class_of, classes, waiting, cells, calls, most))]
+#[expect(clippy::too_many_arguments, reason = "they are named where it is called")]
+pub(crate) fn timeline<'py>(
+    py: Python<'py>,
+    analysis: Bound<'py, Analysis>,
+    class_of: Vec<u8>,
+    classes: u8,
+    waiting: Vec<String>,
+    cells: usize,
+    calls: usize,
+    most: usize,
+) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let trace = &analysis.get().result.trace;
+    if class_of.len() != trace.tree.len() || class_of.iter().any(|&class| class >= classes) {
+        return Err(UsageError::new_err("each call path needs one of the classes"));
+    }
+    let is_waiting = |metric: &&Metric| waiting.iter().any(|name| name == metric.name());
+    let waiting = Metric::ALL.iter().filter(is_waiting).copied().collect();
+    let request = Request { class_of, classes, waiting, cells, calls, most };
+    let pool = whywait_core::pool::new(0).map_err(core_error)?;
+    let state = Arc::new(Progress::default());
+    let (shared, owned) = (state.clone(), analysis.clone().unbind());
+    let job = move || pool.install(|| build(&owned.get().result, &request, &shared));
+    let found = wait(py, job, Duration::from_millis(50), || py.check_signals(), || state.cancel())?;
+    let Some(found) = found.map_err(core_error)? else { return Ok(None) };
+
+    let begin = trace.span().map_or(0, |(first, _)| first);
+    let seconds = |ticks: i64| ticks as f64 / trace.resolution as f64;
+    let numbers = |numbers: Vec<u32>| -> ArrayRef { Arc::new(UInt32Array::from(numbers)) };
+    let times =
+        |times: Vec<i64>| -> ArrayRef { Arc::new(Float64Array::from_iter_values(times.into_iter().map(seconds))) };
+    let mut levels = Vec::with_capacity(found.levels.len());
+    for level in &found.levels {
+        let one = PyDict::new(py);
+        one.set_item("merged", level.merged)?;
+        one.set_item("rows", level.rows)?;
+        one.set_item("bins", level.bins)?;
+        one.set_item("width", seconds(level.width))?;
+        one.set_item("shares", PyBytes::new(py, &level.shares))?;
+        levels.push(one);
+    }
+    let calls = &found.calls.rows;
+    let calls = Table::new(vec![
+        ("location", numbers(calls.iter().map(|call| call.location).collect())),
+        ("callpath", numbers(calls.iter().map(|call| call.callpath).collect())),
+        ("enter", times(calls.iter().map(|call| call.enter - begin).collect())),
+        ("leave", times(calls.iter().map(|call| call.leave - begin).collect())),
+    ])?;
+    let waits = &found.waits.rows;
+    let waits = Table::new(vec![
+        ("row", numbers(waits.iter().map(|wait| wait.number).collect())),
+        ("begin", times(waits.iter().map(|wait| wait.begin - begin).collect())),
+    ])?;
+    let arrows = |arrows: &[Arrow]| {
+        Table::new(vec![
+            ("from_location", numbers(arrows.iter().map(|arrow| arrow.from).collect())),
+            ("to_location", numbers(arrows.iter().map(|arrow| arrow.to).collect())),
+            ("start", times(arrows.iter().map(|arrow| arrow.start - begin).collect())),
+            ("end", times(arrows.iter().map(|arrow| arrow.end - begin).collect())),
+            ("bytes", Arc::new(UInt64Array::from_iter_values(arrows.iter().map(|arrow| arrow.bytes)))),
+            ("waiting", times(arrows.iter().map(|arrow| arrow.waiting).collect())),
+        ])
+    };
+    let made = PyDict::new(py);
+    made.set_item("levels", levels)?;
+    for (name, table, total) in [
+        ("calls", calls, found.calls.total),
+        ("waits", waits, found.waits.total),
+        ("messages", arrows(&found.messages.rows)?, found.messages.total),
+        ("transfers", arrows(&found.transfers.rows)?, found.transfers.total),
+    ] {
+        made.set_item(name, (table, total))?;
+    }
+    Ok(Some(made))
+}

@@ -1,0 +1,91 @@
+"""Pages, read back and in a browser."""
+
+import json
+import time
+from html.parser import HTMLParser
+
+from whywait.report.html import blocks
+
+
+class Page(HTMLParser):
+    """The blocks of a page, and what elements there are."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.text = path.read_text(encoding="utf-8")
+        self.blocks, self.elements, self._open = {}, [], None
+        self.feed(self.text)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self._open = dict(attrs).get("id", "").removeprefix("data-") if tag == "script" else None
+
+    def handle_data(self, data):
+        if self._open:
+            self.blocks[self._open] = data
+            self._open = None
+
+    @property
+    def meta(self):
+        return blocks.unpack_document(self.blocks["meta"])
+
+    def columns(self, name):
+        return blocks.unpack_columns(self.blocks[name])
+
+
+class Viewer:
+    """A page in a browser."""
+
+    def __init__(self, browser, path):
+        self.browser, self.path = browser, path
+        for log in ("browser", "performance"):
+            browser.get_log(log)
+
+    def open(self, address=""):
+        self.browser.get("about:blank")
+        self.browser.get(self.path.as_uri() + address)
+        self.until("document.documentElement.dataset.ready !== undefined")
+        return self
+
+    def js(self, code, *arguments):
+        return self.browser.execute_script(code, *arguments)
+
+    def until(self, condition):
+        end = time.monotonic() + 20
+        while not self.js(f"return Boolean({condition})"):
+            assert time.monotonic() < end, f"never happened: {condition}; {self.browser.get_log('browser')}"
+            time.sleep(0.02)
+
+    def text(self, selector):
+        return self.js("return document.querySelector(arguments[0])?.textContent ?? null", selector)
+
+    def rows(self, pane):
+        return dict(
+            self.js(
+                "return [...document.querySelectorAll(`#tree-${arguments[0]} .row`)].map((row) =>"
+                " [row.querySelector('.name').textContent, row.querySelector('.value').textContent])",
+                pane,
+            )
+        )
+
+    def selected(self, pane):
+        return self.text(f"#tree-{pane} .row[aria-selected=true] .name")
+
+    def click(self, selector):
+        self.js("document.querySelector(arguments[0]).click()", selector)
+
+    def press(self, selector, *keys):
+        self.js("document.querySelector(arguments[0]).focus()", selector)
+        for key in keys:
+            self.js(
+                "document.activeElement.dispatchEvent("
+                "new KeyboardEvent('keydown', { key: arguments[0], bubbles: true, cancelable: true }))",
+                key,
+            )
+
+    def is_well(self):
+        """No message on the console, and no request but for the file itself."""
+        assert [entry["message"] for entry in self.browser.get_log("browser")] == []
+        messages = (json.loads(entry["message"])["message"] for entry in self.browser.get_log("performance"))
+        asked = {m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"}
+        assert {url.partition("#")[0] for url in asked} <= {self.path.as_uri(), "about:blank", "data:,"}

@@ -1,0 +1,25 @@
+"""What tests of several files need."""
+
+import shutil
+
+import pytest
+
+pytest.register_assert_rewrite("tests.browser")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium. It needs the packages `chromium` and `chromium-driver` of the system and `selenium` of Python."""
+    selenium = pytest.importorskip("selenium.webdriver", reason="the package selenium drives the browser")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if not chromium or not driver:
+        pytest.skip("no chromium with chromedriver is installed")
+    options = selenium.ChromeOptions()
+    options.binary_location = chromium
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1280,900"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    window = selenium.Chrome(options=options, service=selenium.ChromeService(driver))
+    yield window
+    window.quit()
