@@ -2,6 +2,8 @@
 
 import json
 import math
+import subprocess
+import sys
 import tempfile
 from collections import defaultdict
 from itertools import pairwise
@@ -120,6 +122,25 @@ def test_a_window_is_what_the_events_say(name, window):
     assert sum(waits.values()) > 0 or window[0] == 0.32
     for kind, value in waits.items():
         assert part.total(kind) == pytest.approx(value, abs=1e-9), kind
+
+
+FORKED = """
+import os, sys, whywait
+from whywait import _native
+
+_native.generate("sor-p2p", sys.argv[1], ranks=64, iterations=250, seed=1)  # more than fits into one piece of work
+result = whywait.analyze(sys.argv[1], causes=False)
+expected = result.window(0.1, 0.5).total("time")
+if child := os.fork():
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+os._exit(0 if result.window(0.1, 0.5).total("time") == expected else 1)
+"""
+
+
+def test_a_window_after_a_fork(tmp_path):
+    """Threads do not survive a fork, so none may be kept."""
+    command = [sys.executable, "-W", "ignore", "-c", FORKED, str(tmp_path / "trace")]
+    subprocess.run(command, check=True, timeout=120)
 
 
 def test_efficiencies_of_a_window():

@@ -276,7 +276,8 @@ impl Analysis {
         let resolution = self.result.trace.resolution as f64;
         let tick = |seconds: f64| self.begin().saturating_add((seconds * resolution).round() as i64);
         let window = tick(begin)..tick(end);
-        let cells = py.detach(|| whywait_core::window::severities(&self.result, &window));
+        let pool = whywait_core::pool::new(0).map_err(core_error)?;
+        let cells = py.detach(|| pool.install(|| whywait_core::window::severities(&self.result, &window)));
         self.cells(&cells, &[])
     }
 
