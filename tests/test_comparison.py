@@ -15,8 +15,9 @@ from whywait.compare import diff, write_html
 from whywait.report.html.comparison import UnitedTree, changes
 from whywait.report.html.formulas import Formulas
 
+from tests.browser import Page, Viewer
 from tests.fake_native import MAIN, SEND, FakeAnalysis, result, small
-from tests.test_html import NASTY, Page, Viewer, browser  # noqa: F401  (a fixture)
+from tests.test_html import NASTY
 
 DATA = Path(__file__).parent / "data"
 MINUS, TO = "\N{MINUS SIGN}", "\N{EN DASH}"
@@ -127,7 +128,7 @@ def milliseconds(text):
     return sign * float(number) * {"s": 1e3, "ms": 1, "µs": 1e-3, "ns": 1e-6}[unit]
 
 
-def test_front_page(browser, fence_and_gats):  # noqa: F811
+def test_front_page(browser, fence_and_gats):
     (fence, gats), path = fence_and_gats
     viewer = Viewer(browser, path).open()
     assert "B takes about as long as A: 389 ms instead of 389 ms" in viewer.text(".headline")
@@ -151,7 +152,7 @@ def test_front_page(browser, fence_and_gats):  # noqa: F811
     viewer.is_well()
 
 
-def test_deep_link_search_and_groups(browser, fence_and_gats):  # noqa: F811
+def test_deep_link_search_and_groups(browser, fence_and_gats):
     runs, path = fence_and_gats
     viewer = Viewer(browser, path).open("#differences?metric=comp&groups=2")
     viewer.until("document.querySelectorAll('.pair-row').length")
@@ -182,7 +183,7 @@ def test_deep_link_search_and_groups(browser, fence_and_gats):  # noqa: F811
     viewer.is_well()
 
 
-def test_runs_of_different_size_and_dark(browser, tmp_path):  # noqa: F811
+def test_runs_of_different_size_and_dark(browser, tmp_path):
     runs = whywait.analyze(DATA / "collectives"), whywait.analyze(DATA / "stencil")
     write_html(*runs, tmp_path / "diff.html")
     viewer = Viewer(browser, tmp_path / "diff.html").open("#differences?metric=time")

@@ -15,7 +15,8 @@ from whywait.cli import main
 from whywait.report.values import quantity
 from whywait.saved import load
 
-from tests.test_html import Page, check_numbers
+from tests.browser import Page
+from tests.test_html import check_numbers
 
 DATA = Path(__file__).parent / "data"
 TRACES = ["stencil", "collectives", "p2p", "rma_gats_rdma", "rma_lock_sm", "sor_fence", "sor_locks"]
