@@ -1,4 +1,4 @@
-"""Analyses with less memory than they need, and with less disk."""
+"""Analyses with less memory than they need, with less disk, and with less time."""
 
 import json
 import resource
@@ -46,11 +46,16 @@ def small(tmp_path_factory):
     return generate(tmp_path_factory.mktemp("small"), 16, 1_000)
 
 
-def test_a_trace_four_times_the_limit_gives_the_same(tmp_path):
-    trace = generate(tmp_path / "trace", 16, 15_000)
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """A trace whose analysis takes some hundred MiB, and some seconds."""
+    return generate(tmp_path_factory.mktemp("large"), 16, 15_000)
+
+
+def test_a_trace_four_times_the_limit_gives_the_same(large, tmp_path):
 
     def peak(limit):
-        command = [sys.executable, "-c", ANALYZE, str(trace), str(limit), str(tmp_path)]
+        command = [sys.executable, "-c", ANALYZE, str(large), str(limit), str(tmp_path)]
         return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
     unlimited, limited = peak(0), peak(LIMIT)
@@ -109,6 +114,16 @@ def test_no_room_for_the_results(small, tmp_path):
     assert done.returncode == 2
     assert "File too large" in done.stderr
     assert done.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interruption_leaves_nothing(large, tmp_path):
+    interrupt = "lambda *_: os.kill(os.getpid(), signal.SIGINT)"
+    program = "import os, signal, sys; from whywait import cli; from whywait.commands import analyze; "
+    program += f"analyze.Progress.__call__ = {interrupt}; sys.exit(cli.main(sys.argv[1:]))"
+    command = [sys.executable, "-c", program, "analyze", str(large), "-o", str(tmp_path / "results")]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
     assert list(tmp_path.iterdir()) == []
 
 

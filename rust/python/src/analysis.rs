@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc;
 use std::time::Duration;
 
 use arrow_array::{ArrayRef, Float64Array, UInt32Array, UInt64Array};
@@ -22,6 +21,7 @@ use whywait_otf2::Archive;
 
 use crate::arrow::{Names, Optional, Table};
 use crate::errors::{UsageError, core_error};
+use crate::job::wait;
 use crate::memory;
 use crate::run::{Run, locations_table};
 
@@ -69,42 +69,17 @@ pub(crate) fn analyze(
     let monitor = Arc::new(Monitor::default());
     let expected = archive.definitions().locations.iter().fold(0u64, |sum, l| sum.saturating_add(l.number_of_events));
 
-    // The work runs on threads of its own, so that this one can answer Ctrl-C and show progress.
-    let (done, mut result) = mpsc::channel();
-    {
+    let job = {
         let (archive, monitor) = (archive.clone(), monitor.clone());
-        std::thread::spawn(move || {
-            let result = pool.install(|| core_analyze(&archive, &options, None, &monitor));
-            drop(archive);
-            // The receiver is gone only if the interpreter is: nobody is left to tell.
-            let _ = done.send(result);
-        });
-    }
-    let mut interruption = None;
-    let result = loop {
-        let waited = py.detach(move || (result.recv_timeout(Duration::from_millis(100)), result));
-        result = waited.1;
-        match waited.0 {
-            Ok(result) => break result,
-            Err(mpsc::RecvTimeoutError::Timeout) => {}
-            Err(mpsc::RecvTimeoutError::Disconnected) => {
-                return Err(pyo3::panic::PanicException::new_err(
-                    "the analysis stopped unexpectedly; please report this",
-                ));
-            }
-        }
-        let asked = py.check_signals().and_then(|()| memory::check()).and_then(|()| match progress {
-            Some(progress) => progress.call1((monitor.stage().name(), fraction(&monitor, expected))).map(|_| ()),
-            None => Ok(()),
-        });
-        if let Err(error) = asked {
-            monitor.progress.cancel();
-            interruption.get_or_insert(error);
-        }
+        move || pool.install(|| core_analyze(&archive, &options, None, &monitor))
     };
-    if let Some(error) = interruption {
-        return Err(error);
-    }
+    let tick = || {
+        py.check_signals()?;
+        memory::check()?;
+        let share = (monitor.stage().name(), fraction(&monitor, expected));
+        progress.map_or(Ok(()), |progress| progress.call1(share).map(drop))
+    };
+    let result = wait(py, job, Duration::from_millis(100), tick, || monitor.progress.cancel())?;
     memory::check()?;
     let result = result.map_err(core_error)?;
     Ok(Analysis::new(archive, result))
