@@ -145,6 +145,16 @@ def test_a_report_that_is_none_cannot_be_compared_with(tmp_path):
     assert "not a bench.json" in done.stderr
 
 
+def test_the_largest_runs_stand_beside_the_thesis():
+    point = {"workload": "sor-gats", "ranks": 65_536, "iterations": 10, "events": 1_000, "peak_bytes": 1, "cpu": 1.0}
+    stages = {"open": 0.5, "decode": 2.0}
+    report = {"threads": 1, "points": [{**point, "series": series, "stages": stages} for series in benchmark.SERIES]}
+    lines = benchmark.markdown(report).splitlines()
+    assert [line for line in lines if "sor-gats |" in line] == ["| sor-gats | 10 | 0.25 | 0.0242 |"]
+    report["points"] = [{**report["points"][0], "ranks": 512}]
+    assert "thesis" not in benchmark.markdown(report)
+
+
 def test_smaller_runs_have_as_many_events():
     points = list(benchmark.points(["bt"], [8, 2], 10))
     assert [(p["series"], p["ranks"], p["iterations"]) for p in points] == [

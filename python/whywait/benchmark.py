@@ -123,8 +123,8 @@ def _measure_here(trace: str, threads: int, *, causes: bool) -> dict[str, Any]:
         "stages": cpu,
         "wall": wall,
         "cpu": sum(cpu.values()) - cpu["open"],
-        # Linux counts in kilobytes.
-        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        # The second, in kilobytes, counts what the process was before it began to run this program as well.
+        "peak_bytes": _native.peak_memory() or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     }
 
 
@@ -138,7 +138,8 @@ def markdown(report: dict[str, Any], earlier: dict[str, Any] | None = None) -> s
         groups.setdefault((point["workload"], point["series"]), []).append(point)
     for (workload, series), group in groups.items():
         stages = list(dict.fromkeys(stage for point in group for stage in point["stages"]))
-        head = ["ranks", "iterations", "events", "M events/s", *stages, "sum", "to first", "peak MB", "B an event"]
+        head = ["ranks", "iterations", "events", "M events/s", *stages, "sum", "to first", "s an iteration"]
+        head += ["peak MB", "B an event"]
         if before:
             head.append("to earlier")
         lines += [f"## {workload}: {SERIES[series]}", "", f"| {' | '.join(head)} |", "|" + " ---: |" * len(head)]
@@ -148,13 +149,40 @@ def markdown(report: dict[str, Any], earlier: dict[str, Any] | None = None) -> s
             row.append(f"{events / point['cpu'] / 1e6:.1f}")
             row += [f"{point['stages'].get(stage, 0) / events * 1e9:.1f}" for stage in stages]
             row += [f"{nanoseconds(point):.1f}", f"{nanoseconds(point) / nanoseconds(group[0]):.2f}"]
+            row.append(f"{per_iteration(point):.3g}")
             row += [f"{point['peak_bytes'] / 1e6:.0f}", f"{point['peak_bytes'] / events:.1f}"]
             if before:
                 old = before.get(_key(point))
                 row.append(f"{nanoseconds(point) / nanoseconds(old):.2f}" if old else "")
             lines.append(f"| {' | '.join(row)} |")
         lines.append("")
-    return "\n".join(lines)
+    return "\n".join([*lines, *_beside_the_thesis(report)])
+
+
+#: Seconds an iteration that the five replays of Scalasca took for 65,536 processes on as many cores: thesis, section
+#: 5.1, tables A.1 to A.4, of 500 iterations.
+THESIS = {"sor-p2p": 14.67 / 500, "sor-fence": 12.88 / 500, "sor-gats": 12.08 / 500, "sor-locks": 55.92 / 500}
+_THESIS_RANKS = 65_536
+
+
+def _beside_the_thesis(report: dict[str, Any]) -> Iterator[str]:
+    """Yield a table of what can be put beside the measurements of the thesis, if anything can."""
+    points = [p for p in report["points"] if p["ranks"] == _THESIS_RANKS and p["workload"] in THESIS]
+    if points:
+        yield from (f"## {_THESIS_RANKS:,} ranks beside the thesis", "")
+        yield "| workload | iterations | s an iteration | thesis, on as many cores |"
+        yield "|" + " ---: |" * 4
+    # The largest run is the same in both series.
+    for point in {(point["workload"], point["iterations"]): point for point in points}.values():
+        row = (point["workload"], f"{point['iterations']:,}", f"{per_iteration(point):.3g}")
+        yield f"| {' | '.join(row)} | {THESIS[point['workload']]:.3g} |"
+    if points:
+        yield ""
+
+
+def per_iteration(point: dict[str, Any]) -> float:
+    """Return the processor time an iteration of the workload, in seconds, with that to open the trace."""
+    return float(sum(point["stages"].values()) / point["iterations"])
 
 
 def nanoseconds(point: dict[str, Any]) -> float:
