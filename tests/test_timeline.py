@@ -246,6 +246,10 @@ def test_a_written_result_keeps_it(tmp_path):
     page = tmp_path / "again.html"
     assert main(["export", "html", str(tmp_path / "results"), "-o", str(page)]) == 0
     assert {name for name in Page(page).blocks if name.startswith("timeline")} == set(result.timeline_blocks)
+    # What another run left behind is not taken for its own.
+    whywait.analyze(DATA / "p2p").write(tmp_path / "results")
+    assert (tmp_path / "results" / "timeline.parquet").is_file()
+    assert load(tmp_path / "results").timeline_blocks == {}
     (tmp_path / "results" / "timeline.parquet").unlink()
     assert load(tmp_path / "results").timeline_blocks == {}
 

@@ -67,7 +67,7 @@ class _SavedResult(Result):
         """What was written with the result; empty if it was not."""
         from whywait.report.html.timeline import read
 
-        return read(self._timeline) if self._timeline.is_file() else {}
+        return read(self._timeline, self.facts) if self._timeline.is_file() else {}
 
     def system_xml(self) -> str:
         """Return what the Cube file says."""

@@ -83,5 +83,5 @@ def write_all(result: Result, directory: Path, *, transfers: bool = False, html:
             # With the events gone, a later page has it from here.
             if result.timeline_blocks:
                 names.append("timeline.parquet")
-                write_timeline(staging.path(names[-1]), result.timeline_blocks)
+                write_timeline(staging.path(names[-1]), result.timeline_blocks, result.facts)
     return [directory / name for name in names]

@@ -274,7 +274,7 @@ fn fill(trace: &Trace, request: &Request, waiting: &Waiting, level: &mut Level, 
             add(trace, request, waiting, location as u32, &mut bins);
         }
         let cells = bins.finish();
-        let whole = i128::from(level.width) * members.len() as i128;
+        let whole = i128::from(level.width) * members.len().max(1) as i128;
         let share = |ticks: i64| ((i128::from(ticks) * 255 + whole / 2) / whole).min(255) as u8;
         Ok(cells.into_iter().map(share).collect::<Vec<u8>>())
     };

@@ -4,7 +4,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use whywait_core::analysis::{Monitor, Options, analyze};
+use whywait_core::analysis::{Analysis, Monitor, Options, analyze};
+use whywait_core::perfetto::{self, Selection};
+use whywait_core::timeline::{self, Request};
+use whywait_core::trace::decode::Progress;
 use whywait_otf2::Archive;
 
 /// Bytes from one break to the next: odd, so that all fields of records get their turn.
@@ -12,6 +15,19 @@ const STEP: usize = 5;
 
 fn data() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data")
+}
+
+/// Makes the pictures over time: what an analysis can be made of, these can, too.
+fn draw(archive: &Archive, result: &Analysis) {
+    let class_of = vec![0; result.trace.tree.len()];
+    let request = Request { class_of, classes: 1, waiting: Vec::new(), cells: 64, calls: 1000, most: 10 };
+    let drawn = timeline::build(result, &request, &Progress::default()).unwrap().unwrap();
+    assert!(drawn.calls.rows.iter().all(|call| call.enter <= call.leave));
+    let selection = Selection { processes: None, window: (i64::MIN, i64::MAX), shortest: 0 };
+    let label = |metric: whywait_core::severity::Metric| metric.name().to_owned();
+    let written =
+        perfetto::write(result, archive.definitions(), &label, &selection, std::io::sink(), &Progress::default());
+    assert_eq!(written.unwrap().calls, drawn.calls.total);
 }
 
 /// A private copy of an archive that ships with the project.
@@ -50,6 +66,7 @@ impl Copy {
             let duration = shard.leave(wait.instance) - shard.enter(wait.instance);
             assert!(0 <= wait.waiting && wait.waiting <= duration, "{}: {wait:?} lasts {duration}", file.display());
         }
+        draw(&archive, &result);
         Ok(())
     }
 

@@ -6,6 +6,7 @@ the result: `timeline.parquet` holds the name and the text of each.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from whywait import _native
 from whywait.report.html import blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     import numpy.typing as npt
@@ -71,17 +72,24 @@ def pack(result: Result, analysis: _native.Analysis, room: int = _ROOM) -> dict[
         cells, calls, most = cells // 2, calls // 4, max(1000, most // 2)
 
 
-def write(path: Path, packed: dict[str, str]) -> None:
-    """Write the blocks to a file."""
-    table = pa.table({"block": list(packed), "content": list(packed.values())}, schema=SCHEMA)
+def write(path: Path, packed: dict[str, str], facts: Mapping[str, Any]) -> None:
+    """Write the blocks to a file, which knows by its facts what run they are of."""
+    schema = SCHEMA.with_metadata({"run": _identity(facts)})
+    table = pa.table({"block": list(packed), "content": list(packed.values())}, schema=schema)
     # The content is compressed already.
     pq.write_table(table, path, compression="none", use_dictionary=False)
 
 
-def read(path: Path) -> dict[str, str]:
-    """Return the blocks that were written."""
-    table = pq.read_table(path, schema=SCHEMA)
+def read(path: Path, facts: Mapping[str, Any]) -> dict[str, str]:
+    """Return the blocks that were written; none if they are of another run, written before to the same place."""
+    table = pq.read_table(path)
+    if (table.schema.metadata or {}).get(b"run") != _identity(facts).encode():
+        return {}
     return dict(zip(table["block"].to_pylist(), table["content"].to_pylist(), strict=True))
+
+
+def _identity(facts: Mapping[str, Any]) -> str:
+    return json.dumps([facts[name] for name in ("length", "resolution", "locations", "events", "callpaths")])
 
 
 def _build(result: Result, analysis: _native.Analysis, cells: int, calls: int, most: int) -> dict[str, Any] | None:

@@ -357,7 +357,7 @@ impl<W: Write> Writer<'_, W> {
         } else {
             (since * 1_000_000_000 + resolution / 2).div_euclid(resolution)
         };
-        u64::try_from(rounded).unwrap_or(0)
+        rounded.clamp(0, i128::from(u64::MAX)) as u64
     }
 
     fn seconds(&self, ticks: i64) -> f64 {
