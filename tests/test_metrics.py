@@ -112,6 +112,14 @@ def test_an_orphan_moves_up_to_the_next_metric_above():
         ("MPI_Waitall", "MPI", "FUNCTION", {"execution", "mpi", "mpi_comm_p2p"}),
         ("MPI_Isend", "MPI", "POINT2POINT", {"execution", "mpi", "mpi_comm_p2p"}),
         ("MPI_Isend", "USER", "FUNCTION", {"execution", "mpi", "mpi_comm_p2p"}),
+        ("MPI_Isend_c", "MPI", "FUNCTION", {"execution", "mpi", "mpi_comm_p2p"}),
+        ("mpi_isend_", "MPI", "FUNCTION", {"execution", "mpi", "mpi_comm_p2p"}),
+        ("MPI_WAITALL", "MPI", "FUNCTION", {"execution", "mpi", "mpi_comm_p2p"}),
+        ("MPI_Isendrecv", "MPI", "FUNCTION", {"execution", "mpi", "mpi_comm_p2p"}),
+        ("MPI_Allreduce_init", "MPI", "FUNCTION", {"execution", "mpi", "mpi_comm_collective"}),
+        ("MPI_Session_init", "MPI", "FUNCTION", {"execution", "mpi", "mpi_mgmt_startup"}),
+        ("MPI_phase", "USER", "FUNCTION", {"execution"}),
+        ("mpi_send_all", "COMPILER", "FUNCTION", {"execution"}),
         ("MPI_Allreduce", "USER", "FUNCTION", {"execution", "mpi", "mpi_comm_collective"}),
         ("MPI_Exscan", "MPI", "COLL_OTHER", {"execution", "mpi", "mpi_comm_collective"}),
         ("MPI_Put", "MPI", "RMA", {"execution", "mpi", "mpi_comm_rma", "mpi_comm_rma_puts"}),
@@ -133,6 +141,13 @@ def test_an_orphan_moves_up_to_the_next_metric_above():
         ("shmem_long_p", "SHMEM", "RMA", {"execution", "shmem", "shmem_comm_rma"}),
         ("shmem_putmem", "SHMEM", "FUNCTION", {"execution", "shmem", "shmem_comm_rma"}),
         ("shmem_long_fadd", "SHMEM", "FUNCTION", {"execution", "shmem", "shmem_comm_rma"}),
+        ("shmem_ctx_put64_nbi", "SHMEM", "FUNCTION", {"execution", "shmem", "shmem_comm_rma"}),
+        ("shmem_putmem_signal_nbi", "SHMEM", "FUNCTION", {"execution", "shmem", "shmem_comm_rma"}),
+        ("shmem_int_alltoall", "SHMEM", "FUNCTION", {"execution", "shmem", "shmem_comm_collective"}),
+        ("shmem_team_sync", "SHMEM", "FUNCTION", {"execution", "shmem", "shmem_sync_collective"}),
+        ("shmem_team_split_2d", "SHMEM", "FUNCTION", {"execution", "shmem", "shmem_mgmt"}),
+        ("shmem_ctx_quiet", "SHMEM", "FUNCTION", {"execution", "shmem", "shmem_sync_rma"}),
+        ("shmem_ctx_destroy", "SHMEM", "FUNCTION", {"execution", "shmem", "shmem_mgmt"}),
         ("shmem_long_p", "USER", "FUNCTION", {"execution"}),
         ("ARMCI_Malloc", "UNKNOWN", "FUNCTION", {"execution", "armci", "armci_mgmt"}),
         ("ARMCI_Barrier", "UNKNOWN", "FUNCTION", {"execution", "armci", "armci_sync_collective"}),
@@ -140,6 +155,7 @@ def test_an_orphan_moves_up_to_the_next_metric_above():
         ("ARMCI_Wait", "UNKNOWN", "FUNCTION", {"execution", "armci", "armci_sync_rma"}),
         ("ARMCI_NbGetS", "UNKNOWN", "FUNCTION", {"execution", "armci", "armci_comm_rma"}),
         ("ARMCI_Rmw", "UNKNOWN", "FUNCTION", {"execution", "armci", "armci_comm_rma"}),
+        ("PARMCI_NbPutS", "UNKNOWN", "FUNCTION", {"execution", "armci", "armci_comm_rma"}),
         ("MPI_Comm_split_type", "MPI", "FUNCTION", {"execution", "mpi", "mpi_mgmt_comm"}),
         ("MPI_Cart_create", "MPI", "FUNCTION", {"execution", "mpi", "mpi_mgmt_comm"}),
         ("MPI_Comm_call_errhandler", "MPI", "FUNCTION", {"execution", "mpi"}),
@@ -174,6 +190,29 @@ def test_an_orphan_moves_up_to_the_next_metric_above():
 def test_classes(name, paradigm, role, masks):
     region = Region.of(name, paradigm, role)
     assert {mask for mask in ["execution", *MASKS] if masked(mask, region)} == masks
+
+
+# The calls of MPI 4.1, chapter 12.
+ONE_SIDED = {
+    "mpi_mgmt_win": """Win_create Win_allocate Win_allocate_shared Win_shared_query Win_create_dynamic Win_attach
+        Win_detach Win_free Win_get_group Win_set_info Win_get_info Win_get_attr Win_set_attr Win_delete_attr
+        Win_create_keyval Win_free_keyval Win_get_name Win_set_name Win_create_errhandler Win_set_errhandler
+        Win_get_errhandler Win_call_errhandler""",
+    "mpi_comm_rma": """Put Get Accumulate Get_accumulate Fetch_and_op Compare_and_swap Rput Rget Raccumulate
+        Rget_accumulate""",
+    "mpi_sync_rma_active": "Win_fence Win_start Win_complete Win_post Win_wait Win_test",
+    "mpi_sync_rma_passive": """Win_lock Win_lock_all Win_unlock Win_unlock_all Win_flush Win_flush_all Win_flush_local
+        Win_flush_local_all Win_sync""",
+}
+
+
+def test_no_call_of_one_sided_communication_is_left_unclassified():
+    parts = {"mpi_comm_rma_puts", "mpi_comm_rma_gets", "mpi_comm_rma_atomics"}
+    for mask, names in ONE_SIDED.items():
+        for name in names.split():
+            for variant in (f"MPI_{name}", f"MPI_{name}_c", f"MPI_{name}".upper(), f"mpi_{name}_".lower()):
+                region = Region.of(variant, "MPI", "FUNCTION")
+                assert {m for m in MASKS if masked(m, region)} - parts == {"mpi", mask}, variant
 
 
 def test_kernels_are_told_by_their_file():

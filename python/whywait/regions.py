@@ -17,30 +17,33 @@ _PARADIGMS = {"measurement_system": "measurement"}
 
 # Tools other than Score-P record calls as plain functions. The roles are those that Score-P gives.
 _MPI_ROLES = {
-    "point2point": r"I?([BRS]?send|recv)|[BRS]?send_init|recv_init|sendrecv(_replace)?|I?m?probe|I?mrecv",
-    "barrier": r"I?barrier",
-    "one2all": r"I?(bcast|scatterv?)",
-    "all2one": r"I?(reduce|gatherv?)",
-    "all2all": r"I?(allreduce|reduce_scatter(_block)?|(neighbor_)?(allgatherv?|alltoall[vw]?))",
-    "other collective": r"I?(ex)?scan",
+    "point2point": r"I?([BRS]?send|recv)|[BPRS]?send_init|P?recv_init|I?sendrecv(_replace)?|I?m?probe|I?mrecv",
+    "barrier": r"I?barrier(_init)?",
+    "one2all": r"I?(bcast|scatterv?)(_init)?",
+    "all2one": r"I?(reduce|gatherv?)(_init)?",
+    "all2all": r"I?(allreduce|reduce_scatter(_block)?|(neighbor_)?(allgatherv?|alltoall[vw]?))(_init)?",
+    "other collective": r"I?(ex)?scan(_init)?",
     "rma": r"R?(put|get)",
     "atomic": r"R?(get_)?accumulate|fetch_and_op|compare_and_swap",
 }
 _SHMEM_ROLES = {
-    "barrier": r"(barrier|sync)(_all)?",
+    "barrier": r"(team_)?(barrier|sync)(_all)?",
     "one2all": r"\w*broadcast\w*",
-    "all2all": r"f?collect\w*|alltoalls?\w*|\w+_to_all|\w+_reduce",
-    "rma": r"(\w+_)?(i?put|i?get)(\d+|mem)?(_nbi)?|(\w+_)?[pg](_nbi)?",
+    "all2all": r"(\w+_)?(f?collect|alltoalls?)(\d+|mem)?|\w+_to_all|\w+_reduce",
+    "rma": r"(\w+_)?(i?put|i?get)(\d+|mem)?(_signal)?(_nbi)?|(\w+_)?[pg](_nbi)?",
     "atomic": r"(\w+_)?(f?add|f?inc|c?swap|atomic_\w+|fetch|set)",
 }
 _ARMCI_ROLES = {
     "barrier": r"Barrier",
+    "one2all": r"Bcast",
     "rma": r"(Nb)?(Put|Get)(S|V|S_flag|_flag)?|(Nb)?PutValue\w+|GetValue\w+",
     "atomic": r"(Nb)?Acc(S|V)?|Rmw",
 }
 _CALL_ROLES = {"mpi": _MPI_ROLES, "shmem": _SHMEM_ROLES, "armci": _ARMCI_ROLES}
 # Names that nobody else may use. OTF2 has no paradigm for ARMCI, and not every tool gives that of MPI.
-_PREFIXES = {"MPI_": "mpi", "ARMCI_": "armci"}
+_RESERVED = {"mpi": r"MPI_[A-Z].*", "armci": r"P?ARMCI_.*"}
+# Variants of an MPI call: for large counts; with the underscores of Fortran compilers.
+_VARIANT = "(_c)?_*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +72,12 @@ class Region:
         """Translate from OTF2's words, and recognise calls by name whatever the recording tool took them for."""
         paradigm = _PARADIGMS.get(paradigm.lower(), paradigm.lower())
         role = _ROLES.get(role.lower(), role.lower().replace("_", " "))
-        paradigm = next((known for prefix, known in _PREFIXES.items() if name.startswith(prefix)), paradigm)
+        paradigm = next((known for known, names in _RESERVED.items() if re.fullmatch(names, name)), paradigm)
         if paradigm in _CALL_ROLES and role in {"unknown", "function", "wrapper"}:
             call = name.partition("_")[2]
-            fitting = (r for r, calls in _CALL_ROLES[paradigm].items() if re.fullmatch(calls, call, re.IGNORECASE))
+            variant = _VARIANT if paradigm == "mpi" else ""
+            roles = _CALL_ROLES[paradigm].items()
+            fitting = (r for r, calls in roles if re.fullmatch(f"({calls}){variant}", call, re.IGNORECASE))
             role = next(fitting, role)
         return cls(name, paradigm, role, file)
 
@@ -103,7 +108,7 @@ class Class:
 
 
 def _mpi(names: str = "", *roles: str) -> tuple[Class, ...]:
-    return (Class("mpi", f"MPI_({names})" if names else "", frozenset(roles)),)
+    return (Class("mpi", f"(?i:MPI_({names}){_VARIANT})" if names else "", frozenset(roles)),)
 
 
 def _openmp(*roles: str, names: str = "") -> tuple[Class, ...]:
@@ -130,18 +135,18 @@ MASKS: dict[str, tuple[Class, ...]] = {
         Class("cuda", _FLUSH),
     ),
     "mpi": (Class("mpi", but="PARALLEL"),),
-    "mpi_mgmt_startup": _mpi(r"Init(_thread|ialized)?|Finalized?"),
+    "mpi_mgmt_startup": _mpi(r"Init(_thread|ialized)?|Finalized?|Session_\w+"),
     "mpi_mgmt_comm": _mpi(
         r"Cart_\w+|Cartdim_get|Graph_\w+|Graphdims_get|Dist_graph_\w+|Dims_create|Topo_test"
-        r"|Comm_(accept|compare|connect|create(_group|_keyval)?|delete_attr|disconnect|dup(_with_info)?|free(_keyval)?"
-        r"|[gs]et_(attr|info|name)|get_parent|group|idup|join|rank|remote_(group|size)|size|spawn(_multiple)?"
+        r"|Comm_(accept|compare|connect|create(_group|_from_group|_keyval)?|delete_attr|disconnect|dup(_with_info)?|free(_keyval)?"
+        r"|[gs]et_(attr|info|name)|get_parent|group|idup(_with_info)?|join|rank|remote_(group|size)|size|spawn(_multiple)?"
         r"|split(_type)?|test_inter)"
-        r"|Intercomm_(create|merge)|(Open|Close)_port|(Lookup|Publish|Unpublish)_name"
+        r"|Intercomm_(create(_from_groups)?|merge)|(Open|Close)_port|(Lookup|Publish|Unpublish)_name"
     ),
     "mpi_mgmt_file": _mpi(f"{_FILE_ASK}|{_FILE_CHANGE}"),
     "mpi_mgmt_win": _mpi(
-        r"Win_(allocate(_shared)?|attach|create(_dynamic|_keyval)?|delete_attr|detach|free(_keyval)?|[gs]et_\w+"
-        r"|shared_query)"
+        r"Win_(allocate(_shared)?|attach|c2f|call_errhandler|create(_dynamic|_errhandler|_keyval)?|delete_attr|detach|f2c"
+        r"|free(_keyval)?|fromint|[gs]et_\w+|shared_query|toint)"
     ),
     "mpi_sync_collective": _mpi("", "barrier"),
     "mpi_sync_rma_active": _mpi(r"Win_(complete|fence|post|start|test|wait)"),
@@ -165,21 +170,24 @@ MASKS: dict[str, tuple[Class, ...]] = {
         "shmem",
         r"start_pes|shmem_(init(_thread)?|finalize|global_exit|info_get_\w+|query_thread|my_pe|n_pes|ptr)|_?(my_pe|num_pes)"
         r"|shmem_(addr|pe)_accessible|shmalloc|shmemalign|shrealloc|shfree|shmem_(malloc\w*|calloc|align|realloc|free)"
-        r"|shmem_(team|ctx)_\w+",
+        r"|shmem_team_(?!sync)\w+|shmem_ctx_(create|destroy|get_team)"
+        r"|shmem_((clear|set)_cache\w*|cache_flush|udcflush\w*)",
     ),
     "shmem_sync_collective": (Class("shmem", roles=frozenset({"barrier"})),),
     "shmem_sync_rma": _calls(
-        "shmem", r"shmem_(\w+_lock|(ctx_)?quiet|(ctx_)?fence|(\w+_)?(wait|test)(_until\w*|_all\w*|_any\w*|_some\w*)?)"
+        "shmem",
+        r"shmem_(\w+_lock|(ctx_|pe_)?quiet|(ctx_|pe_)?fence|(\w+_)?(wait|test)(_until\w*|_all\w*|_any\w*|_some\w*)?)",
     ),
     "shmem_comm_collective": (Class("shmem", roles=frozenset({"one2all", "all2one", "all2all", "other collective"})),),
     "shmem_comm_rma": (Class("shmem", roles=frozenset({"rma", "atomic"})),),
     "armci": (Class("armci"),),
     "armci_mgmt": _calls(
         "armci",
-        r"ARMCI_(Init\w*|Finalize|Cleanup|Error|Malloc\w*|Free\w*|(Create|Destroy)_mutexes|Memget|Memat|Uses_shm)",
+        r"P?ARMCI_((?i:Init\w*|(un)?set_\w+)|Finalize|Cleanup|Error|Malloc\w*|Free\w*|(Create|Destroy)_mutexes|Memget|Memat"
+        r"|Memctl|Uses_shm|Group_?\w+|Domain_\w+|Same_node|Absolute_id)",
     ),
     "armci_sync_collective": (Class("armci", roles=frozenset({"barrier"})),),
-    "armci_sync_rma": _calls("armci", r"ARMCI_((All)?Fence|Lock|Unlock|Wait(All|Proc)?|Test)"),
+    "armci_sync_rma": _calls("armci", r"P?ARMCI_((All)?Fence|Lock|Unlock|Wait(All|Proc)?|Test)"),
     "armci_comm_collective": (Class("armci", roles=frozenset({"one2all", "all2one", "all2all", "other collective"})),),
     "armci_comm_rma": (Class("armci", roles=frozenset({"rma", "atomic"})),),
     "omp_sync_ebarrier": _openmp("barrier"),

@@ -103,25 +103,24 @@ impl RegionClass {
     }
 
     fn of(name: &str, paradigm: Paradigm, role: RegionRole) -> Self {
-        // Not every tool says that an MPI call belongs to the paradigm MPI; the prefix is reserved by the standard.
-        if paradigm == Paradigm::MPI || name.starts_with("MPI_") {
-            return match name {
-                "MPI_Init" | "MPI_Init_thread" => Self::Init,
-                "MPI_Finalize" => Self::Finalize,
-                "MPI_Send" | "MPI_Ssend" => Self::BlockingSend,
-                "MPI_Wait" | "MPI_Waitany" => Self::Wait,
-                "MPI_Waitall" | "MPI_Waitsome" => Self::WaitMany,
-                "MPI_Win_start" => Self::Start,
-                "MPI_Win_complete" => Self::Complete,
-                "MPI_Win_post" => Self::Post,
-                "MPI_Win_wait" => Self::WinWait,
-                "MPI_Win_test" => Self::WinTest,
-                _ if name.starts_with("MPI_Test") => Self::Test,
+        if let Some(call) = mpi_call(name, paradigm) {
+            return match call.as_str() {
+                "init" | "init_thread" => Self::Init,
+                "finalize" => Self::Finalize,
+                "send" | "ssend" => Self::BlockingSend,
+                "wait" | "waitany" => Self::Wait,
+                "waitall" | "waitsome" => Self::WaitMany,
+                "win_start" => Self::Start,
+                "win_complete" => Self::Complete,
+                "win_post" => Self::Post,
+                "win_wait" => Self::WinWait,
+                "win_test" => Self::WinTest,
+                _ if call.starts_with("test") => Self::Test,
                 _ => Self::Mpi,
             };
         }
         // OTF2 has no paradigm for ARMCI.
-        if name.starts_with("ARMCI_") {
+        if name.starts_with("ARMCI_") || name.starts_with("PARMCI_") {
             return Self::Armci;
         }
         match paradigm {
@@ -147,6 +146,20 @@ impl RegionClass {
             _ => Self::Other,
         }
     }
+}
+
+/// The MPI call that a region is, in lower case and without what tells variants apart: the prefix, the suffix of large
+/// counts, underscores of Fortran compilers.
+///
+/// Not every tool says that an MPI call belongs to the paradigm MPI. Names of the standard's form are reserved.
+fn mpi_call(name: &str, paradigm: Paradigm) -> Option<String> {
+    let reserved = name.strip_prefix("MPI_").is_some_and(|call| call.starts_with(|c: char| c.is_ascii_uppercase()));
+    if paradigm != Paradigm::MPI && !reserved {
+        return None;
+    }
+    let name = name.to_ascii_lowercase();
+    let call = name.strip_prefix("mpi_").unwrap_or(&name).trim_end_matches('_');
+    Some(call.strip_suffix("_c").unwrap_or(call).to_owned())
 }
 
 /// Communication libraries.
@@ -300,5 +313,28 @@ impl Regions {
     /// The last part of its path.
     fn program_name(path: &str) -> &str {
         path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variants_of_a_call_are_of_its_class() {
+        let of = |name, paradigm| RegionClass::of(name, paradigm, RegionRole::FUNCTION);
+        for name in ["MPI_Ssend", "MPI_Ssend_c", "MPI_SSEND", "mpi_ssend_", "mpi_ssend__"] {
+            assert_eq!(of(name, Paradigm::MPI), RegionClass::BlockingSend, "{name}");
+        }
+        assert_eq!(of("MPI_Waitall", Paradigm::USER), RegionClass::WaitMany);
+        assert_eq!(of("MPI_Comm_f2c", Paradigm::MPI), RegionClass::Mpi);
+        assert_eq!(of("PARMCI_Put", Paradigm::UNKNOWN), RegionClass::Armci);
+    }
+
+    #[test]
+    fn a_region_of_the_user_is_no_call() {
+        for name in ["MPI_phase", "mpi_send_all", "MPI", "MPI_", "compute"] {
+            assert_eq!(RegionClass::of(name, Paradigm::USER, RegionRole::FUNCTION), RegionClass::Other, "{name}");
+        }
     }
 }
