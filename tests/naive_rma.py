@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from otf2 import events as ev
 from otf2.enums import CollectiveOp, GroupType, LockType, Paradigm, RmaAtomicType, RmaSyncLevel
 
-from tests.naive import TESTS, Instance, Trace
+from tests import naive
+from tests.naive import TESTS, WAIT_MANY, WAIT_SINGLE, Instance, Trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -166,6 +167,23 @@ class Result:
         return dict(table)
 
 
+class MessageWaits(naive.Result):
+    """Until when each call that completes requests waits for messages."""
+
+    def __init__(self, trace: Trace) -> None:
+        super().__init__(trace.resolution, trace.begin)
+        self.until: dict[Instance, int] = {}
+        messages = naive.match(trace, self)
+        naive.late_senders(trace, messages, self, window=0)
+        naive.late_receivers(trace, messages, self)
+
+    def wait(self, kind: str, at: Instance, waiting: int, cause: Instance | None) -> None:
+        """Remember what may complete one-sided operations as well."""
+        if kind in {"mpi_latesender", "mpi_latereceiver"} and at.name in WAIT_MANY | WAIT_SINGLE:
+            self.until[at] = at.enter + waiting
+        super().wait(kind, at, waiting, cause)
+
+
 def is_count(metric: str) -> bool:
     """Whether a metric counts occurrences or data; the others are times."""
     return metric.endswith("_count") or "bytes_" in metric or "atomic_" in metric
@@ -216,6 +234,7 @@ class Analysis:
         self.late_posts()
         self.early_waits()
         self.changes_waits()
+        self.messages = MessageWaits(trace).until
         self.contention: dict[Instance, tuple[int, Instance]] = {}
         self.find_contention()
         self.progress()
@@ -397,7 +416,10 @@ class Analysis:
         for call, (waiting, release) in self.contention.items():
             metric = f"{interface(call)}_rma_{self.variant(call)}_lock_competition"
             last = "progress" if self.delays(call) else "contention"
-            self.result.wait(metric, call, waiting, release, release.leave, last=last)
+            # What the call waited for a message is explained.
+            alone = call.enter + waiting - self.begin(call)
+            if alone > 0:
+                self.result.wait(metric, call, alone, release, release.leave, last=last)
 
     def queues(self) -> Iterator[list[LockEpoch]]:
         """The epochs of each lock in the order in which they had it."""
@@ -494,11 +516,17 @@ class Analysis:
                 found.append(first)
         return sorted(found, key=lambda i: (i.enter, i.thread.rank))
 
+    def begin(self, call: Instance) -> int:
+        """Since when a call waits for nothing but one-sided communication."""
+        return self.messages.get(call, call.enter)
+
     def progress(self) -> None:
         """Algorithm 1: the time before each of the targets' calls that overlaps none of the others."""
         for call in list(self.completes):
             targets = self.delays(call)
-            begin = self.contention[call][1].leave if call in self.contention else call.enter
+            begin = self.begin(call)
+            if call in self.contention:
+                begin = max(begin, self.contention[call][1].leave)
             reference = begin
             waiting, cause = 0, None
             for i in targets:

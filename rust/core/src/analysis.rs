@@ -136,7 +136,7 @@ pub fn analyze(
     add(&mut found, collective);
 
     monitor.enter(Stage::OneSided)?;
-    let (one_sided, one_sided_notes) = rma::detect(&trace, options.causes)?;
+    let (one_sided, one_sided_notes) = rma::detect(&trace, &found, options.causes)?;
     notes.merge(one_sided_notes);
     add(&mut found, one_sided.findings);
 
@@ -153,9 +153,11 @@ pub fn analyze(
     add(&mut found, local);
     found.par_iter_mut().zip(&trace.shards).for_each(|(findings, shard)| {
         let position = |wait: &WaitState| shard.instances.enter[wait.instance as usize];
-        findings.waits.sort_unstable_by_key(|wait| (wait.location, position(wait), wait.kind));
+        // Each stage found them in order: a stable sort merges them.
+        findings.waits.sort_by_key(|wait| (wait.location, position(wait), wait.kind));
     });
     let mut all = Findings::default();
+    all.waits.reserve_exact(found.iter().map(|findings| findings.waits.len()).sum());
     for findings in found {
         all.merge(findings);
     }

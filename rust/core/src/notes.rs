@@ -17,11 +17,11 @@ pub enum NoteKind {
     NeverLeft,
     /// A communication record outside of any region.
     OutsideRegion,
-    /// An event names a communicator that is not defined, or whose members are unknown.
+    /// An event names a communicator or window that is not defined, or whose members are unknown.
     UnknownCommunicator,
     /// An event names a rank that its communicator does not have.
     UnknownPeer,
-    /// A request is completed that was never begun.
+    /// A request is completed that was never begun, or a lock given back that was never taken.
     UnknownRequest,
     /// A request is never completed.
     PendingRequest,
@@ -49,7 +49,7 @@ pub enum NoteKind {
     Tasks,
     /// Lock epochs that were never closed.
     OpenEpoch,
-    /// `unlock_all` that names no operation: which locks it gives back is not recorded.
+    /// `unlock_all` that names no operation, where others lock exclusively: which locks it gives back is not recorded.
     UnknownTargets,
     /// Waits that cause each other.
     CircularWaits,
@@ -105,9 +105,9 @@ impl NoteKind {
             Self::LeaveWithoutEnter => "regions are left that were not entered; these records are left out",
             Self::NeverLeft => "regions are never left; they are taken to end with the location's last event",
             Self::OutsideRegion => "communication records stand outside of any region and are left out",
-            Self::UnknownCommunicator => "records name communicators without known members and are left out",
+            Self::UnknownCommunicator => "records name communicators or windows without known members and are left out",
             Self::UnknownPeer => "records name ranks that their communicator does not have and are left out",
-            Self::UnknownRequest => "requests are completed that were never begun",
+            Self::UnknownRequest => "requests are completed, or locks given back, that were never begun",
             Self::PendingRequest => "requests are never completed",
             Self::UnmatchedSend => "messages were sent and, by the trace, never received",
             Self::UnmatchedReceive => {

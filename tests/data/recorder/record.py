@@ -29,6 +29,7 @@ TRACES = {
     "rma_lock_sm": ("rma_lock", 4, [], {"osc": "sm"}),
     "rma_lock_pt2pt": ("rma_lock", 4, [], {"osc": "pt2pt"}),
     "rma_progress": ("rma_progress", 3, [], {"osc": "pt2pt"}),
+    "mixed": ("mixed", 4, [], {"osc": "pt2pt"}),
     "sor_p2p": ("sor", 4, ["p2p"], {}),
     "sor_fence": ("sor", 4, ["fence"], {"osc": "pt2pt"}),
     "sor_gats": ("sor", 4, ["gats"], {"osc": "pt2pt"}),

@@ -454,6 +454,26 @@ int MPI_Start(MPI_Request *request)
     DONE(result);
 }
 
+int MPI_Startall(int count, MPI_Request array[])
+{
+    ENTER("MPI_Startall");
+    for (int i = 0; i < count; i++) {
+        struct request *r = find_request(array[i]);
+        if (!r)
+            fail("MPI_Startall of an unknown request");
+        r->active = 1;
+        if (r->kind == SEND)
+            emit_send("MpiIsend", r);
+    }
+    int result = PMPI_Startall(count, array);
+    for (int i = 0; i < count; i++) {
+        struct request *r = find_request(array[i]);
+        if (r->kind == RECEIVE && r->peer != MPI_PROC_NULL)
+            emit("MpiIrecvRequest", "%lld", (long long)r->id);
+    }
+    DONE(result);
+}
+
 int MPI_Request_free(MPI_Request *request)
 {
     ENTER("MPI_Request_free");
@@ -544,6 +564,30 @@ int MPI_Waitsome(int count, MPI_Request array[], int *done, int indices[], MPI_S
     ENTER("MPI_Waitsome");
     keep(count, array);
     int result = PMPI_Waitsome(count, array, done, indices, statuses);
+    for (int i = 0; *done != MPI_UNDEFINED && i < *done; i++)
+        completed(before[indices[i]], &statuses[i]);
+    if (*done != MPI_UNDEFINED && out != MPI_STATUSES_IGNORE)
+        memcpy(out, statuses, *done * sizeof *out);
+    DONE(result);
+}
+
+int MPI_Testany(int count, MPI_Request array[], int *index, int *flag, MPI_Status *status)
+{
+    ENTER("MPI_Testany");
+    keep(count, array);
+    int result = PMPI_Testany(count, array, index, flag, statuses);
+    if (*flag && *index != MPI_UNDEFINED)
+        completed(before[*index], statuses);
+    if (status != MPI_STATUS_IGNORE)
+        *status = statuses[0];
+    DONE(result);
+}
+
+int MPI_Testsome(int count, MPI_Request array[], int *done, int indices[], MPI_Status *out)
+{
+    ENTER("MPI_Testsome");
+    keep(count, array);
+    int result = PMPI_Testsome(count, array, done, indices, statuses);
     for (int i = 0; *done != MPI_UNDEFINED && i < *done; i++)
         completed(before[indices[i]], &statuses[i]);
     if (*done != MPI_UNDEFINED && out != MPI_STATUSES_IGNORE)
@@ -927,7 +971,20 @@ int MPI_Win_flush_local(int target, MPI_Win win)
     DONE(result);
 }
 
+int MPI_Win_flush_local_all(MPI_Win win)
+{
+    struct window *w = find_window(win);
+    ENTER("MPI_Win_flush_local_all");
+    int result = PMPI_Win_flush_local_all(win);
+    for (int i = 0; i < operation_count; i++)
+        if (concerns(&operations[i], w, -1))
+            complete_local(&operations[i]);
+    DONE(result);
+}
+
 ONLY_TIMED(Win_sync, (MPI_Win win), (win))
+ONLY_TIMED(Win_get_group, (MPI_Win win, MPI_Group *group), (win, group))
+ONLY_TIMED(Win_set_name, (MPI_Win win, const char *name), (win, name))
 
 /* ---- one-sided operations --------------------------------------------------------------------------------------- */
 
@@ -984,6 +1041,16 @@ int MPI_Get_accumulate(const void *b, int count, MPI_Datatype type, void *r, int
     ENTER("MPI_Get_accumulate");
     emit_atomic(win, target, "FETCH_AND_ACCUMULATE", count, rc);
     int result = PMPI_Get_accumulate(b, count, type, r, rc, rt, target, at, tc, tt, op, win);
+    DONE(result);
+}
+
+int MPI_Rget_accumulate(const void *b, int count, MPI_Datatype type, void *r, int rc, MPI_Datatype rt, int target,
+                        MPI_Aint at, int tc, MPI_Datatype tt, MPI_Op op, MPI_Win win, MPI_Request *request)
+{
+    ENTER("MPI_Rget_accumulate");
+    struct operation *o = emit_atomic(win, target, "FETCH_AND_ACCUMULATE", count, rc);
+    int result = PMPI_Rget_accumulate(b, count, type, r, rc, rt, target, at, tc, tt, op, win, request);
+    WITH_REQUEST;
     DONE(result);
 }
 

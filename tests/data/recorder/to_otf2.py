@@ -23,7 +23,7 @@ ROLES = {
     "COLL_ALL2ALL": "Allgather Allreduce Iallreduce Alltoall Alltoallv Reduce_scatter_block",
     "COLL_OTHER": "Scan Exscan",
     "RMA": "Put Get Rput Rget",
-    "ATOMIC": "Accumulate Raccumulate Get_accumulate Fetch_and_op Compare_and_swap",
+    "ATOMIC": "Accumulate Raccumulate Get_accumulate Rget_accumulate Fetch_and_op Compare_and_swap",
     "ALLOCATE": "Win_allocate",
 }
 ROLE_OF = {f"MPI_{name}": role for role, names in ROLES.items() for name in names.split()}

@@ -177,7 +177,7 @@ pub struct Epochs {
     pub notes: Notes,
 }
 
-/// Positions of operations by epoch, each group in the order of the operations.
+/// Positions of rows by group, each group in the order of the rows.
 #[derive(Debug, Default)]
 pub struct Groups {
     offsets: Vec<u32>,
@@ -185,7 +185,8 @@ pub struct Groups {
 }
 
 impl Groups {
-    fn new(groups: usize, member_of: impl Iterator<Item = Option<u32>> + Clone) -> Self {
+    /// Groups rows by the number of their group; those without one are in none.
+    pub(crate) fn new(groups: usize, member_of: impl Iterator<Item = Option<u32>> + Clone) -> Self {
         let mut offsets = vec![0u32; groups + 1];
         for group in member_of.clone().flatten() {
             offsets[group as usize + 1] += 1;
@@ -204,7 +205,7 @@ impl Groups {
         Self { offsets, rows }
     }
 
-    /// Positions of the operations of one epoch.
+    /// Positions of the rows of one group.
     #[must_use]
     pub fn of(&self, group: usize) -> &[u32] {
         &self.rows[self.offsets[group] as usize..self.offsets[group + 1] as usize]
@@ -234,26 +235,33 @@ pub fn find(trace: &Trace, shard: &Shard) -> Epochs {
     let of_lock =
         Groups::new(epochs.locks.len(), of(|epoch| if let Epoch::Lock(lock) = epoch { Some(lock) } else { None }));
     (epochs.of_collective, epochs.of_access, epochs.of_lock) = (of_collective, of_access, of_lock);
-    epochs.completions.sort_unstable();
+    // They come in the order of the operations, which is nearly theirs.
+    epochs.completions.sort();
     epochs.completions.dedup();
     epochs
+}
+
+/// What is open at a process on a window.
+#[derive(Default)]
+struct Open {
+    /// Operations since the last collective call.
+    fence: Vec<u32>,
+    /// Access epoch.
+    access: Option<u32>,
+    /// Exposure epoch.
+    exposure: Option<u32>,
+    /// Lock epoch by target, for MPI.
+    locks: FxHashMap<u32, u32>,
+    /// Number of collective calls.
+    calls: u32,
 }
 
 /// What is open at a process.
 #[derive(Default)]
 struct State {
-    /// Operations since the last collective call, by window.
-    fence: FxHashMap<u32, Vec<u32>>,
-    /// Access epoch by window.
-    access: FxHashMap<u32, u32>,
-    /// Exposure epoch by window.
-    exposure: FxHashMap<u32, u32>,
-    /// Lock epoch by window and target, for MPI.
-    locks: FxHashMap<(u32, u32), u32>,
-    /// Lock epoch by window, target and lock id, for the others.
+    windows: FxHashMap<u32, Open>,
+    /// Lock epoch by window, target and lock id, for other libraries than MPI.
     held: FxHashMap<(u32, u32, u64), u32>,
-    /// Number of collective calls by window.
-    calls: FxHashMap<u32, u32>,
     /// OpenSHMEM: operations that the next quiet completes at their targets.
     unfinished: Vec<u32>,
 }
@@ -304,6 +312,10 @@ impl Reader<'_> {
         }
     }
 
+    fn open(&mut self, window: u32) -> &mut Open {
+        self.state.windows.entry(window).or_default()
+    }
+
     fn class(&self, instance: u32) -> RegionClass {
         self.trace.class(self.shard, instance)
     }
@@ -329,31 +341,37 @@ impl Reader<'_> {
             return;
         }
         let Operation { window, target, .. } = *operation;
-        let lock = [target, ALL].iter().find_map(|&target| self.state.locks.get(&(window, target)).copied());
-        if let Some(lock) = lock {
+        let open = self.state.windows.entry(window).or_default();
+        if !open.locks.is_empty()
+            && let Some(&lock) = open.locks.get(&target).or_else(|| open.locks.get(&ALL))
+        {
             self.epochs.epoch_of[row as usize] = Epoch::Lock(lock);
             return;
         }
-        if let Some(&access) = self.state.access.get(&window) {
+        if let Some(access) = open.access {
             let group = self.epochs.accesses[access as usize].group;
             if self.trace.world.group_members(group, &self.process).binary_search(&target).is_ok() {
                 self.epochs.epoch_of[row as usize] = Epoch::Access(access);
                 return;
             }
         }
-        self.state.fence.entry(window).or_default().push(row);
+        open.fence.push(row);
     }
 
     /// The calls that complete an operation where it happens: what brings an answer back has happened there.
     fn complete(&mut self, operation: &Operation) {
-        let mut add = |instance| {
-            if instance != NONE {
-                self.epochs.completions.push(Completion { instance, target: operation.target });
-            }
-        };
-        add(operation.done_remote);
-        if operation.kind.is_fetching() {
-            add(operation.done_local);
+        if operation.done_remote != NONE {
+            self.completion(operation.done_remote, operation.target);
+        }
+        if operation.kind.is_fetching() && operation.done_local != NONE {
+            self.completion(operation.done_local, operation.target);
+        }
+    }
+
+    fn completion(&mut self, instance: u32, target: u32) {
+        let completion = Completion { instance, target };
+        if self.epochs.completions.last() != Some(&completion) {
+            self.epochs.completions.push(completion);
         }
     }
 
@@ -368,7 +386,7 @@ impl Reader<'_> {
                 self.epochs.changes.push(Change { process: self.process, location, instance: sync.instance });
             }
             SyncKind::Destroy => {
-                self.state.fence.remove(&sync.window);
+                self.open(sync.window).fence.clear();
             }
             SyncKind::Unrecorded => self.unrecorded(location, sync),
             SyncKind::FailedTest => {}
@@ -379,7 +397,8 @@ impl Reader<'_> {
         let Some(library) = self.class(sync.instance).library() else { return };
         let part = self.part(location, sync, operation, library);
         // Creating and freeing complete nothing, but what was pending belongs to no later fence either.
-        for row in self.state.fence.remove(&sync.window).unwrap_or_default() {
+        let open = self.state.windows.entry(sync.window).or_default();
+        for row in open.fence.drain(..) {
             self.epochs.epoch_of[row as usize] = Epoch::Collective(part);
         }
         if library == Library::Shmem && operation == 0 {
@@ -388,9 +407,9 @@ impl Reader<'_> {
     }
 
     fn part(&mut self, location: u32, sync: &Synchronization, operation: u8, library: Library) -> u32 {
-        let calls = self.state.calls.entry(sync.window).or_insert(0);
-        let sequence = *calls;
-        *calls += 1;
+        let open = self.open(sync.window);
+        let sequence = open.calls;
+        open.calls += 1;
         self.epochs.collectives.push(CollectivePart {
             process: self.process,
             location,
@@ -411,7 +430,7 @@ impl Reader<'_> {
             RegionClass::ShmemQuiet => {
                 for row in std::mem::take(&mut self.state.unfinished) {
                     let target = self.shard.operations.rows[row as usize].target;
-                    self.epochs.completions.push(Completion { instance: sync.instance, target });
+                    self.completion(sync.instance, target);
                 }
             }
             RegionClass::ShmemAllocate => {
@@ -429,22 +448,22 @@ impl Reader<'_> {
         let process = self.process;
         match self.class(instance) {
             RegionClass::Start => {
-                self.state.access.insert(window, self.epochs.accesses.len() as u32);
+                self.open(window).access = Some(self.epochs.accesses.len() as u32);
                 let access = Access { process, location, window, group, start: instance, complete: NONE };
                 self.epochs.accesses.push(access);
             }
             RegionClass::Complete => {
-                if let Some(access) = self.state.access.remove(&window) {
+                if let Some(access) = self.open(window).access.take() {
                     self.epochs.accesses[access as usize].complete = instance;
                 }
             }
             RegionClass::Post => {
-                self.state.exposure.insert(window, self.epochs.exposures.len() as u32);
+                self.open(window).exposure = Some(self.epochs.exposures.len() as u32);
                 let exposure = Exposure { process, location, window, group, post: instance, wait: NONE, tested: false };
                 self.epochs.exposures.push(exposure);
             }
             class @ (RegionClass::WinWait | RegionClass::WinTest) => {
-                if let Some(exposure) = self.state.exposure.remove(&window) {
+                if let Some(exposure) = self.open(window).exposure.take() {
                     let exposure = &mut self.epochs.exposures[exposure as usize];
                     exposure.wait = instance;
                     exposure.tested = class == RegionClass::WinTest;
@@ -458,7 +477,7 @@ impl Reader<'_> {
         let Some(library) = self.class(sync.instance).library() else { return };
         let mpi = library == Library::Mpi;
         // With MPI an Acquire after the Request says only that the call returned.
-        if mpi && !requested && self.state.locks.contains_key(&(sync.window, sync.target)) {
+        if mpi && !requested && self.open(sync.window).locks.contains_key(&sync.target) {
             return;
         }
         let position = self.epochs.locks.len() as u32;
@@ -476,7 +495,7 @@ impl Reader<'_> {
             library,
         });
         if mpi {
-            self.state.locks.insert((sync.window, sync.target), position);
+            self.open(sync.window).locks.insert(sync.target, position);
         } else {
             self.state.held.insert((sync.window, sync.target, sync.lock), position);
         }
@@ -485,7 +504,7 @@ impl Reader<'_> {
     fn release(&mut self, location: u32, sync: &Synchronization) {
         let mpi = self.class(sync.instance).library() == Some(Library::Mpi);
         let lock = if mpi {
-            self.state.locks.remove(&(sync.window, sync.target))
+            self.open(sync.window).locks.remove(&sync.target)
         } else {
             self.state.held.remove(&(sync.window, sync.target, sync.lock))
         };
@@ -496,12 +515,14 @@ impl Reader<'_> {
         self.epochs.locks[lock as usize].release = sync.instance;
         // The record names the target: the lock itself must be given back there.
         if mpi && sync.target != ALL {
-            self.epochs.completions.push(Completion { instance: sync.instance, target: sync.target });
+            self.completion(sync.instance, sync.target);
         }
     }
 
     fn finish(&mut self) {
-        let open = self.state.locks.len() + self.state.held.len() + self.state.access.len() + self.state.exposure.len();
+        let on_window =
+            |open: &Open| open.locks.len() + usize::from(open.access.is_some()) + usize::from(open.exposure.is_some());
+        let open = self.state.held.len() + self.state.windows.values().map(on_window).sum::<usize>();
         if open > 0 {
             let location = self.trace.world.master(self.process);
             let time = self.shard.spans[(location - self.shard.locations.start) as usize].last;

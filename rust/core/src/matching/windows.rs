@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::epochs::{CollectivePart, Epochs};
 use crate::Result;
-use crate::exchange::{Inbox, Outbox, Row};
+use crate::exchange::{Outbox, Row};
 use crate::notes::{NoteKind, Notes, Place};
 use crate::trace::regions::Library;
 use crate::trace::world::Members;
@@ -36,13 +36,13 @@ pub struct Part {
     pub library: Library,
 }
 
-/// Matches all collective operations on windows; hands each complete instance, ordered by process, to `evaluate`, whose
-/// answers go to the shards of the parts.
-pub fn match_all<R: Row>(
+/// Matches all collective operations on windows; what `evaluate` says of a complete instance, whose parts are ordered by
+/// process, all of its parts get to know: for each shard an answer for each of [`Epochs::collectives`].
+pub fn match_all<R: Row + Copy>(
     trace: &Trace,
     epochs: &[Epochs],
-    evaluate: impl Fn(&[Part], &mut Vec<(u32, R)>) + Sync,
-) -> Result<(Vec<Inbox<R>>, Notes)> {
+    evaluate: impl Fn(&[Part]) -> R + Sync,
+) -> Result<(Vec<Vec<Option<R>>>, Notes)> {
     let outgoing = trace.exchange.own().into_par_iter().zip(&trace.shards).zip(epochs).map(|((i, shard), epochs)| {
         let mut outbox = trace.exchange.outbox();
         for (position, part) in epochs.collectives.iter().enumerate() {
@@ -55,27 +55,27 @@ pub fn match_all<R: Row>(
         }
         outbox
     });
-    let evaluated: Vec<(Outbox<R>, Notes)> = trace
+    let evaluated: Vec<(Outbox<(u32, R)>, Notes)> = trace
         .exchange
         .to_owner(outgoing.collect())?
         .into_par_iter()
         .map(|inbox| {
             let mut parts: Vec<Part> = inbox.rows().copied().collect();
             drop(inbox);
-            parts.sort_unstable_by_key(|part| (part.window, part.sequence, part.process));
-            let mut answers = Vec::new();
+            // Those of a process are in order: a stable sort merges them.
+            parts.sort_by_key(|part| (part.window, part.sequence, part.process));
+            let mut outbox = trace.exchange.outbox();
             let mut notes = Notes::default();
             for instance in parts.chunk_by(|a, b| (a.window, a.sequence) == (b.window, b.sequence)) {
                 if instance.len() == size(trace, instance[0].window) {
-                    evaluate(instance, &mut answers);
+                    let answer = evaluate(instance);
+                    for Part { position: (shard, position), .. } in instance {
+                        outbox.push(*shard, (*position, answer));
+                    }
                 } else {
                     let place = Place { location: instance[0].location, time: instance[0].enter };
                     notes.count(NoteKind::IncompleteCollective, 1, Some(place));
                 }
-            }
-            let mut outbox = trace.exchange.outbox();
-            for (shard, answer) in answers {
-                outbox.push(shard, answer);
             }
             (outbox, notes)
         })
@@ -86,7 +86,14 @@ pub fn match_all<R: Row>(
         outgoing.push(outbox);
         notes.merge(owner_notes);
     }
-    Ok((trace.exchange.to_owner(outgoing)?, notes))
+    let answers = trace.exchange.to_owner(outgoing)?.into_par_iter().zip(epochs).map(|(inbox, epochs)| {
+        let mut answers = vec![None; epochs.collectives.len()];
+        for &(position, answer) in inbox.rows() {
+            answers[position as usize] = Some(answer);
+        }
+        answers
+    });
+    Ok((answers.collect(), notes))
 }
 
 fn row(shard: &Shard, part: &CollectivePart, position: (u32, u32)) -> Part {

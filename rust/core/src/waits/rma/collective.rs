@@ -22,12 +22,13 @@
 //! *Source*: thesis 3.2, patterns 1 to 3; PATTERNS 4.2, 4.3, 4.8.
 
 use bitcode::{Decode, Encode};
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::{Waits, last_of, origin_of};
 use crate::Result;
 use crate::exchange::{Inbox, Outbox};
-use crate::matching::epochs::Epochs;
+use crate::matching::epochs::{CollectivePart, Epochs, Groups};
 use crate::matching::windows::{Part, match_all};
 use crate::notes::Notes;
 use crate::severity::Metric;
@@ -36,17 +37,17 @@ use crate::trace::{NONE, Shard, Trace};
 use crate::waits::WaitState;
 use crate::waits::meeting::{Meeting, With};
 
-/// What a part gets to know of its instance.
+/// What the parts of an instance get to know of it.
 #[derive(Clone, Copy, Encode, Decode)]
-struct Answer {
-    /// Position of the part among the collective calls of its shard.
-    part: u32,
+struct Instance {
     /// Number of parts.
     size: u32,
-    /// The wait state, if the part waits.
-    wait: Option<WaitState>,
-    /// The meeting, if all were in it at the same time.
-    meeting: Option<Meeting>,
+    /// Location and region instance of the last to enter, and its times.
+    last: (u32, u32),
+    last_enter: i64,
+    last_leave: i64,
+    /// Leave of the first to leave, ticks.
+    first_leave: i64,
 }
 
 /// The last operation of an origin on a target in a fence epoch, for the target.
@@ -65,22 +66,38 @@ struct Access {
 const BARRIER: u8 = 0;
 
 pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits], with_meetings: bool) -> Result<Notes> {
-    let (answers, notes) = match_all(trace, epochs, evaluate)?;
-    let outgoing = trace.shards.iter().zip(epochs).map(|(shard, epochs)| accesses(trace, shard, epochs)).collect();
-    let accesses = trace.exchange.to_owner(outgoing)?;
-    for ((((shard, epochs), answers), accesses), waits) in
-        trace.shards.iter().zip(epochs).zip(answers).zip(accesses).zip(waits)
-    {
-        if with_meetings {
-            for answer in answers.rows() {
-                let window = epochs.collectives[answer.part as usize].window;
+    let (instances, notes) = match_all(trace, epochs, evaluate)?;
+    let shards = || trace.shards.par_iter().zip(epochs);
+    let accesses = shards().map(|(shard, epochs)| accesses(trace, shard, epochs)).collect();
+    let accesses = trace.exchange.to_owner(accesses)?;
+    let received = accesses.into_par_iter().zip(instances).zip(shards()).zip(waits);
+    received.for_each(|(((accesses, instances), (shard, epochs)), waits)| {
+        let accesses = ByPart::new(epochs, &accesses);
+        let mut partners = Vec::new();
+        for (position, (part, instance)) in epochs.collectives.iter().zip(instances).enumerate() {
+            let Some(instance) = instance else { continue };
+            let found = synchronize(shard, part, &instance);
+            waits.states.extend(found.wait);
+            if with_meetings {
                 // A call of all processes has no window.
-                let comm = trace.world.windows.get(window as usize).map_or(NONE, |window| window.comm);
-                waits.meetings.extend(answer.meeting.map(|meeting| Meeting { comm, ..meeting }));
+                let comm = trace.world.windows.get(part.window as usize).map_or(NONE, |window| window.comm);
+                waits.meetings.extend(found.meeting.map(|meeting| Meeting { comm, ..meeting }));
+            }
+            if part.is_fence() {
+                let on_me = || accesses.of(position);
+                waits.states.extend(found.wait.and_then(|wait| early_fence(shard, &wait, on_me())));
+                partners.clear();
+                partners.extend(on_me().map(|access| access.origin));
+                let rows = epochs.of_collective.of(position);
+                partners.extend(rows.iter().map(|&row| shard.operations.rows[row as usize].target));
+                partners.sort_unstable();
+                partners.dedup();
+                let (callpath, size) = (shard.callpath(part.instance), i64::from(instance.size));
+                waits.count(part.location, callpath, Metric::PairSyncs, size);
+                waits.count(part.location, callpath, Metric::PairSyncsUnneeded, size - partners.len() as i64);
             }
         }
-        book(shard, epochs, &answers, &accesses, waits);
-    }
+    });
     Ok(notes)
 }
 
@@ -113,104 +130,104 @@ fn metric(operation: u8, library: Library) -> Metric {
     }]
 }
 
-fn evaluate(parts: &[Part], answers: &mut Vec<(u32, Answer)>) {
-    let Some(last) = last_of(parts, |part| (part.enter, part.process)) else { return };
-    let kind = metric(last.operation, last.library);
-    let optional =
-        last.library == Library::Mpi || matches!(kind, Metric::ShmemLateBroadcast | Metric::ArmciLateBroadcast);
-    let overlap = parts.iter().all(|part| last.enter < part.leave);
-    let synchronize = parts.len() > 1 && (overlap || !optional);
-    let first = parts.iter().map(|part| part.leave).min().unwrap_or(i64::MAX);
-    let cause = (last.location, last.instance);
-    for part in parts {
-        let waiting = last.enter.min(part.leave) - part.enter;
-        let call = (part.location, part.instance);
-        let wait = (synchronize && waiting > 0).then(|| WaitState::new(kind, call, waiting, cause));
-        let meeting = (parts.len() > 1 && overlap).then(|| Meeting {
-            kind,
-            call,
-            cause,
-            waiting,
-            completion: part.leave - first,
-            cause_completion: last.leave - first,
-            comm: NONE,
-            with: With::All,
-        });
-        let (shard, position) = part.position;
-        answers.push((shard, Answer { part: position, size: parts.len() as u32, wait, meeting }));
+fn evaluate(parts: &[Part]) -> Instance {
+    let last = last_of(parts, |part| (part.enter, part.process)).unwrap_or(&parts[0]);
+    Instance {
+        size: parts.len() as u32,
+        last: (last.location, last.instance),
+        last_enter: last.enter,
+        last_leave: last.leave,
+        first_leave: parts.iter().map(|part| part.leave).min().unwrap_or(last.leave),
     }
 }
 
-/// The accesses of all fence epochs of a shard.
+/// What a part finds in its instance.
+struct Found {
+    /// The wait state, if it waits.
+    wait: Option<WaitState>,
+    /// The meeting, if all were in the call at the same time.
+    meeting: Option<Meeting>,
+}
+
+fn synchronize(shard: &Shard, part: &CollectivePart, instance: &Instance) -> Found {
+    let kind = metric(part.operation, part.library);
+    let optional =
+        part.library == Library::Mpi || matches!(kind, Metric::ShmemLateBroadcast | Metric::ArmciLateBroadcast);
+    let several = instance.size > 1;
+    let overlap = instance.last_enter < instance.first_leave;
+    let call = (part.location, part.instance);
+    let leave = shard.leave(part.instance);
+    let waiting = instance.last_enter.min(leave) - shard.enter(part.instance);
+    let waits = several && (overlap || !optional) && waiting > 0;
+    let meeting = Meeting {
+        kind,
+        call,
+        cause: instance.last,
+        waiting,
+        completion: leave - instance.first_leave,
+        cause_completion: instance.last_leave - instance.first_leave,
+        comm: NONE,
+        with: With::All,
+    };
+    Found {
+        wait: waits.then(|| WaitState::new(kind, call, waiting, instance.last)),
+        meeting: (several && overlap).then_some(meeting),
+    }
+}
+
+/// The accesses of all fence epochs of a shard: the last of each epoch on each target.
 fn accesses(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Outbox<Access> {
     let mut outbox = trace.exchange.outbox();
-    let mut last: FxHashMap<u32, Access> = FxHashMap::default();
+    // Target, Leave, and row of the epoch's operations.
+    let mut operations: Vec<(u32, i64, u32)> = Vec::new();
     for (position, part) in epochs.collectives.iter().enumerate().filter(|(_, part)| part.is_fence()) {
-        let rows = epochs.of_collective.of(position);
-        let mut targets = Vec::new();
-        for &row in rows {
+        operations.clear();
+        operations.extend(epochs.of_collective.of(position).iter().map(|&row| {
             let operation = &shard.operations.rows[row as usize];
-            let access = Access {
-                target: operation.target,
-                window: part.window,
-                sequence: part.sequence,
-                origin: part.process,
-                call: (origin_of(shard, row), operation.instance),
-                leave: shard.leave(operation.instance),
+            (operation.target, shard.leave(operation.instance), row)
+        }));
+        operations.sort_by_key(|&(target, ..)| target);
+        for on_target in operations.chunk_by(|a, b| a.0 == b.0) {
+            let Some((target, leave, row)) = last_of(on_target.iter().copied(), |&(_, leave, row)| (leave, row)) else {
+                continue;
             };
-            last.entry(operation.target)
-                .and_modify(|last| {
-                    if access.leave > last.leave {
-                        *last = access;
-                    }
-                })
-                .or_insert_with(|| {
-                    targets.push(operation.target);
-                    access
-                });
-        }
-        for target in targets {
-            if let Some(access) = last.remove(&target) {
-                outbox.push(trace.owner(target), access);
-            }
+            let CollectivePart { window, sequence, process: origin, .. } = *part;
+            let call = (origin_of(shard, row), shard.operations.rows[row as usize].instance);
+            outbox.push(trace.owner(target), Access { target, window, sequence, origin, call, leave });
         }
     }
     outbox
 }
 
-fn book(shard: &Shard, epochs: &Epochs, answers: &Inbox<Answer>, accesses: &Inbox<Access>, waits: &mut Waits) {
-    let mut accesses: Vec<Access> = accesses.rows().copied().collect();
-    accesses.sort_unstable_by_key(|access| (access.target, access.window, access.sequence, access.origin));
-    for answer in answers.rows() {
-        let part = &epochs.collectives[answer.part as usize];
-        waits.states.extend(answer.wait);
-        if !part.is_fence() {
-            continue;
+/// The accesses on the processes of a shard, by the fence that ends their epoch.
+struct ByPart<'a> {
+    rows: Vec<&'a Access>,
+    of_part: Groups,
+}
+
+impl<'a> ByPart<'a> {
+    fn new(epochs: &Epochs, inbox: &'a Inbox<Access>) -> Self {
+        // Positions of the calls of each process on each window, by their sequence.
+        let mut calls: FxHashMap<(u32, u32), Vec<u32>> = FxHashMap::default();
+        for (position, part) in (0..).zip(&epochs.collectives) {
+            calls.entry((part.process, part.window)).or_default().push(position);
         }
-        let key = (part.process, part.window, part.sequence);
-        let of = |access: &Access| (access.target, access.window, access.sequence);
-        let begin = accesses.partition_point(|access| of(access) < key);
-        let count = accesses[begin..].iter().take_while(|access| of(access) == key).count();
-        let on_me = &accesses[begin..begin + count];
-        if let Some(wait) = answer.wait {
-            book_early_fence(shard, &wait, on_me, waits);
-        }
-        let mut partners: Vec<u32> = on_me.iter().map(|access| access.origin).collect();
-        let rows = epochs.of_collective.of(answer.part as usize);
-        partners.extend(rows.iter().map(|&row| shard.operations.rows[row as usize].target));
-        partners.sort_unstable();
-        partners.dedup();
-        let size = i64::from(answer.size);
-        waits.count(part.location, part.instance, Metric::PairSyncs, size);
-        waits.count(part.location, part.instance, Metric::PairSyncsUnneeded, size - partners.len() as i64);
+        let call = |row: &Access| calls.get(&(row.target, row.window))?.get(row.sequence as usize).copied();
+        let parts: Vec<Option<u32>> = inbox.rows().map(call).collect();
+        let of_part = Groups::new(epochs.collectives.len(), parts.into_iter());
+        Self { rows: inbox.rows().collect(), of_part }
+    }
+
+    /// Those of a part, ordered by origin.
+    fn of(&self, part: usize) -> impl Iterator<Item = &'a Access> {
+        self.of_part.of(part).iter().map(|&row| self.rows[row as usize])
     }
 }
 
-fn book_early_fence(shard: &Shard, fence: &WaitState, accesses: &[Access], waits: &mut Waits) {
-    let Some(last) = last_of(accesses, |access| (access.leave, access.origin)) else { return };
+/// The part of a wait at a fence that the last operation on the process explains.
+fn early_fence<'a>(shard: &Shard, fence: &WaitState, on_me: impl Iterator<Item = &'a Access>) -> Option<WaitState> {
+    let last = last_of(on_me, |access| (access.leave, access.origin))?;
     let waiting = last.leave - shard.enter(fence.instance);
-    if waiting > 0 && last.leave <= shard.leave(fence.instance) {
-        let call = (fence.location, fence.instance);
-        waits.states.push(WaitState::new(Metric::EarlyFence, call, waiting, last.call));
-    }
+    let within = waiting > 0 && last.leave <= shard.leave(fence.instance);
+    within.then(|| WaitState::new(Metric::EarlyFence, (fence.location, fence.instance), waiting, last.call))
 }

@@ -27,23 +27,22 @@
 //! *Source*: thesis 3.2, patterns 4 and 5, and 3.3; PATTERNS 4.4, 4.5, 4.8.
 
 use bitcode::{Decode, Encode};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rayon::prelude::*;
 
 use super::{Waits, last_of, origin_of};
 use crate::Result;
 use crate::exchange::{Inbox, Outbox};
-use crate::matching::epochs::{Access, Epochs, Exposure, PairNumbers};
+use crate::matching::epochs::{Access, Epochs, Exposure};
+use crate::matching::queues::Queues;
 use crate::severity::Metric;
 use crate::trace::{NONE, Shard, Trace};
 use crate::waits::WaitState;
 
-/// Which of the epochs of a pair of processes: window, own process, partner, number.
-type Pair = (u32, u32, u32, u32);
-
 /// A post, for one of its origins.
 #[derive(Clone, Copy, Encode, Decode)]
 struct Post {
-    pair: Pair,
+    window: u32,
+    origin: u32,
     /// Process that posts.
     target: u32,
     /// Location and region instance of the post.
@@ -54,7 +53,8 @@ struct Post {
 /// An access epoch, for one of its targets.
 #[derive(Clone, Copy, Encode, Decode)]
 struct Done {
-    pair: Pair,
+    window: u32,
+    target: u32,
     /// Process that accesses.
     origin: u32,
     /// Location and region instance of complete; the instance is [`NONE`] if it is missing.
@@ -65,30 +65,26 @@ struct Done {
 }
 
 pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) -> Result<()> {
-    let shards = || trace.shards.iter().zip(epochs);
-    let posts = trace.exchange.to_owner(shards().map(|(shard, epochs)| posts(trace, shard, epochs)).collect())?;
-    let dones = trace.exchange.to_owner(shards().map(|(shard, epochs)| dones(trace, shard, epochs)).collect())?;
-    for ((((shard, epochs), posts), dones), waits) in shards().zip(posts).zip(dones).zip(waits) {
-        book_accesses(trace, shard, epochs, &posts, waits);
-        book_exposures(trace, shard, epochs, &dones, waits);
-    }
+    let shards = || trace.shards.par_iter().zip(epochs);
+    let posts = shards().map(|(shard, epochs)| posts(trace, shard, epochs)).collect();
+    let posts = trace.exchange.to_owner(posts)?;
+    let received = posts.into_par_iter().zip(shards()).zip(&mut *waits);
+    received.for_each(|((posts, (shard, epochs)), waits)| book_accesses(trace, shard, epochs, &posts, waits));
+    let dones = shards().map(|(shard, epochs)| dones(trace, shard, epochs)).collect();
+    let dones = trace.exchange.to_owner(dones)?;
+    let received = dones.into_par_iter().zip(shards()).zip(waits);
+    received.for_each(|((dones, (shard, epochs)), waits)| book_exposures(trace, shard, epochs, &dones, waits));
     Ok(())
 }
 
 fn posts(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Outbox<Post> {
     let mut outbox = trace.exchange.outbox();
-    let mut numbers = PairNumbers::default();
     for exposure in &epochs.exposures {
         let Exposure { process: target, window, .. } = *exposure;
+        let call = (exposure.location, exposure.post);
+        let enter = shard.enter(exposure.post);
         for &origin in trace.world.group_members(exposure.group, &exposure.process) {
-            let number = numbers.next(window, target, origin);
-            let post = Post {
-                pair: (window, origin, target, number),
-                target,
-                call: (exposure.location, exposure.post),
-                enter: shard.enter(exposure.post),
-            };
-            outbox.push(trace.owner(origin), post);
+            outbox.push(trace.owner(origin), Post { window, origin, target, call, enter });
         }
     }
     outbox
@@ -96,52 +92,48 @@ fn posts(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Outbox<Post> {
 
 fn dones(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Outbox<Done> {
     let mut outbox = trace.exchange.outbox();
-    let mut numbers = PairNumbers::default();
-    let mut last: FxHashMap<u32, i64> = FxHashMap::default();
+    // Leave of the last operation on each of the group.
+    let mut last: Vec<i64> = Vec::new();
     for (position, access) in epochs.accesses.iter().enumerate() {
         let Access { process: origin, window, complete, .. } = *access;
+        let group = trace.world.group_members(access.group, &access.process);
         last.clear();
+        last.resize(group.len(), i64::MIN);
         for &row in epochs.of_access.of(position) {
             let operation = &shard.operations.rows[row as usize];
-            let leave = shard.leave(operation.instance);
-            last.entry(operation.target).and_modify(|last| *last = leave.max(*last)).or_insert(leave);
+            if let Ok(member) = group.binary_search(&operation.target) {
+                last[member] = last[member].max(shard.leave(operation.instance));
+            }
         }
-        for &target in trace.world.group_members(access.group, &access.process) {
-            let number = numbers.next(window, origin, target);
-            let done = Done {
-                pair: (window, target, origin, number),
-                origin,
-                call: (access.location, complete),
-                enter: if complete == NONE { i64::MIN } else { shard.enter(complete) },
-                last_operation: last.get(&target).copied().unwrap_or(i64::MIN),
-            };
-            outbox.push(trace.owner(target), done);
+        let call = (access.location, complete);
+        let enter = if complete == NONE { i64::MIN } else { shard.enter(complete) };
+        for (&target, &last_operation) in group.iter().zip(&last) {
+            outbox.push(trace.owner(target), Done { window, target, origin, call, enter, last_operation });
         }
     }
     outbox
 }
 
 fn book_accesses(trace: &Trace, shard: &Shard, epochs: &Epochs, posts: &Inbox<Post>, waits: &mut Waits) {
-    let posts: FxHashMap<Pair, &Post> = posts.rows().map(|post| (post.pair, post)).collect();
-    let mut numbers = PairNumbers::default();
+    let mut posts = Queues::new(posts.rows(), |post| (post.window, post.origin, post.target));
     let mut partners: Vec<&Post> = Vec::new();
-    let mut targets: FxHashSet<u32> = FxHashSet::default();
+    let mut targets: Vec<u32> = Vec::new();
     for (position, access) in epochs.accesses.iter().enumerate() {
         let Access { process: origin, window, location, .. } = *access;
         let group = trace.world.group_members(access.group, &access.process);
         partners.clear();
-        for &target in group {
-            let number = numbers.next(window, origin, target);
-            partners.extend(posts.get(&(window, origin, target, number)).copied());
-        }
+        partners.extend(group.iter().filter_map(|&target| posts.take(&(window, origin, target))));
         if access.complete == NONE {
             continue;
         }
         let rows = epochs.of_access.of(position);
         targets.clear();
         targets.extend(rows.iter().map(|&row| shard.operations.rows[row as usize].target));
-        waits.count(location, access.complete, Metric::PairSyncs, group.len() as i64);
-        waits.count(location, access.complete, Metric::PairSyncsUnneeded, (group.len() - targets.len()) as i64);
+        targets.sort_unstable();
+        targets.dedup();
+        let callpath = shard.callpath(access.complete);
+        waits.count(location, callpath, Metric::PairSyncs, group.len() as i64);
+        waits.count(location, callpath, Metric::PairSyncsUnneeded, (group.len() - targets.len()) as i64);
         waits.states.extend(late_post(shard, access, rows, &partners));
     }
 }
@@ -168,23 +160,20 @@ fn late_post(shard: &Shard, access: &Access, rows: &[u32], partners: &[&Post]) -
 }
 
 fn book_exposures(trace: &Trace, shard: &Shard, epochs: &Epochs, dones: &Inbox<Done>, waits: &mut Waits) {
-    let dones: FxHashMap<Pair, &Done> = dones.rows().map(|done| (done.pair, done)).collect();
-    let mut numbers = PairNumbers::default();
+    let mut dones = Queues::new(dones.rows(), |done| (done.window, done.target, done.origin));
     let mut partners: Vec<&Done> = Vec::new();
     for exposure in &epochs.exposures {
         let Exposure { process: target, window, location, wait, .. } = *exposure;
         let group = trace.world.group_members(exposure.group, &exposure.process);
         partners.clear();
-        for &origin in group {
-            let number = numbers.next(window, target, origin);
-            partners.extend(dones.get(&(window, target, origin, number)).copied());
-        }
+        partners.extend(group.iter().filter_map(|&origin| dones.take(&(window, target, origin))));
         if wait == NONE {
             continue;
         }
         let accessing = partners.iter().filter(|done| done.last_operation != i64::MIN).count();
-        waits.count(location, wait, Metric::PairSyncs, group.len() as i64);
-        waits.count(location, wait, Metric::PairSyncsUnneeded, (group.len() - accessing) as i64);
+        let callpath = shard.callpath(wait);
+        waits.count(location, callpath, Metric::PairSyncs, group.len() as i64);
+        waits.count(location, callpath, Metric::PairSyncsUnneeded, (group.len() - accessing) as i64);
         if !exposure.tested {
             book_early_wait(shard, exposure, &partners, waits);
         }

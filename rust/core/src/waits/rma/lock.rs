@@ -17,7 +17,10 @@
 //!
 //! *Source*: thesis 3.2, pattern 7, and algorithm 2; PATTERNS 4.6.
 
+use std::cmp::Reverse;
+
 use bitcode::{Decode, Encode};
+use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::calls_of;
@@ -71,34 +74,36 @@ struct Before {
     leave: i64,
 }
 
-/// The calls that waited, by region instance; one map a shard.
-pub(super) fn detect(trace: &Trace, epochs: &[Epochs]) -> Result<(Vec<FxHashMap<u32, Contention>>, Notes)> {
-    let mut notes = Notes::default();
+/// The calls that waited, ordered by region instance; one list a shard.
+pub(super) fn detect(trace: &Trace, epochs: &[Epochs]) -> Result<(Vec<Vec<Contention>>, Notes)> {
     let classes = static_locks(trace, epochs)?;
-    let mut outgoing = Vec::with_capacity(trace.shards.len());
-    for (number, (shard, epochs)) in trace.exchange.own().zip(trace.shards.iter().zip(epochs)) {
-        outgoing.push(held(trace, shard, epochs, number, &classes, &mut notes));
+    let exclusive = exclusive_windows(trace, epochs)?;
+    let shards = || trace.shards.par_iter().zip(epochs);
+    let held = trace.exchange.own().into_par_iter().zip(shards());
+    let held: Vec<(Outbox<Held>, Notes)> =
+        held.map(|(number, (shard, epochs))| held_locks(trace, shard, epochs, number, &classes, &exclusive)).collect();
+    let mut notes = Notes::default();
+    let mut outgoing = Vec::with_capacity(held.len());
+    for (outbox, of_shard) in held {
+        outgoing.push(outbox);
+        notes.merge(of_shard);
     }
-    let outgoing = trace.exchange.to_owner(outgoing)?.into_iter().map(|inbox| queue(trace, &inbox)).collect();
-    let contentions = trace
-        .exchange
-        .to_owner(outgoing)?
-        .iter()
-        .zip(trace.shards.iter().zip(epochs))
-        .map(|(before, (shard, epochs))| contend(shard, epochs, before))
-        .collect();
-    Ok((contentions, notes))
+    let held = trace.exchange.to_owner(outgoing)?;
+    let outgoing = held.into_par_iter().map(|inbox| queue(trace, &inbox)).collect();
+    let received = trace.exchange.to_owner(outgoing)?.into_par_iter().zip(shards());
+    Ok((received.map(|(before, (shard, epochs))| contend(shard, epochs, &before)).collect(), notes))
 }
 
-fn held(
+fn held_locks(
     trace: &Trace,
     shard: &Shard,
     epochs: &Epochs,
     number: u32,
     classes: &FxHashSet<(u32, u64)>,
-    notes: &mut Notes,
-) -> Outbox<Held> {
+    exclusive: &FxHashSet<u32>,
+) -> (Outbox<Held>, Notes) {
     let mut outbox = trace.exchange.outbox();
+    let mut notes = Notes::default();
     for (position, epoch) in epochs.locks.iter().enumerate().filter(|(_, epoch)| epoch.release != NONE) {
         let order = if epoch.blocking { epoch.acquire } else { epoch.release };
         let mut push = |owner, key| {
@@ -126,7 +131,7 @@ fn held(
             let mut targets: Vec<u32> = rows.iter().map(|&row| shard.operations.rows[row as usize].target).collect();
             targets.sort_unstable();
             targets.dedup();
-            if targets.is_empty() {
+            if targets.is_empty() && exclusive.contains(&epoch.window) {
                 let place = Place { location: epoch.location, time: shard.enter(epoch.release) };
                 notes.count(NoteKind::UnknownTargets, 1, Some(place));
             }
@@ -138,13 +143,21 @@ fn held(
             push(trace.owner(epoch.target), (epoch.window, epoch.target, lock, false));
         }
     }
-    outbox
+    (outbox, notes)
+}
+
+/// The windows on which somebody may have to wait for a lock.
+fn exclusive_windows(trace: &Trace, epochs: &[Epochs]) -> Result<FxHashSet<u32>> {
+    let locks = epochs.iter().flat_map(|epochs| &epochs.locks);
+    let own: FxHashSet<u32> = locks.filter(|lock| !lock.shared).map(|lock| lock.window).collect();
+    Ok(trace.exchange.all(own.into_iter().collect::<Vec<u32>>())?.into_iter().flatten().collect())
 }
 
 /// Orders the epochs of each lock and tells each who released it before.
 fn queue(trace: &Trace, inbox: &Inbox<Held>) -> Outbox<Before> {
     let mut epochs: Vec<Held> = inbox.rows().copied().collect();
-    epochs.sort_unstable_by_key(|epoch| (epoch.key, epoch.since, epoch.process, epoch.position));
+    // Those of a process are in order: a stable sort merges them.
+    epochs.sort_by_key(|epoch| (epoch.key, epoch.since, epoch.process, epoch.position));
     let mut outbox = trace.exchange.outbox();
     for of_lock in epochs.chunk_by(|a, b| a.key == b.key) {
         let (mut last, mut last_exclusive): (Option<&Held>, Option<&Held>) = (None, None);
@@ -163,8 +176,8 @@ fn queue(trace: &Trace, inbox: &Inbox<Held>) -> Outbox<Before> {
     outbox
 }
 
-fn contend(shard: &Shard, epochs: &Epochs, before: &Inbox<Before>) -> FxHashMap<u32, Contention> {
-    let mut contentions: FxHashMap<u32, Contention> = FxHashMap::default();
+fn contend(shard: &Shard, epochs: &Epochs, before: &Inbox<Before>) -> Vec<Contention> {
+    let mut contentions: Vec<Contention> = Vec::new();
     for before in before.rows() {
         let epoch = &epochs.locks[before.epoch as usize];
         let waited = |instance: u32| before.leave.min(shard.leave(instance)) - shard.enter(instance);
@@ -182,12 +195,13 @@ fn contend(shard: &Shard, epochs: &Epochs, before: &Inbox<Before>) -> FxHashMap<
         };
         let Some(instance) = blocked else { continue };
         let waiting = waited(instance);
-        if waiting > 0 && contentions.get(&instance).is_none_or(|longest| longest.waiting < waiting) {
+        if waiting > 0 {
             let call = (epoch.location, instance);
-            let contention = Contention { call, waiting, release: before.release, released: before.leave };
-            contentions.insert(instance, contention);
+            contentions.push(Contention { call, waiting, release: before.release, released: before.leave });
         }
     }
+    contentions.sort_by_key(|contention| (contention.call.1, Reverse(contention.waiting)));
+    contentions.dedup_by_key(|contention| contention.call.1);
     contentions
 }
 

@@ -11,6 +11,7 @@ pub mod progress;
 pub mod signal;
 
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 
 use super::meeting::Meeting;
 use super::{Findings, WaitState};
@@ -33,8 +34,8 @@ pub struct OneSided {
     pub meetings: Vec<Vec<Meeting>>,
 }
 
-/// Detects all wait states of one-sided communication. If asked for, says who met whom.
-pub fn detect(trace: &Trace, with_meetings: bool) -> Result<(OneSided, Notes)> {
+/// Detects all wait states of one-sided communication, given what was found in messages. If asked for, says who met whom.
+pub fn detect(trace: &Trace, messages: &[Findings], with_meetings: bool) -> Result<(OneSided, Notes)> {
     let mut notes = Notes::default();
     let has_any = |shard: &Shard| !shard.operations.rows.is_empty() || !shard.synchronizations.rows.is_empty();
     if !trace.exchange.any(trace.shards.iter().any(has_any))? {
@@ -49,7 +50,7 @@ pub fn detect(trace: &Trace, with_meetings: bool) -> Result<(OneSided, Notes)> {
     group::detect(trace, &epochs, &mut waits)?;
     let (contentions, lock_notes) = lock::detect(trace, &epochs)?;
     notes.merge(lock_notes);
-    progress::detect(trace, &epochs, contentions, &mut waits)?;
+    progress::detect(trace, &epochs, contentions, messages, &mut waits)?;
     signal::detect(trace, &epochs, &mut waits)?;
     let meetings = waits.iter_mut().map(|waits| std::mem::take(&mut waits.meetings)).collect();
     let findings = trace.shards.par_iter().zip(waits).map(|(shard, waits)| waits.book(trace, shard)).collect();
@@ -60,22 +61,24 @@ pub fn detect(trace: &Trace, with_meetings: bool) -> Result<(OneSided, Notes)> {
 #[derive(Debug, Default)]
 struct Waits {
     states: Vec<WaitState>,
-    /// Counts: location, region instance, metric, value.
-    counts: Vec<(u32, u32, Metric, i64)>,
+    /// Sums by location, call path and metric.
+    counts: FxHashMap<(u32, u32, Metric), i64>,
     meetings: Vec<Meeting>,
 }
 
 impl Waits {
-    fn count(&mut self, location: u32, instance: u32, metric: Metric, value: i64) {
-        self.counts.push((location, instance, metric, value));
+    fn count(&mut self, location: u32, callpath: u32, metric: Metric, value: i64) {
+        *self.counts.entry((location, callpath, metric)).or_insert(0) += value;
     }
 
     /// Adds volumes, sums up by call path.
     fn book(mut self, trace: &Trace, shard: &Shard) -> Findings {
-        self.states.sort_unstable_by_key(|wait| (wait.location, wait.instance, wait.kind));
-        self.counts.sort_unstable_by_key(|&(location, instance, metric, _)| (location, instance, metric));
+        // Each stage found them in order: a stable sort merges what is sorted.
+        self.states.sort_by_key(|wait| (wait.location, wait.instance, wait.kind));
+        let mut counts: Vec<_> = self.counts.into_iter().collect();
+        counts.sort_unstable();
         let mut cells = Accumulator::new(&trace.tree);
-        let (mut waits, mut counts) = (self.states.iter().peekable(), self.counts.iter().peekable());
+        let (mut waits, mut counts) = (self.states.iter().peekable(), counts.into_iter().peekable());
         for i in 0..shard.locations.len() {
             let location = shard.location(i);
             for operation in shard.operations.of(i) {
@@ -84,8 +87,8 @@ impl Waits {
             while let Some(wait) = waits.next_if(|wait| wait.location == location) {
                 cells.add(wait.kind, shard.callpath(wait.instance), wait.waiting);
             }
-            while let Some(&(_, instance, metric, value)) = counts.next_if(|count| count.0 == location) {
-                cells.add(metric, shard.callpath(instance), value);
+            while let Some(((_, callpath, metric), value)) = counts.next_if(|((of, ..), _)| *of == location) {
+                cells.add(metric, callpath, value);
             }
             cells.end_location(location);
         }
@@ -123,20 +126,22 @@ fn last_of<T: Copy>(candidates: impl IntoIterator<Item = T>, key: impl Fn(&T) ->
     })
 }
 
-/// Whether a call holds an operation: its waiting then counts as communication, else as synchronization.
+/// A set of region instances of a shard: a bit for each.
 #[derive(Debug)]
-struct OperationCalls(Vec<u32>);
+struct InstanceSet(Vec<u64>);
 
-impl OperationCalls {
-    fn new(shard: &Shard) -> Self {
-        let mut calls: Vec<u32> = shard.operations.rows.iter().map(|operation| operation.instance).collect();
-        calls.sort_unstable();
-        calls.dedup();
-        Self(calls)
+impl InstanceSet {
+    fn new(shard: &Shard, instances: impl Iterator<Item = u32>) -> Self {
+        let mut bits = vec![0; shard.instances.enter.len().div_ceil(64)];
+        // "No instance" is in no set.
+        for instance in instances.filter(|&instance| instance != NONE) {
+            bits[instance as usize / 64] |= 1 << (instance % 64);
+        }
+        Self(bits)
     }
 
-    fn holds(&self, instance: u32) -> bool {
-        self.0.binary_search(&instance).is_ok()
+    fn contains(&self, instance: u32) -> bool {
+        self.0[instance as usize / 64] >> (instance % 64) & 1 != 0
     }
 }
 

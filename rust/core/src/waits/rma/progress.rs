@@ -16,23 +16,24 @@
 //! *Last call* (upper bound): Enter of the last activity − begin. Both begin at Enter(call), after contention at the
 //! release.
 //!
-//! *Both in one call*: split at the release: what lies before is contention, what lies after is progress.
+//! *Both in one call*: split at the release: what lies before is contention, what lies after is progress. A call that
+//! waits for a message as well waits for the lock or for progress from the end of that wait on.
 //!
 //! *Source*: thesis 3.2, pattern 6, and 3.3, algorithm 1; PATTERNS 4.7.
 
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::lock::Contention;
-use super::{OperationCalls, Waits};
+use super::{InstanceSet, Waits};
 use crate::Result;
 use crate::exchange::{Inbox, Outbox};
 use crate::matching::epochs::Epochs;
 use crate::severity::Metric;
 use crate::trace::regions::Library;
 use crate::trace::{NONE, RegionClass, Shard, Trace};
-use crate::waits::{Last, WaitState};
+use crate::waits::{Findings, Last, WaitState};
 
 /// A call asks when a target made progress.
 #[derive(Clone, Copy, Encode, Decode)]
@@ -61,28 +62,28 @@ struct Activity {
 pub(super) fn detect(
     trace: &Trace,
     epochs: &[Epochs],
-    contentions: Vec<FxHashMap<u32, Contention>>,
+    contentions: Vec<Vec<Contention>>,
+    found: &[Findings],
     waits: &mut [Waits],
 ) -> Result<()> {
     let requests = (0..trace.shards.len()).into_par_iter().map(|i| requests(trace, i, &epochs[i], &contentions[i]));
-    let answers =
-        trace.exchange.to_owner(requests.collect())?.into_par_iter().zip(&trace.shards).map(|(inbox, shard)| {
-            let mut outbox = trace.exchange.outbox();
-            let mut calls = LibraryCalls { trace, shard, by_location: FxHashMap::default() };
-            for request in inbox.rows() {
-                if let Some(activity) = calls.activity(request) {
-                    outbox.push(request.from.0, activity);
-                }
+    let requests = trace.exchange.to_owner(requests.collect())?;
+    let answers = requests.into_par_iter().zip(&trace.shards).map(|(inbox, shard)| {
+        let mut outbox = trace.exchange.outbox();
+        let mut calls = LibraryCalls { trace, shard, by_location: FxHashMap::default() };
+        for request in inbox.rows() {
+            if let Some(activity) = calls.activity(request) {
+                outbox.push(request.from.0, activity);
             }
-            outbox
-        });
+        }
+        outbox
+    });
     let answers = trace.exchange.to_owner(answers.collect())?;
-    answers
-        .par_iter()
-        .zip(&trace.shards)
-        .zip(contentions)
-        .zip(waits)
-        .for_each(|(((answers, shard), contentions), waits)| book(trace, shard, answers, contentions, waits));
+    let received = answers.into_par_iter().zip(&trace.shards).zip(contentions).zip(found).zip(waits);
+    received.for_each(|((((answers, shard), contentions), found), waits)| {
+        let messages = message_waits(trace, shard, found);
+        book(trace, shard, &answers, &contentions, &messages, waits);
+    });
     Ok(())
 }
 
@@ -107,31 +108,38 @@ fn metrics(library: Library) -> [[Metric; 2]; 3] {
     }
 }
 
-fn requests(trace: &Trace, index: usize, epochs: &Epochs, contentions: &FxHashMap<u32, Contention>) -> Outbox<Request> {
+fn requests(trace: &Trace, index: usize, epochs: &Epochs, contentions: &[Contention]) -> Outbox<Request> {
     let shard = &trace.shards[index];
     let number = trace.exchange.own().start + index as u32;
     let mut outbox = trace.exchange.outbox();
+    if epochs.completions.is_empty() {
+        return outbox;
+    }
     // Calls in which the target takes part need no progress on the side.
-    let mut active: FxHashSet<u32> = epochs.collectives.iter().map(|part| part.instance).collect();
-    active.extend(epochs.accesses.iter().flat_map(|access| [access.start, access.complete]));
-    active.extend(epochs.exposures.iter().flat_map(|exposure| [exposure.post, exposure.wait]));
+    let collectives = epochs.collectives.iter().map(|part| part.instance);
+    let accesses = epochs.accesses.iter().flat_map(|access| [access.start, access.complete]);
+    let exposures = epochs.exposures.iter().flat_map(|exposure| [exposure.post, exposure.wait]);
+    let active = InstanceSet::new(shard, collectives.chain(accesses).chain(exposures));
+    let mut contentions = contentions.iter().peekable();
     for completion in &epochs.completions {
         let instance = completion.instance;
         let class = trace.class(shard, instance);
         let own = trace.world.locations[shard.location_of_instance(instance) as usize].process;
         if completion.target == own
-            || active.contains(&instance)
+            || active.contains(instance)
             || matches!(class, RegionClass::Test | RegionClass::WinTest)
             || class.library().is_none()
         {
             continue;
         }
+        while contentions.next_if(|contention| contention.call.1 < instance).is_some() {}
+        let contention = contentions.peek().filter(|contention| contention.call.1 == instance);
         let request = Request {
             from: (number, instance),
             target: completion.target,
             enter: shard.enter(instance),
             leave: shard.leave(instance),
-            released: contentions.get(&instance).map_or(i64::MIN, |contention| contention.released),
+            released: contention.map_or(i64::MIN, |contention| contention.released),
         };
         outbox.push(trace.owner(completion.target), request);
     }
@@ -142,22 +150,24 @@ fn requests(trace: &Trace, index: usize, epochs: &Epochs, contentions: &FxHashMa
 struct LibraryCalls<'a> {
     trace: &'a Trace,
     shard: &'a Shard,
-    by_location: FxHashMap<u32, Vec<u32>>,
+    /// The calls of a location, and the position of what was found last: requests of a process come in the order of time.
+    by_location: FxHashMap<u32, (Vec<u32>, usize)>,
 }
 
 impl LibraryCalls<'_> {
     /// The target's activity that makes the progress a call asks for, on any of its threads.
     fn activity(&mut self, request: &Request) -> Option<Activity> {
         let mut found: Option<Activity> = None;
-        for location in self.trace.world.processes[request.target as usize].locations.clone() {
-            let (trace, shard) = (self.trace, self.shard);
-            let calls = self.by_location.entry(location).or_insert_with(|| outermost(trace, shard, location));
-            let first = if request.released == i64::MIN {
-                calls.partition_point(|&call| shard.leave(call) < request.enter)
+        let (trace, shard) = (self.trace, self.shard);
+        for location in trace.world.processes[request.target as usize].locations.clone() {
+            let (calls, last) =
+                self.by_location.entry(location).or_insert_with(|| (outermost(trace, shard, location), 0));
+            *last = if request.released == i64::MIN {
+                partition_point_near(calls, *last, |call| shard.leave(call) < request.enter)
             } else {
-                calls.partition_point(|&call| shard.enter(call) <= request.released)
+                partition_point_near(calls, *last, |call| shard.enter(call) <= request.released)
             };
-            let Some(&call) = calls.get(first) else { continue };
+            let Some(&call) = calls.get(*last) else { continue };
             let enter = shard.enter(call);
             if enter < request.leave && found.is_none_or(|found| enter < found.enter) {
                 found = Some(Activity {
@@ -171,6 +181,23 @@ impl LibraryCalls<'_> {
         }
         found
     }
+}
+
+/// The partition point of sorted calls, looked for in growing steps from a position that is likely to be near.
+fn partition_point_near(calls: &[u32], near: usize, before: impl Fn(u32) -> bool) -> usize {
+    let (mut low, mut high) = (near, near);
+    let mut step = 1;
+    while high < calls.len() && before(calls[high]) {
+        low = high + 1;
+        high = calls.len().min(high + step);
+        step *= 2;
+    }
+    while low > 0 && !before(calls[low - 1]) {
+        high = low - 1;
+        low = low.saturating_sub(step);
+        step *= 2;
+    }
+    low + calls[low..high].partition_point(|&call| before(call))
 }
 
 /// Region instances of the outermost library calls of a location, in order.
@@ -187,47 +214,66 @@ fn outermost(trace: &Trace, shard: &Shard, location: u32) -> Vec<u32> {
     calls
 }
 
+/// Until when calls that complete requests wait for messages, by region instance, ticks.
+fn message_waits(trace: &Trace, shard: &Shard, found: &Findings) -> FxHashMap<u32, i64> {
+    if shard.operations.rows.is_empty() {
+        return FxHashMap::default();
+    }
+    let waits = found.waits.iter().filter(|wait| {
+        matches!(wait.kind, Metric::LateSender | Metric::LateReceiver)
+            && matches!(trace.class(shard, wait.instance), RegionClass::Wait | RegionClass::WaitMany)
+    });
+    waits.map(|wait| (wait.instance, shard.enter(wait.instance) + wait.waiting)).collect()
+}
+
 fn book(
     trace: &Trace,
     shard: &Shard,
     answers: &Inbox<Activity>,
-    mut contentions: FxHashMap<u32, Contention>,
+    contentions: &[Contention],
+    messages: &FxHashMap<u32, i64>,
     waits: &mut Waits,
 ) {
-    let operation_calls = OperationCalls::new(shard);
+    let operations = InstanceSet::new(shard, shard.operations.rows.iter().map(|operation| operation.instance));
     let metrics_of = |instance: u32| {
         let library = trace.class(shard, instance).library().unwrap_or(Library::Mpi);
-        metrics(library).map(|variants| variants[usize::from(operation_calls.holds(instance))])
+        metrics(library).map(|variants| variants[usize::from(operations.contains(instance))])
     };
+    // Since when a call waits for nothing but one-sided communication.
+    let begin_of = |instance: u32| messages.get(&instance).copied().unwrap_or_else(|| shard.enter(instance));
+    let contended = |contention: &Contention, last| {
+        let instance = contention.call.1;
+        let [kind, ..] = metrics_of(instance);
+        let waiting = contention.waiting - (begin_of(instance) - shard.enter(instance));
+        let wait = WaitState { last, ..WaitState::new(kind, contention.call, waiting, contention.release) };
+        (waiting > 0).then_some(wait)
+    };
+    let mut contentions = contentions.iter().peekable();
     let mut activities: Vec<Activity> = answers.rows().copied().collect();
-    activities.sort_unstable_by_key(|activity| (activity.asked, activity.enter, u32::MAX - activity.process));
+    // Those of a source are in order: a stable sort merges them.
+    activities.sort_by_key(|activity| (activity.asked, activity.enter, u32::MAX - activity.process));
     for of_call in activities.chunk_by(|a, b| a.asked == b.asked) {
         let instance = of_call[0].asked;
-        let [contended, lower, upper] = metrics_of(instance);
-        let location = shard.location_of_instance(instance);
-        let call = (location, instance);
-        let mut begin = shard.enter(instance);
-        if let Some(contention) = contentions.remove(&instance) {
-            begin = contention.released;
-            let wait = WaitState::new(contended, call, contention.waiting, contention.release);
-            waits.states.push(WaitState { last: Last::Progress, ..wait });
+        // What a call without progress at a target waited for is contention alone.
+        while let Some(alone) = contentions.next_if(|contention| contention.call.1 < instance) {
+            waits.states.extend(contended(alone, Last::Contention));
+        }
+        let mut begin = begin_of(instance);
+        if let Some(contention) = contentions.next_if(|contention| contention.call.1 == instance) {
+            begin = begin.max(contention.released);
+            waits.states.extend(contended(contention, Last::Progress));
         }
         let Some((waiting, cause)) = no_overlap(begin, shard.leave(instance), of_call) else { continue };
         let last = of_call[of_call.len() - 1];
+        let [_, lower, upper] = metrics_of(instance);
+        let call = (shard.location_of_instance(instance), instance);
         for wait in
             [WaitState::new(lower, call, waiting, cause), WaitState::new(upper, call, last.enter - begin, last.call)]
         {
             waits.states.push(WaitState { last: Last::Progress, ..wait });
         }
     }
-    // What the calls without progress at a target waited for is contention alone.
-    let mut alone: Vec<(u32, Contention)> = contentions.into_iter().collect();
-    alone.sort_unstable_by_key(|&(instance, _)| instance);
-    for (instance, contention) in alone {
-        let [contended, ..] = metrics_of(instance);
-        let wait = WaitState::new(contended, contention.call, contention.waiting, contention.release);
-        waits.states.push(WaitState { last: Last::Contention, ..wait });
-    }
+    waits.states.extend(contentions.filter_map(|alone| contended(alone, Last::Contention)));
 }
 
 /// Algorithm 1: the waiting time, and the activity that ended the last gap.
@@ -260,6 +306,16 @@ mod tests {
     fn overlapping_activities_count_once() {
         let activities = [activity(10, 30), activity(20, 25), activity(40, 50)];
         assert_eq!(no_overlap(0, 100, &activities), Some((10 + 10, (1, 40))));
+    }
+
+    #[test]
+    fn near_or_far_the_partition_point_is_the_same() {
+        let calls: Vec<u32> = (0..40).collect();
+        for point in 0..=40 {
+            for near in 0..=40 {
+                assert_eq!(partition_point_near(&calls, near, |call| call < point), point as usize);
+            }
+        }
     }
 
     #[test]

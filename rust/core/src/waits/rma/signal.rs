@@ -12,6 +12,7 @@
 //! *Source*: `EVENT_MODEL_SHMEM` section 6; the records are those of thesis 3.1.2.
 
 use bitcode::{Decode, Encode};
+use rayon::prelude::*;
 
 use super::{Waits, last_of, origin_of};
 use crate::Result;
@@ -34,8 +35,7 @@ pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) -> R
     if !trace.exchange.any(epochs.iter().any(|epochs| !epochs.changes.is_empty()))? {
         return Ok(());
     }
-    let mut outgoing = Vec::with_capacity(trace.shards.len());
-    for shard in &trace.shards {
+    let outgoing = trace.shards.par_iter().map(|shard| {
         let mut outbox = trace.exchange.outbox();
         for (row, operation) in shard.operations.rows.iter().enumerate() {
             let location = origin_of(shard, row as u32);
@@ -46,10 +46,11 @@ pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) -> R
                 outbox.push(trace.owner(operation.target), write);
             }
         }
-        outgoing.push(outbox);
-    }
-    let writes = trace.exchange.to_owner(outgoing)?;
-    for (((writes, shard), epochs), waits) in writes.iter().zip(&trace.shards).zip(epochs).zip(waits) {
+        outbox
+    });
+    let received =
+        trace.exchange.to_owner(outgoing.collect())?.into_par_iter().zip(&trace.shards).zip(epochs).zip(waits);
+    received.for_each(|(((writes, shard), epochs), waits)| {
         let mut writes: Vec<Write> = writes.rows().copied().collect();
         writes.sort_unstable_by_key(|write| (write.target, write.enter, write.origin));
         for change in &epochs.changes {
@@ -61,6 +62,6 @@ pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) -> R
                 waits.states.push(WaitState::new(Metric::ShmemWaitUntil, call, signal.enter - enter, signal.call));
             }
         }
-    }
+    });
     Ok(())
 }
