@@ -94,6 +94,22 @@ def test_program_agrees_with_the_oracles(trace):
         assert_agreement(trace_from_text(trace, directory))
 
 
+def test_another_thread_may_wait_for_the_lock_of_its_process(tmp_path):
+    text = """
+    threads 2
+    win w on world
+    1: MPI_Win_lock(1, win=w) [0.5, 0.6]
+    1: MPI_Win_unlock(1, win=w) [4.9, 5]
+    0: MPI_Win_lock(1, win=w) [1, 1.1]
+    0.1: MPI_Put(1, win=w) [2, 5.1]
+    0: MPI_Win_unlock(1, win=w) [5.2, 5.3]
+    """
+    waits = whywait.analyze(trace_from_text(text, tmp_path)).wait_states().to_pylist()
+    (wait,) = [wait for wait in waits if wait["kind"] == "mpi_rma_comm_lock_competition"]
+    assert (wait["rank"], wait["thread"], wait["callpath"][-1]) == (0, 1, "MPI_Put")
+    assert wait["waiting"] == pytest.approx(3)
+
+
 @pytest.mark.parametrize(("trace", "expected"), [e for e in EXAMPLES if e.id.startswith("one-sided")])
 def test_documents_have_transfers_and_a_tree(trace, expected, tmp_path):
     """Beside the numbers in the documents (tests/test_patterns.py): transfers, what came last, and derived metrics."""

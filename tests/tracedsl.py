@@ -27,7 +27,7 @@ time in MPI (sends, begins, requests) stands at Enter, what is written after it 
 | MPI_Win_lock, unlock, flush, flush_local | target, `win=`; `shared` |
 | MPI_Win_lock_all, unlock_all, flush_all, flush_local_all | `win=` |
 | shmem_*_put, _get, _add, _fadd, ... | PE, `win=`, `bytes=8` |
-| shmem_set_lock, clear_lock, test_lock | the window, `lock=` its address; `failed` |
+| shmem_set_lock, clear_lock, test_lock | the window, `lock=` its address; `failed`; `acquired`: as in the thesis |
 | shmem_barrier_all, broadcast64, ...; wait_until | the window |
 | ARMCI_Put, Get, Acc, Rmw, NbPut, NbGet, NbAcc | target, `win=`, `bytes=8` (Nb...: `req=`) |
 | ARMCI_Wait; Fence; AllFence | the request; target and window; the window |
@@ -687,6 +687,7 @@ class Recorder:
             self._put(call, call.before, ev.RmaAcquireLock, *lock, LockType.EXCLUSIVE)
         elif call.name == "shmem_test_lock":
             kind = ev.RmaTryLock if "failed" in words else ev.RmaRequestLock
+            kind = ev.RmaAcquireLock if "acquired" in words else kind
             self._put(call, call.before, kind, *lock, LockType.EXCLUSIVE)
         elif call.name == "shmem_clear_lock":
             self._put(call, call.before, ev.RmaReleaseLock, *lock)

@@ -476,6 +476,8 @@ impl Reader<'_> {
     fn lock(&mut self, location: u32, sync: &Synchronization, shared: bool, requested: bool) {
         let Some(library) = self.class(sync.instance).library() else { return };
         let mpi = library == Library::Mpi;
+        // Score-P writes a Request where the test got the lock, the thesis' model an Acquire.
+        let tried = !mpi && (requested || self.class(sync.instance) == RegionClass::ShmemTestLock);
         // With MPI an Acquire after the Request says only that the call returned.
         if mpi && !requested && self.open(sync.window).locks.contains_key(&sync.target) {
             return;
@@ -491,7 +493,7 @@ impl Reader<'_> {
             release: NONE,
             shared,
             blocking: !mpi,
-            tried: !mpi && requested,
+            tried,
             library,
         });
         if mpi {

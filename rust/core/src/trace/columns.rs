@@ -427,6 +427,18 @@ pub struct Shard {
 }
 
 impl Shard {
+    /// Gives back the room that was reserved but not used.
+    pub fn shrink(&mut self) {
+        self.events.shrink();
+        self.instances.enter.shrink_to_fit();
+        self.instances.leave.shrink_to_fit();
+        self.sends.rows.shrink_to_fit();
+        self.receives.rows.shrink_to_fit();
+        self.collectives.rows.shrink_to_fit();
+        self.operations.rows.shrink_to_fit();
+        self.synchronizations.rows.shrink_to_fit();
+    }
+
     /// Time of the Enter of an instance, ticks.
     #[must_use]
     #[inline]

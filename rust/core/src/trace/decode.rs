@@ -232,7 +232,7 @@ impl<'a> Decoder<'a> {
     #[must_use]
     pub fn finish(self) -> (Shard, Notes) {
         let mut shard = self.shard;
-        shard.events.shrink();
+        shard.shrink();
         (shard, self.notes)
     }
 

@@ -44,6 +44,8 @@ pub enum RegionClass {
     ShmemFree,
     /// `shmem_quiet`: completes all operations of its PE and leaves no record.
     ShmemQuiet,
+    /// `shmem_test_lock`: never waits.
+    ShmemTestLock,
     /// Any other OpenSHMEM call.
     Shmem,
     /// An ARMCI call.
@@ -81,6 +83,7 @@ impl RegionClass {
             Class::BlockingSend | Class::Wait | Class::WaitMany | Class::Test => Some(Library::Mpi),
             Class::Start | Class::Complete | Class::Post | Class::WinWait | Class::WinTest => Some(Library::Mpi),
             Class::ShmemAllocate | Class::ShmemFree | Class::ShmemQuiet | Class::Shmem => Some(Library::Shmem),
+            Class::ShmemTestLock => Some(Library::Shmem),
             Class::Armci => Some(Library::Armci),
             _ => None,
         }
@@ -125,10 +128,17 @@ impl RegionClass {
         }
         match paradigm {
             Paradigm::SHMEM => match name {
-                "shmalloc" | "shmemalign" | "shrealloc" | "shmem_malloc" | "shmem_align" | "shmem_realloc"
-                | "shmem_calloc" => Self::ShmemAllocate,
+                "shmalloc"
+                | "shmemalign"
+                | "shrealloc"
+                | "shmem_malloc"
+                | "shmem_align"
+                | "shmem_realloc"
+                | "shmem_calloc"
+                | "shmem_malloc_with_hints" => Self::ShmemAllocate,
                 "shfree" | "shmem_free" | "shmem_finalize" => Self::ShmemFree,
-                "shmem_quiet" => Self::ShmemQuiet,
+                "shmem_quiet" | "shmem_ctx_quiet" => Self::ShmemQuiet,
+                "shmem_test_lock" => Self::ShmemTestLock,
                 _ => Self::Shmem,
             },
             Paradigm::OPENMP => match role {

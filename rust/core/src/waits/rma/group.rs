@@ -147,7 +147,8 @@ fn late_post(shard: &Shard, access: &Access, rows: &[u32], partners: &[&Post]) -
     };
     for instance in [access.complete, access.start] {
         if let Some(waiting) = blocked(instance, last) {
-            return Some(WaitState::new(Metric::LatePostSync, (access.location, instance), waiting, last.call));
+            let call = (shard.location_of_instance(instance), instance);
+            return Some(WaitState::new(Metric::LatePostSync, call, waiting, last.call));
         }
     }
     rows.iter().find_map(|&row| {

@@ -196,7 +196,8 @@ fn contend(shard: &Shard, epochs: &Epochs, before: &Inbox<Before>) -> Vec<Conten
         let Some(instance) = blocked else { continue };
         let waiting = waited(instance);
         if waiting > 0 {
-            let call = (epoch.location, instance);
+            // An epoch belongs to the process: another thread may wait.
+            let call = (shard.location_of_instance(instance), instance);
             contentions.push(Contention { call, waiting, release: before.release, released: before.leave });
         }
     }
