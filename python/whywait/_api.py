@@ -478,8 +478,8 @@ class Result:
         Returns
         -------
         whywait.severity.Profile
-            Windows that tile the run add up to `profile`. A wait lies at the begin of its call; a completion, which is
-            what a call takes after all others have come, at its end.
+            Windows that tile the run add up to `profile`. A wait lies in its call where the timeline shows it: mostly
+            at the begin; a completion, which is what a call takes after all others have come, at the end.
 
         Raises
         ------

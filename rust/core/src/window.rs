@@ -2,8 +2,7 @@
 //!
 //! *Time*: a location's time from one event to the next belongs to one call path; the window takes its share. The way
 //! from a fork to the parallel region, and back to the join, is moved to the region as in the whole run.
-//! *Waits*: a location that waits does so from the begin of its call on; what takes time after the others have come, a
-//! completion, lies at the end of the call.
+//! *Waits* lie in their calls as [`interval`] has it.
 //!
 //! Windows that tile the run add up to the whole, tick by tick.
 
@@ -15,7 +14,7 @@ use crate::analysis::Analysis;
 use crate::severity::{Accumulator, Metric, Severity, combine};
 use crate::trace::columns::Team;
 use crate::trace::{NO_CALLPATH, NONE, Shard, Trace};
-use crate::waits::WaitState;
+use crate::waits::{WaitState, interval};
 
 /// Times, waits and the management of threads from the first tick of the window to the one behind its last.
 ///
@@ -33,20 +32,20 @@ pub fn severities(analysis: &Analysis, window: &Range<i64>) -> Vec<Severity> {
 
 fn of_shard(trace: &Trace, shard: &Shard, waits: &[WaitState], window: &Range<i64>) -> Vec<Severity> {
     let mut cells = Accumulator::new(&trace.tree);
-    let mut waits = waits;
+    let begins = interval::begins(trace, waits);
+    let mut waits = waits.iter().zip(begins).peekable();
     for i in 0..shard.locations.len() {
         let location = shard.location(i);
         book_time(trace, shard, i, window, |callpath, ticks| cells.add(Metric::Time, callpath, ticks));
-        let (own, later) = waits.split_at(waits.partition_point(|wait| wait.location == location));
-        for wait in own {
-            let (callpath, waiting) = (shard.callpath(wait.instance), overlap(window, place(shard, wait)));
+        while let Some((wait, begin)) = waits.next_if(|(wait, _)| wait.location == location) {
+            let callpath = shard.callpath(wait.instance);
+            let waiting = overlap(window, begin..begin + wait.waiting);
             cells.add(wait.kind, callpath, waiting);
             // Wrong order as such has no waits besides those of its two kinds.
             if matches!(wait.kind, Metric::WrongOrderSame | Metric::WrongOrderDifferent) {
                 cells.add(Metric::WrongOrder, callpath, waiting);
             }
         }
-        waits = later;
         cells.end_location(location);
     }
     let mut cells = cells.finish();
@@ -81,15 +80,6 @@ fn book_time(trace: &Trace, shard: &Shard, i: usize, window: &Range<i64>, mut bo
             depth += 1;
             running = callpath;
         }
-    }
-}
-
-/// When a location waits.
-fn place(shard: &Shard, wait: &WaitState) -> Range<i64> {
-    let (enter, leave) = (shard.enter(wait.instance), shard.leave(wait.instance));
-    match wait.kind {
-        Metric::InitCompletion | Metric::BarrierCompletion | Metric::NxNCompletion => leave - wait.waiting..leave,
-        _ => enter..enter + wait.waiting,
     }
 }
 
