@@ -98,8 +98,8 @@ impl Kernel {
             let delays = charge.delays.of(&table.entries);
             for (column, value) in values(table, row).enumerate().filter(|&(_, value)| value != 0.0) {
                 let metric = metric(table, group, column);
-                for entry in delays {
-                    cells.add(metric, entry.callpath, value * entry.ticks() as f64);
+                for (callpath, ticks) in Entry::read(delays) {
+                    cells.add(metric, callpath, value * ticks as f64);
                 }
             }
         }
@@ -125,27 +125,27 @@ impl Kernel {
         let work = group.work.of(&table.entries);
         self.compare(table, group, work);
         let width = self.columns.len();
-        for (i, entry) in work.iter().enumerate() {
+        for (i, (callpath, ticks)) in Entry::read(work).enumerate() {
             for (k, &column) in self.columns.iter().enumerate() {
                 let at = i * width + k;
                 let cost = match self.seen[i] {
-                    0 => self.totals[column] * entry.ticks() as f64,
+                    0 => self.totals[column] * ticks as f64,
                     seen if seen == waiters => self.costs[at],
-                    _ => self.costs[at] + f64::from(self.exact[k] - self.shares[at]) * entry.ticks() as f64,
+                    _ => self.costs[at] + f64::from(self.exact[k] - self.shares[at]) * ticks as f64,
                 };
                 if cost > 0.0 {
-                    cells.add(metric(table, group, column), entry.callpath, cost);
+                    cells.add(metric(table, group, column), callpath, cost);
                 }
             }
-            self.position[entry.callpath as usize] = 0;
+            self.position[callpath as usize] = 0;
         }
     }
 
     /// Compares the causing process's work with that of each waiter.
     fn compare(&mut self, table: &Table, group: &Group, work: &[Entry]) {
         let width = self.columns.len();
-        for (entry, i) in work.iter().zip(1..) {
-            self.position[entry.callpath as usize] = i;
+        for ((callpath, _), i) in Entry::read(work).zip(1..) {
+            self.position[callpath as usize] = i;
         }
         self.seen.clear();
         self.seen.resize(work.len(), 0);
@@ -161,12 +161,12 @@ impl Kernel {
             for (exact, &column) in self.exact.iter_mut().zip(&self.columns) {
                 *exact += Fixed::from(self.values[column]);
             }
-            for delay in table.charges[row].delays.of(&table.entries) {
-                let i = self.position[delay.callpath as usize] as usize - 1;
+            for (callpath, delay) in Entry::read(table.charges[row].delays.of(&table.entries)) {
+                let i = self.position[callpath as usize] as usize - 1;
                 self.seen[i] += 1;
                 for (k, &column) in self.columns.iter().enumerate() {
                     let at = i * width + k;
-                    self.costs[at] += self.values[column] * delay.ticks() as f64;
+                    self.costs[at] += self.values[column] * delay as f64;
                     self.shares[at] += Fixed::from(self.values[column]);
                 }
             }

@@ -19,7 +19,7 @@ use super::table::{Charge, Entry, Group, Stretch};
 use super::{Class, CostModel, Table};
 use crate::Result;
 use crate::exchange::{Inbox, Outbox};
-use crate::trace::{NONE, Trace};
+use crate::trace::Trace;
 
 /// What the waiting side gets to know.
 #[derive(Clone, Copy, Encode, Decode)]
@@ -49,17 +49,17 @@ pub(super) fn share(trace: &Trace, tables: &mut [Table], works: Vec<Outbox<Entry
 }
 
 /// Number of entries that follow, where the work is that of the wait before.
-const SAME: i64 = -1;
+const SAME: u32 = u32::MAX;
 
 /// Posts the work of a waiter, behind an entry with its length; in the order of the waits.
 pub(super) fn post(outbox: &mut Outbox<Entry>, owner: u32, work: &[Entry]) {
-    outbox.push(owner, Entry::new(NONE, work.len() as i64));
+    outbox.push(owner, Entry::head(work.len() as u32));
     outbox.extend(owner, work.iter().copied());
 }
 
 /// Posts the work of a waiter that is that of the wait before.
 pub(super) fn post_same(outbox: &mut Outbox<Entry>, owner: u32) {
-    outbox.push(owner, Entry::new(NONE, SAME));
+    outbox.push(owner, Entry::head(SAME));
 }
 
 /// What each waiter sent: it arrives in the order in which the waits themselves arrived.
@@ -67,7 +67,7 @@ fn received(inbox: &Inbox<Entry>) -> Vec<&[Entry]> {
     let mut works: Vec<&[Entry]> = Vec::new();
     for mut entries in inbox.parts() {
         while let Some((head, rest)) = entries.split_first() {
-            let (work, rest) = match head.ticks() {
+            let (work, rest) = match head.length() {
                 SAME => (works.last().copied().unwrap_or_default(), rest),
                 length => rest.split_at(length as usize),
             };
@@ -86,10 +86,11 @@ fn rate(trace: &Trace, table: &mut Table, inbox: &Inbox<Entry>, model: CostModel
     let mut painter = Painter::new(table.points.len());
     for group in &mut table.groups.rows {
         let work = group.work.of(&entries);
-        for entry in work {
-            own[entry.callpath as usize] = entry.ticks();
+        let mut total = 0;
+        for (callpath, ticks) in Entry::read(work) {
+            own[callpath as usize] = ticks;
+            total += ticks;
         }
-        let total = work.iter().map(|entry| entry.ticks()).sum();
         let mut needs_work = false;
         for row in group.charges() {
             let charge = &mut table.charges[row];
@@ -118,8 +119,8 @@ fn rate(trace: &Trace, table: &mut Table, inbox: &Inbox<Entry>, model: CostModel
             }
             needs_work |= !charge.is_listed;
         }
-        for entry in work {
-            own[entry.callpath as usize] = 0;
+        for (callpath, _) in Entry::read(work) {
+            own[callpath as usize] = 0;
         }
         let begin = table.entries.len() as u32;
         table.entries.extend(work.iter().filter(|_| needs_work));
@@ -146,11 +147,11 @@ fn synchronization(
 ) {
     // What both did, and the number of call paths that both have, and in which there is no delay.
     let (mut common, mut shared, mut level) = (0, 0, 0);
-    for entry in other {
-        let ticks = own[entry.callpath as usize];
-        common += entry.ticks().min(ticks);
+    for (callpath, waiter) in Entry::read(other) {
+        let ticks = own[callpath as usize];
+        common += waiter.min(ticks);
         shared += usize::from(ticks > 0);
-        level += usize::from(ticks > 0 && ticks <= entry.ticks());
+        level += usize::from(ticks > 0 && ticks <= waiter);
     }
     let whole = total - common + group.waiting;
     if whole == 0 {
@@ -166,26 +167,32 @@ fn synchronization(
     let begin = delays.len() as u32;
     charge.is_listed = work.len() - level <= shared;
     if charge.is_listed {
-        for entry in other {
-            own[entry.callpath as usize] -= entry.ticks();
+        for (callpath, ticks) in Entry::read(other) {
+            own[callpath as usize] -= ticks;
         }
-        for entry in work {
-            let delay = own[entry.callpath as usize];
-            delays.extend((delay > 0).then(|| Entry::new(entry.callpath, delay)));
+        for (callpath, _) in Entry::read(work) {
+            let delay = own[callpath as usize];
+            if delay > 0 {
+                Entry::write(delays, callpath, delay);
+            }
         }
-        for entry in other {
-            own[entry.callpath as usize] += entry.ticks();
+        for (callpath, ticks) in Entry::read(other) {
+            own[callpath as usize] += ticks;
         }
     } else {
-        let both = other.iter().map(|entry| (entry, own[entry.callpath as usize])).filter(|&(_, ticks)| ticks > 0);
-        delays.extend(both.map(|(entry, ticks)| Entry::new(entry.callpath, (ticks - entry.ticks()).max(0))));
+        for (callpath, waiter) in Entry::read(other) {
+            let ticks = own[callpath as usize];
+            if ticks > 0 {
+                Entry::write(delays, callpath, (ticks - waiter).max(0));
+            }
+        }
     }
     charge.delays = Stretch { begin, end: delays.len() as u32 };
 }
 
 /// Equations 4.14 to 4.17.
 fn contention(charge: &mut Charge, group: &Group, total: i64, other: &[Entry]) {
-    let waiters: i64 = other.iter().map(|entry| entry.ticks()).sum();
+    let waiters: i64 = Entry::read(other).map(|(_, ticks)| ticks).sum();
     // Without its waits the causing process would have been in time.
     let is_quick = total == 0 || total < waiters;
     let share = if is_quick { 1.0 } else { (group.waiting as f64 / charge.direct as f64).min(1.0) };
@@ -247,6 +254,7 @@ mod tests {
     use super::*;
     use crate::causes::Caused;
     use crate::causes::points::{Anchor, Place};
+    use crate::trace::NONE;
     use proptest::prelude::*;
 
     /// A charge, and its delays.
@@ -275,8 +283,13 @@ mod tests {
             end: 1,
         };
         let total = own.iter().sum();
-        let other: Vec<Entry> = other.iter().map(|&(callpath, ticks)| Entry::new(callpath, ticks)).collect();
-        let work: Vec<Entry> = own.iter().zip(0..).map(|(&ticks, callpath)| Entry::new(callpath, ticks)).collect();
+        let write = |rows: &mut dyn Iterator<Item = (u32, i64)>| {
+            let mut entries = Vec::new();
+            rows.for_each(|(callpath, ticks)| Entry::write(&mut entries, callpath, ticks));
+            entries
+        };
+        let other = write(&mut other.iter().copied());
+        let work = write(&mut (0..).zip(own.iter().copied()));
         let mut delays = Vec::new();
         if contends {
             contention(&mut charge, &group, total, &other);
@@ -285,7 +298,7 @@ mod tests {
             own.resize(9, 0);
             synchronization(&mut charge, &group, (&work, total), &mut own, &other, &mut delays, CostModel::Scalasca);
         }
-        (charge, delays.iter().map(|entry| (entry.callpath, entry.ticks())).collect())
+        (charge, Entry::read(&delays).collect())
     }
 
     /// Thesis figure 4.11: C waits 1.5 for B, which waited 1 and worked 4.

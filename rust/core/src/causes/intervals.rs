@@ -46,15 +46,14 @@ pub(super) fn measure(
         outbox: trace.exchange.outbox(),
         posted: vec![(NONE, None); trace.exchange.shards()],
     };
-    let mut work: Vec<Entry> = Vec::new();
+    let mut work: Vec<(u32, i64)> = Vec::new();
     let mut rest = &roles.keys[..];
     for i in 0..shard.locations.len() {
         let own = rest.partition_point(|&key| roles.anchor(key).location == shard.location(i));
         let keys = rest.split_off(..own).unwrap_or_default();
         pass.location(i, keys);
-        let lifetime = pass.profile.since(0).filter(|&(_, ticks)| ticks > 0);
-        work.extend(lifetime.map(|(callpath, ticks)| Entry::new(callpath, ticks)));
-        work.sort_unstable_by_key(|entry| entry.callpath);
+        work.extend(pass.profile.since(0).filter(|&(_, ticks)| ticks > 0));
+        work.sort_unstable();
         for entry in work.drain(..) {
             pass.table.lifetimes.push(i as u32, entry);
         }
@@ -355,7 +354,7 @@ impl Pass<'_> {
                 ticks -= left.map_or(0, |(_, before)| before);
             }
             if ticks > 0 {
-                self.work.push(Entry::new(callpath, ticks));
+                Entry::write(&mut self.work, callpath, ticks);
             }
         }
     }

@@ -48,23 +48,50 @@ impl<T> By<T> {
     }
 }
 
-/// Ticks of a call path: 12 bytes.
+/// Ticks of a call path, 8 bytes for most: what does not fit goes on in the next entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub(crate) struct Entry {
-    pub callpath: u32,
-    ticks: [u32; 2],
+    callpath: u32,
+    ticks: u32,
 }
 
+/// Marks a call path whose ticks go on.
+const WIDE: u32 = 1 << 31;
+
 impl Entry {
-    #[inline]
-    pub(crate) fn new(callpath: u32, ticks: i64) -> Self {
-        Self { callpath, ticks: [ticks as u32, (ticks >> 32) as u32] }
+    /// The head of so many entries.
+    pub(crate) fn head(length: u32) -> Self {
+        Self { callpath: NONE, ticks: length }
     }
 
+    /// The number of entries that follow a head.
+    pub(crate) fn length(self) -> u32 {
+        self.ticks
+    }
+
+    /// Adds the ticks of a call path to others.
     #[inline]
-    pub(crate) fn ticks(self) -> i64 {
-        let [low, high] = self.ticks;
-        (i64::from(high) << 32) | i64::from(low)
+    pub(crate) fn write(entries: &mut Vec<Self>, callpath: u32, ticks: i64) {
+        let (low, high) = (ticks as u32, (ticks >> u32::BITS) as u32);
+        if high == 0 {
+            entries.push(Self { callpath, ticks: low });
+        } else {
+            entries.extend([Self { callpath: callpath | WIDE, ticks: low }, Self { callpath: NONE, ticks: high }]);
+        }
+    }
+
+    /// Call paths and their ticks.
+    #[inline]
+    pub(crate) fn read(entries: &[Self]) -> impl Iterator<Item = (u32, i64)> {
+        let mut rest = entries.iter();
+        std::iter::from_fn(move || {
+            let &Self { callpath, ticks } = rest.next()?;
+            if callpath & WIDE == 0 {
+                return Some((callpath, i64::from(ticks)));
+            }
+            let high = rest.next().map_or(0, |entry| entry.ticks);
+            Some((callpath & !WIDE, (i64::from(high) << u32::BITS) | i64::from(ticks)))
+        })
     }
 }
 
@@ -213,7 +240,7 @@ pub(crate) struct Table {
     /// Work of the groups' intervals; once the delays are known, these and what they are given by.
     pub entries: Vec<Entry>,
     /// For each location its work over the whole run.
-    pub lifetimes: By<Entry>,
+    pub lifetimes: By<(u32, i64)>,
     /// For each point what its wait caused later, ticks.
     pub phi: Vec<f64>,
     /// Classes of waits in the whole run.
@@ -254,5 +281,24 @@ impl Table {
         let groups = self.groups.of(number);
         let (begin, end) = groups.first().zip(groups.last()).map_or((0, 0), |(first, last)| (first.begin, last.end));
         &self.charges[begin as usize..end as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            rows in prop::collection::vec((0u32..9, prop_oneof![0i64..9, 0..=i64::MAX, 0xffff_fff0i64..0x1_0000_0010]), 0..9),
+        ) {
+            let mut entries = Vec::new();
+            for &(callpath, ticks) in &rows {
+                Entry::write(&mut entries, callpath, ticks);
+            }
+            prop_assert_eq!(Entry::read(&entries).collect::<Vec<_>>(), rows);
+        }
     }
 }

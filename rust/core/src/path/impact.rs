@@ -21,7 +21,7 @@ use rayon::prelude::*;
 use whywait_otf2::enums::LocationType;
 
 use crate::Result;
-use crate::causes::{CostModel, Entry, Fixed, Table};
+use crate::causes::{CostModel, Fixed, Table};
 use crate::severity::{Cost, Metric, Severity};
 use crate::trace::Trace;
 
@@ -105,14 +105,14 @@ impl Sums {
     fn add(
         &mut self,
         location: u32,
-        lifetime: &[Entry],
+        lifetime: &[(u32, i64)],
         position: &[u32],
         lengths: &[i64],
         severities: &mut Vec<Severity>,
     ) {
         let length: i64 = lengths.iter().sum();
         let (mut own, mut common, mut covered, mut mine) = (0, 0, 0, 0);
-        for (callpath, ticks) in lifetime.iter().map(|entry| (entry.callpath, entry.ticks())) {
+        for &(callpath, ticks) in lifetime {
             own += ticks;
             let on_path = lengths.get(position[callpath as usize] as usize).copied().unwrap_or(0);
             common += ticks.min(on_path);
@@ -130,7 +130,7 @@ impl Sums {
         let weight = if excess > 0 { (length - own) as f64 / excess as f64 } else { 0.0 };
         let foreign = length - covered;
         let inter = if foreign > 0 { (length - mine) as f64 / foreign as f64 } else { 0.0 };
-        for (callpath, ticks) in lifetime.iter().map(|entry| (entry.callpath, entry.ticks())) {
+        for &(callpath, ticks) in lifetime {
             let Some(&on_path) = lengths.get(position[callpath as usize] as usize) else { continue };
             let contribution = &mut self.by_callpath[position[callpath as usize] as usize];
             contribution.impact += Fixed::from(weight * (on_path - ticks).max(0) as f64);
