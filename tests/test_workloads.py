@@ -13,7 +13,7 @@ from whywait import _native, benchmark
 from whywait.commands.bench import WORKLOADS
 
 # What the truth says nothing about: times and counts of calls, volumes.
-OTHER = ("time", "visits", "omp_", "bytes", "syncs", "comms", "armci_bytes", "shmem_bytes")
+OTHER = ("time", "visits", "omp_", "bytes", "rma_atomic_", "syncs", "comms", "armci_bytes", "shmem_bytes")
 # What causes are made of.
 CAUSES = ("critical", "non_critical", "delay", "interval_delay", "mpi_wait_indirect", "mpi_wait_propagating", "inter_")
 

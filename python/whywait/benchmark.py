@@ -194,7 +194,7 @@ def _key(point: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(point[name] for name in ("workload", "series", "ranks", "iterations"))
 
 
-_COLOURS = ("#1b6ca8", "#c8553d", "#3a7d44", "#8e5ea2", "#b8860b", "#444444", "#008b8b")
+_COLOURS = ("#1b6ca8", "#c8553d", "#3a7d44", "#8e5ea2", "#b8860b", "#444444", "#008b8b", "#a05195")
 
 
 def svg(report: dict[str, Any]) -> str:

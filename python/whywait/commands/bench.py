@@ -11,7 +11,7 @@ from typing import Any
 from whywait.commands.common import Progress, positive, print_json
 
 #: As the native module has them, which help does not load.
-WORKLOADS = ("sor-p2p", "sor-fence", "sor-gats", "sor-locks", "srumma", "bt", "contention")
+WORKLOADS = ("sor-p2p", "sor-fence", "sor-gats", "sor-locks", "srumma", "bt", "contention", "random-rma")
 
 _GENERATE = """\
 Write the OTF2 archive of a synthetic workload, and beside it its waiting times as they are known by construction:
@@ -25,6 +25,7 @@ workloads:
   srumma       matrix multiplication with blocking ARMCI gets
   bt           sweeps along the three directions of a multi-partition, without collective operations
   contention   all ranks but the first lock the window of the first, an epoch an iteration
+  random-rma   puts, gets and accumulates of random number, size and target between fences
 """
 
 _RUN = """\

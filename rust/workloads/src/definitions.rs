@@ -61,6 +61,8 @@ regions! {
     WinLock "MPI_Win_lock" FUNCTION MPI
     WinUnlock "MPI_Win_unlock" FUNCTION MPI
     Put "MPI_Put" RMA MPI
+    Get "MPI_Get" RMA MPI
+    Accumulate "MPI_Accumulate" RMA MPI
     ArmciMalloc "ARMCI_Malloc" FUNCTION UNKNOWN
     ArmciGet "ARMCI_Get" FUNCTION UNKNOWN
     ArmciBarrier "ARMCI_Barrier" FUNCTION UNKNOWN

@@ -13,6 +13,7 @@ mod definitions;
 mod grid;
 mod meeting;
 mod noise;
+mod random_rma;
 mod sor;
 mod srumma;
 mod tape;
@@ -46,6 +47,8 @@ pub enum Workload {
     Bt,
     /// All ranks but the first lock the window of the first, again and again.
     Contention,
+    /// Puts, gets and accumulates of random number, size and target between fences.
+    RandomRma,
 }
 
 impl Workload {
@@ -58,6 +61,7 @@ impl Workload {
         ("srumma", Self::Srumma),
         ("bt", Self::Bt),
         ("contention", Self::Contention),
+        ("random-rma", Self::RandomRma),
     ];
 
     /// The workload with a name.
@@ -229,6 +233,7 @@ pub fn generate(spec: Spec, directory: &Path, progress: &Progress) -> Result<Sum
         Workload::Srumma => Box::new(srumma::Srumma::new(&start)),
         Workload::Bt => Box::new(bt::Bt::new(&start)),
         Workload::Contention => Box::new(contention::Contention::new(&start)),
+        Workload::RandomRma => Box::new(random_rma::RandomRma::new(&start)),
     };
     let end = |rank| schedule.end(rank) + GAP;
     let freed = start.create.map(|_| start.meet(2, end));

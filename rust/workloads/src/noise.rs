@@ -17,6 +17,7 @@ pub(crate) enum Purpose {
     Work,
     Leave,
     Start,
+    Operation,
 }
 
 impl Noise {
