@@ -26,6 +26,8 @@ pub struct ClockCorrection {
 #[derive(Debug, Clone, Copy)]
 pub struct ClockCursor<'a> {
     current: Interval,
+    /// Last time of the current interval, which has no end if no other follows.
+    until: u64,
     rest: &'a [Interval],
 }
 
@@ -65,33 +67,36 @@ impl ClockCorrection {
     #[must_use]
     pub fn cursor(&self) -> ClockCursor<'_> {
         match &*self.intervals {
-            [] => ClockCursor { current: NO_CORRECTION, rest: &[] },
-            [first, rest @ ..] => ClockCursor { current: *first, rest },
+            [] => ClockCursor::new(&NO_CORRECTION, &[]),
+            [first, rest @ ..] => ClockCursor::new(first, rest),
         }
     }
 }
 
-impl ClockCursor<'_> {
+impl<'a> ClockCursor<'a> {
+    fn new(current: &Interval, rest: &'a [Interval]) -> Self {
+        Self { current: *current, until: if rest.is_empty() { u64::MAX } else { current.end }, rest }
+    }
+
     /// Global time in ticks of a local time in ticks.
-    #[inline]
+    #[inline(always)]
     pub fn correct(&mut self, time: u64) -> i64 {
-        if time > self.current.end && !self.rest.is_empty() {
+        if time > self.until {
             self.advance(time);
         }
         let Interval { begin, offset, slope, .. } = self.current;
-        let ahead = time.wrapping_sub(begin) as i64;
         // Differences beyond 63 bits do not fit the signed conversion, which is the fast one.
-        let distance = if (time >= begin) == (ahead >= 0) { ahead as f64 } else { far(time, begin) };
+        let distance =
+            if (time ^ begin) >> 63 == 0 { time.wrapping_sub(begin) as i64 as f64 } else { far(time, begin) };
         (time as i64).wrapping_add(offset).wrapping_add(round_half_even(slope * distance))
     }
 
     #[cold]
     fn advance(&mut self, time: u64) {
-        while time > self.current.end
+        while time > self.until
             && let [next, rest @ ..] = self.rest
         {
-            self.current = *next;
-            self.rest = rest;
+            *self = Self::new(next, rest);
         }
     }
 }

@@ -21,6 +21,9 @@ pub(crate) const HEADER_SIZE: usize = 18;
 /// Sizes of a chunk in bytes that the official library accepts.
 pub(crate) const CHUNK_SIZES: std::ops::RangeInclusive<u64> = 256 << 10..=16 << 20;
 
+/// Size of a page of memory on most machines.
+const PAGE: usize = 4096;
+
 /// A chunked file open for reading.
 #[derive(Debug)]
 pub(crate) struct ChunkFile {
@@ -157,12 +160,15 @@ fn header(from: &mut Decoder<'_>) -> std::result::Result<(u64, u64), Fault> {
 
 /// Reads bytes of a file through the buffer. Less are returned if the file has become shorter.
 fn read_at<'b>(file: &File, offset: u64, size: usize, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
-    if buffer.len() < size {
-        buffer.resize(size, 0);
+    if buffer.len() < size + PAGE {
+        buffer.resize(size + PAGE, 0);
     }
+    // Some processors copy many times slower to a few bytes behind the begin of a page, where large blocks begin.
+    let begin = buffer.as_ptr().align_offset(PAGE).min(PAGE);
+    let buffer = &mut buffer[begin..begin + size];
     let mut filled = 0;
     while filled < size {
-        match read_once(file, &mut buffer[filled..size], offset + filled as u64) {
+        match read_once(file, &mut buffer[filled..], offset + filled as u64) {
             Ok(0) => break,
             Ok(count) => filled += count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -9,8 +9,8 @@ use crate::enums::MappingType;
 use crate::error::{Error, Place, Result};
 use crate::file::{CHUNK_BEGIN, Chunk, ChunkFile, END_EXPECTED, END_OF_BUFFER, END_OF_CHUNK, END_OF_FILE};
 use crate::idmap::IdMaps;
-use crate::records::{ATTRIBUTE_LIST, Attributes, Event, TIMESTAMP, TIMESTAMP_SIZE, Translator};
-use crate::wire::{ByteOrder, Fault};
+use crate::records::{ATTRIBUTE_LIST, Attributes, ENTER, Event, LEAVE, TIMESTAMP, TIMESTAMP_SIZE, Translator};
+use crate::wire::{Fault, WINDOW, Window, load};
 
 /// Receives events. Times are corrected global ticks and references are ids of the global definitions, unless the
 /// location is read raw.
@@ -51,9 +51,6 @@ pub struct LocationReader {
 
 /// Local ids below this number are translated without looking at the kind of their table.
 const SMALL: usize = 256;
-
-/// Size in bytes of the most frequent form of an event.
-const UNIT: usize = 12;
 
 /// How the records of a chunk end.
 enum End {
@@ -231,26 +228,13 @@ impl<'a> State<'a> {
         // Position of the first attribute list of the next event.
         let mut pending: Option<usize> = None;
         loop {
-            // Most records are a timestamp and an Enter or Leave of a small region id, together 12 bytes
-            // `05 t t t t t t t t 0C|0D 01 r`. They are taken as one unit.
-            if let Some((unit, _)) = records.rest().split_first_chunk::<UNIT>()
-                && unit[0] == TIMESTAMP
+            if pending.is_none()
+                && let Some(window) = records.window()
+                && let Some(size) = self.short_event(window, sink)
             {
-                let time = u64::from_le_bytes([unit[1], unit[2], unit[3], unit[4], unit[5], unit[6], unit[7], unit[8]]);
-                let time = if records.order() == ByteOrder::Little { time } else { time.swap_bytes() };
-                self.time = self.by.clock.correct(time);
-                if unit[9] & 0xFE == 0x0C && unit[10] == 1 && pending.is_none() {
-                    let region = self.regions[usize::from(unit[11])];
-                    if unit[9] == 0x0C {
-                        sink.enter(self.time, region);
-                    } else {
-                        sink.leave(self.time, region);
-                    }
-                    self.events += 1;
-                    records.skip(UNIT);
-                    continue;
-                }
-                records.skip(TIMESTAMP_SIZE);
+                self.events += 1;
+                records.skip(size);
+                continue;
             }
             let begin = records;
             let id = match records.u8() {
@@ -305,5 +289,35 @@ impl<'a> State<'a> {
                 }
             }
         }
+    }
+
+    /// Sends an event without attributes that is short, as most are, and returns its size together with that of the
+    /// timestamp before it. `None` leaves all to be read again.
+    #[inline(always)]
+    fn short_event<S: EventSink>(&mut self, window: &[u8; WINDOW], sink: &mut S) -> Option<usize> {
+        let mut position = 0;
+        if window[0] == TIMESTAMP {
+            self.time = self.by.clock.correct(load(&window[1..]));
+            position = TIMESTAMP_SIZE;
+        }
+        let id = window[position];
+        let time = self.time;
+        if id == ENTER || id == LEAVE {
+            // Most region ids take one byte.
+            let (region, end) = if window[position + 1] == 1 {
+                (self.regions[usize::from(window[position + 2])], position + 3)
+            } else {
+                let mut from = Window::new(window, position + 1);
+                (self.by.maps.get::<{ MappingType::REGION.0 }>(from.u32()?), from.end()?)
+            };
+            if id == ENTER {
+                sink.enter(time, region);
+            } else {
+                sink.leave(time, region);
+            }
+            return Some(end);
+        }
+        let mut from = Window::new(window, position + 1);
+        Event::send_short(id, &mut from, &mut self.by, time, sink)
     }
 }

@@ -261,6 +261,15 @@ impl<'a> Decoder<'a> {
         Ok(payload)
     }
 
+    /// The bytes that come next, if there are enough of them and the least significant byte of a number comes first.
+    #[inline(always)]
+    pub(crate) fn window(&self) -> Option<&'a [u8; WINDOW]> {
+        if self.order == ByteOrder::Big {
+            return None;
+        }
+        self.rest().first_chunk()
+    }
+
     /// All bytes before the limit.
     #[must_use]
     pub fn rest(&self) -> &'a [u8] {
@@ -268,8 +277,97 @@ impl<'a> Decoder<'a> {
     }
 }
 
+/// Reads the numbers of a short record from a window of the bytes, least significant byte first. Whatever a number
+/// claims, it is taken from within the window, so that no number is checked alone: that the record stayed within its
+/// bounds shows at its end. `None` leaves the record to a [`Decoder`], which says what is wrong, if anything is.
+#[derive(Debug)]
+pub(crate) struct Window<'a> {
+    bytes: &'a [u8; WINDOW],
+    position: usize,
+}
+
+/// Positions in a window at which a number can begin; a power of two.
+const STARTS: usize = 64;
+
+/// Size of a window in bytes: a number has nine at most.
+pub(crate) const WINDOW: usize = STARTS + 8;
+
+#[expect(clippy::unnecessary_wraps, reason = "what reads a field asks for all kinds of numbers alike")]
+impl<'a> Window<'a> {
+    /// A window from `position` on.
+    #[inline(always)]
+    pub(crate) const fn new(bytes: &'a [u8; WINDOW], position: usize) -> Self {
+        Self { bytes, position }
+    }
+
+    /// Where what was read ends, if it all lies in the window.
+    #[inline(always)]
+    pub(crate) fn end(&self) -> Option<usize> {
+        self.end_within(self.position)
+    }
+
+    /// The end of a record, if it lies in the window and so does all that was read in the record.
+    #[inline(always)]
+    pub(crate) fn end_within(&self, end: usize) -> Option<usize> {
+        (self.position <= end && end <= STARTS).then_some(end)
+    }
+
+    /// Reads the length of a record; returns the position behind it.
+    #[inline(always)]
+    pub(crate) fn payload(&mut self) -> Option<usize> {
+        let length = self.u8()?;
+        (length != 0xFF).then_some(self.position + usize::from(length))
+    }
+
+    /// One raw byte.
+    #[inline(always)]
+    pub(crate) fn u8(&mut self) -> Option<u8> {
+        let byte = self.bytes[self.position % STARTS];
+        self.position += 1;
+        Some(byte)
+    }
+
+    /// Eight raw bytes.
+    #[inline(always)]
+    pub(crate) fn full_u64(&mut self) -> Option<u64> {
+        let raw = load(&self.bytes[self.position % STARTS..]);
+        self.position += 8;
+        Some(raw)
+    }
+
+    /// A compressed unsigned integer of 32 bits.
+    #[inline(always)]
+    pub(crate) fn u32(&mut self) -> Option<u32> {
+        self.compressed::<4>().map(|number| number as u32)
+    }
+
+    /// A compressed unsigned integer of 64 bits.
+    #[inline(always)]
+    pub(crate) fn u64(&mut self) -> Option<u64> {
+        self.compressed::<8>()
+    }
+
+    /// A compressed signed integer of 64 bits.
+    #[inline(always)]
+    pub(crate) fn i64(&mut self) -> Option<i64> {
+        self.u64().map(|number| number as i64)
+    }
+
+    #[inline(always)]
+    fn compressed<const WIDTH: usize>(&mut self) -> Option<u64> {
+        let at = self.position % STARTS;
+        let size = usize::from(self.bytes[at]);
+        if size <= WIDTH {
+            self.position += 1 + size;
+            return Some(load(&self.bytes[at + 1..]) & MASK[size]);
+        }
+        self.position += 1;
+        (size == 0xFF).then_some(MASK[WIDTH])
+    }
+}
+
 /// The first eight bytes, least significant first.
-#[inline]
+#[inline(always)]
 pub(crate) fn load(bytes: &[u8]) -> u64 {
     bytes.first_chunk().map_or(0, |raw| u64::from_le_bytes(*raw))
 }

@@ -6,7 +6,7 @@ use super::value::{List, TypedValue, Value};
 use crate::clock::ClockCursor;
 use crate::enums::{MappingType, Space, Type};
 use crate::idmap::IdMaps;
-use crate::wire::{Decoder, Encoder, Fault};
+use crate::wire::{Decoder, Encoder, Fault, Window};
 
 /// What turns the ids and times of a location into global ones.
 #[derive(Debug, Clone)]
@@ -44,6 +44,12 @@ pub(crate) trait Codec<'a> {
     where
         'a: 'v;
 
+    /// Reads a value of fixed width or a compressed number; other values are not read this way.
+    #[inline(always)]
+    fn read_window(_from: &mut Window<'_>) -> Option<Self::Value> {
+        None
+    }
+
     /// Calls `f` with each id in the value, for definitions.
     fn ids(_value: &Self::Value, _f: &mut dyn FnMut(Id)) {}
 
@@ -75,7 +81,8 @@ where
 /// Declares the codec of a type with one encoding.
 macro_rules! plain {
     ($(
-        $type:ty: |$from:ident| $read:expr, |$to:ident, $written:ident| $write:expr, |$shown:ident| $show:expr;
+        $type:ty: |$from:ident| $read:expr, |$window:ident| $read_window:expr,
+        |$to:ident, $written:ident| $write:expr, |$shown:ident| $show:expr;
     )*) => {
         $(
             impl Detached for $type {
@@ -94,6 +101,11 @@ macro_rules! plain {
                     $read
                 }
 
+                #[inline(always)]
+                fn read_window($window: &mut Window<'_>) -> Option<Self> {
+                    $read_window
+                }
+
                 fn write($written: &Self, $to: &mut Encoder) {
                     $write;
                 }
@@ -110,15 +122,15 @@ macro_rules! plain {
 }
 
 plain! {
-    u8: |from| from.u8(), |to, value| to.u8(*value), |value| Value::U8(*value);
-    u32: |from| from.u32(), |to, value| to.u32(*value), |value| Value::U32(*value);
-    u64: |from| from.u64(), |to, value| to.u64(*value), |value| Value::U64(*value);
-    i64: |from| from.i64(), |to, value| to.i64(*value), |value| Value::I64(*value);
-    f64: |from| from.full_u64().map(f64::from_bits), |to, value| to.full_u64(value.to_bits()),
-        |value| Value::F64(*value);
-    String: |from| from.text().map(|text| String::from_utf8_lossy(text).into_owned()),
+    u8: |from| from.u8(), |from| from.u8(), |to, value| to.u8(*value), |value| Value::U8(*value);
+    u32: |from| from.u32(), |from| from.u32(), |to, value| to.u32(*value), |value| Value::U32(*value);
+    u64: |from| from.u64(), |from| from.u64(), |to, value| to.u64(*value), |value| Value::U64(*value);
+    i64: |from| from.i64(), |from| from.i64(), |to, value| to.i64(*value), |value| Value::I64(*value);
+    f64: |from| from.full_u64().map(f64::from_bits), |from| from.full_u64().map(f64::from_bits),
+        |to, value| to.full_u64(value.to_bits()), |value| Value::F64(*value);
+    String: |from| from.text().map(|text| String::from_utf8_lossy(text).into_owned()), |_from| None,
         |to, value| to.text(value), |value| Value::Str(value);
-    TypedValue: |from| from.u8().and_then(|kind| TypedValue::read_as(Type(kind), from)),
+    TypedValue: |from| from.u8().and_then(|kind| TypedValue::read_as(Type(kind), from)), |_from| None,
         |to, value| { to.u8(value.kind.0); value.write_bits(to); }, |value| Value::Typed(*value);
 }
 
@@ -139,6 +151,11 @@ macro_rules! named {
 
                 #[inline(always)]
                 fn read(from: &mut Decoder<'a>) -> Result<Self, Fault> {
+                    from.$width().map(Self)
+                }
+
+                #[inline(always)]
+                fn read_window(from: &mut Window<'_>) -> Option<Self> {
                     from.$width().map(Self)
                 }
 
@@ -176,6 +193,11 @@ impl<'a, const KIND: u8> Codec<'a> for Ref<KIND> {
 
     #[inline(always)]
     fn read(from: &mut Decoder<'a>) -> Result<u32, Fault> {
+        from.u32()
+    }
+
+    #[inline(always)]
+    fn read_window(from: &mut Window<'_>) -> Option<u32> {
         from.u32()
     }
 
@@ -248,6 +270,11 @@ impl<'a> Codec<'a> for Time {
     type Value = i64;
 
     fn read(from: &mut Decoder<'a>) -> Result<i64, Fault> {
+        from.full_u64().map(|time| time as i64)
+    }
+
+    #[inline(always)]
+    fn read_window(from: &mut Window<'_>) -> Option<i64> {
         from.full_u64().map(|time| time as i64)
     }
 

@@ -1,12 +1,14 @@
 //! Event records.
 
+use super::attributes::Attributes;
 use super::codec::{Borrowed, Codec, Detached, Ref, Time, Translator};
 use super::value::{MetricValues, StringRefs, TypedValue, Value};
 use crate::enums::{
     CollectiveOp, IoAccessMode, IoCreationFlag, IoOperationFlag, IoOperationMode, IoSeekOption, IoStatusFlag, LockType,
     MeasurementMode, Paradigm, RmaAtomicType, RmaSyncLevel, RmaSyncType,
 };
-use crate::wire::{Decoder, Encoder, Fault};
+use crate::reader::EventSink;
+use crate::wire::{Decoder, Encoder, Fault, Window};
 
 /// Numbers of the mapping types, for the table of events.
 mod to {
@@ -59,6 +61,21 @@ macro_rules! framed {
     ($from:ident, bare) => {
         &mut *$from
     };
+}
+
+/// The same in a window: its end, once all fields are read.
+macro_rules! framed_window {
+    ($from:ident, |$inner:ident| $fields:block) => {{
+        let end = $from.payload()?;
+        let $inner = &mut *$from;
+        let event = $fields;
+        (event, $from.end_within(end)?)
+    }};
+    ($from:ident, bare, |$inner:ident| $fields:block) => {{
+        let $inner = &mut *$from;
+        let event = $fields;
+        (event, $from.end()?)
+    }};
 }
 
 /// Declares all events: number, name, `bare` if the record has no length, and its fields in file order. A field has a
@@ -153,6 +170,36 @@ macro_rules! events {
                         }
                     )*
                     _ => Ok(Event::Unknown { id, payload: from.payload()?.rest() }),
+                }
+            }
+
+            /// Reads what follows the record number `id` if it is short and as it should be: sends the event to `sink`
+            /// and returns where it ends.
+            ///
+            /// Each event is sent from where its record is known, so that what the sink does with other records takes
+            /// no time here.
+            #[inline(always)]
+            pub(crate) fn send_short<'t: 'a>(
+                id: u8,
+                from: &mut Window<'_>,
+                by: &mut Translator<'t>,
+                time: i64,
+                sink: &mut impl EventSink,
+            ) -> Option<usize> {
+                match id {
+                    $(
+                        $id => {
+                            let (event, end) = framed_window!(from, $($bare,)? |_from| {
+                                $( let $field = <codec!($type $(, $codec)?) as Codec<'a>>::read_window(_from)?; )*
+                                Event::$name { $(
+                                    $field: <codec!($type $(, $codec)?) as Codec<'a>>::translated($field, by),
+                                )* }
+                            });
+                            sink.record(time, &event, &Attributes::NONE);
+                            Some(end)
+                        }
+                    )*
+                    _ => None,
                 }
             }
 
@@ -284,3 +331,8 @@ events! {
     91 MpiImrecvRequest { message_id: u64, request_id: u64 }
     92 MpiImrecv { request_id: u64, msg_length: u64 }
 }
+
+/// Number of the record of an Enter.
+pub(crate) const ENTER: u8 = Event::Enter { region: 0 }.id();
+/// Number of the record of a Leave.
+pub(crate) const LEAVE: u8 = Event::Leave { region: 0 }.id();
