@@ -19,48 +19,60 @@ pub struct CallPath {
 #[derive(Clone, Debug, Default)]
 pub struct CallTree {
     nodes: Vec<CallPath>,
-    /// The child that was asked for last, by parent: programs call the same function again and again.
-    last_child: Vec<u32>,
-    /// The sibling that was asked for after a node the last time: or the same sequence of functions.
-    next_sibling: Vec<u32>,
+    /// The expectations of each node.
+    expected: Vec<Expected>,
     children: FxHashMap<(u32, u32), u32>,
+}
+
+/// Where a call probably leads: programs call the same function again and again, or the same sequence of functions.
+#[derive(Clone, Copy, Debug)]
+struct Expected {
+    /// The child that was asked for last.
+    child: u32,
+    /// Region of that child.
+    region: u32,
+    /// The sibling that was asked for after this node the last time.
+    sibling: u32,
 }
 
 impl CallTree {
     /// The call path of `region` called from `parent`; a new one if it did not occur before.
-    #[inline]
+    #[inline(always)]
     pub fn child(&mut self, parent: u32, region: u32) -> u32 {
-        if let Some(last) = self.last_child.get_mut(parent as usize)
-            && let Some(node) = self.nodes.get(*last as usize)
-        {
-            if node.region == region {
-                return *last;
-            }
-            let next = self.next_sibling[*last as usize];
-            if let Some(node) = self.nodes.get(next as usize)
-                && node.region == region
-            {
-                *last = next;
-                return next;
-            }
+        match self.expected.get(parent as usize) {
+            Some(expected) if expected.region == region && expected.child != NO_CALLPATH => expected.child,
+            _ => self.sibling(parent, region),
         }
-        self.child_slow(parent, region)
+    }
+
+    /// The same if the child is another one than the last time.
+    fn sibling(&mut self, parent: u32, region: u32) -> u32 {
+        let last = self.expected.get(parent as usize).map_or(NO_CALLPATH, |expected| expected.child);
+        let next = self.expected.get(last as usize).map_or(NO_CALLPATH, |expected| expected.sibling);
+        match self.nodes.get(next as usize) {
+            Some(node) if node.region == region => {
+                let expected = &mut self.expected[parent as usize];
+                (expected.child, expected.region) = (next, region);
+                next
+            }
+            _ => self.find(parent, region),
+        }
     }
 
     #[inline(never)]
-    fn child_slow(&mut self, parent: u32, region: u32) -> u32 {
+    fn find(&mut self, parent: u32, region: u32) -> u32 {
         let next = self.nodes.len() as u32;
         let child = *self.children.entry((parent, region)).or_insert(next);
         if child == next {
             self.nodes.push(CallPath { parent, region });
-            self.last_child.push(NO_CALLPATH);
-            self.next_sibling.push(NO_CALLPATH);
+            self.expected.push(Expected { child: NO_CALLPATH, region: 0, sibling: NO_CALLPATH });
         }
-        if let Some(last) = self.last_child.get_mut(parent as usize) {
-            if let Some(next) = self.next_sibling.get_mut(*last as usize) {
-                *next = child;
+        if let Some(expected) = self.expected.get_mut(parent as usize) {
+            let last = std::mem::replace(&mut expected.child, child);
+            expected.region = region;
+            if let Some(last) = self.expected.get_mut(last as usize) {
+                last.sibling = child;
             }
-            *last = child;
         }
         child
     }

@@ -42,14 +42,30 @@ impl Progress {
 #[derive(Clone, Copy)]
 struct Frame {
     callpath: u32,
+    /// Key of the region.
+    key: u32,
     /// Position of the Enter.
     enter: u32,
     /// The region instance, once something asked for it.
     instance: u32,
 }
 
-/// Times lie within this many ticks of zero.
+/// What stands around the regions: nothing.
+const OUTSIDE: Frame = Frame { callpath: NO_CALLPATH, key: NONE, enter: NONE, instance: NONE };
+
+/// Times lie within this many ticks of zero: no clock gets near the limit, and within it differences and sums of
+/// foreign times cannot overflow.
 const LATEST: i64 = 1 << 61;
+
+/// What is booked on a call path at the current location.
+#[derive(Clone, Copy)]
+struct Account {
+    visits: u64,
+    /// Exclusive time, ticks.
+    time: i64,
+    /// Whether each instance of the region matters, even without records inside.
+    remembered: bool,
+}
 
 /// What a request id stands for.
 #[derive(Clone, Copy)]
@@ -59,7 +75,7 @@ enum Request {
     /// A receive: the instance that posted it.
     Receive(u32),
     /// A receive of a probed message: the instance that posted it.
-    Probed(u32, Envelope),
+    Probed(u32),
 }
 
 /// What a receive knows of its message.
@@ -70,24 +86,29 @@ struct Envelope {
     tag: u32,
 }
 
-/// Requests with consecutive ids that are looked up in a table.
-const OPEN_REQUESTS: usize = 1 << 12;
-
 /// What must be remembered between two events of a location.
 struct State {
     index: u32,
     process: u32,
     span: LocationSpan,
-    stack: Vec<Frame>,
-    /// Call path whose time is running.
-    current: u32,
-    /// Since when it runs.
+    /// The innermost region, whose time is running.
+    top: Frame,
+    /// The regions around it, with what is outside of all at the bottom.
+    outer: Vec<Frame>,
+    /// Since when the time of the innermost region is not booked yet.
     since: i64,
-    /// Begin and end of a buffer flush that is not yet in the columns.
+    /// Time of the last event.
+    now: i64,
+    /// An event up to this time can follow without further ado: none before the first, and none behind the begin of a
+    /// buffer flush that is not yet in the columns.
+    until: i64,
+    /// Begin and end of that flush.
     flush: Option<(i64, i64)>,
     collective_begin: Option<i64>,
     requests: Ids<Request>,
+    /// Messages that were probed, by message id; and those whose receive was posted, by request id.
     probed: FxHashMap<u64, Envelope>,
+    posted: FxHashMap<u64, Envelope>,
     /// The latest operation by matching id, and for each operation of the location the one before it with the same id:
     /// measurement systems give one id to several, and may number the operations of each window anew.
     operations: Ids<u32>,
@@ -112,14 +133,17 @@ impl State {
             index,
             process,
             span: LocationSpan::default(),
-            stack: Vec::with_capacity(64),
-            current: NO_CALLPATH,
-            since: i64::MIN,
+            top: OUTSIDE,
+            outer: Vec::with_capacity(64),
+            since: -LATEST,
+            now: -LATEST,
+            until: i64::MIN,
             flush: None,
             collective_begin: None,
-            requests: Ids::new(OPEN_REQUESTS),
+            requests: Ids::default(),
             probed: FxHashMap::default(),
-            operations: Ids::new(usize::MAX),
+            posted: FxHashMap::default(),
+            operations: Ids::default(),
             same_id: Vec::new(),
             root: NO_CALLPATH,
             forks: Vec::new(),
@@ -129,6 +153,24 @@ impl State {
             records: 0,
         }
     }
+
+    /// The outermost region.
+    fn outermost(&self) -> Option<Frame> {
+        match self.outer[..] {
+            [] => None,
+            [_] => Some(self.top),
+            [_, first, ..] => Some(first),
+        }
+    }
+}
+
+/// The communicator that was named last: a program uses few.
+#[derive(Clone, Copy)]
+struct KnownComm<'a> {
+    id: u32,
+    comm: u32,
+    /// The processes by rank, if they are the same for everybody.
+    members: &'a [u32],
 }
 
 /// Fills the columns of a shard, one location after the other.
@@ -140,12 +182,11 @@ pub struct Decoder<'a> {
     notes: Notes,
     /// Whether the run has windows.
     one_sided: bool,
-    /// Id and index of the communicator that was named last; those of the window, with its communicator.
-    last_comm: Option<(u32, u32)>,
+    last_comm: Option<KnownComm<'a>>,
+    /// Id and index of the window that was named last, with its communicator.
     last_window: Option<(u32, (u32, u32))>,
-    /// Exclusive time and visits by call path at the current location.
-    time: Vec<i64>,
-    visits: Vec<u64>,
+    /// By call path, at the current location.
+    accounts: Vec<Account>,
     /// Parts of the current process' teams at the threads that forked: (team, number of the part) to the fork.
     forks: FxHashMap<(u32, u32), u32>,
     state: State,
@@ -164,8 +205,7 @@ impl<'a> Decoder<'a> {
             one_sided: !world.windows.is_empty(),
             last_comm: None,
             last_window: None,
-            time: Vec::new(),
-            visits: Vec::new(),
+            accounts: Vec::new(),
             forks: FxHashMap::default(),
             state: State::new(NONE, NONE),
         }
@@ -187,10 +227,10 @@ impl<'a> Decoder<'a> {
     /// Ends a location: closes what is open, fixes the ends of its rows.
     pub fn end_location(&mut self, events: u64, truncated: Option<String>) {
         self.settle_flush(i64::MAX);
-        let last = self.state.since;
+        let last = if self.state.span.first == i64::MAX { i64::MIN } else { self.state.now };
         self.switch_task(last, 0);
-        let open = self.state.stack.len() as u64;
-        while !self.state.stack.is_empty() {
+        let open = self.state.outer.len() as u64;
+        for _ in 0..open {
             self.pop(last);
         }
         let index = self.state.index;
@@ -205,11 +245,11 @@ impl<'a> Decoder<'a> {
         }
 
         let shard = &mut self.shard;
-        for (callpath, (time, visits)) in self.time.iter_mut().zip(&mut self.visits).enumerate() {
-            if *time != 0 || *visits != 0 {
-                shard.profile.rows.push(ProfileCell { callpath: callpath as u32, visits: *visits, time: *time });
-                *time = 0;
-                *visits = 0;
+        for (callpath, account) in self.accounts.iter_mut().enumerate() {
+            let Account { visits, time, .. } = *account;
+            if time != 0 || visits != 0 {
+                shard.profile.rows.push(ProfileCell { callpath: callpath as u32, visits, time });
+                (account.visits, account.time) = (0, 0);
             }
         }
         shard.event_offsets.push(shard.events.len() as u32);
@@ -252,54 +292,83 @@ impl<'a> Decoder<'a> {
         self.notes.add(kind, self.state.index, time);
     }
 
-    /// Books the time since the last event and moves on to `time`; returns the time that is valid.
-    #[inline]
+    /// Moves on to `time`; returns the time that is valid.
+    #[inline(always)]
     fn advance(&mut self, time: i64) -> i64 {
-        if self.state.flush.is_some() {
-            self.settle_flush(time);
+        if self.state.now <= time && time <= self.state.until {
+            self.state.now = time;
+            return time;
         }
-        // No clock gets near the limit; within it differences and sums of foreign times cannot overflow.
+        self.advance_slowly(time)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn advance_slowly(&mut self, time: i64) -> i64 {
+        self.settle_flush(time);
         let time = time.clamp(-LATEST, LATEST);
-        if time < self.state.since {
+        if self.state.span.first == i64::MAX {
+            self.state.span.first = time;
+            self.state.since = time;
+        } else if time < self.state.now {
             self.note(NoteKind::TimeBackwards, time);
-            return self.state.since;
+            return self.state.now;
         }
-        if self.state.current == NO_CALLPATH {
-            self.state.span.first = self.state.span.first.min(time);
-        } else {
-            self.time[self.state.current as usize] += time - self.state.since;
-        }
-        self.state.since = time;
+        self.state.until = self.state.flush.map_or(LATEST, |(begin, _)| begin);
+        self.state.now = time;
         time
     }
 
-    #[inline]
+    /// Books the time of the innermost region up to `time`.
+    #[inline(always)]
+    fn book(&mut self, time: i64) {
+        if let Some(account) = self.accounts.get_mut(self.state.top.callpath as usize) {
+            account.time += time - self.state.since;
+        }
+        self.state.since = time;
+    }
+
+    #[inline(always)]
     fn enter_key(&mut self, time: i64, key: u32) {
         let time = self.advance(time);
         self.push(time, key);
     }
 
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, time: i64, key: u32) {
-        let parent = if self.state.stack.is_empty() { self.state.root } else { self.state.current };
+        self.book(time);
+        let parent = if self.state.outer.is_empty() { self.state.root } else { self.state.top.callpath };
         let callpath = self.shard.tree.child(parent, key);
-        if callpath as usize >= self.time.len() {
-            self.time.resize(callpath as usize + 1, 0);
-            self.visits.resize(callpath as usize + 1, 0);
-        }
-        self.visits[callpath as usize] += 1;
         let enter = self.shard.events.enter(time, callpath);
-        self.state.stack.push(Frame { callpath, enter, instance: NONE });
-        self.state.current = callpath;
+        self.state.outer.push(self.state.top);
+        self.state.top = Frame { callpath, key, enter, instance: NONE };
+        if let Some(account) = self.accounts.get_mut(callpath as usize)
+            && !account.remembered
+        {
+            account.visits += 1;
+        } else {
+            self.visit(callpath, key);
+        }
+    }
+
+    /// Counts a visit of a call path that is new or whose instances matter.
+    #[inline(never)]
+    fn visit(&mut self, callpath: u32, key: u32) {
         let class = self.regions.class(key);
-        // Any call of a library may be where one-sided communication makes progress.
-        if class.is_remembered() || (self.one_sided && class.library().is_some()) {
+        while self.accounts.len() <= callpath as usize {
+            let region = self.regions.class(self.shard.tree.region(self.accounts.len() as u32));
+            // Any call of a library may be where one-sided communication makes progress.
+            let remembered = region.is_remembered() || (self.one_sided && region.library().is_some());
+            self.accounts.push(Account { visits: 0, time: 0, remembered });
+        }
+        let account = &mut self.accounts[callpath as usize];
+        account.visits += 1;
+        if account.remembered {
             self.remember(class);
         }
     }
 
     /// Opens the instance of a region that matters even without records inside.
-    #[inline(never)]
     fn remember(&mut self, class: RegionClass) {
         let Some(instance) = self.instance() else { return };
         match class {
@@ -309,7 +378,7 @@ impl<'a> Decoder<'a> {
                 self.shard.barriers.rows.push(instance);
             }
             RegionClass::ShmemAllocate | RegionClass::ShmemFree | RegionClass::ShmemQuiet => {
-                self.synchronize(self.state.since, NONE, NONE, 0, SyncKind::Unrecorded);
+                self.synchronize(self.state.now, NONE, NONE, 0, SyncKind::Unrecorded);
             }
             RegionClass::Parallel => {
                 if let Some(&team) = self.state.teams.last() {
@@ -323,42 +392,40 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn leave_key(&mut self, time: i64, key: u32) {
         let time = self.advance(time);
-        match self.state.stack.last() {
-            Some(top) if self.shard.tree.region(top.callpath) == key => self.pop(time),
-            _ => self.leave_out_of_order(time, key),
+        if self.state.top.key == key {
+            self.pop(time);
+        } else {
+            self.leave_out_of_order(time, key);
         }
     }
 
+    #[cold]
     #[inline(never)]
     fn leave_out_of_order(&mut self, time: i64, key: u32) {
-        let tree = &self.shard.tree;
-        let Some(depth) = self.state.stack.iter().rposition(|frame| tree.region(frame.callpath) == key) else {
+        // At the bottom stands what no Leave names.
+        let Some(depth) = self.state.outer.iter().skip(1).rposition(|frame| frame.key == key) else {
             self.note(NoteKind::LeaveWithoutEnter, time);
             return;
         };
-        let inner = self.state.stack.len() - depth - 1;
-        for _ in 0..inner {
+        while self.state.outer.len() > depth + 1 {
             self.note(NoteKind::NeverLeft, time);
             self.pop(time);
         }
         self.pop(time);
     }
 
-    #[inline]
+    #[inline(always)]
     fn pop(&mut self, time: i64) {
-        if let Some(frame) = self.state.stack.pop() {
-            if self.state.since < time {
-                self.time[frame.callpath as usize] += time - self.state.since;
-                self.state.since = time;
+        if let Some(around) = self.state.outer.pop() {
+            self.book(time);
+            let left = std::mem::replace(&mut self.state.top, around);
+            let leave = self.shard.events.leave(time, left.callpath);
+            if left.instance != NONE {
+                self.shard.instances.leave[left.instance as usize] = leave;
             }
-            let leave = self.shard.events.leave(time, frame.callpath);
-            if frame.instance != NONE {
-                self.shard.instances.leave[frame.instance as usize] = leave;
-            }
-            self.state.current = self.state.stack.last().map_or(NO_CALLPATH, |frame| frame.callpath);
         }
     }
 
@@ -372,6 +439,7 @@ impl<'a> Decoder<'a> {
             && time > begin
         {
             self.state.flush = None;
+            self.state.until = LATEST;
             self.enter_key(begin, Regions::BUFFER_FLUSH);
             let end = self.advance(end.min(time));
             self.pop(end);
@@ -379,17 +447,20 @@ impl<'a> Decoder<'a> {
     }
 
     /// The region instance around the current event; `None` outside of any region.
-    #[inline]
+    #[inline(always)]
     fn instance(&mut self) -> Option<u32> {
-        let frame = self.state.stack.last_mut()?;
-        if frame.instance == NONE {
-            frame.instance = self.shard.instances.open(frame.enter);
+        let top = &mut self.state.top;
+        if top.instance == NONE {
+            if top.callpath == NO_CALLPATH {
+                return None;
+            }
+            top.instance = self.shard.instances.open(top.enter);
         }
-        Some(frame.instance)
+        Some(top.instance)
     }
 
     /// The region instance around a communication record, which must be there.
-    #[inline]
+    #[inline(always)]
     fn communicating(&mut self, time: i64) -> Option<u32> {
         let instance = self.instance();
         if instance.is_none() {
@@ -398,17 +469,24 @@ impl<'a> Decoder<'a> {
         instance
     }
 
-    /// Index of a communicator. A program uses few: the last is remembered.
-    #[inline]
-    fn known_comm(&mut self, id: u32) -> Option<u32> {
-        if let Some((last, comm)) = self.last_comm
-            && last == id
-        {
-            return Some(comm);
+    /// Index of a communicator.
+    #[inline(always)]
+    fn known_comm(&mut self, id: u32) -> Option<KnownComm<'a>> {
+        match self.last_comm {
+            Some(known) if known.id == id => Some(known),
+            _ => self.find_comm(id),
         }
+    }
+
+    #[inline(never)]
+    fn find_comm(&mut self, id: u32) -> Option<KnownComm<'a>> {
         let comm = self.world.comm(id)?;
-        self.last_comm = Some((id, comm));
-        Some(comm)
+        let members = match &self.world.comms[comm as usize].members {
+            Members::Processes(members) => &members[..],
+            _ => &[],
+        };
+        self.last_comm = Some(KnownComm { id, comm, members });
+        self.last_comm
     }
 
     /// Index of a window and that of its communicator, likewise.
@@ -426,9 +504,20 @@ impl<'a> Decoder<'a> {
     }
 
     /// Index of a communicator and the process behind a rank in it.
-    #[inline]
+    #[inline(always)]
     fn peer(&mut self, time: i64, communicator: u32, rank: u32) -> Option<(u32, u32)> {
-        let Some(comm) = self.known_comm(communicator) else {
+        if let Some(known) = self.last_comm
+            && known.id == communicator
+            && let Some(&peer) = known.members.get(rank as usize)
+        {
+            return Some((known.comm, peer));
+        }
+        self.find_peer(time, communicator, rank)
+    }
+
+    #[inline(never)]
+    fn find_peer(&mut self, time: i64, communicator: u32, rank: u32) -> Option<(u32, u32)> {
+        let Some(KnownComm { comm, .. }) = self.known_comm(communicator) else {
             self.note(NoteKind::UnknownCommunicator, time);
             return None;
         };
@@ -470,7 +559,13 @@ impl<'a> Decoder<'a> {
 
     fn post_receive(&mut self, time: i64, request: u64, probed: Option<Envelope>) {
         if let Some(instance) = self.communicating(time) {
-            let state = probed.map_or(Request::Receive(instance), |probed| Request::Probed(instance, probed));
+            let state = match probed {
+                None => Request::Receive(instance),
+                Some(message) => {
+                    self.state.posted.insert(request, message);
+                    Request::Probed(instance)
+                }
+            };
             self.state.requests.insert(request, state);
         }
     }
@@ -486,7 +581,7 @@ impl<'a> Decoder<'a> {
     fn cancel(&mut self, time: i64, request: u64) {
         match self.state.requests.remove(request) {
             Some(Request::Send(row)) => self.shard.sends.rows[row as usize].cancelled = true,
-            Some(Request::Receive(_) | Request::Probed(..)) => {}
+            Some(Request::Receive(_) | Request::Probed(_)) => {}
             None => self.note(NoteKind::UnknownRequest, time),
         }
     }
@@ -494,7 +589,7 @@ impl<'a> Decoder<'a> {
     fn collective(&mut self, time: i64, operation: u8, communicator: u32, root: u32, sent: u64, received: u64) {
         let begin = self.state.collective_begin.take();
         let Some(instance) = self.communicating(time) else { return };
-        let Some(comm) = self.known_comm(communicator) else {
+        let Some(KnownComm { comm, .. }) = self.known_comm(communicator) else {
             self.note(NoteKind::UnknownCommunicator, time);
             return;
         };
@@ -604,7 +699,7 @@ impl<'a> Decoder<'a> {
         };
         if fork == NONE {
             self.note(NoteKind::UnknownTeam, time);
-        } else if self.state.stack.is_empty() {
+        } else if self.state.outer.is_empty() {
             self.state.root = self.shard.forks.rows[fork as usize].callpath;
         }
         self.state.teams.push(self.shard.teams.rows.len() as u32);
@@ -652,14 +747,12 @@ impl<'a> Decoder<'a> {
             next = node.parent;
         }
         path.reverse();
-        let tree = &self.shard.tree;
         // Calling contexts know nothing of the program that stands at the root.
-        let program = |frame: &Frame| tree.region(frame.callpath) & Regions::PROGRAM != 0;
-        let base = usize::from(self.state.stack.first().is_some_and(program));
-        let common =
-            self.state.stack[base..].iter().zip(&path).take_while(|(frame, key)| tree.region(frame.callpath) == **key);
+        let base = usize::from(self.state.outermost().is_some_and(|frame| frame.key & Regions::PROGRAM != 0));
+        let open = self.state.outer.iter().chain([&self.state.top]).skip(1 + base);
+        let common = open.zip(&path).take_while(|(frame, key)| frame.key == **key);
         let keep = base + common.count().min(path.len().saturating_sub(fresh as usize));
-        while self.state.stack.len() > keep {
+        while self.state.outer.len() > keep {
             self.pop(time);
         }
         for &key in &path[keep - base..] {
@@ -669,16 +762,17 @@ impl<'a> Decoder<'a> {
 }
 
 impl EventSink for Decoder<'_> {
-    #[inline]
+    #[inline(always)]
     fn enter(&mut self, time: i64, region: u32) {
         self.enter_key(time, self.regions.key(region));
     }
 
-    #[inline]
+    #[inline(always)]
     fn leave(&mut self, time: i64, region: u32) {
         self.leave_key(time, self.regions.key(region));
     }
 
+    #[inline(always)]
     fn record(&mut self, time: i64, record: &Event<'_>, _: &Attributes<'_>) {
         let time = self.advance(time);
         self.state.records += 1;
@@ -709,16 +803,23 @@ impl EventSink for Decoder<'_> {
                 let probed = self.state.probed.remove(&message_id);
                 self.post_receive(time, request_id, probed);
             }
-            Event::MpiImrecv { request_id, msg_length } => match self.state.requests.remove(request_id) {
-                Some(Request::Probed(posted, message)) => self.receive(time, message, msg_length, Some(posted)),
-                _ => self.note(NoteKind::UnknownRequest, time),
-            },
+            Event::MpiImrecv { request_id, msg_length } => {
+                match (self.state.requests.remove(request_id), self.state.posted.remove(&request_id)) {
+                    (Some(Request::Probed(posted)), Some(message)) => {
+                        self.receive(time, message, msg_length, Some(posted));
+                    }
+                    _ => self.note(NoteKind::UnknownRequest, time),
+                }
+            }
             Event::MpiCollectiveBegin {} => self.state.collective_begin = Some(time),
             Event::MpiCollectiveEnd { collective_op, communicator, root, size_sent, size_received } => {
                 self.collective(time, collective_op.0, communicator, root, size_sent, size_received);
             }
             Event::NonBlockingCollectiveRequest { .. } => self.note(NoteKind::NonBlockingCollective, time),
-            Event::BufferFlush { stop_time } => self.state.flush = Some((time, stop_time.max(time))),
+            Event::BufferFlush { stop_time } => {
+                self.state.flush = Some((time, stop_time.max(time)));
+                self.state.until = time;
+            }
             Event::MeasurementOnOff { measurement_mode } => {
                 if measurement_mode.0 == 1 {
                     self.leave_key(time, Regions::MEASUREMENT_OFF);
@@ -728,16 +829,15 @@ impl EventSink for Decoder<'_> {
             }
             Event::ProgramBegin { program_name, .. } => self.enter_key(time, Regions::PROGRAM | program_name),
             Event::ProgramEnd { .. } => {
-                if let Some(frame) = self.state.stack.first() {
-                    let key = self.shard.tree.region(frame.callpath);
-                    if key & Regions::PROGRAM != 0 {
-                        self.leave_key(time, key);
-                    }
+                if let Some(program) = self.state.outermost()
+                    && program.key & Regions::PROGRAM != 0
+                {
+                    self.leave_key(time, program.key);
                 }
             }
             Event::ThreadFork { .. } | Event::OmpFork { .. } => {
                 self.state.forks.push(self.shard.forks.rows.len() as u32);
-                self.shard.forks.rows.push(Fork { fork: time, join: i64::MIN, callpath: self.state.current });
+                self.shard.forks.rows.push(Fork { fork: time, join: i64::MIN, callpath: self.state.top.callpath });
             }
             Event::ThreadJoin { .. } | Event::OmpJoin {} => {
                 if let Some(fork) = self.state.forks.pop() {

@@ -1,70 +1,86 @@
 //! A map from numbers that mostly count upwards, as measurement systems give them to requests.
 
-use std::collections::VecDeque;
-
 use rustc_hash::FxHashMap;
 
-/// Values by number. A run of consecutive numbers is a table, all others are hashed.
+/// Values by number. The lowest bits of a number are its place in a table; if another number is there, it is hashed.
 #[derive(Debug)]
 pub(super) struct Ids<T> {
-    /// Number of the first entry of the table.
-    first: u64,
-    table: VecDeque<Option<T>>,
+    /// Number and value; the length is a power of two, or zero.
+    table: Vec<Option<(u64, T)>>,
+    /// Number of values in the table.
+    used: usize,
     others: FxHashMap<u64, T>,
-    /// The table is never longer.
-    longest: usize,
+}
+
+impl<T> Default for Ids<T> {
+    fn default() -> Self {
+        Self { table: Vec::new(), used: 0, others: FxHashMap::default() }
+    }
 }
 
 impl<T> Ids<T> {
-    /// An empty map whose table has `longest` entries at most.
-    pub(super) fn new(longest: usize) -> Self {
-        Self { first: 0, table: VecDeque::new(), others: FxHashMap::default(), longest }
+    #[inline(always)]
+    fn place(&self, id: u64) -> usize {
+        id as usize & self.table.len().wrapping_sub(1)
     }
 
     /// Sets the value of a number; returns the one before.
-    #[inline]
+    #[inline(always)]
     pub(super) fn insert(&mut self, id: u64, value: T) -> Option<T> {
-        if self.table.is_empty() {
-            self.first = id;
+        let place = self.place(id);
+        match self.table.get_mut(place) {
+            Some(entry @ None) => {
+                *entry = Some((id, value));
+                self.used += 1;
+                if self.others.is_empty() { None } else { self.others.remove(&id) }
+            }
+            Some(Some((there, before))) if *there == id => Some(std::mem::replace(before, value)),
+            _ => self.insert_elsewhere(id, value),
         }
-        let place = id.wrapping_sub(self.first) as usize;
-        if let Some(entry) = self.table.get_mut(place) {
-            entry.replace(value)
-        } else if place == self.table.len() && place < self.longest {
-            self.table.push_back(Some(value));
-            if self.others.is_empty() { None } else { self.others.remove(&id) }
-        } else {
-            self.others.insert(id, value)
+    }
+
+    #[inline(never)]
+    fn insert_elsewhere(&mut self, id: u64, value: T) -> Option<T> {
+        let size = self.table.len();
+        if 2 * self.used < size {
+            return self.others.insert(id, value);
         }
+        let larger = (2 * size).max(16);
+        let mut table: Vec<_> = std::iter::repeat_with(|| None).take(larger).collect();
+        // Numbers that had places of their own have them in a larger table.
+        for entry in self.table.drain(..).flatten() {
+            let place = entry.0 as usize & (larger - 1);
+            table[place] = Some(entry);
+        }
+        self.table = table;
+        self.insert(id, value)
     }
 
     /// The value of a number.
     #[inline]
     pub(super) fn get(&self, id: u64) -> Option<&T> {
-        match self.table.get(id.wrapping_sub(self.first) as usize) {
-            Some(entry) => entry.as_ref(),
-            None => self.others.get(&id),
+        match self.table.get(self.place(id)) {
+            Some(Some((there, value))) if *there == id => Some(value),
+            _ => self.others.get(&id),
         }
     }
 
     /// Takes the value of a number away.
-    #[inline]
+    #[inline(always)]
     pub(super) fn remove(&mut self, id: u64) -> Option<T> {
-        let Some(entry) = self.table.get_mut(id.wrapping_sub(self.first) as usize) else {
-            return self.others.remove(&id);
-        };
-        let value = entry.take();
-        // What is in use is a short run that moves on.
-        while let Some(None) = self.table.front() {
-            self.table.pop_front();
-            self.first = self.first.wrapping_add(1);
+        let place = self.place(id);
+        if let Some(entry) = self.table.get_mut(place)
+            && let Some((_, value)) = entry.take_if(|(there, _)| *there == id)
+        {
+            self.used -= 1;
+            return Some(value);
         }
-        value
+        self.others.remove(&id)
     }
 
     /// Number of values.
     pub(super) fn len(&self) -> usize {
-        self.table.iter().flatten().count() + self.others.len()
+        self.used + self.others.len()
     }
 }
 
@@ -76,11 +92,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn they_are_a_map(steps in prop::collection::vec((any::<bool>(), 0u64..40), 0..400), base in prop::sample::select(vec![0, u64::MAX - 20])) {
-            let mut ids = Ids::new(16);
+        fn they_are_a_map(steps in prop::collection::vec((any::<bool>(), 0u64..40), 0..400), base in prop::sample::select(vec![0, u64::MAX - 20]), stride in prop::sample::select(vec![1, 3, 1 << 40])) {
+            let mut ids = Ids::default();
             let mut map = std::collections::HashMap::new();
             for (step, (insert, id)) in steps.into_iter().enumerate() {
-                let id = base.wrapping_add(id);
+                let id = base.wrapping_add(id.wrapping_mul(stride));
                 if insert {
                     prop_assert_eq!(ids.insert(id, step), map.insert(id, step));
                 } else {
@@ -93,16 +109,21 @@ mod tests {
     }
 
     #[test]
-    fn an_old_request_does_not_hold_the_table() {
-        let mut ids = Ids::new(100);
+    fn the_table_is_no_longer_than_what_it_holds_explains() {
+        let mut ids = Ids::default();
         for id in 0..1_000 {
             ids.insert(id, id);
             if id > 0 {
                 assert_eq!(ids.remove(id), Some(id));
             }
         }
-        assert!(ids.table.len() <= 100);
+        assert!(ids.table.len() <= 16);
         assert_eq!(ids.remove(0), Some(0));
         assert_eq!(ids.len(), 0);
+        for id in 0..1_000 {
+            ids.insert(id, id);
+        }
+        assert!(ids.table.len() <= 1_024 && ids.others.is_empty());
+        assert_eq!(ids.len(), 1_000);
     }
 }

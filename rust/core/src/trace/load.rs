@@ -81,7 +81,9 @@ impl Trace {
             .into_par_iter()
             .skip(own.start as usize)
             .take(own.len())
-            .map(|block| load_shard(archive, &regions, &world, block, own.len(), progress))
+            .map_init(Vec::new, |buffer, block| {
+                load_shard(archive, &regions, &world, block, own.len(), buffer, progress)
+            })
             .collect::<Result<_>>()?;
 
         let mut merged = CallTree::default();
@@ -211,6 +213,7 @@ fn load_shard(
     world: &World,
     mut shard: Shard,
     shards: usize,
+    buffer: &mut Vec<u8>,
     progress: &Progress,
 ) -> Result<(Shard, Notes)> {
     let locations = shard.locations.clone();
@@ -221,7 +224,6 @@ fn load_shard(
     shard.events.reserve(room as usize);
 
     let mut decoder = Decoder::new(archive.definitions(), regions, world, shard);
-    let mut buffer = Vec::new();
     for index in locations {
         if progress.is_cancelled() {
             return Err(Error::Interrupted);
@@ -240,7 +242,7 @@ fn load_shard(
         let read = if chunks::worth_sharing(&reader, shards) {
             chunks::read_events(&reader, &mut decoder)
         } else {
-            reader.read_events(&mut buffer, &mut decoder)
+            reader.read_events(buffer, &mut decoder)
         };
         match read {
             Ok(summary) => decoder.end_location(summary.events, summary.truncated.map(|error| error.to_string())),

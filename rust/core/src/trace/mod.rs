@@ -1,4 +1,8 @@
 //! The trace in memory: definitions by dense indexes, events as columns, one call tree.
+#![allow(
+    clippy::inline_always,
+    reason = "what is done with each event is one loop; left to itself, the compiler keeps the parts as calls"
+)]
 
 pub mod calltree;
 pub mod chunks;
