@@ -184,7 +184,43 @@ def main() -> None:
         options.json.write_text(json.dumps(figures.data, indent=1) + "\n")
 
 
-PARTS = {"decoding": decoding, "speed": speed, "locations": locations, "contention": contention}
+# Analyses a run with all processes of mpiexec; the first says how long it took by the clock.
+TOGETHER = """
+import sys, time, whywait
+run = whywait.open(sys.argv[1])
+begin = time.perf_counter()
+if whywait.analyze(run, threads=1).here:
+    print(time.perf_counter() - begin)
+"""
+
+
+def processes(figures: Figures) -> None:
+    """Compare two processes under mpiexec with one."""
+    mpiexec = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    if mpiexec is None:
+        figures.say("no mpiexec: nothing to compare processes with")
+        return
+    for workload in ("sor-p2p", "sor-gats"):
+        trace = figures.large(workload, 4096)
+        times: dict[int, list[float]] = {1: [], 2: []}
+        for _ in range(figures.repeat):
+            for count, taken in times.items():
+                figures.say(f"analyze {trace.name} in {count} process(es)")
+                command = [mpiexec, "-n", str(count), sys.executable, "-c", TOGETHER, str(trace)]
+                taken.append(float(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout))
+        one, two = (min(taken) for taken in times.values())
+        figures.data.setdefault(trace.name, []).append({"processes": {"1": one, "2": two}})
+        figures.row(f"{workload}, one process (by the clock)", one, "s", ">= 10 to judge", met=one >= 10)
+        figures.row("the same, one process over two", one / two, "times", ">= 1.7", met=one / two >= 1.7)
+
+
+PARTS = {
+    "decoding": decoding,
+    "speed": speed,
+    "locations": locations,
+    "contention": contention,
+    "processes": processes,
+}
 
 if __name__ == "__main__":
     main()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whywait import _native, tables
+from whywait import _native, mpi, tables
 from whywait.allocation import allocation
 from whywait.calltree import CallTree
 from whywait.imbalance import NAMES as IMBALANCE
@@ -252,7 +253,7 @@ class Result:
     Parameters
     ----------
     analysis
-        What the native analysis returned.
+        What the native analysis returned: None at a rank of ``mpiexec`` that is not the first.
     run
         The run that was analysed.
     stored
@@ -262,12 +263,23 @@ class Result:
     """
 
     def __init__(
-        self, analysis: _native.Analysis, run: Run, stored: Collection[str], *, idle_threads: bool = False
+        self, analysis: _native.Analysis | None, run: Run, stored: Collection[str], *, idle_threads: bool = False
     ) -> None:
-        self._analysis = analysis
+        self._found = analysis
         self._stored = stored
         self._idle_threads = idle_threads
         self.run = run
+
+    @property
+    def here(self) -> bool:
+        """Whether this process has the result: under ``mpiexec`` only rank 0, and all else raises at the others."""
+        return self._found is not None
+
+    @property
+    def _analysis(self) -> _native.Analysis:
+        if self._found is None:
+            raise _native.UsageError("only rank 0 of mpiexec has the result: ask for `result.here` first")
+        return self._found
 
     @cached_property
     def rows_of_locations(self) -> tables.Locations:
@@ -681,6 +693,8 @@ class Result:
         return f'<system title="System tree">\n{content}</system>\n'
 
     def __repr__(self) -> str:
+        if not self.here:
+            return f"<whywait.Result of {self.run.name!r}, which rank 0 has>"
         return f"<whywait.Result of {self.run.name!r}: {len(self.metrics)} metrics, {len(self.tree)} call paths>"
 
     def _repr_html_(self) -> str:
@@ -719,9 +733,12 @@ def analyze(
     idle_threads: bool = False,
     memory_limit: int | None = None,
     spill_directory: str | PathLike[str] | None = None,
+    transfers: bool = False,
     progress: Callable[[str, float], object] | None = None,
 ) -> Result:
     """Find every wait state of a run, and where its time goes.
+
+    Under ``mpiexec`` all ranks must call it; they share the work, and rank 0 gets the result. See docs/mpi.md.
 
     Parameters
     ----------
@@ -746,6 +763,9 @@ def analyze(
         without a name. It holds for this analysis and the tables of its result, until the next call. Linux only.
     spill_directory
         The directory of that file, on a disk with room for it; None for the system's temporary directory.
+    transfers
+        Whether to have `Result.transfers` ready. Otherwise they are found when they are asked for, for which it is too
+        late under ``mpiexec``.
     progress
         Called now and then with the name of the stage and the share of it that is done, 0..1. What it raises ends the
         analysis.
@@ -761,21 +781,26 @@ def analyze(
     whywait.TraceError
         If the events contradict each other beyond what can be left out.
     whywait.UsageError
-        If an argument makes no sense, or the memory limit is too small to begin with.
+        If an argument makes no sense, the memory limit is too small to begin with, or ``mpiexec`` has started several
+        processes but there is no MPI.
     OSError
         If the system refuses, or what does not fit into memory does not fit the disk either.
     """
-    opened = run if isinstance(run, Run) else Run(run)
-    directory = spill_directory or tempfile.gettempdir()
-    _native.limit_memory(opened._native, memory_limit, directory, threads=threads)  # noqa: SLF001
-    native = _native.analyze(
-        opened._native,  # noqa: SLF001
-        threads=threads,
-        wrong_order_window=wrong_order_window,
-        causes=causes,
-        cost_model=cost_model,
-        progress=progress,
-    )
+    ranks = mpi.ranks()
+    with ranks or nullcontext():
+        opened = run if isinstance(run, Run) else Run(run)
+        directory = spill_directory or tempfile.gettempdir()
+        _native.limit_memory(opened._native, memory_limit, directory, threads=threads)  # noqa: SLF001
+        native = _native.analyze(
+            opened._native,  # noqa: SLF001
+            threads=threads,
+            wrong_order_window=wrong_order_window,
+            causes=causes,
+            cost_model=cost_model,
+            transfers=transfers,
+            ranks=ranks,
+            progress=progress,
+        )
     left_out: tuple[Kind, ...] = ("cause", "thesis") if not causes else ("thesis",) if cost_model == "scalasca" else ()
     stored = metric_tree().without(_native.stored_metrics(), *left_out)
     return Result(native, opened, stored, idle_threads=idle_threads)

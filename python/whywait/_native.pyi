@@ -4,6 +4,8 @@ from collections.abc import Callable
 from os import PathLike
 from typing import Any, Protocol
 
+from whywait.mpi import Ranks
+
 __version__: str
 
 class Error(Exception):
@@ -61,8 +63,11 @@ def analyze(
     wrong_order_window: int = 100,
     causes: bool = True,
     cost_model: str = "thesis",
+    transfers: bool = False,
+    shard_events: int = ...,
+    ranks: Ranks | None = None,
     progress: Callable[[str, float], object] | None = None,
-) -> Analysis: ...
+) -> Analysis | None: ...
 def limit_memory(run: Run, size: int | None, directory: str | PathLike[str], *, threads: int | None = None) -> None: ...
 def peak_memory() -> int | None: ...
 def stored_metrics() -> list[str]: ...

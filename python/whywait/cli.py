@@ -9,6 +9,8 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from whywait import mpi
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -81,7 +83,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Names in a trace may have letters that the terminal has not.
         sys.stdout.reconfigure(errors="backslashreplace")
+    if not mpi.first():
+        # What there is to say the first of several processes says.
+        sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     options = parser().parse_args(arguments)
+    if not getattr(options, "together", False):
+        if not mpi.first():
+            return OK
+        mpi.leave()
     try:
         return _run(options)
     except KeyboardInterrupt:
@@ -112,5 +121,6 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _fail(error: object, code: int) -> int:
-    sys.stderr.write(f"whywait: {' '.join(str(error).split())}\n")
+    where = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+    sys.stderr.write(f"whywait: {' '.join(str(error).split())}{where}\n")
     return code

@@ -24,6 +24,7 @@ def add(verbs: Any) -> None:
         "severities.parquet, derived.parquet, wait_states.parquet, critical_path.parquet and summary.json.",
         "whywait analyze scorep_run/traces.otf2 -o results",
         run,
+        together=True,
     )
     parser.add_argument(
         "-o", "--output", metavar="DIR", help="where to write to (default: whywait-NAME, after the trace)"
@@ -77,16 +78,19 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Do it."""
+    from contextlib import nullcontext
+
     import whywait
+    from whywait import mpi
     from whywait.report.terminal import show, speaks_unicode, summary_lines, width
 
-    trace = whywait.open(options.trace)
-    directory = Path(options.output) if options.output else default_directory(trace)
-    if directory.exists() and not directory.is_dir():
-        raise whywait.UsageError(f"{directory} is a file, not a directory to write to")
-    if options.spill_dir and options.memory_limit is None:
-        raise whywait.UsageError("--spill-dir says where to put what --memory-limit leaves no room for")
-    with Progress(quiet=options.quiet) as progress:
+    with mpi.ranks() or nullcontext(), Progress(quiet=options.quiet or not mpi.first()) as progress:
+        trace = whywait.open(options.trace)
+        directory = Path(options.output) if options.output else default_directory(trace)
+        if options.spill_dir and options.memory_limit is None:
+            raise whywait.UsageError("--spill-dir says where to put what --memory-limit leaves no room for")
+        if directory.exists() and not directory.is_dir():
+            raise whywait.UsageError(f"{directory} is a file, not a directory to write to")
         result = whywait.analyze(
             trace,
             threads=options.threads,
@@ -96,8 +100,11 @@ def run(options: argparse.Namespace) -> int:
             idle_threads=options.idle_threads,
             memory_limit=options.memory_limit,
             spill_directory=options.spill_dir or _existing(directory),
+            transfers=options.transfers,
             progress=progress,
         )
+    if not result.here:
+        return 0
     files = result.write(directory, transfers=options.transfers, html=options.html)
     if options.json:
         print_json({**result.summary(), "files": [str(file) for file in files]})

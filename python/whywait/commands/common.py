@@ -24,6 +24,8 @@ def add_verb(
     example: str,
     run: Callable[[argparse.Namespace], int],
     operands: Mapping[str, str] = _TRACE,
+    *,
+    together: bool = False,
 ) -> argparse.ArgumentParser:
     """Add a verb that works on a trace, or on other operands.
 
@@ -37,6 +39,8 @@ def add_verb(
         What does it.
     operands
         What it works on: the help of each by name.
+    together
+        Whether several processes under ``mpiexec`` do it together; else the first does it alone.
     """
     parser: argparse.ArgumentParser = verbs.add_parser(
         name,
@@ -48,7 +52,7 @@ def add_verb(
     for operand, text in operands.items():
         parser.add_argument(operand, metavar=operand.upper(), help=text)
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, together=together)
     return parser
 
 

@@ -1,21 +1,23 @@
 //! The conductor: reads the archive, runs the stages, gathers what they find.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use rayon::prelude::*;
 use whywait_otf2::Archive;
 
-use crate::calls::Calls;
+use crate::calls::{Call, Calls};
 use crate::causes::{self, Causes, CostModel};
 use crate::exchange::Transport;
 use crate::matching::epochs::Epochs;
 use crate::matching::messages;
 use crate::notes::{NoteKind, Notes, Place};
 use crate::severity::{self, Severity};
-use crate::trace::Trace;
 use crate::trace::decode::Progress;
 use crate::trace::load::SHARD_EVENTS;
+use crate::trace::{NONE, Trace};
+use crate::transfers::{self, Transfer};
 use crate::waits::late_sender::Detected;
 use crate::waits::{Findings, WaitState, collective, late_receiver, late_sender, profile, rma, threads};
 use crate::{Error, Result};
@@ -30,11 +32,21 @@ pub struct Options {
     pub causes: bool,
     /// Which definitions their costs follow.
     pub cost_model: CostModel,
+    /// Whether several processes find the transfers of one-sided communication: later it is too late for them.
+    pub transfers: bool,
+    /// Shards have about this many events at least.
+    pub shard_events: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { wrong_order_window: 100, causes: true, cost_model: CostModel::default() }
+        Self {
+            wrong_order_window: 100,
+            causes: true,
+            cost_model: CostModel::default(),
+            transfers: false,
+            shard_events: SHARD_EVENTS,
+        }
     }
 }
 
@@ -110,34 +122,128 @@ pub struct Analysis {
     pub epochs: Vec<Epochs>,
     /// What was odd.
     pub notes: Notes,
+    /// What several processes have found besides; then there are no events here.
+    gathered: Option<Gathered>,
 }
 
-/// Reads and analyses an archive with the threads of the current pool.
+/// What was found in the events of several processes.
+#[derive(Debug)]
+struct Gathered {
+    /// For each wait state its call, and what it waited for.
+    calls: Vec<(Call, Option<Call>)>,
+    /// Transfers, if asked for.
+    transfers: Option<Vec<Transfer>>,
+}
+
+impl Analysis {
+    /// The call of a wait state, given by its position, and the call that it waited for.
+    #[must_use]
+    pub fn calls(&self, wait: usize) -> (Call, Option<Call>) {
+        match &self.gathered {
+            Some(gathered) => gathered.calls[wait],
+            None => calls(&self.trace, &Calls::default(), &self.waits[wait]),
+        }
+    }
+
+    /// All transfers of one-sided communication, by location of the origin and time.
+    pub fn transfers(&self) -> Result<Cow<'_, [Transfer]>> {
+        match &self.gathered {
+            None => transfers::find(&self.trace, &self.epochs).map(Cow::Owned),
+            Some(Gathered { transfers: Some(transfers), .. }) => Ok(Cow::Borrowed(transfers)),
+            Some(_) => {
+                let text = "of several processes transfers must be asked for when they analyse the run (transfers)";
+                Err(Error::Usage(text.to_owned()))
+            }
+        }
+    }
+
+    /// An error if the events are not here, because several processes had them.
+    pub fn need_events(&self) -> Result<()> {
+        match self.gathered {
+            None => Ok(()),
+            Some(_) => Err(Error::Usage(
+                "the events of the run were spread over several processes and are gone: analyse it with one".to_owned(),
+            )),
+        }
+    }
+
+    /// Gathers what all processes have found, at the first of them.
+    fn gather(self, calls_of: &Calls, notes: Vec<Notes>, with_transfers: bool) -> Result<Option<Self>> {
+        let Self { mut trace, severities, waits, causes, epochs, .. } = self;
+        let exchange = trace.exchange.clone();
+        let calls = exchange.gather(waits.iter().map(|wait| calls(&trace, calls_of, wait)).collect())?;
+        let of_origins = if with_transfers { transfers::find(&trace, &epochs)? } else { Vec::new() };
+        let transfers = exchange.gather(of_origins)?;
+        // The rest of what the processes have in memory are rows that are to be gathered.
+        trace.shards.clear();
+        drop(epochs);
+        let waits = exchange.gather(waits)?;
+        let severities = exchange.gather(severities)?;
+        let causes = match causes {
+            None => None,
+            Some(causes) => Some(Causes {
+                severities: exchange.gather(causes.severities)?,
+                costs: severity::combine(exchange.gather(causes.costs)?),
+                explanations: exchange.gather(causes.explanations)?,
+                ..causes
+            }),
+        };
+        let notes = merge(exchange.to_root(notes)?);
+        let gathered = Some(Gathered { calls, transfers: with_transfers.then_some(transfers) });
+        let severities = severity::combine(severities);
+        let all = Self { trace, severities, waits, causes, epochs: Vec::new(), notes, gathered };
+        Ok(exchange.is_root().then_some(all))
+    }
+}
+
+/// The call of a wait state, and the call that it waited for.
+fn calls(trace: &Trace, calls: &Calls, wait: &WaitState) -> (Call, Option<Call>) {
+    let cause = (wait.cause_instance != NONE).then(|| calls.get(trace, (wait.cause_location, wait.cause_instance)));
+    (calls.get(trace, (wait.location, wait.instance)), cause)
+}
+
+/// The notes of all processes, stage by stage: as if one had all shards.
+fn merge(of_processes: Vec<Vec<Notes>>) -> Notes {
+    let mut of_processes: Vec<_> = of_processes.into_iter().map(Vec::into_iter).collect();
+    let mut notes = Notes::default();
+    loop {
+        let stage: Vec<Notes> = of_processes.iter_mut().filter_map(Iterator::next).collect();
+        if stage.is_empty() {
+            notes.sort();
+            return notes;
+        }
+        for of_process in stage {
+            notes.merge(of_process);
+        }
+    }
+}
+
+/// Reads and analyses an archive with the threads of the current pool; with several processes if there is a way to the
+/// others. Then only the first has a result.
 pub fn analyze(
     archive: &Archive,
     options: &Options,
     transport: Option<Arc<dyn Transport>>,
     monitor: &Monitor,
-) -> Result<Analysis> {
+) -> Result<Option<Analysis>> {
     monitor.enter(Stage::Decode)?;
-    let mut trace = Trace::load(archive, SHARD_EVENTS, transport, &monitor.progress)?;
-    let mut notes = std::mem::take(&mut trace.notes);
-    note_other_locations(&trace, &mut notes);
+    let mut trace = Trace::load(archive, options.shard_events.max(1), transport, &monitor.progress)?;
+    let mut notes = vec![std::mem::take(&mut trace.notes), other_locations(&trace)];
 
     monitor.enter(Stage::Messages)?;
     let mut found: Vec<Findings> = trace.shards.iter().map(|_| Findings::default()).collect();
-    for findings in analyze_messages(&trace, *options, &mut notes)? {
+    for findings in analyze_messages(&trace, options, &mut notes)? {
         add(&mut found, findings);
     }
 
     monitor.enter(Stage::Collectives)?;
     let (collective, meetings, collective_notes) = collective::detect(&trace, options.causes)?;
-    notes.merge(collective_notes);
+    notes.push(collective_notes);
     add(&mut found, collective);
 
     monitor.enter(Stage::OneSided)?;
     let (one_sided, one_sided_notes) = rma::detect(&trace, &found, options.causes)?;
-    notes.merge(one_sided_notes);
+    notes.push(one_sided_notes);
     add(&mut found, one_sided.findings);
 
     monitor.enter(Stage::Profile)?;
@@ -161,7 +267,7 @@ pub fn analyze(
     for findings in found {
         all.merge(findings);
     }
-    notes.merge(all.notes);
+    notes.push(all.notes);
     let waits = all.waits;
     let calls = Calls::fetch(&trace, &waits)?;
     let causes = if options.causes {
@@ -169,13 +275,26 @@ pub fn analyze(
         let meetings = (meetings, &one_sided.meetings[..]);
         let mut causes = causes::analyze(&trace, (&waits, &calls), meetings, options.cost_model)?;
         all.severities.append(&mut causes.severities);
-        notes.merge(std::mem::take(&mut causes.notes));
+        notes.push(std::mem::take(&mut causes.notes));
         Some(causes)
     } else {
         None
     };
-    let epochs = one_sided.epochs;
-    Ok(Analysis { severities: severity::combine(all.severities), waits, epochs, causes, notes, trace })
+    let severities = severity::combine(all.severities);
+    let is_alone = trace.exchange.processes() == 1;
+    let found = Analysis {
+        trace,
+        severities,
+        waits,
+        causes,
+        epochs: one_sided.epochs,
+        notes: Notes::default(),
+        gathered: None,
+    };
+    if is_alone {
+        return Ok(Some(Analysis { notes: merge(vec![notes]), ..found }));
+    }
+    found.gather(&calls, notes, options.transfers)
 }
 
 /// Adds what a stage found in each shard.
@@ -186,11 +305,11 @@ fn add(found: &mut [Findings], stage: Vec<Findings>) {
 }
 
 /// Late Senders at the receivers, then Late Receivers at the senders.
-fn analyze_messages(trace: &Trace, options: Options, notes: &mut Notes) -> Result<[Vec<Findings>; 2]> {
+fn analyze_messages(trace: &Trace, options: &Options, notes: &mut Vec<Notes>) -> Result<[Vec<Findings>; 2]> {
     let (detected, matching_notes) = messages::match_all(trace, |_, shard, matches| {
         late_sender::detect(trace, shard, matches, options.wrong_order_window)
     })?;
-    notes.merge(matching_notes);
+    notes.push(matching_notes);
     let mut late_senders = Vec::with_capacity(detected.len());
     let mut outgoing = Vec::with_capacity(detected.len());
     let mut candidates = Vec::with_capacity(detected.len());
@@ -217,7 +336,8 @@ fn analyze_messages(trace: &Trace, options: Options, notes: &mut Notes) -> Resul
 }
 
 /// Names the locations of which only a profile can be said.
-fn note_other_locations(trace: &Trace, notes: &mut Notes) {
+fn other_locations(trace: &Trace) -> Notes {
+    let mut notes = Notes::default();
     let own = trace.shards.iter().flat_map(|shard| shard.locations.clone());
     for index in own {
         let location = &trace.world.locations[index as usize];
@@ -225,5 +345,73 @@ fn note_other_locations(trace: &Trace, notes: &mut Notes) {
             let time = trace.span().map_or(0, |(first, _)| first);
             notes.count(NoteKind::NotAThread, 1, Some(Place { location: index, time }));
         }
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::causes::Explanation;
+    use crate::exchange::threads;
+
+    /// All that there is to say of an analysis, as text: times, costs to 12 digits.
+    fn said(analysis: &Analysis) -> Vec<String> {
+        let mut lines = vec![format!("{:?} {:?}", analysis.trace.span(), analysis.trace.events)];
+        lines.extend(analysis.trace.tree.nodes().iter().map(|node| format!("{node:?}")));
+        lines.extend(analysis.severities.iter().map(|cell| format!("{cell:?}")));
+        for (wait, state) in analysis.waits.iter().enumerate() {
+            let WaitState { kind, location, waiting, cause_location, last, .. } = state;
+            lines.push(format!("{kind:?} {location} {waiting} {cause_location} {last:?} {:?}", analysis.calls(wait)));
+        }
+        lines.extend(analysis.transfers().unwrap().iter().map(|transfer| {
+            let Transfer { kind, epoch, window, bytes, callpath, time, source, destination, end, .. } = transfer;
+            format!("{kind:?} {epoch:?} {window} {bytes} {callpath} {time} {source} {destination} {end:?}")
+        }));
+        if let Some(causes) = &analysis.causes {
+            lines.extend(causes.path.iter().map(|segment| format!("{segment:?}")));
+            for cost in &causes.costs {
+                lines.push(format!("{:?} {} {} {:.12e}", cost.metric, cost.callpath, cost.location, cost.value));
+            }
+            let nothing = Explanation { indirect: 0.0, propagating: 0.0, caused: 0.0 };
+            for why in causes.explanations.iter().map(|why| why.unwrap_or(nothing)) {
+                lines.push(format!("{:.9e} {:.9e} {:.9e}", why.indirect, why.propagating, why.caused));
+            }
+        }
+        lines.extend(analysis.notes.iter().map(|note| format!("{note:?}")));
+        lines
+    }
+
+    /// Shipped traces: whatever the number of shards and processes, the result is the same.
+    #[test]
+    fn the_result_does_not_depend_on_shards_and_processes() {
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data");
+        let mut compared = 0;
+        for case in ["p2p", "collectives", "sor_fence", "sor_gats", "sor_locks", "rma_progress", "intercomm"] {
+            let archive = Archive::open(&data.join(case)).unwrap();
+            for cost_model in [CostModel::Thesis, CostModel::Scalasca] {
+                let options = Options { cost_model, transfers: true, ..Options::default() };
+                let whole = analyze(&archive, &options, None, &Monitor::default()).unwrap().unwrap();
+                let expected = said(&whole);
+                let options = Options { shard_events: 1, ..options };
+                for processes in 1..5 {
+                    let found = threads::run(processes, |transport| {
+                        analyze(&archive, &options, Some(transport), &Monitor::default()).unwrap()
+                    });
+                    for (rank, found) in found.iter().enumerate() {
+                        assert_eq!(found.is_some(), rank == 0, "{case}: rank {rank} of {processes}");
+                    }
+                    assert!(whole.trace.exchange.shards() < found[0].as_ref().unwrap().trace.exchange.shards());
+                    for (said, expected) in said(found[0].as_ref().unwrap()).iter().zip(&expected) {
+                        assert_eq!(said, expected, "{case}: {processes} processes");
+                    }
+                    assert_eq!(said(found[0].as_ref().unwrap()).len(), expected.len(), "{case}");
+                    compared += expected.len();
+                }
+            }
+        }
+        assert!(compared > 10_000);
     }
 }

@@ -15,6 +15,9 @@ use rayon::prelude::*;
 
 use crate::{Error, Result};
 
+/// Rows that a process gathers from another at a time.
+const GATHERED: usize = 1 << 18;
+
 /// What can go to another process.
 pub trait Row: Encode + DecodeOwned + Send {}
 
@@ -245,6 +248,25 @@ impl Exchange {
         drop(value);
         let arrived = self.deliver(outgoing)?;
         if self.is_root() { arrived.iter().map(|bytes| decode(bytes)).collect() } else { Ok(Vec::new()) }
+    }
+
+    /// All rows, in the order of the processes, at the first; none at the others.
+    pub fn gather<T: Row>(&self, rows: Vec<T>) -> Result<Vec<T>> {
+        let most = self.all(rows.len())?.into_iter().max().unwrap_or(0);
+        if self.transport.is_none() {
+            return Ok(rows);
+        }
+        // What the first has stays where it is.
+        let (own, away) = if self.is_root() { (rows, Vec::new()) } else { (Vec::new(), rows) };
+        let mut parts: Vec<Vec<T>> = (0..self.processes()).map(|_| Vec::new()).collect();
+        let mut away = away.into_iter();
+        for _ in 0..most.div_ceil(GATHERED) {
+            let slice: Vec<T> = away.by_ref().take(GATHERED).collect();
+            for (part, slice) in parts.iter_mut().zip(self.to_root(slice)?) {
+                part.extend(slice);
+            }
+        }
+        Ok(own.into_iter().chain(parts.into_iter().flatten()).collect())
     }
 
     /// A sum over all processes.

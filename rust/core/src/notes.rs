@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use bitcode::{Decode, Encode};
+
 /// Kinds of oddities, in the order in which they are reported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 pub enum NoteKind {
     /// The end of an event file is missing.
     Truncated,
@@ -155,7 +157,7 @@ impl NoteKind {
 }
 
 /// Where something was seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Place {
     /// Index of the location.
     pub location: u32,
@@ -164,7 +166,7 @@ pub struct Place {
 }
 
 /// One occurrence: where, and what only this one has to say (the reader's message).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Encode, Decode)]
 pub struct Occurrence {
     /// Where it was seen.
     pub place: Place,
@@ -173,7 +175,7 @@ pub struct Occurrence {
 }
 
 /// Occurrences of one kind.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Encode, Decode)]
 pub struct Note {
     /// Number of occurrences.
     pub count: u64,
@@ -182,7 +184,7 @@ pub struct Note {
 }
 
 /// All oddities of a shard or a run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Encode, Decode)]
 pub struct Notes(BTreeMap<NoteKind, Note>);
 
 impl Notes {
@@ -221,6 +223,13 @@ impl Notes {
             mine.count += note.count;
             let room = Self::KEPT.saturating_sub(mine.occurrences.len());
             mine.occurrences.extend(note.occurrences.into_iter().take(room));
+        }
+    }
+
+    /// Orders the places of each kind by location and time, whoever saw them first.
+    pub fn sort(&mut self) {
+        for note in self.0.values_mut() {
+            note.occurrences.sort_by_key(|occurrence| (occurrence.place.location, occurrence.place.time));
         }
     }
 

@@ -42,6 +42,8 @@ pub struct Transfer {
     pub bytes: u64,
     /// Who asked for it, and in which region instance of its shard.
     pub origin: (u32, u32),
+    /// Call path of that.
+    pub callpath: u32,
     /// When it was asked for, and also when it started.
     pub time: i64,
     /// Where the data come from; of a target the master thread.
@@ -131,8 +133,8 @@ fn transfer(trace: &Trace, shard: &Shard, epochs: &Epochs, origin: u32, row: usi
         Epoch::Collective(part) if epochs.collectives[part as usize].is_fence() => EpochKind::Fence,
         Epoch::Collective(_) | Epoch::Open => EpochKind::None,
     };
-    let origin = (origin, instance);
-    Transfer { kind, epoch, window, bytes: sent.max(received), origin, time, source, destination, end }
+    let (origin, callpath) = ((origin, instance), shard.callpath(instance));
+    Transfer { kind, epoch, window, bytes: sent.max(received), origin, callpath, time, source, destination, end }
 }
 
 /// What ends each operation of a shard.

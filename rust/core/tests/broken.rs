@@ -61,6 +61,7 @@ impl Copy {
         let archive = Archive::open(&self.directory).map_err(|error| error.to_string())?;
         let result =
             analyze(&archive, &Options::default(), None, &Monitor::default()).map_err(|error| error.to_string())?;
+        let result = result.expect("a single process has a result");
         for wait in &result.waits {
             let shard = result.trace.shard(wait.location);
             let duration = shard.leave(wait.instance) - shard.enter(wait.instance);

@@ -5,24 +5,29 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use arrow_array::builder::Float64Builder;
 use arrow_array::{ArrayRef, Float64Array, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use whywait_core::analysis::{Analysis as CoreAnalysis, Monitor, Options, Stage, analyze as core_analyze};
+use whywait_core::calls::Call;
 use whywait_core::causes::{Class, CostModel, Explanation};
+use whywait_core::exchange::Transport;
 use whywait_core::notes::NoteKind;
 use whywait_core::path::Segment;
 use whywait_core::severity::{Cell, Cost, Metric, Severity, Unit};
 use whywait_core::trace::columns::OperationKind;
+use whywait_core::trace::load::SHARD_EVENTS;
 use whywait_core::trace::{NO_CALLPATH, NONE, Regions};
-use whywait_core::transfers::{self, EpochKind, Transfer};
+use whywait_core::transfers::{EpochKind, Transfer};
 use whywait_core::waits::WaitState;
 use whywait_otf2::Archive;
 
 use crate::arrow::{Names, Optional, Table};
 use crate::errors::{UsageError, core_error};
-use crate::job::wait;
+use crate::job::serve;
 use crate::memory;
+use crate::ranks::Ranks;
 use crate::run::{Run, locations_table};
 
 /// What came out of an analysis.
@@ -41,11 +46,14 @@ pub(crate) fn stored_metrics() -> Vec<&'static str> {
     Metric::ALL.iter().map(|metric| metric.name()).collect()
 }
 
-/// Analyses a run on `threads` threads (all cores if not given).
+/// Analyses a run on `threads` threads (all cores if not given), with other processes if there are `ranks`: then only the
+/// first gets a result.
 ///
 /// `progress(stage, fraction)` is called about ten times a second.
 #[pyfunction]
-#[pyo3(signature = (run, *, threads=None, wrong_order_window=100, causes=true, cost_model="thesis", progress=None))]
+#[pyo3(signature = (run, *, threads=None, wrong_order_window=100, causes=true, cost_model="thesis", transfers=false,
+    shard_events=SHARD_EVENTS, ranks=None, progress=None))]
+#[expect(clippy::too_many_arguments, reason = "they are named where it is called")]
 pub(crate) fn analyze(
     py: Python<'_>,
     run: &Run,
@@ -53,8 +61,11 @@ pub(crate) fn analyze(
     wrong_order_window: usize,
     causes: bool,
     cost_model: &str,
+    transfers: bool,
+    shard_events: u64,
+    ranks: Option<&Bound<'_, PyAny>>,
     progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Analysis> {
+) -> PyResult<Option<Analysis>> {
     if threads == Some(0) {
         return Err(UsageError::new_err("threads must be at least 1"));
     }
@@ -65,13 +76,17 @@ pub(crate) fn analyze(
         "scalasca" => CostModel::Scalasca,
         _ => return Err(UsageError::new_err("cost_model must be \"thesis\" or \"scalasca\"")),
     };
-    let options = Options { wrong_order_window, causes, cost_model };
+    let options = Options { wrong_order_window, causes, cost_model, transfers, shard_events };
     let monitor = Arc::new(Monitor::default());
     let expected = archive.definitions().locations.iter().fold(0u64, |sum, l| sum.saturating_add(l.number_of_events));
 
+    let ranks = ranks.map(Ranks::new).transpose()?;
     let job = {
         let (archive, monitor) = (archive.clone(), monitor.clone());
-        move || pool.install(|| core_analyze(&archive, &options, None, &monitor))
+        move |errands| {
+            let transport = ranks.map(|ranks| Arc::new(ranks.through(errands)) as Arc<dyn Transport>);
+            pool.install(|| core_analyze(&archive, &options, transport, &monitor))
+        }
     };
     let tick = || {
         py.check_signals()?;
@@ -79,10 +94,9 @@ pub(crate) fn analyze(
         let share = (monitor.stage().name(), fraction(&monitor, expected));
         progress.map_or(Ok(()), |progress| progress.call1(share).map(drop))
     };
-    let result = wait(py, job, Duration::from_millis(100), tick, || monitor.progress.cancel())?;
+    let result = serve(py, job, Duration::from_millis(100), tick, || monitor.progress.cancel())?;
     memory::check()?;
-    let result = result.map_err(core_error)?;
-    Ok(Analysis::new(archive, result))
+    Ok(result.map_err(core_error)?.map(|result| Analysis::new(archive, result)))
 }
 
 /// How much of the work is done: reading counts by events, the later stages by their number.
@@ -131,8 +145,9 @@ impl Analysis {
         columns.finish()
     }
 
-    fn callpath(&self, location: u32, instance: u32) -> u32 {
-        self.result.trace.shard(location).callpath(instance)
+    /// The call of each wait state, and the call that it waited for.
+    fn calls(&self) -> impl Iterator<Item = (Call, Option<Call>)> {
+        (0..self.result.waits.len()).map(|wait| self.result.calls(wait))
     }
 
     /// A column of seconds since the begin of the trace, or of durations.
@@ -248,6 +263,7 @@ impl Analysis {
 
     /// Times and waits of a window, in the shape of `severities`; bounds in seconds since the begin of the trace.
     fn window(&self, py: Python<'_>, begin: f64, end: f64) -> PyResult<Table> {
+        self.result.need_events().map_err(core_error)?;
         let resolution = self.result.trace.resolution as f64;
         let tick = |seconds: f64| self.begin().saturating_add((seconds * resolution).round() as i64);
         let window = tick(begin)..tick(end);
@@ -288,7 +304,6 @@ impl Analysis {
 
     /// All wait states.
     fn wait_states(&self) -> PyResult<Table> {
-        let trace = &self.result.trace;
         let begin = self.begin();
         let mut kinds = Names::default();
         let mut cause_location = Optional::default();
@@ -298,28 +313,28 @@ impl Analysis {
             kinds.push(wait.kind.name());
             last.push_optional(wait.last.name());
             cause_location.push((wait.cause_location != NONE).then_some(wait.cause_location));
-            let known = wait.cause_instance != NONE;
-            cause_callpath.push(known.then(|| self.callpath(wait.cause_location, wait.cause_instance)));
         }
-        let cause_time: Float64Array = self
-            .result
-            .waits
-            .iter()
-            .map(|wait| {
-                let known = wait.cause_instance != NONE;
-                known.then(|| self.seconds(trace.shard(wait.cause_location).enter(wait.cause_instance) - begin))
-            })
-            .collect();
+        let mut callpaths = Vec::with_capacity(self.result.waits.len());
+        let mut times: [Vec<f64>; 2] = Default::default();
+        let mut cause_time = Float64Builder::with_capacity(self.result.waits.len());
+        for (call, cause) in self.calls() {
+            callpaths.push(call.callpath);
+            times[0].push(self.seconds(call.enter - begin));
+            times[1].push(self.seconds(call.leave - begin));
+            cause_callpath.push(cause.map(|cause| cause.callpath));
+            cause_time.append_option(cause.map(|cause| self.seconds(cause.enter - begin)));
+        }
+        let [enter, leave] = times;
         Table::new(vec![
             ("kind", kinds.finish()),
             ("location", self.numbers(|wait| wait.location)),
-            ("callpath", self.numbers(|wait| self.callpath(wait.location, wait.instance))),
-            ("enter", self.times(|wait| trace.shard(wait.location).enter(wait.instance) - begin)),
-            ("leave", self.times(|wait| trace.shard(wait.location).leave(wait.instance) - begin)),
+            ("callpath", Arc::new(UInt32Array::from(callpaths))),
+            ("enter", Arc::new(Float64Array::from(enter))),
+            ("leave", Arc::new(Float64Array::from(leave))),
             ("waiting", self.times(|wait| wait.waiting)),
             ("cause_location", cause_location.finish()),
             ("cause_callpath", cause_callpath.finish()),
-            ("cause_time", Arc::new(cause_time)),
+            ("cause_time", Arc::new(cause_time.finish())),
             ("last", last.finish()),
             ("direct", self.explained(|wait, why| wait.waiting as f64 - why.indirect)),
             ("indirect", self.explained(|_, why| why.indirect)),
@@ -332,10 +347,10 @@ impl Analysis {
     fn transfers(&self) -> PyResult<Table> {
         let trace = &self.result.trace;
         let begin = self.begin();
-        let transfers = transfers::find(trace, &self.result.epochs).map_err(core_error)?;
+        let transfers = self.result.transfers().map_err(core_error)?;
         let mut kinds = Names::default();
         let mut epochs = Names::default();
-        for transfer in &transfers {
+        for transfer in transfers.iter() {
             kinds.push(match transfer.kind {
                 OperationKind::Put => "put",
                 OperationKind::Get => "get",
@@ -349,7 +364,6 @@ impl Analysis {
             });
         }
         let number = |number: fn(&Transfer) -> u32| Arc::new(transfers.iter().map(number).collect::<UInt32Array>());
-        let origin_callpaths = transfers.iter().map(|transfer| self.callpath(transfer.origin.0, transfer.origin.1));
         let window = |transfer: &Transfer| trace.world.windows[transfer.window as usize].id;
         let time: Float64Array = transfers.iter().map(|transfer| self.seconds(transfer.time - begin)).collect();
         let time: ArrayRef = Arc::new(time);
@@ -360,7 +374,7 @@ impl Analysis {
             ("window", Arc::new(transfers.iter().map(window).collect::<UInt32Array>())),
             ("bytes", Arc::new(UInt64Array::from_iter_values(transfers.iter().map(|transfer| transfer.bytes)))),
             ("origin_location", number(|transfer| transfer.origin.0)),
-            ("origin_callpath", Arc::new(origin_callpaths.collect::<UInt32Array>())),
+            ("origin_callpath", number(|transfer| transfer.callpath)),
             ("origin", time.clone()),
             ("source_location", number(|transfer| transfer.source)),
             ("start", time),

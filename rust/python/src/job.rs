@@ -9,39 +9,64 @@ use pyo3::prelude::*;
 /// for the end shall not have to wait for it.
 const PATIENCE: Duration = Duration::from_millis(100);
 
+/// Something that only this thread may do, for the job.
+type Errand = Box<dyn FnOnce(Python<'_>) -> PyResult<()> + Send>;
+
+/// Where the job leaves errands; once something has failed they are dropped.
+pub(crate) type Errands = Box<dyn Fn(Errand) + Send + Sync>;
+
+enum Message<T> {
+    Errand(Errand),
+    Done(T),
+}
+
 /// Does `job` in a thread of its own; calls `tick` again and again, and `cancel` once `tick` has failed. What `tick`
 /// says is returned when the job has ended, or soon after.
 pub(crate) fn wait<T: Send + 'static>(
     py: Python<'_>,
     job: impl FnOnce() -> T + Send + 'static,
     pause: Duration,
+    tick: impl FnMut() -> PyResult<()>,
+    cancel: impl Fn(),
+) -> PyResult<T> {
+    serve(py, |_| job(), pause, tick, cancel)
+}
+
+/// The same for a job that has errands, which can fail like `tick`.
+pub(crate) fn serve<T: Send + 'static>(
+    py: Python<'_>,
+    job: impl FnOnce(Errands) -> T + Send + 'static,
+    pause: Duration,
     mut tick: impl FnMut() -> PyResult<()>,
     cancel: impl Fn(),
 ) -> PyResult<T> {
-    let (done, mut result) = mpsc::channel();
+    let (sender, mut messages) = mpsc::channel();
     std::thread::spawn(move || {
-        // The receiver is gone only if the interpreter is: nobody is left to tell.
-        let _ = done.send(job());
+        let errands = sender.clone();
+        // The receiver is gone only if nobody waits any more: there is nobody left to tell.
+        let result = job(Box::new(move |errand| drop(errands.send(Message::Errand(errand)))));
+        let _ = sender.send(Message::Done(result));
     });
-    let mut failed = None;
+    let mut failed: Option<(PyErr, Instant)> = None;
     loop {
-        let waited = py.detach(move || (result.recv_timeout(pause), result));
-        result = waited.1;
-        match waited.0 {
-            Ok(value) => return failed.map_or(Ok(value), |(error, _)| Err(error)),
-            Err(RecvTimeoutError::Timeout) => match failed {
-                None => {
-                    if let Err(error) = tick() {
-                        cancel();
-                        failed = Some((error, Instant::now()));
-                    }
-                }
-                Some((error, since)) if since.elapsed() > PATIENCE => return Err(error),
-                waiting => failed = waiting,
-            },
+        let waited = py.detach(move || (messages.recv_timeout(pause), messages));
+        messages = waited.1;
+        let done = match waited.0 {
+            Ok(Message::Done(value)) => return failed.map_or(Ok(value), |(error, _)| Err(error)),
+            Ok(Message::Errand(errand)) if failed.is_none() => errand(py),
+            Err(RecvTimeoutError::Timeout) if failed.is_none() => tick(),
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(pyo3::panic::PanicException::new_err("the work stopped unexpectedly; please report this"));
             }
+            _ => Ok(()),
+        };
+        if let Err(error) = done {
+            cancel();
+            failed = Some((error, Instant::now()));
         }
+        failed = match failed {
+            Some((error, since)) if since.elapsed() > PATIENCE => return Err(error),
+            waiting => waiting,
+        };
     }
 }

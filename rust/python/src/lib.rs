@@ -8,6 +8,7 @@ mod errors;
 mod job;
 mod memory;
 mod perfetto;
+mod ranks;
 mod records;
 mod run;
 mod timeline;

@@ -33,7 +33,7 @@ use crate::severity::Metric;
 use crate::trace::columns::OperationKind;
 use crate::trace::decode::Progress;
 use crate::trace::{NO_CALLPATH, NONE, Shard, Trace};
-use crate::transfers::{self, Transfer};
+use crate::transfers::Transfer;
 use crate::waits::{WaitState, interval};
 use crate::{Error, Result};
 use packets::{Category, Key, Name, Packets, Track};
@@ -91,7 +91,7 @@ pub fn write(
     }
     let kept: Vec<Kept> = trace.shards.par_iter().map(|shard| Kept::of(trace, shard, selection)).collect();
     let begins = interval::begins(trace, &analysis.waits);
-    let transfers = transfers::find(trace, &analysis.epochs)?;
+    let transfers = analysis.transfers()?;
     let mut flows = Flows::new(trace, selection, &kept);
     flows.of_messages()?;
     flows.of_causes(&analysis.waits, &begins);

@@ -1,0 +1,199 @@
+"""Several processes that analyse a run together: ``mpiexec -n K whywait analyze TRACE``.
+
+MPI is used only where ``mpiexec`` has started several processes; the environment tells. Each process reads and
+analyses its part of the run; what it needs of the others moves as bytes, here. All come to the same exchanges, in the
+same order, so an error at one of them is told at the next: then it is raised at all.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import time
+from functools import cache
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import TracebackType
+
+# How launchers tell a process how many there are, and which it is: Open MPI, those with PMI (MPICH, Intel MPI, ...),
+# Slurm's srun.
+_SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
+_RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
+
+# Bytes that go with the first message; most exchanges have no more.
+_HEAD = 1024
+# Bytes in one message behind that: MPI counts to 2^31 - 1.
+_SLICE = 1 << 30
+# Seconds to wait without a pause: others need the processor as well.
+_PATIENCE = 2e-4
+
+
+def started() -> int:
+    """Return how many processes were started together, as far as the environment tells; 1 without a launcher."""
+    sizes = (os.environ.get(name, "") for name in _SIZES)
+    return next((int(size) for size in sizes if size.isdecimal()), 1)
+
+
+def first() -> bool:
+    """Whether this process is the first of those that were started together: the one that prints and writes."""
+    ranks = (os.environ.get(name, "") for name in _RANKS)
+    return started() == 1 or next((int(rank) for rank in ranks if rank.isdecimal()), 0) == 0
+
+
+def leave() -> None:
+    """Let this process analyse runs on its own from now on."""
+    for name in _SIZES:
+        os.environ.pop(name, None)
+
+
+def ranks() -> Ranks | None:
+    """Return the processes that were started together; None if this one is alone.
+
+    Raises
+    ------
+    whywait.UsageError
+        If there are several but MPI is missing, or is not the one that started them.
+    """
+    return _connect() if started() > 1 else None
+
+
+@cache
+def _connect() -> Ranks:
+    from whywait import UsageError
+
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        text = f"one of {started()} processes, but without MPI ({error}): pip install 'whywait[mpi]'"
+        raise UsageError(text) from error
+    if started() != MPI.COMM_WORLD.size:
+        library = MPI.Get_library_version().split("\n", 1)[0].rstrip("\0 :")
+        text = (
+            f"one of {started()} processes, but mpi4py has a different MPI and sees {MPI.COMM_WORLD.size}: it uses "
+            f"{library}, whose own mpiexec must start them"
+        )
+        raise UsageError(text)
+    return Ranks(MPI.COMM_WORLD.Dup())
+
+
+class Ranks:
+    """The processes of an analysis.
+
+    As a context, which all leave together, it makes an error at one of them an error at all: the others get it at their
+    next exchange.
+
+    Parameters
+    ----------
+    comm
+        A communicator of its own, as of ``mpi4py``.
+    """
+
+    def __init__(self, comm: Any) -> None:
+        self._comm = comm
+        self.size: int = comm.size
+        self.rank: int = comm.rank
+        self._raised: BaseException | None = None
+        self._interrupted = False
+
+    def deliver(self, parcels: Sequence[bytes]) -> list[bytearray]:
+        """Send the i-th parcel to process i.
+
+        Parameters
+        ----------
+        parcels
+            One for each process.
+
+        Returns
+        -------
+        list of bytearray
+            What each process has sent.
+        """
+        import numpy as np
+
+        inline = _HEAD - 8
+        heads = np.zeros((self.size, _HEAD), np.uint8)
+        lengths = heads[:, :8].view(np.int64)
+        for head, parcel in zip(heads, parcels, strict=True):
+            head.data[8 : 8 + len(parcel)] = parcel[:inline]
+        lengths[:, 0] = [len(parcel) for parcel in parcels]
+        arrived = self._heads(heads)
+        buffers = [bytearray(length) for length in arrived[:, :8].view(np.int64)[:, 0].tolist()]
+        for head, buffer in zip(arrived, buffers, strict=True):
+            buffer[:inline] = head.data[8 : 8 + len(buffer)]
+        requests = [
+            self._comm.Irecv(memoryview(buffer)[begin : begin + _SLICE], rank)
+            for rank, buffer in enumerate(buffers)
+            for begin in range(inline, len(buffer), _SLICE)
+        ]
+        requests += [
+            self._comm.Isend(memoryview(parcel)[begin : begin + _SLICE], rank)
+            for rank, parcel in enumerate(parcels)
+            for begin in range(inline, len(parcel), _SLICE)
+        ]
+        if requests:
+            from mpi4py import MPI
+
+            self._wait(lambda: MPI.Request.Testall(requests))
+        if self._interrupted:
+            self._interrupted = False
+            raise KeyboardInterrupt
+        return buffers
+
+    def _heads(self, heads: Any, error: BaseException | None = None) -> Any:
+        """Exchange the begins of the parcels; a process that has failed sends a length of -1 instead."""
+        import numpy as np
+
+        if error is not None:
+            heads[:, :8].view(np.int64)[:] = -1
+        arrived = np.empty_like(heads)
+        request = self._comm.Ialltoall(heads, arrived)
+        self._wait(request.Test)
+        failed = np.flatnonzero(arrived[:, :8].view(np.int64)[:, 0] < 0).tolist()
+        if failed:
+            self._fail(failed, error)
+        return arrived
+
+    def _fail(self, failed: list[int], own: BaseException | None) -> None:
+        """Raise at all processes what the first of the failed has to say."""
+        errors = self._comm.allgather(None if own is None else _pickled(own))
+        error: BaseException = own if failed[0] == self.rank and own else pickle.loads(errors[failed[0]])  # noqa: S301
+        if len(failed) < self.size:
+            error.add_note(f"at rank {failed[0]} of the analysis")
+        self._raised = error
+        raise error
+
+    def _wait(self, is_done: Callable[[], bool]) -> None:
+        """Wait for messages without keeping the processor from others for long; Ctrl-C has to wait as well."""
+        begin = time.perf_counter()
+        while True:
+            try:
+                while not is_done():
+                    waited = time.perf_counter() - begin
+                    time.sleep(0 if waited < _PATIENCE else min(waited / 8, 2e-3))
+            except KeyboardInterrupt:
+                # Whoever leaves in the middle leaves the others behind: all get to know it at the next exchange.
+                self._interrupted = True
+            else:
+                return
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is None or error is not self._raised:
+            import numpy as np
+
+            self._heads(np.zeros((self.size, _HEAD), np.uint8), error)
+
+
+def _pickled(error: BaseException) -> bytes:
+    try:
+        data = pickle.dumps(error)
+        pickle.loads(data)  # noqa: S301
+    except Exception:  # noqa: BLE001  (whatever an error holds that cannot travel)
+        data = pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"))
+    return data

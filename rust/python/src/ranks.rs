@@ -1,0 +1,66 @@
+//! The way to the other processes of an analysis: Python moves the bytes.
+
+use std::sync::mpsc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyList};
+use whywait_core::exchange::Transport;
+use whywait_core::{Error, Result};
+
+use crate::job::Errands;
+
+/// The processes, as Python knows them: an object with `size`, `rank` and `deliver(list[bytes]) -> list[bytearray]`.
+#[derive(Debug)]
+pub(crate) struct Ranks {
+    size: usize,
+    rank: usize,
+    python: Py<PyAny>,
+}
+
+impl Ranks {
+    pub(crate) fn new(ranks: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let number = |name: &str| ranks.getattr(name)?.extract();
+        Ok(Self { size: number("size")?, rank: number("rank")?, python: ranks.clone().unbind() })
+    }
+
+    /// Lets the thread that called us do the exchanges.
+    pub(crate) fn through(self, errands: Errands) -> Connected {
+        Connected { ranks: self, errands }
+    }
+}
+
+/// The processes as seen from the analysis.
+pub(crate) struct Connected {
+    ranks: Ranks,
+    errands: Errands,
+}
+
+impl std::fmt::Debug for Connected {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.ranks.fmt(formatter)
+    }
+}
+
+impl Transport for Connected {
+    fn size(&self) -> usize {
+        self.ranks.size
+    }
+
+    fn rank(&self) -> usize {
+        self.ranks.rank
+    }
+
+    fn deliver(&self, outgoing: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+        let (sender, arrived) = mpsc::sync_channel(1);
+        let python = Python::attach(|py| self.ranks.python.clone_ref(py));
+        (self.errands)(Box::new(move |py| {
+            let parcels = PyList::new(py, outgoing.iter().map(|parcel| PyBytes::new(py, parcel)))?;
+            drop(outgoing);
+            let arrived: Vec<Bound<'_, PyByteArray>> = python.call_method1(py, "deliver", (parcels,))?.extract(py)?;
+            let _ = sender.send(arrived.iter().map(PyByteArrayMethods::to_vec).collect());
+            Ok(())
+        }));
+        // If the errand was not done, the other thread knows why.
+        arrived.recv().map_err(|_| Error::Interrupted)
+    }
+}

@@ -1,0 +1,122 @@
+"""What the ranks of the tests of MPI do: analyse runs together, and compare with what one of them finds alone.
+
+mpiexec -n K python tests/mpi_job.py compare TRACE...
+mpiexec -n K python tests/mpi_job.py raise TRACE
+mpiexec -n K python tests/mpi_job.py kill TRACE
+mpiexec -n K python tests/mpi_job.py result TRACE
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import whywait
+from whywait import _native, mpi
+
+TABLES = ("regions", "callpaths", "locations", "severities", "delay_costs", "critical_path", "wait_states", "transfers",
+          "inconsistencies")  # fmt: skip
+# Sums of shares of waiting, which depend on the order of their terms by rounding.
+SHARES = {"direct", "indirect", "propagating", "caused"}
+
+
+def same(together: pa.Table, alone: pa.Table, what: str) -> int:
+    """Compare two tables row by row; return how many there are."""
+    assert together.schema == alone.schema, what
+    assert together.num_rows == alone.num_rows, (what, together.num_rows, alone.num_rows)
+    is_cost = what.endswith(("severities", "delay_costs"))
+    for name in together.column_names:
+        left, right = together[name], alone[name]
+        if name in SHARES or (name == "value" and is_cost):
+            assert pc.is_null(left).equals(pc.is_null(right)), (what, name)
+            error = pc.abs(pc.subtract(left, right))
+            assert not pc.any(pc.greater(error, pc.add(pc.multiply(pc.abs(right), 1e-12), 1e-21))).as_py(), (what, name)
+        else:
+            assert left.to_pylist() == right.to_pylist(), (what, name)
+    return together.num_rows
+
+
+def compare(traces: list[str]) -> None:
+    """Compare analyses in small shards on all ranks with the usual one, for both cost models and numbers of threads."""
+    ranks = mpi.ranks()
+    rows = 0
+    for number, trace in enumerate(traces):
+        run = _native.Run(trace)
+        for cost_model in ("thesis", "scalasca"):
+            choices = {"cost_model": cost_model, "threads": 1 + number % 2}
+            together = _native.analyze(run, **choices, shard_events=1, transfers=True, ranks=ranks)
+            assert (together is None) == (ranks is not None and ranks.rank > 0)
+            if together is None:
+                continue
+            alone = _native.analyze(run, **choices)
+            for table in TABLES:
+                left, right = (pa.table(getattr(analysis, table)()) for analysis in (together, alone))
+                rows += same(left, right, f"{trace}: {table}")
+            assert together.warnings() == alone.warnings(), trace
+            assert together.facts() == alone.facts(), trace
+    if mpi.first():
+        print(f"compared {rows} rows")
+
+
+def fail(trace: str) -> None:
+    """Let rank 1 fail in the middle, while the others do their work; then begin anew."""
+    ranks = mpi.ranks()
+    deliver, exchanges = ranks.deliver, iter(range(10))
+
+    def deliver_some(parcels: list[bytes]) -> list[bytearray]:
+        if ranks.rank == 1 and next(exchanges, None) is None:
+            raise ZeroDivisionError("rank 1 had enough")
+        return deliver(parcels)
+
+    ranks.deliver = deliver_some
+    lines = []
+    try:
+        whywait.analyze(trace)
+    except ZeroDivisionError as error:
+        lines.append(f"rank {ranks.rank}: {error} {' '.join(error.__notes__)}")
+    ranks.deliver = deliver
+    try:
+        whywait.analyze(trace, cost_model="none" if ranks.rank == 2 else "thesis")
+    except whywait.UsageError as error:
+        lines.append(f"rank {ranks.rank}: {error} {' '.join(error.__notes__)}")
+    if whywait.analyze(trace).here:
+        lines.append("done")
+    say(lines)
+
+
+def say(lines: list[str]) -> None:
+    """Print what all ranks have to say: what each prints itself may mix."""
+    ranks = mpi.ranks()
+    for line in ranks._comm.gather("\n".join(lines)) or ():
+        print(line)
+
+
+def kill(trace: str) -> None:
+    """Let rank 1 be killed while the others wait for it."""
+    if mpi.ranks().rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    whywait.analyze(trace)
+    print("not reached", flush=True)
+
+
+def result(trace: str) -> None:
+    """Say what each rank gets."""
+    found = whywait.analyze(trace, transfers=True)
+    lines = [f"{found!r} {found.here}"]
+    for look in (lambda: found.metrics["time"].total, lambda: found.transfers().num_rows, lambda: found.window(0, 1)):
+        try:
+            lines.append(str(look()))
+        except whywait.UsageError as error:
+            lines.append(str(error))
+    say([f"{mpi.ranks().rank}: {line}" for line in lines])
+
+
+if __name__ == "__main__":
+    what, *traces = sys.argv[1:]
+    if what == "compare":
+        compare(traces)
+    else:
+        {"raise": fail, "kill": kill, "result": result}[what](traces[0])

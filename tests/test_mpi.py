@@ -1,0 +1,213 @@
+"""Several processes analyse a run together: the same result, and no hang if one of them fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import whywait
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from whywait import _native, mpi
+
+from tests.mpi_job import TABLES, same
+from tests.programs import programs
+from tests.rma_programs import one_sided_programs
+from tests.tracedsl import trace_from_text
+
+DATA = Path(__file__).parent / "data"
+JOB = Path(__file__).parent / "mpi_job.py"
+CASES = ("p2p", "collectives", "intercomm", "rma_gats_pt2pt", "rma_lock_sm", "rma_progress", "sor_fence", "sor_gats",
+         "sor_locks", "sor_p2p", "stencil")  # fmt: skip
+MPIEXEC = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+
+
+def mpiexec(ranks: int, *command: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run Python under mpiexec; no run may hang."""
+    if MPIEXEC is None:
+        pytest.skip("no mpiexec: pip install mpich")
+    pytest.importorskip("mpi4py")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PMI", "OMPI", "MPI"))}
+    root = Path(__file__).parents[1]
+    environment["PYTHONPATH"] = os.pathsep.join([*filter(None, [os.environ.get("PYTHONPATH")]), str(root)])
+    return subprocess.run(
+        [MPIEXEC, "-n", str(ranks), sys.executable, *map(str, command)],
+        env={**environment, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        | {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe", **more},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_results_do_not_depend_on_the_number_of_processes(ranks):
+    done = mpiexec(ranks, JOB, "compare", *(DATA / case for case in CASES))
+    assert done.returncode == 0, done.stderr
+    count = int(done.stdout.removeprefix("compared ").removesuffix(" rows\n"))
+    assert count > 20_000
+
+
+def test_more_processes_than_shards():
+    # Without small shards there is one, and three processes have nothing.
+    done = mpiexec(4, "-m", "whywait", "analyze", DATA / "p2p", "-o", os.devnull)
+    assert done.returncode == 2, "this is a file"
+    done = mpiexec(4, JOB, "result", DATA / "p2p")
+    assert done.returncode == 0, done.stderr
+    alone = whywait.analyze(DATA / "p2p").metrics["time"].total
+    lines = sorted(done.stdout.splitlines())
+    assert f"0: {alone}" in lines
+    assert sum(line.startswith("0: <whywait.Result of 'p2p': ") and line.endswith(" True") for line in lines) == 1
+    assert sum(line.endswith(": <whywait.Result of 'p2p', which rank 0 has> False") for line in lines) == 3
+    assert sum("only rank 0 of mpiexec has the result" in line for line in lines) == 9
+    assert sum("0: the events of the run were spread over several processes" in line for line in lines) == 1
+
+
+RANDOM = st.one_of(programs(), one_sided_programs())
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+@settings(UNHURRIED, max_examples=50)
+@given(trace=RANDOM)
+def test_results_do_not_depend_on_the_number_of_shards(trace):
+    with tempfile.TemporaryDirectory() as directory:
+        run = _native.Run(trace_from_text(trace, directory))
+        many, one = (_native.analyze(run, shard_events=size) for size in (1, 1 << 40))
+    for table in TABLES:
+        left, right = (pa.table(getattr(analysis, table)()) for analysis in (many, one))
+        same(left, right, table)
+    assert many.warnings() == one.warnings()
+
+
+@settings(UNHURRIED, max_examples=3)
+@given(traces=st.lists(RANDOM, min_size=10, max_size=10), ranks=st.integers(2, 4))
+def test_random_programs_have_the_same_results_with_several_processes(traces, ranks):
+    with tempfile.TemporaryDirectory() as directory:
+        anchors = []
+        for number, trace in enumerate(traces):
+            place = Path(directory, str(number))
+            place.mkdir()
+            anchors.append(trace_from_text(trace, place))
+        done = mpiexec(ranks, JOB, "compare", *anchors)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("compared ")
+
+
+def test_the_command_prints_and_writes_once(tmp_path):
+    alone, together = tmp_path / "alone", tmp_path / "together"
+    whywait.analyze(DATA / "sor_gats").write(alone, transfers=True)
+    done = mpiexec(3, "-m", "whywait", "analyze", DATA / "sor_gats", "-o", together, "--transfers", "--json")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert sorted(Path(file).name for file in summary["files"]) == sorted(file.name for file in alone.iterdir())
+    assert sorted(file.name for file in together.iterdir()) == sorted(file.name for file in alone.iterdir())
+    for name in ("wait_states.parquet", "critical_path.parquet", "transfers.parquet", "severities.parquet"):
+        same(pq.read_table(together / name), pq.read_table(alone / name), name.removesuffix(".parquet"))
+
+
+def test_other_commands_run_once():
+    done = mpiexec(3, "-m", "whywait", "waits", DATA / "p2p", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["instances"] > 0
+
+
+def test_one_message_if_there_is_no_trace(tmp_path):
+    done = mpiexec(3, "-m", "whywait", "analyze", tmp_path / "nothing", "-o", tmp_path / "results")
+    assert done.returncode == 2
+    assert done.stderr.count("whywait: ") == 1
+    assert "No such file or directory" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_an_error_at_one_rank_is_raised_at_all():
+    done = mpiexec(3, JOB, "raise", DATA / "stencil")
+    assert done.returncode == 0, done.stderr
+    wrong = 'cost_model must be "thesis" or "scalasca"'
+    assert sorted(done.stdout.splitlines()) == [
+        "done",
+        *sorted(
+            f"rank {rank}: {text} of the analysis"
+            for rank in range(3)
+            for text in ("rank 1 had enough at rank 1", f"{wrong} at rank 2")
+        ),
+    ]
+
+
+def test_an_event_file_that_cannot_be_read(tmp_path):
+    shutil.copytree(DATA / "p2p", tmp_path / "p2p")
+    files = sorted((tmp_path / "p2p" / "traces").glob("*.evt"), key=lambda file: int(file.stem))
+    files[-1].unlink()
+    alone = whywait.analyze(tmp_path / "p2p")
+    assert "unreadable" in {warning["kind"] for warning in alone.warnings}
+    done = mpiexec(2, JOB, "compare", tmp_path / "p2p")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_killed_rank_ends_the_job():
+    done = mpiexec(4, JOB, "kill", DATA / "stencil")
+    assert done.returncode != 0
+    assert "not reached" not in done.stdout
+
+
+def test_what_the_environment_says(monkeypatch):
+    for name in (*mpi._SIZES, *mpi._RANKS):
+        monkeypatch.delenv(name, raising=False)
+    assert (mpi.started(), mpi.first(), mpi.ranks()) == (1, True, None)
+    monkeypatch.setenv("PMI_SIZE", "1")
+    assert (mpi.started(), mpi.first(), mpi.ranks()) == (1, True, None)
+    monkeypatch.setenv("PMI_SIZE", "4")
+    assert (mpi.started(), mpi.first()) == (4, True)
+    monkeypatch.setenv("PMI_RANK", "3")
+    assert (mpi.started(), mpi.first()) == (4, False)
+    mpi.leave()
+    assert (mpi.started(), mpi.first(), mpi.ranks()) == (1, True, None)
+
+
+def test_several_processes_without_mpi_say_what_to_install():
+    code = "import sys; sys.modules['mpi4py'] = None; from whywait.cli import main; sys.exit(main(sys.argv[1:]))"
+    environment = {**os.environ, "PMI_SIZE": "2", "PMI_RANK": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", code, "analyze", DATA / "p2p"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("whywait: one of 2 processes, but without MPI")
+    assert "pip install 'whywait[mpi]'" in done.stderr
+
+
+def test_processes_of_another_mpi_say_so():
+    pytest.importorskip("mpi4py")
+    environment = {**os.environ, "OMPI_COMM_WORLD_SIZE": "7", "OMPI_COMM_WORLD_RANK": "0"}
+    done = subprocess.run(
+        [sys.executable, "-m", "whywait", "analyze", DATA / "p2p"],
+        env=environment, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "has a different MPI and sees 1" in done.stderr
+
+
+def test_errors_travel():
+    errors = (whywait.ArchiveError("cut off"), KeyboardInterrupt(), OSError(28, "No space left", "/here"))
+    for error in errors:
+        there = pickle.loads(mpi._pickled(error))  # noqa: S301
+        assert type(there) is type(error)
+        assert there.args == error.args
+
+    class Local(Exception):  # noqa: N818
+        pass
+
+    assert str(pickle.loads(mpi._pickled(Local("lost")))) == "Local: lost"  # noqa: S301
