@@ -1,10 +1,11 @@
 """Efficiencies, by hand from the definitions, and what holds for every run."""
 
+import sys
 from pathlib import Path
 
 import pytest
 import whywait
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from whywait.efficiency import efficiencies, load_imbalance, scaling, waits_of
 from whywait.metrics import metric_tree
@@ -138,19 +139,21 @@ rank = st.tuples(seconds, seconds, seconds, seconds, share, share)
 
 
 @given(st.lists(rank, min_size=1, max_size=6))
+@example([(1e-6, 1e-6, 64.0, 960.6037506780652, 0.0, 0.0)])
 def test_products_and_bounds(rows):
     result = run(
         [row[:4] for row in rows], [row[2] * row[4] for row in rows], [row[3] * row[5] for row in rows]
     )  # fmt: skip
+    # Computation is what is left of all time without that in MPI: it rounds as the sums do, and may be much less.
+    rounding = 16 * sys.float_info.epsilon * max(sum(row[:4]) for row in rows) / max(row[0] + row[1] for row in rows)
     for method in ("cube", "all"):
         found = shares(result, method=method)
         imbalance = found.pop("load_imbalance")
-        # Microseconds of work are left of a difference of seconds: that rounds.
-        assert all(0 < value <= 1 + 1e-8 for value in found.values())
+        assert all(0 < value <= 1 + rounding for value in found.values())
         assert found["load_balance"] * found["communication_efficiency"] == pytest.approx(found["parallel_efficiency"])
         assert found["serialization"] * found["transfer"] == pytest.approx(found["communication_efficiency"])
         # Load is computation here, so the two measures of balance are one.
-        assert found["load_balance"] == pytest.approx(1 / (1 + imbalance))
+        assert found["load_balance"] == pytest.approx(1 / (1 + imbalance), rel=1e-9 + rounding)
     assert shares(result)["transfer"] >= shares(result, method="cube")["transfer"]
 
 
