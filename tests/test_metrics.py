@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from whywait.causes import cost_classes
 from whywait.metrics import Formula, Term, metric_tree
 from whywait.regions import MASKS, Region, masked
 from whywait.severity import Profile
@@ -85,6 +86,13 @@ def test_only_what_can_be_computed_is_in_the_tree():
     assert str(tree["mpi"].formula) == "[mpi] time"
     assert str(tree["bytes"].formula) == "bytes_p2p + bytes_coll"
     assert len(TREE.computed({metric.name for metric in TREE if not metric.derived})) == len(TREE) - 1
+
+
+def test_classes_of_costs_have_names_of_their_own():
+    thread_barriers, barriers = {"delay_ompbarrier", "delay_ompbarrier_longterm"}, {"delay_barrier"}
+    names = [kind.display_name for kind in cost_classes(TREE.computed(thread_barriers | barriers | {"delay_ompidle"}))]
+    assert names == ["MPI Wait at Barrier", "OpenMP Wait at Barrier", "Idleness"]
+    assert [kind.display_name for kind in cost_classes(TREE.computed(barriers))] == ["Wait at Barrier"]
 
 
 def test_a_difference_needs_all_that_is_subtracted():

@@ -5,7 +5,7 @@ import json
 import re
 
 import pytest
-from whywait.report.terminal import path, percent, seconds, short_name, show, summary_lines
+from whywait.report.terminal import delay_lines, path, percent, seconds, short_name, show, summary_lines
 
 from tests import fake_native
 
@@ -129,3 +129,22 @@ def test_path_keeps_the_end():
     assert path(names, 40) == "… → exchange_boundaries → MPI_Waitall"
     assert path(names, 20) == "… → MPI_Waitall"
     assert path(["a_very_long_name_of_a_function"], 10, unicode=False) == "a_very_..."
+
+
+def test_call_paths_that_look_the_same_are_told_in_full():
+    rest = {"costs": 1.0, "share": 0.3, "ranks": 1, "worst_rank": 0, "long_term": 0.0, "classes": []}
+
+    def place(middle):
+        names = ["a_program_with_a_name", middle, "exchange_boundaries_with_all_neighbours", "MPI_Send"]
+        return {"callpath": names, **rest}
+
+    lines = plain(delay_lines([place("solve_linear_equations"), place("precondition")], 80, unicode=True))
+    assert [line[:60].rstrip() for line in lines if line[0].isdigit()] == [
+        "1. … → exchange_boundaries_with_all_neighbours → MPI_Send",
+        "2. … → exchange_boundaries_with_all_neighbours → MPI_Send",
+    ]
+    wrapped = " ".join(" ".join(lines).split())
+    assert "a_program_with_a_name → precondition → exchange_boundaries_with_all_neighbours → MPI_Send" in wrapped
+    assert all(len(line) <= 80 for line in lines)
+    alone = plain(delay_lines([place("solve_linear_equations")], 80, unicode=True))
+    assert not any("a_program_with_a_name" in line for line in alone)

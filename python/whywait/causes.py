@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -38,9 +39,16 @@ def cost_classes(metrics: MetricTree) -> list[CostClass]:
         name = metric.name.removesuffix("_longterm").replace("interval_delay_", "interval_").removeprefix("delay_")
         # The two terms of a class are the only children of what sums them up.
         whole = metrics[metric.parent] if metric.parent and metric.parent.endswith("_aggregate") else metric
-        known = found.get(name, CostClass(name, whole.display_name, ()))
+        known = found.get(name, CostClass(name, whole.display_name.removesuffix(" delay costs"), ()))
         found[name] = known._replace(metrics=(*known.metrics, metric.name))
-    return list(found.values())
+    names = Counter(kind.display_name for kind in found.values())
+    return [kind if names[kind.display_name] == 1 else _of_family(metrics, kind) for kind in found.values()]
+
+
+def _of_family(metrics: MetricTree, kind: CostClass) -> CostClass:
+    """Tell a class from one of the same name elsewhere in the tree."""
+    family = metrics.path(kind.metrics[0])[1]
+    return kind._replace(display_name=f"{family.display_name} {kind.display_name}")
 
 
 def delay_costs(profile: Profile) -> pa.Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import textwrap
+from collections import Counter
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -155,13 +156,13 @@ def _worst(summary: dict[str, Any], width: int, *, unicode: bool) -> Iterator[Li
         return
     head = width - 11 - 8
     yield [("Worst wait states".ljust(head) + "waiting".rjust(11) + "of all".rjust(8), "bold")]
-    for number, place in enumerate(places, 1):
+    for number, (place, label, whole) in enumerate(_labelled(places, width - 3, unicode=unicode), 1):
         yield [
             (f"{number}. ", ""),
             (place["display_name"].ljust(head - 3), "red"),
             (seconds(place["waiting"]).rjust(11) + percent(place["share"]).rjust(8), ""),
         ]
-        yield [("   " + path(place["callpath"], width - 3, unicode=unicode), "")]
+        yield from _paragraph(whole or label, width, "")
         yield from _paragraph(_who(place, width, unicode=unicode), width, "dim")
 
 
@@ -177,7 +178,8 @@ def _who(place: dict[str, Any], width: int, *, unicode: bool) -> str:
         if other[:1] != [name]:
             break
         del other[0]
-    what = f"{path(other, width // 2, unicode=unicode)} on rank {cause['rank']}" if other else f"rank {cause['rank']}"
+    who = f"threads of rank {cause['rank']}" if place["metric"].startswith("omp_") else f"rank {cause['rank']}"
+    what = f"{path(other, width // 2, unicode=unicode)} on {who}" if other else who
     return f"{where}; mostly waits for {what} ({percent(cause['share'])})"
 
 
@@ -185,8 +187,8 @@ def delay_lines(places: list[dict[str, Any]], width: int, *, unicode: bool, bar:
     """Yield the call paths whose delays cost most, as `whywait.causes.costliest` returns them."""
     head = width - 11 - 8 - bar
     yield [("Who causes it".ljust(head) + "costs".rjust(11) + "of all".rjust(8), "bold")]
-    for number, place in enumerate(places, 1):
-        yield _ranked(number, place["callpath"], place["costs"], place["share"], width, unicode=unicode, bar=bar)
+    for place, lines in _ranked(places, "costs", width, bar, unicode=unicode):
+        yield from lines
         enough = [kind for kind in place["classes"] if kind["costs"] >= _CLASS * place["costs"]]
         kinds = [f"{seconds(kind['costs'])} {kind['display_name']}" for kind in enough]
         longterm = place["long_term"] / place["costs"]
@@ -199,23 +201,36 @@ def critical_lines(path: dict[str, Any], count: int, width: int, *, unicode: boo
     head = width - 11 - 8 - bar
     title = f"Critical path, {percent(path['imbalance'] / path['length'])} of it imbalance"
     yield [(title.ljust(head) + "time".rjust(11) + "share".rjust(8), "bold")]
-    for number, place in enumerate(path["callpaths"][:count], 1):
-        yield _ranked(number, place["callpath"], place["time"], place["share"], width, unicode=unicode, bar=bar)
+    for place, lines in _ranked(path["callpaths"][:count], "time", width, bar, unicode=unicode):
+        yield from lines
         less = f"; {seconds(place['imbalance'])} less if balanced" if place["imbalance"] > 0 else ""
         yield from _paragraph(_on(place) + less, width, "dim")
 
 
-def _ranked(number: int, names: list[str], time: float, share: float, width: int, *, unicode: bool, bar: int) -> Line:
+def _ranked(
+    places: list[dict[str, Any]], amount: str, width: int, bar: int, *, unicode: bool
+) -> Iterator[tuple[dict[str, Any], list[Line]]]:
+    """Yield each place with the lines that say where it is, its amount of time, and its share."""
     head = width - 11 - 8 - bar
-    place = f"{number}. "
-    label = path(names, head - len(place) - 1, unicode=unicode)
-    block = ("█" if unicode else "#") * round(share * (bar - 2)) if bar else ""
-    return [
-        (place, ""),
-        (label.ljust(head - len(place)), ""),
-        (seconds(time).rjust(11) + percent(share).rjust(8), ""),
-        (f"  {block}" if block else "", "cyan"),
-    ]
+    for number, (place, label, whole) in enumerate(_labelled(places, head - 4, unicode=unicode), 1):
+        order = f"{number}. "
+        block = ("█" if unicode else "#") * round(place["share"] * (bar - 2)) if bar else ""
+        line = [
+            (order, ""),
+            (label.ljust(head - len(order)), ""),
+            (seconds(place[amount]).rjust(11) + percent(place["share"]).rjust(8), ""),
+            (f"  {block}" if block else "", "cyan"),
+        ]
+        yield place, [line, *_paragraph(whole, width, "")]
+
+
+def _labelled(places: list[dict[str, Any]], width: int, *, unicode: bool) -> Iterator[tuple[dict[str, Any], str, str]]:
+    """Yield each place with its call path as far as it fits, and the whole of it if another would look the same."""
+    labels = [path(place["callpath"], width, unicode=unicode) for place in places]
+    different = {(label, *place["callpath"]) for label, place in zip(labels, places, strict=True)}
+    count = Counter(label for label, *_ in different)
+    for place, label in zip(places, labels, strict=True):
+        yield place, label, (" → " if unicode else " > ").join(map(short_name, place["callpath"])) * (count[label] > 1)
 
 
 def _on(place: dict[str, Any]) -> str:
