@@ -396,9 +396,10 @@ impl Analysis {
             let text = kind.text().to_owned() + &detail.map_or_else(String::new, |detail| format!("; first: {detail}"));
             warning.set_item("text", text)?;
             let place = first.and_then(|first| {
-                let location = self.result.trace.world.locations.get(first.place.location as usize)?;
+                let world = &self.result.trace.world;
+                let location = world.locations.get(first.place.location as usize)?;
                 let time = self.seconds(first.place.time.saturating_sub(begin));
-                Some(format!("location {} at {time:.6} s", location.id))
+                Some(format!("{} at {time:.6} s", world.label(location)))
             });
             warning.set_item("place", place)?;
             warnings.push(warning);

@@ -136,6 +136,16 @@ pub struct World {
 }
 
 impl World {
+    /// A location as people speak of it, before a time: by rank and thread, or by its id if it belongs to no process.
+    #[must_use]
+    pub fn label(&self, location: &Location) -> String {
+        match self.processes.get(location.process as usize) {
+            None => format!("location {}", location.id),
+            Some(process) if location.thread == 0 => format!("rank {}", process.rank),
+            Some(process) => format!("rank {}, thread {},", process.rank, location.thread),
+        }
+    }
+
     /// Resolves the definitions of an archive.
     #[must_use]
     pub fn new(definitions: &Definitions) -> Self {
@@ -398,5 +408,29 @@ impl Groups<'_> {
             (process != NONE).then_some(process)
         };
         locations.iter().map(process).collect::<Option<Vec<u32>>>().map_or(Members::Unknown, Members::Processes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_location_is_told_by_rank_and_thread() {
+        let location = |id, process, thread| Location {
+            id,
+            name: 0,
+            kind: LocationType::CPU_THREAD,
+            group: 0,
+            process,
+            thread,
+            events: 0,
+        };
+        let processes = vec![Process { rank: 0, locations: 0..1 }, Process { rank: 7, locations: 1..3 }];
+        let world = World { processes, ..World::new(&Definitions::default()) };
+        let label = |id, process, thread| world.label(&location(id, process, thread));
+        assert_eq!(label(40, 1, 0), "rank 7");
+        assert_eq!(label(41, 1, 1), "rank 7, thread 1,");
+        assert_eq!(label(42, NONE, 0), "location 42");
     }
 }
