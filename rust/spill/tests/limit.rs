@@ -13,7 +13,7 @@ static ALLOCATOR: Allocator = Allocator;
 const MIB: u64 = 1 << 20;
 const LIMIT: u64 = 128 * MIB;
 /// A watch that has not had its turn for so long does not run.
-const PATIENCE: Duration = Duration::from_mins(2);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 fn directory() -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
