@@ -3,12 +3,13 @@
 use std::ops::Range;
 use std::path::Path;
 
-use crate::archive::{LocalDefinitions, Oddity, OddityKind};
 use crate::clock::ClockCorrection;
+use crate::definitions::LocalDefinitions;
 use crate::enums::MappingType;
 use crate::error::{Error, Place, Result};
 use crate::file::{CHUNK_BEGIN, Chunk, ChunkFile, END_EXPECTED, END_OF_BUFFER, END_OF_CHUNK, END_OF_FILE};
 use crate::idmap::IdMaps;
+use crate::oddity::{Oddity, OddityKind};
 use crate::records::{ATTRIBUTE_LIST, Attributes, ENTER, Event, LEAVE, TIMESTAMP, TIMESTAMP_SIZE, Translator};
 use crate::wire::{Fault, WINDOW, Window, load};
 

@@ -30,6 +30,7 @@ pub mod points;
 mod profile;
 mod propagation;
 mod seeds;
+mod states;
 mod steps;
 mod table;
 mod threads;

@@ -12,6 +12,7 @@
 //! *Source*: PATTERNS 6.2 and 15 (decisions 4 to 8); thesis definitions 5 and 7.
 
 use super::points::{Anchor, Meets, Pair, Place, Relation};
+use super::states::States;
 use super::{Class, CostModel, Key, Mark, Seeds, threads};
 use crate::calls::Calls;
 use crate::severity::Metric;
@@ -28,7 +29,7 @@ pub(super) fn collect<'a>(
     meetings: impl Iterator<Item = &'a Meeting>,
 ) -> Seeds {
     let mut seeds = Seeds { pairs: Vec::with_capacity(waits.len()), ..Seeds::default() };
-    let mut states = States { shard, waits, first, next: 0 };
+    let mut states = States::new(shard, waits, first);
     for (i, wait) in waits.iter().enumerate() {
         let known = wait.cause_instance != NONE;
         if let Some(class) = Class::of(wait.kind).filter(|class| known && counts(*class, model)) {
@@ -138,36 +139,5 @@ fn meet(trace: &Trace, shard: &Shard, class: Class, states: &mut States, meeting
             cause_completion: meeting.cause_completion,
             state: states.find(meeting.kind, meeting.call.1),
         });
-    }
-}
-
-/// Wait states of a shard, to be found by their calls.
-pub(super) struct States<'a> {
-    shard: &'a Shard,
-    /// In the order of the calls.
-    waits: &'a [WaitState],
-    /// Position of the first among all.
-    first: usize,
-    /// The first at or behind the call that was asked for last.
-    next: usize,
-}
-
-impl States<'_> {
-    /// The wait state of a kind at a call, as position among all.
-    pub(super) fn find(&mut self, kind: Metric, instance: u32) -> u32 {
-        const NEAR: usize = 8;
-        let enter = |instance: u32| self.shard.instances.enter[instance as usize];
-        let wanted = enter(instance);
-        let is_before = |wait: &WaitState| enter(wait.instance) < wanted;
-        // Mostly the next is asked for.
-        if self.next > 0 && !is_before(&self.waits[self.next - 1]) {
-            self.next = 0;
-        }
-        let rest = &self.waits[self.next..];
-        let near = rest.iter().take(NEAR).take_while(|wait| is_before(wait)).count();
-        self.next += if near < NEAR { near } else { rest.partition_point(is_before) };
-        let of_call = self.waits[self.next..].iter().take_while(|wait| wait.instance == instance);
-        let found = of_call.zip(self.first + self.next..).find(|(wait, _)| wait.kind == kind);
-        found.map_or(NONE, |(_, position)| position as u32)
     }
 }

@@ -3,7 +3,7 @@
 //! *Source*: PATTERNS 6.7; thesis section 4.1.4 (threads are not in the thesis: as Scalasca has them).
 
 use super::points::{Alone, Anchor, Mark, Meets, Pair, Place, Relation};
-use super::seeds::States;
+use super::states::States;
 use super::{Class, Seeds};
 use crate::severity::Metric;
 use crate::trace::{NONE, RegionClass, Shard, Trace};

@@ -3,15 +3,13 @@
 //! Enter and Leave are the bulk: a time and a call path each. Communication records stand in column sets of their own;
 //! each row names the region instance it was recorded in. All positions (`u32`) count within the shard.
 
-use bitcode::{Decode, Encode};
-
 use std::ops::Range;
 
+use bitcode::{Decode, Encode};
+
+use super::NONE;
 use super::calltree::{CallTree, NO_CALLPATH};
 use super::world::World;
-
-/// "No row", "no instance".
-pub const NONE: u32 = u32::MAX;
 
 /// Marks a Leave in [`Events::node`].
 const LEAVE: u32 = 1 << 31;

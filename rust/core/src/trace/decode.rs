@@ -7,10 +7,11 @@ use whywait_otf2::Definitions;
 use whywait_otf2::enums::{LockType, RmaAtomicType, RmaSyncLevel};
 use whywait_otf2::{Attributes, Event, EventSink};
 
+use super::NONE;
 use super::calltree::NO_CALLPATH;
 use super::columns::{
-    ALL, Collective, Fork, LocationSpan, Lock, NONE, Operation, OperationKind, ProfileCell, Received, Sent, Shard,
-    SyncKind, Synchronization, TaskRun, Team,
+    ALL, Collective, Fork, LocationSpan, Lock, Operation, OperationKind, ProfileCell, Received, Sent, Shard, SyncKind,
+    Synchronization, TaskRun, Team,
 };
 use super::ids::Ids;
 use super::regions::{RegionClass, Regions};

@@ -14,7 +14,10 @@ pub mod regions;
 pub mod world;
 
 pub use calltree::{CallPath, CallTree, NO_CALLPATH};
-pub use columns::{NONE, Shard};
+pub use columns::Shard;
 pub use load::Trace;
 pub use regions::{RegionClass, Regions};
 pub use world::World;
+
+/// "No row", "no instance".
+pub const NONE: u32 = u32::MAX;

@@ -4,7 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use whywait_otf2::Definitions;
 use whywait_otf2::enums::{GroupFlag, GroupType, LocationGroupType, LocationType, Paradigm};
 
-use super::columns::NONE;
+use super::NONE;
 
 /// One stream of events.
 #[derive(Clone, Debug)]

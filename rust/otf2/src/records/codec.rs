@@ -2,9 +2,9 @@
 
 use std::marker::PhantomData;
 
-use super::value::{List, TypedValue, Value};
+use super::value::{Element, List, TypedValue, Value};
 use crate::clock::ClockCursor;
-use crate::enums::{MappingType, Space, Type};
+use crate::enums::{Space, Type};
 use crate::idmap::IdMaps;
 use crate::wire::{Decoder, Encoder, Fault, Window};
 
@@ -401,51 +401,6 @@ impl Shown for u64 {
 impl Shown for super::IoProperty {
     fn show(values: &[Self]) -> Value<'_> {
         Value::IoProperties(values)
-    }
-}
-
-/// A value of a list in an event.
-pub(crate) trait Element: Copy + PartialEq {
-    fn read(from: &mut Decoder<'_>) -> Result<Self, Fault>;
-    fn write(self, to: &mut Encoder);
-    fn translated(self, maps: &IdMaps) -> Self;
-    fn show(list: List<'_, Self>) -> Value<'_>;
-}
-
-impl Element for TypedValue {
-    fn read(from: &mut Decoder<'_>) -> Result<Self, Fault> {
-        Ok(Self { kind: Type(from.u8()?), bits: from.u64()? })
-    }
-
-    fn write(self, to: &mut Encoder) {
-        to.u8(self.kind.0);
-        to.u64(self.bits);
-    }
-
-    fn translated(self, _maps: &IdMaps) -> Self {
-        self
-    }
-
-    fn show(list: List<'_, Self>) -> Value<'_> {
-        Value::Metrics(list)
-    }
-}
-
-impl Element for u32 {
-    fn read(from: &mut Decoder<'_>) -> Result<Self, Fault> {
-        from.u32()
-    }
-
-    fn write(self, to: &mut Encoder) {
-        to.u32(self);
-    }
-
-    fn translated(self, maps: &IdMaps) -> Self {
-        maps.get::<{ MappingType::STRING.0 }>(self)
-    }
-
-    fn show(list: List<'_, Self>) -> Value<'_> {
-        Value::Strings(list)
     }
 }
 

@@ -1,8 +1,7 @@
 //! Values of fields and attributes.
 
-use crate::enums::Type;
+use crate::enums::{MappingType, Type};
 use crate::idmap::IdMaps;
-use crate::records::codec::Element;
 use crate::wire::{Decoder, Encoder, Fault};
 
 /// A value whose type is known only at run time.
@@ -211,5 +210,50 @@ impl<T: Element> Iterator for ListIter<'_, T> {
                 Some(*first)
             }
         }
+    }
+}
+
+/// A value of a list in an event.
+pub(crate) trait Element: Copy + PartialEq {
+    fn read(from: &mut Decoder<'_>) -> Result<Self, Fault>;
+    fn write(self, to: &mut Encoder);
+    fn translated(self, maps: &IdMaps) -> Self;
+    fn show(list: List<'_, Self>) -> Value<'_>;
+}
+
+impl Element for TypedValue {
+    fn read(from: &mut Decoder<'_>) -> Result<Self, Fault> {
+        Ok(Self { kind: Type(from.u8()?), bits: from.u64()? })
+    }
+
+    fn write(self, to: &mut Encoder) {
+        to.u8(self.kind.0);
+        to.u64(self.bits);
+    }
+
+    fn translated(self, _maps: &IdMaps) -> Self {
+        self
+    }
+
+    fn show(list: List<'_, Self>) -> Value<'_> {
+        Value::Metrics(list)
+    }
+}
+
+impl Element for u32 {
+    fn read(from: &mut Decoder<'_>) -> Result<Self, Fault> {
+        from.u32()
+    }
+
+    fn write(self, to: &mut Encoder) {
+        to.u32(self);
+    }
+
+    fn translated(self, maps: &IdMaps) -> Self {
+        maps.get::<{ MappingType::STRING.0 }>(self)
+    }
+
+    fn show(list: List<'_, Self>) -> Value<'_> {
+        Value::Strings(list)
     }
 }

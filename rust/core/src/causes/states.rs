@@ -1,0 +1,40 @@
+//! The wait states of a shard, as they are looked up: by their calls, mostly in order.
+
+use crate::severity::Metric;
+use crate::trace::{NONE, Shard};
+use crate::waits::WaitState;
+
+/// Wait states of a shard, to be found by their calls.
+pub(super) struct States<'a> {
+    shard: &'a Shard,
+    /// In the order of the calls.
+    waits: &'a [WaitState],
+    /// Position of the first among all.
+    first: usize,
+    /// The first at or behind the call that was asked for last.
+    next: usize,
+}
+
+impl<'a> States<'a> {
+    pub(super) fn new(shard: &'a Shard, waits: &'a [WaitState], first: usize) -> Self {
+        Self { shard, waits, first, next: 0 }
+    }
+
+    /// The wait state of a kind at a call, as position among all.
+    pub(super) fn find(&mut self, kind: Metric, instance: u32) -> u32 {
+        const NEAR: usize = 8;
+        let enter = |instance: u32| self.shard.instances.enter[instance as usize];
+        let wanted = enter(instance);
+        let is_before = |wait: &WaitState| enter(wait.instance) < wanted;
+        // Mostly the next is asked for.
+        if self.next > 0 && !is_before(&self.waits[self.next - 1]) {
+            self.next = 0;
+        }
+        let rest = &self.waits[self.next..];
+        let near = rest.iter().take(NEAR).take_while(|wait| is_before(wait)).count();
+        self.next += if near < NEAR { near } else { rest.partition_point(is_before) };
+        let of_call = self.waits[self.next..].iter().take_while(|wait| wait.instance == instance);
+        let found = of_call.zip(self.first + self.next..).find(|(wait, _)| wait.kind == kind);
+        found.map_or(NONE, |(_, position)| position as u32)
+    }
+}
