@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from otf2 import events as ev
-from otf2.enums import CollectiveOp, GroupType, LockType, Paradigm, RmaAtomicType, RmaSyncLevel
+from otf2.enums import CollectiveOp, GroupFlag, GroupType, LockType, Paradigm, RmaAtomicType, RmaSyncLevel
 
 from tests import naive
 from tests.naive import TESTS, WAIT_MANY, WAIT_SINGLE, Instance, Trace
@@ -637,8 +637,14 @@ class Process:
             self.unfinished.clear()
 
     def target(self, event: Any) -> int | None:
-        """The process that a rank in a window names; none for MPI_PROC_NULL and for all of the window."""
-        members = self.all.ranks(event.win.comm.group, self.rank)
+        """The process that a rank in a window names; none for MPI_PROC_NULL, all of the window, and threads."""
+        group = event.win.comm.group
+        if group.paradigm == Paradigm.MEASUREMENT_SYSTEM:
+            return None
+        if group.group_flags == GroupFlag.GLOBAL_MEMBERS:
+            members = sorted(self.all.processes)
+        else:
+            members = self.all.ranks(group, self.rank)
         return members[event.remote] if event.remote < len(members) else None
 
     def collective(self, event: Any, call: Instance) -> None:

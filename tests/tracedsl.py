@@ -39,7 +39,8 @@ time in MPI (sends, begins, requests) stands at Enter, what is written after it 
 `raw MpiRequestCancelled(request_id=3) @4` is any record of the `otf2` package; it comes before a call of the same time.
 
 Declarations: `ranks 4`, `threads 2`, `comm half = 0 2` (communicator order), `intercomm both = 0 1 | 2 3`,
-`group g = 1 2` (of world ranks), `win w on half`, `clock 1 +0.5` (rank 1's own clock is half a second behind).
+`set evens = 0 2` (a communicator of OpenSHMEM: ranks are PEs), `group g = 1 2` (of world ranks, or of none), `win w on
+half` (`on locations`: of threads, not processes), `clock 1 +0.5` (rank 1's own clock is half a second behind).
 
 Every rank runs the program `program` from second 0 to its last event.
 """
@@ -59,6 +60,7 @@ from otf2 import events as ev
 from otf2.definitions import Location
 from otf2.enums import (
     CollectiveOp,
+    GroupFlag,
     GroupType,
     LockType,
     MeasurementMode,
@@ -204,6 +206,7 @@ class Script:
         self.ranks = 0
         self.threads = 1
         self.comms: dict[str, list[int]] = {}
+        self.sets: dict[str, list[int]] = {}
         self.intercomms: dict[str, tuple[list[int], list[int]]] = {}
         self.groups: dict[str, list[int]] = {}
         self.windows: dict[str, str] = {}
@@ -222,11 +225,11 @@ class Script:
     def _declare(self, line: str) -> bool:
         if match := re.fullmatch(r"(ranks|threads) (\d+)", line):
             setattr(self, match[1], int(match[2]))
-        elif match := re.fullmatch(r"comm (\w+) = ([\d ]+)", line):
-            self.comms[match[1]] = [int(r) for r in match[2].split()]
+        elif match := re.fullmatch(r"(comm|set) (\w+) = ([\d ]+)", line):
+            getattr(self, f"{match[1]}s")[match[2]] = [int(r) for r in match[3].split()]
         elif match := re.fullmatch(r"intercomm (\w+) = ([\d ]+)\|([\d ]+)", line):
             self.intercomms[match[1]] = [int(r) for r in match[2].split()], [int(r) for r in match[3].split()]
-        elif match := re.fullmatch(r"group (\w+) = ([\d ]+)", line):
+        elif match := re.fullmatch(r"group (\w+) =([\d ]*)", line):
             self.groups[match[1]] = [int(r) for r in match[2].split()]
         elif match := re.fullmatch(r"win (\w+) on (\w+)", line):
             self.windows[match[1]] = match[2]
@@ -338,24 +341,30 @@ class Archive:
         everyone = list(self.locations.values())
 
         def group(kind: GroupType, members: list, paradigm: Paradigm = Paradigm.MPI) -> Any:
-            return d._groups.create("", kind, paradigm=paradigm, members=tuple(members))
+            flags = GroupFlag.GLOBAL_MEMBERS if paradigm == Paradigm.SHMEM else GroupFlag.NONE
+            return d._groups.create("", kind, paradigm=paradigm, members=tuple(members), group_flags=flags)
 
         group(GroupType.COMM_LOCATIONS, masters)
         group(GroupType.COMM_LOCATIONS, everyone, Paradigm.MEASUREMENT_SYSTEM)
         all_threads = group(GroupType.COMM_GROUP, everyone, Paradigm.MEASUREMENT_SYSTEM)
         # The measurement system's communicator comes first, so that MPI_COMM_WORLD is not number 0.
-        d._comms.create("Process x Threads CPU Locations", all_threads, _type=otf2.definitions.Comm)
+        locations = d._comms.create("Process x Threads CPU Locations", all_threads, _type=otf2.definitions.Comm)
         world = group(GroupType.COMM_GROUP, masters)
         self.members = {"world": list(range(script.ranks)), **script.comms}
 
         def comm(name: str, members: Any, parent: Any) -> Any:
             return d._comms.create(name, members, parent, _type=otf2.definitions.Comm)
 
-        self.comms = {"world": comm("MPI_COMM_WORLD", world, None)}
+        self.comms = {"world": comm("MPI_COMM_WORLD", world, None), "locations": locations}
         self.comms["self"] = comm("MPI_COMM_SELF", group(GroupType.COMM_SELF, []), None)
         for name, ranks in script.comms.items():
             members = group(GroupType.COMM_GROUP, [masters[r] for r in ranks])
             self.comms[name] = comm("", members, self.comms["world"])
+        if script.sets:
+            group(GroupType.COMM_LOCATIONS, masters, Paradigm.SHMEM)
+        for name, ranks in script.sets.items():
+            members = group(GroupType.COMM_GROUP, [masters[r] for r in ranks], Paradigm.SHMEM)
+            self.comms[name] = comm("", members, None)
         for name, sides in script.intercomms.items():
             a, b = (group(GroupType.COMM_GROUP, [masters[r] for r in side]) for side in sides)
             self.comms[name] = d._comms.create("", a, b, self.comms["world"], _type=otf2.definitions.InterComm)

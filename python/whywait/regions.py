@@ -30,13 +30,13 @@ _SHMEM_ROLES = {
     "barrier": r"(team_)?(barrier|sync)(_all)?",
     "one2all": r"\w*broadcast\w*",
     "all2all": r"(\w+_)?(f?collect|alltoalls?)(\d+|mem)?|\w+_to_all|\w+_reduce",
-    "rma": r"(\w+_)?(i?put|i?get)(\d+|mem)?(_signal)?(_nbi)?|(\w+_)?[pg](_nbi)?",
+    "rma": r"(\w+_)?(ib?)?(put|get)(\d+|mem)?(_signal)?(_nbi)?|(\w+_)?[pg](_nbi)?",
     "atomic": r"(\w+_)?(f?add|f?inc|c?swap|atomic_\w+|fetch|set)",
 }
 _ARMCI_ROLES = {
     "barrier": r"Barrier",
     "one2all": r"Bcast",
-    "rma": r"(Nb)?(Put|Get)(S|V|S_flag|_flag)?|(Nb)?PutValue\w+|GetValue\w+",
+    "rma": r"(Nb)?(Put|Get)(S|V|S_flag(_dir)?|_flag)?|(Nb)?PutValue\w+|GetValue\w+",
     "atomic": r"(Nb)?Acc(S|V)?|Rmw",
 }
 _CALL_ROLES = {"mpi": _MPI_ROLES, "shmem": _SHMEM_ROLES, "armci": _ARMCI_ROLES}
@@ -74,7 +74,7 @@ class Region:
         role = _ROLES.get(role.lower(), role.lower().replace("_", " "))
         paradigm = next((known for known, names in _RESERVED.items() if re.fullmatch(names, name)), paradigm)
         if paradigm in _CALL_ROLES and role in {"unknown", "function", "wrapper"}:
-            call = name.partition("_")[2]
+            call = _bare(name).partition("_")[2]
             variant = _VARIANT if paradigm == "mpi" else ""
             roles = _CALL_ROLES[paradigm].items()
             fitting = (r for r, calls in roles if re.fullmatch(f"({calls}){variant}", call, re.IGNORECASE))
@@ -102,9 +102,14 @@ class Class:
             return True
         return (
             region.role in self.roles
-            or bool(self.names and re.fullmatch(self.names, region.name))
+            or bool(self.names and re.fullmatch(self.names, _bare(region.name)))
             or bool(self.files and re.fullmatch(self.files, region.file))
         )
+
+
+def _bare(name: str) -> str:
+    """Return the name of a call without the parentheses of its arguments, which some tools (TAU) write."""
+    return name.removesuffix("()")
 
 
 def _mpi(names: str = "", *roles: str) -> tuple[Class, ...]:
@@ -169,8 +174,8 @@ MASKS: dict[str, tuple[Class, ...]] = {
     "shmem_mgmt": _calls(
         "shmem",
         r"start_pes|shmem_(init(_thread)?|finalize|global_exit|info_get_\w+|query_thread|my_pe|n_pes|ptr)|_?(my_pe|num_pes)"
-        r"|shmem_(addr|pe)_accessible|shmalloc|shmemalign|shrealloc|shfree|shmem_(malloc\w*|calloc|align|realloc|free)"
-        r"|shmem_team_(?!sync)\w+|shmem_ctx_(create|destroy|get_team)"
+        r"|shmem_(addr|pe)_accessible|shmalloc|shmemalign|shrealloc|shfree|shp(alloc|deallc|clmove)|shmem_(malloc\w*|calloc|align|realloc|free)"
+        r"|shmem_team_(?!sync)\w+|shmem_ctx_(create|destroy|get_team|session_\w+)|shmem_pcontrol"
         r"|shmem_((clear|set)_cache\w*|cache_flush|udcflush\w*)",
     ),
     "shmem_sync_collective": (Class("shmem", roles=frozenset({"barrier"})),),

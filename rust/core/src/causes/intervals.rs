@@ -12,7 +12,6 @@ use super::profile::Profile;
 use super::table::{Ask, Charge, Entry, Group};
 use super::{Anchor, Caused, Class, CostModel, Key, Position, Seeds, Steps, Table, delay};
 use crate::exchange::Outbox;
-use crate::trace::world::Members;
 use crate::trace::{NONE, Shard, Trace};
 
 /// Measures all intervals of a shard.
@@ -293,7 +292,7 @@ impl Pass<'_> {
         for same in rows.chunk_by_mut(|a, b| a.class == b.class) {
             let comm = self.roles.caused[same[0].caused as usize].comm;
             let Some(comm) = self.trace.world.comms.get(comm as usize) else { continue };
-            let Members::Processes(members) = &comm.members else { continue };
+            let Some(members) = comm.processes() else { continue };
             let own = self.trace.world.locations[self.table.points[number as usize].location as usize].process;
             let from = |&process: &u32| self.from(self.met(Relation::Pair, process));
             let mut begins: Vec<u32> = members.iter().filter(|&&process| process != own).map(from).collect();

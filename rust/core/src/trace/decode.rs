@@ -15,7 +15,7 @@ use super::columns::{
 };
 use super::ids::Ids;
 use super::regions::{RegionClass, Regions};
-use super::world::{Members, World};
+use super::world::{Comm, Members, World};
 use crate::notes::{NoteKind, Notes};
 
 /// How far the reading has come, and whether it shall stop.
@@ -483,7 +483,7 @@ impl<'a> Decoder<'a> {
     fn find_comm(&mut self, id: u32) -> Option<KnownComm<'a>> {
         let comm = self.world.comm(id)?;
         let members = match &self.world.comms[comm as usize].members {
-            Members::Processes(members) => &members[..],
+            Members::Processes(by_rank) | Members::Some { all: by_rank, .. } => &by_rank[..],
             _ => &[],
         };
         self.last_comm = Some(KnownComm { id, comm, members });
@@ -594,7 +594,9 @@ impl<'a> Decoder<'a> {
             self.note(NoteKind::UnknownCommunicator, time);
             return;
         };
-        let begin = begin.unwrap_or_else(|| self.shard.enter(instance)).min(time);
+        // A begin record may be missing, or left over from a call whose end is.
+        let enter = self.shard.enter(instance);
+        let begin = begin.map_or(enter, |begin| begin.max(enter));
         self.shard.collectives.rows.push(Collective {
             begin,
             end: time,
@@ -607,20 +609,32 @@ impl<'a> Decoder<'a> {
         });
     }
 
-    /// Index of a window and the process behind a rank in it; [`ALL`] where the rank names no single member.
-    fn window(&mut self, time: i64, id: u32, remote: u32) -> Option<(u32, u32)> {
-        let (world, known) = (self.world, self.known_window(id));
-        let Some((window, comm)) = known.and_then(|(window, comm)| Some((window, world.comms.get(comm as usize)?)))
-        else {
+    /// Index of a window and its communicator, which must be there; none of a window of threads and streams, in which
+    /// measurement systems record copies between the memories of a host and its devices.
+    fn window(&mut self, time: i64, id: u32) -> Option<(u32, &'a Comm)> {
+        let known = self.known_window(id);
+        let window = known.and_then(|(window, comm)| Some((window, self.world.comms.get(comm as usize)?)));
+        if window.is_none() {
             self.note(NoteKind::UnknownCommunicator, time);
-            return None;
-        };
-        Some((window, comm.peer(remote, self.state.process).unwrap_or(ALL)))
+        }
+        window.filter(|(_, comm)| !matches!(comm.members, Members::Locations(_)))
+    }
+
+    /// The process behind a rank in a window; [`ALL`] where the record names none.
+    fn target(&mut self, time: i64, comm: &Comm, remote: u32) -> Option<u32> {
+        const UNDEFINED: u32 = u32::MAX;
+        let target = comm.peer(remote, self.state.process).or((remote == UNDEFINED).then_some(ALL));
+        if target.is_none() {
+            let unknown = comm.members == Members::Unknown;
+            self.note(if unknown { NoteKind::UnknownCommunicator } else { NoteKind::UnknownPeer }, time);
+        }
+        target
     }
 
     fn operate(&mut self, time: i64, win: u32, remote: u32, moved: (u64, u64), id: u64, kind: OperationKind) {
+        let Some((window, comm)) = self.window(time, win) else { return };
         let Some(instance) = self.communicating(time) else { return };
-        let Some((window, target)) = self.window(time, win, remote) else { return };
+        let Some(target) = self.target(time, comm, remote) else { return };
         // MPI_PROC_NULL: nothing happens.
         if target == ALL {
             return;
@@ -644,8 +658,8 @@ impl<'a> Decoder<'a> {
 
     /// Completes all operations with an id that are still open.
     fn complete_operations(&mut self, time: i64, win: u32, id: u64, done: fn(&mut Operation) -> &mut u32) {
+        let Some((window, _)) = self.window(time, win) else { return };
         let Some(instance) = self.communicating(time) else { return };
-        let Some((window, _)) = self.known_window(win) else { return };
         let first = self.shard.operations.rows.len() - self.state.same_id.len();
         let mut row = self.state.operations.get(id).copied().unwrap_or(NONE);
         while let Some(operation) = self.shard.operations.rows.get_mut(row as usize) {
@@ -667,7 +681,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn synchronize_group(&mut self, time: i64, level: RmaSyncLevel, win: u32, group: u32) {
-        let Some((window, _)) = self.window(time, win, 0) else { return };
+        let Some((window, _)) = self.window(time, win) else { return };
         let kind = match self.world.group(group) {
             _ if level == RmaSyncLevel::NONE => SyncKind::FailedTest,
             Some(group) => SyncKind::Group(group),
@@ -677,7 +691,9 @@ impl<'a> Decoder<'a> {
     }
 
     fn synchronize_lock(&mut self, time: i64, win: u32, remote: u32, lock: u64, kind: SyncKind) {
-        if let Some((window, target)) = self.window(time, win, remote) {
+        if let Some((window, comm)) = self.window(time, win)
+            && let Some(target) = self.target(time, comm, remote)
+        {
             self.synchronize(time, window, target, lock, kind);
         }
     }
@@ -885,7 +901,7 @@ impl EventSink for Decoder<'_> {
                 self.complete_operations(time, win, matching_id, |operation| &mut operation.done_remote);
             }
             Event::RmaCollectiveEnd { collective_op, win, .. } => {
-                if let Some((window, _)) = self.window(time, win, 0) {
+                if let Some((window, _)) = self.window(time, win) {
                     self.synchronize(time, window, NONE, 0, SyncKind::Collective(collective_op.0));
                 }
             }
@@ -901,7 +917,11 @@ impl EventSink for Decoder<'_> {
             Event::RmaReleaseLock { win, remote, lock_id } => {
                 self.synchronize_lock(time, win, remote, lock_id, SyncKind::Release);
             }
-            Event::RmaWaitChange { win } => self.synchronize_lock(time, win, 0, 0, SyncKind::WaitChange),
+            Event::RmaWaitChange { win } => {
+                if let Some((window, _)) = self.window(time, win) {
+                    self.synchronize(time, window, NONE, 0, SyncKind::WaitChange);
+                }
+            }
             // Score-P destroys the windows of OpenSHMEM outside of any region: no call, and nothing to complain of.
             Event::RmaWinDestroy { win } => {
                 if let (Some(window), Some(instance)) = (self.world.window(win), self.instance()) {

@@ -3,8 +3,10 @@
 //! Some measurement tools define the same region once a process; here such definitions are one region, so that the
 //! call paths of all processes meet.
 
+use std::sync::LazyLock;
+
 use bitcode::{Decode, Encode};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use whywait_otf2::Definitions;
 use whywait_otf2::enums::{Paradigm, RegionRole};
 
@@ -106,6 +108,7 @@ impl RegionClass {
     }
 
     fn of(name: &str, paradigm: Paradigm, role: RegionRole) -> Self {
+        let name = name.strip_suffix(ARGUMENTS).unwrap_or(name);
         if let Some(call) = mpi_call(name, paradigm) {
             return match call.as_str() {
                 "init" | "init_thread" => Self::Init,
@@ -135,8 +138,10 @@ impl RegionClass {
                 | "shmem_align"
                 | "shmem_realloc"
                 | "shmem_calloc"
-                | "shmem_malloc_with_hints" => Self::ShmemAllocate,
-                "shfree" | "shmem_free" | "shmem_finalize" => Self::ShmemFree,
+                | "shmem_malloc_with_hints"
+                | "shpalloc"
+                | "shpclmove" => Self::ShmemAllocate,
+                "shfree" | "shpdeallc" | "shmem_free" | "shmem_finalize" => Self::ShmemFree,
                 "shmem_quiet" | "shmem_ctx_quiet" => Self::ShmemQuiet,
                 "shmem_test_lock" => Self::ShmemTestLock,
                 _ => Self::Shmem,
@@ -158,13 +163,25 @@ impl RegionClass {
     }
 }
 
+/// Some tools (TAU) write a call with the parentheses of its arguments.
+const ARGUMENTS: &str = "()";
+
+/// The calls of MPI 4.1 that Fortran has.
+static FORTRAN_CALLS: LazyLock<FxHashSet<&str>> =
+    LazyLock::new(|| include_str!("mpi_calls.txt").split_whitespace().collect());
+
 /// The MPI call that a region is, in lower case and without what tells variants apart: the prefix, the suffix of large
 /// counts, underscores of Fortran compilers.
 ///
-/// Not every tool says that an MPI call belongs to the paradigm MPI. Names of the standard's form are reserved.
+/// Not every tool says that an MPI call belongs to the paradigm MPI. Names of the standard's form are reserved; of
+/// those in lower case, as Fortran compilers write them, only the standard's calls are not the user's.
 fn mpi_call(name: &str, paradigm: Paradigm) -> Option<String> {
     let reserved = name.strip_prefix("MPI_").is_some_and(|call| call.starts_with(|c: char| c.is_ascii_uppercase()));
-    if paradigm != Paradigm::MPI && !reserved {
+    let fortran = || {
+        let call = name.strip_prefix("mpi_").filter(|call| call.ends_with('_'));
+        call.is_some_and(|call| FORTRAN_CALLS.contains(call.trim_end_matches('_')))
+    };
+    if paradigm != Paradigm::MPI && !reserved && !fortran() {
         return None;
     }
     let name = name.to_ascii_lowercase();
@@ -203,6 +220,14 @@ pub struct Region {
 }
 
 impl Region {
+    /// The region with the paradigm that its name tells, whatever the tool took it for.
+    fn recognised(mut self) -> Self {
+        if mpi_call(self.name.strip_suffix(ARGUMENTS).unwrap_or(&self.name), self.paradigm).is_some() {
+            self.paradigm = Paradigm::MPI;
+        }
+        self
+    }
+
     fn artificial(name: &str, paradigm: Paradigm) -> Self {
         Self {
             name: name.to_owned(),
@@ -260,7 +285,8 @@ impl Regions {
                 file: string(definition.source_file),
                 begin_line: definition.begin_line_number,
                 end_line: definition.end_line_number,
-            };
+            }
+            .recognised();
             let key = *keys.entry(region).or_insert_with_key(|region| {
                 regions.push(region.clone());
                 regions.len() as u32 - 1
@@ -333,9 +359,12 @@ mod tests {
     #[test]
     fn variants_of_a_call_are_of_its_class() {
         let of = |name, paradigm| RegionClass::of(name, paradigm, RegionRole::FUNCTION);
-        for name in ["MPI_Ssend", "MPI_Ssend_c", "MPI_SSEND", "mpi_ssend_", "mpi_ssend__"] {
-            assert_eq!(of(name, Paradigm::MPI), RegionClass::BlockingSend, "{name}");
+        for name in ["MPI_Ssend", "MPI_Ssend_c", "MPI_SSEND", "mpi_ssend_", "mpi_ssend__", "MPI_Ssend()"] {
+            for paradigm in [Paradigm::MPI, Paradigm::USER] {
+                assert_eq!(of(name, paradigm), RegionClass::BlockingSend, "{name}");
+            }
         }
+        assert_eq!(of("shmem_quiet()", Paradigm::SHMEM), RegionClass::ShmemQuiet);
         assert_eq!(of("MPI_Waitall", Paradigm::USER), RegionClass::WaitMany);
         assert_eq!(of("MPI_Comm_f2c", Paradigm::MPI), RegionClass::Mpi);
         assert_eq!(of("PARMCI_Put", Paradigm::UNKNOWN), RegionClass::Armci);
@@ -343,7 +372,7 @@ mod tests {
 
     #[test]
     fn a_region_of_the_user_is_no_call() {
-        for name in ["MPI_phase", "mpi_send_all", "MPI", "MPI_", "compute"] {
+        for name in ["MPI_phase", "mpi_send_all", "mpi_send_all_", "mpi_send", "MPI", "MPI_", "compute"] {
             assert_eq!(RegionClass::of(name, Paradigm::USER, RegionRole::FUNCTION), RegionClass::Other, "{name}");
         }
     }

@@ -41,6 +41,13 @@ pub enum Members {
     OwnProcess,
     /// Indexes of processes by rank.
     Processes(Vec<u32>),
+    /// Some of all processes; ranks count all.
+    Some {
+        /// Indexes of the members.
+        members: Vec<u32>,
+        /// Indexes of all processes by rank.
+        all: Vec<u32>,
+    },
     /// Indexes of locations by rank (teams of threads).
     Locations(Vec<u32>),
     /// Two groups of processes: ranks of a peer count in the group that the caller is not part of.
@@ -65,14 +72,19 @@ pub struct Comm {
 impl Comm {
     fn new(id: u32, members: Members) -> Self {
         let mut ranks = FxHashMap::default();
-        if let Members::Processes(processes) = &members
-            && processes.iter().enumerate().any(|(rank, &process)| process != rank as u32)
-        {
-            ranks.extend(processes.iter().enumerate().map(|(rank, &process)| (process, rank as u32)));
+        match &members {
+            Members::Processes(processes) if processes.iter().zip(0..).any(|(&process, rank)| process != rank) => {
+                ranks.extend(processes.iter().copied().zip(0..));
+            }
+            Members::Some { members, all } => {
+                let is_member: FxHashSet<u32> = members.iter().copied().collect();
+                ranks.extend(all.iter().copied().zip(0..).filter(|(process, _)| is_member.contains(process)));
+            }
+            _ => {}
         }
         let size = match &members {
             Members::OwnProcess => 1,
-            Members::Processes(members) | Members::Locations(members) => members.len(),
+            Members::Processes(members) | Members::Some { members, .. } | Members::Locations(members) => members.len(),
             Members::TwoGroups(a, b) => a.len() + b.len(),
             Members::Unknown => 0,
         };
@@ -84,7 +96,7 @@ impl Comm {
     #[inline]
     pub fn peer(&self, rank: u32, me: u32) -> Option<u32> {
         match &self.members {
-            Members::Processes(members) => members.get(rank as usize).copied(),
+            Members::Processes(by_rank) | Members::Some { all: by_rank, .. } => by_rank.get(rank as usize).copied(),
             Members::OwnProcess => (rank == 0).then_some(me),
             Members::TwoGroups(a, b) => if a.contains(&me) { b } else { a }.get(rank as usize).copied(),
             Members::Locations(_) | Members::Unknown => None,
@@ -100,7 +112,16 @@ impl Comm {
             Members::Processes(members) if self.ranks.is_empty() => {
                 ((process as usize) < members.len()).then_some(process)
             }
-            Members::Processes(_) => self.ranks.get(&process).copied(),
+            Members::Processes(_) | Members::Some { .. } => self.ranks.get(&process).copied(),
+            _ => None,
+        }
+    }
+
+    /// The members of a communicator of processes that are the same for everybody.
+    #[must_use]
+    pub fn processes(&self) -> Option<&[u32]> {
+        match &self.members {
+            Members::Processes(members) | Members::Some { members, .. } => Some(members),
             _ => None,
         }
     }
@@ -194,12 +215,14 @@ impl World {
             });
             for group in members {
                 group_by_id.entry(group.id).or_insert_with(|| {
-                    let mut members = groups.members(group.id, &mut notes);
-                    if let Members::Processes(processes) = &mut members {
-                        processes.sort_unstable();
-                        processes.dedup();
-                    }
-                    own_groups.push(members);
+                    own_groups.push(match groups.members(group.id, &mut notes) {
+                        Members::Processes(mut processes) | Members::Some { members: mut processes, .. } => {
+                            processes.sort_unstable();
+                            processes.dedup();
+                            Members::Processes(processes)
+                        }
+                        members => members,
+                    });
                     own_groups.len() as u32 - 1
                 });
             }
@@ -378,10 +401,6 @@ impl Groups<'_> {
             GroupType::COMM_SELF => return Members::OwnProcess,
             GroupType::COMM_LOCATIONS | GroupType::LOCATIONS => direct(),
             GroupType::COMM_GROUP => self.by_paradigm.get(&group.paradigm.0).and_then(|all| {
-                // Ranks in such a communicator are positions among all processes, whoever the members are.
-                if group.group_flags.contains(GroupFlag::GLOBAL_MEMBERS) {
-                    return all.iter().copied().collect();
-                }
                 let member = |&index: &u64| all.get(usize::try_from(index).ok()?).copied().flatten();
                 group.members.iter().map(member).collect()
             }),
@@ -403,11 +422,22 @@ impl Groups<'_> {
         if threads {
             return Members::Locations(locations);
         }
-        let process = |&location: &u32| {
-            let process = self.locations[location as usize].process;
-            (process != NONE).then_some(process)
+        let processes = |locations: &[u32]| -> Option<Vec<u32>> {
+            let process = |&location: &u32| Some(self.locations[location as usize].process).filter(|&p| p != NONE);
+            locations.iter().map(process).collect()
         };
-        locations.iter().map(process).collect::<Option<Vec<u32>>>().map_or(Members::Unknown, Members::Processes)
+        let Some(members) = processes(&locations) else { return Members::Unknown };
+        // Ranks in such a communicator are positions among all processes, whoever the members are.
+        if group.group_type == GroupType::COMM_GROUP && group.group_flags.contains(GroupFlag::GLOBAL_MEMBERS) {
+            let all = self.by_paradigm.get(&group.paradigm.0).and_then(|all| all.iter().copied().collect());
+            match all.and_then(|all: Vec<u32>| processes(&all)) {
+                Some(all) if all == members => Members::Processes(members),
+                Some(all) => Members::Some { members, all },
+                None => Members::Unknown,
+            }
+        } else {
+            Members::Processes(members)
+        }
     }
 }
 
