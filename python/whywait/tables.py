@@ -212,9 +212,16 @@ def table(schema: pa.Schema, pieces: Iterable[pa.RecordBatch]) -> pa.Table:
 
 def write(path: Path, schema: pa.Schema, pieces: Iterable[pa.RecordBatch]) -> None:
     """Write pieces to a Parquet file, one after the other."""
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+    # Times hardly repeat: looking for those that do would cost more than it saves.
+    repeating = [_leaf(field) for field in schema if not pa.types.is_floating(field.type)]
+    with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=repeating) as writer:
         for piece in pieces:
             writer.write_batch(piece)
+
+
+def _leaf(field: pa.Field) -> str:
+    """Return the name that Parquet gives to the values of a column."""
+    return f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name
 
 
 def by_rank(profile: Profile, locations: Locations, name: str) -> pa.Table:
