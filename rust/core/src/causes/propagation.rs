@@ -3,10 +3,11 @@
 //! `phi_K(i) = ω(i) · Σ over the waits that i's process caused while i lies in their interval of`
 //! `  (phi_K + [K is its class] · ω) · share of a tick of waiting` (equation 4.13, 4.16).
 //!
-//! Each location goes back over its points with one running sum a class. What a wait adds at its cause it takes away at
-//! the left end of the interval; the sums are exact, so nothing is left over. When a location comes to a wait of its own,
-//! phi of that is final, and goes to its cause. A location stops where it caused waits whose phi is not there yet, and
-//! goes on when it is. As waits depend on earlier ones only, all come to their ends.
+//! The points of a location fall into sections that no interval reaches across, as after a synchronization of all. Each
+//! section is gone back over with one running sum a class. What a wait adds at its cause it takes away at the left end of
+//! the interval; the sums are exact, so nothing is left over. When a section comes to a wait of its location, phi of that
+//! is final, and goes to its cause. A section stops where waits were caused whose phi is not there yet, and goes on when it
+//! is. As waits depend on earlier ones only, all come to their ends.
 //!
 //! Clocks that disagree can make waits of one-sided communication depend on each other in a circle. Then the latest cause
 //! goes on without what it still lacks, which is counted.
@@ -17,7 +18,7 @@ use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 
 use super::class::Classes;
-use super::points::Relation;
+use super::points::{Point, Relation};
 use super::{CostModel, Fixed, Table};
 use crate::Result;
 use crate::notes::{NoteKind, Notes, Place};
@@ -51,14 +52,15 @@ pub(super) fn propagate(trace: &Trace, tables: &mut [Table], model: CostModel, n
     }
     let mut walkers: Vec<Walker> = tables
         .par_iter_mut()
-        .zip(&trace.shards)
         .zip(trace.exchange.own())
-        .map(|((table, shard), number)| Walker::new(trace, (number, shard), table, model))
+        .map(|(table, shard)| Walker::new(trace, shard, table, model))
         .collect();
     let mut mail: Vec<Mail> = walkers.iter().map(|_| Mail::default()).collect();
     loop {
         let away = go(trace, &mut walkers, &mut mail);
-        let is_idle = away.iter().all(Vec::is_empty);
+        let has_nothing =
+            walkers.iter().zip(&mail).all(|(walker, mail)| walker.runnable.is_empty() && mail.rows.is_empty());
+        let is_idle = has_nothing && away.iter().all(Vec::is_empty);
         let arrived = trace.exchange.swap(away.into_iter().map(|away| (is_idle, away)).collect())?;
         let all_are_idle = arrived.iter().all(|&(is_idle, _)| is_idle);
         for (shard, sent) in arrived.into_iter().flat_map(|(_, sent)| sent) {
@@ -70,10 +72,16 @@ pub(super) fn propagate(trace: &Trace, tables: &mut [Table], model: CostModel, n
     }
 }
 
-/// Lets all shards of this process go as far as they can; returns what other processes wait for, by process.
+/// Rows that a shard sends at a time, and a process to all others: what is on its way takes memory.
+const SENT: usize = 1 << 16;
+const AWAY: usize = 1 << 20;
+
+/// Lets all shards of this process go on until they can no more, or have much for other processes; returns that, by
+/// process.
 fn go(trace: &Trace, walkers: &mut [Walker], mail: &mut [Mail]) -> Vec<Vec<(u32, Mail)>> {
     let own = trace.exchange.own();
     let mut away: Vec<Vec<(u32, Mail)>> = (0..trace.exchange.processes()).map(|_| Vec::new()).collect();
+    let mut rows = 0;
     loop {
         let outgoing: Vec<Vec<(u32, Mail)>> = walkers
             .par_iter_mut()
@@ -83,16 +91,17 @@ fn go(trace: &Trace, walkers: &mut [Walker], mail: &mut [Mail]) -> Vec<Vec<(u32,
                 if mail.rows.is_empty() && walker.runnable.is_empty() { Vec::new() } else { walker.go(mail) }
             })
             .collect();
-        let mut is_idle = true;
         for (shard, sent) in outgoing.into_iter().flatten() {
             if own.contains(&shard) {
-                is_idle = false;
                 mail[(shard - own.start) as usize].add(sent);
             } else {
+                rows += sent.rows.len();
                 away[trace.exchange.process_of(shard)].push((shard, sent));
             }
         }
-        if is_idle {
+        let can_go_on =
+            walkers.iter().zip(&*mail).any(|(walker, mail)| !walker.runnable.is_empty() || !mail.rows.is_empty());
+        if !can_go_on || rows >= AWAY {
             return away;
         }
     }
@@ -107,15 +116,8 @@ impl Mail {
 
 /// Lets the latest cause of all that are stuck go on; `false` if none is.
 fn unlock(trace: &Trace, walkers: &mut [Walker], notes: &mut Notes) -> Result<bool> {
-    let stuck = walkers.iter().enumerate().flat_map(|(i, walker)| walker.stuck().map(move |at| (i, at)));
-    let latest = stuck
-        .map(|(i, (location, point))| {
-            let shard = &trace.shards[i];
-            let time = shard.enter(walkers[i].table.points[point as usize].instance);
-            (Reverse(time), shard.location(location as usize), point)
-        })
-        .min()
-        .map(|(Reverse(time), location, point)| (time, location, point));
+    let stuck = walkers.iter_mut().zip(&trace.shards).flat_map(|(walker, shard)| walker.stuck(shard));
+    let latest = stuck.min().map(|(Reverse(time), location, point)| (time, location, point));
     let all = trace.exchange.all(latest)?;
     let latest = all.into_iter().flatten().min_by_key(|&(time, location, _)| (Reverse(time), location));
     let Some((time, location, point)) = latest else { return Ok(false) };
@@ -124,9 +126,7 @@ fn unlock(trace: &Trace, walkers: &mut [Walker], notes: &mut Notes) -> Result<bo
         notes.count(NoteKind::CircularWaits, 1, Some(Place { location, time }));
     }
     if trace.owns(location) {
-        let walker = &mut walkers[trace.position(location)];
-        walker.missing[point as usize] = RELEASED;
-        walker.runnable.push(location - trace.shard(location).locations.start);
+        walkers[trace.position(location)].release(point);
     }
     Ok(true)
 }
@@ -136,45 +136,50 @@ const RELEASED: u32 = u32::MAX;
 
 struct Walker<'a> {
     trace: &'a Trace,
-    /// Number and first location of the shard.
+    /// Number of the shard.
     shard: u32,
-    first_location: u32,
     table: &'a mut Table,
     model: CostModel,
-    /// One behind the next point of each location.
+    /// First point of each section, and the end of the last.
+    sections: Vec<u32>,
+    /// One behind the next point of each section.
     cursor: Vec<u32>,
     /// Whether the point before the cursor has told its phi already.
     has_told: Vec<bool>,
-    /// Running sums of each location, by class.
+    /// Running sums of each section, by class.
     sums: Vec<Fixed>,
     /// Number of classes.
     width: usize,
     /// Room for a value a class.
     phi: Vec<f64>,
-    /// Waits whose phi has not arrived, by causing point.
+    /// Waits whose phi has not arrived, by causing point; none where nothing is shared with earlier waits.
     missing: Vec<u32>,
     /// Groups by the point from which on they share.
     first_group: Vec<u32>,
     next_group: Vec<u32>,
-    /// Locations that can go on.
+    /// Sections that can go on.
     runnable: Vec<u32>,
+    /// Sections that could not come to their ends, once that is known.
+    unfinished: Option<Vec<u32>>,
     /// What other shards wait for, and for which there is something.
     outgoing: Vec<Mail>,
     destinations: Vec<u32>,
 }
 
 impl<'a> Walker<'a> {
-    fn new(trace: &'a Trace, (number, shard): (u32, &Shard), table: &'a mut Table, model: CostModel) -> Self {
-        let locations = table.offsets.len() - 1;
+    fn new(trace: &'a Trace, shard: u32, table: &'a mut Table, model: CostModel) -> Self {
         let points = table.points.len();
+        let sections = table.sections();
+        let count = sections.len() - 1;
         let mut missing = vec![0; points];
         let mut first_group = vec![NONE; points];
         let mut next_group = vec![NONE; table.groups.rows.len()];
-        for (number, group) in table.groups.rows.iter().enumerate() {
-            let waits = table.charges[group.charges()].iter().filter(|row| row.shard != NONE && row.direct > 0);
-            missing[group.point as usize] += waits.count() as u32;
-            if group.shares() {
-                next_group[number] = std::mem::replace(&mut first_group[group.shared_from as usize], number as u32);
+        for (number, group) in table.groups.rows.iter().enumerate().filter(|(_, group)| group.shares()) {
+            next_group[number] = std::mem::replace(&mut first_group[group.shared_from as usize], number as u32);
+            if missing[group.point as usize] == 0 {
+                let charges = table.charges_of(group.point as usize).iter();
+                missing[group.point as usize] =
+                    charges.filter(|row| row.shard != NONE && row.direct > 0).count() as u32;
             }
         }
         table.phi = vec![0.0; points];
@@ -182,33 +187,37 @@ impl<'a> Walker<'a> {
         table.charged_phi = vec![0.0; table.charges.len() * width];
         Self {
             trace,
-            shard: number,
-            first_location: shard.locations.start,
+            shard,
             model,
-            cursor: table.offsets[1..].to_vec(),
-            has_told: vec![false; locations],
-            sums: vec![Fixed::default(); width * locations],
+            cursor: sections[1..].to_vec(),
+            has_told: vec![false; count],
+            sums: vec![Fixed::default(); width * count],
+            sections,
             width,
             phi: vec![0.0; width],
             missing,
             first_group,
             next_group,
-            runnable: (0..locations as u32).collect(),
+            runnable: (0..count as u32).collect(),
+            unfinished: None,
             outgoing: (0..trace.exchange.shards()).map(|_| Mail::default()).collect(),
             destinations: Vec::new(),
             table,
         }
     }
 
-    /// Takes in what has arrived, goes as far as possible; returns what other shards wait for.
+    /// Takes in what has arrived, goes on until it can no more or has much for other shards; returns that.
     fn go(&mut self, mail: Mail) -> Vec<(u32, Mail)> {
         let mut values = mail.values.chunks_exact(self.width.max(1));
         for arrival in mail.rows {
             let phi = if arrival.has_values { values.next() } else { None };
             self.arrive(arrival, phi);
         }
-        while let Some(location) = self.runnable.pop() {
-            self.advance(location as usize);
+        let mut sent = 0;
+        while sent < SENT
+            && let Some(section) = self.runnable.pop()
+        {
+            sent += self.advance(section as usize);
         }
         let destinations = std::mem::take(&mut self.destinations);
         destinations.into_iter().map(|shard| (shard, std::mem::take(&mut self.outgoing[shard as usize]))).collect()
@@ -228,56 +237,66 @@ impl<'a> Walker<'a> {
                 self.table.charged_phi[begin + self.table.classes.column(charge.class)] = 0.0;
             }
         }
+        if self.missing[point as usize] == 0 {
+            return;
+        }
         self.missing[point as usize] -= 1;
         if self.missing[point as usize] == 0 {
-            let location = self.table.points[point as usize].location - self.first_location;
-            if self.cursor[location as usize] == point + 1 && self.has_told[location as usize] {
-                self.runnable.push(location);
+            let section = self.section(point);
+            if self.cursor[section] == point + 1 && self.has_told[section] {
+                self.runnable.push(section as u32);
             }
         }
     }
 
-    /// Goes back over the points of a location until something is missing.
-    fn advance(&mut self, location: usize) {
-        while self.cursor[location] > self.table.offsets[location] {
-            let point = self.cursor[location] - 1;
-            if !self.has_told[location] {
-                self.leave_intervals(location, point);
-                self.tell(location, point);
-                self.has_told[location] = true;
+    /// The section of a point.
+    fn section(&self, point: u32) -> usize {
+        self.sections.partition_point(|&first| first <= point) - 1
+    }
+
+    /// Goes back over the points of a section until something is missing; returns how much it has for other shards.
+    fn advance(&mut self, section: usize) -> usize {
+        let mut sent = 0;
+        while self.cursor[section] > self.sections[section] {
+            let point = self.cursor[section] - 1;
+            if !self.has_told[section] {
+                self.leave_intervals(section, point);
+                sent += self.tell(section, point);
+                self.has_told[section] = true;
             }
             if self.missing[point as usize] != 0 && self.missing[point as usize] != RELEASED {
-                return;
+                break;
             }
-            self.enter_intervals(location, point);
-            self.cursor[location] = point;
-            self.has_told[location] = false;
+            self.enter_intervals(section, point);
+            self.cursor[section] = point;
+            self.has_told[section] = false;
         }
+        sent
     }
 
     /// Intervals that begin behind a point share nothing from it on.
-    fn leave_intervals(&mut self, location: usize, point: u32) {
-        if point + 1 == self.table.offsets[location + 1] {
+    fn leave_intervals(&mut self, section: usize, point: u32) {
+        if point + 1 == self.sections[section + 1] {
             return;
         }
         let mut number = self.first_group[point as usize + 1];
         while number != NONE {
-            self.share(location, number as usize, |sum, share| *sum -= share);
+            self.share(section, number as usize, |sum, share| *sum -= share);
             number = self.next_group[number as usize];
         }
     }
 
-    fn enter_intervals(&mut self, location: usize, point: u32) {
+    fn enter_intervals(&mut self, section: usize, point: u32) {
         for number in self.table.groups.range(point as usize) {
             if self.table.groups.rows[number].shares() {
-                self.share(location, number, |sum, share| *sum += share);
+                self.share(section, number, |sum, share| *sum += share);
             }
         }
     }
 
-    fn share(&mut self, location: usize, group: usize, change: impl Fn(&mut Fixed, Fixed)) {
+    fn share(&mut self, section: usize, group: usize, change: impl Fn(&mut Fixed, Fixed)) {
         self.table.add_shares(group, &mut self.phi);
-        let sums = &mut self.sums[location * self.width..(location + 1) * self.width];
+        let sums = &mut self.sums[section * self.width..(section + 1) * self.width];
         for (sum, share) in sums.iter_mut().zip(&mut self.phi) {
             if *share != 0.0 {
                 change(sum, Fixed::from(*share));
@@ -286,16 +305,17 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// phi of a point's wait is final: its causes get it, each its part.
-    fn tell(&mut self, location: usize, point: u32) {
+    /// phi of a point's wait is final: its causes get it, each its part; returns how many of other shards.
+    fn tell(&mut self, section: usize, point: u32) -> usize {
         let waiting = self.table.points[point as usize].waiting;
         if waiting <= 0 {
-            return;
+            return 0;
         }
+        let mut sent = 0;
         let mut phi = std::mem::take(&mut self.phi);
         let mut has_values = false;
         let mut total = 0.0;
-        for (phi, &sum) in phi.iter_mut().zip(&self.sums[location * self.width..]) {
+        for (phi, &sum) in phi.iter_mut().zip(&self.sums[section * self.width..]) {
             if !sum.is_zero() {
                 *phi = f64::from(sum) * waiting as f64;
                 total += *phi;
@@ -326,23 +346,57 @@ impl<'a> Walker<'a> {
                 self.destinations.push(owner);
             }
             mail.rows.push(arrival);
+            sent += 1;
             if has_values {
                 mail.values.extend(phi.iter().map(|value| value * part));
             }
         }
         phi.fill(0.0);
         self.phi = phi;
+        sent
     }
 
-    /// Locations that wait for something, and where.
-    fn stuck(&self) -> impl Iterator<Item = (u32, u32)> {
-        let first = &self.table.offsets;
-        let rest = self.cursor.iter().zip(first).enumerate().filter(|(_, (cursor, first))| cursor > first);
-        rest.map(|(location, (cursor, _))| (location as u32, cursor - 1))
+    /// Where sections wait for something, when none can go on: time, location, point.
+    fn stuck(&mut self, shard: &Shard) -> impl Iterator<Item = (Reverse<i64>, u32, u32)> {
+        let mut unfinished = self.unfinished.take().unwrap_or_else(|| (0..self.cursor.len() as u32).collect());
+        unfinished.retain(|&section| self.cursor[section as usize] > self.sections[section as usize]);
+        let unfinished = self.unfinished.insert(unfinished);
+        unfinished.iter().map(|&section| {
+            let point = self.cursor[section as usize] - 1;
+            let Point { instance, location, .. } = self.table.points[point as usize];
+            (Reverse(shard.enter(instance)), location, point)
+        })
+    }
+
+    /// Lets a point where a section waits go on without what it lacks.
+    fn release(&mut self, point: u32) {
+        self.missing[point as usize] = RELEASED;
+        self.runnable.push(self.section(point) as u32);
     }
 }
 
 impl Table {
+    /// The first points of sections, stretches of a location's points that no interval reaches across, and the end of the
+    /// last.
+    fn sections(&self) -> Vec<u32> {
+        let mut firsts = vec![self.points.len() as u32];
+        for i in (0..self.offsets.len() - 1).rev() {
+            // From where on the intervals met so far share.
+            let mut shared_from = NONE;
+            for point in self.points_of(i).rev() {
+                let shared = self.groups.of(point).iter().filter(|group| group.shares()).map(|group| group.shared_from);
+                shared_from = shared.chain([shared_from]).min().unwrap_or(NONE);
+                // Where nothing is shared nothing has to wait.
+                if point == self.points_of(i).start || (shared_from != NONE && shared_from as usize >= point) {
+                    firsts.push(point as u32);
+                    shared_from = NONE;
+                }
+            }
+        }
+        firsts.reverse();
+        firsts
+    }
+
     /// Adds what each tick of waiting in a group's interval gets, by class.
     fn add_shares(&self, group: usize, shares: &mut [f64]) {
         let group = &self.groups.rows[group];
