@@ -14,6 +14,7 @@
 //!
 //! *Source*: thesis section 4.2, figures 4.7 to 4.9; PATTERNS 7.2.
 
+mod exits;
 mod impact;
 
 use std::cmp::{Ordering, Reverse};
@@ -69,16 +70,12 @@ pub(crate) fn find(trace: &Trace, tables: &[Table], model: CostModel) -> Result<
         masters: FxHashMap::default(),
         cells: FxHashMap::default(),
         segments: Vec::new(),
+        stops: tables.iter().map(|table| vec![0; table.points.len()]).collect(),
         seen: FxHashSet::default(),
+        stretches: Vec::new(),
     };
-    let mut token = Token { owners: walk.begin()?.into_iter().collect(), ..Token::default() };
-    while let Some(location) = token.location() {
-        let here = trace.owns(location).then(|| {
-            walk.follow_all(&mut token);
-            token
-        });
-        token = trace.exchange.all(here)?.into_iter().flatten().next().unwrap_or_default();
-    }
+    let circular = walk.follow()?;
+    walk.book();
     let mut segments = trace.exchange.to_root(walk.segments)?.concat();
     segments.sort_by_key(|(number, segment)| (segment.from, segment.to, *number));
     let mut own: Vec<Severity> = walk
@@ -94,7 +91,7 @@ pub(crate) fn find(trace: &Trace, tables: &[Table], model: CostModel) -> Result<
     own.extend(severities);
     let mut notes = Notes::default();
     // One of the processes says it for all.
-    for (location, time) in token.circular.into_iter().filter(|_| trace.exchange.is_root()) {
+    for (location, time) in circular.into_iter().filter(|_| trace.exchange.is_root()) {
         notes.add(NoteKind::CircularWaits, location, time);
     }
     Ok(Found { severities: own, costs, segments: segments.into_iter().map(|(_, segment)| segment).collect(), notes })
@@ -145,10 +142,19 @@ struct Token {
     owners: BTreeSet<Owner>,
     /// To processes that must take them first.
     handovers: Vec<Handover>,
-    /// Number of segments so far.
-    segments: u32,
+    /// How often a process has taken it so far.
+    legs: u32,
     /// Where the path came round again: location and time.
     circular: Vec<(u32, i64)>,
+}
+
+/// A part of the path on one location.
+struct Stretch {
+    /// Number of the token's leg.
+    leg: u32,
+    owner: Owner,
+    /// The point at which it begins in time; `None` at the begin of the location.
+    stop: Option<usize>,
 }
 
 impl Token {
@@ -169,11 +175,19 @@ struct Walk<'a> {
     /// For the parallel regions of the processes met so far (location, region instance) the same of the master.
     masters: FxHashMap<(u32, u32), (u32, u32)>,
     cells: FxHashMap<(u32, u32), i64>,
-    /// Segments with their numbers.
-    segments: Vec<(u32, Segment)>,
+    /// Segments with their numbers: leg, and position in it.
+    segments: Vec<((u32, u32), Segment)>,
+    /// For each point of each shard, as far as it was looked at, what [`Walk::stop`] says of the point behind it.
+    stops: Vec<Vec<u32>>,
     /// Points where the path left a location.
     seen: FxHashSet<(u32, usize)>,
+    /// What the path is made of, in the order of the legs.
+    stretches: Vec<Stretch>,
 }
+
+/// In [`Walk::stops`]: not looked at, and nowhere; else the point is one less.
+const UNKNOWN: u32 = 0;
+const NOWHERE: u32 = NONE;
 
 impl Walk<'_> {
     /// Where the path ends in time: the last Enter of `MPI_Finalize`, else the last event of a master.
@@ -213,6 +227,49 @@ impl Walk<'_> {
         (&self.tables[shard], i as usize)
     }
 
+    /// Follows the path from its end to its begin; returns where it came round again.
+    fn follow(&mut self) -> Result<Vec<(u32, i64)>> {
+        let exchange = &self.trace.exchange;
+        let mut token = Token { owners: self.begin()?.into_iter().collect(), ..Token::default() };
+        let exits = if exchange.processes() > 1 { exchange.gather(self.exits())? } else { Vec::new() };
+        while let Some(location) = token.location() {
+            let here = self.trace.owns(location).then(|| {
+                self.follow_all(&mut token);
+                token.legs += 1;
+                token
+            });
+            token = exchange.all(here)?.into_iter().flatten().next().unwrap_or_default();
+            if let (&[next], true) = (&token.handovers[..], token.owners.is_empty()) {
+                let chased = exchange.is_root().then(|| exits::chase(&exits, next));
+                let (legs, further) = exchange.all(chased)?.into_iter().flatten().next().unwrap_or_default();
+                token.handovers = further.into_iter().collect();
+                self.follow_legs(legs, &mut token)?;
+            }
+        }
+        Ok(token.circular)
+    }
+
+    /// Follows the path from all places where it comes to this process, if that is known.
+    fn follow_legs(&mut self, legs: Vec<Handover>, token: &mut Token) -> Result<()> {
+        let first = token.legs;
+        let mut circular = None;
+        for (leg, handover) in (first..).zip(legs) {
+            if self.trace.owns(handover.location) && circular.is_none() {
+                let mut here = Token { handovers: vec![handover], legs: leg, ..Token::default() };
+                self.follow_all(&mut here);
+                circular = here.circular.pop().map(|(location, time)| (leg, location, time));
+            }
+            token.legs = leg + 1;
+        }
+        // What others have followed behind it is not the path.
+        if let Some((leg, location, time)) = self.trace.exchange.all(circular)?.into_iter().flatten().min() {
+            self.stretches.retain(|stretch| stretch.leg <= leg);
+            token.handovers.clear();
+            token.circular.push((location, time));
+        }
+        Ok(())
+    }
+
     /// Goes on as far as this process can.
     fn follow_all(&mut self, token: &mut Token) {
         loop {
@@ -224,29 +281,16 @@ impl Walk<'_> {
                 return;
             }
             if let Some(owner) = token.owners.pop_last() {
-                self.follow(owner, token);
+                self.follow_one(owner, token);
             }
         }
     }
 
-    /// Follows one location back to where it waited, books the stretch, hands over.
-    fn follow(&mut self, owner: Owner, token: &mut Token) {
+    /// Follows one location back to where it waited, hands over.
+    fn follow_one(&mut self, owner: Owner, token: &mut Token) {
         let location = owner.location;
         let (table, i) = self.table(location);
-        let points = table.points_of(i);
-        let end = table.find(i, owner.position) as usize;
-        let mut next = Vec::new();
-        let mut stop = None;
-        for number in (points.start..end).rev() {
-            next = self.next(number, location);
-            let is_begin = self.is_init(number, location);
-            let stays = next.len() == 1 && next[0].location == owner.location && next[0].point as usize == number;
-            if is_begin || (!next.is_empty() && !stays) {
-                stop = Some(number);
-                break;
-            }
-            next.clear();
-        }
+        let stop = self.stop(location, table.find(i, owner.position) as usize);
         // Where clocks disagree a wait can be caused by what it causes: the path ends where it comes round again.
         if let Some(number) = stop
             && !self.seen.insert((location, number))
@@ -254,8 +298,38 @@ impl Walk<'_> {
             token.circular.push((location, owner.time));
             return;
         }
-        self.book(owner, stop, token);
-        token.handovers.extend(next);
+        self.stretches.push(Stretch { leg: token.legs, owner, stop });
+        if let Some(number) = stop {
+            token.handovers.extend(self.next(number, location));
+        }
+    }
+
+    /// Where the path leaves a location that has it before a point; `None` at the begin.
+    fn stop(&mut self, location: u32, end: usize) -> Option<usize> {
+        let shard = self.trace.position(location);
+        let (table, i) = self.table(location);
+        let begin = table.points_of(i).start;
+        let mut number = end;
+        let mut stop = NOWHERE;
+        while number > begin && stop == NOWHERE {
+            number -= 1;
+            let known = self.stops[shard][number];
+            match known {
+                UNKNOWN if self.leaves(number, location) => stop = number as u32 + 1,
+                UNKNOWN => {}
+                NOWHERE => break,
+                _ => stop = known,
+            }
+        }
+        self.stops[shard][number..end].fill(stop);
+        (stop != NOWHERE).then(|| stop as usize - 1)
+    }
+
+    /// Whether the path leaves a location at a point.
+    fn leaves(&mut self, number: usize, location: u32) -> bool {
+        let next = self.next(number, location);
+        let stays = next.len() == 1 && next[0].location == location && next[0].point as usize == number;
+        (!next.is_empty() && !stays) || self.is_init(number, location)
     }
 
     fn is_init(&self, number: usize, location: u32) -> bool {
@@ -351,8 +425,17 @@ impl Walk<'_> {
         self.masters.get(&call).copied().unwrap_or(call)
     }
 
+    /// Books what the path is made of.
+    fn book(&mut self) {
+        let mut number = (0, 0);
+        for Stretch { leg, owner, stop } in std::mem::take(&mut self.stretches) {
+            number = if leg == number.0 { (leg, number.1 + 1) } else { (leg, 0) };
+            self.book_one(number, owner, stop);
+        }
+    }
+
     /// Books the stretch between a point, or the begin, and its end.
-    fn book(&mut self, owner: Owner, stop: Option<usize>, token: &mut Token) {
+    fn book_one(&mut self, number: (u32, u32), owner: Owner, stop: Option<usize>) {
         let location = owner.location;
         let shard = self.trace.shard(location);
         let (table, i) = self.table(location);
@@ -385,8 +468,7 @@ impl Walk<'_> {
         let hop = point.map(|point| point.class).filter(|&class| class != Class::Library);
         if from < owner.time {
             let segment = Segment { location, from, to: owner.time, callpath, ticks, hop };
-            self.segments.push((token.segments, segment));
-            token.segments += 1;
+            self.segments.push((number, segment));
         }
         for (callpath, ticks) in times {
             *self.cells.entry((callpath, location)).or_insert(0) += ticks;
