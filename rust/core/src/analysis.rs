@@ -171,7 +171,7 @@ impl Analysis {
     fn gather(self, calls_of: &Calls, notes: Vec<Notes>, with_transfers: bool) -> Result<Option<Self>> {
         let Self { mut trace, severities, waits, causes, epochs, .. } = self;
         let exchange = trace.exchange.clone();
-        let calls = exchange.gather(waits.iter().map(|wait| calls(&trace, calls_of, wait)).collect())?;
+        let calls = exchange.gather(waits.par_iter().map(|wait| calls(&trace, calls_of, wait)).collect())?;
         let of_origins = if with_transfers { transfers::find(&trace, &epochs)? } else { Vec::new() };
         let transfers = exchange.gather(of_origins)?;
         // The rest of what the processes have in memory are rows that are to be gathered.

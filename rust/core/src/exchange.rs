@@ -252,21 +252,20 @@ impl Exchange {
 
     /// All rows, in the order of the processes, at the first; none at the others.
     pub fn gather<T: Row>(&self, rows: Vec<T>) -> Result<Vec<T>> {
-        let most = self.all(rows.len())?.into_iter().max().unwrap_or(0);
-        if self.transport.is_none() {
-            return Ok(rows);
-        }
+        let counts = self.all(rows.len())?;
         // What the first has stays where it is.
-        let (own, away) = if self.is_root() { (rows, Vec::new()) } else { (Vec::new(), rows) };
-        let mut parts: Vec<Vec<T>> = (0..self.processes()).map(|_| Vec::new()).collect();
+        let (mut all, away) = if self.is_root() { (rows, Vec::new()) } else { (Vec::new(), rows) };
+        if self.is_root() {
+            all.reserve_exact(counts[1..].iter().sum());
+        }
         let mut away = away.into_iter();
-        for _ in 0..most.div_ceil(GATHERED) {
-            let slice: Vec<T> = away.by_ref().take(GATHERED).collect();
-            for (part, slice) in parts.iter_mut().zip(self.to_root(slice)?) {
-                part.extend(slice);
+        for (process, count) in counts.into_iter().enumerate().skip(1) {
+            for _ in 0..count.div_ceil(GATHERED) {
+                let slice = if process == self.rank() { away.by_ref().take(GATHERED).collect() } else { Vec::new() };
+                all.extend(self.to_root(slice)?.into_iter().flatten());
             }
         }
-        Ok(own.into_iter().chain(parts.into_iter().flatten()).collect())
+        Ok(all)
     }
 
     /// A sum over all processes.
