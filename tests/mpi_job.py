@@ -4,6 +4,7 @@ mpiexec -n K python tests/mpi_job.py compare TRACE...
 mpiexec -n K python tests/mpi_job.py raise TRACE
 mpiexec -n K python tests/mpi_job.py kill TRACE
 mpiexec -n K python tests/mpi_job.py result TRACE
+mpiexec -n K python tests/mpi_job.py exchanges TRACE...
 """
 
 from __future__ import annotations
@@ -102,6 +103,26 @@ def kill(trace: str) -> None:
     print("not reached", flush=True)
 
 
+def exchanges(traces: list[str]) -> None:
+    """Say how often the ranks exchange something in the analysis of each trace."""
+    ranks = mpi.ranks()
+    deliver, count = ranks.deliver, 0
+
+    def count_deliver(parcels: list[bytes]) -> list[bytearray]:
+        nonlocal count
+        count += 1
+        return deliver(parcels)
+
+    ranks.deliver = count_deliver
+    counts = []
+    for trace in traces:
+        count = 0
+        _native.analyze(_native.Run(trace), ranks=ranks, shard_events=1)
+        counts.append(count)
+    if mpi.first():
+        print(*counts)
+
+
 def result(trace: str) -> None:
     """Say what each rank gets."""
     found = whywait.analyze(trace, transfers=True)
@@ -116,7 +137,7 @@ def result(trace: str) -> None:
 
 if __name__ == "__main__":
     what, *traces = sys.argv[1:]
-    if what == "compare":
-        compare(traces)
+    if what in ("compare", "exchanges"):
+        {"compare": compare, "exchanges": exchanges}[what](traces)
     else:
         {"raise": fail, "kill": kill, "result": result}[what](traces[0])

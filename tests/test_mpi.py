@@ -73,6 +73,21 @@ def test_more_processes_than_shards():
     assert sum("0: the events of the run were spread over several processes" in line for line in lines) == 1
 
 
+def test_processes_do_not_exchange_more_often_for_more_iterations(tmp_path):
+    # An exchange for each of them would make many processes slower than one.
+    traces = []
+    for workload in ("sor-p2p", "sor-gats"):
+        for iterations in (50, 500):
+            traces.append(tmp_path / f"{workload}-{iterations}")
+            _native.generate(workload, traces[-1], ranks=16, iterations=iterations, seed=7)
+    done = mpiexec(2, JOB, "exchanges", *traces)
+    assert done.returncode == 0, done.stderr
+    few_p2p, many_p2p, few_gats, many_gats = map(int, done.stdout.split())
+    # How waits propagate within an iteration differs by chance.
+    assert many_p2p < few_p2p + 20
+    assert many_gats < few_gats + 20
+
+
 RANDOM = st.one_of(programs(), one_sided_programs())
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
