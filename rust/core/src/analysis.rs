@@ -8,12 +8,13 @@ use rayon::prelude::*;
 use whywait_otf2::Archive;
 
 use crate::calls::{Call, Calls};
-use crate::causes::{self, Causes, CostModel};
+use crate::causes::{self, CostModel, Explanation};
 use crate::exchange::Transport;
 use crate::matching::epochs::Epochs;
 use crate::matching::messages;
 use crate::notes::{NoteKind, Notes, Place};
-use crate::severity::{self, Severity};
+use crate::path::{self, Segment};
+use crate::severity::{self, Cost, Severity};
 use crate::trace::decode::Progress;
 use crate::trace::load::SHARD_EVENTS;
 use crate::trace::{NONE, Trace};
@@ -107,6 +108,17 @@ impl Monitor {
     }
 }
 
+/// Root causes and the critical path.
+#[derive(Debug)]
+pub struct Causes {
+    /// Costs, classes of waits, impacts, sorted by metric, call path and location.
+    pub costs: Vec<Cost>,
+    /// One entry a wait state; `None` where nobody is charged.
+    pub explanations: Vec<Option<Explanation>>,
+    /// The critical path, in the order of time.
+    pub path: Vec<Segment>,
+}
+
 /// The result: the trace, and everything found in it.
 #[derive(Debug)]
 pub struct Analysis {
@@ -182,7 +194,6 @@ impl Analysis {
         let causes = match causes {
             None => None,
             Some(causes) => Some(Causes {
-                severities: exchange.gather(causes.severities)?,
                 costs: severity::combine(exchange.gather(causes.costs)?),
                 explanations: exchange.gather(causes.explanations)?,
                 ..causes
@@ -273,10 +284,14 @@ pub fn analyze(
     let causes = if options.causes {
         monitor.enter(Stage::Causes)?;
         let meetings = (meetings, &one_sided.meetings[..]);
-        let mut causes = causes::analyze(&trace, (&waits, &calls), meetings, options.cost_model)?;
-        all.severities.append(&mut causes.severities);
-        notes.push(std::mem::take(&mut causes.notes));
-        Some(causes)
+        let mut found = causes::find(&trace, (&waits, &calls), meetings, options.cost_model)?;
+        let path = path::find(&trace, &found.tables, options.cost_model)?;
+        all.severities.extend(path.severities);
+        found.costs.extend(path.costs);
+        found.notes.merge(path.notes);
+        notes.push(found.notes);
+        let costs = severity::combine(found.costs);
+        Some(Causes { costs, explanations: found.explanations, path: path.segments })
     } else {
         None
     };
@@ -354,7 +369,6 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::causes::Explanation;
     use crate::exchange::threads;
 
     /// All that there is to say of an analysis, as text: times, costs to 12 digits.

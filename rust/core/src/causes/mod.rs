@@ -42,8 +42,7 @@ use crate::Result;
 use crate::calls::Calls;
 use crate::exchange::Outbox;
 use crate::notes::Notes;
-use crate::path::{self, Segment};
-use crate::severity::{self, Cost, Severity};
+use crate::severity::Cost;
 use crate::trace::{NONE, Trace};
 use crate::waits::WaitState;
 use crate::waits::meeting::{Meeting, Meetings, With};
@@ -76,17 +75,15 @@ pub struct Explanation {
     pub caused: f64,
 }
 
-/// Root causes and critical path.
-#[derive(Debug, Default)]
-pub struct Causes {
-    /// Cells of the critical path and the activities.
-    pub severities: Vec<Severity>,
-    /// Costs, classes of waits, impacts, sorted by metric, call path and location.
+/// Root causes.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// The points of all shards, and what happens at them.
+    pub tables: Vec<Table>,
+    /// Costs and classes of waits.
     pub costs: Vec<Cost>,
     /// One entry a wait state; `None` where nobody is charged.
     pub explanations: Vec<Option<Explanation>>,
-    /// The critical path, in the order of time.
-    pub path: Vec<Segment>,
     /// What was odd.
     pub notes: Notes,
 }
@@ -135,12 +132,12 @@ impl Caused {
 
 /// Finds the causes of all wait states of this process; `waits` as the analysis has sorted them, with the `calls` that
 /// they name, and with the meetings of all owners, and those of the shards themselves.
-pub fn analyze(
+pub(crate) fn find(
     trace: &Trace,
     (waits, calls): (&[WaitState], &Calls),
     meetings: (Vec<Meetings>, &[Vec<Meeting>]),
     model: CostModel,
-) -> Result<Causes> {
+) -> Result<Found> {
     let (sets, seeds) = sow(trace, (waits, calls), meetings, model)?;
     let outgoing = trace.exchange.own().into_par_iter().zip(&seeds).map(|(number, seeds)| {
         let mut outbox = trace.exchange.outbox();
@@ -177,23 +174,12 @@ pub fn analyze(
     let mut notes = Notes::default();
     propagation::propagate(trace, &mut tables, model, &mut notes)?;
 
-    let mut costs: Vec<Cost> = Vec::new();
-    let of_shards: Vec<Vec<Cost>> =
+    let costs: Vec<Vec<Cost>> =
         trace.shards.par_iter().zip(&tables).map(|(shard, table)| costs::book(trace, shard, table, model)).collect();
-    costs.extend(of_shards.into_iter().flatten());
     for table in &mut tables {
         table.forget_costs();
     }
-    let found = path::find(trace, &tables, model)?;
-    costs.extend(found.costs);
-    notes.merge(found.notes);
-    Ok(Causes {
-        severities: severity::combine(found.severities),
-        costs: severity::combine(costs),
-        explanations: explain(&tables, waits.len()),
-        path: found.segments,
-        notes,
-    })
+    Ok(Found { costs: costs.concat(), explanations: explain(&tables, waits.len()), tables, notes })
 }
 
 /// The sets of all owners, and the pairs and marks of all shards.
