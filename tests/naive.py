@@ -616,10 +616,13 @@ def locks(trace: Trace, result: Result) -> None:
     for threads in trace.processes.values():
         records = [(e, i) for t in threads for e, i in t.records]
         released = {
-            (e.lock_id, e.acquisition_order): (e.time, i) for e, i in records if isinstance(e, ev.ThreadReleaseLock)
+            (e.lock_id, e.acquisition_order): (e.time, i)
+            for e, i in records
+            if isinstance(e, (ev.ThreadReleaseLock, ev.OmpReleaseLock))
         }
         for event, call in records:
-            if not isinstance(event, ev.ThreadAcquireLock) or event.model != Paradigm.OPENMP:
+            acquires = isinstance(event, (ev.ThreadAcquireLock, ev.OmpAcquireLock))
+            if not acquires or getattr(event, "model", Paradigm.OPENMP) != Paradigm.OPENMP:
                 continue
             before = released.get((event.lock_id, event.acquisition_order - 1))
             if before is not None and before[0] > call.enter:

@@ -539,9 +539,9 @@ class Recorder:
         elif name.startswith("!$omp critical") and call.options:
             self._put(call, call.before, ev.ThreadAcquireLock, *self._lock(call))
             self._put(call, call.after, ev.ThreadReleaseLock, *self._lock(call))
-        elif name == "omp_set_lock":
+        elif name == "omp_set_lock" and call.options:
             self._put(call, call.after, ev.ThreadAcquireLock, *self._lock(call))
-        elif name == "omp_unset_lock":
+        elif name == "omp_unset_lock" and call.options:
             self._put(call, call.before, ev.ThreadReleaseLock, *self._lock(call))
 
     @staticmethod

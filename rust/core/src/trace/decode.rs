@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustc_hash::FxHashMap;
 use whywait_otf2::Definitions;
-use whywait_otf2::enums::{LockType, RmaAtomicType, RmaSyncLevel};
+use whywait_otf2::enums::{LockType, Paradigm, RmaAtomicType, RmaSyncLevel};
 use whywait_otf2::{Attributes, Event, EventSink};
 
 use super::NONE;
@@ -868,6 +868,12 @@ impl EventSink for Decoder<'_> {
             }
             Event::ThreadReleaseLock { model, lock_id, acquisition_order } => {
                 self.lock(time, model.0, lock_id, acquisition_order, false);
+            }
+            Event::OmpAcquireLock { lock_id, acquisition_order } => {
+                self.lock(time, Paradigm::OPENMP.0, lock_id, acquisition_order, true);
+            }
+            Event::OmpReleaseLock { lock_id, acquisition_order } => {
+                self.lock(time, Paradigm::OPENMP.0, lock_id, acquisition_order, false);
             }
             Event::ThreadTaskSwitch { generation_number, .. } => self.switch_task(time, generation_number.into()),
             Event::OmpTaskSwitch { task_id } => self.switch_task(time, task_id),
