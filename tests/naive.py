@@ -298,27 +298,33 @@ def match(trace: Trace, result: Result) -> dict[int, list[Message]]:
     cancelled: list[Any] = []
     for thread in trace.threads.values():
         messages[thread.ref] = []
-        requests: dict[int, Any] = {}
+        # One request may be that of a send and of a receive.
+        sending: dict[int, Message] = {}
+        posted: dict[int, Instance] = {}
         for event, call in thread.records:
             message = None
             if isinstance(event, (ev.MpiSend, ev.MpiRecv)):
                 message = Message(thread, event, call, call, call)
             elif isinstance(event, ev.MpiIsend):
-                message = requests[event.request_id] = Message(thread, event, call, call, None)
-            elif isinstance(event, ev.MpiIsendComplete) and event.request_id in requests:
-                requests.pop(event.request_id).done = call
+                message = sending[event.request_id] = Message(thread, event, call, call, None)
+            elif isinstance(event, ev.MpiIsendComplete) and event.request_id in sending:
+                sending.pop(event.request_id).done = call
             elif isinstance(event, ev.MpiIrecvRequest):
-                requests[event.request_id] = call
+                posted[event.request_id] = call
             elif isinstance(event, ev.MpiIrecv):
-                message = Message(thread, event, requests.pop(event.request_id, call), call, call)
+                message = Message(thread, event, posted.pop(event.request_id, call), call, call)
             elif isinstance(event, ev.MpiRequestCancelled):
                 # What was cancelled has no partner. It was sent all the same: it counts.
-                cancelled.append(requests.pop(event.request_id, None))
+                cancelled.append(sending.pop(event.request_id, None))
+                posted.pop(event.request_id, None)
             if message is None or not call.is_mpi:
                 continue
-            messages[thread.ref].append(message)
             is_send = isinstance(event, (ev.MpiSend, ev.MpiIsend))
-            peer = peer_process(event.communicator, thread, event.receiver if is_send else event.sender)
+            rank = event.receiver if is_send else event.sender
+            if rank > 0x7FFFFFFF:
+                continue  # MPI_PROC_NULL
+            messages[thread.ref].append(message)
+            peer = peer_process(event.communicator, thread, rank)
             pair = (thread.process, peer) if is_send else (peer, thread.process)
             queue = sends if is_send else receives
             queue[event.communicator._ref, event.msg_tag, *pair].append(message)
@@ -471,8 +477,9 @@ def collectives(trace: Trace, result: Result) -> None:
                 if isinstance(comm, otf2.definitions.InterComm) or comm.group.group_type == GroupType.COMM_SELF:
                     continue
                 members = [m.group._ref for m in comm.group.members]
+                since = max(begin, call.enter)  # the begin record may be that of an older call
                 part = Part(
-                    call, members.index(thread.process), begin, event.time, event.size_sent, event.size_received
+                    call, members.index(thread.process), since, event.time, event.size_sent, event.size_received
                 )
                 part.root = event.root
                 key = (comm._ref, turn[comm._ref])

@@ -198,7 +198,9 @@ MASKS: dict[str, tuple[Class, ...]] = {
     "omp_sync_ebarrier": _openmp("barrier"),
     "omp_sync_ibarrier": _openmp("implicit barrier"),
     "omp_sync_critical": _openmp("critical", "atomic"),
-    "omp_sync_lock_api": (Class("openmp", r"omp_(destroy|init|set|test|unset)(_nest)?_lock"),),
+    "omp_sync_lock_api": (
+        Class("openmp", r"omp_(destroy|init|set|test|unset)(_nest)?_lock|OpenMP (Set|Test|Unset)( Nest)? Lock"),
+    ),
     "omp_sync_ordered": _openmp("ordered"),
     "omp_sync_taskwait": _openmp("taskwait"),
     "omp_flush": _openmp("flush"),

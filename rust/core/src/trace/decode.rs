@@ -68,15 +68,10 @@ struct Account {
     remembered: bool,
 }
 
-/// What a request id stands for.
-#[derive(Clone, Copy)]
-enum Request {
-    /// A send: its row.
-    Send(u32),
-    /// A receive: the instance that posted it.
-    Receive(u32),
-    /// A receive of a probed message: the instance that posted it.
-    Probed(u32),
+/// Whether a rank is none: `MPI_PROC_NULL`, which is negative everywhere and which not every tool leaves out, or
+/// OTF2's "undefined".
+fn names_nobody(rank: u32) -> bool {
+    rank > i32::MAX as u32
 }
 
 /// What a receive knows of its message.
@@ -106,7 +101,10 @@ struct State {
     /// Begin and end of that flush.
     flush: Option<(i64, i64)>,
     collective_begin: Option<i64>,
-    requests: Ids<Request>,
+    /// Sends by request id: their rows, or [`NONE`] of what was sent to nobody. One request may be that of a send and of a receive (`MPI_Isendrecv`).
+    sends: Ids<u32>,
+    /// Receives by request id: the instances that posted them.
+    receives: Ids<u32>,
     /// Messages that were probed, by message id; and those whose receive was posted, by request id.
     probed: FxHashMap<u64, Envelope>,
     posted: FxHashMap<u64, Envelope>,
@@ -141,7 +139,8 @@ impl State {
             until: i64::MIN,
             flush: None,
             collective_begin: None,
-            requests: Ids::default(),
+            sends: Ids::default(),
+            receives: Ids::default(),
             probed: FxHashMap::default(),
             posted: FxHashMap::default(),
             operations: Ids::default(),
@@ -237,7 +236,8 @@ impl<'a> Decoder<'a> {
         let index = self.state.index;
         let place = Some(crate::notes::Place { location: index, time: last });
         self.notes.count(NoteKind::NeverLeft, open, place);
-        self.notes.count(NoteKind::PendingRequest, self.state.requests.len() as u64, place);
+        let pending = self.state.sends.len() + self.state.receives.len();
+        self.notes.count(NoteKind::PendingRequest, pending as u64, place);
         self.state.span.last = last;
         self.state.span.events = events;
         if let Some(message) = truncated {
@@ -523,6 +523,9 @@ impl<'a> Decoder<'a> {
             return None;
         };
         let Some(peer) = self.world.comms[comm as usize].peer(rank, self.state.process) else {
+            if names_nobody(rank) {
+                return None;
+            }
             let unknown = self.world.comms[comm as usize].members == Members::Unknown;
             self.note(if unknown { NoteKind::UnknownCommunicator } else { NoteKind::UnknownPeer }, time);
             return None;
@@ -532,11 +535,12 @@ impl<'a> Decoder<'a> {
 
     fn send(&mut self, time: i64, receiver: u32, communicator: u32, tag: u32, bytes: u64, request: Option<u64>) {
         let Some(instance) = self.communicating(time) else { return };
-        let Some((comm, peer)) = self.peer(time, communicator, receiver) else { return };
+        let peer = self.peer(time, communicator, receiver);
         if let Some(request) = request {
-            let row = self.shard.sends.rows.len() as u32;
-            self.state.requests.insert(request, Request::Send(row));
+            let row = if peer.is_some() { self.shard.sends.rows.len() as u32 } else { NONE };
+            self.state.sends.insert(request, row);
         }
+        let Some((comm, peer)) = peer else { return };
         let complete = if request.is_some() { NONE } else { instance };
         self.shard.sends.rows.push(Sent { time, bytes, instance, complete, peer, comm, tag, cancelled: false });
     }
@@ -550,8 +554,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn complete_receive(&mut self, time: i64, message: Envelope, bytes: u64, request: u64) {
-        let begun = self.state.requests.remove(request);
-        let posted = if let Some(Request::Receive(posted)) = begun { Some(posted) } else { None };
+        let posted = self.state.receives.remove(request);
         if posted.is_none() {
             self.note(NoteKind::UnknownRequest, time);
         }
@@ -560,30 +563,33 @@ impl<'a> Decoder<'a> {
 
     fn post_receive(&mut self, time: i64, request: u64, probed: Option<Envelope>) {
         if let Some(instance) = self.communicating(time) {
-            let state = match probed {
-                None => Request::Receive(instance),
-                Some(message) => {
-                    self.state.posted.insert(request, message);
-                    Request::Probed(instance)
-                }
-            };
-            self.state.requests.insert(request, state);
+            self.state.receives.insert(request, instance);
+            if let Some(message) = probed {
+                self.state.posted.insert(request, message);
+            }
         }
     }
 
     fn complete_send(&mut self, time: i64, request: u64) {
         let Some(instance) = self.communicating(time) else { return };
-        match self.state.requests.remove(request) {
-            Some(Request::Send(row)) => self.shard.sends.rows[row as usize].complete = instance,
-            _ => self.note(NoteKind::UnknownRequest, time),
+        match self.state.sends.remove(request) {
+            Some(row) => {
+                if let Some(send) = self.shard.sends.rows.get_mut(row as usize) {
+                    send.complete = instance;
+                }
+            }
+            None => self.note(NoteKind::UnknownRequest, time),
         }
     }
 
     fn cancel(&mut self, time: i64, request: u64) {
-        match self.state.requests.remove(request) {
-            Some(Request::Send(row)) => self.shard.sends.rows[row as usize].cancelled = true,
-            Some(Request::Receive(_) | Request::Probed(_)) => {}
-            None => self.note(NoteKind::UnknownRequest, time),
+        let (sent, posted) = (self.state.sends.remove(request), self.state.receives.remove(request));
+        if let Some(row) = sent {
+            if let Some(send) = self.shard.sends.rows.get_mut(row as usize) {
+                send.cancelled = true;
+            }
+        } else if posted.is_none() {
+            self.note(NoteKind::UnknownRequest, time);
         }
     }
 
@@ -622,8 +628,7 @@ impl<'a> Decoder<'a> {
 
     /// The process behind a rank in a window; [`ALL`] where the record names none.
     fn target(&mut self, time: i64, comm: &Comm, remote: u32) -> Option<u32> {
-        const UNDEFINED: u32 = u32::MAX;
-        let target = comm.peer(remote, self.state.process).or((remote == UNDEFINED).then_some(ALL));
+        let target = comm.peer(remote, self.state.process).or(names_nobody(remote).then_some(ALL));
         if target.is_none() {
             let unknown = comm.members == Members::Unknown;
             self.note(if unknown { NoteKind::UnknownCommunicator } else { NoteKind::UnknownPeer }, time);
@@ -821,10 +826,8 @@ impl EventSink for Decoder<'_> {
                 self.post_receive(time, request_id, probed);
             }
             Event::MpiImrecv { request_id, msg_length } => {
-                match (self.state.requests.remove(request_id), self.state.posted.remove(&request_id)) {
-                    (Some(Request::Probed(posted)), Some(message)) => {
-                        self.receive(time, message, msg_length, Some(posted));
-                    }
+                match (self.state.receives.remove(request_id), self.state.posted.remove(&request_id)) {
+                    (Some(posted), Some(message)) => self.receive(time, message, msg_length, Some(posted)),
                     _ => self.note(NoteKind::UnknownRequest, time),
                 }
             }

@@ -189,6 +189,25 @@ fn mpi_call(name: &str, paradigm: Paradigm) -> Option<String> {
     Some(call.strip_suffix("_c").unwrap_or(call).to_owned())
 }
 
+/// The role of an OpenMP construct or call by the name that `EZTrace` gives it.
+fn construct(name: &str) -> Option<RegionRole> {
+    Some(match name.strip_prefix("OpenMP ")? {
+        "Parallel" => RegionRole::PARALLEL,
+        "For" => RegionRole::LOOP,
+        "Section" => RegionRole::SECTION,
+        "Workshare" => RegionRole::WORKSHARE,
+        "Ordered" => RegionRole::ORDERED,
+        "critical" => RegionRole::CRITICAL,
+        "barrier" => RegionRole::BARRIER,
+        "implicit barrier" => RegionRole::IMPLICIT_BARRIER,
+        "Task create" | "Untied Task create" => RegionRole::TASK_CREATE,
+        "Task run" | "Untied  Task run" => RegionRole::TASK,
+        "Task wait" => RegionRole::TASK_WAIT,
+        lock if lock.ends_with(" Lock") => RegionRole::FUNCTION,
+        _ => return None,
+    })
+}
+
 /// Communication libraries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 pub enum Library {
@@ -220,10 +239,16 @@ pub struct Region {
 }
 
 impl Region {
-    /// The region with the paradigm that its name tells, whatever the tool took it for.
+    /// The region with the paradigm and the role that its name tells, where the tool did not.
     fn recognised(mut self) -> Self {
         if mpi_call(self.name.strip_suffix(ARGUMENTS).unwrap_or(&self.name), self.paradigm).is_some() {
             self.paradigm = Paradigm::MPI;
+        } else if matches!(self.paradigm, Paradigm::USER | Paradigm::UNKNOWN) {
+            if let Some(role) = construct(&self.name) {
+                (self.paradigm, self.role) = (Paradigm::OPENMP, role);
+            } else if self.name.starts_with("pthread_") {
+                self.paradigm = Paradigm::PTHREAD;
+            }
         }
         self
     }
@@ -368,6 +393,19 @@ mod tests {
         assert_eq!(of("MPI_Waitall", Paradigm::USER), RegionClass::WaitMany);
         assert_eq!(of("MPI_Comm_f2c", Paradigm::MPI), RegionClass::Mpi);
         assert_eq!(of("PARMCI_Put", Paradigm::UNKNOWN), RegionClass::Armci);
+    }
+
+    #[test]
+    fn names_tell_what_the_tool_does_not() {
+        let recognised = |name| {
+            let region = Region { name: String::from(name), ..Region::artificial("", Paradigm::USER) }.recognised();
+            (region.paradigm, region.role)
+        };
+        assert_eq!(recognised("mpi_bcast_"), (Paradigm::MPI, RegionRole::ARTIFICIAL));
+        assert_eq!(recognised("OpenMP implicit barrier"), (Paradigm::OPENMP, RegionRole::IMPLICIT_BARRIER));
+        assert_eq!(recognised("OpenMP Set Lock"), (Paradigm::OPENMP, RegionRole::FUNCTION));
+        assert_eq!(recognised("pthread_mutex_lock"), (Paradigm::PTHREAD, RegionRole::ARTIFICIAL));
+        assert_eq!(recognised("OpenMP phase"), (Paradigm::USER, RegionRole::ARTIFICIAL));
     }
 
     #[test]
