@@ -134,15 +134,17 @@ pub struct Analysis {
     pub epochs: Vec<Epochs>,
     /// What was odd.
     pub notes: Notes,
-    /// What several processes have found besides; then there are no events here.
+    /// Calls of other processes that were waited for here.
+    foreign: Calls,
+    /// What several processes have found besides; then not all events are here.
     gathered: Option<Gathered>,
 }
 
 /// What was found in the events of several processes.
 #[derive(Debug)]
 struct Gathered {
-    /// For each wait state its call, and what it waited for.
-    calls: Vec<(Call, Option<Call>)>,
+    /// For each wait state of the others, which come last: its call, and what it waited for if it has a cause.
+    calls: Vec<(Call, Call)>,
     /// Transfers, if asked for.
     transfers: Option<Vec<Transfer>>,
 }
@@ -151,9 +153,14 @@ impl Analysis {
     /// The call of a wait state, given by its position, and the call that it waited for.
     #[must_use]
     pub fn calls(&self, wait: usize) -> (Call, Option<Call>) {
-        match &self.gathered {
-            Some(gathered) => gathered.calls[wait],
-            None => calls(&self.trace, &Calls::default(), &self.waits[wait]),
+        let state = &self.waits[wait];
+        let of_others = self.gathered.as_ref().map_or(&[][..], |gathered| &gathered.calls);
+        match wait.checked_sub(self.waits.len() - of_others.len()) {
+            Some(position) => {
+                let (call, cause) = of_others[position];
+                (call, (state.cause_instance != NONE).then_some(cause))
+            }
+            None => calls(&self.trace, &self.foreign, state),
         }
     }
 
@@ -180,14 +187,20 @@ impl Analysis {
     }
 
     /// Gathers what all processes have found, at the first of them.
-    fn gather(self, calls_of: &Calls, notes: Vec<Notes>, with_transfers: bool) -> Result<Option<Self>> {
-        let Self { mut trace, severities, waits, causes, epochs, .. } = self;
+    fn gather(self, notes: Vec<Notes>, with_transfers: bool) -> Result<Option<Self>> {
+        let Self { mut trace, severities, waits, causes, epochs, foreign, .. } = self;
         let exchange = trace.exchange.clone();
-        let calls = exchange.gather(waits.par_iter().map(|wait| calls(&trace, calls_of, wait)).collect())?;
+        let to_tell = if exchange.is_root() { &[][..] } else { &waits[..] };
+        let calls = exchange.gather(to_tell.iter().map(|wait| {
+            let (call, cause) = calls(&trace, &foreign, wait);
+            (call, cause.unwrap_or(call))
+        }))?;
         let of_origins = if with_transfers { transfers::find(&trace, &epochs)? } else { Vec::new() };
         let transfers = exchange.gather(of_origins)?;
-        // The rest of what the processes have in memory are rows that are to be gathered.
-        trace.shards.clear();
+        // The rest of what the others have in memory are rows that are to be gathered.
+        if !exchange.is_root() {
+            trace.shards.clear();
+        }
         drop(epochs);
         let waits = exchange.gather(waits)?;
         let severities = exchange.gather(severities)?;
@@ -202,7 +215,7 @@ impl Analysis {
         let notes = merge(exchange.to_root(notes)?);
         let gathered = Some(Gathered { calls, transfers: with_transfers.then_some(transfers) });
         let severities = severity::combine(severities);
-        let all = Self { trace, severities, waits, causes, epochs: Vec::new(), notes, gathered };
+        let all = Self { trace, severities, waits, causes, epochs: Vec::new(), notes, foreign, gathered };
         Ok(exchange.is_root().then_some(all))
     }
 }
@@ -280,11 +293,11 @@ pub fn analyze(
     }
     notes.push(all.notes);
     let waits = all.waits;
-    let calls = Calls::fetch(&trace, &waits)?;
+    let foreign = Calls::fetch(&trace, &waits)?;
     let causes = if options.causes {
         monitor.enter(Stage::Causes)?;
         let meetings = (meetings, &one_sided.meetings[..]);
-        let mut found = causes::find(&trace, (&waits, &calls), meetings, options.cost_model)?;
+        let mut found = causes::find(&trace, (&waits, &foreign), meetings, options.cost_model)?;
         let path = path::find(&trace, &found.tables, options.cost_model)?;
         all.severities.extend(path.severities);
         found.costs.extend(path.costs);
@@ -304,12 +317,13 @@ pub fn analyze(
         causes,
         epochs: one_sided.epochs,
         notes: Notes::default(),
+        foreign,
         gathered: None,
     };
     if is_alone {
         return Ok(Some(Analysis { notes: merge(vec![notes]), ..found }));
     }
-    found.gather(&calls, notes, options.transfers)
+    found.gather(notes, options.transfers)
 }
 
 /// Adds what a stage found in each shard.

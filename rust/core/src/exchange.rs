@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use crate::{Error, Result};
 
 /// Rows that a process gathers from another at a time.
-const GATHERED: usize = 1 << 18;
+const GATHERED: usize = 1 << 16;
 
 /// What can go to another process.
 pub trait Row: Encode + DecodeOwned + Send {}
@@ -250,19 +250,24 @@ impl Exchange {
         if self.is_root() { arrived.iter().map(|bytes| decode(bytes)).collect() } else { Ok(Vec::new()) }
     }
 
-    /// All rows, in the order of the processes, at the first; none at the others.
-    pub fn gather<T: Row>(&self, rows: Vec<T>) -> Result<Vec<T>> {
+    /// All rows, in the order of the processes, at the first; none at the others. These make them slice by slice, while
+    /// the first takes in the slice before.
+    pub fn gather<T: Row>(&self, rows: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>) -> Result<Vec<T>> {
+        let mut rows = rows.into_iter();
         let counts = self.all(rows.len())?;
-        // What the first has stays where it is.
-        let (mut all, away) = if self.is_root() { (rows, Vec::new()) } else { (Vec::new(), rows) };
+        let slices = |(process, count): (usize, &usize)| std::iter::repeat_n(process, count.div_ceil(GATHERED));
+        let slices = counts.iter().enumerate().skip(1).flat_map(slices);
+        let mut all = Vec::new();
         if self.is_root() {
+            all = rows.collect();
             all.reserve_exact(counts[1..].iter().sum());
-        }
-        let mut away = away.into_iter();
-        for (process, count) in counts.into_iter().enumerate().skip(1) {
-            for _ in 0..count.div_ceil(GATHERED) {
-                let slice = if process == self.rank() { away.by_ref().take(GATHERED).collect() } else { Vec::new() };
-                all.extend(self.to_root(slice)?.into_iter().flatten());
+            for _ in slices {
+                all.extend(self.to_root(Vec::new())?.into_iter().flatten());
+            }
+        } else {
+            for process in slices {
+                let is_own = process == self.rank();
+                self.to_root::<Vec<T>>(rows.by_ref().take(if is_own { GATHERED } else { 0 }).collect())?;
             }
         }
         Ok(all)
