@@ -2,21 +2,25 @@
 
 mpiexec -n K python tests/mpi_job.py compare TRACE...
 mpiexec -n K python tests/mpi_job.py raise TRACE
-mpiexec -n K python tests/mpi_job.py kill TRACE
 mpiexec -n K python tests/mpi_job.py result TRACE
 mpiexec -n K python tests/mpi_job.py exchanges TRACE...
+mpiexec -n K python tests/mpi_job.py remove TRACE
+mpiexec -n K python tests/mpi_job.py command kill|fill|wait ARGUMENT...
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sys
+import time
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import whywait
-from whywait import _native, mpi
+from whywait import _native, cli, mpi
 
 TABLES = ("regions", "callpaths", "locations", "severities", "delay_costs", "critical_path", "wait_states", "transfers",
           "inconsistencies")  # fmt: skip
@@ -95,12 +99,39 @@ def say(lines: list[str]) -> None:
         print(line)
 
 
-def kill(trace: str) -> None:
-    """Let rank 1 be killed while the others wait for it."""
-    if mpi.ranks().rank == 1:
-        os.kill(os.getpid(), signal.SIGKILL)
-    whywait.analyze(trace)
-    print("not reached", flush=True)
+def command(what: str, *arguments: str) -> int:
+    """Do what the command line does; in the middle something happens to rank 1, or to the disk of rank 0."""
+    deliver, before = mpi.Ranks.deliver, iter(range(5))
+
+    def deliver_some(self: mpi.Ranks, parcels: list[bytes]) -> list[bytearray]:
+        if next(before, None) is None and self.rank == (0 if what == "fill" else 1):
+            if what == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            elif what == "fill":
+                resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+            else:
+                Path(os.environ["READY"]).touch()
+                # Ctrl-C ends it.
+                time.sleep(200)
+        return deliver(self, parcels)
+
+    mpi.Ranks.deliver = deliver_some
+    return cli.main(list(arguments))
+
+
+def remove(trace: str) -> None:
+    """Let an event file go away when all have opened the run."""
+    comm = mpi.ranks()._comm
+    run = whywait.open(trace)
+    comm.Barrier()
+    if mpi.first():
+        last = max((run.path.parent / "traces").glob("*.evt"), key=lambda file: int(file.stem))
+        last.unlink()
+    comm.Barrier()
+    found = whywait.analyze(run)
+    if found.here:
+        print(*(warning["kind"] for warning in found.warnings if warning["kind"] == "unreadable"))
+        print(found.facts["locations"])
 
 
 def exchanges(traces: list[str]) -> None:
@@ -127,7 +158,12 @@ def result(trace: str) -> None:
     """Say what each rank gets."""
     found = whywait.analyze(trace, transfers=True)
     lines = [f"{found!r} {found.here}"]
-    for look in (lambda: found.metrics["time"].total, lambda: found.transfers().num_rows, lambda: found.window(0, 1)):
+    for look in (
+        lambda: found.metrics["time"].total,
+        lambda: found.transfers().num_rows,
+        lambda: found.window(0, 1),
+        lambda: found.write_timeline(os.devnull),
+    ):
         try:
             lines.append(str(look()))
         except whywait.UsageError as error:
@@ -136,8 +172,10 @@ def result(trace: str) -> None:
 
 
 if __name__ == "__main__":
-    what, *traces = sys.argv[1:]
-    if what in ("compare", "exchanges"):
-        {"compare": compare, "exchanges": exchanges}[what](traces)
+    what, *arguments = sys.argv[1:]
+    if what == "command":
+        sys.exit(command(*arguments))
+    elif what in ("compare", "exchanges"):
+        {"compare": compare, "exchanges": exchanges}[what](arguments)
     else:
-        {"raise": fail, "kill": kill, "result": result}[what](traces[0])
+        {"raise": fail, "remove": remove, "result": result}[what](arguments[0])

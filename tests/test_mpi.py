@@ -6,9 +6,11 @@ import json
 import os
 import pickle
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -31,23 +33,32 @@ CASES = ("p2p", "collectives", "intercomm", "rma_gats_pt2pt", "rma_lock_sm", "rm
 MPIEXEC = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
 
 
-def mpiexec(ranks: int, *command: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run Python under mpiexec; no run may hang."""
+def mpiexec(ranks: int, *command: str | Path, interrupt_at: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run Python under mpiexec, and press Ctrl-C when the job has made a file, of that name; no run may hang."""
     if MPIEXEC is None:
         pytest.skip("no mpiexec: pip install mpich")
     pytest.importorskip("mpi4py")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PMI", "OMPI", "MPI"))}
     root = Path(__file__).parents[1]
     environment["PYTHONPATH"] = os.pathsep.join([*filter(None, [os.environ.get("PYTHONPATH")]), str(root)])
-    return subprocess.run(
+    with subprocess.Popen(
         [MPIEXEC, "-n", str(ranks), sys.executable, *map(str, command)],
         env={**environment, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-        | {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe", **more},
-        capture_output=True,
+        | {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe", "READY": str(interrupt_at)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=300,
-        check=False,
-    )
+    ) as job:
+        while interrupt_at and not interrupt_at.exists() and job.poll() is None:
+            time.sleep(0.01)
+        if interrupt_at:
+            job.send_signal(signal.SIGINT)
+        try:
+            output, errors = job.communicate(timeout=300)
+        except subprocess.TimeoutExpired:
+            job.kill()
+            raise
+    return subprocess.CompletedProcess(job.args, job.returncode, output, errors)
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
@@ -69,8 +80,9 @@ def test_more_processes_than_shards():
     assert f"0: {alone}" in lines
     assert sum(line.startswith("0: <whywait.Result of 'p2p': ") and line.endswith(" True") for line in lines) == 1
     assert sum(line.endswith(": <whywait.Result of 'p2p', which rank 0 has> False") for line in lines) == 3
-    assert sum("only rank 0 of mpiexec has the result" in line for line in lines) == 9
-    assert sum("0: the events of the run were spread over several processes" in line for line in lines) == 1
+    assert sum("only rank 0 of mpiexec has the result" in line for line in lines) == 12
+    # Neither a window of time nor the timeline.
+    assert sum("0: the events of the run were spread over several processes" in line for line in lines) == 2
 
 
 def test_processes_do_not_exchange_more_often_for_more_iterations(tmp_path):
@@ -169,10 +181,50 @@ def test_an_event_file_that_cannot_be_read(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-def test_a_killed_rank_ends_the_job():
-    done = mpiexec(4, JOB, "kill", DATA / "stencil")
+def test_an_event_file_that_goes_away(tmp_path):
+    shutil.copytree(DATA / "p2p", tmp_path / "p2p")
+    locations = whywait.analyze(DATA / "p2p").facts["locations"]
+    done = mpiexec(2, JOB, "remove", tmp_path / "p2p")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["unreadable", str(locations)]
+
+
+def test_a_killed_rank_ends_the_job(tmp_path):
+    done = mpiexec(4, JOB, "command", "kill", "analyze", DATA / "stencil", "-o", tmp_path / "results")
     assert done.returncode != 0
-    assert "not reached" not in done.stdout
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_room_for_the_results(tmp_path):
+    done = mpiexec(2, JOB, "command", "fill", "analyze", DATA / "sor_gats", "-o", tmp_path / "results")
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count("whywait: ") == 1
+    assert "File too large" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interruption_leaves_nothing(tmp_path):
+    ready = tmp_path / "ready"
+    command = [JOB, "command", "wait", "analyze", DATA / "sor_gats", "-o", tmp_path / "results"]
+    done = mpiexec(2, *command, interrupt_at=ready)
+    assert done.returncode != 0
+    assert "sor_gats" not in done.stdout
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == [ready]
+
+
+def test_each_rank_keeps_the_memory_limit(tmp_path):
+    command = ["-m", "whywait", "analyze", DATA / "sor_gats", "-o", tmp_path / "results", "--threads", "1"]
+    done = mpiexec(2, *command, "--memory-limit", "5M")
+    assert done.returncode == 2
+    assert done.stderr.count("whywait: ") == 1
+    assert "a memory limit of 5 MiB is too small" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+    done = mpiexec(2, *command, "--memory-limit", "500M", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["waiting"] == whywait.analyze(DATA / "sor_gats").summary()["waiting"]
 
 
 def test_what_the_environment_says(monkeypatch):
