@@ -193,3 +193,25 @@ def test_wrong_order_window(tmp_path):
     for window, expected in ((2, 3), (1, 2)):
         assert outcome(anchor, wrong_order_window=window).cells["mpi_lswo_different"][cell] == expected
         assert naive.analyze(anchor, window).table()["mpi_lswo_different"][cell] == expected
+
+
+def test_a_master_without_the_parallel_region_of_its_team(tmp_path):
+    """Filtered out, or the trace is broken: what the worker does is judged all the same, and the critical path ends."""
+    trace = """
+        0: main [0, 10]
+        0: fork [0.5, 2]
+        0: !$omp parallel @a.c:1 [0.6, 1.9]
+        0.1: !$omp parallel @a.c:1 [0.6, 1.9]
+        0: fork [3, 9]
+        0: raw ThreadTeamBegin(thread_team="team 0") @3.1
+        0: raw ThreadTeamEnd(thread_team="team 0") @8
+        0.1: !$omp parallel @a.c:2 [4, 7]
+        0.1: MPI_Send(1) [6, 6.1]
+        1: MPI_Recv(0) [5, 6.2]
+        1: main [7, 12]
+    """
+    result = outcome(trace_from_text(trace, tmp_path))
+    assert result.cells["mpi_latesender"] == {(("program", "MPI_Recv"), 1, 0): pytest.approx(1)}
+    worker = ("program", "main", "!$omp parallel @a.c:2"), 0, 1
+    # From the fork on, which belongs to the region, up to the send.
+    assert result.cells["critical_path"][worker] == pytest.approx(3)

@@ -415,7 +415,7 @@ impl Walk<'_> {
             let parts = teams(shard, &self.trace.world.processes[process as usize]);
             for team in parts.chunk_by(|a, b| a.team.fork == b.team.fork) {
                 let forker = shard.location_of(&shard.forks, team[0].team.fork);
-                let own = team.iter().find(|part| part.location == forker);
+                let own = team.iter().find(|part| part.location == forker && part.team.instance != NONE);
                 for part in team {
                     let master = own.unwrap_or(part);
                     self.masters.insert((part.location, part.team.instance), (master.location, master.team.instance));
