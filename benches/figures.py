@@ -3,12 +3,13 @@
     python benches/figures.py [--events MILLIONS] [--repeat N] [--traces DIR]
 
 All figures are ratios, or processor time and memory for a unit of work; what is compared is measured in turns, and the
-best of several runs counts. Without otf2-print or the otf2 package the comparison with it is left out.
+best of several runs counts. Without otf2-print, the otf2 package, or mpiexec and mpi4py the comparison with it is left out.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import shutil
@@ -197,8 +198,8 @@ if whywait.analyze(run, threads=1).here:
 def processes(figures: Figures) -> None:
     """Compare two processes under mpiexec with one."""
     mpiexec = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    if mpiexec is None:
-        figures.say("no mpiexec: nothing to compare processes with")
+    if mpiexec is None or importlib.util.find_spec("mpi4py") is None:
+        figures.say("no mpiexec or no mpi4py: nothing to compare processes with")
         return
     for workload in ("sor-p2p", "sor-gats"):
         trace = figures.large(workload, 4096)
