@@ -3,7 +3,8 @@
     python benches/figures.py [--events MILLIONS] [--repeat N] [--traces DIR]
 
 All figures are ratios, or processor time and memory for a unit of work; what is compared is measured in turns, and the
-best of several runs counts. Without otf2-print, the otf2 package, or mpiexec and mpi4py the comparison with it is left out.
+best of several runs counts. Without otf2-print, the otf2 package, or mpiexec and mpi4py the comparison with it is left
+out.
 """
 
 from __future__ import annotations
