@@ -101,7 +101,8 @@ struct State {
     /// Begin and end of that flush.
     flush: Option<(i64, i64)>,
     collective_begin: Option<i64>,
-    /// Sends by request id: their rows, or [`NONE`] of what was sent to nobody. One request may be that of a send and of a receive (`MPI_Isendrecv`).
+    /// Sends by request id: their rows, or [`NONE`] of what was sent to nobody. One request may be that of a send and of
+    /// a receive (`MPI_Isendrecv`).
     sends: Ids<u32>,
     /// Receives by request id: the instances that posted them.
     receives: Ids<u32>,
