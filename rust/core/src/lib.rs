@@ -10,6 +10,7 @@ pub mod causes;
 pub mod error;
 pub mod exchange;
 pub mod matching;
+mod near;
 pub mod notes;
 pub mod path;
 pub mod perfetto;

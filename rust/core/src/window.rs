@@ -14,7 +14,7 @@ use crate::analysis::Analysis;
 use crate::severity::{Accumulator, Metric, Severity, combine};
 use crate::trace::columns::Team;
 use crate::trace::{NO_CALLPATH, NONE, Shard, Trace};
-use crate::waits::{WaitState, interval};
+use crate::waits::{self, WaitState, interval};
 
 /// Times, waits and the management of threads from the first tick of the window to the one behind its last.
 ///
@@ -23,8 +23,7 @@ use crate::waits::{WaitState, interval};
 pub fn severities(analysis: &Analysis, window: &Range<i64>) -> Vec<Severity> {
     let trace = &analysis.trace;
     let cells = trace.shards.par_iter().map(|shard| {
-        let before = |location| analysis.waits.partition_point(|wait| wait.location < location);
-        let waits = &analysis.waits[before(shard.locations.start)..before(shard.locations.end)];
+        let waits = &analysis.waits[waits::of_shard(&analysis.waits, shard)];
         of_shard(trace, shard, waits, window)
     });
     combine(cells.flatten_iter().collect())

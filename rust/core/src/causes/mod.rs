@@ -44,8 +44,8 @@ use crate::exchange::Outbox;
 use crate::notes::Notes;
 use crate::severity::Cost;
 use crate::trace::{NONE, Trace};
-use crate::waits::WaitState;
 use crate::waits::meeting::{Meeting, Meetings, With};
+use crate::waits::{WaitState, of_shard};
 
 pub use class::Class;
 pub(crate) use fixed::Fixed;
@@ -214,9 +214,8 @@ fn sow(
         .enumerate()
         .map(|(i, (shard, meetings))| {
             let meetings = meetings.rows().chain(of_shards.get(i).into_iter().flatten());
-            let begin = waits.partition_point(|wait| wait.location < shard.locations.start);
-            let end = waits.partition_point(|wait| wait.location < shard.locations.end);
-            seeds::collect(trace, shard, model, (begin, &waits[begin..end], calls), meetings)
+            let own = of_shard(waits, shard);
+            seeds::collect(trace, shard, model, (own.start, &waits[own], calls), meetings)
         })
         .collect();
     Ok((sets, seeds))

@@ -5,6 +5,8 @@
 //! linked by how recently they ran. An interval that reaches from a block to now thus costs a step for each call path
 //! that ran in it, and a search among the blocks of each.
 
+use crate::near::partition_point_near;
+
 /// No call path.
 const END: u32 = u32::MAX;
 
@@ -106,11 +108,8 @@ impl Profile {
     /// Ticks of a call path before a block.
     #[inline(never)]
     fn before(&self, callpath: u32, block: u32) -> i64 {
-        const NEAR: usize = 8;
         let history = &self.history[callpath as usize];
-        let is_in = |entry: &&(u32, i64)| entry.0 >= block;
-        let near = history.iter().rev().take(NEAR).take_while(is_in).count();
-        let first = if near < NEAR { history.len() - near } else { history.partition_point(|entry| entry.0 < block) };
+        let first = partition_point_near(history, history.len(), |entry| entry.0 < block);
         history[first].1
     }
 

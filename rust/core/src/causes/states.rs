@@ -1,5 +1,6 @@
 //! The wait states of a shard, as they are looked up: by their calls, mostly in order.
 
+use crate::near::partition_point_near;
 use crate::severity::Metric;
 use crate::trace::{NONE, Shard};
 use crate::waits::WaitState;
@@ -22,17 +23,10 @@ impl<'a> States<'a> {
 
     /// The wait state of a kind at a call, as position among all.
     pub(super) fn find(&mut self, kind: Metric, instance: u32) -> u32 {
-        const NEAR: usize = 8;
         let enter = |instance: u32| self.shard.instances.enter[instance as usize];
         let wanted = enter(instance);
-        let is_before = |wait: &WaitState| enter(wait.instance) < wanted;
         // Mostly the next is asked for.
-        if self.next > 0 && !is_before(&self.waits[self.next - 1]) {
-            self.next = 0;
-        }
-        let rest = &self.waits[self.next..];
-        let near = rest.iter().take(NEAR).take_while(|wait| is_before(wait)).count();
-        self.next += if near < NEAR { near } else { rest.partition_point(is_before) };
+        self.next = partition_point_near(self.waits, self.next, |wait| enter(wait.instance) < wanted);
         let of_call = self.waits[self.next..].iter().take_while(|wait| wait.instance == instance);
         let found = of_call.zip(self.first + self.next..).find(|(wait, _)| wait.kind == kind);
         found.map_or(NONE, |(_, position)| position as u32)

@@ -25,7 +25,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Result;
 use crate::causes::points::{Place, Relation};
-use crate::causes::{Class, CostModel, Position, Steps, Table};
+use crate::causes::{Anchor, Class, CostModel, Position, Steps, Table};
 use crate::notes::{NoteKind, Notes};
 use crate::severity::{Cost, Metric, Severity};
 use crate::trace::{NO_CALLPATH, NONE, Trace};
@@ -218,7 +218,7 @@ impl Walk<'_> {
     }
 
     fn position(&self, call: (u32, u32), place: Place) -> Position {
-        crate::causes::points::Anchor::new(call, place).position(self.trace, NONE)
+        Anchor::new(call, place).position(self.trace, NONE)
     }
 
     fn table(&self, location: u32) -> (&Table, usize) {

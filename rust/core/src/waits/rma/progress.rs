@@ -30,6 +30,7 @@ use super::{InstanceSet, Waits};
 use crate::Result;
 use crate::exchange::{Inbox, Outbox};
 use crate::matching::epochs::Epochs;
+use crate::near::partition_point_near;
 use crate::severity::Metric;
 use crate::trace::regions::Library;
 use crate::trace::{NONE, RegionClass, Shard, Trace};
@@ -163,9 +164,9 @@ impl LibraryCalls<'_> {
             let (calls, last) =
                 self.by_location.entry(location).or_insert_with(|| (outermost(trace, shard, location), 0));
             *last = if request.released == i64::MIN {
-                partition_point_near(calls, *last, |call| shard.leave(call) < request.enter)
+                partition_point_near(calls, *last, |&call| shard.leave(call) < request.enter)
             } else {
-                partition_point_near(calls, *last, |call| shard.enter(call) <= request.released)
+                partition_point_near(calls, *last, |&call| shard.enter(call) <= request.released)
             };
             let Some(&call) = calls.get(*last) else { continue };
             let enter = shard.enter(call);
@@ -181,23 +182,6 @@ impl LibraryCalls<'_> {
         }
         found
     }
-}
-
-/// The partition point of sorted calls, looked for in growing steps from a position that is likely to be near.
-fn partition_point_near(calls: &[u32], near: usize, before: impl Fn(u32) -> bool) -> usize {
-    let (mut low, mut high) = (near, near);
-    let mut step = 1;
-    while high < calls.len() && before(calls[high]) {
-        low = high + 1;
-        high = calls.len().min(high + step);
-        step *= 2;
-    }
-    while low > 0 && !before(calls[low - 1]) {
-        high = low - 1;
-        low = low.saturating_sub(step);
-        step *= 2;
-    }
-    low + calls[low..high].partition_point(|&call| before(call))
 }
 
 /// Region instances of the outermost library calls of a location, in order.
@@ -306,16 +290,6 @@ mod tests {
     fn overlapping_activities_count_once() {
         let activities = [activity(10, 30), activity(20, 25), activity(40, 50)];
         assert_eq!(no_overlap(0, 100, &activities), Some((10 + 10, (1, 40))));
-    }
-
-    #[test]
-    fn near_or_far_the_partition_point_is_the_same() {
-        let calls: Vec<u32> = (0..40).collect();
-        for point in 0..=40 {
-            for near in 0..=40 {
-                assert_eq!(partition_point_near(&calls, near, |call| call < point), point as usize);
-            }
-        }
     }
 
     #[test]
