@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
 import textwrap
 from collections import Counter
 from typing import TYPE_CHECKING, Any, TextIO
@@ -230,7 +231,7 @@ def _labelled(places: list[dict[str, Any]], width: int, *, unicode: bool) -> Ite
     different = {(label, *place["callpath"]) for label, place in zip(labels, places, strict=True)}
     count = Counter(label for label, *_ in different)
     for place, label in zip(places, labels, strict=True):
-        yield place, label, (" → " if unicode else " > ").join(map(short_name, place["callpath"])) * (count[label] > 1)
+        yield place, label, path(place["callpath"], sys.maxsize, unicode=unicode) if count[label] > 1 else ""
 
 
 def _on(place: dict[str, Any]) -> str:
