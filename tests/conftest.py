@@ -3,8 +3,16 @@
 import shutil
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 pytest.register_assert_rewrite("tests.browser")
+
+# The same examples in every run, so that what fails is what was changed. To look for more of them:
+# ./test --hypothesis-profile=explore, any number of times.
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+settings.register_profile("same", UNHURRIED, derandomize=True)
+settings.register_profile("explore", UNHURRIED, print_blob=True)
+settings.load_profile("same")
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import whywait
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from whywait.allocation import NAMES, allocation
 from whywait.cli import main
@@ -77,7 +77,6 @@ def test_without_threads_nothing_is_added():
 cells = st.lists(st.floats(0, 100), min_size=4, max_size=4)
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(cells, min_size=1, max_size=6), st.lists(st.integers(0, 2), min_size=6, max_size=6))
 def test_against_the_definition(rows, ranks):
     """main > (work, parallel > work), each location with a time at each."""

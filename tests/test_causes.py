@@ -138,13 +138,13 @@ def test_worked_by_hand(trace, expected, tmp_path):
 # Random programs
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(trace=programs())
 def test_messages_and_collectives(trace):
     random_program(trace)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(trace=one_sided_programs())
 def test_one_sided(trace):
     random_program(trace)

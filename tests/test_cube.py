@@ -104,7 +104,7 @@ def test_several_programs_get_a_root(written):
 
 
 @pytest.mark.filterwarnings("ignore:.*divide.*:RuntimeWarning")
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(analyses())
 def test_any_call_forest(tmp_path_factory, analysis):
     result = fake_native.result(analysis)

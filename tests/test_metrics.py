@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from whywait.causes import cost_classes
 from whywait.metrics import Formula, Term, metric_tree
@@ -288,7 +288,6 @@ def analyses(draw, metrics=STORED):
     return fake_native.FakeAnalysis(moved_parents, moved_regions, ranks, values)
 
 
-@settings(deadline=None)
 @given(analyses(), st.sampled_from([STORED, [metric.name for metric in TREE if not metric.derived]]))
 def test_derived_metrics_equal_a_direct_evaluation(analysis, stored):
     profile = fake_native.result(analysis, stored=stored).profile
@@ -297,7 +296,6 @@ def test_derived_metrics_equal_a_direct_evaluation(analysis, stored):
             assert np.array_equal(dense(profile, metric.name), slow(profile, metric.name)), metric.name
 
 
-@settings(deadline=None)
 @given(analyses(metrics=("critical_path", "time", "mpi_latesender")))
 def test_critical_path_imbalance_equals_a_direct_evaluation(analysis):
     profile = fake_native.result(analysis, stored=("critical_path", "time", "mpi_latesender")).profile
@@ -305,7 +303,6 @@ def test_critical_path_imbalance_equals_a_direct_evaluation(analysis):
     assert np.allclose(dense(profile, "critical_path_imbalance"), slow(profile, "critical_path_imbalance"))
 
 
-@settings(deadline=None)
 @given(analyses())
 def test_inclusive_is_the_sum_over_the_subtree(analysis):
     profile = fake_native.result(analysis).profile

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import whywait
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from whywait import _native, mpi
 
@@ -101,10 +101,9 @@ def test_processes_do_not_exchange_more_often_for_more_iterations(tmp_path):
 
 
 RANDOM = st.one_of(programs(), one_sided_programs())
-UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
-@settings(UNHURRIED, max_examples=50)
+@settings(max_examples=50)
 @given(trace=RANDOM)
 def test_results_do_not_depend_on_the_number_of_shards(trace):
     with tempfile.TemporaryDirectory() as directory:
@@ -116,7 +115,7 @@ def test_results_do_not_depend_on_the_number_of_shards(trace):
     assert many.warnings() == one.warnings()
 
 
-@settings(UNHURRIED, max_examples=3)
+@settings(max_examples=3)
 @given(traces=st.lists(RANDOM, min_size=10, max_size=10), ranks=st.integers(2, 4))
 def test_random_programs_have_the_same_results_with_several_processes(traces, ranks):
     with tempfile.TemporaryDirectory() as directory:

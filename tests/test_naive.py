@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 
 import pytest
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import given, note, settings
 
 from tests import naive
 from tests.compare_reference import DEVIATIONS, differences, report
@@ -24,7 +24,7 @@ def test_oracle_reproduces_scalasca(case):
     assert not [row for row in rows if not row.ok and row.metric not in DEVIATIONS], "\n" + report(rows)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=150)
 @given(trace=programs())
 def test_program_agrees_with_oracle(trace):
     note(trace)

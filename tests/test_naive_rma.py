@@ -88,7 +88,7 @@ def test_the_last_factor_takes_it_all(tmp_path):
     assert by_rank[2] == pytest.approx(2.082 * result.resolution)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(trace=one_sided_programs())
 def test_invariants(trace):
     """What holds for every correct program, whatever it waits for."""

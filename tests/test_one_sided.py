@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import whywait
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from tests import naive_rma
@@ -86,7 +86,7 @@ def assert_parts_fit(result) -> None:
         assert min((value for key, value in rest.items() if key not in both), default=0) >= -NANOSECOND, metric.name
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=100)
 @given(trace=one_sided_programs())
 def test_program_agrees_with_the_oracles(trace):
     note(trace)
@@ -123,7 +123,7 @@ def test_recorded_programs(case):
     assert_agreement(case / "traces.otf2")
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(count=st.integers(2, 8), held=st.integers(1, 9), where=st.sampled_from(["lock", "put", "unlock"]))
 def test_a_chain_of_equal_epochs_has_a_closed_form(count, held, where):
     """Of n processes that ask for a lock at once and hold it for d each the k-th waits k d: in all d n (n - 1) / 2."""

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 import whywait._native as native
 from _otf2 import AttributeValue
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from otf2.enums import Type
 
 from tests import official
@@ -77,7 +77,7 @@ def test_recorded_archive(anchor):
     check(anchor, official.read(anchor))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60)
 @given(content=archives())
 def test_random_archive(content):
     with tempfile.TemporaryDirectory() as directory:
@@ -175,7 +175,7 @@ def test_copy_of_a_recorded_archive(anchor, tmp_path):
     check_copy(anchor, tmp_path)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40)
 @given(content=archives())
 def test_copy_of_a_random_archive(content):
     with tempfile.TemporaryDirectory() as source, tempfile.TemporaryDirectory() as target:

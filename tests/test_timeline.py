@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 import whywait
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import given, note, settings
 from whywait import _native
 from whywait.cli import main
 from whywait.report.html import blocks, timeline
@@ -100,7 +100,7 @@ def check_shares(result, **options):
 # Data ------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=25)
 @given(trace=programs())
 def test_shares_are_those_of_a_naive_count(trace):
     note(trace)

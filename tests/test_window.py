@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import whywait
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from whywait.cli import main
 from whywait.efficiency import scaling
@@ -78,7 +78,7 @@ def test_threads_are_moved_to_their_region_in_a_window(tmp_path):
     assert barrier.total("time") == pytest.approx(0.6)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=60)
 @given(trace=programs(), cuts=st.lists(st.floats(0, 1), max_size=5))
 def test_tiles_add_up(trace, cuts):
     with tempfile.TemporaryDirectory() as directory:

@@ -278,7 +278,8 @@ def load_imbalance(load: npt.NDArray[np.float64]) -> Efficiency:
 
 
 def _mean(values: npt.NDArray[np.float64], count: int) -> float:
-    return float(values.sum()) / count if count else 0.0
+    # The sum is rounded: without the bound, equal loads would make an efficiency of more than 1.
+    return min(float(values.sum()) / count, _most(values)) if count else 0.0
 
 
 def _most(values: npt.NDArray[np.float64]) -> float:
