@@ -392,8 +392,9 @@ class Analysis:
                     receives[e.comm, e.partner, loc.rank, e.tag].append(e)
         messages = [(s, r) for key in receives for s, r in zip(sends[key], receives[key], strict=False)]
 
+        # Of equal waits in a call the first counts, in the order of the receives, then of the sends.
         late, sender_late_calls = {}, set()
-        for s, r in messages:
+        for s, r in sorted(messages, key=lambda message: message[1].i):
             if r.call.name in TESTS:
                 continue
             idle = min(s.call.E, r.call.L) - r.call.E
@@ -412,7 +413,7 @@ class Analysis:
             self.instances.append(Instance("latesender", cause, [(waiter, idle)]))
 
         late = {}
-        for s, r in messages:
+        for s, r in sorted(messages, key=lambda message: message[0].i):
             k, q = s.cmp, r.req
             if k is None or q is None:
                 continue

@@ -11,7 +11,8 @@
 //! posted the receive.
 //!
 //! *Guards*: k must be `MPI_Send`, `MPI_Ssend`, `MPI_Wait` or `MPI_Waitany`; `MPI_Waitall` and `MPI_Waitsome` wait once,
-//! for the latest receiver, and not at all if one of their receives had a late sender.
+//! for the latest receiver, of equally late ones for the first that was sent to; and not at all if one of their receives
+//! had a late sender.
 //!
 //! *Source*: thesis 2.3.2; PATTERNS 2.4.
 

@@ -9,8 +9,9 @@
 //! *Definition*: waiting = min(Enter(send), Leave(receive)) − Enter(receive), if positive; booked on the call that
 //! completes the receive, caused by the send call.
 //!
-//! *Guards*: `MPI_Test*` never waits. `MPI_Waitall` and `MPI_Waitsome` wait once, for the latest sender. The clamp at the
-//! Leave of the receive keeps clock errors from making a wait longer than its call.
+//! *Guards*: `MPI_Test*` never waits. `MPI_Waitall` and `MPI_Waitsome` wait once, for the latest sender; of equally
+//! late ones for the first that was received. The clamp at the Leave of the receive keeps clock errors from making a wait
+//! longer than its call.
 //!
 //! *Messages in Wrong Order*: a Late Sender whose message was sent after one that is received later; its whole waiting
 //! time counts, once. The latest instances of a location are remembered (100 unless the caller says otherwise).
