@@ -125,7 +125,7 @@ class Exposure:
 
 @dataclass(eq=False)
 class LockEpoch:
-    """Lock to unlock. `calls` may wait for the lock; `target` is None for all of the window (lock_all)."""
+    """Lock to unlock; `target` is None for all of the window (lock_all)."""
 
     rank: int
     window: int
@@ -133,13 +133,15 @@ class LockEpoch:
     shared: bool
     blocking: bool  # the call that got the lock returned with it: nothing else can have waited for it
     acquire: Instance
-    calls: list[Instance] = field(default_factory=list)
     release: Instance | None = None
     ops: list[Op] = field(default_factory=list)
 
-    def add(self, call: Instance) -> None:
-        if call not in self.calls:
-            self.calls.append(call)
+    def calls(self, target: int | None) -> list[Instance]:
+        """The calls that may wait for the lock of a target."""
+        ops = [op for op in self.ops if op.target == target]
+        found = [self.acquire, self.release]
+        found += [call for op in ops for call in (op.call, op.done_locally, op.done_remotely)]
+        return [call for call in found if call is not None]
 
 
 @dataclass
@@ -406,13 +408,13 @@ class Analysis:
 
     def find_contention(self) -> None:
         """Algorithm 2: each epoch against the one that released the lock before it."""
-        for epochs in self.queues():
+        for target, epochs in self.queues():
             for i, waiter in enumerate(epochs):
                 before = epochs[:i]
                 if waiter.shared:
                     before = [e for e in before if not e.shared]
                 if before:
-                    self.contend(waiter, before[-1])
+                    self.contend(waiter, before[-1], target)
         for call, (waiting, release) in self.contention.items():
             metric = f"{interface(call)}_rma_{self.variant(call)}_lock_competition"
             last = "progress" if self.delays(call) else "contention"
@@ -421,8 +423,8 @@ class Analysis:
             if alone > 0:
                 self.result.wait(metric, call, alone, release, release.leave, last=last)
 
-    def queues(self) -> Iterator[list[LockEpoch]]:
-        """The epochs of each lock in the order in which they had it."""
+    def queues(self) -> Iterator[tuple[int | None, list[LockEpoch]]]:
+        """The target of each lock, and its epochs in the order in which they had it."""
         queues: dict[Any, list[LockEpoch]] = defaultdict(list)
         static = self.static_locks()
         for key, epochs in self.locks.items():
@@ -432,7 +434,8 @@ class Analysis:
         for key in sorted(queues, key=lambda key: [part if isinstance(part, int) else -1 for part in key]):
             epochs = queues[key]
             # A blocking call returns with the lock; otherwise only the releases show an order.
-            yield sorted(epochs, key=lambda e: ((e.acquire if e.blocking else e.release).leave, e.rank))
+            epochs.sort(key=lambda e: ((e.acquire if e.blocking else e.release).leave, e.rank))
+            yield (None if key[0] == "static" else key[1]), epochs
 
     def static_locks(self) -> dict[tuple[Any, int], Any]:
         """SHMEM names a lock by its address, which for static variables differs from PE to PE by whole pages.
@@ -466,14 +469,14 @@ class Analysis:
             for rank, key in by_rank.items()
         }
 
-    def contend(self, waiter: LockEpoch, holder: LockEpoch) -> None:
+    def contend(self, waiter: LockEpoch, holder: LockEpoch, target: int | None) -> None:
         """The call of the waiter that overlaps the holder's release waited from its Enter to the end of the release."""
         release = holder.release
         if waiter.blocking:
             # The order of acquisition is sure, so a release that seems to begin too late is the clocks' fault.
             found = [] if waiter.acquire.name == "shmem_test_lock" else [waiter.acquire]
         else:
-            found = [c for c in waiter.calls if c.enter < release.leave and c.leave > release.enter]
+            found = [c for c in waiter.calls(target) if c.enter < release.leave and c.leave > release.enter]
         if not found:
             return
         # A release may last, and see several calls of the waiter: that which spent longest in it was blocked.
@@ -678,7 +681,6 @@ class Process:
         if held:
             op.epoch = held[0]
             held[0].ops.append(op)
-            held[0].add(call)
         elif w in self.access and target in self.access[w].group:
             op.epoch = self.access[w]
             self.access[w].ops.append(op)
@@ -696,8 +698,6 @@ class Process:
             # When the answer to a get or a fetch is here, then it has also happened there.
             if remotely or op.fetches:
                 self.all.completes[call].add(op.target)
-            if isinstance(op.epoch, LockEpoch):
-                op.epoch.add(call)
 
     def group_sync(self, event: Any, call: Instance) -> None:
         w = event.win._ref
@@ -723,7 +723,7 @@ class Process:
         if mpi and key in self.locks:
             return  # that the call returned does not mean that it has the lock
         shared = event.lock_type == LockType.SHARED
-        self.locks[key] = LockEpoch(self.rank, key[0], target, shared, not mpi, call, [call])
+        self.locks[key] = LockEpoch(self.rank, key[0], target, shared, not mpi, call)
 
     def unlock(self, event: Any, call: Instance) -> None:
         target = self.target(event)
@@ -731,7 +731,6 @@ class Process:
         epoch = self.locks.pop((w, target, event.lock_id), None)
         if epoch is None:
             return
-        epoch.add(call)
         epoch.release = call
         if epoch.blocking:
             self.all.locks[w, target, event.lock_id].append(epoch)

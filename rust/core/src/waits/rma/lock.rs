@@ -9,8 +9,8 @@
 //! *Order*: with MPI nobody records when a lock is granted; the epochs on a lock are ordered by the Leave of their
 //! release. With OpenSHMEM and ARMCI the acquiring call returns with the lock: by the Leave of that call.
 //! *Holder*: the epoch before; for a shared epoch the last exclusive one before it. Shared epochs do not wait for each
-//! other. *Blocked activity*: of the waiter's calls that may wait (lock, operations, calls that complete them, unlock) the
-//! one that overlaps the holder's release, and if several do the one that spent longest in it.
+//! other. *Blocked activity*: of the waiter's calls that may wait (lock, operations on the lock's target, calls that
+//! complete them, unlock) the one that overlaps the holder's release, and if several do the one that spent longest in it.
 //!
 //! *Definition*: waiting = min(Leave(release), Leave(activity)) − Enter(activity), if positive. One call waits once: the
 //! longest, where it ends several epochs. No wait where the release falls between two calls of the waiter.
@@ -69,6 +69,8 @@ struct Held {
 #[derive(Clone, Copy, Encode, Decode)]
 struct Before {
     epoch: u32,
+    /// Index of the process whose lock it is: one epoch may hold the locks of many.
+    target: u32,
     release: (u32, u32),
     enter: i64,
     leave: i64,
@@ -165,7 +167,7 @@ fn queue(trace: &Trace, inbox: &Inbox<Held>) -> Outbox<Before> {
             if let Some(holder) = if epoch.shared { last_exclusive } else { last } {
                 let (shard, position) = epoch.position;
                 let Held { release, release_enter: enter, release_leave: leave, .. } = *holder;
-                outbox.push(shard, Before { epoch: position, release, enter, leave });
+                outbox.push(shard, Before { epoch: position, target: epoch.key.1, release, enter, leave });
             }
             last = Some(epoch);
             if !epoch.shared {
@@ -186,7 +188,8 @@ fn contend(shard: &Shard, epochs: &Epochs, before: &Inbox<Before>) -> Vec<Conten
             (!epoch.tried).then_some(epoch.acquire)
         } else {
             let rows = epochs.of_lock.of(before.epoch as usize);
-            let completing = rows.iter().flat_map(|&row| calls_of(&shard.operations.rows[row as usize]));
+            let operations = rows.iter().map(|&row| &shard.operations.rows[row as usize]);
+            let completing = operations.filter(|operation| operation.target == before.target).flat_map(calls_of);
             [epoch.acquire, epoch.release]
                 .into_iter()
                 .chain(completing)

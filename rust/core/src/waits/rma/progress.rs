@@ -21,6 +21,8 @@
 //!
 //! *Source*: thesis 3.2, pattern 6, and 3.3, algorithm 1; PATTERNS 4.7.
 
+use std::cmp::Reverse;
+
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -235,7 +237,7 @@ fn book(
     let mut contentions = contentions.iter().peekable();
     let mut activities: Vec<Activity> = answers.rows().copied().collect();
     // Those of a source are in order: a stable sort merges them.
-    activities.sort_by_key(|activity| (activity.asked, activity.enter, u32::MAX - activity.process));
+    activities.sort_by_key(|activity| (activity.asked, activity.enter, activity.process));
     for of_call in activities.chunk_by(|a, b| a.asked == b.asked) {
         let instance = of_call[0].asked;
         // What a call without progress at a target waited for is contention alone.
@@ -248,7 +250,9 @@ fn book(
             waits.states.extend(contended(contention, Last::Progress));
         }
         let Some((waiting, cause)) = no_overlap(begin, shard.leave(instance), of_call) else { continue };
-        let last = of_call[of_call.len() - 1];
+        let Some(last) = of_call.iter().max_by_key(|activity| (activity.enter, Reverse(activity.process))) else {
+            continue;
+        };
         let [_, lower, upper] = metrics_of(instance);
         let call = (shard.location_of_instance(instance), instance);
         for wait in
