@@ -12,6 +12,12 @@ import whywait
 from whywait import _native, benchmark
 from whywait.commands.bench import WORKLOADS
 
+from tests import naive_causes, naive_rma, oracles
+from tests.naive import Trace
+from tests.results import is_cause, outcome
+from tests.test_causes import compare
+from tests.test_one_sided import assert_agreement
+
 # What the truth says nothing about: times and counts of calls, volumes.
 OTHER = ("time", "visits", "omp_", "bytes", "rma_atomic_", "syncs", "comms", "armci_bytes", "shmem_bytes")
 # What causes are made of.
@@ -69,6 +75,71 @@ def test_the_official_reader_accepts_them(workload, tmp_path):
         times = [event.time for _, event in trace.events]
     assert len(times) == count
     assert times == sorted(times)
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_the_oracles_find_the_truth(workload, tmp_path):
+    generate(tmp_path, workload, 5, 6)
+    found = {
+        (metric, "/".join(callpath), rank): round(seconds * 1e9)
+        for metric, cells in oracles.truth(tmp_path / "traces.otf2").cells.items()
+        for (callpath, rank, _), seconds in cells.items()
+        if not metric.startswith(OTHER + CAUSES) and "count" not in metric
+    }
+    assert found == pytest.approx(truth_of(tmp_path), abs=1)
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 8])
+def test_random_operations_agree_with_the_oracles(ranks, tmp_path):
+    generate(tmp_path, "random-rma", ranks, 8, work=20_000, imbalance=1.0)
+    anchor = tmp_path / "traces.otf2"
+    assert_agreement(anchor)
+    oracle = naive_causes.table(naive_causes.Analysis(naive_causes.read(anchor), "thesis").cells())
+    ours = outcome(anchor).cells
+    compare(*({name: cells for name, cells in table.items() if is_cause(name)} for table in (oracle, ours)))
+
+
+def test_random_operations_wait_in_every_way(tmp_path):
+    generate(tmp_path, "random-rma", 30, 20)
+    waits = {(metric, path.split("/")[-1]) for metric, path, _ in truth_of(tmp_path)}
+    operations = ("MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Get_accumulate", "MPI_Fetch_and_op")
+    completing = ("flush", "flush_all", "flush_local", "flush_local_all", "unlock", "unlock_all")
+    assert waits >= {
+        ("mpi_rma_wait_at_fence", "MPI_Win_fence"),
+        ("mpi_rma_early_fence", "MPI_Win_fence"),
+        ("mpi_rma_sync_lock_competition", "MPI_Win_lock"),
+        *(("mpi_rma_comm_lock_competition", name) for name in operations),
+        *(("mpi_rma_sync_wait_for_progress", f"MPI_Win_{name}") for name in completing),
+    }
+
+
+def test_random_operations_keep_the_rules_of_mpi(tmp_path):
+    """Operations are in an epoch, all are completed, locks exclude each other, and targets take part in progress."""
+    generate(tmp_path, "random-rma", 6, 12, work=20_000, imbalance=1.0)
+    trace = naive_rma.Analysis(Trace(tmp_path / "traces.otf2"))
+    in_locks = [op for op in trace.ops if isinstance(op.epoch, naive_rma.LockEpoch)]
+    assert 0 < len(in_locks) < len(trace.ops)
+    for op in trace.ops:
+        assert op.epoch is not None
+        assert op.done_locally is not None
+        assert (op.done_remotely is not None) == (op in in_locks or op.call.name == "MPI_Get")
+
+    overlapping = 0
+    for (_, target, _), epochs in trace.locks.items():
+        held = []
+        for epoch in epochs:
+            first = next((op.call for op in epoch.ops if op.target == target), epoch.acquire)
+            granted = epoch.acquire if epoch.target is not None else first
+            held.append((granted.leave, epoch.release.leave, epoch.shared))
+        for (a, b, shared), (c, d, also) in itertools.combinations(held, 2):
+            assert (shared and also) or min(b, d) < max(a, c)
+            overlapping += min(b, d) > max(a, c)
+    assert overlapping > 0
+
+    for call, targets in trace.completes.items():
+        if call not in trace.active:
+            for target in targets:
+                assert any(c.enter < call.leave and c.leave >= call.enter for c in trace.library_calls(target))
 
 
 def test_messages_in_wrong_order_occur(tmp_path):

@@ -25,7 +25,8 @@ workloads:
   srumma       matrix multiplication with blocking ARMCI gets
   bt           sweeps along the three directions of a multi-partition, without collective operations
   contention   all ranks but the first lock the window of the first, an epoch an iteration
-  random-rma   puts, gets and accumulates of random number, size and target between fences
+  random-rma   puts, gets and atomics of random number, size and target: an iteration between fences, the next one in
+               epochs of locks (exclusive, shared, lock_all) with flushes, and so on in turn
 """
 
 _RUN = """\

@@ -60,9 +60,17 @@ regions! {
     WinWait "MPI_Win_wait" FUNCTION MPI
     WinLock "MPI_Win_lock" FUNCTION MPI
     WinUnlock "MPI_Win_unlock" FUNCTION MPI
+    WinLockAll "MPI_Win_lock_all" FUNCTION MPI
+    WinUnlockAll "MPI_Win_unlock_all" FUNCTION MPI
+    WinFlush "MPI_Win_flush" FUNCTION MPI
+    WinFlushAll "MPI_Win_flush_all" FUNCTION MPI
+    WinFlushLocal "MPI_Win_flush_local" FUNCTION MPI
+    WinFlushLocalAll "MPI_Win_flush_local_all" FUNCTION MPI
     Put "MPI_Put" RMA MPI
     Get "MPI_Get" RMA MPI
-    Accumulate "MPI_Accumulate" RMA MPI
+    Accumulate "MPI_Accumulate" ATOMIC MPI
+    GetAccumulate "MPI_Get_accumulate" ATOMIC MPI
+    FetchAndOp "MPI_Fetch_and_op" ATOMIC MPI
     ArmciMalloc "ARMCI_Malloc" FUNCTION UNKNOWN
     ArmciGet "ARMCI_Get" FUNCTION UNKNOWN
     ArmciBarrier "ARMCI_Barrier" FUNCTION UNKNOWN

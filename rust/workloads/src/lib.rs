@@ -13,6 +13,8 @@ mod definitions;
 mod grid;
 mod meeting;
 mod noise;
+mod passive;
+mod program;
 mod random_rma;
 mod sor;
 mod srumma;
@@ -47,7 +49,7 @@ pub enum Workload {
     Bt,
     /// All ranks but the first lock the window of the first, again and again.
     Contention,
-    /// Puts, gets and accumulates of random number, size and target between fences.
+    /// Puts, gets and atomics of random number, size and target: an iteration between fences, one between locks in turn.
     RandomRma,
 }
 

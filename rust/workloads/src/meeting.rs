@@ -105,14 +105,15 @@ impl Meeting {
         self.play_with(tape, kind, rank, enter, std::iter::empty(), |_| ())
     }
 
-    /// Writes the call of a rank; the records of `completed` operations stand at its end. `book` is called inside.
+    /// Writes the call of a rank; the records of operations that it has `completed`, each with whether it is a get,
+    /// stand at its end. `book` is called inside.
     pub(crate) fn play_with(
         &self,
         tape: &mut Tape<'_>,
         kind: &Kind,
         rank: u32,
         enter: i64,
-        completed: impl Iterator<Item = u64>,
+        completed: impl Iterator<Item = (u64, bool)> + Clone,
         book: impl FnOnce(&mut Tape<'_>),
     ) -> Result<()> {
         let leave = self.leave(rank);
@@ -138,8 +139,11 @@ impl Meeting {
             }
             Records::Window(operation) => {
                 tape.record(enter + 10, &Event::RmaCollectiveBegin {})?;
-                for matching_id in completed {
+                for (matching_id, _) in completed.clone() {
                     tape.record(leave - 2 * END, &Event::RmaOpCompleteNonBlocking { win: WINDOW, matching_id })?;
+                }
+                for (matching_id, _) in completed.filter(|&(_, is_get)| is_get) {
+                    tape.record(leave - 2 * END, &Event::RmaOpCompleteRemote { win: WINDOW, matching_id })?;
                 }
                 match operation {
                     CollectiveOp::CREATE_HANDLE | CollectiveOp::ALLOCATE => {

@@ -1,32 +1,29 @@
-//! One-sided operations of random kind, size and target, between fences.
+//! One-sided operations of random kind, size and target: in the epochs of fences, and in those of locks.
 //!
-//! After a fence nobody waits for what was before it, so all there is to know are the times at which the ranks are done
-//! with their work, and of each rank the last operation on its window.
+//! After a fence nobody waits for what was before it. So each iteration is simulated by itself, from a fence to the next.
 
 use rayon::prelude::*;
-use whywait_otf2::enums::RmaAtomicType;
+use whywait_otf2::enums::{LockType, RmaAtomicType};
+use whywait_otf2::records::UNDEFINED;
 use whywait_otf2::{Event, Result};
 
 use crate::definitions::{Region, WINDOW};
-use crate::meeting::{CALL, GAP, Kind, Meeting};
-use crate::noise::Purpose;
+use crate::meeting::{GAP, Kind, Meeting};
+use crate::passive::{self, Call, Outcome};
+use crate::program::{Completion, Locked, Operation, Sharing, Step, is_active, program};
 use crate::tape::Tape;
 use crate::{Schedule, Start};
-
-/// Operations of a rank in an epoch, at most.
-const MOST: u64 = 4;
 
 pub(crate) struct RandomRma<'a> {
     start: &'a Start,
     /// The fence that opens the first epoch.
     opening: Meeting,
-    epochs: Vec<Epoch>,
+    iterations: Vec<Iteration>,
 }
 
-struct Epoch {
-    /// When each rank is done with its work.
-    ready: Vec<i64>,
-    /// Leave of the last operation on the window of each rank.
+struct Iteration {
+    outcomes: Vec<Outcome>,
+    /// Leave of the last operation on the window of each rank that the fence completes.
     last: Vec<i64>,
     fence: Meeting,
 }
@@ -34,91 +31,162 @@ struct Epoch {
 impl<'a> RandomRma<'a> {
     pub(crate) fn new(start: &'a Start) -> Self {
         let opening = start.meet_in_loop(0, |rank| start.end(rank));
-        let mut random = Self { start, opening, epochs: Vec::new() };
+        let mut random = Self { start, opening, iterations: Vec::new() };
         for number in 0..start.spec.iterations as usize {
-            let done = |rank| random.begin(rank, number) + start.work(rank, number as u64);
-            let ready: Vec<i64> = (0..start.ranks).into_par_iter().map(done).collect();
-            let mut last = vec![i64::MIN; ready.len()];
-            for (rank, &ready) in (0..).zip(&ready) {
-                for slot in 0..random.count(rank, number) {
-                    let last = &mut last[random.target(rank, number, slot) as usize];
-                    *last = (*last).max(call_at(ready, slot) + CALL);
+            let programs: Vec<Vec<Step>> =
+                (0..start.ranks).into_par_iter().map(|rank| program(start, rank, number)).collect();
+            let outcomes = passive::run(&programs, |rank| random.begin(rank, number));
+            let mut last = vec![i64::MIN; programs.len()];
+            if is_active(number) {
+                for (steps, outcome) in programs.iter().zip(&outcomes) {
+                    let operations = steps.iter().filter_map(|step| match step {
+                        Step::Operate(operation) => Some(operation),
+                        _ => None,
+                    });
+                    for (operation, call) in operations.zip(&outcome.calls) {
+                        let last = &mut last[operation.target as usize];
+                        *last = (*last).max(call.leave);
+                    }
                 }
             }
-            let enter = |rank: u32| call_at(ready[rank as usize], random.count(rank, number));
-            let fence = start.meet_in_loop(1 + number, enter);
-            random.epochs.push(Epoch { ready, last, fence });
+            let fence = start.meet_in_loop(1 + number, |rank| outcomes[rank as usize].end);
+            random.iterations.push(Iteration { outcomes, last, fence });
         }
         random
     }
 
-    /// When a rank begins to work.
+    /// When a rank begins an iteration.
     fn begin(&self, rank: u32, number: usize) -> i64 {
-        let fence = number.checked_sub(1).map_or(self.opening, |before| self.epochs[before].fence);
+        let fence = number.checked_sub(1).map_or(self.opening, |before| self.iterations[before].fence);
         fence.leave(rank) + GAP
-    }
-
-    /// Number of operations of a rank in an epoch.
-    fn count(&self, rank: u32, number: usize) -> u64 {
-        self.below(MOST + 1, rank, number, 0, 0)
-    }
-
-    /// Whom an operation is for: anybody else.
-    fn target(&self, rank: u32, number: usize, slot: u64) -> u32 {
-        let ranks = self.start.ranks;
-        (rank + 1 + self.below(u64::from(ranks) - 1, rank, number, slot, 1) as u32) % ranks
-    }
-
-    /// A number for the `what`-th question about an operation.
-    fn below(&self, limit: u64, rank: u32, number: usize, slot: u64, what: u64) -> u64 {
-        let step = (number as u64 * MOST + slot) * 4 + what;
-        self.start.noise.below(limit as i64, Purpose::Operation, rank, step) as u64
-    }
-
-    fn operate(&self, tape: &mut Tape<'_>, rank: u32, number: usize, slot: u64) -> Result<()> {
-        let (win, matching_id) = (WINDOW, number as u64 * MOST + slot);
-        let remote = self.target(rank, number, slot);
-        let bytes = 8 << self.below(14, rank, number, slot, 2);
-        let (region, event) = match self.below(3, rank, number, slot, 3) {
-            0 => (Region::Put, Event::RmaPut { win, remote, bytes, matching_id }),
-            1 => (Region::Get, Event::RmaGet { win, remote, bytes, matching_id }),
-            _ => {
-                let (atomic_type, bytes_sent, bytes_received) = (RmaAtomicType::ACCUMULATE, bytes, 0);
-                let event = Event::RmaAtomic { win, remote, atomic_type, bytes_sent, bytes_received, matching_id };
-                (Region::Accumulate, event)
-            }
-        };
-        let enter = call_at(self.epochs[number].ready[rank as usize], slot);
-        tape.call(region, enter, enter + CALL, &event)
     }
 }
 
-/// Begin of the `slot`-th call after the work.
-fn call_at(ready: i64, slot: u64) -> i64 {
-    ready + GAP + slot as i64 * (CALL + GAP)
+impl Iteration {
+    /// Writes a call that completes operations; ids of operations count from `first`.
+    fn complete(&self, tape: &mut Tape<'_>, call: &Call, completion: &Completion, first: u64) -> Result<()> {
+        let Completion { region, here, there, targets, unlocks } = completion;
+        let (win, lock_id) = (WINDOW, 0);
+        tape.enter(call.enter, *region)?;
+        let mut stamp = call.enter;
+        for id in here {
+            stamp = call.leave - 30;
+            tape.record(stamp, &Event::RmaOpCompleteNonBlocking { win, matching_id: first + id })?;
+        }
+        for id in there {
+            stamp = call.leave - 20;
+            tape.record(stamp, &Event::RmaOpCompleteRemote { win, matching_id: first + id })?;
+        }
+        if let Some(locked) = unlocks {
+            let remote = match locked {
+                Locked::One(target) => *target,
+                Locked::All => UNDEFINED,
+            };
+            // It has the time of the record before.
+            tape.record(stamp, &Event::RmaReleaseLock { win, remote, lock_id })?;
+        }
+        // Waiting is the time before a target comes to help while none of the others does.
+        let mut helping: Vec<(i64, i64)> = targets.iter().map(|&target| self.helping(target, call.enter)).collect();
+        helping.sort_unstable();
+        let (mut waiting, mut reference) = (0, call.enter);
+        for &(enter, leave) in &helping {
+            waiting += (enter - reference).max(0);
+            reference = reference.max(leave);
+        }
+        if let Some(&(last, _)) = helping.last().filter(|_| waiting > 0) {
+            tape.book("mpi_rma_sync_wait_for_progress", waiting);
+            tape.book("mpi_rma_sync_wait_for_progress_last_call", last - call.enter);
+        }
+        tape.leave(call.leave)
+    }
+
+    /// Enter and Leave of the first call of a rank that has not ended before a time.
+    fn helping(&self, rank: u32, from: i64) -> (i64, i64) {
+        let Outcome { calls, end } = &self.outcomes[rank as usize];
+        let first = calls.partition_point(|call| call.leave < from);
+        calls.get(first).map_or((*end, self.fence.leave(rank)), |call| (call.enter, call.leave))
+    }
+}
+
+/// Writes an operation; ids count from `first`.
+fn operate(tape: &mut Tape<'_>, call: &Call, operation: &Operation, first: u64) -> Result<()> {
+    let &Operation { region, target: remote, elements, id, .. } = operation;
+    let (win, matching_id, bytes) = (WINDOW, first + id, 8 * elements);
+    let atomic = |atomic_type, received| Event::RmaAtomic {
+        win,
+        remote,
+        atomic_type,
+        // With MPI these are elements.
+        bytes_sent: elements,
+        bytes_received: received,
+        matching_id,
+    };
+    let (after, event) = match region {
+        Region::Put => (20, Event::RmaPut { win, remote, bytes, matching_id }),
+        Region::Get => (20, Event::RmaGet { win, remote, bytes, matching_id }),
+        Region::Accumulate => (0, atomic(RmaAtomicType::ACCUMULATE, 0)),
+        _ => (0, atomic(RmaAtomicType::FETCH_AND_ACCUMULATE, elements)),
+    };
+    tape.enter(call.enter, region)?;
+    tape.record(call.enter + after, &event)?;
+    tape.book("mpi_rma_comm_lock_competition", call.contention);
+    tape.leave(call.leave)
+}
+
+/// Writes a call that locks.
+fn lock(tape: &mut Tape<'_>, call: &Call, region: Region, remote: u32, lock_type: LockType) -> Result<()> {
+    let (win, lock_id) = (WINDOW, 0);
+    tape.enter(call.enter, region)?;
+    tape.record(call.enter, &Event::RmaRequestLock { win, remote, lock_id, lock_type })?;
+    tape.book("mpi_rma_sync_lock_competition", call.contention);
+    tape.leave(call.leave)
 }
 
 impl Schedule for RandomRma<'_> {
     fn play(&self, tape: &mut Tape<'_>, rank: u32) -> Result<()> {
         self.opening.play(tape, &Kind::FENCE, rank, self.start.end(rank))?;
-        for (number, Epoch { ready, last, fence }) in self.epochs.iter().enumerate() {
-            let (ready, last) = (ready[rank as usize], last[rank as usize]);
-            tape.enter(self.begin(rank, number), Region::Compute)?;
-            tape.leave(ready)?;
-            let count = self.count(rank, number);
-            for slot in 0..count {
-                self.operate(tape, rank, number, slot)?;
+        // Id of the first operation of the iteration.
+        let mut first = 0;
+        for (number, iteration) in self.iterations.iter().enumerate() {
+            let Outcome { calls, end } = &iteration.outcomes[rank as usize];
+            let mut begin = self.begin(rank, number);
+            let mut operations = Vec::new();
+            let mut next = calls.iter();
+            for step in program(self.start, rank, number) {
+                if let Step::Work(ticks) = step {
+                    tape.enter(begin, Region::Compute)?;
+                    tape.leave(begin + ticks)?;
+                    continue;
+                }
+                let Some(call) = next.next() else { break };
+                match &step {
+                    Step::Work(_) => {}
+                    Step::Lock(target, Sharing::Exclusive) => {
+                        lock(tape, call, Region::WinLock, *target, LockType::EXCLUSIVE)?;
+                    }
+                    Step::Lock(target, Sharing::Shared) => {
+                        lock(tape, call, Region::WinLock, *target, LockType::SHARED)?;
+                    }
+                    Step::LockAll => lock(tape, call, Region::WinLockAll, UNDEFINED, LockType::SHARED)?,
+                    Step::Operate(operation) => {
+                        operate(tape, call, operation, first)?;
+                        operations.push(*operation);
+                    }
+                    Step::Complete(completion) => iteration.complete(tape, call, completion, first)?,
+                }
+                begin = call.leave + GAP;
             }
-            let first = number as u64 * MOST;
-            let enter = call_at(ready, count);
-            fence.play_with(tape, &Kind::FENCE, rank, enter, first..first + count, |tape| {
-                tape.book("mpi_rma_early_fence", last.saturating_sub(enter));
+            let completed = operations.iter().rev().filter(|_| is_active(number));
+            let completed = completed.map(|operation| (first + operation.id, operation.region == Region::Get));
+            iteration.fence.play_with(tape, &Kind::FENCE, rank, *end, completed, |tape| {
+                tape.book("mpi_rma_early_fence", iteration.last[rank as usize].saturating_sub(*end));
             })?;
+            first += operations.len() as u64;
         }
         Ok(())
     }
 
     fn end(&self, rank: u32) -> i64 {
-        self.epochs[self.epochs.len() - 1].fence.leave(rank)
+        self.iterations[self.iterations.len() - 1].fence.leave(rank)
     }
 }

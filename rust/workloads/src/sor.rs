@@ -171,7 +171,8 @@ impl<'a> Sor<'a> {
         let put_of =
             |(towards, from)| call_at(ready[from as usize], self.grid.position(from, opposite(towards))) + CALL;
         let last_put = self.grid.neighbours(rank).map(put_of).max().unwrap_or(i64::MIN);
-        fence.play_with(tape, &Kind::FENCE, rank, enter, puts.rev(), |tape| {
+        let completed = puts.rev().map(|put| (put, false));
+        fence.play_with(tape, &Kind::FENCE, rank, enter, completed, |tape| {
             tape.book("mpi_rma_early_fence", last_put.saturating_sub(enter));
         })
     }
