@@ -16,11 +16,15 @@ import signal
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import whywait
 from whywait import _native, cli, mpi
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 TABLES = ("regions", "callpaths", "locations", "severities", "delay_costs", "critical_path", "wait_states", "transfers",
           "inconsistencies")  # fmt: skip
@@ -71,7 +75,7 @@ def fail(trace: str) -> None:
     ranks = mpi.ranks()
     deliver, exchanges = ranks.deliver, iter(range(10))
 
-    def deliver_some(parcels: list[bytes]) -> list[bytearray]:
+    def deliver_some(parcels: list[Buffer]) -> list[Buffer]:
         if ranks.rank == 1 and next(exchanges, None) is None:
             raise ZeroDivisionError("rank 1 had enough")
         return deliver(parcels)
@@ -103,7 +107,7 @@ def command(what: str, *arguments: str) -> int:
     """Do what the command line does; in the middle something happens to rank 1, or to the disk of rank 0."""
     deliver, before = mpi.Ranks.deliver, iter(range(5))
 
-    def deliver_some(self: mpi.Ranks, parcels: list[bytes]) -> list[bytearray]:
+    def deliver_some(self: mpi.Ranks, parcels: list[Buffer]) -> list[Buffer]:
         if next(before, None) is None and self.rank == (0 if what == "fill" else 1):
             if what == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -139,7 +143,7 @@ def exchanges(traces: list[str]) -> None:
     ranks = mpi.ranks()
     deliver, count = ranks.deliver, 0
 
-    def count_deliver(parcels: list[bytes]) -> list[bytearray]:
+    def count_deliver(parcels: list[Buffer]) -> list[Buffer]:
         nonlocal count
         count += 1
         return deliver(parcels)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import struct
 import time
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self
@@ -17,13 +18,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
+    from typing_extensions import Buffer
+
 # How launchers tell a process how many there are, and which it is: Open MPI, those with PMI (MPICH, Intel MPI, ...),
 # Slurm's srun.
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
 _RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
 
-# Bytes that go with the first message; most exchanges have no more.
+# Bytes in the first message: the length of the parcel, and its begin; most are no longer.
 _HEAD = 1024
+_LENGTH = struct.Struct("=q")
+_INLINE = _HEAD - _LENGTH.size
 # Bytes in one message behind that: MPI counts to 2^31 - 1.
 _SLICE = 1 << 30
 # Seconds to wait without a pause: others need the processor as well.
@@ -97,7 +102,7 @@ class Ranks:
         self._raised: BaseException | None = None
         self._interrupted = False
 
-    def deliver(self, parcels: Sequence[bytes]) -> list[bytearray]:
+    def deliver(self, parcels: Sequence[Buffer]) -> list[Buffer]:
         """Send the i-th parcel to process i.
 
         Parameters
@@ -107,50 +112,45 @@ class Ranks:
 
         Returns
         -------
-        list of bytearray
-            What each process has sent.
+        list of Buffer
+            What each process has sent; what this one has for itself as it is.
         """
-        import numpy as np
+        from mpi4py import MPI
 
-        inline = _HEAD - 8
-        heads = np.zeros((self.size, _HEAD), np.uint8)
-        lengths = heads[:, :8].view(np.int64)
-        for head, parcel in zip(heads, parcels, strict=True):
-            head.data[8 : 8 + len(parcel)] = parcel[:inline]
-        lengths[:, 0] = [len(parcel) for parcel in parcels]
+        outgoing = [memoryview(parcel) for parcel in parcels]
+        heads = bytearray(self.size * _HEAD)
+        for begin, parcel in zip(range(0, len(heads), _HEAD), outgoing, strict=True):
+            heads[begin : begin + _HEAD] = _LENGTH.pack(len(parcel)) + parcel[:_INLINE].tobytes().ljust(_INLINE, b"\0")
         arrived = self._heads(heads)
-        buffers = [bytearray(length) for length in arrived[:, :8].view(np.int64)[:, 0].tolist()]
-        for head, buffer in zip(arrived, buffers, strict=True):
-            buffer[:inline] = head.data[8 : 8 + len(buffer)]
-        requests = [
-            self._comm.Irecv(memoryview(buffer)[begin : begin + _SLICE], rank)
-            for rank, buffer in enumerate(buffers)
-            for begin in range(inline, len(buffer), _SLICE)
-        ]
-        requests += [
-            self._comm.Isend(memoryview(parcel)[begin : begin + _SLICE], rank)
-            for rank, parcel in enumerate(parcels)
-            for begin in range(inline, len(parcel), _SLICE)
-        ]
+        requests = []
+        received = list(parcels)
+        for rank in range(self.size):
+            if rank == self.rank:
+                continue
+            begin = rank * _HEAD
+            (length,) = _LENGTH.unpack_from(arrived, begin)
+            received[rank] = buffer = MPI.buffer.allocate(length)
+            begin += _LENGTH.size
+            buffer[:_INLINE] = arrived[begin : begin + min(length, _INLINE)]
+            requests += [self._comm.Irecv(part, rank) for part in _slices(memoryview(buffer))]
+            requests += [self._comm.Isend(part, rank) for part in _slices(outgoing[rank])]
         if requests:
-            from mpi4py import MPI
-
             self._wait(lambda: MPI.Request.Testall(requests))
         if self._interrupted:
             self._interrupted = False
             raise KeyboardInterrupt
-        return buffers
+        return received
 
-    def _heads(self, heads: Any, error: BaseException | None = None) -> Any:
+    def _heads(self, heads: bytearray, error: BaseException | None = None) -> bytearray:
         """Exchange the begins of the parcels; a process that has failed sends a length of -1 instead."""
-        import numpy as np
-
+        begins = range(0, len(heads), _HEAD)
         if error is not None:
-            heads[:, :8].view(np.int64)[:] = -1
-        arrived = np.empty_like(heads)
+            for begin in begins:
+                _LENGTH.pack_into(heads, begin, -1)
+        arrived = bytearray(len(heads))
         request = self._comm.Ialltoall(heads, arrived)
         self._wait(request.Test)
-        failed = np.flatnonzero(arrived[:, :8].view(np.int64)[:, 0] < 0).tolist()
+        failed = [rank for rank, begin in enumerate(begins) if _LENGTH.unpack_from(arrived, begin)[0] < 0]
         if failed:
             self._fail(failed, error)
         return arrived
@@ -185,9 +185,12 @@ class Ranks:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if error is None or error is not self._raised:
-            import numpy as np
+            self._heads(bytearray(self.size * _HEAD), error)
 
-            self._heads(np.zeros((self.size, _HEAD), np.uint8), error)
+
+def _slices(parcel: memoryview) -> list[memoryview]:
+    """Cut what does not go with the first message."""
+    return [parcel[begin : begin + _SLICE] for begin in range(_INLINE, len(parcel), _SLICE)]
 
 
 def _pickled(error: BaseException) -> bytes:

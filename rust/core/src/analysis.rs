@@ -134,18 +134,9 @@ pub struct Analysis {
     pub epochs: Vec<Epochs>,
     /// What was odd.
     pub notes: Notes,
-    /// Calls of other processes that were waited for here.
-    foreign: Calls,
-    /// What several processes have found besides; then not all events are here.
-    gathered: Option<Gathered>,
-}
-
-/// What was found in the events of several processes.
-#[derive(Debug)]
-struct Gathered {
-    /// For each wait state of the others, which come last: its call, and what it waited for if it has a cause.
-    calls: Vec<(Call, Call)>,
-    /// Transfers, if asked for.
+    /// Calls of other processes that wait states name.
+    calls: Calls,
+    /// Transfers, if several processes were asked for them.
     transfers: Option<Vec<Transfer>>,
 }
 
@@ -153,23 +144,18 @@ impl Analysis {
     /// The call of a wait state, given by its position, and the call that it waited for.
     #[must_use]
     pub fn calls(&self, wait: usize) -> (Call, Option<Call>) {
-        let state = &self.waits[wait];
-        let of_others = self.gathered.as_ref().map_or(&[][..], |gathered| &gathered.calls);
-        match wait.checked_sub(self.waits.len() - of_others.len()) {
-            Some(position) => {
-                let (call, cause) = of_others[position];
-                (call, (state.cause_instance != NONE).then_some(cause))
-            }
-            None => calls(&self.trace, &self.foreign, state),
-        }
+        let wait = &self.waits[wait];
+        let get = |call| self.calls.get(&self.trace, call);
+        let cause = (wait.cause_instance != NONE).then(|| get((wait.cause_location, wait.cause_instance)));
+        (get((wait.location, wait.instance)), cause)
     }
 
     /// All transfers of one-sided communication, by location of the origin and time.
     pub fn transfers(&self) -> Result<Cow<'_, [Transfer]>> {
-        match &self.gathered {
-            None => transfers::find(&self.trace, &self.epochs).map(Cow::Owned),
-            Some(Gathered { transfers: Some(transfers), .. }) => Ok(Cow::Borrowed(transfers)),
-            Some(_) => {
+        match &self.transfers {
+            Some(transfers) => Ok(Cow::Borrowed(transfers)),
+            None if self.has_events() => transfers::find(&self.trace, &self.epochs).map(Cow::Owned),
+            None => {
                 let text = "of several processes transfers must be asked for when they analyse the run (transfers)";
                 Err(Error::Usage(text.to_owned()))
             }
@@ -178,29 +164,24 @@ impl Analysis {
 
     /// An error if the events are not here, because several processes had them.
     pub fn need_events(&self) -> Result<()> {
-        match self.gathered {
-            None => Ok(()),
-            Some(_) => Err(Error::Usage(
-                "the events of the run were spread over several processes and are gone: analyse it with one".to_owned(),
-            )),
+        if self.has_events() {
+            return Ok(());
         }
+        let text = "the events of the run were spread over several processes and are gone: analyse it with one";
+        Err(Error::Usage(text.to_owned()))
+    }
+
+    fn has_events(&self) -> bool {
+        self.trace.exchange.processes() == 1
     }
 
     /// Gathers what all processes have found, at the first of them.
     fn gather(self, notes: Vec<Notes>, with_transfers: bool) -> Result<Option<Self>> {
-        let Self { mut trace, severities, waits, causes, epochs, foreign, .. } = self;
+        let Self { trace, severities, waits, causes, epochs, calls, .. } = self;
         let exchange = trace.exchange.clone();
-        let to_tell = if exchange.is_root() { &[][..] } else { &waits[..] };
-        let calls = exchange.gather(to_tell.iter().map(|wait| {
-            let (call, cause) = calls(&trace, &foreign, wait);
-            (call, cause.unwrap_or(call))
-        }))?;
+        let calls = calls.gather(&trace, &waits)?;
         let of_origins = if with_transfers { transfers::find(&trace, &epochs)? } else { Vec::new() };
         let transfers = exchange.gather(of_origins)?;
-        // The rest of what the others have in memory are rows that are to be gathered.
-        if !exchange.is_root() {
-            trace.shards.clear();
-        }
         drop(epochs);
         let waits = exchange.gather(waits)?;
         let severities = exchange.gather(severities)?;
@@ -213,17 +194,11 @@ impl Analysis {
             }),
         };
         let notes = merge(exchange.to_root(notes)?);
-        let gathered = Some(Gathered { calls, transfers: with_transfers.then_some(transfers) });
+        let transfers = with_transfers.then_some(transfers);
         let severities = severity::combine(severities);
-        let all = Self { trace, severities, waits, causes, epochs: Vec::new(), notes, foreign, gathered };
+        let all = Self { trace, severities, waits, causes, epochs: Vec::new(), notes, calls, transfers };
         Ok(exchange.is_root().then_some(all))
     }
-}
-
-/// The call of a wait state, and the call that it waited for.
-fn calls(trace: &Trace, calls: &Calls, wait: &WaitState) -> (Call, Option<Call>) {
-    let cause = (wait.cause_instance != NONE).then(|| calls.get(trace, (wait.cause_location, wait.cause_instance)));
-    (calls.get(trace, (wait.location, wait.instance)), cause)
 }
 
 /// The notes of all processes, stage by stage: as if one had all shards.
@@ -293,11 +268,11 @@ pub fn analyze(
     }
     notes.push(all.notes);
     let waits = all.waits;
-    let foreign = Calls::fetch(&trace, &waits)?;
+    let calls = Calls::fetch(&trace, &waits)?;
     let causes = if options.causes {
         monitor.enter(Stage::Causes)?;
         let meetings = (meetings, &one_sided.meetings[..]);
-        let mut found = causes::find(&trace, (&waits, &foreign), meetings, options.cost_model)?;
+        let mut found = causes::find(&trace, (&waits, &calls), meetings, options.cost_model)?;
         let path = path::find(&trace, &found.tables, options.cost_model)?;
         all.severities.extend(path.severities);
         found.costs.extend(path.costs);
@@ -317,8 +292,8 @@ pub fn analyze(
         causes,
         epochs: one_sided.epochs,
         notes: Notes::default(),
-        foreign,
-        gathered: None,
+        calls,
+        transfers: None,
     };
     if is_alone {
         return Ok(Some(Analysis { notes: merge(vec![notes]), ..found }));

@@ -1,7 +1,6 @@
-//! Calls that others waited for, wherever they are: of those that another process of the analysis has, its times.
+//! Calls that wait states name, wherever they are: of those that another process of the analysis has, its times.
 
 use bitcode::{Decode, Encode};
-use rustc_hash::FxHashMap;
 
 use crate::Result;
 use crate::trace::{NONE, Trace};
@@ -18,39 +17,96 @@ pub struct Call {
     pub callpath: u32,
 }
 
+/// A shard and a region instance in it.
+type Name = (u32, u32);
+
 impl Call {
-    fn of(trace: &Trace, (location, instance): (u32, u32)) -> Self {
-        let shard = trace.shard(location);
+    fn of(trace: &Trace, (shard, instance): Name) -> Self {
+        let shard = &trace.shards[(shard - trace.exchange.own().start) as usize];
         Self { enter: shard.enter(instance), leave: shard.leave(instance), callpath: shard.callpath(instance) }
     }
 }
 
-/// The calls of other processes of the analysis that were waited for here, by location and region instance.
+/// Calls of other processes of the analysis.
 #[derive(Debug, Default)]
-pub struct Calls(FxHashMap<(u32, u32), Call>);
+pub struct Calls {
+    /// First call of each shard, and behind the last one.
+    first: Vec<usize>,
+    /// Their region instances, sorted within each shard.
+    instances: Vec<u32>,
+    times: Vec<Call>,
+    /// Calls of this process that the others have asked for.
+    asked: Vec<Name>,
+}
 
 impl Calls {
     /// Asks the others for all calls that the waits here have as their causes.
     pub fn fetch(trace: &Trace, waits: &[WaitState]) -> Result<Self> {
         let exchange = &trace.exchange;
-        let mut questions: Vec<Vec<(u32, u32)>> = vec![Vec::new(); exchange.processes()];
+        let mut questions: Vec<Vec<Name>> = vec![Vec::new(); exchange.processes()];
         for wait in waits.iter().filter(|wait| wait.cause_instance != NONE && !trace.owns(wait.cause_location)) {
-            let process = exchange.process_of(trace.shard_of[wait.cause_location as usize]);
-            questions[process].push((wait.cause_location, wait.cause_instance));
+            let shard = trace.shard_of[wait.cause_location as usize];
+            questions[exchange.process_of(shard)].push((shard, wait.cause_instance));
         }
-        for calls in &mut questions {
-            calls.sort_unstable();
-            calls.dedup();
+        for names in &mut questions {
+            names.sort_unstable();
+            names.dedup();
         }
-        let asked = questions.concat();
-        let answer = |calls: Vec<(u32, u32)>| calls.into_iter().map(|call| Call::of(trace, call)).collect();
-        let answers: Vec<Vec<Call>> = exchange.swap(exchange.swap(questions)?.into_iter().map(answer).collect())?;
-        Ok(Self(asked.into_iter().zip(answers.into_iter().flatten()).collect()))
+        let names = questions.concat();
+        let asked = exchange.swap(questions)?;
+        let answer = |names: &Vec<Name>| names.iter().map(|&name| Call::of(trace, name)).collect();
+        let answers: Vec<Vec<Call>> = exchange.swap(asked.iter().map(answer).collect())?;
+        let first = (0..=exchange.shards() as u32).map(|shard| names.partition_point(|name| name.0 < shard)).collect();
+        let instances = names.into_iter().map(|(_, instance)| instance).collect();
+        Ok(Self { first, instances, times: answers.concat(), asked: asked.concat() })
     }
 
-    /// A call of this process, or one that was waited for here.
+    /// Gathers the calls of other processes at the first: all that any wait names, as its own or as its cause.
+    pub fn gather(self, trace: &Trace, waits: &[WaitState]) -> Result<Self> {
+        let exchange = &trace.exchange;
+        let names = if exchange.is_root() { Vec::new() } else { self.named(trace, waits) };
+        let counts =
+            |shard| names.partition_point(|name| name.0 <= shard) - names.partition_point(|name| name.0 < shard);
+        let counts: Vec<Vec<usize>> = exchange.to_root(exchange.own().map(counts).collect())?;
+        let mut first = vec![0];
+        first.extend(counts.iter().flatten().scan(0, |before, count| {
+            *before += count;
+            Some(*before)
+        }));
+        let instances = exchange.gather(names.iter().map(|&(_, instance)| instance))?;
+        let times = exchange.gather(names.iter().map(|&name| Call::of(trace, name)))?;
+        Ok(Self { first, instances, times, asked: Vec::new() })
+    }
+
+    /// The calls of this process that a wait names, here or elsewhere; sorted.
+    fn named(&self, trace: &Trace, waits: &[WaitState]) -> Vec<Name> {
+        let own = trace.exchange.own();
+        let mut is_named: Vec<Vec<bool>> =
+            trace.shards.iter().map(|shard| vec![false; shard.instances.enter.len()]).collect();
+        let mut name = |(shard, instance): Name| is_named[(shard - own.start) as usize][instance as usize] = true;
+        for wait in waits {
+            name((trace.shard_of[wait.location as usize], wait.instance));
+            if wait.cause_instance != NONE && trace.owns(wait.cause_location) {
+                name((trace.shard_of[wait.cause_location as usize], wait.cause_instance));
+            }
+        }
+        self.asked.iter().copied().for_each(name);
+        let of_shard = |(shard, is_named): (u32, Vec<bool>)| {
+            is_named.into_iter().zip(0..).filter_map(move |(is_named, instance)| is_named.then_some((shard, instance)))
+        };
+        own.clone().zip(is_named).flat_map(of_shard).collect()
+    }
+
+    /// A call of this process, or one that is known here, by location and region instance.
     #[must_use]
-    pub fn get(&self, trace: &Trace, call: (u32, u32)) -> Call {
-        if trace.owns(call.0) { Call::of(trace, call) } else { self.0[&call] }
+    pub fn get(&self, trace: &Trace, (location, instance): (u32, u32)) -> Call {
+        let shard = trace.shard_of[location as usize];
+        if trace.owns(location) {
+            return Call::of(trace, (shard, instance));
+        }
+        let (from, to) = (self.first[shard as usize], self.first[shard as usize + 1]);
+        let position = from + self.instances[from..to].partition_point(|&other| other < instance);
+        debug_assert_eq!(self.instances[position], instance);
+        self.times[position]
     }
 }

@@ -10,13 +10,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use bitcode::{DecodeOwned, Encode};
+use bitcode::{Buffer, DecodeOwned, Encode};
+use bytes::Bytes;
 use rayon::prelude::*;
 
 use crate::{Error, Result};
 
 /// Rows that a process gathers from another at a time.
-const GATHERED: usize = 1 << 16;
+const GATHERED: usize = 1 << 18;
 
 /// What can go to another process.
 pub trait Row: Encode + DecodeOwned + Send {}
@@ -31,10 +32,10 @@ pub trait Transport: Send + Sync + std::fmt::Debug {
     /// Number of this process.
     fn rank(&self) -> usize;
 
-    /// Delivers the i-th buffer to process i; returns what each has sent. All processes must call it.
+    /// Delivers the i-th parcel to process i; returns what each has sent. All processes must call it.
     ///
     /// An error is one that all processes get to know.
-    fn deliver(&self, outgoing: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>>;
+    fn deliver(&self, outgoing: Vec<Bytes>) -> Result<Vec<Bytes>>;
 }
 
 /// Rows that one shard sends to the others: one vector for each destination shard.
@@ -190,64 +191,87 @@ impl Exchange {
 
     /// Carries what is for other processes there; returns what has come from each, by source shard.
     fn carry<T: Row>(&self, outgoing: &mut [Outbox<T>]) -> Result<Vec<Vec<Boxes<T>>>> {
+        let of_thread = outgoing.len().div_ceil(rayon::current_num_threads()).max(1);
         let mut parcels = Vec::with_capacity(self.processes());
         for process in 0..self.processes() {
+            if process == self.rank() {
+                parcels.push(Bytes::new());
+                continue;
+            }
             let shards = self.shards_of(process);
-            let is_own = process == self.rank();
-            let encode = |outbox: &mut Outbox<T>| {
-                let rows = shards.clone().map(|shard| (shard, std::mem::take(&mut outbox.0[shard as usize])));
-                bitcode::encode::<Boxes<T>>(&rows.filter(|(_, rows)| !rows.is_empty()).collect())
+            // Parts behind each other, each behind its length.
+            let encode = |outboxes: &mut [Outbox<T>]| {
+                let (mut buffer, mut parts) = (Buffer::new(), Vec::new());
+                for outbox in outboxes {
+                    let rows = shards.clone().map(|shard| (shard, std::mem::take(&mut outbox.0[shard as usize])));
+                    let boxes: Boxes<T> = rows.filter(|(_, rows)| !rows.is_empty()).collect();
+                    let part = buffer.encode(&boxes);
+                    parts.extend((part.len() as u64).to_le_bytes());
+                    parts.extend(part);
+                }
+                parts
             };
-            let parts: Vec<Vec<u8>> = if is_own { Vec::new() } else { outgoing.par_iter_mut().map(encode).collect() };
-            parcels.push(pack(&parts));
+            let mut parts: Vec<Vec<u8>> = outgoing.par_chunks_mut(of_thread).map(encode).collect();
+            parcels.push(Bytes::from(if parts.len() == 1 { parts.remove(0) } else { parts.concat() }));
         }
         let arrived = self.deliver(parcels)?;
         let own = self.own();
-        let read = |parcel: &Vec<u8>| {
-            let parts: Vec<&[u8]> = unpack(parcel)?;
+        let read = |parcel: Bytes| {
+            let parts: Vec<&[u8]> = unpack(&parcel)?;
             parts.into_par_iter().map(decode::<Boxes<T>>).collect()
         };
-        let arrived: Vec<Vec<Boxes<T>>> = arrived.iter().map(read).collect::<Result<_>>()?;
+        let arrived: Vec<Vec<Boxes<T>>> = arrived.into_iter().map(read).collect::<Result<_>>()?;
         let is_known = |(shard, _): &(u32, Vec<T>)| own.contains(shard);
         if arrived.iter().flatten().flatten().all(is_known) { Ok(arrived) } else { Err(misunderstood()) }
     }
 
-    fn deliver(&self, outgoing: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+    fn deliver(&self, outgoing: Vec<Bytes>) -> Result<Vec<Bytes>> {
         let Some(transport) = &self.transport else { return Ok(outgoing) };
         let arrived = transport.deliver(outgoing)?;
         if arrived.len() == self.processes() { Ok(arrived) } else { Err(misunderstood()) }
     }
 
-    /// Hands the i-th value to process i; returns what each has for this one.
-    pub fn swap<T: Row>(&self, values: Vec<T>) -> Result<Vec<T>> {
-        if self.transport.is_none() {
-            return Ok(values);
+    /// Delivers bytes; returns what each process has sent, and in its place what this one keeps.
+    fn values<T: Row>(&self, outgoing: Vec<Bytes>, kept: Option<T>) -> Result<Vec<T>> {
+        let mut values = Vec::with_capacity(self.processes());
+        let mut arrived = self.deliver(outgoing)?.into_iter();
+        for bytes in arrived.by_ref().take(self.rank()) {
+            values.push(decode(&bytes)?);
         }
-        let outgoing = values.iter().map(|value| bitcode::encode(value)).collect();
-        drop(values);
-        self.deliver(outgoing)?.iter().map(|bytes| decode(bytes)).collect()
+        values.extend(kept);
+        for bytes in arrived.skip(1) {
+            values.push(decode(&bytes)?);
+        }
+        Ok(values)
+    }
+
+    /// Hands the i-th value to process i; returns what each has for this one.
+    pub fn swap<T: Row>(&self, mut values: Vec<T>) -> Result<Vec<T>> {
+        let others = values.split_off(self.rank() + 1);
+        let kept = values.pop();
+        let bytes = |values: Vec<T>| values.into_iter().map(|value| encode(&value));
+        let outgoing = bytes(values).chain([Bytes::new()]).chain(bytes(others)).collect();
+        self.values(outgoing, kept)
     }
 
     /// The value of each process, at all of them.
     pub fn all<T: Row>(&self, value: T) -> Result<Vec<T>> {
-        if self.transport.is_none() {
-            return Ok(vec![value]);
-        }
-        let bytes = bitcode::encode(&value);
-        drop(value);
-        self.deliver(vec![bytes; self.processes()])?.iter().map(|bytes| decode(bytes)).collect()
+        let bytes = if self.processes() == 1 { Bytes::new() } else { encode(&value) };
+        let mut outgoing = vec![bytes; self.processes()];
+        outgoing[self.rank()] = Bytes::new();
+        self.values(outgoing, Some(value))
     }
 
     /// The value of each process at the first, none at the others.
     pub fn to_root<T: Row>(&self, value: T) -> Result<Vec<T>> {
-        if self.transport.is_none() {
-            return Ok(vec![value]);
+        let mut outgoing = vec![Bytes::new(); self.processes()];
+        if self.is_root() {
+            return self.values(outgoing, Some(value));
         }
-        let mut outgoing = vec![Vec::new(); self.processes()];
-        outgoing[0] = bitcode::encode(&value);
+        outgoing[0] = encode(&value);
         drop(value);
-        let arrived = self.deliver(outgoing)?;
-        if self.is_root() { arrived.iter().map(|bytes| decode(bytes)).collect() } else { Ok(Vec::new()) }
+        self.deliver(outgoing)?;
+        Ok(Vec::new())
     }
 
     /// All rows, in the order of the processes, at the first; none at the others. These make them slice by slice, while
@@ -287,22 +311,16 @@ impl Exchange {
 /// Rows by destination shard.
 type Boxes<T> = Vec<(u32, Vec<T>)>;
 
+fn encode<T: Encode>(value: &T) -> Bytes {
+    bitcode::encode(value).into()
+}
+
 fn decode<T: DecodeOwned>(bytes: &[u8]) -> Result<T> {
     bitcode::decode(bytes).map_err(|_| misunderstood())
 }
 
 fn misunderstood() -> Error {
     Error::Usage("the processes of the analysis do not understand each other: are all of the same version?".to_owned())
-}
-
-/// Parts behind each other, each behind its length.
-fn pack(parts: &[Vec<u8>]) -> Vec<u8> {
-    let mut parcel = Vec::with_capacity(parts.iter().map(|part| part.len() + size_of::<u64>()).sum());
-    for part in parts {
-        parcel.extend((part.len() as u64).to_le_bytes());
-        parcel.extend(part);
-    }
-    parcel
 }
 
 fn unpack(mut parcel: &[u8]) -> Result<Vec<&[u8]>> {
@@ -321,16 +339,14 @@ fn unpack(mut parcel: &[u8]) -> Result<Vec<&[u8]>> {
 pub(crate) mod threads {
     use std::sync::{Arc, Mutex, mpsc};
 
-    use super::{Result, Transport};
-
-    type Parcel = Vec<u8>;
+    use super::{Bytes, Result, Transport};
 
     /// One of them.
     #[derive(Debug)]
     struct Thread {
         rank: usize,
-        senders: Vec<mpsc::Sender<Parcel>>,
-        receivers: Vec<Mutex<mpsc::Receiver<Parcel>>>,
+        senders: Vec<mpsc::Sender<Bytes>>,
+        receivers: Vec<Mutex<mpsc::Receiver<Bytes>>>,
     }
 
     impl Transport for Thread {
@@ -342,7 +358,7 @@ pub(crate) mod threads {
             self.rank
         }
 
-        fn deliver(&self, outgoing: Vec<Parcel>) -> Result<Vec<Parcel>> {
+        fn deliver(&self, outgoing: Vec<Bytes>) -> Result<Vec<Bytes>> {
             for (sender, parcel) in self.senders.iter().zip(outgoing) {
                 sender.send(parcel).unwrap();
             }

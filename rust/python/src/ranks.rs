@@ -2,14 +2,16 @@
 
 use std::sync::mpsc;
 
+use bytes::Bytes;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyList};
+use pyo3_bytes::PyBytes;
 use whywait_core::exchange::Transport;
 use whywait_core::{Error, Result};
 
 use crate::job::Errands;
 
-/// The processes, as Python knows them: an object with `size`, `rank` and `deliver(list[bytes]) -> list[bytearray]`.
+/// The processes, as Python knows them: an object with `size`, `rank` and `deliver(list[Buffer]) -> list[Buffer]`, which
+/// neither copies nor changes what it has handed out.
 #[derive(Debug)]
 pub(crate) struct Ranks {
     size: usize,
@@ -50,14 +52,13 @@ impl Transport for Connected {
         self.ranks.rank
     }
 
-    fn deliver(&self, outgoing: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+    fn deliver(&self, outgoing: Vec<Bytes>) -> Result<Vec<Bytes>> {
         let (sender, arrived) = mpsc::sync_channel(1);
         let python = Python::attach(|py| self.ranks.python.clone_ref(py));
         (self.errands)(Box::new(move |py| {
-            let parcels = PyList::new(py, outgoing.iter().map(|parcel| PyBytes::new(py, parcel)))?;
-            drop(outgoing);
-            let arrived: Vec<Bound<'_, PyByteArray>> = python.call_method1(py, "deliver", (parcels,))?.extract(py)?;
-            let _ = sender.send(arrived.iter().map(PyByteArrayMethods::to_vec).collect());
+            let parcels: Vec<PyBytes> = outgoing.into_iter().map(PyBytes::new).collect();
+            let arrived: Vec<PyBytes> = python.call_method1(py, "deliver", (parcels,))?.extract(py)?;
+            let _ = sender.send(arrived.into_iter().map(PyBytes::into_inner).collect());
             Ok(())
         }));
         // If the errand was not done, the other thread knows why.
