@@ -7,6 +7,9 @@ use crate::records::ClockOffset;
 const MAGIC: f64 = 6_755_399_441_055_744.0;
 const MAGIC_LIMIT: f64 = 2_251_799_813_685_248.0;
 
+/// From here on a number does not fit: 2^63.
+const TOO_LARGE: f64 = 9_223_372_036_854_775_808.0;
+
 /// The part between two offset measurements.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Interval {
@@ -110,8 +113,11 @@ fn far(time: u64, begin: u64) -> f64 {
 fn round_half_even(x: f64) -> i64 {
     if x.abs() < MAGIC_LIMIT {
         ((x + MAGIC).to_bits() as i64).wrapping_sub(MAGIC.to_bits() as i64)
-    } else {
+    } else if x.abs() < TOO_LARGE {
         x.round_ties_even() as i64
+    } else {
+        // What the conversion of the official reader makes of it on x86.
+        i64::MIN
     }
 }
 
@@ -167,11 +173,21 @@ mod tests {
         assert_eq!(correction(&[(10, 1), (10, 5), (9, 3), (20, 2)]), correction(&[(10, 1), (20, 2)]));
     }
 
+    /// What the processors of the official reader make of a number that does not fit is the smallest that does.
+    fn converted(x: f64) -> i64 {
+        if x.abs() < 2.0f64.powi(63) { x.round_ties_even() as i64 } else { i64::MIN }
+    }
+
+    #[test]
+    fn what_does_not_fit() {
+        assert_eq!(corrected(&[(0, 0), (1, 1 << 40)], &[1 << 40]), [i64::MIN + (1 << 40)]);
+    }
+
     proptest! {
         #[test]
         fn rounding_is_that_of_the_processor(bits: u64, small in -1e16_f64..1e16, half in -1_000_000_i64..1_000_000) {
             for x in [f64::from_bits(bits), small, half as f64 / 2.0] {
-                prop_assert_eq!(round_half_even(x), x.round_ties_even() as i64, "{}", x);
+                prop_assert_eq!(round_half_even(x), converted(x), "{}", x);
             }
         }
 
@@ -188,7 +204,7 @@ mod tests {
                 let slope = to.wrapping_sub(from) as f64 / (end - begin) as f64;
                 let distance =
                     if time >= begin { (time - begin) as f64 } else { -((begin - time) as f64) };
-                let rounded = (slope * distance).round_ties_even() as i64;
+                let rounded = converted(slope * distance);
                 let expected = (time as i64).wrapping_add(from).wrapping_add(rounded);
                 prop_assert_eq!(corrected(&[(begin, from), (end, to)], &[time]), [expected]);
             }
