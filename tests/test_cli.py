@@ -50,7 +50,7 @@ def native(monkeypatch, tmp_path):
     return asked
 
 
-FILES = ["derived.parquet", "report.cubex", "severities.parquet", "summary.json", "wait_states.parquet"]
+FILES = ["derived.parquet", "report.cubex", "report.stat", "severities.parquet", "summary.json", "wait_states.parquet"]
 
 
 def test_analyze_writes_and_says_where(native, tmp_path, capsys):

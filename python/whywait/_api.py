@@ -393,6 +393,20 @@ class Result:
         pieces = tables.wait_state_pieces(self.tree, self.rows_of_locations, self.native_wait_states)
         return tables.table(tables.WAIT_STATES, pieces)
 
+    def statistics(self) -> pa.Table:
+        """Return how long the waits of each kind are: number, sum, mean, variance, extremes and quartiles.
+
+        >>> result.statistics().to_pandas().set_index("metric")["median"]
+
+        Returns
+        -------
+        pyarrow.Table
+            One row for each wait state that occurs; see `whywait.statistics.statistics`.
+        """
+        from whywait.statistics import statistics
+
+        return statistics(self.profile.metrics, self.native_wait_states)
+
     @cached_property
     def native_wait_states(self) -> pa.Table:
         """Wait states with numbers instead of names."""
@@ -552,7 +566,7 @@ class Result:
         return summarize(self)
 
     def write(self, directory: str | PathLike[str], *, transfers: bool = False, html: bool = False) -> list[Path]:
-        """Write report.cubex, severities.parquet, derived.parquet, wait_states.parquet and summary.json.
+        """Write report.cubex, report.stat, severities.parquet, derived.parquet, wait_states.parquet and summary.json.
 
         With causes also critical_path.parquet.
 

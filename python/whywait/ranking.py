@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from whywait import Result
+    from whywait.metrics import MetricTree
 
 _GROUP = ["kind", "callpath", "cause_callpath"]
 
@@ -54,9 +55,8 @@ def choose(result: Result, choice: Choice) -> pa.Table:
 def chosen(result: Result, choice: Choice) -> npt.NDArray[np.bool_]:
     """Say of each row whether it is chosen; see `choose`."""
     table = result.native_wait_states
-    keep: npt.NDArray[np.bool_] = np.isin(
-        table["kind"].cast(pa.string()).to_numpy(zero_copy_only=False), _kinds(result, choice.metric)
-    )
+    kinds = Kinds(table)
+    keep = kinds.rows(_wanted(result.profile.metrics, choice.metric, kinds))
     if choice.rank is not None:
         if choice.rank not in (ranks := result.rows_of_locations.rank):
             raise _native.UsageError(f"there is no rank {choice.rank}")
@@ -69,18 +69,39 @@ def chosen(result: Result, choice: Choice) -> npt.NDArray[np.bool_]:
     return keep
 
 
-def _kinds(result: Result, metric: str | None) -> list[str]:
-    metrics = result.profile.metrics
-    whole = [one.name for one in metrics if metrics.wait_state(one.name) is one]
-    if metric is None:
+class Kinds:
+    """The kinds of wait states in a native table of them."""
+
+    def __init__(self, native: pa.Table) -> None:
+        kinds = native["kind"].unify_dictionaries().combine_chunks()
+        self._names: list[str] = kinds.dictionary.to_pylist()
+        self._of_row: npt.NDArray[np.integer] = kinds.indices.to_numpy()
+        occurs = np.bincount(self._of_row, minlength=len(self._names)) > 0
+        self._occurring = {name for name, there in zip(self._names, occurs.tolist(), strict=True) if there}
+
+    def of_metric(self, metrics: MetricTree, name: str) -> set[str]:
+        """Return the kinds whose rows make up a wait state: its own, or if it is itself a part, those of its parts."""
+        if name in self._occurring or metrics.wait_state(name) is metrics[name]:
+            return {name}
+        return {kind for kind in self._occurring if metrics[name] in metrics.path(kind)}
+
+    def rows(self, kinds: set[str]) -> npt.NDArray[np.bool_]:
+        """Say of each row whether it is of one of these kinds."""
+        rows: npt.NDArray[np.bool_] = np.array([name in kinds for name in self._names], np.bool_)[self._of_row]
+        return rows
+
+
+def _wanted(metrics: MetricTree, name: str | None, kinds: Kinds) -> set[str]:
+    whole = {one.name for one in metrics if metrics.wait_state(one.name) is one}
+    if name is None:
         return whole
-    if metric not in metrics:
-        raise _native.UsageError(f"there is no metric {metric}")
-    if metrics.wait_state(metric) is not None:
-        return [metric]
-    found = [name for name in whole if any(above.name == metric for above in metrics.path(name))]
+    if name not in metrics:
+        raise _native.UsageError(f"there is no metric {name}")
+    if metrics.wait_state(name) is not None:
+        return kinds.of_metric(metrics, name)
+    found = {one for one in whole if any(above.name == name for above in metrics.path(one))}
     if not found:
-        raise _native.UsageError(f"{metric} has no wait states below it")
+        raise _native.UsageError(f"{name} has no wait states below it")
     return found
 
 

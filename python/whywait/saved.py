@@ -61,6 +61,12 @@ class _SavedResult(Result):
         super().__init__(cast("_native.Analysis", analysis), run, known & analysis.metrics)
         self._system = analysis.cube.find("system")
         self._timeline = analysis.directory / "timeline.parquet"
+        self._written = analysis.summary
+
+    @cached_property
+    def _summary(self) -> dict[str, Any]:
+        # The memory is that of the analysis, not of who reads the result.
+        return super()._summary | {"peak_memory": self._written.get("peak_memory")}
 
     @cached_property
     def timeline_blocks(self) -> dict[str, str]:

@@ -20,8 +20,9 @@ def add(verbs: Any) -> None:
         verbs,
         "analyze",
         "find the wait states of a run",
-        "Find every wait state of a run and where its time goes; print a summary and write report.cubex (for CubeGUI), "
-        "severities.parquet, derived.parquet, wait_states.parquet, critical_path.parquet and summary.json.",
+        "Find every wait state of a run and where its time goes; print a summary and write report.cubex and "
+        "report.stat (for CubeGUI), severities.parquet, derived.parquet, wait_states.parquet, critical_path.parquet "
+        "and summary.json.",
         "whywait analyze scorep_run/traces.otf2 -o results",
         run,
         together=True,

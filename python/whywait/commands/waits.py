@@ -22,8 +22,8 @@ def add(verbs: Any) -> None:
         verbs,
         "waits",
         "list the wait states that matter most",
-        "List wait states, longest first: who waits, where, when, for how long, and for whom; or with --groups the "
-        "places where most is waited.",
+        "List wait states, longest first: who waits, where, when, for how long, and for whom; with --groups the places "
+        "where most is waited; with --statistics how long the waits of each kind are.",
         "whywait waits results --metric mpi_latesender --rank 3 --top 10",
         run,
         operands={"result": RESULT},
@@ -33,7 +33,11 @@ def add(verbs: Any) -> None:
     )
     parser.add_argument("--rank", type=int, metavar="R", help="only where this rank waits")
     parser.add_argument("--callpath", metavar="PATH", help=CALLPATH)
-    parser.add_argument("--groups", action="store_true", help="add up what has the same kind, place and cause")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--groups", action="store_true", help="add up what has the same kind, place and cause")
+    form.add_argument(
+        "--statistics", action="store_true", help="of each kind the number, extremes and quartiles, with box plots"
+    )
     parser.add_argument(
         "--top", type=positive, default=10, metavar="N", help="how many to list (default: %(default)s)"
     )  # fmt: skip
@@ -43,9 +47,18 @@ def run(options: argparse.Namespace) -> int:
     """Do it."""
     from whywait.ranking import Choice, choose, groups, longest
     from whywait.report.terminal import show, speaks_unicode, width
+    from whywait.statistics import statistics
 
     result = load(options.result)
     chosen = choose(result, Choice(options.metric, options.rank, options.callpath))
+    if options.statistics:
+        kinds = statistics(result.profile.metrics, chosen).to_pylist()
+        if options.json:
+            print_json({"instances": chosen.num_rows, "statistics": kinds})
+        else:
+            columns, unicode = width(sys.stdout), speaks_unicode(sys.stdout)
+            show(_statistics(kinds, result.profile.metrics, columns, unicode=unicode), sys.stdout)
+        return 0
     rows = (
         groups(result, chosen, options.top)
         if options.groups
@@ -112,6 +125,41 @@ def _group(
     yield [(f"{text}; for {_ranks(row['cause_ranks'])}" if row["cause_ranks"] else text, "dim")]
     if row["cause_callpath"]:
         yield [("   in " + path(row["cause_callpath"], width - 6, unicode=unicode), "dim")]
+
+
+def _statistics(kinds: list[dict[str, Any]], metrics: MetricTree, width: int, *, unicode: bool) -> Iterator[Line]:
+    from whywait.report.terminal import seconds
+
+    if not kinds:
+        yield [("No wait states.", "")]
+        return
+    low, high = min(row["minimum"] for row in kinds), max(row["maximum"] for row in kinds)
+    yield [("wait state".ljust(width - 22) + "waits".rjust(11) + "waiting".rjust(11), "bold")]
+    for row in kinds:
+        name = metrics[row["metric"]].display_name[: width - 23].ljust(width - 22)
+        yield [(name, "red"), (f"{row['count']:>11,}" + seconds(row["sum"]).rjust(11), "")]
+        yield [("   " + _box(row, low, high, width - 3, unicode=unicode), "")]
+        text = f"   {seconds(row['minimum'])} to {seconds(row['maximum'])}, median {seconds(row['median'])}"
+        half = f", half of them {seconds(row['quartile25'])} to {seconds(row['quartile75'])}"
+        yield [(text + half * (row["count"] > 1), "dim")]
+    yield [(f"   from {seconds(low)} to {seconds(high)}, in logarithmic scale", "dim")]
+
+
+def _box(row: dict[str, Any], low: float, high: float, width: int, *, unicode: bool) -> str:
+    """Draw a box plot: whiskers from the shortest to the longest, a box between the quartiles, a mark at the median."""
+    from math import log
+
+    def at(value: float) -> int:
+        return round(log(value / low) / log(high / low) * (width - 1)) if high > low else 0
+
+    whisker, box, mark = "─█│" if unicode else "-=|"
+    first, lower, middle, upper, last = (
+        at(row[name]) for name in ("minimum", "quartile25", "median", "quartile75", "maximum")
+    )
+    drawn = [" "] * first + [whisker] * (last + 1 - first)
+    drawn[lower : upper + 1] = [box] * (upper + 1 - lower)
+    drawn[middle] = mark
+    return "".join(drawn)
 
 
 def _ranks(count: int) -> str:

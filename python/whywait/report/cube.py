@@ -37,7 +37,7 @@ _UNSPEAKABLE = {
 }
 
 
-def write_cube(result: Result, path: Path) -> None:
+def write_cube(result: Result, path: Path, statistics: str | None = None) -> None:
     """Write a result to a file, metric by metric, so that memory is that of one metric.
 
     Parameters
@@ -46,13 +46,15 @@ def write_cube(result: Result, path: Path) -> None:
         What to write.
     path
         The file; overwritten if it exists.
+    statistics
+        Name of the file beside it that has the statistics of wait states, if there is one.
     """
     profile = result.profile
     with path.open("wb") as out:
         for number, metric in enumerate(profile.metrics):
             if metric.name not in profile.void:
                 _write_values(out, number, metric, profile)
-        anchor = "".join(_anchor(result)).translate(_UNSPEAKABLE).encode()
+        anchor = "".join(_anchor(result, statistics)).translate(_UNSPEAKABLE).encode()
         _write_member(out, "anchor.xml", len(anchor), [anchor])
         out.write(bytes(2 * tarfile.BLOCKSIZE))
 
@@ -112,11 +114,13 @@ def _write_member(out: IO[bytes], name: str, size: int, parts: Iterable[bytes]) 
     out.write(bytes(-size % tarfile.BLOCKSIZE))
 
 
-def _anchor(result: Result) -> Iterator[str]:
+def _anchor(result: Result, statistics: str | None) -> Iterator[str]:
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<cube version="4.4">\n'
     yield '<attr key="CubePL Version" value="1.1"/>\n<attr key="Cube Version" value="4.6"/>\n'
     yield f'<attr key="Creator" value="whywait {__version__}"/>\n'
     yield f'<attr key="description" value={quoteattr(result.run.name)}/>\n'
+    if statistics is not None:
+        yield f'<attr key="statisticfile" value={quoteattr(statistics)}/>\n'
     yield '<doc><mirrors></mirrors></doc>\n<metrics title="Metrics">\n'
     numbers = {metric.name: number for number, metric in enumerate(result.profile.metrics)}
     for root in result.profile.metrics.children(None):

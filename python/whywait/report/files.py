@@ -10,6 +10,7 @@ from whywait import tables
 from whywait.report.cube import write_cube
 from whywait.report.html import write_html
 from whywait.report.html.timeline import write as write_timeline
+from whywait.report.stat import write_stat
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,15 +61,23 @@ def write_all(result: Result, directory: Path, *, transfers: bool = False, html:
     stored = [metric.name for metric in result.profile.metrics if not metric.derived]
     derived = [metric.name for metric in result.profile.metrics if metric.derived]
     locations = result.rows_of_locations
-    names = ["report.cubex", "severities.parquet", "derived.parquet", "wait_states.parquet", "summary.json"]
+    names = [
+        "report.cubex",
+        "report.stat",
+        "severities.parquet",
+        "derived.parquet",
+        "wait_states.parquet",
+        "summary.json",
+    ]
     with Staging(directory) as staging:
-        cube, severities, derivatives, wait_states, summary = (staging.path(name) for name in names)
+        cube, stat, severities, derivatives, wait_states, summary = (staging.path(name) for name in names)
         summary.write_text(json.dumps(result.summary(), indent=1) + "\n", encoding="utf-8")
         for path, metrics in ((severities, stored), (derivatives, derived)):
             tables.write(path, tables.SEVERITIES, tables.severity_pieces(result.profile, locations, metrics))
         pieces = tables.wait_state_pieces(result.tree, locations, result.native_wait_states)
         tables.write(wait_states, tables.WAIT_STATES, pieces)
-        write_cube(result, cube)
+        write_cube(result, cube, statistics=names[1])
+        write_stat(result, stat)
         if result.has_causes:
             names.append("critical_path.parquet")
             pieces = tables.critical_path_pieces(result.tree, locations, result.native_critical_path)

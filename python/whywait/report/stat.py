@@ -1,0 +1,55 @@
+"""The statistics file beside a Cube report: CubeGUI draws box plots from it, and leads to the most severe waits.
+
+*Source*: PATTERNS section 9. Quartiles are exact. A wait is that of one process, as in the numbers of Scalasca; in its
+list of the most severe ones those of a collective operation are added up, here each stands for itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from whywait.statistics import describe, of_metrics, worst_of_callpaths
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from whywait import Result
+
+_HEAD = (
+    "PatternName               Count      Mean    Median      Minimum      Maximum      Sum     Variance    "
+    "Quartil25    Quartil75\n"
+)
+_WORST = 5
+
+
+def write_stat(result: Result, path: Path) -> None:
+    """Write the statistics of all wait states.
+
+    Parameters
+    ----------
+    result
+        Whose.
+    path
+        The file; overwritten if it exists.
+    """
+    with path.open("w", encoding="ascii") as out:
+        out.write(_HEAD)
+        for metric, waits in of_metrics(result.profile.metrics, result.native_wait_states):
+            of = describe(waits)
+            # What readers expect: a variance of two, quartiles of five and more.
+            names = ["minimum", "maximum", "sum", *["variance"] * (of["count"] >= 2)]
+            names += ["quartile25", "quartile75"] * (of["count"] >= _WORST)
+            values = " ".join(f"{of[name]:.10f}" for name in names)
+            out.write(f"{metric:<26}{of['count']:>10} {of['mean']:.7f} {of['median']:.7f} {values}\n")
+            out.writelines(_severe(result, worst_of_callpaths(waits, _WORST)))
+            out.write("\n")
+
+
+def _severe(result: Result, waits: pa.Table) -> Iterator[str]:
+    for wait in waits.to_pylist():
+        rank = result.rows_of_locations.rank[wait["location"]]
+        yield f"- cnode {wait['callpath']} enter: {wait['enter']:.10f} exit: {wait['leave']:.10f} "
+        yield f"duration: {wait['waiting']:.10f} rank: {rank}\n"
