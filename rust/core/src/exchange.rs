@@ -86,6 +86,7 @@ impl<T> Inbox<T> {
 #[derive(Clone, Debug)]
 pub struct Exchange {
     transport: Option<Arc<dyn Transport>>,
+    rank: usize,
     /// First shard of each process, and behind the last one.
     first: Vec<u32>,
 }
@@ -94,7 +95,7 @@ impl Exchange {
     /// Distributes shards over all processes in contiguous blocks of about the same weight.
     #[must_use]
     pub fn new(transport: Option<Arc<dyn Transport>>, weights: &[u64]) -> Self {
-        let processes = transport.as_ref().map_or(1, |transport| transport.size());
+        let (processes, rank) = transport.as_ref().map_or((1, 0), |transport| (transport.size(), transport.rank()));
         let total = weights.iter().map(|&weight| u128::from(weight)).sum::<u128>().max(1);
         let mut first = vec![0];
         let mut before = 0;
@@ -107,7 +108,7 @@ impl Exchange {
             before += u128::from(weight);
         }
         first.resize(processes + 1, weights.len() as u32);
-        Self { transport, first }
+        Self { transport, rank, first }
     }
 
     /// Number of processes.
@@ -118,8 +119,9 @@ impl Exchange {
 
     /// Number of this process.
     #[must_use]
+    #[inline]
     pub fn rank(&self) -> usize {
-        self.transport.as_ref().map_or(0, |transport| transport.rank())
+        self.rank
     }
 
     /// Whether this is the process that has the results.
@@ -136,12 +138,14 @@ impl Exchange {
 
     /// Shards of a process.
     #[must_use]
+    #[inline]
     pub fn shards_of(&self, process: usize) -> Range<u32> {
         self.first[process]..self.first[process + 1]
     }
 
     /// Shards of this process.
     #[must_use]
+    #[inline]
     pub fn own(&self) -> Range<u32> {
         self.shards_of(self.rank())
     }
@@ -286,7 +290,7 @@ impl Exchange {
             all = rows.collect();
             all.reserve_exact(counts[1..].iter().sum());
             for _ in slices {
-                all.extend(self.to_root(Vec::new())?.into_iter().flatten());
+                self.to_root(Vec::new())?.iter_mut().for_each(|slice| all.append(slice));
             }
         } else {
             for process in slices {
