@@ -171,7 +171,7 @@ class Ranks:
             try:
                 while not is_done():
                     waited = time.perf_counter() - begin
-                    time.sleep(0 if waited < _PATIENCE else min(waited / 8, 2e-3))
+                    time.sleep(0 if waited < _PATIENCE else min(waited / 32, 1e-3))
             except KeyboardInterrupt:
                 # Whoever leaves in the middle leaves the others behind: all get to know it at the next exchange.
                 self._interrupted = True

@@ -205,7 +205,11 @@ impl Exchange {
             let shards = self.shards_of(process);
             // Parts behind each other, each behind its length.
             let encode = |outboxes: &mut [Outbox<T>]| {
-                let (mut buffer, mut parts) = (Buffer::new(), Vec::new());
+                let of_others =
+                    outboxes.iter().flat_map(|outbox| &outbox.0[shards.start as usize..shards.end as usize]);
+                // Columns take hardly more room than rows, and most of them less.
+                let mut parts = Vec::with_capacity(of_others.map(|rows| size_of_val(&rows[..])).sum());
+                let mut buffer = Buffer::new();
                 for outbox in outboxes {
                     let rows = shards.clone().map(|shard| (shard, std::mem::take(&mut outbox.0[shard as usize])));
                     let boxes: Boxes<T> = rows.filter(|(_, rows)| !rows.is_empty()).collect();
