@@ -9,7 +9,7 @@ import sys
 import pyarrow as pa
 import pytest
 import whywait
-from whywait import _native, benchmark
+from whywait import _native, benchmark, cli
 from whywait.commands.bench import WORKLOADS
 
 from tests import naive_causes, naive_rma, oracles
@@ -197,7 +197,8 @@ def test_the_command_line_generates_and_measures(tmp_path):
     done = whywait_bench(*arguments, "-o", tmp_path / "first")
     assert done.returncode == 0, done.stderr
     done = whywait_bench(*arguments, "-o", tmp_path / "second", "--compare", tmp_path / "first" / "bench.json")
-    assert "to earlier" in done.stdout
+    assert "sum to earlier" in done.stdout
+    assert "peak to earlier" in done.stdout
     report = json.loads((tmp_path / "second" / "bench.json").read_text())
     assert [(point["series"], point["ranks"], point["iterations"]) for point in report["points"]] == [
         ("per-rank", 2, 2),
@@ -209,21 +210,80 @@ def test_the_command_line_generates_and_measures(tmp_path):
     assert (tmp_path / "second" / "bench.svg").read_text().count("<polyline") == 2
 
 
-def test_a_report_that_is_none_cannot_be_compared_with(tmp_path):
-    (tmp_path / "other.json").write_text("[]")
+@pytest.mark.parametrize("text", ["[]", "{", '{"points": [{}], "threads": 1}'])
+def test_a_report_that_is_none_cannot_be_compared_with(text, tmp_path):
+    (tmp_path / "other.json").write_text(text)
     done = whywait_bench("run", "--compare", tmp_path / "other.json")
     assert done.returncode == 2
     assert "not a bench.json" in done.stderr
 
 
+STAGES = {"open": 0.5, "decode": 2.0}
+POINT = {"workload": "sor-gats", "series": "total", "ranks": 64, "iterations": 10, "events": 1_000, "cpu": 1.0}
+REPORT = {
+    "version": "1",
+    "cores": 2,
+    "threads": 1,
+    "causes": True,
+    "points": [{**POINT, "peak_bytes": 1, "stages": STAGES}],
+}
+
+
 def test_the_largest_runs_stand_beside_the_thesis():
-    point = {"workload": "sor-gats", "ranks": 65_536, "iterations": 10, "events": 1_000, "peak_bytes": 1, "cpu": 1.0}
-    stages = {"open": 0.5, "decode": 2.0}
-    report = {"threads": 1, "points": [{**point, "series": series, "stages": stages} for series in benchmark.SERIES]}
+    point = {**REPORT["points"][0], "ranks": 65_536}
+    report = {**REPORT, "points": [{**point, "series": series} for series in benchmark.SERIES]}
     lines = benchmark.markdown(report).splitlines()
-    assert [line for line in lines if "sor-gats |" in line] == ["| sor-gats | 10 | 0.25 | 0.0242 |"]
-    report["points"] = [{**report["points"][0], "ranks": 512}]
-    assert "thesis" not in benchmark.markdown(report)
+    (line,) = [line for line in lines if "sor-gats |" in line]
+    assert line.split() == "| sor-gats | 10 | 0.25 | 0.0242 |".split()
+    assert "thesis" not in benchmark.markdown(REPORT)
+
+
+def test_stages_come_in_their_order_though_a_small_run_shows_few():
+    first, last = (
+        {**REPORT["points"][0], "stages": dict.fromkeys(names, 1.0)}
+        for names in (["open", "causes"], ["open", "decode", "causes"])
+    )
+    (head,) = [line for line in benchmark.markdown({**REPORT, "points": [first, last]}).splitlines() if "ranks" in line]
+    assert head.index("decode") < head.index("causes")
+
+
+def test_tables_are_aligned():
+    lines = [line for line in benchmark.markdown(REPORT, REPORT).splitlines() if line.startswith("|")]
+    assert len({len(line) for line in lines}) == 1
+    assert len({tuple(i for i, c in enumerate(line) if c == "|") for line in lines}) == 1
+
+
+def test_a_comparison_tells_how_the_earlier_run_was_made():
+    text = benchmark.markdown(REPORT, {**REPORT, "threads": 4, "causes": False})
+    assert "with an earlier run: whywait 1, 4 threads on 2 cores, without causes." in text
+
+
+def test_numbers_of_ranks_do_not_run_into_each_other():
+    points = [{**REPORT["points"][0], "ranks": ranks} for ranks in (64, 32_768, 65_536)]
+    plot = benchmark.svg({**REPORT, "points": points})
+    assert ">64<" in plot
+    assert ">65,536<" in plot
+    assert ">32,768<" not in plot
+
+
+def test_a_measurement_that_fails_says_why(tmp_path):
+    with pytest.raises(whywait.Error, match=r"failed: .*nothing"):
+        benchmark.measure(tmp_path / "nothing")
+
+
+def test_what_was_measured_is_there_though_a_run_ends_early(tmp_path, monkeypatch):
+    measured = [{key: value for key, value in REPORT["points"][0].items() if key not in {"workload", "series"}}]
+
+    def measure(*_, **__):
+        if not measured:
+            raise whywait.Error("no memory")
+        return measured.pop()
+
+    monkeypatch.setattr(benchmark, "measure", measure)
+    arguments = ["--workload", "bt", "--ranks", "2", "4", "--iterations", "1", "-o", str(tmp_path)]
+    assert cli.main(["bench", "run", *arguments]) != 0
+    assert [point["workload"] for point in json.loads((tmp_path / "bench.json").read_text())["points"]] == ["bt"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.json", "bench.md", "bench.svg"]
 
 
 def test_smaller_runs_have_as_many_events():

@@ -11,6 +11,8 @@ import tempfile
 import time
 from typing import TYPE_CHECKING, Any
 
+from whywait import Error, UsageError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
@@ -50,16 +52,18 @@ def run(
     repeat: int,
     causes: bool,
     progress: Callable[[str, float], object],
-) -> dict[str, Any]:
+) -> Iterator[dict[str, Any]]:
     """Generate and measure everything; each trace is removed after its measurement.
 
-    Returns
-    -------
+    Yields
+    ------
     dict
-        What JSON can say: ``points``, each as in `measure` with what was asked for.
+        After each measurement all there is so far, which JSON can say: ``points``, each as in `measure` with what was
+        asked for.
     """
     from whywait import _native
 
+    choices = {"cores": os.cpu_count(), "threads": threads, "seed": seed, "causes": causes}
     results: list[dict[str, Any]] = []
     measured: dict[tuple[str, int, int], dict[str, Any]] = {}
     for number, point in enumerate(what):
@@ -72,8 +76,7 @@ def run(
                 )
                 measured[key] = measure(directory, threads=threads, repeat=repeat, causes=causes)
         results.append({**point, **measured[key]})
-    choices = {"cores": os.cpu_count(), "threads": threads, "seed": seed, "causes": causes}
-    return {"version": _native.__version__, **choices, "points": results}
+        yield {"version": _native.__version__, **choices, "points": results}
 
 
 def measure(trace: str | Path, *, threads: int = 1, repeat: int = 3, causes: bool = True) -> dict[str, Any]:
@@ -89,10 +92,25 @@ def measure(trace: str | Path, *, threads: int = 1, repeat: int = 3, causes: boo
     command = [sys.executable, "-m", "whywait.benchmark", str(trace), str(threads), str(int(causes))]
     runs = []
     for _ in range(repeat):
-        output = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout  # noqa: S603
-        runs.append(json.loads(output))
+        done = subprocess.run(command, check=False, capture_output=True)  # noqa: S603
+        if done.returncode:
+            # The last line of a traceback says what is wrong; who was killed, for lack of memory say, says nothing.
+            said = done.stderr.decode(errors="replace").split("\n")[-2:][0] or f"it ended with {done.returncode}"
+            raise Error(f"the analysis of {trace} failed: {said}")
+        runs.append(json.loads(done.stdout))
     best: dict[str, Any] = min(runs, key=lambda run: run["cpu"])
     return best
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Read an earlier report."""
+    try:
+        report: dict[str, Any] = json.loads(path.read_text())
+        # Whatever lacks something of what is shown of one is none.
+        markdown(report, report)
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
+        raise UsageError(f"{path} is not a bench.json") from None
+    return report
 
 
 def _measure_here(trace: str, threads: int, *, causes: bool) -> dict[str, Any]:
@@ -131,18 +149,24 @@ def _measure_here(trace: str, threads: int, *, causes: bool) -> dict[str, Any]:
 def markdown(report: dict[str, Any], earlier: dict[str, Any] | None = None) -> str:
     """Return the report as tables, one a workload and series; with an earlier report also what changed."""
     before = {_key(point): point for point in earlier["points"]} if earlier else {}
-    what = f"{report['threads']} thread(s), processor time; nanoseconds an event by stage, and memory at its peak."
-    lines = ["# Analysis of synthetic traces", "", what, ""]
+    lines = ["# Analysis of synthetic traces", "", f"{_conditions(report)}. Processor time:"]
+    lines += [
+        "stages and their sum in ns an event. A small run costs more an event: some milliseconds any run takes.",
+        "",
+    ]
+    if earlier:
+        lines += [f"Compared with an earlier run: {_conditions(earlier)}.", ""]
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for point in report["points"]:
         groups.setdefault((point["workload"], point["series"]), []).append(point)
     for (workload, series), group in groups.items():
-        stages = list(dict.fromkeys(stage for point in group for stage in point["stages"]))
+        # A small run is over before all of its stages are seen.
+        stages = list(dict.fromkeys(stage for point in reversed(group) for stage in point["stages"]))
         head = ["ranks", "iterations", "events", "M events/s", *stages, "sum", "to first", "s an iteration"]
         head += ["peak MB", "B an event"]
         if before:
-            head.append("to earlier")
-        lines += [f"## {workload}: {SERIES[series]}", "", f"| {' | '.join(head)} |", "|" + " ---: |" * len(head)]
+            head += ["sum to earlier", "peak to earlier"]
+        rows = []
         for point in group:
             events = point["events"]
             row = [f"{point[name]:,}" for name in ("ranks", "iterations", "events")]
@@ -151,12 +175,26 @@ def markdown(report: dict[str, Any], earlier: dict[str, Any] | None = None) -> s
             row += [f"{nanoseconds(point):.1f}", f"{nanoseconds(point) / nanoseconds(group[0]):.2f}"]
             row.append(f"{per_iteration(point):.3g}")
             row += [f"{point['peak_bytes'] / 1e6:.0f}", f"{point['peak_bytes'] / events:.1f}"]
-            if before:
-                old = before.get(_key(point))
-                row.append(f"{nanoseconds(point) / nanoseconds(old):.2f}" if old else "")
-            lines.append(f"| {' | '.join(row)} |")
-        lines.append("")
+            if old := before.get(_key(point)):
+                row.append(f"{nanoseconds(point) / nanoseconds(old):.2f}")
+                row.append(f"{point['peak_bytes'] / old['peak_bytes']:.2f}")
+            elif before:
+                row += ["", ""]
+            rows.append(row)
+        lines += [f"## {workload}: {SERIES[series]}", "", *_table(head, rows), ""]
     return "\n".join([*lines, *_beside_the_thesis(report)])
+
+
+def _conditions(report: dict[str, Any]) -> str:
+    threads = f"{report['threads']} thread{'s' if report['threads'] > 1 else ''} on {report['cores']} cores"
+    return f"whywait {report['version']}, {threads}, {'with' if report['causes'] else 'without'} causes"
+
+
+def _table(head: list[str], rows: list[list[str]]) -> Iterator[str]:
+    """Yield the lines of a table in Markdown that is one in a terminal as well."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    for row in (head, ["-" * (width - 1) + ":" for width in widths], *rows):
+        yield f"| {' | '.join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))} |"
 
 
 #: Seconds an iteration that the five replays of Scalasca took for 65,536 processes on as many cores: thesis, section
@@ -168,15 +206,14 @@ _THESIS_RANKS = 65_536
 def _beside_the_thesis(report: dict[str, Any]) -> Iterator[str]:
     """Yield a table of what can be put beside the measurements of the thesis, if anything can."""
     points = [p for p in report["points"] if p["ranks"] == _THESIS_RANKS and p["workload"] in THESIS]
-    if points:
-        yield from (f"## {_THESIS_RANKS:,} ranks beside the thesis", "")
-        yield "| workload | iterations | s an iteration | thesis, on as many cores |"
-        yield "|" + " ---: |" * 4
     # The largest run is the same in both series.
-    for point in {(point["workload"], point["iterations"]): point for point in points}.values():
-        row = (point["workload"], f"{point['iterations']:,}", f"{per_iteration(point):.3g}")
-        yield f"| {' | '.join(row)} | {THESIS[point['workload']]:.3g} |"
-    if points:
+    rows = [
+        [name, f"{iterations:,}", f"{per_iteration(point):.3g}", f"{THESIS[name]:.3g}"]
+        for (name, iterations), point in {(p["workload"], p["iterations"]): p for p in points}.items()
+    ]
+    if rows:
+        yield from (f"## {_THESIS_RANKS:,} ranks beside the thesis", "")
+        yield from _table(["workload", "iterations", "s an iteration", "thesis, on as many cores"], rows)
         yield ""
 
 
@@ -219,16 +256,19 @@ def svg(report: dict[str, Any]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"',
         ' font-family="sans-serif" font-size="11">',
         f'<rect width="{width}" height="{height}" fill="white"/>',
-        f'<text x="{left}" y="12">processor time an event, ns</text>',
+        f'<text x="{left}" y="12">processor time an event, ns ({_conditions(report)})</text>',
         f'<text x="{left + 230}" y="{height - 5}" text-anchor="middle">processes</text>',
     ]
     for number in range(round(top / step) + 1):
         _, y = place(ranks[0], number * step)
         parts.append(f'<path d="M{left} {y:.1f}H{left + 430}" stroke="#ddd"/>')
-        parts.append(f'<text x="{left - 5}" y="{y + 4:.1f}" text-anchor="end">{number * step:g}</text>')
-    for rank in ranks:
+        parts.append(f'<text x="{left - 5}" y="{y + 4:.1f}" text-anchor="end">{number * step:,g}</text>')
+    free = float(width)
+    for rank in reversed(ranks):
         x, _ = place(rank, 0)
-        parts.append(f'<text x="{x:.1f}" y="{base + 15}" text-anchor="middle">{rank:,}</text>')
+        if x <= free:
+            parts.append(f'<text x="{x:.1f}" y="{base + 15}" text-anchor="middle">{rank:,}</text>')
+            free = x - 45
     workloads = list(dict.fromkeys(workload for workload, _ in curves))
     for (workload, series), curve in curves.items():
         colour = _COLOURS[workloads.index(workload) % len(_COLOURS)]
@@ -239,7 +279,7 @@ def svg(report: dict[str, Any]) -> str:
     for number, workload in enumerate(workloads):
         y = roof + 16 * (number + 1)
         parts.append(f'<text x="{left + 445}" y="{y}" fill="{_COLOURS[number % len(_COLOURS)]}">{workload}</text>')
-    for number, (dash, text) in enumerate((("", SERIES["per-rank"]), (' stroke-dasharray="5 4"', SERIES["total"]))):
+    for number, (dash, text) in enumerate(((' stroke-dasharray="5 4"', SERIES["total"]), ("", SERIES["per-rank"]))):
         y = base - 10 - 28 * number
         parts.append(f'<path d="M{left + 445} {y - 14}h30" stroke="#444"{dash}/>')
         parts.append(f'<text x="{left + 445}" y="{y}" font-size="8">{text}</text>')
