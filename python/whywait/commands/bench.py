@@ -98,7 +98,7 @@ def add(verbs: Any) -> None:
         type=positive,
         default=[64, 512, 4096],
         metavar="N",
-        help="processes (default: %(default)s)",
+        help="processes (default: 64 512 4096)",
     )
     run.add_argument(
         "--iterations", type=positive, default=10, metavar="N", help="of the largest run (default: %(default)s)"
