@@ -129,7 +129,9 @@ class Ranks:
                 continue
             begin = rank * _HEAD
             (length,) = _LENGTH.unpack_from(arrived, begin)
-            received[rank] = buffer = MPI.buffer.allocate(length)
+            # Its type stub does not say that a buffer is one.
+            buffer: Any = MPI.buffer.allocate(length)
+            received[rank] = buffer
             begin += _LENGTH.size
             buffer[:_INLINE] = arrived[begin : begin + min(length, _INLINE)]
             requests += [self._comm.Irecv(part, rank) for part in _slices(memoryview(buffer))]
