@@ -159,7 +159,7 @@ def test_files_hold_the_tables(result, tmp_path):
 
 
 def test_files_appear_all_or_none(result, tmp_path, monkeypatch):
-    monkeypatch.setattr("whywait.report.files.write_cube", lambda *_: 1 / 0)
+    monkeypatch.setattr("whywait.report.files.write_stat", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         result.write(tmp_path / "new")
     assert not (tmp_path / "new").exists()
