@@ -39,7 +39,7 @@ def add(verbs: Any) -> None:
         "--statistics", action="store_true", help="of each kind the number, extremes and quartiles, with box plots"
     )
     parser.add_argument(
-        "--top", type=positive, default=10, metavar="N", help="how many to list (default: %(default)s)"
+        "--top", type=positive, default=10, metavar="N", help="how many waits or groups to list (default: %(default)s)"
     )  # fmt: skip
 
 
@@ -51,12 +51,12 @@ def run(options: argparse.Namespace) -> int:
 
     result = load(options.result)
     chosen = choose(result, Choice(options.metric, options.rank, options.callpath))
+    columns, unicode = width(sys.stdout), speaks_unicode(sys.stdout)
     if options.statistics:
         kinds = statistics(result.profile.metrics, chosen).to_pylist()
         if options.json:
             print_json({"instances": chosen.num_rows, "statistics": kinds})
         else:
-            columns, unicode = width(sys.stdout), speaks_unicode(sys.stdout)
             show(_statistics(kinds, result.profile.metrics, columns, unicode=unicode), sys.stdout)
         return 0
     rows = (
@@ -69,7 +69,6 @@ def run(options: argparse.Namespace) -> int:
         print_json({"instances": chosen.num_rows, "waiting": total, "waits": rows})
     else:
         form = _group if options.groups else _instance
-        columns, unicode = width(sys.stdout), speaks_unicode(sys.stdout)
         show(_lines(rows, chosen.num_rows, total, columns), sys.stdout)
         for number, row in enumerate(rows, 1):
             show(form(number, row, result.profile.metrics, total, columns, unicode=unicode), sys.stdout)

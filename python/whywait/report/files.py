@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from whywait import Result
 
 
+_STATISTICS = "report.stat"
+
+
 class Staging:
     """A directory to write to under temporary names; what was written appears at the end, if nothing failed.
 
@@ -63,7 +66,7 @@ def write_all(result: Result, directory: Path, *, transfers: bool = False, html:
     locations = result.rows_of_locations
     names = [
         "report.cubex",
-        "report.stat",
+        _STATISTICS,
         "severities.parquet",
         "derived.parquet",
         "wait_states.parquet",
@@ -76,7 +79,7 @@ def write_all(result: Result, directory: Path, *, transfers: bool = False, html:
             tables.write(path, tables.SEVERITIES, tables.severity_pieces(result.profile, locations, metrics))
         pieces = tables.wait_state_pieces(result.tree, locations, result.native_wait_states)
         tables.write(wait_states, tables.WAIT_STATES, pieces)
-        write_cube(result, cube, statistics=names[1])
+        write_cube(result, cube, statistics=_STATISTICS)
         write_stat(result, stat)
         if result.has_causes:
             names.append("critical_path.parquet")

@@ -23,6 +23,8 @@ _HEAD = (
     "Quartil25    Quartil75\n"
 )
 _WORST = 5
+# What readers expect: a variance and quartiles only of so many waits.
+_WITH_VARIANCE, _WITH_QUARTILES = 2, 5
 
 
 def write_stat(result: Result, path: Path) -> None:
@@ -39,9 +41,8 @@ def write_stat(result: Result, path: Path) -> None:
         out.write(_HEAD)
         for metric, waits in of_metrics(result.profile.metrics, result.native_wait_states):
             of = describe(waits)
-            # What readers expect: a variance of two, quartiles of five and more.
-            names = ["minimum", "maximum", "sum", *["variance"] * (of["count"] >= 2)]
-            names += ["quartile25", "quartile75"] * (of["count"] >= _WORST)
+            names = ["minimum", "maximum", "sum", *["variance"] * (of["count"] >= _WITH_VARIANCE)]
+            names += ["quartile25", "quartile75"] * (of["count"] >= _WITH_QUARTILES)
             values = " ".join(f"{of[name]:.10f}" for name in names)
             out.write(f"{metric:<26}{of['count']:>10} {of['mean']:.7f} {of['median']:.7f} {values}\n")
             out.writelines(_severe(result, worst_of_callpaths(waits, _WORST)))
