@@ -20,6 +20,9 @@ use crate::trace::{NONE, Shard, Trace};
 use crate::waits::WaitState;
 use crate::waits::meeting::{Meeting, With};
 
+/// Number of waits of which the causes are looked up together.
+const TOGETHER: usize = 64;
+
 /// Collects what is known of a shard's locations as waiters; `first` is the position of its first wait state.
 pub(super) fn collect<'a>(
     trace: &Trace,
@@ -30,10 +33,14 @@ pub(super) fn collect<'a>(
 ) -> Seeds {
     let mut seeds = Seeds { pairs: Vec::with_capacity(waits.len()), ..Seeds::default() };
     let mut states = States::new(shard, waits, first);
-    for (i, wait) in waits.iter().enumerate() {
-        let known = wait.cause_instance != NONE;
-        if let Some(class) = Class::of(wait.kind).filter(|class| known && counts(*class, model)) {
-            seeds.pairs.extend(pair(trace, calls, model, class, wait, (first + i) as u32));
+    let mut causes = Vec::with_capacity(TOGETHER);
+    for (waits, first) in waits.chunks(TOGETHER).zip((first as u32..).step_by(TOGETHER)) {
+        calls.times(trace, waits.iter().map(|wait| (wait.cause_location, wait.cause_instance)), &mut causes);
+        for ((wait, cause), state) in waits.iter().zip(&causes).zip(first..) {
+            let class = Class::of(wait.kind).filter(|class| counts(*class, model));
+            if let Some((class, times)) = class.zip(*cause) {
+                seeds.pairs.extend(pair(trace, model, class, (wait, state), times));
+            }
         }
     }
     // In the order of the events, as the waits are, all that is looked up lies together.
@@ -63,10 +70,16 @@ fn counts(class: Class, model: CostModel) -> bool {
 }
 
 /// A wait of one for one; `None` for those of many, which come as meetings.
-fn pair(trace: &Trace, calls: &Calls, model: CostModel, class: Class, wait: &WaitState, state: u32) -> Option<Pair> {
+fn pair(
+    trace: &Trace,
+    model: CostModel,
+    class: Class,
+    (wait, state): (&WaitState, u32),
+    (cause_enter, cause_leave): (i64, i64),
+) -> Option<Pair> {
     let (own, other) = ((wait.location, wait.instance), (wait.cause_location, wait.cause_instance));
-    let (shard, cause) = (trace.shard(own.0), calls.get(trace, other));
-    let (leave, cause_leave, cause_enter) = (shard.leave(own.1), cause.leave, cause.enter);
+    let shard = trace.shard(own.0);
+    let leave = shard.leave(own.1);
     let mut completion = (leave - cause_leave).max(0);
     let mut cause_completion = (cause_leave - leave).max(0);
     let mut end = cause_enter;
