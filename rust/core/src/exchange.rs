@@ -38,23 +38,72 @@ pub trait Transport: Send + Sync + std::fmt::Debug {
     fn deliver(&self, outgoing: Vec<Bytes>) -> Result<Vec<Bytes>>;
 }
 
-/// Rows that one shard sends to the others: one vector for each destination shard.
+/// Rows that one shard sends to the others, by destination shard.
 #[derive(Debug)]
-pub struct Outbox<T>(Vec<Vec<T>>);
+pub struct Outbox<T>(Vec<Parcel<T>>);
 
-impl<T> Outbox<T> {
-    /// Adds a row for the shard that owns its destination.
-    pub fn push(&mut self, shard: u32, row: T) {
-        self.0[shard as usize].push(row);
-    }
+/// Rows for one shard, in parts: no row moves once it is there.
+#[derive(Debug)]
+struct Parcel<T> {
+    full: Vec<Vec<T>>,
+    last: Vec<T>,
+}
 
-    /// Adds rows for the shard that owns their destination.
-    pub fn extend(&mut self, shard: u32, rows: impl IntoIterator<Item = T>) {
-        self.0[shard as usize].extend(rows);
+/// Bytes of a part, and rows of the first.
+const PART: usize = 1 << 20;
+const FIRST: usize = 4;
+
+impl<T> Default for Parcel<T> {
+    fn default() -> Self {
+        Self { full: Vec::new(), last: Vec::new() }
     }
 }
 
-/// Rows that arrived at one shard: one vector for each source shard, in the order in which they were sent.
+impl<T> Parcel<T> {
+    /// Begins a part that has room for so many rows at least.
+    #[cold]
+    #[inline(never)]
+    fn begin(&mut self, rows: usize) {
+        let usual = (2 * self.last.capacity()).clamp(FIRST, PART / size_of::<T>().max(1));
+        let full = std::mem::replace(&mut self.last, Vec::with_capacity(usual.max(rows)));
+        if !full.is_empty() {
+            self.full.push(full);
+        }
+    }
+
+    /// The parts, in their order; none is empty.
+    fn into_parts(self) -> impl Iterator<Item = Vec<T>> {
+        self.full.into_iter().chain([self.last]).filter(|part| !part.is_empty())
+    }
+}
+
+impl<T> Outbox<T> {
+    /// Adds a row for the shard that owns its destination.
+    #[inline]
+    pub fn push(&mut self, shard: u32, row: T) {
+        let parcel = &mut self.0[shard as usize];
+        if parcel.last.len() == parcel.last.capacity() {
+            parcel.begin(1);
+        }
+        parcel.last.push(row);
+    }
+
+    /// Adds a head and the rows behind it, for the shard that owns their destination: they arrive in one part.
+    #[inline]
+    pub fn extend(&mut self, shard: u32, head: T, rows: &[T])
+    where
+        T: Copy,
+    {
+        let parcel = &mut self.0[shard as usize];
+        if parcel.last.capacity() - parcel.last.len() <= rows.len() {
+            parcel.begin(1 + rows.len());
+        }
+        parcel.last.push(head);
+        parcel.last.extend_from_slice(rows);
+    }
+}
+
+/// Rows that arrived at one shard: parts by source shard, in the order in which they were sent.
 #[derive(Debug)]
 pub struct Inbox<T>(Vec<Vec<T>>);
 
@@ -64,7 +113,7 @@ impl<T> Inbox<T> {
         self.0.iter().flatten()
     }
 
-    /// The rows of each source shard that sent any.
+    /// The parts, none of them empty.
     pub fn parts(&self) -> impl Iterator<Item = &[T]> {
         self.0.iter().map(Vec::as_slice)
     }
@@ -159,13 +208,13 @@ impl Exchange {
     /// An empty outbox.
     #[must_use]
     pub fn outbox<T>(&self) -> Outbox<T> {
-        Outbox((0..self.shards()).map(|_| Vec::new()).collect())
+        Outbox((0..self.shards()).map(|_| Parcel::default()).collect())
     }
 
     /// Delivers each row to the shard that owns its destination; from one outbox for each shard of this process to one
     /// inbox for each.
     ///
-    /// Within a process this transposes the table of vectors: no row is copied.
+    /// Within a process this transposes the table of parcels: no row is copied.
     pub fn to_owner<T: Row>(&self, mut outgoing: Vec<Outbox<T>>) -> Result<Vec<Inbox<T>>> {
         let own = self.own();
         let arrived = match &self.transport {
@@ -173,22 +222,18 @@ impl Exchange {
             Some(_) => self.carry(&mut outgoing)?,
         };
         let mut inboxes: Vec<Inbox<T>> = own.clone().map(|_| Inbox(Vec::new())).collect();
-        let mut add = |shard: u32, rows: Vec<T>| {
-            if !rows.is_empty() {
-                inboxes[(shard - own.start) as usize].0.push(rows);
-            }
-        };
+        let mut add = |shard: u32, part: Vec<T>| inboxes[(shard - own.start) as usize].0.push(part);
         let mut arrived = arrived.into_iter().enumerate();
         for (_, boxes) in arrived.by_ref().take(self.rank()) {
-            boxes.into_iter().flatten().for_each(|(shard, rows)| add(shard, rows));
+            boxes.into_iter().flatten().for_each(|(shard, part)| add(shard, part));
         }
         for outbox in outgoing {
-            for (shard, rows) in own.clone().zip(outbox.0.into_iter().skip(own.start as usize)) {
-                add(shard, rows);
+            for (shard, parcel) in own.clone().zip(outbox.0.into_iter().skip(own.start as usize)) {
+                parcel.into_parts().for_each(|part| add(shard, part));
             }
         }
         for (_, boxes) in arrived {
-            boxes.into_iter().flatten().for_each(|(shard, rows)| add(shard, rows));
+            boxes.into_iter().flatten().for_each(|(shard, part)| add(shard, part));
         }
         Ok(inboxes)
     }
@@ -207,12 +252,15 @@ impl Exchange {
             let encode = |outboxes: &mut [Outbox<T>]| {
                 let of_others =
                     outboxes.iter().flat_map(|outbox| &outbox.0[shards.start as usize..shards.end as usize]);
+                let rows = of_others.flat_map(|parcel| parcel.full.iter().chain([&parcel.last]).map(Vec::len));
                 // Columns take hardly more room than rows, and most of them less.
-                let mut parts = Vec::with_capacity(of_others.map(|rows| size_of_val(&rows[..])).sum());
+                let mut parts = Vec::with_capacity(rows.sum::<usize>() * size_of::<T>());
                 let mut buffer = Buffer::new();
                 for outbox in outboxes {
-                    let rows = shards.clone().map(|shard| (shard, std::mem::take(&mut outbox.0[shard as usize])));
-                    let boxes: Boxes<T> = rows.filter(|(_, rows)| !rows.is_empty()).collect();
+                    let of_shard = |shard: u32| {
+                        std::mem::take(&mut outbox.0[shard as usize]).into_parts().map(move |part| (shard, part))
+                    };
+                    let boxes: Boxes<T> = shards.clone().flat_map(of_shard).collect();
                     let part = buffer.encode(&boxes);
                     parts.extend((part.len() as u64).to_le_bytes());
                     parts.extend(part);
@@ -316,7 +364,7 @@ impl Exchange {
     }
 }
 
-/// Rows by destination shard.
+/// Parts by destination shard.
 type Boxes<T> = Vec<(u32, Vec<T>)>;
 
 fn encode<T: Encode>(value: &T) -> Bytes {

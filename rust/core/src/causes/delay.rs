@@ -53,8 +53,7 @@ const SAME: u32 = u32::MAX;
 
 /// Posts the work of a waiter, behind an entry with its length; in the order of the waits.
 pub(super) fn post(outbox: &mut Outbox<Entry>, owner: u32, work: &[Entry]) {
-    outbox.push(owner, Entry::head(work.len() as u32));
-    outbox.extend(owner, work.iter().copied());
+    outbox.extend(owner, Entry::head(work.len() as u32), work);
 }
 
 /// Posts the work of a waiter that is that of the wait before.
