@@ -424,7 +424,47 @@ pub struct Shard {
     pub tree: CallTree,
 }
 
+/// How many rows of each kind a shard has.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Shape {
+    events: usize,
+    instances: usize,
+    sends: usize,
+    receives: usize,
+    collectives: usize,
+    operations: usize,
+    synchronizations: usize,
+}
+
 impl Shard {
+    /// Makes room for so many events, and for as many other rows to an event as a shard of the same run had.
+    pub fn reserve(&mut self, events: usize, like: &Shape) {
+        // A little more, as the processes of a run are not quite alike.
+        let room = |rows: usize| (rows as f64 / like.events.max(1) as f64 * events as f64 * 1.02) as usize;
+        self.events.reserve(events);
+        self.instances.enter.reserve_exact(room(like.instances));
+        self.instances.leave.reserve_exact(room(like.instances));
+        self.sends.rows.reserve_exact(room(like.sends));
+        self.receives.rows.reserve_exact(room(like.receives));
+        self.collectives.rows.reserve_exact(room(like.collectives));
+        self.operations.rows.reserve_exact(room(like.operations));
+        self.synchronizations.rows.reserve_exact(room(like.synchronizations));
+    }
+
+    /// How many rows of each kind there are.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        Shape {
+            events: self.events.len(),
+            instances: self.instances.enter.len(),
+            sends: self.sends.rows.len(),
+            receives: self.receives.rows.len(),
+            collectives: self.collectives.rows.len(),
+            operations: self.operations.rows.len(),
+            synchronizations: self.synchronizations.rows.len(),
+        }
+    }
+
     /// Gives back the room that was reserved but not used.
     pub fn shrink(&mut self) {
         self.events.shrink();

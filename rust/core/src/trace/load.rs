@@ -9,7 +9,7 @@ use whywait_otf2::LocationReader;
 
 use super::calltree::{CallPath, CallTree};
 use super::chunks;
-use super::columns::Shard;
+use super::columns::{Shape, Shard};
 use super::decode::{Decoder, Progress};
 use super::regions::{RegionClass, Regions};
 use super::world::{Location, World};
@@ -81,8 +81,8 @@ impl Trace {
             .into_par_iter()
             .skip(own.start as usize)
             .take(own.len())
-            .map_init(Vec::new, |buffer, block| {
-                load_shard(archive, &regions, &world, block, own.len(), buffer, progress)
+            .map_init(<(Vec<u8>, Shape)>::default, |(buffer, last), block| {
+                load_shard(archive, &regions, &world, block, own.len(), (buffer, last), progress)
             })
             .collect::<Result<_>>()?;
 
@@ -207,13 +207,14 @@ fn blocks(world: &World, shard_events: u64) -> Vec<(Shard, u64)> {
     shards
 }
 
+/// Reads a shard; `last` is the shape of the one that was read before, then that of this one.
 fn load_shard(
     archive: &Archive,
     regions: &Regions,
     world: &World,
     mut shard: Shard,
     shards: usize,
-    buffer: &mut Vec<u8>,
+    (buffer, last): (&mut Vec<u8>, &mut Shape),
     progress: &Progress,
 ) -> Result<(Shard, Notes)> {
     let locations = shard.locations.clone();
@@ -221,7 +222,7 @@ fn load_shard(
     if room > u64::from(u32::MAX >> 1) {
         return Err(Error::Trace(format!("a process with {room} events: more than 2^31 are not supported")));
     }
-    shard.events.reserve(room as usize);
+    shard.reserve(room as usize, last);
 
     let mut decoder = Decoder::new(archive.definitions(), regions, world, shard);
     for index in locations {
@@ -250,7 +251,9 @@ fn load_shard(
         }
         progress.events.fetch_add(world.locations[index as usize].events, std::sync::atomic::Ordering::Relaxed);
     }
-    Ok(decoder.finish())
+    let (shard, notes) = decoder.finish();
+    *last = shard.shape();
+    Ok((shard, notes))
 }
 
 /// Number of events to make room for: a foreign count cannot make us reserve more than the file explains.

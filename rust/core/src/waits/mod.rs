@@ -93,9 +93,18 @@ pub struct Findings {
 
 impl Findings {
     /// Adds those of a later stage or shard.
-    pub fn merge(&mut self, mut later: Findings) {
-        self.severities.append(&mut later.severities);
-        self.waits.append(&mut later.waits);
+    pub fn merge(&mut self, later: Findings) {
+        append(&mut self.severities, later.severities);
+        append(&mut self.waits, later.waits);
         self.notes.merge(later.notes);
+    }
+}
+
+/// Adds rows; the first stay where they are.
+fn append<T>(rows: &mut Vec<T>, mut later: Vec<T>) {
+    if rows.capacity() == 0 {
+        *rows = later;
+    } else {
+        rows.append(&mut later);
     }
 }
