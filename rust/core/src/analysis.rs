@@ -13,6 +13,7 @@ use crate::exchange::Transport;
 use crate::matching::epochs::Epochs;
 use crate::matching::messages;
 use crate::notes::{NoteKind, Notes, Place};
+use crate::parts::Parts;
 use crate::path::{self, Segment};
 use crate::severity::{self, Cost, Severity};
 use crate::trace::decode::Progress;
@@ -114,7 +115,7 @@ pub struct Causes {
     /// Costs, classes of waits, impacts, sorted by metric, call path and location.
     pub costs: Vec<Cost>,
     /// One entry a wait state; `None` where nobody is charged.
-    pub explanations: Vec<Option<Explanation>>,
+    pub explanations: Parts<Option<Explanation>>,
     /// The critical path, in the order of time.
     pub path: Vec<Segment>,
 }
@@ -127,7 +128,7 @@ pub struct Analysis {
     /// Cells that are not zero, by metric, call path, location.
     pub severities: Vec<Severity>,
     /// Wait states by location, time and kind.
-    pub waits: Vec<WaitState>,
+    pub waits: Parts<WaitState>,
     /// Root causes and the critical path, if asked for; their severities stand among the others.
     pub causes: Option<Causes>,
     /// Epochs of one-sided communication, one entry a shard; none if there is no such communication.
@@ -141,10 +142,9 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// The call of a wait state, given by its position, and the call that it waited for.
+    /// The call of a wait state, and the call that it waited for.
     #[must_use]
-    pub fn calls(&self, wait: usize) -> (Call, Option<Call>) {
-        let wait = &self.waits[wait];
+    pub fn calls(&self, wait: &WaitState) -> (Call, Option<Call>) {
         let get = |call| self.calls.get(&self.trace, call);
         let cause = (wait.cause_instance != NONE).then(|| get((wait.cause_location, wait.cause_instance)));
         (get((wait.location, wait.instance)), cause)
@@ -183,13 +183,13 @@ impl Analysis {
         let of_origins = if with_transfers { transfers::find(&trace, &epochs)? } else { Vec::new() };
         let transfers = exchange.gather(of_origins)?;
         drop(epochs);
-        let waits = exchange.gather(waits)?;
+        let waits = Parts::new(vec![exchange.gather(waits)?]);
         let severities = exchange.gather(severities)?;
         let causes = match causes {
             None => None,
             Some(causes) => Some(Causes {
                 costs: severity::combine(exchange.gather(causes.costs)?),
-                explanations: exchange.gather(causes.explanations)?,
+                explanations: Parts::new(vec![exchange.gather(causes.explanations)?]),
                 ..causes
             }),
         };
@@ -261,20 +261,23 @@ pub fn analyze(
         // Each stage found them in order: a stable sort merges them.
         findings.waits.sort_by_key(|wait| (wait.location, position(wait), wait.kind));
     });
-    let mut all = Findings::default();
-    all.waits.reserve_exact(found.iter().map(|findings| findings.waits.len()).sum());
-    for findings in found {
-        all.merge(findings);
+    let mut severities = Vec::new();
+    let mut waits = Vec::with_capacity(found.len());
+    let mut all_notes = Notes::default();
+    for mut findings in found {
+        severities.append(&mut findings.severities);
+        waits.push(findings.waits);
+        all_notes.merge(findings.notes);
     }
-    notes.push(all.notes);
-    let waits = all.waits;
+    notes.push(all_notes);
+    let waits = Parts::new(waits);
     let calls = Calls::fetch(&trace, &waits)?;
     let causes = if options.causes {
         monitor.enter(Stage::Causes)?;
         let meetings = (meetings, &one_sided.meetings[..]);
         let mut found = causes::find(&trace, (&waits, &calls), meetings, options.cost_model)?;
         let path = path::find(&trace, &found.tables, options.cost_model)?;
-        all.severities.extend(path.severities);
+        severities.extend(path.severities);
         found.costs.extend(path.costs);
         found.notes.merge(path.notes);
         notes.push(found.notes);
@@ -283,7 +286,7 @@ pub fn analyze(
     } else {
         None
     };
-    let severities = severity::combine(all.severities);
+    let severities = severity::combine(severities);
     let is_alone = trace.exchange.processes() == 1;
     let found = Analysis {
         trace,
@@ -365,9 +368,9 @@ mod tests {
         let mut lines = vec![format!("{:?} {:?}", analysis.trace.span(), analysis.trace.events)];
         lines.extend(analysis.trace.tree.nodes().iter().map(|node| format!("{node:?}")));
         lines.extend(analysis.severities.iter().map(|cell| format!("{cell:?}")));
-        for (wait, state) in analysis.waits.iter().enumerate() {
+        for state in &analysis.waits {
             let WaitState { kind, location, waiting, cause_location, last, .. } = state;
-            lines.push(format!("{kind:?} {location} {waiting} {cause_location} {last:?} {:?}", analysis.calls(wait)));
+            lines.push(format!("{kind:?} {location} {waiting} {cause_location} {last:?} {:?}", analysis.calls(state)));
         }
         lines.extend(analysis.transfers().unwrap().iter().map(|transfer| {
             let Transfer { kind, epoch, window, bytes, callpath, time, source, destination, end, .. } = transfer;

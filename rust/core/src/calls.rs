@@ -3,6 +3,7 @@
 use bitcode::{Decode, Encode};
 
 use crate::Result;
+use crate::parts::Parts;
 use crate::trace::columns::Instances;
 use crate::trace::{NONE, Trace};
 use crate::waits::WaitState;
@@ -42,7 +43,7 @@ pub struct Calls {
 
 impl Calls {
     /// Asks the others for all calls that the waits here have as their causes.
-    pub fn fetch(trace: &Trace, waits: &[WaitState]) -> Result<Self> {
+    pub fn fetch(trace: &Trace, waits: &Parts<WaitState>) -> Result<Self> {
         let exchange = &trace.exchange;
         let mut questions: Vec<Vec<Name>> = vec![Vec::new(); exchange.processes()];
         for wait in waits.iter().filter(|wait| wait.cause_instance != NONE && !trace.owns(wait.cause_location)) {
@@ -63,7 +64,7 @@ impl Calls {
     }
 
     /// Gathers the calls of other processes at the first: all that any wait names, as its own or as its cause.
-    pub fn gather(self, trace: &Trace, waits: &[WaitState]) -> Result<Self> {
+    pub fn gather(self, trace: &Trace, waits: &Parts<WaitState>) -> Result<Self> {
         let exchange = &trace.exchange;
         let names = if exchange.is_root() { Vec::new() } else { self.named(trace, waits) };
         let counts =
@@ -80,7 +81,7 @@ impl Calls {
     }
 
     /// The calls of this process that a wait names, here or elsewhere; sorted.
-    fn named(&self, trace: &Trace, waits: &[WaitState]) -> Vec<Name> {
+    fn named(&self, trace: &Trace, waits: &Parts<WaitState>) -> Vec<Name> {
         let own = trace.exchange.own();
         let mut is_named: Vec<Vec<bool>> =
             trace.shards.iter().map(|shard| vec![false; shard.instances.enter.len()]).collect();

@@ -12,6 +12,7 @@ pub mod exchange;
 pub mod matching;
 mod near;
 pub mod notes;
+pub mod parts;
 pub mod path;
 pub mod perfetto;
 pub mod pool;

@@ -20,6 +20,7 @@ use rayon::prelude::*;
 
 use crate::analysis::Analysis;
 use crate::matching::messages;
+use crate::parts::Parts;
 use crate::severity::Metric;
 use crate::trace::decode::Progress;
 use crate::trace::{RegionClass, Shard, Trace};
@@ -139,7 +140,7 @@ pub fn build(analysis: &Analysis, request: &Request, progress: &Progress) -> Res
         return Ok(None);
     }
     let calls = calls(trace, request.calls);
-    let begins = interval::begins(trace, &analysis.waits);
+    let begins: Vec<i64> = analysis.waits.of_shards().flat_map(|waits| interval::begins(trace, waits)).collect();
     let mut levels = levels(trace, request, !calls.rows.is_empty());
     let waiting = waiting(trace, &analysis.waits, &begins, &request.waiting);
     for level in &mut levels {
@@ -228,23 +229,20 @@ impl Waiting {
     }
 }
 
-fn waiting(trace: &Trace, waits: &[WaitState], begins: &[i64], kinds: &[Metric]) -> Waiting {
+fn waiting(trace: &Trace, waits: &Parts<WaitState>, begins: &[i64], kinds: &[Metric]) -> Waiting {
     let mut counts = vec![false; Metric::ALL.len()];
     for &kind in kinds {
         counts[kind as usize] = true;
     }
     let mut found = Waiting { stretches: Vec::new(), offsets: vec![0] };
     let mut of_location = Vec::new();
-    let mut next = 0;
+    let mut waits = waits.iter().zip(begins).peekable();
     for location in 0..trace.world.locations.len() as u32 {
         of_location.clear();
-        while let Some(wait) = waits.get(next)
-            && wait.location == location
-        {
+        while let Some((wait, &begin)) = waits.next_if(|(wait, _)| wait.location == location) {
             if counts[wait.kind as usize] {
-                of_location.push((begins[next], begins[next] + wait.waiting));
+                of_location.push((begin, begin + wait.waiting));
             }
-            next += 1;
         }
         of_location.sort_unstable();
         let first = found.stretches.len();

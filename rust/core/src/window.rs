@@ -14,7 +14,7 @@ use crate::analysis::Analysis;
 use crate::severity::{Accumulator, Metric, Severity, combine};
 use crate::trace::columns::Team;
 use crate::trace::{NO_CALLPATH, NONE, Shard, Trace};
-use crate::waits::{self, WaitState, interval};
+use crate::waits::{WaitState, interval};
 
 /// Times, waits and the management of threads from the first tick of the window to the one behind its last.
 ///
@@ -22,10 +22,8 @@ use crate::waits::{self, WaitState, interval};
 #[must_use]
 pub fn severities(analysis: &Analysis, window: &Range<i64>) -> Vec<Severity> {
     let trace = &analysis.trace;
-    let cells = trace.shards.par_iter().map(|shard| {
-        let waits = &analysis.waits[waits::of_shard(&analysis.waits, shard)];
-        of_shard(trace, shard, waits, window)
-    });
+    let shards = trace.shards.par_iter().enumerate();
+    let cells = shards.map(|(i, shard)| of_shard(trace, shard, analysis.waits.of(i).1, window));
     combine(cells.flatten_iter().collect())
 }
 

@@ -147,7 +147,7 @@ impl Analysis {
 
     /// The call of each wait state, and the call that it waited for.
     fn calls(&self) -> impl Iterator<Item = (Call, Option<Call>)> {
-        (0..self.result.waits.len()).map(|wait| self.result.calls(wait))
+        self.result.waits.iter().map(|wait| self.result.calls(wait))
     }
 
     /// A column of seconds since the begin of the trace, or of durations.
@@ -158,12 +158,12 @@ impl Analysis {
     /// A column of durations that only waits with a cause have.
     fn explained(&self, ticks: impl Fn(&WaitState, &Explanation) -> f64) -> ArrayRef {
         let resolution = self.result.trace.resolution as f64;
-        let explanations = self.result.causes.as_ref().map_or(&[][..], |causes| &causes.explanations);
-        let value = |(i, wait): (usize, &WaitState)| {
-            let why = explanations.get(i).and_then(Option::as_ref);
-            why.map(|why| ticks(wait, why) / resolution)
+        let mut explanations = self.result.causes.as_ref().map(|causes| causes.explanations.iter());
+        let value = |wait: &WaitState| {
+            let why = explanations.as_mut().and_then(Iterator::next)?.as_ref()?;
+            Some(ticks(wait, why) / resolution)
         };
-        Arc::new(self.result.waits.iter().enumerate().map(value).collect::<Float64Array>())
+        Arc::new(self.result.waits.iter().map(value).collect::<Float64Array>())
     }
 
     fn numbers(&self, number: impl Fn(&WaitState) -> u32) -> ArrayRef {

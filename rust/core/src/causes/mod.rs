@@ -42,10 +42,11 @@ use crate::Result;
 use crate::calls::Calls;
 use crate::exchange::Outbox;
 use crate::notes::Notes;
+use crate::parts::Parts;
 use crate::severity::Cost;
 use crate::trace::{NONE, Trace};
+use crate::waits::WaitState;
 use crate::waits::meeting::{Meeting, Meetings, With};
-use crate::waits::{WaitState, of_shard};
 
 pub use class::Class;
 pub(crate) use fixed::Fixed;
@@ -83,7 +84,7 @@ pub(crate) struct Found {
     /// Costs and classes of waits.
     pub costs: Vec<Cost>,
     /// One entry a wait state; `None` where nobody is charged.
-    pub explanations: Vec<Option<Explanation>>,
+    pub explanations: Parts<Option<Explanation>>,
     /// What was odd.
     pub notes: Notes,
 }
@@ -134,7 +135,7 @@ impl Caused {
 /// they name, and with the meetings of all owners, and those of the shards themselves.
 pub(crate) fn find(
     trace: &Trace,
-    (waits, calls): (&[WaitState], &Calls),
+    (waits, calls): (&Parts<WaitState>, &Calls),
     meetings: (Vec<Meetings>, &[Vec<Meeting>]),
     model: CostModel,
 ) -> Result<Found> {
@@ -179,34 +180,37 @@ pub(crate) fn find(
     for table in &mut tables {
         table.forget_costs();
     }
-    Ok(Found { costs: costs.concat(), explanations: explain(&tables, waits.len()), tables, notes })
+    Ok(Found { costs: costs.concat(), explanations: explain(&tables, waits), tables, notes })
 }
 
 /// The sets of all owners, and the pairs and marks of all shards.
 fn sow(
     trace: &Trace,
-    (waits, calls): (&[WaitState], &Calls),
+    (waits, calls): (&Parts<WaitState>, &Calls),
     (of_owners, of_shards): (Vec<Meetings>, &[Vec<Meeting>]),
     model: CostModel,
 ) -> Result<(Vec<Vec<u32>>, Vec<Seeds>)> {
     let before = trace.exchange.all(of_owners.iter().map(|of_owner| of_owner.sets.len()).sum::<usize>())?;
-    let mut first = before[..trace.exchange.rank()].iter().sum::<usize>() as u32;
+    let mut next = before[..trace.exchange.rank()].iter().sum::<usize>() as u32;
     let mut sets = Vec::new();
-    let mut outgoing = Vec::with_capacity(of_owners.len());
+    let mut meetings = Vec::with_capacity(of_owners.len());
     for mut of_owner in of_owners {
+        meetings.push((next, of_owner.parts));
+        next += of_owner.sets.len() as u32;
+        sets.append(&mut of_owner.sets);
+    }
+    let sets = trace.exchange.all(sets)?.concat();
+    let outgoing = meetings.into_par_iter().map(|(first, meetings)| {
         let mut outbox = trace.exchange.outbox();
-        for mut meeting in of_owner.parts {
+        for mut meeting in meetings {
             if let With::Set(set) = &mut meeting.with {
                 *set += first;
             }
             outbox.push(trace.shard_of[meeting.call.0 as usize], meeting);
         }
-        outgoing.push(outbox);
-        first += of_owner.sets.len() as u32;
-        sets.append(&mut of_owner.sets);
-    }
-    let sets = trace.exchange.all(sets)?.concat();
-    let meetings = trace.exchange.to_owner(outgoing)?;
+        outbox
+    });
+    let meetings = trace.exchange.to_owner(outgoing.collect())?;
     let seeds = trace
         .shards
         .par_iter()
@@ -214,27 +218,29 @@ fn sow(
         .enumerate()
         .map(|(i, (shard, meetings))| {
             let meetings = meetings.rows().chain(of_shards.get(i).into_iter().flatten());
-            let own = of_shard(waits, shard);
-            seeds::collect(trace, shard, model, (own.start, &waits[own], calls), meetings)
+            let (first, own) = waits.of(i);
+            seeds::collect(trace, shard, model, (first, own, calls), meetings)
         })
         .collect();
     Ok((sets, seeds))
 }
 
-fn explain(tables: &[Table], waits: usize) -> Vec<Option<Explanation>> {
-    let mut explanations = vec![None; waits];
-    for table in tables {
-        for ask in &table.asks.rows {
-            if let Some(explanation) = explanations.get_mut(ask.state as usize) {
-                let point = &table.points[ask.point as usize];
-                let share = ask.waiting as f64 / point.waiting.max(1) as f64;
-                *explanation = Some(Explanation {
-                    indirect: ask.indirect,
-                    propagating: table.propagating[ask.point as usize] * share,
-                    caused: table.phi[ask.point as usize] * share,
-                });
-            }
+/// What is known of each wait state; of each shard what its table says.
+fn explain(tables: &[Table], waits: &Parts<WaitState>) -> Parts<Option<Explanation>> {
+    let of_shard = |(i, table): (usize, &Table)| {
+        let (first, waits) = waits.of(i);
+        let mut explanations = vec![None; waits.len()];
+        // Those of threads and of the end of the library have no state.
+        for ask in table.asks.rows.iter().filter(|ask| ask.state != NONE) {
+            let point = &table.points[ask.point as usize];
+            let share = ask.waiting as f64 / point.waiting.max(1) as f64;
+            explanations[ask.state as usize - first] = Some(Explanation {
+                indirect: ask.indirect,
+                propagating: table.propagating[ask.point as usize] * share,
+                caused: table.phi[ask.point as usize] * share,
+            });
         }
-    }
-    explanations
+        explanations
+    };
+    Parts::new(tables.par_iter().enumerate().map(of_shard).collect())
 }

@@ -29,6 +29,7 @@ use whywait_otf2::Definitions;
 
 use crate::analysis::Analysis;
 use crate::matching::messages;
+use crate::parts::Parts;
 use crate::severity::Metric;
 use crate::trace::columns::OperationKind;
 use crate::trace::decode::Progress;
@@ -90,7 +91,7 @@ pub fn write(
         return Err(Error::Usage(text.to_owned()));
     }
     let kept: Vec<Kept> = trace.shards.par_iter().map(|shard| Kept::of(trace, shard, selection)).collect();
-    let begins = interval::begins(trace, &analysis.waits);
+    let begins: Vec<i64> = analysis.waits.of_shards().flat_map(|waits| interval::begins(trace, waits)).collect();
     let transfers = analysis.transfers()?;
     let mut flows = Flows::new(trace, selection, &kept);
     flows.of_messages()?;
@@ -257,7 +258,7 @@ impl<'a> Flows<'a> {
         Ok(())
     }
 
-    fn of_causes(&mut self, waits: &[WaitState], begins: &[i64]) {
+    fn of_causes(&mut self, waits: &Parts<WaitState>, begins: &[i64]) {
         self.caused = vec![0; waits.len()];
         for (number, (wait, &begin)) in waits.iter().zip(begins).enumerate() {
             if wait.cause_instance == NONE || !self.shows(wait, begin) {
@@ -508,7 +509,8 @@ impl<W: Write> Writer<'_, W> {
     fn waits(&mut self, analysis: &Analysis, begins: &[i64], flows: &[u64]) -> Result<()> {
         let mut order: Vec<usize> = Vec::new();
         let mut start = 0;
-        for of_location in analysis.waits.chunk_by(|a, b| a.location == b.location) {
+        let of_shards = analysis.waits.of_shards();
+        for of_location in of_shards.flat_map(|waits| waits.chunk_by(|a, b| a.location == b.location)) {
             self.look_up()?;
             let location = of_location[0].location;
             let end = |number: usize| begins[number] + analysis.waits[number].waiting;

@@ -28,22 +28,24 @@ pub fn detect(trace: &Trace, with_meetings: bool) -> Result<(Vec<Findings>, Vec<
         found.keeps_meetings = with_meetings;
         found.evaluate(kind, members);
     })?;
-    let mut outgoing = Vec::with_capacity(found.len());
-    let mut meetings = Vec::with_capacity(found.len());
-    for mut found in found {
-        notes.merge(found.notes);
-        for set in &mut found.meetings.sets {
+    let sent = found.into_par_iter().map(|Found { waits, notes, mut meetings, .. }| {
+        for set in &mut meetings.sets {
             for member in &mut *set {
                 *member = trace.world.locations[*member as usize].process;
             }
             set.sort_unstable();
         }
-        meetings.push(found.meetings);
         let mut outbox = trace.exchange.outbox();
-        for wait in found.waits {
+        for wait in waits {
             outbox.push(trace.shard_of[wait.location as usize], wait);
         }
-        outgoing.push(outbox);
+        (outbox, (meetings, notes))
+    });
+    let (outgoing, rest): (Vec<_>, Vec<_>) = sent.unzip();
+    let mut meetings = Vec::with_capacity(rest.len());
+    for (of_owner, owner_notes) in rest {
+        meetings.push(of_owner);
+        notes.merge(owner_notes);
     }
     let findings = trace
         .exchange

@@ -9,12 +9,10 @@ pub mod profile;
 pub mod rma;
 pub mod threads;
 
-use std::ops::Range;
-
 use bitcode::{Decode, Encode};
 
 use crate::severity::Metric;
-use crate::trace::{NONE, Shard};
+use crate::trace::NONE;
 
 /// A call in which a location idles for a remote event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
@@ -33,12 +31,6 @@ pub struct WaitState {
     pub cause_instance: u32,
     /// What a call that waited for a lock or for progress waited for last.
     pub last: Last,
-}
-
-/// Positions of the wait states of a shard among all, which are sorted by location.
-pub(crate) fn of_shard(waits: &[WaitState], shard: &Shard) -> Range<usize> {
-    let before = |location| waits.partition_point(|wait| wait.location < location);
-    before(shard.locations.start)..before(shard.locations.end)
 }
 
 /// The factor of a wait that came last, where a call can wait for two things in turn.

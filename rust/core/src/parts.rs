@@ -1,0 +1,139 @@
+//! Rows of all shards, each where its shard has made it.
+
+use std::iter::Flatten;
+use std::ops::Index;
+use std::vec;
+
+/// Rows in one part a shard, numbered through all of them. Nothing is copied to put them together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parts<T> {
+    parts: Vec<Vec<T>>,
+    /// Number of the first row of each part, and of all rows.
+    first: Vec<usize>,
+}
+
+impl<T> Parts<T> {
+    /// The rows of each shard.
+    #[must_use]
+    pub fn new(parts: Vec<Vec<T>>) -> Self {
+        let mut first = vec![0];
+        first.extend(parts.iter().scan(0, |rows, part| {
+            *rows += part.len();
+            Some(*rows)
+        }));
+        Self { parts, first }
+    }
+
+    /// Number of rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.first[self.parts.len()]
+    }
+
+    /// Whether there are no rows.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All rows.
+    pub fn iter(&self) -> Flatten<std::slice::Iter<'_, Vec<T>>> {
+        self.parts.iter().flatten()
+    }
+
+    /// The rows of each shard.
+    pub fn of_shards(&self) -> impl Iterator<Item = &[T]> {
+        self.parts.iter().map(Vec::as_slice)
+    }
+
+    /// The rows of the i-th shard, with the number of the first.
+    #[must_use]
+    pub fn of(&self, i: usize) -> (usize, &[T]) {
+        (self.first[i], &self.parts[i])
+    }
+
+    /// The row of a number.
+    #[must_use]
+    pub fn get(&self, number: usize) -> Option<&T> {
+        let part = self.first.partition_point(|&first| first <= number) - 1;
+        self.parts.get(part)?.get(number - self.first[part])
+    }
+}
+
+impl<T> Index<usize> for Parts<T> {
+    type Output = T;
+
+    fn index(&self, number: usize) -> &T {
+        self.get(number).expect("a number of a row")
+    }
+}
+
+impl<'a, T> IntoIterator for &'a Parts<T> {
+    type Item = &'a T;
+    type IntoIter = Flatten<std::slice::Iter<'a, Vec<T>>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl<T> IntoIterator for Parts<T> {
+    type Item = T;
+    type IntoIter = Rows<T>;
+
+    fn into_iter(self) -> Rows<T> {
+        Rows { left: self.len(), rows: self.parts.into_iter().flatten() }
+    }
+}
+
+/// All rows, one after the other.
+#[derive(Debug)]
+pub struct Rows<T> {
+    rows: Flatten<vec::IntoIter<Vec<T>>>,
+    left: usize,
+}
+
+impl<T> Iterator for Rows<T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        let row = self.rows.next()?;
+        self.left -= 1;
+        Some(row)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl<T> ExactSizeIterator for Rows<T> {}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn rows_are_numbered_through(parts in prop::collection::vec(prop::collection::vec(0u8..9, 0..4), 0..6)) {
+            let flat = parts.concat();
+            let rows = Parts::new(parts.clone());
+            prop_assert_eq!((rows.len(), rows.is_empty()), (flat.len(), flat.is_empty()));
+            prop_assert_eq!(rows.iter().copied().collect::<Vec<_>>(), flat.clone());
+            for number in 0..flat.len() + 2 {
+                prop_assert_eq!(rows.get(number), flat.get(number));
+            }
+            for (i, part) in parts.iter().enumerate() {
+                let (first, of_shard) = rows.of(i);
+                prop_assert_eq!(of_shard, part.as_slice());
+                prop_assert_eq!(&flat[first..first + part.len()], part.as_slice());
+            }
+            let mut taken = rows.into_iter();
+            prop_assert_eq!(taken.len(), flat.len());
+            prop_assert_eq!(taken.by_ref().collect::<Vec<_>>(), flat);
+            prop_assert_eq!(taken.len(), 0);
+        }
+    }
+}
