@@ -218,7 +218,12 @@ impl<'a> Decoder<'a> {
         if process != self.state.process {
             self.forks.clear();
         }
-        self.state = State::new(index, process);
+        // What took room at one location will at the next.
+        let mut operations = std::mem::take(&mut self.state.operations);
+        let mut same_id = std::mem::take(&mut self.state.same_id);
+        operations.clear();
+        same_id.clear();
+        self.state = State { operations, same_id, ..State::new(index, process) };
         if self.shard.event_offsets.is_empty() {
             self.shard.event_offsets.push(0);
             self.shard.instance_offsets.push(0);

@@ -78,6 +78,17 @@ impl<T> Ids<T> {
         self.others.remove(&id)
     }
 
+    /// Forgets all; the table stays if much of it was in use.
+    pub(super) fn clear(&mut self) {
+        if self.table.len() <= 4 * self.used {
+            self.table.fill_with(|| None);
+        } else {
+            self.table = Vec::new();
+        }
+        self.used = 0;
+        self.others.clear();
+    }
+
     /// Number of values.
     pub(super) fn len(&self) -> usize {
         self.used + self.others.len()
@@ -125,5 +136,10 @@ mod tests {
         }
         assert!(ids.table.len() <= 1_024 && ids.others.is_empty());
         assert_eq!(ids.len(), 1_000);
+        ids.clear();
+        assert_eq!((ids.len(), ids.get(7), ids.table.len()), (0, None, 1_024));
+        ids.insert(7, 7);
+        ids.clear();
+        assert_eq!((ids.len(), ids.get(7), ids.table.len()), (0, None, 0));
     }
 }
