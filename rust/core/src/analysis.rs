@@ -306,9 +306,7 @@ pub fn analyze(
 
 /// Adds what a stage found in each shard.
 fn add(found: &mut [Findings], stage: Vec<Findings>) {
-    for (found, findings) in found.iter_mut().zip(stage) {
-        found.merge(findings);
-    }
+    found.par_iter_mut().zip(stage).for_each(|(found, findings)| found.merge(findings));
 }
 
 /// Late Senders at the receivers, then Late Receivers at the senders.
