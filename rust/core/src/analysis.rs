@@ -10,7 +10,7 @@ use whywait_otf2::Archive;
 use crate::calls::{Call, Calls};
 use crate::causes::{self, CostModel, Explanation};
 use crate::exchange::Transport;
-use crate::matching::epochs::Epochs;
+use crate::matching::epochs::{self, Epochs};
 use crate::matching::messages;
 use crate::notes::{NoteKind, Notes, Place};
 use crate::parts::Parts;
@@ -21,7 +21,8 @@ use crate::trace::load::SHARD_EVENTS;
 use crate::trace::{NONE, Trace};
 use crate::transfers::{self, Transfer};
 use crate::waits::late_sender::Detected;
-use crate::waits::{Findings, WaitState, collective, late_receiver, late_sender, profile, rma, threads};
+use crate::waits::rma::{self, OneSided};
+use crate::waits::{Findings, WaitState, collective, late_receiver, late_sender, profile, threads};
 use crate::{Error, Result};
 use whywait_otf2::enums::LocationType;
 
@@ -241,7 +242,13 @@ pub fn analyze(
     add(&mut found, collective);
 
     monitor.enter(Stage::OneSided)?;
-    let (one_sided, one_sided_notes) = rma::detect(&trace, &found, options.causes)?;
+    let (one_sided, one_sided_notes) = match epochs::find(&trace)? {
+        None => <(OneSided, Notes)>::default(),
+        Some(epochs) => {
+            trace.forget_synchronizations();
+            rma::detect(&trace, epochs, &found, options.causes)?
+        }
+    };
     notes.push(one_sided_notes);
     add(&mut found, one_sided.findings);
 

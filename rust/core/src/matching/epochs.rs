@@ -6,8 +6,10 @@
 //!
 //! *Source*: thesis 3.1; docs/one-sided.md lists the decisions.
 
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
+use crate::Result;
 use crate::notes::{NoteKind, Notes, Place};
 use crate::trace::columns::{ALL, Operation, SyncKind, Synchronization};
 use crate::trace::regions::Library;
@@ -212,9 +214,14 @@ impl Groups {
     }
 }
 
-/// Finds the epochs of a shard.
-#[must_use]
-pub fn find(trace: &Trace, shard: &Shard) -> Epochs {
+/// Finds the epochs of all shards; none if there is no one-sided communication in the run.
+pub fn find(trace: &Trace) -> Result<Option<Vec<Epochs>>> {
+    let has_any = |shard: &Shard| !shard.operations.rows.is_empty() || !shard.synchronizations.rows.is_empty();
+    let found = trace.exchange.any(trace.shards.iter().any(has_any))?;
+    Ok(found.then(|| trace.shards.par_iter().map(|shard| of_shard(trace, shard)).collect()))
+}
+
+fn of_shard(trace: &Trace, shard: &Shard) -> Epochs {
     let mut epochs = Epochs { epoch_of: vec![Epoch::Open; shard.operations.rows.len()], ..Epochs::default() };
     if shard.operations.rows.is_empty() && shard.synchronizations.rows.is_empty() {
         return epochs;
@@ -538,7 +545,7 @@ fn in_order(shard: &Shard, location: usize) -> impl Iterator<Item = Row> {
     let mut operations = shard.operations.range(location).peekable();
     let mut synchronizations = shard.synchronizations.range(location).peekable();
     std::iter::from_fn(move || match (operations.peek(), synchronizations.peek()) {
-        (Some(&operation), Some(&sync)) if shard.operations.rows[operation].after as usize > sync => {
+        (Some(&operation), Some(&sync)) if operation >= shard.synchronizations.rows[sync].after as usize => {
             synchronizations.next().map(|row| Row::Synchronization(row as u32))
         }
         (None, Some(_)) => synchronizations.next().map(|row| Row::Synchronization(row as u32)),

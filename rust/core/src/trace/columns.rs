@@ -207,8 +207,6 @@ pub struct Operation {
     pub done_local: u32,
     /// Region instance of the call that completed it at the target, or [`NONE`].
     pub done_remote: u32,
-    /// Number of synchronizations of the location before it: their order.
-    pub after: u32,
     /// What it moves.
     pub kind: OperationKind,
 }
@@ -258,6 +256,8 @@ pub struct Synchronization {
     pub window: u32,
     /// Index of the target process of a lock, [`ALL`], or [`NONE`].
     pub target: u32,
+    /// Number of operations of the shard before it: their order.
+    pub after: u32,
     /// What it is.
     pub kind: SyncKind,
 }
@@ -404,7 +404,7 @@ pub struct Shard {
     pub collectives: Rows<Collective>,
     /// One-sided operations.
     pub operations: Rows<Operation>,
-    /// Synchronizations of one-sided communication.
+    /// Synchronizations of one-sided communication; none any more once the epochs are known.
     pub synchronizations: Rows<Synchronization>,
     /// Forks of thread teams.
     pub forks: Rows<Fork>,

@@ -662,7 +662,6 @@ impl<'a> Decoder<'a> {
             target,
             done_local: NONE,
             done_remote: NONE,
-            after: self.shard.synchronizations.rows.len() as u32,
             kind,
         });
     }
@@ -687,7 +686,16 @@ impl<'a> Decoder<'a> {
 
     fn synchronize(&mut self, time: i64, window: u32, target: u32, lock: u64, kind: SyncKind) {
         if let Some(instance) = self.communicating(time) {
-            self.shard.synchronizations.rows.push(Synchronization { time, lock, instance, window, target, kind });
+            let after = self.shard.operations.rows.len() as u32;
+            self.shard.synchronizations.rows.push(Synchronization {
+                time,
+                lock,
+                instance,
+                window,
+                target,
+                after,
+                kind,
+            });
         }
     }
 
@@ -941,7 +949,8 @@ impl EventSink for Decoder<'_> {
             Event::RmaWinDestroy { win } => {
                 if let (Some(window), Some(instance)) = (self.world.window(win), self.instance()) {
                     let kind = SyncKind::Destroy;
-                    let row = Synchronization { time, lock: 0, instance, window, target: NONE, kind };
+                    let after = self.shard.operations.rows.len() as u32;
+                    let row = Synchronization { time, lock: 0, instance, window, target: NONE, after, kind };
                     self.shard.synchronizations.rows.push(row);
                 }
             }

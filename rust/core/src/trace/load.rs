@@ -9,7 +9,7 @@ use whywait_otf2::LocationReader;
 
 use super::calltree::{CallPath, CallTree};
 use super::chunks;
-use super::columns::{Shape, Shard};
+use super::columns::{Rows, Shape, Shard};
 use super::decode::{Decoder, Progress};
 use super::regions::{RegionClass, Regions};
 use super::world::{Location, World};
@@ -126,6 +126,11 @@ impl Trace {
             shard_of,
             exchange,
         })
+    }
+
+    /// Gives back the memory of all synchronizations: the epochs say what there is to know of them.
+    pub fn forget_synchronizations(&mut self) {
+        self.shards.par_iter_mut().for_each(|shard| shard.synchronizations = Rows::default());
     }
 
     /// The shard of a location that this process owns.

@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use super::meeting::Meeting;
 use super::{Findings, WaitState};
 use crate::Result;
-use crate::matching::epochs::{self, Epochs};
+use crate::matching::epochs::Epochs;
 use crate::notes::Notes;
 use crate::severity::{Accumulator, Metric};
 use crate::trace::columns::Operation;
@@ -34,14 +34,15 @@ pub struct OneSided {
     pub meetings: Vec<Vec<Meeting>>,
 }
 
-/// Detects all wait states of one-sided communication, given what was found in messages. If asked for, says who met whom.
-pub fn detect(trace: &Trace, messages: &[Findings], with_meetings: bool) -> Result<(OneSided, Notes)> {
+/// Detects all wait states of one-sided communication, given its epochs and what was found in messages. If asked for,
+/// says who met whom.
+pub fn detect(
+    trace: &Trace,
+    mut epochs: Vec<Epochs>,
+    messages: &[Findings],
+    with_meetings: bool,
+) -> Result<(OneSided, Notes)> {
     let mut notes = Notes::default();
-    let has_any = |shard: &Shard| !shard.operations.rows.is_empty() || !shard.synchronizations.rows.is_empty();
-    if !trace.exchange.any(trace.shards.iter().any(has_any))? {
-        return Ok((OneSided::default(), notes));
-    }
-    let mut epochs: Vec<Epochs> = trace.shards.par_iter().map(|shard| epochs::find(trace, shard)).collect();
     for epochs in &mut epochs {
         notes.merge(std::mem::take(&mut epochs.notes));
     }
