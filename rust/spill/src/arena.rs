@@ -164,6 +164,11 @@ pub fn limit(limit: Option<Limit>) -> Result<(), Error> {
     Ok(())
 }
 
+/// Whether there is a limit.
+pub(crate) fn is_limited() -> bool {
+    LIMIT.load(Ordering::Relaxed) > 0
+}
+
 /// Where and why a block could not be put into the file since the last [`limit`]. It is in memory instead, so nothing is lost but
 /// the limit; whoever asked for that should end.
 #[must_use]
@@ -275,7 +280,7 @@ pub struct Allocator;
 impl Allocator {
     /// Whether large blocks should be in the file.
     fn spills() -> bool {
-        LIMIT.load(Ordering::Relaxed) > 0 && OWNER.load(Ordering::Acquire) == std::process::id()
+        is_limited() && OWNER.load(Ordering::Acquire) == std::process::id()
     }
 
     /// A block in the file; `None` if it should be elsewhere. Anything can stand in it.

@@ -45,6 +45,16 @@ pub fn failure() -> Option<(PathBuf, io::Error)> {
     None
 }
 
+/// Stands for the wish to keep freed memory.
+#[derive(Debug)]
+pub struct Kept(());
+
+/// Leaves what is freed to the allocator of the system.
+#[must_use]
+pub fn keep() -> Option<Kept> {
+    None
+}
+
 /// Memory of the process in bytes; not known here.
 #[must_use]
 pub fn resident() -> Option<u64> {

@@ -7,11 +7,15 @@
 //!
 //! So no stage of the analysis needs to know what is in memory, and the limit holds as long as small blocks, stacks and
 //! the pages in use at a time fit into it.
+//!
+//! Without a limit, memory that a stage frees can be kept for the next ([`keep`]).
 
 #[cfg(target_os = "linux")]
 mod arena;
 #[cfg(target_os = "linux")]
 mod extents;
+#[cfg(target_os = "linux")]
+mod heap;
 #[cfg(target_os = "linux")]
 mod resident;
 
@@ -20,12 +24,15 @@ mod elsewhere;
 #[cfg(not(target_os = "linux"))]
 use elsewhere as arena;
 #[cfg(not(target_os = "linux"))]
+use elsewhere as heap;
+#[cfg(not(target_os = "linux"))]
 use elsewhere as resident;
 
 use std::io;
 use std::path::PathBuf;
 
 pub use arena::{Allocator, failure, limit};
+pub use heap::{Kept, keep};
 pub use resident::{peak, resident};
 
 /// How much memory the process may take, and where the rest goes.
