@@ -123,13 +123,13 @@ def _measure_here(trace: str, threads: int, *, causes: bool) -> dict[str, Any]:
 
     names, marks = ["open"], [now()]
 
-    def entered(stage: str) -> None:
-        names.append(stage)
+    def entered(stage: str | None) -> None:
         marks.append(now())
+        if stage:
+            names.append(stage)
 
     run = _native.Run(trace)
     _native.measure(run, threads=threads, causes=causes, entered=entered)
-    marks.append(now())
     cpu, wall = (
         {name: end[clock] - begin[clock] for name, (begin, end) in zip(names, itertools.pairwise(marks), strict=True)}
         for clock in (0, 1)

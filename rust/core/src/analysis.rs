@@ -1,8 +1,8 @@
 //! The conductor: reads the archive, runs the stages, gathers what they find.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 use whywait_otf2::Archive;
@@ -94,7 +94,18 @@ impl Stage {
 pub struct Monitor {
     /// Events decoded, and the wish to stop.
     pub progress: Progress,
+    /// Told as each stage begins.
+    pub entered: OnceLock<Entered>,
     stage: AtomicU8,
+}
+
+/// Who wants to be told as each stage begins.
+pub struct Entered(pub Box<dyn Fn(Stage) + Send + Sync>);
+
+impl std::fmt::Debug for Entered {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Entered")
+    }
 }
 
 impl Monitor {
@@ -106,6 +117,9 @@ impl Monitor {
 
     fn enter(&self, stage: Stage) -> Result<()> {
         self.stage.store(stage as u8, Ordering::Relaxed);
+        if let Some(Entered(tell)) = self.entered.get() {
+            tell(stage);
+        }
         if self.progress.is_cancelled() { Err(Error::Interrupted) } else { Ok(()) }
     }
 }

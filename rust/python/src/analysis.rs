@@ -84,9 +84,8 @@ pub(crate) fn analyze(
     let job = {
         let (archive, monitor) = (archive.clone(), monitor.clone());
         move |errands| {
-            let _kept = whywait_spill::keep();
             let transport = ranks.map(|ranks| Arc::new(ranks.through(errands)) as Arc<dyn Transport>);
-            pool.install(|| core_analyze(&archive, &options, transport, &monitor))
+            memory::keeping(|| pool.install(|| core_analyze(&archive, &options, transport, &monitor)))
         }
     };
     let tick = || {

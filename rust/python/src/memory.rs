@@ -53,6 +53,12 @@ pub(crate) fn peak_memory() -> Option<u64> {
     whywait_spill::peak()
 }
 
+/// Does `work`; memory that it frees stays with the process until it ends.
+pub(crate) fn keeping<T>(work: impl FnOnce() -> T) -> T {
+    let _kept = whywait_spill::keep();
+    work()
+}
+
 /// An error if what did not fit into memory did not fit the disk either.
 pub(crate) fn check() -> PyResult<()> {
     whywait_spill::failure().map_or(Ok(()), |(directory, error)| {

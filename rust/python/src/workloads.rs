@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
 use pyo3::prelude::*;
-use whywait_core::analysis::{Monitor, Options, analyze};
+use whywait_core::analysis::{Entered, Monitor, Options, Stage, analyze};
 use whywait_workloads::{Error, Progress, Spec, Workload};
 
 use crate::errors::{UsageError, archive_error, core_error};
-use crate::job::wait;
+use crate::job::{Errands, serve, wait};
 use crate::memory;
 use crate::run::Run;
 
@@ -61,7 +61,8 @@ pub(crate) fn generate(
     })
 }
 
-/// Analyses a run and drops the result; calls `entered(stage)` as each stage begins, as far as that can be seen.
+/// Analyses a run and drops the result; calls `entered(stage)` as each stage begins, and `entered(None)` when the last
+/// is over.
 #[pyfunction]
 #[pyo3(signature = (run, *, threads, causes, entered))]
 pub(crate) fn measure(
@@ -72,18 +73,24 @@ pub(crate) fn measure(
     entered: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
     let pool = whywait_core::pool::new(threads).map_err(core_error)?;
-    let (archive, monitor) = (run.archive().clone(), Arc::new(Monitor::default()));
-    let (watched, options) = (monitor.clone(), Options { causes, ..Options::default() });
-    // The result goes with the job: giving memory back is not part of the last stage.
-    let job = move || pool.install(|| analyze(&archive, &options, None, &monitor)).map(drop);
-    let mut stage = None;
-    let mut tick = || {
-        py.check_signals()?;
-        memory::check()?;
-        let now = watched.stage().name();
-        if stage.replace(now) == Some(now) { Ok(()) } else { entered.call1((now,)).map(|_| ()) }
+    let (archive, options) = (run.archive().clone(), Options { causes, ..Options::default() });
+    let monitor = Arc::new(Monitor::default());
+    let (watched, entered) = (monitor.clone(), Arc::new(entered.clone().unbind()));
+    let job = move |errands: Errands| {
+        let tell = Arc::new(move |stage: Option<Stage>| {
+            let entered = entered.clone();
+            errands(Box::new(move |py| entered.call1(py, (stage.map(Stage::name),)).map(drop)));
+        });
+        let told = tell.clone();
+        let _ = monitor.entered.set(Entered(Box::new(move |stage| told(Some(stage)))));
+        let result = memory::keeping(|| pool.install(|| analyze(&archive, &options, None, &monitor)));
+        // To drop the result is not part of the last stage.
+        tell(None);
+        result.map(drop)
     };
-    // The first stage is there even if all is over before anybody looks.
-    tick()?;
-    wait(py, job, Duration::from_micros(200), tick, || watched.progress.cancel())?.map_err(core_error)
+    let tick = || {
+        py.check_signals()?;
+        memory::check()
+    };
+    serve(py, job, Duration::from_millis(100), tick, || watched.progress.cancel())?.map_err(core_error)
 }
