@@ -99,33 +99,25 @@ impl Calls {
         own.clone().zip(is_named).flat_map(of_shard).collect()
     }
 
-    /// Enter and Leave of calls of this process, or of such as are known here, by location and region instance; none
-    /// where there is no call. They replace what stands in `times`.
+    /// Enter and Leave of calls of this process, or of such as are known here, by location and region instance; they
+    /// replace what stands in `times`.
     ///
     /// Calls lie all over memory: step by step for all of them, the memory works on many at a time.
-    pub fn times(
-        &self,
-        trace: &Trace,
-        names: impl Iterator<Item = (u32, u32)> + Clone,
-        times: &mut Vec<Option<(i64, i64)>>,
-    ) {
+    pub fn times(&self, trace: &Trace, names: impl Iterator<Item = (u32, u32)> + Clone, times: &mut Vec<(i64, i64)>) {
         times.clear();
-        let owned = |location: u32| trace.owns(location).then(|| trace.shard(location));
-        // First the positions of the two events, where there are some.
+        // First the positions of the two events, of what is here.
         times.extend(names.clone().map(|(location, instance)| {
-            if instance == NONE {
-                return None;
+            if trace.owns(location) {
+                let Instances { enter, leave } = &trace.shard(location).instances;
+                return (i64::from(enter[instance as usize]), i64::from(leave[instance as usize]));
             }
-            let Some(shard) = owned(location) else {
-                let Call { enter, leave, .. } = self.get(trace, (location, instance));
-                return Some((enter, leave));
-            };
-            let Instances { enter, leave } = &shard.instances;
-            Some((i64::from(enter[instance as usize]), i64::from(leave[instance as usize])))
+            let Call { enter, leave, .. } = self.get(trace, (location, instance));
+            (enter, leave)
         }));
-        for ((enter, leave), (location, _)) in times.iter_mut().zip(names).filter_map(|(a, b)| Some((a.as_mut()?, b))) {
-            if let Some(shard) = owned(location) {
-                (*enter, *leave) = (shard.events.time[*enter as usize], shard.events.time[*leave as usize]);
+        for ((enter, leave), (location, _)) in times.iter_mut().zip(names) {
+            if trace.owns(location) {
+                let time = &trace.shard(location).events.time;
+                (*enter, *leave) = (time[*enter as usize], time[*leave as usize]);
             }
         }
     }

@@ -28,20 +28,23 @@ pub(super) fn collect<'a>(
     trace: &Trace,
     shard: &Shard,
     model: CostModel,
-    (first, waits, calls): (usize, &[WaitState], &Calls),
+    (first, waits, calls): (usize, &'a [WaitState], &Calls),
     meetings: impl Iterator<Item = &'a Meeting>,
 ) -> Seeds {
     let mut seeds = Seeds { pairs: Vec::with_capacity(waits.len()), ..Seeds::default() };
     let mut states = States::new(shard, waits, first);
-    let mut causes = Vec::with_capacity(TOGETHER);
-    for (waits, first) in waits.chunks(TOGETHER).zip((first as u32..).step_by(TOGETHER)) {
-        calls.times(trace, waits.iter().map(|wait| (wait.cause_location, wait.cause_instance)), &mut causes);
-        for ((wait, cause), state) in waits.iter().zip(&causes).zip(first..) {
-            let class = Class::of(wait.kind).filter(|class| counts(*class, model));
-            if let Some((class, times)) = class.zip(*cause) {
-                seeds.pairs.extend(pair(trace, model, class, (wait, state), times));
-            }
-        }
+    let of_two = |(wait, state): (&'a WaitState, u32)| {
+        let class = Class::of(wait.kind).filter(|class| wait.cause_instance != NONE && counts(*class, model))?;
+        Some(OfTwo { class, places: places(class)?, wait, state })
+    };
+    let mut of_two = waits.iter().zip(first as u32..).filter_map(of_two).peekable();
+    let (mut together, mut times) = (Vec::with_capacity(TOGETHER), Vec::with_capacity(TOGETHER));
+    while of_two.peek().is_some() {
+        together.clear();
+        together.extend(of_two.by_ref().take(TOGETHER));
+        let causes = together.iter().map(|OfTwo { wait, .. }| (wait.cause_location, wait.cause_instance));
+        calls.times(trace, causes, &mut times);
+        seeds.pairs.extend(together.iter().zip(&times).map(|(wait, &times)| wait.pair(shard, model, times)));
     }
     // In the order of the events, as the waits are, all that is looked up lies together.
     let mut meetings: Vec<(u32, &Meeting)> =
@@ -69,55 +72,59 @@ fn counts(class: Class, model: CostModel) -> bool {
     model == CostModel::Thesis || class.is_known_to_scalasca()
 }
 
-/// A wait of one for one; `None` for those of many, which come as meetings.
-fn pair(
-    trace: &Trace,
-    model: CostModel,
-    class: Class,
-    (wait, state): (&WaitState, u32),
-    (cause_enter, cause_leave): (i64, i64),
-) -> Option<Pair> {
-    let (own, other) = ((wait.location, wait.instance), (wait.cause_location, wait.cause_instance));
-    let shard = trace.shard(own.0);
-    let leave = shard.leave(own.1);
-    let mut completion = (leave - cause_leave).max(0);
-    let mut cause_completion = (cause_leave - leave).max(0);
-    let mut end = cause_enter;
-    let mut relation = Relation::Pair;
-    let (place, cause_place) = match class {
+/// Where the two sides of a wait of one for one are; `None` for those of many, which come as meetings.
+fn places(class: Class) -> Option<(Place, Place)> {
+    Some(match class {
         Class::LateSender => (Place::Receive, Place::Send),
-        Class::LateReceiver => {
-            if model == CostModel::Scalasca {
-                // It has the comparison reversed: the completion of the waiting side is none or even negative.
-                completion = (leave - cause_leave).min(0);
-            }
-            (Place::Send, Place::Receive)
-        }
+        Class::LateReceiver => (Place::Send, Place::Receive),
         Class::LatePost | Class::EarlyWait => (Place::Leave, Place::Leave),
-        Class::Progress => {
-            completion = (leave - cause_enter).max(0);
-            cause_completion = cause_leave - cause_enter;
-            (Place::Leave, Place::Begin)
-        }
-        Class::Lock => {
-            end = cause_leave;
-            relation = Relation::Contention;
-            (Place::Leave, Place::Behind)
-        }
+        Class::Progress => (Place::Leave, Place::Begin),
+        Class::Lock => (Place::Leave, Place::Behind),
         _ => return None,
-    };
-    Some(Pair {
-        class,
-        relation,
-        comm: NONE,
-        waiter: Anchor::new(own, place),
-        cause: Anchor::new(other, cause_place),
-        waiting: wait.waiting,
-        held: end.min(leave) - shard.enter(own.1),
-        completion,
-        cause_completion,
-        state,
     })
+}
+
+/// A wait of one for one.
+struct OfTwo<'a> {
+    class: Class,
+    /// Where it waits, and for what.
+    places: (Place, Place),
+    wait: &'a WaitState,
+    /// Position among all.
+    state: u32,
+}
+
+impl OfTwo<'_> {
+    /// The pair that it makes, with Enter and Leave of the causing call.
+    fn pair(&self, shard: &Shard, model: CostModel, (cause_enter, cause_leave): (i64, i64)) -> Pair {
+        let Self { class, places, wait, state } = *self;
+        let (own, other) = ((wait.location, wait.instance), (wait.cause_location, wait.cause_instance));
+        let leave = shard.leave(own.1);
+        let (completion, cause_completion) = match class {
+            // Release 2.6 has the comparison reversed: the completion of the waiting side is none or even negative.
+            Class::LateReceiver if model == CostModel::Scalasca => {
+                ((leave - cause_leave).min(0), (cause_leave - leave).max(0))
+            }
+            Class::Progress => ((leave - cause_enter).max(0), cause_leave - cause_enter),
+            _ => ((leave - cause_leave).max(0), (cause_leave - leave).max(0)),
+        };
+        let (relation, end) = match class {
+            Class::Lock => (Relation::Contention, cause_leave),
+            _ => (Relation::Pair, cause_enter),
+        };
+        Pair {
+            class,
+            relation,
+            comm: NONE,
+            waiter: Anchor::new(own, places.0),
+            cause: Anchor::new(other, places.1),
+            waiting: wait.waiting,
+            held: end.min(leave) - shard.enter(own.1),
+            completion,
+            cause_completion,
+            state,
+        }
+    }
 }
 
 fn meet(trace: &Trace, shard: &Shard, class: Class, states: &mut States, meeting: &Meeting, seeds: &mut Seeds) {
