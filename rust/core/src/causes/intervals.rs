@@ -7,7 +7,7 @@
 //! *Source*: thesis eq. 4.1; PATTERNS 6.4, 15 (decisions 12 and 15).
 
 use super::meetings::{Meetings, Met};
-use super::points::{Mark, Pair, Place, Point, Relation};
+use super::points::{Mark, Meets, Pair, Place, Point, Relation};
 use super::profile::Profile;
 use super::table::{Ask, Charge, Entry, Group};
 use super::{Anchor, Caused, Class, CostModel, Key, Position, Seeds, Steps, Table, delay};
@@ -51,7 +51,7 @@ pub(super) fn measure(
         let own = rest.partition_point(|&key| roles.anchor(key).location == shard.location(i));
         let keys = rest.split_off(..own).unwrap_or_default();
         pass.location(i, keys);
-        work.extend(pass.profile.since(0).filter(|&(_, ticks)| ticks > 0));
+        work.extend(pass.profile.all().filter(|&(_, ticks)| ticks > 0));
         work.sort_unstable();
         for entry in work.drain(..) {
             pass.table.lifetimes.push(i as u32, entry);
@@ -192,7 +192,11 @@ impl Pass<'_> {
             self.ask(number, pairs);
             self.charge(number, caused);
             self.meet(number, marks, pairs, caused);
-            self.profile.cut();
+            let block = self.profile.cut();
+            // Who met all begins no interval before, unless it is one of threads.
+            if self.shard.teams.rows.is_empty() && self.roles.marks(marks).any(|mark| mark.meets == Meets::Everybody) {
+                self.profile.forget_before(block);
+            }
             if point.waiting > 0 {
                 self.profile.add(point.callpath, -point.waiting);
                 waited += point.waiting;

@@ -35,12 +35,14 @@ pub(crate) struct Profile {
     history: Vec<Vec<(u32, i64)>>,
     newest: u32,
     block: u32,
+    /// Nobody asks for what happened since an earlier block.
+    first: u32,
 }
 
 impl Profile {
     /// An empty profile for so many call paths.
     pub(crate) fn new(callpaths: usize) -> Self {
-        Self { states: vec![NEVER; callpaths], history: vec![Vec::new(); callpaths], newest: END, block: 0 }
+        Self { states: vec![NEVER; callpaths], history: vec![Vec::new(); callpaths], newest: END, block: 0, first: 0 }
     }
 
     /// Forgets everything.
@@ -53,6 +55,12 @@ impl Profile {
         }
         self.newest = END;
         self.block = 0;
+        self.first = 0;
+    }
+
+    /// Forgets what is needed only by those who ask for what happened since an earlier block than this.
+    pub(crate) fn forget_before(&mut self, block: u32) {
+        self.first = block;
     }
 
     /// Begins the next block; returns its number. The first block is 0 and needs no beginning.
@@ -73,7 +81,12 @@ impl Profile {
     #[inline(never)]
     fn touch(&mut self, callpath: u32) {
         let State { ticks, block, newer, older, .. } = self.states[callpath as usize];
-        self.history[callpath as usize].push((self.block, ticks));
+        let history = &mut self.history[callpath as usize];
+        if block < self.first {
+            // All of it is of the time before the first block.
+            history.clear();
+        }
+        history.push((self.block, ticks));
         if block != END {
             match newer {
                 END => self.newest = older,
@@ -90,6 +103,17 @@ impl Profile {
         self.states[callpath as usize] =
             State { ticks, before: ticks, block: self.block, earlier, newer: END, older: self.newest };
         self.newest = callpath;
+    }
+
+    /// All call paths that ran, and their ticks; the latest first.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (u32, i64)> {
+        let mut next = self.newest;
+        std::iter::from_fn(move || {
+            let callpath = next;
+            let state = self.states.get(callpath as usize)?;
+            next = state.older;
+            Some((callpath, state.ticks))
+        })
     }
 
     /// Call paths that ran in a block or later, and their ticks since then; the latest first.
@@ -141,17 +165,26 @@ mod tests {
 
     proptest! {
         #[test]
-        fn equals_the_sum_over_the_blocks(blocks in prop::collection::vec(prop::collection::vec((0u32..6, -3i64..9), 0..5), 1..40)) {
+        fn equals_the_sum_over_the_blocks(
+            blocks in prop::collection::vec((prop::collection::vec((0u32..6, -3i64..9), 0..5), 0u8..8), 1..40),
+        ) {
             let mut profile = Profile::new(6);
-            for round in 0..2 {
+            let (blocks, forgets): (Vec<_>, Vec<_>) = blocks.into_iter().unzip();
+            for round in 0..3 {
+                let mut first = 0;
                 for (number, steps) in blocks.iter().enumerate() {
                     if number > 0 {
                         prop_assert_eq!(profile.cut(), number as u32);
                     }
+                    // In the last round nobody asks for what lies far back any more.
+                    if round == 2 && forgets[number] == 0 {
+                        first = number;
+                        profile.forget_before(number as u32);
+                    }
                     for &(callpath, ticks) in steps {
                         profile.add(callpath, ticks);
                     }
-                    for since in 0..=number {
+                    for since in first..=number {
                         let mut expected = [None; 6];
                         for &(callpath, ticks) in blocks[since..=number].iter().flatten() {
                             *expected[callpath as usize].get_or_insert(0) += ticks;
@@ -163,6 +196,15 @@ mod tests {
                         prop_assert_eq!(found, expected);
                     }
                 }
+                let mut expected = [None; 6];
+                for &(callpath, ticks) in blocks.iter().flatten() {
+                    *expected[callpath as usize].get_or_insert(0) += ticks;
+                }
+                let mut found = [None; 6];
+                for (callpath, ticks) in profile.all() {
+                    prop_assert!(found[callpath as usize].replace(ticks).is_none(), "round {}", round);
+                }
+                prop_assert_eq!(found, expected);
                 profile.clear();
             }
         }
