@@ -28,6 +28,7 @@ pub(super) fn measure(
     table.points.reserve_exact(roles.keys.chunk_by(|a, b| a.position() == b.position()).count());
     table.asks.reserve(roles.pairs.len());
     table.charges.reserve_exact(roles.caused.len());
+    table.groups.reserve(roles.caused.len());
     let mut pass = Pass {
         trace,
         shard,
