@@ -15,7 +15,8 @@ fn work() {
 /// Not in a test's own thread: the heap of such a thread ends with the last block in it.
 fn main() {
     if !cfg!(all(target_os = "linux", target_env = "gnu")) {
-        return println!("other allocators have their own ways");
+        // Other allocators have their own ways.
+        return;
     }
     let before = resident();
     let (first, second) = (whywait_spill::keep(), whywait_spill::keep());
