@@ -462,6 +462,28 @@ mod tests {
 
     proptest! {
         #[test]
+        fn rows_stay_in_order_and_with_their_heads(lengths in prop::collection::vec(0usize..40, 0..60)) {
+            let exchange = Exchange::new(None, &[1]);
+            let mut outbox = exchange.outbox();
+            let mut sent = Vec::new();
+            for length in lengths {
+                let rows: Vec<usize> = (1..=length).collect();
+                if length == 0 { outbox.push(0, 0) } else { outbox.extend(0, length, &rows) }
+                sent.push(length);
+                sent.extend(rows);
+            }
+            let inbox = &exchange.to_owner(vec![outbox]).unwrap()[0];
+            prop_assert_eq!(inbox.rows().copied().collect::<Vec<_>>(), sent);
+            for mut part in inbox.parts() {
+                prop_assert!(!part.is_empty());
+                while let Some((&length, rest)) = part.split_first() {
+                    prop_assert!(rest.len() >= length, "the rows of a head are in another part");
+                    part = &rest[length..];
+                }
+            }
+        }
+
+        #[test]
         fn several_processes_exchange_what_one_does(
             weights in prop::collection::vec(0u64..9, 0..7),
             processes in 1usize..5,

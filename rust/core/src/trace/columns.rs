@@ -424,10 +424,10 @@ pub struct Shard {
     pub tree: CallTree,
 }
 
-/// How many rows of each kind a shard has.
+/// How many rows of each kind a shard has, of how many events in its files.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shape {
-    events: usize,
+    events: u64,
     instances: usize,
     sends: usize,
     receives: usize,
@@ -439,8 +439,9 @@ pub struct Shape {
 impl Shard {
     /// Makes room for so many events, and for as many other rows to an event as a shard of the same run had.
     pub fn reserve(&mut self, events: usize, like: &Shape) {
-        // A little more, as the processes of a run are not quite alike.
-        let room = |rows: usize| (rows as f64 / like.events.max(1) as f64 * events as f64 * 1.02) as usize;
+        // A little more, as the processes of a run are not quite alike; but no file holds more rows than events.
+        let share = events as f64 / like.events.max(1) as f64 * 1.02;
+        let room = |rows: usize| ((rows as f64 * share) as usize).min(events);
         self.events.reserve(events);
         self.instances.enter.reserve_exact(room(like.instances));
         self.instances.leave.reserve_exact(room(like.instances));
@@ -455,7 +456,7 @@ impl Shard {
     #[must_use]
     pub fn shape(&self) -> Shape {
         Shape {
-            events: self.events.len(),
+            events: self.spans.iter().map(|span| span.events).sum(),
             instances: self.instances.enter.len(),
             sends: self.sends.rows.len(),
             receives: self.receives.rows.len(),
