@@ -49,7 +49,7 @@ def small(tmp_path_factory):
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
     """A trace whose analysis takes some hundred MiB, and some seconds."""
-    return generate(tmp_path_factory.mktemp("large"), 16, 15_000)
+    return generate(tmp_path_factory.mktemp("large"), 16, 18_000)
 
 
 def test_a_trace_four_times_the_limit_gives_the_same(large, tmp_path):
