@@ -160,8 +160,7 @@ def markdown(report: dict[str, Any], earlier: dict[str, Any] | None = None) -> s
     for point in report["points"]:
         groups.setdefault((point["workload"], point["series"]), []).append(point)
     for (workload, series), group in groups.items():
-        # A small run is over before all of its stages are seen.
-        stages = list(dict.fromkeys(stage for point in reversed(group) for stage in point["stages"]))
+        stages = list(group[-1]["stages"])
         head = ["ranks", "iterations", "events", "M events/s", *stages, "sum", "to first", "s an iteration"]
         head += ["peak MB", "B an event"]
         if before:
