@@ -22,7 +22,7 @@ use crate::trace::{NONE, Trace};
 use crate::transfers::{self, Transfer};
 use crate::waits::late_sender::Detected;
 use crate::waits::rma::{self, OneSided};
-use crate::waits::{Findings, WaitState, collective, late_receiver, late_sender, profile, threads};
+use crate::waits::{Findings, WaitState, collective, interval, late_receiver, late_sender, profile, threads};
 use crate::{Error, Result};
 use whywait_otf2::enums::LocationType;
 
@@ -163,6 +163,11 @@ impl Analysis {
         let get = |call| self.calls.get(&self.trace, call);
         let cause = (wait.cause_instance != NONE).then(|| get((wait.cause_location, wait.cause_instance)));
         (get((wait.location, wait.instance)), cause)
+    }
+
+    /// Begin of each wait state, ticks; it ends its waiting time later. Needs the events.
+    pub(crate) fn begins(&self) -> Vec<i64> {
+        self.waits.of_shards().flat_map(|waits| interval::begins(&self.trace, waits)).collect()
     }
 
     /// All transfers of one-sided communication, by location of the origin and time.

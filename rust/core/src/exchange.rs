@@ -60,6 +60,15 @@ impl<T> Default for Parcel<T> {
 }
 
 impl<T> Parcel<T> {
+    /// The part that goes on, with room for so many rows.
+    #[inline]
+    fn with_room(&mut self, rows: usize) -> &mut Vec<T> {
+        if self.last.capacity() - self.last.len() < rows {
+            self.begin(rows);
+        }
+        &mut self.last
+    }
+
     /// Begins a part that has room for so many rows at least.
     #[cold]
     #[inline(never)]
@@ -81,11 +90,7 @@ impl<T> Outbox<T> {
     /// Adds a row for the shard that owns its destination.
     #[inline]
     pub fn push(&mut self, shard: u32, row: T) {
-        let parcel = &mut self.0[shard as usize];
-        if parcel.last.len() == parcel.last.capacity() {
-            parcel.begin(1);
-        }
-        parcel.last.push(row);
+        self.0[shard as usize].with_room(1).push(row);
     }
 
     /// Adds a head and the rows behind it, for the shard that owns their destination: they arrive in one part.
@@ -94,12 +99,9 @@ impl<T> Outbox<T> {
     where
         T: Copy,
     {
-        let parcel = &mut self.0[shard as usize];
-        if parcel.last.capacity() - parcel.last.len() <= rows.len() {
-            parcel.begin(1 + rows.len());
-        }
-        parcel.last.push(head);
-        parcel.last.extend_from_slice(rows);
+        let part = self.0[shard as usize].with_room(1 + rows.len());
+        part.push(head);
+        part.extend_from_slice(rows);
     }
 }
 

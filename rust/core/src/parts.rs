@@ -79,21 +79,21 @@ impl<'a, T> IntoIterator for &'a Parts<T> {
 
 impl<T> IntoIterator for Parts<T> {
     type Item = T;
-    type IntoIter = Rows<T>;
+    type IntoIter = IntoIter<T>;
 
-    fn into_iter(self) -> Rows<T> {
-        Rows { left: self.len(), rows: self.parts.into_iter().flatten() }
+    fn into_iter(self) -> IntoIter<T> {
+        IntoIter { left: self.len(), rows: self.parts.into_iter().flatten() }
     }
 }
 
 /// All rows, one after the other.
 #[derive(Debug)]
-pub struct Rows<T> {
+pub struct IntoIter<T> {
     rows: Flatten<vec::IntoIter<Vec<T>>>,
     left: usize,
 }
 
-impl<T> Iterator for Rows<T> {
+impl<T> Iterator for IntoIter<T> {
     type Item = T;
 
     fn next(&mut self) -> Option<T> {
@@ -107,7 +107,7 @@ impl<T> Iterator for Rows<T> {
     }
 }
 
-impl<T> ExactSizeIterator for Rows<T> {}
+impl<T> ExactSizeIterator for IntoIter<T> {}
 
 #[cfg(test)]
 mod tests {

@@ -25,7 +25,7 @@ use crate::severity::Metric;
 use crate::trace::decode::Progress;
 use crate::trace::{RegionClass, Shard, Trace};
 use crate::transfers::{self, Transfer};
-use crate::waits::{WaitState, interval};
+use crate::waits::WaitState;
 use crate::{Error, Result};
 
 /// What a timeline has room for, and what counts as what.
@@ -140,7 +140,7 @@ pub fn build(analysis: &Analysis, request: &Request, progress: &Progress) -> Res
         return Ok(None);
     }
     let calls = calls(trace, request.calls);
-    let begins: Vec<i64> = analysis.waits.of_shards().flat_map(|waits| interval::begins(trace, waits)).collect();
+    let begins = analysis.begins();
     let mut levels = levels(trace, request, !calls.rows.is_empty());
     let waiting = waiting(trace, &analysis.waits, &begins, &request.waiting);
     for level in &mut levels {

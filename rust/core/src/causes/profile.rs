@@ -107,25 +107,26 @@ impl Profile {
 
     /// All call paths that ran, and their ticks; the latest first.
     pub(crate) fn all(&self) -> impl Iterator<Item = (u32, i64)> {
+        self.recent().map(|(callpath, state)| (callpath, state.ticks))
+    }
+
+    /// Call paths that ran in a block or later, and their ticks since then; the latest first.
+    pub(crate) fn since(&self, block: u32) -> impl Iterator<Item = (u32, i64)> {
+        self.recent().take_while(move |(_, state)| state.block >= block).map(move |(callpath, state)| {
+            // Most intervals are short: it ran in one of their blocks.
+            let before = if state.earlier <= block { state.before } else { self.before(callpath, block) };
+            (callpath, state.ticks - before)
+        })
+    }
+
+    /// All call paths that ran, the latest first.
+    fn recent(&self) -> impl Iterator<Item = (u32, &State)> {
         let mut next = self.newest;
         std::iter::from_fn(move || {
             let callpath = next;
             let state = self.states.get(callpath as usize)?;
             next = state.older;
-            Some((callpath, state.ticks))
-        })
-    }
-
-    /// Call paths that ran in a block or later, and their ticks since then; the latest first.
-    pub(crate) fn since(&self, block: u32) -> impl Iterator<Item = (u32, i64)> {
-        let mut next = self.newest;
-        std::iter::from_fn(move || {
-            let callpath = next;
-            let state = self.states.get(callpath as usize).filter(|state| state.block >= block)?;
-            next = state.older;
-            // Most intervals are short: it ran in one of their blocks.
-            let before = if state.earlier <= block { state.before } else { self.before(callpath, block) };
-            Some((callpath, state.ticks - before))
+            Some((callpath, state))
         })
     }
 

@@ -35,7 +35,7 @@ use crate::trace::columns::OperationKind;
 use crate::trace::decode::Progress;
 use crate::trace::{NO_CALLPATH, NONE, Shard, Trace};
 use crate::transfers::Transfer;
-use crate::waits::{WaitState, interval};
+use crate::waits::WaitState;
 use crate::{Error, Result};
 use packets::{Category, Key, Name, Packets, Track};
 
@@ -91,7 +91,7 @@ pub fn write(
         return Err(Error::Usage(text.to_owned()));
     }
     let kept: Vec<Kept> = trace.shards.par_iter().map(|shard| Kept::of(trace, shard, selection)).collect();
-    let begins: Vec<i64> = analysis.waits.of_shards().flat_map(|waits| interval::begins(trace, waits)).collect();
+    let begins = analysis.begins();
     let transfers = analysis.transfers()?;
     let mut flows = Flows::new(trace, selection, &kept);
     flows.of_messages()?;

@@ -686,17 +686,14 @@ impl<'a> Decoder<'a> {
 
     fn synchronize(&mut self, time: i64, window: u32, target: u32, lock: u64, kind: SyncKind) {
         if let Some(instance) = self.communicating(time) {
-            let after = self.shard.operations.rows.len() as u32;
-            self.shard.synchronizations.rows.push(Synchronization {
-                time,
-                lock,
-                instance,
-                window,
-                target,
-                after,
-                kind,
-            });
+            self.synchronize_in(instance, time, window, target, lock, kind);
         }
+    }
+
+    fn synchronize_in(&mut self, instance: u32, time: i64, window: u32, target: u32, lock: u64, kind: SyncKind) {
+        let after = self.shard.operations.rows.len() as u32;
+        let row = Synchronization { time, lock, instance, window, target, after, kind };
+        self.shard.synchronizations.rows.push(row);
     }
 
     fn synchronize_group(&mut self, time: i64, level: RmaSyncLevel, win: u32, group: u32) {
@@ -948,10 +945,7 @@ impl EventSink for Decoder<'_> {
             // Score-P destroys the windows of OpenSHMEM outside of any region: no call, and nothing to complain of.
             Event::RmaWinDestroy { win } => {
                 if let (Some(window), Some(instance)) = (self.world.window(win), self.instance()) {
-                    let kind = SyncKind::Destroy;
-                    let after = self.shard.operations.rows.len() as u32;
-                    let row = Synchronization { time, lock: 0, instance, window, target: NONE, after, kind };
-                    self.shard.synchronizations.rows.push(row);
+                    self.synchronize_in(instance, time, window, NONE, 0, SyncKind::Destroy);
                 }
             }
             Event::Unknown { .. } => self.note(NoteKind::UnknownRecord, time),

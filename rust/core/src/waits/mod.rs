@@ -84,7 +84,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Adds those of a later stage or shard.
+    /// Adds those of a later stage.
     pub fn merge(&mut self, later: Findings) {
         append(&mut self.severities, later.severities);
         append(&mut self.waits, later.waits);
