@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from whywait.compare import write_html
-from whywait.metrics import metric_tree
+from whywait.model.metrics import metric_tree
 
 from tests import fake_native
 

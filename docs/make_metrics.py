@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from whywait.metrics import metric_tree
+from whywait.model.metrics import metric_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from whywait.metrics import Metric, MetricTree
+    from whywait.model.metrics import Metric, MetricTree
 
 TARGET = Path(__file__).with_name("metrics.md")
 UNITS = {"sec": "seconds", "occ": "occurrences", "bytes": "bytes", "elements": "elements"}
@@ -19,8 +19,8 @@ INTRODUCTION = """\
 
 All metrics, each below the one that it is a part of: the name that people read, the unique name, what it means, and how
 it follows from others if it does. `[class]` in a formula keeps only the call paths of a class, as listed in
-`python/whywait/regions.py`. A metric whose programming model does not occur in a trace is void; one that an analysis
-does not compute is absent. **Wait** marks the wait states; [patterns](patterns.md) defines them.
+`python/whywait/model/regions.py`. A metric whose programming model does not occur in a trace is void; one that an
+analysis does not compute is absent. **Wait** marks the wait states; [patterns](patterns.md) defines them.
 
 Written by `docs/make_metrics.py`.
 """

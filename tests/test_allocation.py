@@ -7,10 +7,10 @@ import pytest
 import whywait
 from hypothesis import given
 from hypothesis import strategies as st
-from whywait.allocation import NAMES, allocation
+from whywait.analysis.efficiency import efficiencies
 from whywait.cli import main
-from whywait.efficiency import efficiencies
-from whywait.saved import load
+from whywait.model.idle_threads import NAMES, allocation
+from whywait.store.load import load
 
 from tests import fake_native
 from tests.fake_native import MAIN

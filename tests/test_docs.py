@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from whywait.metrics import metric_tree
+from whywait.model.metrics import metric_tree
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])

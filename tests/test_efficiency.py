@@ -7,9 +7,9 @@ import pytest
 import whywait
 from hypothesis import example, given
 from hypothesis import strategies as st
-from whywait.efficiency import efficiencies, load_imbalance, scaling, waits_of
-from whywait.metrics import metric_tree
-from whywait.selection import find_callpaths
+from whywait.analysis.efficiency import efficiencies, load_imbalance, scaling, waits_of
+from whywait.model.metrics import metric_tree
+from whywait.model.selection import find_callpaths
 
 from tests import fake_native
 

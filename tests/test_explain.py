@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 import whywait
 from whywait import cli
-from whywait.history import History
+from whywait.analysis.explain import History
 
 from tests.tracedsl import trace_from_text
 

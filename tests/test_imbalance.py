@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from whywait import _native
-from whywait.imbalance import NAMES, imbalance
+from whywait.model.imbalance import NAMES, imbalance
 
 from tests import fake_native
 

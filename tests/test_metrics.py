@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from whywait.causes import cost_classes
-from whywait.metrics import Formula, Term, metric_tree
-from whywait.regions import MASKS, Region, masked
-from whywait.severity import Profile
+from whywait.analysis.causes import cost_classes
+from whywait.model.metrics import Formula, Term, metric_tree
+from whywait.model.profile import Profile
+from whywait.model.regions import MASKS, Region, masked
 
 from tests import fake_native
 from tests.fake_native import STORED, dense

@@ -5,7 +5,8 @@ import json
 import re
 
 import pytest
-from whywait.report.terminal import delay_lines, path, percent, seconds, short_name, show, summary_lines
+from whywait.model.names import short_name
+from whywait.report.terminal import delay_lines, path, percent, seconds, show, summary_lines
 
 from tests import fake_native
 

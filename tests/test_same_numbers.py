@@ -13,7 +13,7 @@ import pytest
 import whywait
 from whywait.cli import main
 from whywait.report.values import quantity
-from whywait.saved import load
+from whywait.store.load import load
 
 from tests.browser import Page
 from tests.test_html import check_numbers

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import whywait
-from whywait.saved import load
+from whywait.store.load import load
 
 from tests import fake_native
 from tests.fake_native import small

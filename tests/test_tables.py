@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from whywait import tables
-from whywait.metrics import metric_tree
+from whywait.model import tables
+from whywait.model.metrics import metric_tree
 
 from tests import fake_native
 from tests.fake_native import dense

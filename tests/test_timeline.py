@@ -16,7 +16,7 @@ from hypothesis import given, note, settings
 from whywait import _native
 from whywait.cli import main
 from whywait.report.html import blocks, timeline
-from whywait.saved import load
+from whywait.store.load import load
 
 from tests.browser import Page, Viewer
 from tests.fake_native import MAIN, FakeAnalysis

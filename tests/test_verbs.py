@@ -6,7 +6,7 @@ import re
 import pytest
 import whywait
 from whywait import cli
-from whywait.ranking import Choice, choose, groups, longest
+from whywait.analysis.ranking import Choice, choose, groups, longest
 from whywait.report.trees import report_data, report_lines
 from whywait.report.values import group_name, quantity
 

@@ -14,8 +14,8 @@ import pytest
 import whywait
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from whywait.analysis.efficiency import scaling
 from whywait.cli import main
-from whywait.efficiency import scaling
 
 from tests.programs import programs
 from tests.tracedsl import trace_from_text

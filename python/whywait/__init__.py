@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from whywait._api import Definitions, MetricValues, Result, Run, analyze, open  # noqa: A004
     from whywait._native import ArchiveError, Error, TraceError, UsageError
-    from whywait.saved import load
+    from whywait.store.load import load
 
 _HOME = {
     "Definitions": "whywait._api",
@@ -24,7 +24,7 @@ _HOME = {
     "Result": "whywait._api",
     "Run": "whywait._api",
     "analyze": "whywait._api",
-    "load": "whywait.saved",
+    "load": "whywait.store.load",
     "open": "whywait._api",
     "ArchiveError": "whywait._native",
     "Error": "whywait._native",

@@ -12,20 +12,21 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whywait import _native, mpi, tables
-from whywait.allocation import allocation
-from whywait.calltree import CallTree
-from whywait.imbalance import NAMES as IMBALANCE
-from whywait.imbalance import imbalance
-from whywait.metrics import metric_tree
-from whywait.severity import IN_WINDOW, Profile
+from whywait import _native, mpi
+from whywait.model import tables
+from whywait.model.calltree import CallTree
+from whywait.model.idle_threads import allocation
+from whywait.model.imbalance import NAMES as IMBALANCE
+from whywait.model.imbalance import imbalance
+from whywait.model.metrics import metric_tree
+from whywait.model.profile import IN_WINDOW, Profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
     from os import PathLike
 
-    from whywait.efficiency import Efficiencies, Method
-    from whywait.metrics import Formula, Kind, Metric
+    from whywait.analysis.efficiency import Efficiencies, Method
+    from whywait.model.metrics import Formula, Kind, Metric
 
 
 # Fields that refer to a String record; those of one kind only come with its name.
@@ -401,9 +402,9 @@ class Result:
         Returns
         -------
         pyarrow.Table
-            One row for each wait state that occurs; see `whywait.statistics.statistics`.
+            One row for each wait state that occurs; see `whywait.analysis.statistics.statistics`.
         """
-        from whywait.statistics import statistics
+        from whywait.analysis.statistics import statistics
 
         return statistics(self.profile.metrics, self.native_wait_states)
 
@@ -459,7 +460,7 @@ class Result:
     @cached_property
     def native_delay_costs(self) -> pa.Table:
         """Delay costs with numbers instead of names."""
-        from whywait.causes import delay_costs
+        from whywait.analysis.causes import delay_costs
 
         self._need_causes()
         return delay_costs(self.profile)
@@ -503,7 +504,7 @@ class Result:
 
         Returns
         -------
-        whywait.severity.Profile
+        whywait.model.profile.Profile
             Windows that tile the run add up to `profile`. A wait lies in its call where the timeline shows it: mostly
             at the begin; a completion, which is what a call takes after all others have come, at the end.
 
@@ -543,7 +544,7 @@ class Result:
 
         Returns
         -------
-        whywait.efficiency.Efficiencies
+        whywait.analysis.efficiency.Efficiencies
             Each number with its formula and the inputs.
 
         Raises
@@ -551,7 +552,7 @@ class Result:
         whywait.UsageError
             If there is no such call path, or nothing in the window.
         """
-        from whywait.efficiency import efficiencies
+        from whywait.analysis.efficiency import efficiencies
 
         return efficiencies(self, callpath, method=method, window=window)
 
@@ -561,7 +562,7 @@ class Result:
 
     @cached_property
     def _summary(self) -> dict[str, Any]:
-        from whywait.report.summary import summarize
+        from whywait.analysis.summary import summarize
 
         return summarize(self)
 
@@ -592,7 +593,7 @@ class Result:
     def write_cube(self, path: str | PathLike[str]) -> None:
         """Write the metrics as a Cube 4 file, for CubeGUI and the Cube tools."""
         from whywait.report.cube import write_cube
-        from whywait.report.files import Staging
+        from whywait.store.staging import Staging
 
         target = Path(path)
         with Staging(target.parent) as staging:
@@ -600,8 +601,8 @@ class Result:
 
     def write_html(self, path: str | PathLike[str]) -> None:
         """Write everything as one HTML file to explore in a browser, without a network."""
-        from whywait.report.files import Staging
         from whywait.report.html import write_html
+        from whywait.store.staging import Staging
 
         target = Path(path)
         with Staging(target.parent) as staging:
@@ -629,7 +630,7 @@ class Result:
         whywait.UsageError
             If there is no such metric, or no such rank.
         """
-        from whywait.report.literal import literal
+        from whywait.report.hatchet import literal
 
         return literal(self, metrics, rank=rank)
 
@@ -681,7 +682,7 @@ class Result:
         whywait.UsageError
             If there is no such rank, nothing in the window, or the result was read back and has no events.
         """
-        from whywait.report.files import Staging
+        from whywait.store.staging import Staging
 
         if not isinstance(self._analysis, _native.Analysis):
             raise _native.UsageError("a written result keeps no events, so it has no timeline: analyse the trace again")

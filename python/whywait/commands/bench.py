@@ -156,7 +156,7 @@ def _generate(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     from whywait import UsageError, benchmark
-    from whywait.report.files import Staging
+    from whywait.store.staging import Staging
 
     if options.seed < 0:
         raise UsageError(f"{options.seed}: a seed is not negative")

@@ -37,7 +37,7 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Do it."""
-    from whywait.causes import critical
+    from whywait.analysis.causes import critical
     from whywait.report.terminal import show, speaks_unicode, width
 
     result = load(options.result)

@@ -36,7 +36,7 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Do it."""
-    from whywait.causes import UNATTRIBUTED, costliest, total_costs
+    from whywait.analysis.causes import UNATTRIBUTED, costliest, total_costs
     from whywait.report.terminal import show, speaks_unicode, width
 
     result = load(options.result)

@@ -14,7 +14,7 @@ from whywait.commands.results import CALLPATH, RESULT, load, name_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from whywait.efficiency import Efficiencies, Efficiency, Method, Window
+    from whywait.analysis.efficiency import Efficiencies, Efficiency, Method, Window
     from whywait.report.terminal import Line
 
 _LABEL = 36
@@ -78,7 +78,7 @@ def _window(text: str) -> Callable[[float], Window]:
 
 def run(options: argparse.Namespace) -> int:
     """Do it."""
-    from whywait.efficiency import METHODS, scaling
+    from whywait.analysis.efficiency import METHODS, scaling
     from whywait.report.terminal import show, width
 
     results = [load(path) for path in options.runs]
@@ -115,7 +115,7 @@ def _alone(one: Efficiencies, _: str) -> Efficiencies:
 
 def lines(methods: dict[Method, list[Efficiencies]], width: int) -> Iterator[Line]:
     """Yield a table with a column for each run, as many side by side as fit, and how the numbers come about."""
-    from whywait.efficiency import METHODS
+    from whywait.analysis.efficiency import METHODS
 
     ours = methods["all"]
     step = max(1, (width - _LABEL) // _COLUMN)

@@ -42,8 +42,8 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Do it."""
-    from whywait.history import History
-    from whywait.ranking import Choice, chosen
+    from whywait.analysis.explain import History
+    from whywait.analysis.ranking import Choice, chosen
     from whywait.report.terminal import show, speaks_unicode, width
 
     result = load(options.trace)
@@ -87,7 +87,8 @@ def _who(node: dict[str, Any], prefix: str = "") -> str:
 
 
 def _below(result: Result, node: dict[str, Any], indent: str, width: int, *, unicode: bool) -> Iterator[Line]:
-    from whywait.report.terminal import path, seconds, short_name
+    from whywait.model.names import short_name
+    from whywait.report.terminal import path, seconds
 
     room = width - _TIME
     yield [(f"{indent}{path(node['callpath'], room - len(indent), unicode=unicode)}", "dim")]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from whywait.metrics import MetricTree
+    from whywait.model.metrics import MetricTree
     from whywait.report.terminal import Line
 
 
@@ -45,9 +45,9 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Do it."""
-    from whywait.ranking import Choice, choose, groups, longest
+    from whywait.analysis.ranking import Choice, choose, groups, longest
+    from whywait.analysis.statistics import statistics
     from whywait.report.terminal import show, speaks_unicode, width
-    from whywait.statistics import statistics
 
     result = load(options.result)
     chosen = choose(result, Choice(options.metric, options.rank, options.callpath))

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from whywait import Result
-    from whywait.calltree import CallTree
-    from whywait.metrics import Metric
-    from whywait.severity import Profile
+    from whywait.model.calltree import CallTree
+    from whywait.model.metrics import Metric
+    from whywait.model.profile import Profile
 
 T = TypeVar("T")
 

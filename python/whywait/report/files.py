@@ -1,62 +1,24 @@
-"""Files that are there completely or not at all."""
+"""The directory of a result: every file that a person or a tool reads."""
 
 from __future__ import annotations
 
 import json
-import os
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from whywait import tables
+from whywait.model import tables
 from whywait.report.cube import write_cube
 from whywait.report.html import write_html
 from whywait.report.html.timeline import write as write_timeline
 from whywait.report.stat import write_stat
+from whywait.store.staging import Staging
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
 
     from whywait import Result
 
 
 _STATISTICS = "report.stat"
-
-
-class Staging:
-    """A directory to write to under temporary names; what was written appears at the end, if nothing failed.
-
-    >>> with Staging(directory) as staging:
-    ...     staging.path("summary.json").write_text("{}")
-    """
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._files: dict[Path, Path] = {}
-        self._made = False
-
-    def path(self, name: str) -> Path:
-        """Return where to write the file that will have this name."""
-        temporary = self._directory / f".{name}.{os.getpid()}.tmp"
-        self._files[temporary] = self._directory / name
-        return temporary
-
-    def __enter__(self) -> Self:
-        if not self._directory.is_dir():
-            self._directory.mkdir(parents=True)
-            self._made = True
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if kind is None:
-            for temporary, final in self._files.items():
-                temporary.replace(final)
-            return
-        for temporary in self._files:
-            temporary.unlink(missing_ok=True)
-        if self._made:
-            self._directory.rmdir()
 
 
 def write_all(result: Result, directory: Path, *, transfers: bool = False, html: bool = False) -> list[Path]:

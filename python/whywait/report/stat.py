@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whywait.statistics import describe, of_metrics, worst_of_callpaths
+from whywait.analysis.statistics import describe, of_metrics, worst_of_callpaths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
 import textwrap
 from collections import Counter
 from typing import TYPE_CHECKING, Any, TextIO
+
+from whywait.model.names import short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -185,7 +186,7 @@ def _who(place: dict[str, Any], width: int, *, unicode: bool) -> str:
 
 
 def delay_lines(places: list[dict[str, Any]], width: int, *, unicode: bool, bar: int = 0) -> Iterator[Line]:
-    """Yield the call paths whose delays cost most, as `whywait.causes.costliest` returns them."""
+    """Yield the call paths whose delays cost most, as `whywait.analysis.causes.costliest` returns them."""
     head = width - 11 - 8 - bar
     yield [("Who causes it".ljust(head) + "costs".rjust(11) + "of all".rjust(8), "bold")]
     for place, lines in _ranked(places, "costs", width, bar, unicode=unicode):
@@ -198,7 +199,7 @@ def delay_lines(places: list[dict[str, Any]], width: int, *, unicode: bool, bar:
 
 
 def critical_lines(path: dict[str, Any], count: int, width: int, *, unicode: bool, bar: int = 0) -> Iterator[Line]:
-    """Yield the call paths with most of the critical path, as `whywait.causes.critical` returns them."""
+    """Yield the call paths with most of the critical path, as `whywait.analysis.causes.critical` returns them."""
     head = width - 11 - 8 - bar
     title = f"Critical path, {percent(path['imbalance'] / path['length'])} of it imbalance"
     yield [(title.ljust(head) + "time".rjust(11) + "share".rjust(8), "bold")]
@@ -266,14 +267,3 @@ def path(names: list[str], width: int, *, unicode: bool = True) -> str:
         if len(text) <= width:
             return text
     return shown[-1] if len(shown[-1]) <= width else shown[-1][: width - len(more)] + more
-
-
-def short_name(name: str) -> str:
-    """Return a C++ function without its return type, template arguments and parameters; other names as they are."""
-    if "(" not in name or name.startswith("!$"):
-        return name
-    text = name.replace("(anonymous namespace)", "{anonymous}").replace("operator()", "operator[call]")
-    while (stripped := re.sub(r"<[^<>]*>", "", text)) != text:
-        text = stripped
-    words = text.partition("(")[0].split()
-    return words[-1].replace("operator[call]", "operator()") if words else name

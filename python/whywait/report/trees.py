@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from whywait.report.terminal import percent, short_name
+from whywait.model.names import short_name
+from whywait.model.profile import sum_at
+from whywait.model.selection import Processes, find_callpaths
+from whywait.report.terminal import percent
 from whywait.report.values import group_name, quantity
-from whywait.selection import Processes, find_callpaths
-from whywait.severity import sum_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from whywait import Result
-    from whywait.calltree import CallTree
+    from whywait.model.calltree import CallTree
     from whywait.report.terminal import Line
 
 _SMALL = 0.001
@@ -38,7 +39,7 @@ def report_data(
     metric
         The metric that the call tree and the ranks are about.
     callpath
-        Only what is at and below these call paths, as `whywait.selection.find_callpaths` takes it.
+        Only what is at and below these call paths, as `whywait.model.selection.find_callpaths` takes it.
     depth
         How many levels of the trees; None for all.
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whywait import _native
-from whywait.history import History
+from whywait.analysis.explain import History
 
 if TYPE_CHECKING:
     from whywait import Result

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from whywait.metrics import metric_tree
+from whywait.model.metrics import metric_tree
+from whywait.model.names import short_name
 from whywait.report.html import blocks, story
 from whywait.report.html.formulas import Formulas
 from whywait.report.html.page import ROOM, page, run_blocks
-from whywait.report.terminal import short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from whywait import Result
-    from whywait.calltree import CallTree
+    from whywait.model.calltree import CallTree
 
 _SCRIPTS = (
     "data", "model", "format", "link", "dom", "colour", "frame", "tree", "comparison", "changes", "differences",

@@ -13,8 +13,8 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from whywait.metrics import Term
-    from whywait.severity import Profile
+    from whywait.model.metrics import Term
+    from whywait.model.profile import Profile
 
 #: Factors by position in the call tree, by stored metric.
 Factors = dict[str, "npt.NDArray[np.float64]"]

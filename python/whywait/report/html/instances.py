@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from whywait.calltree import CallTree
-    from whywait.tables import Locations
+    from whywait.model.calltree import CallTree
+    from whywait.model.tables import Locations
 
 # So many of a cell (wait state, call path, location), and of all cells together.
 _OF_CELL = 20

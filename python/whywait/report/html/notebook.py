@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from whywait import Result, Run
-    from whywait.efficiency import Efficiencies
+    from whywait.analysis.efficiency import Efficiencies
 
 
 def run_table(run: Run) -> str:

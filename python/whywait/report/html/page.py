@@ -12,9 +12,9 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from whywait import __version__
+from whywait.model.names import short_name
 from whywait.report.html import blocks, instances, places, story
 from whywait.report.html.formulas import Factors, Formulas
-from whywait.report.terminal import short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from whywait import Result
-    from whywait.calltree import CallTree
-    from whywait.severity import Profile
+    from whywait.model.calltree import CallTree
+    from whywait.model.profile import Profile
 
 # The program, in the order in which its parts build on each other.
 _SCRIPTS = (

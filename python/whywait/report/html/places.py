@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from whywait.severity import Cells, Profile
-    from whywait.tables import Locations
+    from whywait.model.profile import Cells, Profile
+    from whywait.model.tables import Locations
 
 # With many more cells than this a page is too large in any case: cut to four digits and as text, a time takes two and a
 # half bytes or more. A count takes less, since most are the same on all ranks.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from whywait import Result
-    from whywait.metrics import Metric, MetricTree
+    from whywait.model.metrics import Metric, MetricTree
 
 # Bars and curves over ranks have at most so many points.
 _POINTS = 512

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from whywait import Result
-    from whywait.calltree import CallTree
+    from whywait.model.calltree import CallTree
 
 #: What a location can be doing, in the order of the picture from the bottom up: name, text, and the masks of its call
 #: paths. The first mask that fits counts; waiting is part of all of them, and comes last.

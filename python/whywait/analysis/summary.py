@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whywait import __version__, _native
-from whywait.causes import costliest, critical
-from whywait.severity import sum_at
+from whywait.analysis.causes import costliest, critical
+from whywait.model.profile import sum_at
 
 if TYPE_CHECKING:
     from whywait import Result
-    from whywait.metrics import Metric, MetricTree
+    from whywait.model.metrics import Metric, MetricTree
 
 _WORST = 20
 _SLICE = 1 << 18
@@ -29,9 +29,9 @@ def summarize(result: Result) -> dict[str, Any]:
         ``run`` (name, anchor file, program if known), ``facts``, ``metrics`` (unit and total by name), ``peak_memory``
         (the most that the process had so far, in bytes; None if the system does not say), ``waiting`` (all wait states
         together: seconds, and share of all time), ``worst`` (the worst places to wait, by total waiting time),
-        ``delay_costs`` (the call paths that cause most of it, see `whywait.causes.costliest`), ``critical_path`` (see
-        `whywait.causes.critical`; both are None if causes were not looked for), ``warnings``, ``oddities`` (of the
-        definitions). All values are such that JSON can say them.
+        ``delay_costs`` (the call paths that cause most of it, see `whywait.analysis.causes.costliest`),
+        ``critical_path`` (see `whywait.analysis.causes.critical`; both are None if causes were not looked for),
+        ``warnings``, ``oddities`` (of the definitions). All values are such that JSON can say them.
     """
     profile = result.profile
     waiting = sum(profile.total(metric.name) for metric in _wait_states(profile.metrics))

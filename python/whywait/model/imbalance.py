@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whywait.severity import Cells
+from whywait.model.profile import Cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import numpy.typing as npt
 
-    from whywait.severity import Profile
-    from whywait.tables import Locations
+    from whywait.model.profile import Profile
+    from whywait.model.tables import Locations
 
 NAMES = (
     "imbalance",

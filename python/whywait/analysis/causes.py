@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whywait.severity import sum_at
+from whywait.model.profile import sum_at
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from whywait import Result
-    from whywait.metrics import MetricTree
-    from whywait.severity import Cells, Profile
+    from whywait.model.metrics import MetricTree
+    from whywait.model.profile import Cells, Profile
 
 #: The class of what nobody can be blamed for; it stands where the waiting is, the others where its cause is.
 UNATTRIBUTED = "unattributed"

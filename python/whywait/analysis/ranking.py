@@ -9,14 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whywait import _native, tables
-from whywait.selection import find_callpaths
+from whywait import _native
+from whywait.model import tables
+from whywait.model.selection import find_callpaths
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from whywait import Result
-    from whywait.metrics import MetricTree
+    from whywait.model.metrics import MetricTree
 
 _GROUP = ["kind", "callpath", "cause_callpath"]
 
@@ -33,7 +34,7 @@ class Choice:
     rank
         The rank that waits; None for all.
     callpath
-        Where it waits, as `whywait.selection.find_callpaths` takes it; None for everywhere.
+        Where it waits, as `whywait.model.selection.find_callpaths` takes it; None for everywhere.
     """
 
     metric: str | None = None

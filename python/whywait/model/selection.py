@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whywait import _native
-from whywait.severity import sum_at
+from whywait.model.names import short_name
+from whywait.model.profile import sum_at
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from whywait import Result
-    from whywait.calltree import CallTree
-    from whywait.severity import Profile
+    from whywait.model.calltree import CallTree
+    from whywait.model.profile import Profile
 
 
 def find_callpaths(tree: CallTree, text: str | int) -> list[int]:
@@ -56,8 +57,6 @@ def _by_id(tree: CallTree, callpath: int) -> list[int]:
 
 
 def _by_names(tree: CallTree, text: str) -> list[int]:
-    from whywait.report.terminal import short_name
-
     rows = np.array(tree.region_rows, dtype=np.int64)[tree.preorder]
     # Names may have a slash themselves, so both the names of regions and the text are compared as wholes.
     full = [kind.name for kind in tree.kinds]

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from whywait.calltree import PATH_TYPE
-from whywait.severity import sum_at
+from whywait.model.calltree import PATH_TYPE
+from whywait.model.profile import sum_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from whywait.calltree import CallTree
-    from whywait.severity import Cells, Profile
+    from whywait.model.calltree import CallTree
+    from whywait.model.profile import Cells, Profile
 
 _NAME = pa.dictionary(pa.int32(), pa.string())
 

@@ -31,7 +31,7 @@ class Term:
     optional
         Whether it is left out while nothing computes it.
     mask
-        The class of call paths (see `whywait.regions`) that it is cut down to, or None.
+        The class of call paths (see `whywait.model.regions`) that it is cut down to, or None.
     """
 
     sign: int
@@ -212,7 +212,7 @@ def metric_tree() -> MetricTree:
     """Return the complete tree, whether this version computes all of it or not."""
     above: list[Metric] = []
     metrics = []
-    for line in files("whywait").joinpath("metrics.txt").read_text(encoding="utf-8").splitlines():
+    for line in files("whywait.model").joinpath("metrics.txt").read_text(encoding="utf-8").splitlines():
         if not line or line.startswith("#"):
             continue
         name, display_name, unit, kind, formula, description = (field.strip() for field in line.split("|"))
@@ -242,7 +242,7 @@ def void(tree: MetricTree, paradigms: Collection[str], totals: Mapping[str, bool
     tree
         The metrics to judge.
     paradigms
-        The paradigms of all call paths, as in `whywait.regions.Region`.
+        The paradigms of all call paths, as in `whywait.model.regions.Region`.
     totals
         Whether a metric has values all the same; such a one is never void.
     """

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whywait.severity import Cells, add
+from whywait.model.profile import Cells, add
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from whywait.severity import Profile
-    from whywait.tables import Locations
+    from whywait.model.profile import Profile
+    from whywait.model.tables import Locations
 
 NAMES = ("omp_idle_threads", "omp_limited_parallelism")
 

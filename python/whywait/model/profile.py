@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from whywait.metrics import MetricTree, metric_tree, void
+from whywait.model.metrics import MetricTree, metric_tree, void
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-    from whywait.calltree import CallTree
-    from whywait.metrics import Formula, Term
+    from whywait.model.calltree import CallTree
+    from whywait.model.metrics import Formula, Term
 
 #: Besides wait states, the stored metrics that a window of time has.
 IN_WINDOW = frozenset({"time", "omp_fork", "omp_management"})

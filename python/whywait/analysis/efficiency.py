@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from whywait.allocation import allocation
-from whywait.selection import Processes, find_callpaths
+from whywait.model.idle_threads import allocation
+from whywait.model.selection import Processes, find_callpaths
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from whywait import Result
-    from whywait.metrics import MetricTree
+    from whywait.model.metrics import MetricTree
 
 Method = Literal["cube", "all"]
 Scaling = Literal["strong", "weak"]
@@ -153,7 +153,7 @@ def efficiencies(
     result
         What was found in the run.
     callpath
-        The part: call paths with all below them, as `whywait.selection.find_callpaths` takes it.
+        The part: call paths with all below them, as `whywait.model.selection.find_callpaths` takes it.
     method
         ``"cube"`` for the numbers of Cube's Advisor, which knows no one-sided waits; ``"all"`` to count them as waits.
     window

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from whywait.regions import Region, masked
+from whywait.model.regions import Region, masked
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -123,7 +123,7 @@ class CallTree:
         return inside
 
     def mask(self, name: str) -> npt.NDArray[np.bool_]:
-        """Say for each position whether it is in a mask of `whywait.regions`."""
+        """Say for each position whether it is in a mask of `whywait.model.regions`."""
         inside = np.array([masked(name, kind) for kind in self.kinds], dtype=np.bool_)
         return inside[np.array(self.region_rows, dtype=np.int64)[self.preorder]]
 

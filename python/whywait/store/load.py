@@ -12,10 +12,11 @@ from xml.etree import ElementTree as ET
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from whywait import _native, tables
+from whywait import _native
 from whywait._api import Result, Run
-from whywait.calltree import PATH_TYPE
-from whywait.metrics import metric_tree
+from whywait.model import tables
+from whywait.model.calltree import PATH_TYPE
+from whywait.model.metrics import metric_tree
 from whywait.report.system import LOCATION_TYPES
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from whywait.ranking import Kinds
+from whywait.analysis.ranking import Kinds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from whywait.metrics import MetricTree
+    from whywait.model.metrics import MetricTree
 
 STATISTICS = pa.schema(
     [

@@ -1,0 +1,1 @@
+"""Answers: what is drawn from the data of one result or of several."""

@@ -1,0 +1,152 @@
+"""What differs between two runs: by call path, metric and group of ranks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from whywait import _native
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from whywait import Result
+
+_KEYS = ["metric", "callpath", "group"]
+
+
+def default_metrics(first: Result, second: Result) -> list[str]:
+    """Return the time, which says where runs differ, and the wait states that either has, which say why."""
+    trees = [result.profile.metrics for result in (first, second)]
+    names = [metric.name for tree in trees for metric in tree if tree.wait_state(metric.name) is metric]
+    return ["time", *dict.fromkeys(names)]
+
+
+def diff(first: Result, second: Result, metrics: Iterable[str] | None = None, *, groups: int = 1) -> pa.Table:
+    """Compare two runs.
+
+    Parameters
+    ----------
+    first, second
+        The runs. What they share is recognised by name: metrics, and call paths by the names from the root down.
+    metrics
+        What to compare; None for `default_metrics`.
+    groups
+        Into how many groups of neighbours to divide the ranks of each run. The runs may have different numbers of
+        ranks; group by group, the same share of them is compared.
+
+    Returns
+    -------
+    pyarrow.Table
+        ``metric``, ``callpath`` (names from the root), ``group`` (0..groups-1), ``first`` and ``second`` (of the call
+        path alone, without those below), ``difference`` (second - first) and ``relative`` (to first; null if that is
+        zero). Largest differences first, times before other metrics; what is equal is left out.
+
+    Raises
+    ------
+    whywait.UsageError
+        If neither run computes a metric.
+    """
+    names = default_metrics(first, second) if metrics is None else list(metrics)
+    units = [unit(name, first, second) for name in names]
+    order = {unit: number for number, unit in enumerate(dict.fromkeys(["sec", *units]))}
+    sides = [_sums(result, names, groups).rename_columns([*_KEYS, side]) for side, result in (
+        ("first", first), ("second", second))]  # fmt: skip
+    both = sides[0].join(sides[1], keys=_KEYS, join_type="full outer")
+    before, after = (pc.fill_null(both[side], 0.0) for side in ("first", "second"))
+    difference = pc.subtract(after, before)
+    table = pa.table(
+        {
+            "metric": both["metric"],
+            "callpath": pc.split_pattern(both["callpath"], _BETWEEN),
+            "group": both["group"],
+            "first": before,
+            "second": after,
+            "difference": difference,
+            "relative": pc.divide(difference, pc.if_else(pc.equal(before, 0.0), None, before)),
+            "effect": pc.abs(difference),
+            "unit": pa.array([order[unit] for unit in units], pa.int64()).take(
+                pc.index_in(both["metric"], pa.array(names))
+            ),
+        }
+    )
+    table = table.filter(pc.not_equal(table["difference"], 0.0))
+    rank = [("unit", "ascending"), ("effect", "descending"), ("metric", "ascending"), ("group", "ascending")]
+    return table.sort_by(rank).drop_columns(["effect", "unit"])
+
+
+# Between the names of a call path while it is a key; no name of a region has it.
+_BETWEEN = "\x1f"
+
+
+def unit(name: str, first: Result, second: Result) -> str:
+    """Return the unit of a metric that either run computes; raise `whywait.UsageError` if neither does."""
+    for result in (first, second):
+        if name in result.profile.metrics:
+            return result.profile.metrics[name].unit
+    raise _native.UsageError(f"neither run has a metric {name}")
+
+
+def _sums(result: Result, names: list[str], groups: int) -> pa.Table:
+    """Add metrics up by call path and group; call paths of the same names become one."""
+    profile, tree = result.profile, result.tree
+    paths = pc.binary_join(tree.paths.cast(pa.list_(pa.string())), _BETWEEN) if len(tree) else pa.array([], pa.string())
+    rank = result.rows_of_locations.rank
+    ranks, process = np.unique(rank, return_inverse=True)
+    group_of = process * groups // max(ranks.size, 1)
+    parts = []
+    for name in names:
+        if name not in profile.metrics:
+            continue
+        cells = profile.cells(name)
+        position, location = np.divmod(cells.key, max(profile.locations, 1))
+        place, which = np.unique(position * groups + group_of[location], return_inverse=True)
+        callpath = tree.preorder[place // groups]
+        parts.append(
+            pa.table(
+                {
+                    "metric": pa.array([name] * place.size, pa.string()),
+                    "callpath": paths.take(pa.array(callpath)),
+                    "group": place % groups,
+                    "value": np.bincount(which, cells.value, place.size).astype(np.float64),
+                }
+            )
+        )
+    if not parts:
+        schema = pa.schema({"metric": pa.string(), "callpath": pa.string(), "group": pa.int64(), "value": pa.float64()})
+        return schema.empty_table()
+    return pa.concat_tables(parts).group_by(_KEYS, use_threads=False).aggregate([("value", "sum")])
+
+
+def totals(first: Result, second: Result) -> list[dict[str, Any]]:
+    """Compare metrics over all call paths and locations.
+
+    Returns
+    -------
+    list of dict
+        ``metric``, ``display_name``, ``unit``, ``depth`` in the metric tree, ``first``, ``second``, ``difference`` and
+        ``relative`` (None if `first` is zero) of every metric that either run has, in the order of the metric tree.
+    """
+    rows = []
+    trees = {name: tree for tree in (second.profile.metrics, first.profile.metrics) for name in (m.name for m in tree)}
+    for name in dict.fromkeys([*first.metrics, *second.metrics]):
+        metric = trees[name][name]
+        before, after = (
+            result.profile.total(name) if name in result.metrics else 0.0 for result in (first, second)
+        )  # fmt: skip
+        rows.append(
+            {
+                "metric": name,
+                "display_name": metric.display_name,
+                "unit": metric.unit,
+                "depth": trees[name].depth(name),
+                "first": before,
+                "second": after,
+                "difference": after - before,
+                "relative": (after - before) / before if before else None,
+            }
+        )
+    return rows

@@ -1,0 +1,1 @@
+"""Results on disk: written all or nothing, and read back."""
