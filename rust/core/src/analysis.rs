@@ -7,14 +7,14 @@ use std::sync::{Arc, OnceLock};
 use rayon::prelude::*;
 use whywait_otf2::Archive;
 
-use crate::calls::{Call, Calls};
 use crate::causes::{self, CostModel, Explanation};
+use crate::critical_path::{self, Segment};
+use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::exchange::Transport;
 use crate::matching::epochs::{self, Epochs};
 use crate::matching::messages;
-use crate::notes::{NoteKind, Notes, Place};
-use crate::parts::Parts;
-use crate::path::{self, Segment};
+use crate::per_shard::PerShard;
+use crate::remote_calls::{Call, RemoteCalls};
 use crate::severity::{self, Cost, Severity};
 use crate::trace::decode::Progress;
 use crate::trace::load::SHARD_EVENTS;
@@ -22,7 +22,7 @@ use crate::trace::{NONE, Trace};
 use crate::transfers::{self, Transfer};
 use crate::waits::late_sender::Detected;
 use crate::waits::rma::{self, OneSided};
-use crate::waits::{Findings, WaitState, collective, interval, late_receiver, late_sender, profile, threads};
+use crate::waits::{Findings, WaitState, collective, counts, interval, late_receiver, late_sender, threads};
 use crate::{Error, Result};
 use whywait_otf2::enums::LocationType;
 
@@ -130,7 +130,7 @@ pub struct Causes {
     /// Costs, classes of waits, impacts, sorted by metric, call path and location.
     pub costs: Vec<Cost>,
     /// One entry a wait state; `None` where nobody is charged.
-    pub explanations: Parts<Option<Explanation>>,
+    pub explanations: PerShard<Option<Explanation>>,
     /// The critical path, in the order of time.
     pub path: Vec<Segment>,
 }
@@ -143,15 +143,15 @@ pub struct Analysis {
     /// Cells that are not zero, by metric, call path, location.
     pub severities: Vec<Severity>,
     /// Wait states by location, time and kind.
-    pub waits: Parts<WaitState>,
+    pub waits: PerShard<WaitState>,
     /// Root causes and the critical path, if asked for; their severities stand among the others.
     pub causes: Option<Causes>,
     /// Epochs of one-sided communication, one entry a shard; none if there is no such communication.
     pub epochs: Vec<Epochs>,
     /// What was odd.
-    pub notes: Notes,
+    pub diagnostics: Diagnostics,
     /// Calls of other processes that wait states name.
-    calls: Calls,
+    calls: RemoteCalls,
     /// Transfers, if several processes were asked for them.
     transfers: Option<Vec<Transfer>>,
 }
@@ -196,43 +196,43 @@ impl Analysis {
     }
 
     /// Gathers what all processes have found, at the first of them.
-    fn gather(self, notes: Vec<Notes>, with_transfers: bool) -> Result<Option<Self>> {
+    fn gather(self, diagnostics: Vec<Diagnostics>, with_transfers: bool) -> Result<Option<Self>> {
         let Self { trace, severities, waits, causes, epochs, calls, .. } = self;
         let exchange = trace.exchange.clone();
         let calls = calls.gather(&trace, &waits)?;
         let of_origins = if with_transfers { transfers::find(&trace, &epochs)? } else { Vec::new() };
-        let transfers = exchange.gather(of_origins)?;
+        let transfers = exchange.gatherv(of_origins)?;
         drop(epochs);
-        let waits = Parts::new(vec![exchange.gather(waits)?]);
-        let severities = exchange.gather(severities)?;
+        let waits = PerShard::new(vec![exchange.gatherv(waits)?]);
+        let severities = exchange.gatherv(severities)?;
         let causes = match causes {
             None => None,
             Some(causes) => Some(Causes {
-                costs: severity::combine(exchange.gather(causes.costs)?),
-                explanations: Parts::new(vec![exchange.gather(causes.explanations)?]),
+                costs: severity::combine(exchange.gatherv(causes.costs)?),
+                explanations: PerShard::new(vec![exchange.gatherv(causes.explanations)?]),
                 ..causes
             }),
         };
-        let notes = merge(exchange.to_root(notes)?);
+        let diagnostics = merge(exchange.gather(diagnostics)?);
         let transfers = with_transfers.then_some(transfers);
         let severities = severity::combine(severities);
-        let all = Self { trace, severities, waits, causes, epochs: Vec::new(), notes, calls, transfers };
+        let all = Self { trace, severities, waits, causes, epochs: Vec::new(), diagnostics, calls, transfers };
         Ok(exchange.is_root().then_some(all))
     }
 }
 
-/// The notes of all processes, stage by stage: as if one had all shards.
-fn merge(of_processes: Vec<Vec<Notes>>) -> Notes {
+/// The diagnostics of all processes, stage by stage: as if one had all shards.
+fn merge(of_processes: Vec<Vec<Diagnostics>>) -> Diagnostics {
     let mut of_processes: Vec<_> = of_processes.into_iter().map(Vec::into_iter).collect();
-    let mut notes = Notes::default();
+    let mut diagnostics = Diagnostics::default();
     loop {
-        let stage: Vec<Notes> = of_processes.iter_mut().filter_map(Iterator::next).collect();
+        let stage: Vec<Diagnostics> = of_processes.iter_mut().filter_map(Iterator::next).collect();
         if stage.is_empty() {
-            notes.sort();
-            return notes;
+            diagnostics.sort();
+            return diagnostics;
         }
         for of_process in stage {
-            notes.merge(of_process);
+            diagnostics.merge(of_process);
         }
     }
 }
@@ -247,28 +247,28 @@ pub fn analyze(
 ) -> Result<Option<Analysis>> {
     monitor.enter(Stage::Decode)?;
     let mut trace = Trace::load(archive, options.shard_events.max(1), transport, &monitor.progress)?;
-    let mut notes = vec![std::mem::take(&mut trace.notes), other_locations(&trace)];
+    let mut diagnostics = vec![std::mem::take(&mut trace.diagnostics), other_locations(&trace)];
 
     monitor.enter(Stage::Messages)?;
     let mut found: Vec<Findings> = trace.shards.iter().map(|_| Findings::default()).collect();
-    for findings in analyze_messages(&trace, options, &mut notes)? {
+    for findings in analyze_messages(&trace, options, &mut diagnostics)? {
         add(&mut found, findings);
     }
 
     monitor.enter(Stage::Collectives)?;
-    let (collective, meetings, collective_notes) = collective::detect(&trace, options.causes)?;
-    notes.push(collective_notes);
+    let (collective, collective_syncs, collective_notes) = collective::detect(&trace, options.causes)?;
+    diagnostics.push(collective_notes);
     add(&mut found, collective);
 
     monitor.enter(Stage::OneSided)?;
     let (one_sided, one_sided_notes) = match epochs::find(&trace)? {
-        None => <(OneSided, Notes)>::default(),
+        None => <(OneSided, Diagnostics)>::default(),
         Some(epochs) => {
             trace.forget_synchronizations();
             rma::detect(&trace, epochs, &found, options.causes)?
         }
     };
-    notes.push(one_sided_notes);
+    diagnostics.push(one_sided_notes);
     add(&mut found, one_sided.findings);
 
     monitor.enter(Stage::Profile)?;
@@ -276,7 +276,7 @@ pub fn analyze(
         .shards
         .par_iter()
         .map(|shard| {
-            let mut findings = profile::book(&trace, shard);
+            let mut findings = counts::book(&trace, shard);
             findings.merge(threads::detect(&trace, shard));
             findings
         })
@@ -289,24 +289,24 @@ pub fn analyze(
     });
     let mut severities = Vec::new();
     let mut waits = Vec::with_capacity(found.len());
-    let mut all_notes = Notes::default();
+    let mut all_notes = Diagnostics::default();
     for mut findings in found {
         severities.append(&mut findings.severities);
         waits.push(findings.waits);
-        all_notes.merge(findings.notes);
+        all_notes.merge(findings.diagnostics);
     }
-    notes.push(all_notes);
-    let waits = Parts::new(waits);
-    let calls = Calls::fetch(&trace, &waits)?;
+    diagnostics.push(all_notes);
+    let waits = PerShard::new(waits);
+    let calls = RemoteCalls::fetch(&trace, &waits)?;
     let causes = if options.causes {
         monitor.enter(Stage::Causes)?;
-        let meetings = (meetings, &one_sided.meetings[..]);
-        let mut found = causes::find(&trace, (&waits, &calls), meetings, options.cost_model)?;
-        let path = path::find(&trace, &found.tables, options.cost_model)?;
+        let collective_syncs = (collective_syncs, &one_sided.collective_syncs[..]);
+        let mut found = causes::find(&trace, (&waits, &calls), collective_syncs, options.cost_model)?;
+        let path = critical_path::find(&trace, &found.tables, options.cost_model)?;
         severities.extend(path.severities);
         found.costs.extend(path.costs);
-        found.notes.merge(path.notes);
-        notes.push(found.notes);
+        found.diagnostics.merge(path.diagnostics);
+        diagnostics.push(found.diagnostics);
         let costs = severity::combine(found.costs);
         Some(Causes { costs, explanations: found.explanations, path: path.segments })
     } else {
@@ -320,14 +320,14 @@ pub fn analyze(
         waits,
         causes,
         epochs: one_sided.epochs,
-        notes: Notes::default(),
+        diagnostics: Diagnostics::default(),
         calls,
         transfers: None,
     };
     if is_alone {
-        return Ok(Some(Analysis { notes: merge(vec![notes]), ..found }));
+        return Ok(Some(Analysis { diagnostics: merge(vec![diagnostics]), ..found }));
     }
-    found.gather(notes, options.transfers)
+    found.gather(diagnostics, options.transfers)
 }
 
 /// Adds what a stage found in each shard.
@@ -336,11 +336,15 @@ fn add(found: &mut [Findings], stage: Vec<Findings>) {
 }
 
 /// Late Senders at the receivers, then Late Receivers at the senders.
-fn analyze_messages(trace: &Trace, options: &Options, notes: &mut Vec<Notes>) -> Result<[Vec<Findings>; 2]> {
+fn analyze_messages(
+    trace: &Trace,
+    options: &Options,
+    diagnostics: &mut Vec<Diagnostics>,
+) -> Result<[Vec<Findings>; 2]> {
     let (detected, matching_notes) = messages::match_all(trace, |_, shard, matches| {
         late_sender::detect(trace, shard, matches, options.wrong_order_window)
     })?;
-    notes.push(matching_notes);
+    diagnostics.push(matching_notes);
     let mut late_senders = Vec::with_capacity(detected.len());
     let mut outgoing = Vec::with_capacity(detected.len());
     let mut candidates = Vec::with_capacity(detected.len());
@@ -355,7 +359,7 @@ fn analyze_messages(trace: &Trace, options: &Options, notes: &mut Vec<Notes>) ->
     }
     let late_receivers = trace
         .exchange
-        .to_owner(outgoing)?
+        .alltoallv(outgoing)?
         .into_par_iter()
         .zip(&trace.shards)
         .zip(&candidates)
@@ -367,17 +371,17 @@ fn analyze_messages(trace: &Trace, options: &Options, notes: &mut Vec<Notes>) ->
 }
 
 /// Names the locations of which only a profile can be said.
-fn other_locations(trace: &Trace) -> Notes {
-    let mut notes = Notes::default();
+fn other_locations(trace: &Trace) -> Diagnostics {
+    let mut diagnostics = Diagnostics::default();
     let own = trace.shards.iter().flat_map(|shard| shard.locations.clone());
     for index in own {
-        let location = &trace.world.locations[index as usize];
+        let location = &trace.definitions.locations[index as usize];
         if !matches!(location.kind, LocationType::CPU_THREAD | LocationType::UNKNOWN) {
             let time = trace.span().map_or(0, |(first, _)| first);
-            notes.count(NoteKind::NotAThread, 1, Some(Place { location: index, time }));
+            diagnostics.count(DiagnosticKind::NotAThread, 1, Some(Place { location: index, time }));
         }
     }
-    notes
+    diagnostics
 }
 
 #[cfg(test)]
@@ -410,7 +414,7 @@ mod tests {
                 lines.push(format!("{:.9e} {:.9e} {:.9e}", why.indirect, why.propagating, why.caused));
             }
         }
-        lines.extend(analysis.notes.iter().map(|note| format!("{note:?}")));
+        lines.extend(analysis.diagnostics.iter().map(|note| format!("{note:?}")));
         lines
     }
 
@@ -421,7 +425,7 @@ mod tests {
         let mut compared = 0;
         for case in ["p2p", "collectives", "sor_fence", "sor_gats", "sor_locks", "rma_progress", "intercomm"] {
             let archive = Archive::open(&data.join(case)).unwrap();
-            for cost_model in [CostModel::Thesis, CostModel::Scalasca] {
+            for cost_model in [CostModel::Unified, CostModel::Scalasca] {
                 let options = Options { cost_model, transfers: true, ..Options::default() };
                 let whole = analyze(&archive, &options, None, &Monitor::default()).unwrap().unwrap();
                 let expected = said(&whole);

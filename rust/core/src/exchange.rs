@@ -217,7 +217,7 @@ impl Exchange {
     /// inbox for each.
     ///
     /// Within a process this transposes the table of parcels: no row is copied.
-    pub fn to_owner<T: Row>(&self, mut outgoing: Vec<Outbox<T>>) -> Result<Vec<Inbox<T>>> {
+    pub fn alltoallv<T: Row>(&self, mut outgoing: Vec<Outbox<T>>) -> Result<Vec<Inbox<T>>> {
         let own = self.own();
         let arrived = match &self.transport {
             None => Vec::new(),
@@ -304,7 +304,7 @@ impl Exchange {
     }
 
     /// Hands the i-th value to process i; returns what each has for this one.
-    pub fn swap<T: Row>(&self, mut values: Vec<T>) -> Result<Vec<T>> {
+    pub fn alltoall<T: Row>(&self, mut values: Vec<T>) -> Result<Vec<T>> {
         let others = values.split_off(self.rank() + 1);
         let kept = values.pop();
         let bytes = |values: Vec<T>| values.into_iter().map(|value| encode(&value));
@@ -313,7 +313,7 @@ impl Exchange {
     }
 
     /// The value of each process, at all of them.
-    pub fn all<T: Row>(&self, value: T) -> Result<Vec<T>> {
+    pub fn allgather<T: Row>(&self, value: T) -> Result<Vec<T>> {
         let bytes = if self.processes() == 1 { Bytes::new() } else { encode(&value) };
         let mut outgoing = vec![bytes; self.processes()];
         outgoing[self.rank()] = Bytes::new();
@@ -321,7 +321,7 @@ impl Exchange {
     }
 
     /// The value of each process at the first, none at the others.
-    pub fn to_root<T: Row>(&self, value: T) -> Result<Vec<T>> {
+    pub fn gather<T: Row>(&self, value: T) -> Result<Vec<T>> {
         let mut outgoing = vec![Bytes::new(); self.processes()];
         if self.is_root() {
             return self.values(outgoing, Some(value));
@@ -334,9 +334,9 @@ impl Exchange {
 
     /// All rows, in the order of the processes, at the first; none at the others. These make them slice by slice, while
     /// the first takes in the slice before.
-    pub fn gather<T: Row>(&self, rows: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>) -> Result<Vec<T>> {
+    pub fn gatherv<T: Row>(&self, rows: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>) -> Result<Vec<T>> {
         let mut rows = rows.into_iter();
-        let counts = self.all(rows.len())?;
+        let counts = self.allgather(rows.len())?;
         let slices = |(process, count): (usize, &usize)| std::iter::repeat_n(process, count.div_ceil(GATHERED));
         let slices = counts.iter().enumerate().skip(1).flat_map(slices);
         let mut all = Vec::new();
@@ -344,12 +344,12 @@ impl Exchange {
             all = rows.collect();
             all.reserve_exact(counts[1..].iter().sum());
             for _ in slices {
-                self.to_root(Vec::new())?.iter_mut().for_each(|slice| all.append(slice));
+                self.gather(Vec::new())?.iter_mut().for_each(|slice| all.append(slice));
             }
         } else {
             for process in slices {
                 let is_own = process == self.rank();
-                self.to_root::<Vec<T>>(rows.by_ref().take(if is_own { GATHERED } else { 0 }).collect())?;
+                self.gather::<Vec<T>>(rows.by_ref().take(if is_own { GATHERED } else { 0 }).collect())?;
             }
         }
         Ok(all)
@@ -357,12 +357,12 @@ impl Exchange {
 
     /// A sum over all processes.
     pub fn sum(&self, value: usize) -> Result<usize> {
-        Ok(self.all(value)?.into_iter().sum())
+        Ok(self.allgather(value)?.into_iter().sum())
     }
 
     /// Whether something holds for any process.
     pub fn any(&self, value: bool) -> Result<bool> {
-        Ok(self.all(value)?.contains(&true))
+        Ok(self.allgather(value)?.contains(&true))
     }
 }
 
@@ -457,7 +457,7 @@ mod tests {
         a.push(1, "a2".to_owned());
         let mut b = exchange.outbox();
         b.push(1, "b1".to_owned());
-        let inboxes = exchange.to_owner(vec![a, b]).unwrap();
+        let inboxes = exchange.alltoallv(vec![a, b]).unwrap();
         assert_eq!(inboxes[0].rows().collect::<Vec<_>>(), ["a0"]);
         assert_eq!(inboxes[1].rows().collect::<Vec<_>>(), ["a1", "a2", "b1"]);
     }
@@ -474,7 +474,7 @@ mod tests {
                 sent.push(length);
                 sent.extend(rows);
             }
-            let inbox = &exchange.to_owner(vec![outbox]).unwrap()[0];
+            let inbox = &exchange.alltoallv(vec![outbox]).unwrap()[0];
             prop_assert_eq!(inbox.rows().copied().collect::<Vec<_>>(), sent);
             for mut part in inbox.parts() {
                 prop_assert!(!part.is_empty());
@@ -503,7 +503,7 @@ mod tests {
             let go = |transport| {
                 let exchange = Exchange::new(transport, &weights);
                 let outgoing = exchange.own().map(|shard| fill(&exchange, shard)).collect();
-                let inboxes = exchange.to_owner(outgoing).unwrap();
+                let inboxes = exchange.alltoallv(outgoing).unwrap();
                 inboxes.iter().map(|inbox| inbox.rows().copied().collect()).collect::<Vec<Vec<usize>>>()
             };
             let split = threads::run(processes, |transport| go(Some(transport)));
@@ -536,10 +536,10 @@ mod tests {
         let sums = threads::run(3, |transport| {
             let exchange = Exchange::new(Some(transport), &[]);
             let rank = exchange.rank();
-            let swapped = exchange.swap((0..3).map(|to| (rank, to)).collect()).unwrap();
+            let swapped = exchange.alltoall((0..3).map(|to| (rank, to)).collect()).unwrap();
             assert_eq!(swapped, [(0, rank), (1, rank), (2, rank)]);
             assert!(exchange.any(rank == 2).unwrap());
-            assert_eq!(exchange.to_root(rank).unwrap(), if rank == 0 { vec![0, 1, 2] } else { vec![] });
+            assert_eq!(exchange.gather(rank).unwrap(), if rank == 0 { vec![0, 1, 2] } else { vec![] });
             exchange.sum(rank + 1).unwrap()
         });
         assert_eq!(sums, [6, 6, 6]);

@@ -5,19 +5,18 @@
 #![deny(unsafe_code)]
 
 pub mod analysis;
-pub mod calls;
 pub mod causes;
+pub mod critical_path;
+pub mod diagnostics;
 pub mod error;
 pub mod exchange;
+pub mod export;
+mod galloping_search;
 pub mod matching;
-mod near;
-pub mod notes;
-pub mod parts;
-pub mod path;
-pub mod perfetto;
+pub mod per_shard;
 pub mod pool;
+pub mod remote_calls;
 pub mod severity;
-pub mod timeline;
 pub mod trace;
 pub mod transfers;
 pub mod waits;

@@ -94,7 +94,7 @@ pub fn find(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Transfer>> {
     let shards = || trace.shards.iter().zip(epochs);
     let ends: Vec<Vec<End>> = shards().map(|(shard, epochs)| ends(trace, shard, epochs)).collect();
     let questions = trace.exchange.own().zip(&ends).map(|(from, ends)| ask(trace, from, ends)).collect();
-    let answers = trace.exchange.to_owner(questions)?.into_iter().zip(shards()).map(|(questions, (shard, epochs))| {
+    let answers = trace.exchange.alltoallv(questions)?.into_iter().zip(shards()).map(|(questions, (shard, epochs))| {
         let leaves = leaves(trace, shard, epochs);
         let mut outbox = trace.exchange.outbox();
         for &(from, epoch) in questions.rows() {
@@ -104,7 +104,7 @@ pub fn find(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Transfer>> {
         }
         outbox
     });
-    let answers = trace.exchange.to_owner(answers.collect())?;
+    let answers = trace.exchange.alltoallv(answers.collect())?;
     let mut transfers = Vec::new();
     for (((shard, epochs), ends), answers) in shards().zip(&ends).zip(answers) {
         let there: FxHashMap<AtTarget, i64> = answers.rows().copied().collect();
@@ -124,8 +124,11 @@ pub fn find(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Transfer>> {
 
 fn transfer(trace: &Trace, shard: &Shard, epochs: &Epochs, origin: u32, row: usize, end: Option<i64>) -> Transfer {
     let Operation { time, sent, received, instance, window, target, kind, .. } = shard.operations.rows[row];
-    let target =
-        if trace.world.locations[origin as usize].process == target { origin } else { trace.world.master(target) };
+    let target = if trace.definitions.locations[origin as usize].process == target {
+        origin
+    } else {
+        trace.definitions.master(target)
+    };
     let (source, destination) = if kind.is_fetching() { (target, origin) } else { (origin, target) };
     let epoch = match epochs.epoch_of[row] {
         Epoch::Lock(_) => EpochKind::Lock,
@@ -142,7 +145,7 @@ fn ends(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Vec<End> {
     let mut numbers = PairNumbers::default();
     let mut number_of: FxHashMap<(u32, u32), u32> = FxHashMap::default();
     for (position, access) in epochs.accesses.iter().enumerate() {
-        for &target in trace.world.group_members(access.group, &access.process) {
+        for &target in trace.definitions.group_members(access.group, &access.process) {
             number_of.insert((position as u32, target), numbers.next(access.window, access.process, target));
         }
     }
@@ -203,7 +206,7 @@ fn leaves(trace: &Trace, shard: &Shard, epochs: &Epochs) -> FxHashMap<AtTarget, 
     }
     let mut numbers = PairNumbers::default();
     for exposure in &epochs.exposures {
-        for &origin in trace.world.group_members(exposure.group, &exposure.process) {
+        for &origin in trace.definitions.group_members(exposure.group, &exposure.process) {
             let number = numbers.next(exposure.window, exposure.process, origin);
             if exposure.wait != NONE {
                 let epoch = AtTarget { window: exposure.window, target: exposure.process, origin, number };

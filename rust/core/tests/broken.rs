@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use whywait_core::analysis::{Analysis, Monitor, Options, analyze};
-use whywait_core::perfetto::{self, Selection};
-use whywait_core::timeline::{self, Request};
+use whywait_core::export::perfetto::{self, Selection};
+use whywait_core::export::timeline::{self, Request};
 use whywait_core::trace::decode::Progress;
 use whywait_otf2::Archive;
 

@@ -10,11 +10,11 @@ use arrow_array::{ArrayRef, Float64Array, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use whywait_core::analysis::{Analysis as CoreAnalysis, Monitor, Options, Stage, analyze as core_analyze};
-use whywait_core::calls::Call;
 use whywait_core::causes::{Class, CostModel, Explanation};
+use whywait_core::critical_path::Segment;
+use whywait_core::diagnostics::DiagnosticKind;
 use whywait_core::exchange::Transport;
-use whywait_core::notes::NoteKind;
-use whywait_core::path::Segment;
+use whywait_core::remote_calls::Call;
 use whywait_core::severity::{Cell, Cost, Metric, Severity, Unit};
 use whywait_core::trace::columns::OperationKind;
 use whywait_core::trace::load::SHARD_EVENTS;
@@ -72,9 +72,11 @@ pub(crate) fn analyze(
     let archive = run.archive().clone();
     let pool = whywait_core::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
     let cost_model = match cost_model {
-        "thesis" => CostModel::Thesis,
+        "unified" | "thesis" => CostModel::Unified,
         "scalasca" => CostModel::Scalasca,
-        _ => return Err(UsageError::new_err("cost_model must be \"thesis\" or \"scalasca\"")),
+        _ => {
+            return Err(UsageError::new_err("cost_model must be \"unified\" (also called \"thesis\") or \"scalasca\""));
+        }
     };
     let options = Options { wrong_order_window, causes, cost_model, transfers, shard_events };
     let monitor = Arc::new(Monitor::default());
@@ -83,8 +85,8 @@ pub(crate) fn analyze(
     let ranks = ranks.map(Ranks::new).transpose()?;
     let job = {
         let (archive, monitor) = (archive.clone(), monitor.clone());
-        move |errands| {
-            let transport = ranks.map(|ranks| Arc::new(ranks.through(errands)) as Arc<dyn Transport>);
+        move |tasks| {
+            let transport = ranks.map(|ranks| Arc::new(ranks.through(tasks)) as Arc<dyn Transport>);
             memory::keeping(|| pool.install(|| core_analyze(&archive, &options, transport, &monitor)))
         }
     };
@@ -252,7 +254,7 @@ impl Analysis {
 
     /// All locations.
     fn locations(&self) -> PyResult<Table> {
-        locations_table(self.archive.definitions(), &self.result.trace.world)
+        locations_table(self.archive.definitions(), &self.result.trace.definitions)
     }
 
     /// Severities that are not zero.
@@ -364,7 +366,7 @@ impl Analysis {
             });
         }
         let number = |number: fn(&Transfer) -> u32| Arc::new(transfers.iter().map(number).collect::<UInt32Array>());
-        let window = |transfer: &Transfer| trace.world.windows[transfer.window as usize].id;
+        let window = |transfer: &Transfer| trace.definitions.windows[transfer.window as usize].id;
         let time: Float64Array = transfers.iter().map(|transfer| self.seconds(transfer.time - begin)).collect();
         let time: ArrayRef = Arc::new(time);
         let end = transfers.iter().map(|transfer| transfer.end.map(|end| self.seconds(end - begin)));
@@ -387,7 +389,7 @@ impl Analysis {
     fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let begin = self.begin();
         let mut warnings = Vec::new();
-        for (kind, note) in self.result.notes.iter() {
+        for (kind, note) in self.result.diagnostics.iter() {
             let warning = PyDict::new(py);
             warning.set_item("kind", kind.name())?;
             warning.set_item("count", note.count)?;
@@ -396,10 +398,10 @@ impl Analysis {
             let text = kind.text().to_owned() + &detail.map_or_else(String::new, |detail| format!("; first: {detail}"));
             warning.set_item("text", text)?;
             let place = first.and_then(|first| {
-                let world = &self.result.trace.world;
-                let location = world.locations.get(first.place.location as usize)?;
+                let definitions = &self.result.trace.definitions;
+                let location = definitions.locations.get(first.place.location as usize)?;
                 let time = self.seconds(first.place.time.saturating_sub(begin));
-                Some(format!("{} at {time:.6} s", world.label(location)))
+                Some(format!("{} at {time:.6} s", definitions.label(location)))
             });
             warning.set_item("place", place)?;
             warnings.push(warning);
@@ -414,7 +416,7 @@ impl Analysis {
         let mut locations = Vec::new();
         let mut times = Vec::new();
         let mut details = Vec::new();
-        for (kind, note) in self.result.notes.iter() {
+        for (kind, note) in self.result.diagnostics.iter() {
             for occurrence in &note.occurrences {
                 kinds.push(kind.name());
                 locations.push(occurrence.place.location);
@@ -439,13 +441,13 @@ impl Analysis {
         facts.set_item("end", self.seconds(last - first))?;
         facts.set_item("length", self.seconds(last - first))?;
         facts.set_item("resolution", trace.resolution)?;
-        facts.set_item("processes", trace.world.processes.len())?;
-        facts.set_item("locations", trace.world.locations.len())?;
+        facts.set_item("processes", trace.definitions.processes.len())?;
+        facts.set_item("locations", trace.definitions.locations.len())?;
         facts.set_item("events", trace.events)?;
         facts.set_item("callpaths", trace.tree.len())?;
-        let violations = |kind| self.result.notes.occurrences(kind);
-        facts.set_item("clock_violations_p2p", violations(NoteKind::ClockViolationMessage))?;
-        facts.set_item("clock_violations_coll", violations(NoteKind::ClockViolationCollective))?;
+        let violations = |kind| self.result.diagnostics.occurrences(kind);
+        facts.set_item("clock_violations_p2p", violations(DiagnosticKind::ClockViolationMessage))?;
+        facts.set_item("clock_violations_coll", violations(DiagnosticKind::ClockViolationCollective))?;
         Ok(facts)
     }
 }

@@ -10,13 +10,13 @@ use pyo3::prelude::*;
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Something that only this thread may do, for the job.
-type Errand = Box<dyn FnOnce(Python<'_>) -> PyResult<()> + Send>;
+type CallerThreadTask = Box<dyn FnOnce(Python<'_>) -> PyResult<()> + Send>;
 
-/// Where the job leaves errands; once something has failed they are dropped.
-pub(crate) type Errands = Box<dyn Fn(Errand) + Send + Sync>;
+/// Where the job leaves tasks; once something has failed they are dropped.
+pub(crate) type CallerThreadTasks = Box<dyn Fn(CallerThreadTask) + Send + Sync>;
 
 enum Message<T> {
-    Errand(Errand),
+    CallerThreadTask(CallerThreadTask),
     Done(T),
 }
 
@@ -32,19 +32,19 @@ pub(crate) fn wait<T: Send + 'static>(
     serve(py, |_| job(), pause, tick, cancel)
 }
 
-/// The same for a job that has errands, which can fail like `tick`.
+/// The same for a job that has tasks, which can fail like `tick`.
 pub(crate) fn serve<T: Send + 'static>(
     py: Python<'_>,
-    job: impl FnOnce(Errands) -> T + Send + 'static,
+    job: impl FnOnce(CallerThreadTasks) -> T + Send + 'static,
     pause: Duration,
     mut tick: impl FnMut() -> PyResult<()>,
     cancel: impl Fn(),
 ) -> PyResult<T> {
     let (sender, mut messages) = mpsc::channel();
     std::thread::spawn(move || {
-        let errands = sender.clone();
+        let tasks = sender.clone();
         // The receiver is gone only if nobody waits any more: there is nobody left to tell.
-        let result = job(Box::new(move |errand| drop(errands.send(Message::Errand(errand)))));
+        let result = job(Box::new(move |task| drop(tasks.send(Message::CallerThreadTask(task)))));
         let _ = sender.send(Message::Done(result));
     });
     let mut failed: Option<(PyErr, Instant)> = None;
@@ -53,7 +53,7 @@ pub(crate) fn serve<T: Send + 'static>(
         messages = waited.1;
         let done = match waited.0 {
             Ok(Message::Done(value)) => return failed.map_or(Ok(value), |(error, _)| Err(error)),
-            Ok(Message::Errand(errand)) if failed.is_none() => errand(py),
+            Ok(Message::CallerThreadTask(task)) if failed.is_none() => task(py),
             Err(RecvTimeoutError::Timeout) if failed.is_none() => tick(),
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(pyo3::panic::PanicException::new_err("the work stopped unexpectedly; please report this"));

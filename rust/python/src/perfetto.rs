@@ -11,7 +11,7 @@ use std::time::Duration;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use whywait_core::perfetto::{Selection, write};
+use whywait_core::export::perfetto::{Selection, write};
 use whywait_core::severity::Metric;
 use whywait_core::trace::Trace;
 use whywait_core::trace::decode::Progress;
@@ -88,11 +88,11 @@ fn select(
     let processes = match ranks {
         None => None,
         Some(ranks) => {
-            let mut chosen = vec![false; trace.world.processes.len()];
+            let mut chosen = vec![false; trace.definitions.processes.len()];
             for rank in ranks {
-                let process = trace.world.processes.iter().position(|process| process.rank == rank);
+                let process = trace.definitions.processes.iter().position(|process| process.rank == rank);
                 let Some(process) = process else {
-                    let last = trace.world.processes.iter().map(|process| process.rank).max();
+                    let last = trace.definitions.processes.iter().map(|process| process.rank).max();
                     let known = last.map_or_else(String::new, |last| format!("; the last one is rank {last}"));
                     return Err(UsageError::new_err(format!("the run has no rank {rank}{known}")));
                 };

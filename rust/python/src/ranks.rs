@@ -8,7 +8,7 @@ use pyo3_bytes::PyBytes;
 use whywait_core::exchange::Transport;
 use whywait_core::{Error, Result};
 
-use crate::job::Errands;
+use crate::job::CallerThreadTasks;
 
 /// The processes, as Python knows them: an object with `size`, `rank` and `deliver(list[Buffer]) -> list[Buffer]`, which
 /// neither copies nor changes what it has handed out.
@@ -26,15 +26,15 @@ impl Ranks {
     }
 
     /// Lets the thread that called us do the exchanges.
-    pub(crate) fn through(self, errands: Errands) -> Connected {
-        Connected { ranks: self, errands }
+    pub(crate) fn through(self, tasks: CallerThreadTasks) -> Connected {
+        Connected { ranks: self, tasks }
     }
 }
 
 /// The processes as seen from the analysis.
 pub(crate) struct Connected {
     ranks: Ranks,
-    errands: Errands,
+    tasks: CallerThreadTasks,
 }
 
 impl std::fmt::Debug for Connected {
@@ -55,13 +55,13 @@ impl Transport for Connected {
     fn deliver(&self, outgoing: Vec<Bytes>) -> Result<Vec<Bytes>> {
         let (sender, arrived) = mpsc::sync_channel(1);
         let python = Python::attach(|py| self.ranks.python.clone_ref(py));
-        (self.errands)(Box::new(move |py| {
+        (self.tasks)(Box::new(move |py| {
             let parcels: Vec<PyBytes> = outgoing.into_iter().map(PyBytes::new).collect();
             let arrived: Vec<PyBytes> = python.call_method1(py, "deliver", (parcels,))?.extract(py)?;
             let _ = sender.send(arrived.into_iter().map(PyBytes::into_inner).collect());
             Ok(())
         }));
-        // If the errand was not done, the other thread knows why.
+        // If the task was not done, the other thread knows why.
         arrived.recv().map_err(|_| Error::Interrupted)
     }
 }

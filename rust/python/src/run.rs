@@ -7,7 +7,7 @@ use arrow_array::{Int32Array, UInt32Array, UInt64Array};
 use pyo3::exceptions::{PyIndexError, PyKeyError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use whywait_core::trace::World;
+use whywait_core::trace::DefinitionIndex;
 use whywait_otf2::writer::{WriteOptions, copy_archive as copy_otf2};
 use whywait_otf2::{Archive, Attributes, Definitions, Event, EventSink};
 
@@ -19,7 +19,7 @@ use crate::records::{Columns, EventTable};
 #[pyclass(frozen, module = "whywait._native")]
 pub(crate) struct Run {
     archive: Arc<Archive>,
-    world: World,
+    definitions: DefinitionIndex,
 }
 
 impl Run {
@@ -29,14 +29,14 @@ impl Run {
 }
 
 /// Locations in the order of their indexes.
-pub(crate) fn locations_table(definitions: &Definitions, world: &World) -> PyResult<Table> {
-    let locations = &world.locations;
+pub(crate) fn locations_table(records: &Definitions, definitions: &DefinitionIndex) -> PyResult<Table> {
+    let locations = &definitions.locations;
     let mut kinds = Names::default();
     for location in locations {
         kinds.push(location.kind.name().unwrap_or("UNKNOWN"));
     }
-    let rank = |process: u32| world.processes.get(process as usize).map_or(-1, |process| process.rank as i32);
-    let names = locations.iter().map(|location| Some(definitions.string(location.name)));
+    let rank = |process: u32| definitions.processes.get(process as usize).map_or(-1, |process| process.rank as i32);
+    let names = locations.iter().map(|location| Some(records.string(location.name)));
     Table::new(vec![
         ("location", Arc::new((0..locations.len() as u32).collect::<UInt32Array>())),
         ("id", Arc::new(UInt64Array::from_iter_values(locations.iter().map(|location| location.id)))),
@@ -62,8 +62,8 @@ impl Run {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let archive = py.detach(|| Archive::open(&path)).map_err(archive_error)?;
-        let world = World::new(archive.definitions());
-        Ok(Self { archive: Arc::new(archive), world })
+        let definitions = DefinitionIndex::new(archive.definitions());
+        Ok(Self { archive: Arc::new(archive), definitions })
     }
 
     /// Path of the anchor file.
@@ -99,12 +99,13 @@ impl Run {
 
     /// All locations.
     fn locations(&self) -> PyResult<Table> {
-        locations_table(self.archive.definitions(), &self.world)
+        locations_table(self.archive.definitions(), &self.definitions)
     }
 
     /// All events of a location.
     fn events(&self, py: Python<'_>, index: usize) -> PyResult<Table> {
-        let location = self.world.locations.get(index).ok_or_else(|| PyIndexError::new_err("no such location"))?;
+        let location =
+            self.definitions.locations.get(index).ok_or_else(|| PyIndexError::new_err("no such location"))?;
         let table = py.detach(|| {
             let mut table = EventTable::new();
             let reader = self.archive.location(location.id)?;
@@ -123,7 +124,7 @@ impl Run {
         let mut all: Vec<_> =
             oddities.map(|oddity| (oddity.kind.name(), oddity.place.to_string(), oddity.text.clone())).collect();
         let anchor = self.archive.path().display().to_string();
-        all.extend(self.world.notes.iter().map(|note| ("inconsistent", anchor.clone(), note.clone())));
+        all.extend(self.definitions.diagnostics.iter().map(|note| ("inconsistent", anchor.clone(), note.clone())));
         all
     }
 
@@ -138,13 +139,14 @@ impl Run {
         info.set_item("creator", &anchor.creator)?;
         info.set_item("machine", &anchor.machine_name)?;
         info.set_item("description", &anchor.description)?;
-        info.set_item("processes", self.world.processes.len())?;
-        info.set_item("locations", self.world.locations.len())?;
+        info.set_item("processes", self.definitions.processes.len())?;
+        info.set_item("locations", self.definitions.locations.len())?;
         if let Some(clock) = self.archive.definitions().clock_properties.first() {
             info.set_item("timer_resolution", clock.timer_resolution)?;
             info.set_item("length", clock.trace_length as f64 / clock.timer_resolution.max(1) as f64)?;
         }
-        let declared = self.world.locations.iter().fold(0u64, |sum, location| sum.saturating_add(location.events));
+        let declared =
+            self.definitions.locations.iter().fold(0u64, |sum, location| sum.saturating_add(location.events));
         info.set_item("events", declared)?;
         info.set_item("event_bytes", py.detach(|| self.event_bytes()))?;
         info.set_item("memory_estimate", declared.saturating_mul(BYTES_PER_EVENT))?;
@@ -182,16 +184,16 @@ impl EventSink for Counter {
 
 impl Run {
     fn event_bytes(&self) -> u64 {
-        let size = |location: &whywait_core::trace::world::Location| {
+        let size = |location: &whywait_core::trace::definition_index::Location| {
             self.archive.location(location.id).map_or(0, |reader| reader.event_file_size())
         };
-        self.world.locations.iter().map(size).sum()
+        self.definitions.locations.iter().map(size).sum()
     }
 
     fn count_events(&self) -> whywait_otf2::Result<[u64; 256]> {
         let mut counter = Counter([0; 256]);
         let mut buffer = Vec::new();
-        for location in &self.world.locations {
+        for location in &self.definitions.locations {
             // What cannot be read is named by `validate`; here it counts as nothing.
             if let Ok(reader) = self.archive.location(location.id) {
                 let _ = reader.read_events(&mut buffer, &mut counter)?;

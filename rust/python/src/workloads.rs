@@ -11,7 +11,7 @@ use whywait_core::analysis::{Entered, Monitor, Options, Stage, analyze};
 use whywait_workloads::{Error, Progress, Spec, Workload};
 
 use crate::errors::{UsageError, archive_error, core_error};
-use crate::job::{Errands, serve, wait};
+use crate::job::{CallerThreadTasks, serve, wait};
 use crate::memory;
 use crate::run::Run;
 
@@ -76,10 +76,10 @@ pub(crate) fn measure(
     let (archive, options) = (run.archive().clone(), Options { causes, ..Options::default() });
     let monitor = Arc::new(Monitor::default());
     let (watched, entered) = (monitor.clone(), Arc::new(entered.clone().unbind()));
-    let job = move |errands: Errands| {
+    let job = move |tasks: CallerThreadTasks| {
         let tell = Arc::new(move |stage: Option<Stage>| {
             let entered = entered.clone();
-            errands(Box::new(move |py| entered.call1(py, (stage.map(Stage::name),)).map(drop)));
+            tasks(Box::new(move |py| entered.call1(py, (stage.map(Stage::name),)).map(drop)));
         });
         let told = tell.clone();
         let _ = monitor.entered.set(Entered(Box::new(move |stage| told(Some(stage)))));

@@ -20,13 +20,13 @@ mod heap;
 mod resident;
 
 #[cfg(not(target_os = "linux"))]
-mod elsewhere;
+mod unsupported;
 #[cfg(not(target_os = "linux"))]
-use elsewhere as arena;
+use unsupported as arena;
 #[cfg(not(target_os = "linux"))]
-use elsewhere as heap;
+use unsupported as heap;
 #[cfg(not(target_os = "linux"))]
-use elsewhere as resident;
+use unsupported as resident;
 
 use std::io;
 use std::path::PathBuf;

@@ -109,7 +109,7 @@ pub(crate) fn define(to: &ArchiveWriter, ranks: u32, (begin, length): (i64, i64)
         text(region.0.name().to_owned());
     }
     let none = text(String::new());
-    let [machine, node_class, thread, world, window_name] =
+    let [machine, node_class, thread, definitions, window_name] =
         ["machine", "node", "Master thread", "MPI_COMM_WORLD", "window"].map(|name| text(name.to_owned()));
     to.define(SystemTreeNode { id: 0, name: machine, class_name: machine, parent: UNDEFINED });
     for node in 0..ranks.div_ceil(NODE) {
@@ -159,7 +159,7 @@ pub(crate) fn define(to: &ArchiveWriter, ranks: u32, (begin, length): (i64, i64)
     for (id, members) in (FIRST_GROUP..).zip(groups) {
         group(id, GroupType::COMM_GROUP, members);
     }
-    to.define(Comm { id: WORLD, name: world, group: EVERYBODY, parent: UNDEFINED, flags: CommFlag::NONE });
+    to.define(Comm { id: WORLD, name: definitions, group: EVERYBODY, parent: UNDEFINED, flags: CommFlag::NONE });
     if window {
         to.define(RmaWin { id: WINDOW, name: window_name, comm: WORLD, flags: RmaWinFlag::CREATE_DESTROY_EVENTS });
     }

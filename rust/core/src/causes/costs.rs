@@ -7,7 +7,7 @@
 //! get the sum of all shares.
 
 use super::points::Relation;
-use super::table::{Entry, Group};
+use super::table::{Group, ProfileEntry};
 use super::{Class, CostModel, Fixed, Table};
 use crate::severity::{Accumulator, Cost, Metric};
 use crate::trace::{NONE, Shard, Trace};
@@ -34,19 +34,19 @@ fn classify(table: &Table, number: usize, model: CostModel, cells: &mut Accumula
     if point.waiting <= 0 {
         return;
     }
-    let asks = table.asks.of(number);
-    for ask in asks {
-        if let Some(metric) = ask.class.indirect().filter(|_| ask.indirect > 0.0) {
-            cells.add(metric, point.callpath, ask.indirect);
+    let own_waits = table.own_waits.of(number);
+    for own_wait in own_waits {
+        if let Some(metric) = own_wait.class.indirect().filter(|_| own_wait.indirect > 0.0) {
+            cells.add(metric, point.callpath, own_wait.indirect);
         }
-        if model == CostModel::Thesis && !ask.is_attributed && ask.waiting > 0 {
-            let waiting = ask.waiting as f64;
+        if model == CostModel::Unified && !own_wait.is_attributed && own_wait.waiting > 0 {
+            let waiting = own_wait.waiting as f64;
             let cost = waiting + table.phi[number] * (waiting / point.waiting as f64);
             cells.add(Metric::DelayUnattributed, point.callpath, cost);
         }
     }
     // Nobody is charged for the wait at the end of the library, so what it caused has no cause either.
-    if model == CostModel::Thesis && asks.is_empty() && table.phi[number] > 0.0 {
+    if model == CostModel::Unified && own_waits.is_empty() && table.phi[number] > 0.0 {
         cells.add(Metric::DelayUnattributed, point.callpath, table.phi[number]);
     }
     // A call that waited twice, for a lock and for progress, is one point: of both waits the same share propagates.
@@ -57,9 +57,11 @@ fn classify(table: &Table, number: usize, model: CostModel, cells: &mut Accumula
         }
     };
     let mut rest = point.waiting;
-    for ask in asks.iter().filter(|ask| matches!(ask.relation, Relation::Pair | Relation::Contention)) {
-        propagates(ask.class, ask.waiting);
-        rest -= ask.waiting;
+    for own_wait in
+        own_waits.iter().filter(|own_wait| matches!(own_wait.relation, Relation::Pair | Relation::Contention))
+    {
+        propagates(own_wait.class, own_wait.waiting);
+        rest -= own_wait.waiting;
     }
     propagates(point.class, rest);
 }
@@ -89,16 +91,16 @@ impl Kernel {
 
     fn charge(&mut self, table: &Table, group: &Group, cells: &mut Accumulator<f64>) {
         let mut rest = 0;
-        for row in group.charges() {
-            let charge = &table.charges[row];
-            if !charge.is_listed {
+        for row in group.cost_shares() {
+            let cost_share = &table.cost_shares[row];
+            if !cost_share.is_listed {
                 rest += 1;
                 continue;
             }
-            let delays = charge.delays.of(&table.entries);
+            let delays = cost_share.delays.of(&table.entries);
             for (column, value) in values(table, row).enumerate().filter(|&(_, value)| value != 0.0) {
                 let metric = metric(table, group, column);
-                for (callpath, ticks) in Entry::read(delays) {
+                for (callpath, ticks) in ProfileEntry::read(delays) {
                     cells.add(metric, callpath, value * ticks as f64);
                 }
             }
@@ -125,7 +127,7 @@ impl Kernel {
         let work = group.work.of(&table.entries);
         self.compare(table, group, work);
         let width = self.columns.len();
-        for (i, (callpath, ticks)) in Entry::read(work).enumerate() {
+        for (i, (callpath, ticks)) in ProfileEntry::read(work).enumerate() {
             for (k, &column) in self.columns.iter().enumerate() {
                 let at = i * width + k;
                 let cost = match self.seen[i] {
@@ -142,9 +144,9 @@ impl Kernel {
     }
 
     /// Compares the causing process's work with that of each waiter.
-    fn compare(&mut self, table: &Table, group: &Group, work: &[Entry]) {
+    fn compare(&mut self, table: &Table, group: &Group, work: &[ProfileEntry]) {
         let width = self.columns.len();
-        for ((callpath, _), i) in Entry::read(work).zip(1..) {
+        for ((callpath, _), i) in ProfileEntry::read(work).zip(1..) {
             self.position[callpath as usize] = i;
         }
         self.seen.clear();
@@ -161,7 +163,7 @@ impl Kernel {
             for (exact, &column) in self.exact.iter_mut().zip(&self.columns) {
                 *exact += Fixed::from(self.values[column]);
             }
-            for (callpath, delay) in Entry::read(table.charges[row].delays.of(&table.entries)) {
+            for (callpath, delay) in ProfileEntry::read(table.cost_shares[row].delays.of(&table.entries)) {
                 let i = self.position[callpath as usize] as usize - 1;
                 self.seen[i] += 1;
                 for (k, &column) in self.columns.iter().enumerate() {
@@ -176,15 +178,15 @@ impl Kernel {
 
 /// Rows of a group whose delays are not listed.
 fn rest(table: &Table, group: &Group) -> impl Iterator<Item = usize> {
-    group.charges().filter(|&row| !table.charges[row].is_listed)
+    group.cost_shares().filter(|&row| !table.cost_shares[row].is_listed)
 }
 
 /// What each tick of delay gets for a row, by column: first what is distributed directly, then phi by class.
 fn values(table: &Table, row: usize) -> impl Iterator<Item = f64> {
-    let charge = &table.charges[row];
+    let cost_share = &table.cost_shares[row];
     let width = table.classes.all.len();
-    let phi = if charge.shard == NONE { &[][..] } else { &table.charged_phi[row * width..(row + 1) * width] };
-    std::iter::once(charge.direct as f64).chain(phi.iter().copied()).map(|value| value * charge.work_rate)
+    let phi = if cost_share.shard == NONE { &[][..] } else { &table.charged_phi[row * width..(row + 1) * width] };
+    std::iter::once(cost_share.direct as f64).chain(phi.iter().copied()).map(|value| value * cost_share.work_rate)
 }
 
 /// What the costs in a column are booked on.

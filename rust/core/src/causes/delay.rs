@@ -15,7 +15,7 @@ use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 
 use super::points::Relation;
-use super::table::{Charge, Entry, Group, Stretch};
+use super::table::{CostShare, EntryRange, Group, ProfileEntry};
 use super::{Class, CostModel, Table};
 use crate::Result;
 use crate::exchange::{Inbox, Outbox};
@@ -24,25 +24,30 @@ use crate::trace::Trace;
 /// What the waiting side gets to know.
 #[derive(Clone, Copy, Encode, Decode)]
 struct Answer {
-    ask: u32,
+    own_wait: u32,
     cause_point: u32,
-    charge: u32,
+    cost_share: u32,
     indirect: f64,
     is_attributed: bool,
 }
 
 /// Computes the shares of all waits, whose work the waiters have posted.
-pub(super) fn share(trace: &Trace, tables: &mut [Table], works: Vec<Outbox<Entry>>, model: CostModel) -> Result<()> {
-    let works = trace.exchange.to_owner(works)?;
+pub(super) fn share(
+    trace: &Trace,
+    tables: &mut [Table],
+    works: Vec<Outbox<ProfileEntry>>,
+    model: CostModel,
+) -> Result<()> {
+    let works = trace.exchange.alltoallv(works)?;
     let answers: Vec<Outbox<Answer>> =
         tables.par_iter_mut().zip(works).map(|(table, inbox)| rate(trace, table, &inbox, model)).collect();
-    tables.par_iter_mut().zip(trace.exchange.to_owner(answers)?).for_each(|(table, inbox)| {
+    tables.par_iter_mut().zip(trace.exchange.alltoallv(answers)?).for_each(|(table, inbox)| {
         for answer in inbox.rows() {
-            let ask = &mut table.asks.rows[answer.ask as usize];
-            ask.cause_point = answer.cause_point;
-            ask.charge = answer.charge;
-            ask.indirect = answer.indirect;
-            ask.is_attributed = answer.is_attributed;
+            let own_wait = &mut table.own_waits.rows[answer.own_wait as usize];
+            own_wait.cause_point = answer.cause_point;
+            own_wait.cost_share = answer.cost_share;
+            own_wait.indirect = answer.indirect;
+            own_wait.is_attributed = answer.is_attributed;
         }
     });
     Ok(())
@@ -52,18 +57,18 @@ pub(super) fn share(trace: &Trace, tables: &mut [Table], works: Vec<Outbox<Entry
 const SAME: u32 = u32::MAX;
 
 /// Posts the work of a waiter, behind an entry with its length; in the order of the waits.
-pub(super) fn post(outbox: &mut Outbox<Entry>, owner: u32, work: &[Entry]) {
-    outbox.extend(owner, Entry::head(work.len() as u32), work);
+pub(super) fn post(outbox: &mut Outbox<ProfileEntry>, owner: u32, work: &[ProfileEntry]) {
+    outbox.extend(owner, ProfileEntry::head(work.len() as u32), work);
 }
 
 /// Posts the work of a waiter that is that of the wait before.
-pub(super) fn post_same(outbox: &mut Outbox<Entry>, owner: u32) {
-    outbox.push(owner, Entry::head(SAME));
+pub(super) fn post_same(outbox: &mut Outbox<ProfileEntry>, owner: u32) {
+    outbox.push(owner, ProfileEntry::head(SAME));
 }
 
 /// What each waiter sent: it arrives in the order in which the waits themselves arrived.
-fn received(inbox: &Inbox<Entry>) -> Vec<&[Entry]> {
-    let mut works: Vec<&[Entry]> = Vec::new();
+fn received(inbox: &Inbox<ProfileEntry>) -> Vec<&[ProfileEntry]> {
+    let mut works: Vec<&[ProfileEntry]> = Vec::new();
     for mut entries in inbox.parts() {
         while let Some((head, rest)) = entries.split_first() {
             let (work, rest) = match head.length() {
@@ -77,57 +82,57 @@ fn received(inbox: &Inbox<Entry>) -> Vec<&[Entry]> {
     works
 }
 
-fn rate(trace: &Trace, table: &mut Table, inbox: &Inbox<Entry>, model: CostModel) -> Outbox<Answer> {
+fn rate(trace: &Trace, table: &mut Table, inbox: &Inbox<ProfileEntry>, model: CostModel) -> Outbox<Answer> {
     let mut outbox = trace.exchange.outbox();
     let received = received(inbox);
     let entries = std::mem::take(&mut table.entries);
     let mut own = vec![0; trace.tree.len()];
-    let mut painter = Painter::new(table.points.len());
+    let mut range_max = RangeMax::new(table.points.len());
     for group in &mut table.groups.rows {
         let work = group.work.of(&entries);
         let mut total = 0;
-        for (callpath, ticks) in Entry::read(work) {
+        for (callpath, ticks) in ProfileEntry::read(work) {
             own[callpath as usize] = ticks;
             total += ticks;
         }
         let mut needs_work = false;
-        for row in group.charges() {
-            let charge = &mut table.charges[row];
-            if charge.relation != Relation::Alone {
-                let other = received[charge.arrival as usize];
-                match charge.relation {
-                    Relation::Contention => contention(charge, group, total, other),
-                    _ => synchronization(charge, group, (work, total), &mut own, other, &mut table.entries, model),
+        for row in group.cost_shares() {
+            let cost_share = &mut table.cost_shares[row];
+            if cost_share.relation != Relation::Alone {
+                let other = received[cost_share.arrival as usize];
+                match cost_share.relation {
+                    Relation::Contention => contention(cost_share, group, total, other),
+                    _ => synchronization(cost_share, group, (work, total), &mut own, other, &mut table.entries, model),
                 }
-                let is_classified = model == CostModel::Thesis || charge.class.is_message();
-                let is_attributed = charge.work_rate > 0.0 || charge.wait_rate > 0.0;
-                let indirect = charge.direct as f64 * charge.wait_rate * group.waiting as f64;
-                if is_classified && charge.class != Class::OmpBarrier {
-                    painter.add((charge.direct as f64 * charge.wait_rate).min(1.0), group.from, group.point);
+                let is_classified = model == CostModel::Unified || cost_share.class.is_message();
+                let is_attributed = cost_share.work_rate > 0.0 || cost_share.wait_rate > 0.0;
+                let indirect = cost_share.direct as f64 * cost_share.wait_rate * group.waiting as f64;
+                if is_classified && cost_share.class != Class::OmpBarrier {
+                    range_max.add((cost_share.direct as f64 * cost_share.wait_rate).min(1.0), group.from, group.point);
                 }
                 outbox.push(
-                    charge.shard,
+                    cost_share.shard,
                     Answer {
-                        ask: charge.ask,
+                        own_wait: cost_share.own_wait,
                         cause_point: group.point,
-                        charge: row as u32,
+                        cost_share: row as u32,
                         indirect: if is_classified { indirect } else { 0.0 },
                         is_attributed,
                     },
                 );
             }
-            needs_work |= !charge.is_listed;
+            needs_work |= !cost_share.is_listed;
         }
-        for (callpath, _) in Entry::read(work) {
+        for (callpath, _) in ProfileEntry::read(work) {
             own[callpath as usize] = 0;
         }
         let begin = table.entries.len() as u32;
         table.entries.extend(work.iter().filter(|_| needs_work));
-        group.work = Stretch { begin, end: table.entries.len() as u32 };
+        group.work = EntryRange { begin, end: table.entries.len() as u32 };
     }
     table.entries.shrink_to_fit();
-    let is_classified = |class: Class| model == CostModel::Thesis || class.is_message();
-    table.propagating = painter.finish();
+    let is_classified = |class: Class| model == CostModel::Unified || class.is_message();
+    table.propagating = range_max.finish();
     for (point, share) in table.points.iter().zip(&mut table.propagating) {
         *share *= if is_classified(point.class) { point.waiting as f64 } else { 0.0 };
     }
@@ -136,17 +141,17 @@ fn rate(trace: &Trace, table: &mut Table, inbox: &Inbox<Entry>, model: CostModel
 
 /// Equations 4.2, 4.9, 4.10; `own` is the causing process's work by call path.
 fn synchronization(
-    charge: &mut Charge,
+    cost_share: &mut CostShare,
     group: &Group,
-    (work, total): (&[Entry], i64),
+    (work, total): (&[ProfileEntry], i64),
     own: &mut [i64],
-    other: &[Entry],
-    delays: &mut Vec<Entry>,
+    other: &[ProfileEntry],
+    delays: &mut Vec<ProfileEntry>,
     model: CostModel,
 ) {
     // What both did, and the number of call paths that both have, and in which there is no delay.
     let (mut common, mut shared, mut level) = (0, 0, 0);
-    for (callpath, waiter) in Entry::read(other) {
+    for (callpath, waiter) in ProfileEntry::read(other) {
         let ticks = own[callpath as usize];
         common += waiter.min(ticks);
         shared += usize::from(ticks > 0);
@@ -154,62 +159,62 @@ fn synchronization(
     }
     let whole = total - common + group.waiting;
     if whole == 0 {
-        charge.is_listed = true;
+        cost_share.is_listed = true;
         return;
     }
-    charge.work_rate = 1.0 / whole as f64;
-    charge.wait_rate = charge.work_rate;
-    if model == CostModel::Scalasca && charge.class.is_message() {
-        // It never charges more than the delay explains.
-        charge.direct = charge.direct.min(whole);
+    cost_share.work_rate = 1.0 / whole as f64;
+    cost_share.wait_rate = cost_share.work_rate;
+    if model == CostModel::Scalasca && cost_share.class.is_message() {
+        // It never cost_shares more than the delay explains.
+        cost_share.direct = cost_share.direct.min(whole);
     }
     let begin = delays.len() as u32;
-    charge.is_listed = work.len() - level <= shared;
-    if charge.is_listed {
-        for (callpath, ticks) in Entry::read(other) {
+    cost_share.is_listed = work.len() - level <= shared;
+    if cost_share.is_listed {
+        for (callpath, ticks) in ProfileEntry::read(other) {
             own[callpath as usize] -= ticks;
         }
-        for (callpath, _) in Entry::read(work) {
+        for (callpath, _) in ProfileEntry::read(work) {
             let delay = own[callpath as usize];
             if delay > 0 {
-                Entry::write(delays, callpath, delay);
+                ProfileEntry::write(delays, callpath, delay);
             }
         }
-        for (callpath, ticks) in Entry::read(other) {
+        for (callpath, ticks) in ProfileEntry::read(other) {
             own[callpath as usize] += ticks;
         }
     } else {
-        for (callpath, waiter) in Entry::read(other) {
+        for (callpath, waiter) in ProfileEntry::read(other) {
             let ticks = own[callpath as usize];
             if ticks > 0 {
-                Entry::write(delays, callpath, (ticks - waiter).max(0));
+                ProfileEntry::write(delays, callpath, (ticks - waiter).max(0));
             }
         }
     }
-    charge.delays = Stretch { begin, end: delays.len() as u32 };
+    cost_share.delays = EntryRange { begin, end: delays.len() as u32 };
 }
 
 /// Equations 4.14 to 4.17.
-fn contention(charge: &mut Charge, group: &Group, total: i64, other: &[Entry]) {
-    let waiters: i64 = Entry::read(other).map(|(_, ticks)| ticks).sum();
+fn contention(cost_share: &mut CostShare, group: &Group, total: i64, other: &[ProfileEntry]) {
+    let waiters: i64 = ProfileEntry::read(other).map(|(_, ticks)| ticks).sum();
     // Without its waits the causing process would have been in time.
     let is_quick = total == 0 || total < waiters;
-    let share = if is_quick { 1.0 } else { (group.waiting as f64 / charge.direct as f64).min(1.0) };
+    let share = if is_quick { 1.0 } else { (group.waiting as f64 / cost_share.direct as f64).min(1.0) };
     if group.waiting > 0 {
-        charge.wait_rate = share / group.waiting as f64;
+        cost_share.wait_rate = share / group.waiting as f64;
     }
     if !is_quick {
-        charge.work_rate = (1.0 - share) / total as f64;
+        cost_share.work_rate = (1.0 - share) / total as f64;
     }
 }
 
 /// The largest of the values laid over each point.
-struct Painter {
+struct RangeMax {
     layers: Vec<(f64, u32, u32)>,
     points: usize,
 }
 
-impl Painter {
+impl RangeMax {
     fn new(points: usize) -> Self {
         Self { layers: Vec::new(), points }
     }
@@ -251,7 +256,7 @@ impl Painter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::causes::Caused;
+    use crate::causes::CausedWait;
     use crate::causes::points::{Anchor, Place};
     use crate::trace::NONE;
     use proptest::prelude::*;
@@ -263,20 +268,29 @@ mod tests {
         group_waiting: i64,
         own: &[i64],
         other: &[(u32, i64)],
-    ) -> (Charge, Vec<(u32, i64)>) {
+    ) -> (CostShare, Vec<(u32, i64)>) {
         let contends = class == Class::Lock;
         let relation = if contends { Relation::Contention } else { Relation::Pair };
         let cause = Anchor::new((0, 0), Place::Leave);
-        let caused =
-            Caused { shard: 0, ask: 0, process: 0, comm: NONE, cause, class, relation, waiting, completion: 0 };
-        let mut charge = Charge::new(&caused, 0);
+        let caused = CausedWait {
+            shard: 0,
+            own_wait: 0,
+            process: 0,
+            comm: NONE,
+            cause,
+            class,
+            relation,
+            waiting,
+            completion: 0,
+        };
+        let mut cost_share = CostShare::new(&caused, 0);
         let group = Group {
             point: 1,
             class,
             relation,
             from: 0,
             shared_from: 0,
-            work: Stretch::default(),
+            work: EntryRange::default(),
             waiting: group_waiting,
             begin: 0,
             end: 1,
@@ -284,70 +298,78 @@ mod tests {
         let total = own.iter().sum();
         let write = |rows: &mut dyn Iterator<Item = (u32, i64)>| {
             let mut entries = Vec::new();
-            rows.for_each(|(callpath, ticks)| Entry::write(&mut entries, callpath, ticks));
+            rows.for_each(|(callpath, ticks)| ProfileEntry::write(&mut entries, callpath, ticks));
             entries
         };
         let other = write(&mut other.iter().copied());
         let work = write(&mut (0..).zip(own.iter().copied()));
         let mut delays = Vec::new();
         if contends {
-            contention(&mut charge, &group, total, &other);
+            contention(&mut cost_share, &group, total, &other);
         } else {
             let mut own = own.to_vec();
             own.resize(9, 0);
-            synchronization(&mut charge, &group, (&work, total), &mut own, &other, &mut delays, CostModel::Scalasca);
+            synchronization(
+                &mut cost_share,
+                &group,
+                (&work, total),
+                &mut own,
+                &other,
+                &mut delays,
+                CostModel::Scalasca,
+            );
         }
-        (charge, Entry::read(&delays).collect())
+        (cost_share, ProfileEntry::read(&delays).collect())
     }
 
     /// Thesis figure 4.11: C waits 1.5 for B, which waited 1 and worked 4.
     #[test]
     fn contention_shares_between_waits_and_the_time_of_the_interval() {
-        let (charge, _) = rated(Class::Lock, 1_500, 1_000, &[1_000; 4], &[]);
-        assert!((charge.wait_rate * 1_000.0 - 2.0 / 3.0).abs() < 1e-12);
-        assert!((charge.work_rate * 1_000.0 - 1.0 / 12.0).abs() < 1e-12);
+        let (cost_share, _) = rated(Class::Lock, 1_500, 1_000, &[1_000; 4], &[]);
+        assert!((cost_share.wait_rate * 1_000.0 - 2.0 / 3.0).abs() < 1e-12);
+        assert!((cost_share.work_rate * 1_000.0 - 1.0 / 12.0).abs() < 1e-12);
     }
 
     /// A holder that did less than the waiter was in time: only its waits are to blame.
     #[test]
     fn a_quick_holder_does_not_pay_for_its_work() {
-        let (charge, _) = rated(Class::Lock, 10, 4, &[5, 5], &[(0, 11)]);
-        assert_eq!((charge.work_rate, charge.wait_rate), (0.0, 0.25));
+        let (cost_share, _) = rated(Class::Lock, 10, 4, &[5, 5], &[(0, 11)]);
+        assert_eq!((cost_share.work_rate, cost_share.wait_rate), (0.0, 0.25));
         let (nobody, _) = rated(Class::Lock, 10, 0, &[5], &[(1, 6)]);
         assert_eq!((nobody.work_rate, nobody.wait_rate), (0.0, 0.0));
     }
 
-    /// Only what is more than the waiter's counts, by call path; Scalasca charges no more than that.
+    /// Only what is more than the waiter's counts, by call path; Scalasca `cost_shares` no more than that.
     #[test]
     fn delays_are_differences() {
-        let (charge, delays) = rated(Class::LateSender, 9, 2, &[5, 1, 3], &[(0, 2), (1, 7)]);
-        assert!((charge.work_rate - 1.0 / 8.0).abs() < 1e-15);
-        assert_eq!(charge.direct, 8);
-        assert!(charge.is_listed);
+        let (cost_share, delays) = rated(Class::LateSender, 9, 2, &[5, 1, 3], &[(0, 2), (1, 7)]);
+        assert!((cost_share.work_rate - 1.0 / 8.0).abs() < 1e-15);
+        assert_eq!(cost_share.direct, 8);
+        assert!(cost_share.is_listed);
         assert_eq!(delays, [(0, 3), (2, 3)]);
     }
 
     /// Where the cause did much that the waiter did not, only what both did is said.
     #[test]
     fn few_entries_say_what_many_delays_are() {
-        let (charge, delays) = rated(Class::LateSender, 99, 0, &[5, 1, 3, 7, 1 << 40], &[(1, 9), (3, 2), (8, 1)]);
-        assert!((charge.work_rate - 1.0 / (13.0 + (1u64 << 40) as f64)).abs() < 1e-24);
-        assert!(!charge.is_listed);
+        let (cost_share, delays) = rated(Class::LateSender, 99, 0, &[5, 1, 3, 7, 1 << 40], &[(1, 9), (3, 2), (8, 1)]);
+        assert!((cost_share.work_rate - 1.0 / (13.0 + (1u64 << 40) as f64)).abs() < 1e-24);
+        assert!(!cost_share.is_listed);
         assert_eq!(delays, [(1, 0), (3, 5)]);
     }
 
     proptest! {
         #[test]
         fn the_largest_value_wins(layers in prop::collection::vec((0.0f64..1.0, 0u32..12, 0u32..12), 0..20)) {
-            let mut painter = Painter::new(12);
+            let mut range_max = RangeMax::new(12);
             let mut expected = [0.0f64; 12];
             for (value, from, to) in layers {
-                painter.add(value, from, to);
+                range_max.add(value, from, to);
                 for point in from..to {
                     expected[point as usize] = expected[point as usize].max(value);
                 }
             }
-            prop_assert_eq!(painter.finish(), expected);
+            prop_assert_eq!(range_max.finish(), expected);
         }
     }
 }

@@ -6,11 +6,11 @@
 //!
 //! *Source*: thesis eq. 4.1; PATTERNS 6.4, 15 (decisions 12 and 15).
 
-use super::meetings::{Meetings, Met};
-use super::points::{Mark, Meets, Pair, Place, Point, Relation};
-use super::profile::Profile;
-use super::table::{Ask, Charge, Entry, Group};
-use super::{Anchor, Caused, Class, CostModel, Key, Position, Seeds, Steps, Table, delay};
+use super::last_sync::{LastSync, LastSyncIndex};
+use super::points::{GroupSync, Place, Point, Relation, SyncPoint, SyncScope};
+use super::rolling_profile::RollingProfile;
+use super::table::{CostShare, Group, OwnWait, ProfileEntry};
+use super::{Anchor, CausedWait, Class, CostModel, Key, Position, Steps, SyncPoints, Table, delay};
 use crate::exchange::Outbox;
 use crate::trace::{NONE, Shard, Trace};
 
@@ -18,16 +18,16 @@ use crate::trace::{NONE, Shard, Trace};
 pub(super) fn measure(
     trace: &Trace,
     shard: &Shard,
-    seeds: Seeds,
-    caused: Vec<Caused>,
+    sync_points: SyncPoints,
+    caused: Vec<CausedWait>,
     sets: &[Vec<u32>],
     model: CostModel,
-) -> (Table, Outbox<Entry>) {
-    let roles = Roles::new(trace, seeds, caused);
+) -> (Table, Outbox<ProfileEntry>) {
+    let roles = Roles::new(trace, sync_points, caused);
     let mut table = Table { offsets: vec![0], ..Table::default() };
     table.points.reserve_exact(roles.keys.chunk_by(|a, b| a.position() == b.position()).count());
-    table.asks.reserve(roles.pairs.len());
-    table.charges.reserve_exact(roles.caused.len());
+    table.own_waits.reserve(roles.pairs.len());
+    table.cost_shares.reserve_exact(roles.caused.len());
     table.groups.reserve(roles.caused.len());
     let mut pass = Pass {
         trace,
@@ -35,8 +35,8 @@ pub(super) fn measure(
         sets,
         model,
         roles: &roles,
-        profile: Profile::new(trace.tree.len()),
-        meetings: Meetings::default(),
+        profile: RollingProfile::new(trace.tree.len()),
+        last_syncs: LastSyncIndex::default(),
         waited: Vec::new(),
         first: 0,
         measured: (NONE, None),
@@ -60,65 +60,65 @@ pub(super) fn measure(
     }
     let Pass { mut table, outbox, .. } = pass;
     let points = table.points.len();
-    table.asks.end(points);
+    table.own_waits.end(points);
     table.groups.end(points);
     table.lifetimes.end(shard.locations.len());
     (table, outbox)
 }
 
-/// What brings points about, in the order in which it counts: marks, waits, what was caused.
+/// What brings points about, in the order in which it counts: group synchronizations, waits, what was caused.
 struct Roles {
-    marks: Vec<Mark>,
-    pairs: Vec<Pair>,
-    caused: Vec<Caused>,
+    group_syncs: Vec<GroupSync>,
+    pairs: Vec<SyncPoint>,
+    caused: Vec<CausedWait>,
     /// The numbers of all, counted through, by position.
     keys: Vec<Key>,
 }
 
 impl Roles {
-    fn new(trace: &Trace, seeds: Seeds, mut caused: Vec<Caused>) -> Self {
-        caused.extend(seeds.alone.iter().map(Caused::idleness));
-        let Seeds { marks, pairs, order, .. } = seeds;
-        let mut keys = Vec::with_capacity(marks.len() + pairs.len() + caused.len());
-        let positions = marks.iter().map(|mark| mark.anchor.position(trace, NONE));
+    fn new(trace: &Trace, sync_points: SyncPoints, mut caused: Vec<CausedWait>) -> Self {
+        caused.extend(sync_points.alone.iter().map(CausedWait::idleness));
+        let SyncPoints { group_syncs, pairs, order, .. } = sync_points;
+        let mut keys = Vec::with_capacity(group_syncs.len() + pairs.len() + caused.len());
+        let positions = group_syncs.iter().map(|group_sync| group_sync.anchor.position(trace, NONE));
         keys.extend(positions.zip(0..).map(|(position, number)| Key::new(position, number)));
-        keys.extend(order.into_iter().map(|key| key.moved(marks.len() as u32)));
+        keys.extend(order.into_iter().map(|key| key.moved(group_syncs.len() as u32)));
         let positions = caused.iter().map(|caused| caused.cause.position(trace, caused.process));
-        let first = (marks.len() + pairs.len()) as u32;
+        let first = (group_syncs.len() + pairs.len()) as u32;
         keys.extend(positions.zip(first..).map(|(position, number)| Key::new(position, number)));
         // The first two parts are almost in order.
         keys.sort();
-        Self { marks, pairs, caused, keys }
+        Self { group_syncs, pairs, caused, keys }
     }
 
     fn anchor(&self, key: Key) -> Anchor {
         let number = key.number();
-        if let Some(mark) = self.marks.get(number) {
-            return mark.anchor;
+        if let Some(group_sync) = self.group_syncs.get(number) {
+            return group_sync.anchor;
         }
-        let number = number - self.marks.len();
+        let number = number - self.group_syncs.len();
         self.pairs.get(number).map_or_else(|| self.caused[number - self.pairs.len()].cause, |pair| pair.waiter)
     }
 
-    /// The marks, waits and what was caused among the keys of a point.
+    /// The group synchronizations, waits and what was caused among the keys of a point.
     fn split<'a>(&self, keys: &'a [Key]) -> (&'a [Key], &'a [Key], &'a [Key]) {
-        let (marks, rest) = keys.split_at(keys.partition_point(|&key| key.number() < self.marks.len()));
-        let first = self.marks.len() + self.pairs.len();
+        let (group_syncs, rest) = keys.split_at(keys.partition_point(|&key| key.number() < self.group_syncs.len()));
+        let first = self.group_syncs.len() + self.pairs.len();
         let (pairs, caused) = rest.split_at(rest.partition_point(|&key| key.number() < first));
-        (marks, pairs, caused)
+        (group_syncs, pairs, caused)
     }
 
-    fn marks<'a>(&'a self, keys: &'a [Key]) -> impl Iterator<Item = &'a Mark> {
-        keys.iter().map(|&key| &self.marks[key.number()])
+    fn group_syncs<'a>(&'a self, keys: &'a [Key]) -> impl Iterator<Item = &'a GroupSync> {
+        keys.iter().map(|&key| &self.group_syncs[key.number()])
     }
 
-    fn pairs<'a>(&'a self, keys: &'a [Key]) -> impl Iterator<Item = &'a Pair> {
-        keys.iter().map(|&key| &self.pairs[key.number() - self.marks.len()])
+    fn pairs<'a>(&'a self, keys: &'a [Key]) -> impl Iterator<Item = &'a SyncPoint> {
+        keys.iter().map(|&key| &self.pairs[key.number() - self.group_syncs.len()])
     }
 
     /// What was caused, with the position among all that was.
-    fn caused<'a>(&'a self, keys: &'a [Key]) -> impl Iterator<Item = (u32, &'a Caused)> {
-        let first = self.marks.len() + self.pairs.len();
+    fn caused<'a>(&'a self, keys: &'a [Key]) -> impl Iterator<Item = (u32, &'a CausedWait)> {
+        let first = self.group_syncs.len() + self.pairs.len();
         keys.iter().map(move |&key| key.number() - first).map(|i| (i as u32, &self.caused[i]))
     }
 }
@@ -151,37 +151,37 @@ struct Pass<'a> {
     sets: &'a [Vec<u32>],
     model: CostModel,
     roles: &'a Roles,
-    profile: Profile,
-    meetings: Meetings,
+    profile: RollingProfile,
+    last_syncs: LastSyncIndex,
     /// Waiting before each point of the location so far, ticks.
     waited: Vec<i64>,
     /// First point of the location.
     first: u32,
     /// The end of the interval measured last, its begin, and its work: many have the same.
-    measured: (u32, Option<Met>),
-    work: Vec<Entry>,
+    measured: (u32, Option<LastSync>),
+    work: Vec<ProfileEntry>,
     /// Room for the waits caused at a point.
     rows: Vec<Row>,
     table: Table,
     /// Work of the waits' intervals, for those who caused them.
-    outbox: Outbox<Entry>,
+    outbox: Outbox<ProfileEntry>,
     /// The interval that each of these got last, with its end.
-    posted: Vec<(u32, Option<Met>)>,
+    posted: Vec<(u32, Option<LastSync>)>,
 }
 
 impl Pass<'_> {
     fn location(&mut self, i: usize, keys: &[Key]) {
         self.profile.clear();
-        self.meetings.clear();
+        self.last_syncs.clear();
         self.waited.clear();
         self.first = self.table.points.len() as u32;
         let mut steps = Steps::of_location(self.trace, self.shard, i);
-        let is_master = self.trace.world.locations[self.shard.location(i) as usize].thread == 0;
+        let is_master = self.trace.definitions.locations[self.shard.location(i) as usize].thread == 0;
         let mut waited = 0;
         for keys in keys.chunk_by(|a, b| a.position() == b.position()) {
-            let (marks, pairs, caused) = self.roles.split(keys);
+            let (group_syncs, pairs, caused) = self.roles.split(keys);
             let number = self.table.points.len() as u32;
-            let point = self.point(keys[0], marks, pairs);
+            let point = self.point(keys[0], group_syncs, pairs);
 
             steps.advance(self.trace, point.position, |callpath, ticks| self.profile.add(callpath, ticks));
 
@@ -190,12 +190,14 @@ impl Pass<'_> {
             }
             self.table.points.push(point);
             self.waited.push(waited);
-            self.ask(number, pairs);
-            self.charge(number, caused);
-            self.meet(number, marks, pairs, caused);
+            self.add_own_waits(number, pairs);
+            self.add_cost_shares(number, caused);
+            self.record_syncs(number, group_syncs, pairs, caused);
             let block = self.profile.cut();
             // Who met all begins no interval before, unless it is one of threads.
-            if self.shard.teams.rows.is_empty() && self.roles.marks(marks).any(|mark| mark.meets == Meets::Everybody) {
+            if self.shard.teams.rows.is_empty()
+                && self.roles.group_syncs(group_syncs).any(|group_sync| group_sync.scope == SyncScope::Everybody)
+            {
                 self.profile.forget_before(block);
             }
             if point.waiting > 0 {
@@ -208,17 +210,17 @@ impl Pass<'_> {
         self.lose_block(is_master);
     }
 
-    /// The point of marks and waits.
-    fn point(&self, key: Key, marks: &[Key], pairs: &[Key]) -> Point {
+    /// The point of group synchronizations and waits.
+    fn point(&self, key: Key, group_syncs: &[Key], pairs: &[Key]) -> Point {
         let mut point = Point::new(self.shard, self.roles.anchor(key), key.position());
-        for mark in self.roles.marks(marks) {
-            point.total = mark.total;
+        for group_sync in self.roles.group_syncs(group_syncs) {
+            point.total = group_sync.total;
             if point.class == Class::Mark {
-                (point.class, point.waiting, point.held) = (mark.class, mark.waiting, mark.waiting);
+                (point.class, point.waiting, point.held) = (group_sync.class, group_sync.waiting, group_sync.waiting);
             }
         }
         for pair in self.roles.pairs(pairs) {
-            // The wait of a member of a group stands in its mark.
+            // The wait of a member of a group stands in its group_sync.
             if matches!(pair.relation, Relation::Pair | Relation::Contention) {
                 if point.waiting == 0 {
                     point.class = pair.class;
@@ -241,31 +243,31 @@ impl Pass<'_> {
     }
 
     /// Intervals of the waits at a point.
-    fn ask(&mut self, number: u32, pairs: &[Key]) {
+    fn add_own_waits(&mut self, number: u32, pairs: &[Key]) {
         for pair in self.roles.pairs(pairs) {
-            let process = self.trace.world.locations[pair.cause.location as usize].process;
-            let met = self.met(pair.relation, process);
-            self.table.asks.push(number, Ask::new(pair, number));
+            let process = self.trace.definitions.locations[pair.cause.location as usize].process;
+            let last_sync = self.last_sync(pair.relation, process);
+            self.table.own_waits.push(number, OwnWait::new(pair, number));
             let owner = self.trace.shard_of[pair.cause.location as usize];
-            if std::mem::replace(&mut self.posted[owner as usize], (number, met)) == (number, met) {
+            if std::mem::replace(&mut self.posted[owner as usize], (number, last_sync)) == (number, last_sync) {
                 delay::post_same(&mut self.outbox, owner);
             } else {
-                self.measure(number, met);
+                self.measure(number, last_sync);
                 delay::post(&mut self.outbox, owner, &self.work);
             }
         }
     }
 
     /// Intervals of what was waited for at a point.
-    fn charge(&mut self, number: u32, caused: &[Key]) {
+    fn add_cost_shares(&mut self, number: u32, caused: &[Key]) {
         if caused.is_empty() {
             return;
         }
         let mut rows = std::mem::take(&mut self.rows);
         for (i, caused) in self.roles.caused(caused) {
-            let Caused { class, relation, process, .. } = *caused;
-            let met = self.met(relation, process);
-            let (from, before) = (self.from(met), met.map_or(0, |met| met.before));
+            let CausedWait { class, relation, process, .. } = *caused;
+            let last_sync = self.last_sync(relation, process);
+            let (from, before) = (self.from(last_sync), last_sync.map_or(0, |last_sync| last_sync.before));
             rows.push(Row { class, relation, from, before, shared_from: from, caused: i });
         }
         if self.model == CostModel::Scalasca {
@@ -274,15 +276,15 @@ impl Pass<'_> {
         rows.sort_unstable_by_key(|row| (row.key(), row.caused));
         for same in rows.chunk_by(|a, b| a.key() == b.key()) {
             let Row { class, relation, from, before, shared_from, .. } = same[0];
-            self.measure(number, (from > self.first).then(|| Met { point: from - 1, before }));
+            self.measure(number, (from > self.first).then(|| LastSync { point: from - 1, before }));
             let work = self.table.add(&self.work);
             let waited = |point: u32| self.waited[(point - self.first) as usize];
             let waiting = waited(number) - waited(from);
-            let begin = self.table.charges.len() as u32;
+            let begin = self.table.cost_shares.len() as u32;
             self.table
-                .charges
-                .extend(same.iter().map(|row| Charge::new(&self.roles.caused[row.caused as usize], row.caused)));
-            let end = self.table.charges.len() as u32;
+                .cost_shares
+                .extend(same.iter().map(|row| CostShare::new(&self.roles.caused[row.caused as usize], row.caused)));
+            let end = self.table.cost_shares.len() as u32;
             self.table
                 .groups
                 .push(number, Group { point: number, class, relation, from, shared_from, work, waiting, begin, end });
@@ -296,10 +298,10 @@ impl Pass<'_> {
     fn segment(&self, number: u32, rows: &mut [Row]) {
         for same in rows.chunk_by_mut(|a, b| a.class == b.class) {
             let comm = self.roles.caused[same[0].caused as usize].comm;
-            let Some(comm) = self.trace.world.comms.get(comm as usize) else { continue };
+            let Some(comm) = self.trace.definitions.comms.get(comm as usize) else { continue };
             let Some(members) = comm.processes() else { continue };
-            let own = self.trace.world.locations[self.table.points[number as usize].location as usize].process;
-            let from = |&process: &u32| self.from(self.met(Relation::Pair, process));
+            let own = self.trace.definitions.locations[self.table.points[number as usize].location as usize].process;
+            let from = |&process: &u32| self.from(self.last_sync(Relation::Pair, process));
             let mut begins: Vec<u32> = members.iter().filter(|&&process| process != own).map(from).collect();
             begins.sort_unstable();
             begins.dedup();
@@ -313,40 +315,40 @@ impl Pass<'_> {
     }
 
     /// What the location did at a point with whom.
-    fn meet(&mut self, number: u32, marks: &[Key], pairs: &[Key], caused: &[Key]) {
+    fn record_syncs(&mut self, number: u32, group_syncs: &[Key], pairs: &[Key], caused: &[Key]) {
         let point = self.table.points[number as usize];
         for pair in self.roles.pairs(pairs) {
-            let process = self.trace.world.locations[pair.cause.location as usize].process;
-            self.meetings.meet(pair.relation, process, number, &point, pair.completion);
+            let process = self.trace.definitions.locations[pair.cause.location as usize].process;
+            self.last_syncs.record(pair.relation, process, number, &point, pair.completion);
         }
         for (_, caused) in self.roles.caused(caused) {
-            self.meetings.meet(caused.relation, caused.process, number, &point, caused.completion);
+            self.last_syncs.record(caused.relation, caused.process, number, &point, caused.completion);
         }
-        for mark in self.roles.marks(marks) {
-            self.meetings.meet_all(mark.meets, number, mark.total - mark.completion);
+        for group_sync in self.roles.group_syncs(group_syncs) {
+            self.last_syncs.record_group(group_sync.scope, number, group_sync.total - group_sync.completion);
         }
     }
 
-    fn met(&self, relation: Relation, process: u32) -> Option<Met> {
+    fn last_sync(&self, relation: Relation, process: u32) -> Option<LastSync> {
         match relation {
-            Relation::Threads => self.meetings.with_team(),
-            Relation::Alone => self.meetings.without_team(),
-            _ => self.meetings.with(&self.trace.world, self.sets, process, relation == Relation::Contention),
+            Relation::Threads => self.last_syncs.with_team(),
+            Relation::Alone => self.last_syncs.without_team(),
+            _ => self.last_syncs.with(&self.trace.definitions, self.sets, process, relation == Relation::Contention),
         }
     }
 
     /// The first point behind a meeting.
-    fn from(&self, met: Option<Met>) -> u32 {
-        met.map_or(self.first, |met| met.point + 1)
+    fn from(&self, last_sync: Option<LastSync>) -> u32 {
+        last_sync.map_or(self.first, |last_sync| last_sync.point + 1)
     }
 
     /// Measures the work from a meeting to now.
-    fn measure(&mut self, number: u32, met: Option<Met>) {
-        if std::mem::replace(&mut self.measured, (number, met)) == (number, met) {
+    fn measure(&mut self, number: u32, last_sync: Option<LastSync>) {
+        if std::mem::replace(&mut self.measured, (number, last_sync)) == (number, last_sync) {
             return;
         }
-        let block = self.from(met) - self.first;
-        let left = met.map(|met| (&self.table.points[met.point as usize], met.before));
+        let block = self.from(last_sync) - self.first;
+        let left = last_sync.map(|last_sync| (&self.table.points[last_sync.point as usize], last_sync.before));
         self.work.clear();
         for (callpath, mut ticks) in self.profile.since(block) {
             let left = left.filter(|(point, _)| point.callpath == callpath);
@@ -358,7 +360,7 @@ impl Pass<'_> {
                 ticks -= left.map_or(0, |(_, before)| before);
             }
             if ticks > 0 {
-                Entry::write(&mut self.work, callpath, ticks);
+                ProfileEntry::write(&mut self.work, callpath, ticks);
             }
         }
     }

@@ -12,8 +12,8 @@
 //!
 //! | step | file |
 //! |---|---|
-//! | wait states become pairs, marks, points | [`seeds`], [`threads`], [`points`] |
-//! | one pass over each location gives all intervals | [`intervals`], by [`steps`], [`profile`], [`meetings`] |
+//! | wait states become pairs, group synchronizations, points | [`sync_points`], [`teams`], [`points`] |
+//! | one pass over each location gives all intervals | [`intervals`], by [`steps`], [`rolling_profile`], [`last_sync`] |
 //! | delays, shares | [`delay`] |
 //! | phi, backwards over all locations | [`propagation`] |
 //! | costs by call path | [`costs`] |
@@ -25,41 +25,41 @@ mod costs;
 mod delay;
 mod fixed;
 mod intervals;
-mod meetings;
+mod last_sync;
 pub mod points;
-mod profile;
 mod propagation;
-mod seeds;
+mod rolling_profile;
 mod states;
 mod steps;
+mod sync_points;
 mod table;
-mod threads;
+mod teams;
 
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 
 use crate::Result;
-use crate::calls::Calls;
+use crate::diagnostics::Diagnostics;
 use crate::exchange::Outbox;
-use crate::notes::Notes;
-use crate::parts::Parts;
+use crate::per_shard::PerShard;
+use crate::remote_calls::RemoteCalls;
 use crate::severity::Cost;
 use crate::trace::{NONE, Trace};
 use crate::waits::WaitState;
-use crate::waits::meeting::{Meeting, Meetings, With};
+use crate::waits::collective_sync::{CollectiveSync, CollectiveSyncs, Participants};
 
 pub use class::Class;
 pub(crate) use fixed::Fixed;
-pub(crate) use points::{Alone, Anchor, Key, Mark, Pair, Position, Relation};
+pub(crate) use points::{Anchor, GroupSync, IdleTeamSpan, Key, Position, Relation, SyncPoint};
 pub(crate) use steps::Steps;
-pub(crate) use table::{Entry, Table};
+pub(crate) use table::{ProfileEntry, Table};
 
 /// Which definitions the costs follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CostModel {
     /// Those of the thesis, for every paradigm; the waiting time is conserved.
     #[default]
-    Thesis,
+    Unified,
     /// What release 2.6 of Scalasca computes, to compare with it: no costs of one-sided communication, direct costs of
     /// waits for messages cut at the delay, shares of collective operations by its segments.
     Scalasca,
@@ -84,27 +84,27 @@ pub(crate) struct Found {
     /// Costs and classes of waits.
     pub costs: Vec<Cost>,
     /// One entry a wait state; `None` where nobody is charged.
-    pub explanations: Parts<Option<Explanation>>,
+    pub explanations: PerShard<Option<Explanation>>,
     /// What was odd.
-    pub notes: Notes,
+    pub diagnostics: Diagnostics,
 }
 
 /// What is known of the locations of a shard as waiters.
 #[derive(Debug, Default)]
-pub(crate) struct Seeds {
-    pub pairs: Vec<Pair>,
+pub(crate) struct SyncPoints {
+    pub pairs: Vec<SyncPoint>,
     /// Keys of these, by position.
     pub order: Vec<Key>,
-    pub marks: Vec<Mark>,
-    pub alone: Vec<Alone>,
+    pub group_syncs: Vec<GroupSync>,
+    pub alone: Vec<IdleTeamSpan>,
 }
 
 /// What the causing side gets to know of a pair.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
-pub(crate) struct Caused {
+pub(crate) struct CausedWait {
     /// Shard of the waiter, and position among its waits.
     pub shard: u32,
-    pub ask: u32,
+    pub own_wait: u32,
     pub process: u32,
     pub comm: u32,
     pub cause: Anchor,
@@ -114,12 +114,12 @@ pub(crate) struct Caused {
     pub completion: i64,
 }
 
-impl Caused {
+impl CausedWait {
     /// The idleness of a team, which nobody else has to know of.
-    fn idleness(alone: &Alone) -> Self {
+    fn idleness(alone: &IdleTeamSpan) -> Self {
         Self {
             shard: NONE,
-            ask: NONE,
+            own_wait: NONE,
             process: NONE,
             comm: NONE,
             cause: alone.end,
@@ -132,22 +132,22 @@ impl Caused {
 }
 
 /// Finds the causes of all wait states of this process; `waits` as the analysis has sorted them, with the `calls` that
-/// they name, and with the meetings of all owners, and those of the shards themselves.
+/// they name, and with the collective synchronizations of all owners, and those of the shards themselves.
 pub(crate) fn find(
     trace: &Trace,
-    (waits, calls): (&Parts<WaitState>, &Calls),
-    meetings: (Vec<Meetings>, &[Vec<Meeting>]),
+    (waits, calls): (&PerShard<WaitState>, &RemoteCalls),
+    collective_syncs: (Vec<CollectiveSyncs>, &[Vec<CollectiveSync>]),
     model: CostModel,
 ) -> Result<Found> {
-    let (sets, seeds) = sow(trace, (waits, calls), meetings, model)?;
-    let outgoing = trace.exchange.own().into_par_iter().zip(&seeds).map(|(number, seeds)| {
+    let (sets, sync_points) = collect_sync_points(trace, (waits, calls), collective_syncs, model)?;
+    let outgoing = trace.exchange.own().into_par_iter().zip(&sync_points).map(|(number, sync_points)| {
         let mut outbox = trace.exchange.outbox();
-        let pairs = seeds.order.iter().map(|key| &seeds.pairs[key.number()]);
-        for (pair, ask) in pairs.zip(0..) {
-            let caused = Caused {
+        let pairs = sync_points.order.iter().map(|key| &sync_points.pairs[key.number()]);
+        for (pair, own_wait) in pairs.zip(0..) {
+            let caused = CausedWait {
                 shard: number,
-                ask,
-                process: trace.world.locations[pair.waiter.location as usize].process,
+                own_wait,
+                process: trace.definitions.locations[pair.waiter.location as usize].process,
                 comm: pair.comm,
                 cause: pair.cause,
                 class: pair.class,
@@ -159,88 +159,88 @@ pub(crate) fn find(
         }
         outbox
     });
-    let caused = trace.exchange.to_owner(outgoing.collect())?;
-    let (mut tables, works): (Vec<Table>, Vec<Outbox<Entry>>) = trace
+    let caused = trace.exchange.alltoallv(outgoing.collect())?;
+    let (mut tables, works): (Vec<Table>, Vec<Outbox<ProfileEntry>>) = trace
         .shards
         .par_iter()
-        .zip(seeds)
+        .zip(sync_points)
         .zip(caused)
-        .map(|((shard, seeds), caused)| {
+        .map(|((shard, sync_points), caused)| {
             let rows = caused.rows().copied().collect();
             drop(caused);
-            intervals::measure(trace, shard, seeds, rows, &sets, model)
+            intervals::measure(trace, shard, sync_points, rows, &sets, model)
         })
         .unzip();
     delay::share(trace, &mut tables, works, model)?;
-    let mut notes = Notes::default();
-    propagation::propagate(trace, &mut tables, model, &mut notes)?;
+    let mut diagnostics = Diagnostics::default();
+    propagation::propagate(trace, &mut tables, model, &mut diagnostics)?;
 
     let costs: Vec<Vec<Cost>> =
         trace.shards.par_iter().zip(&tables).map(|(shard, table)| costs::book(trace, shard, table, model)).collect();
     for table in &mut tables {
         table.forget_costs();
     }
-    Ok(Found { costs: costs.concat(), explanations: explain(&tables, waits), tables, notes })
+    Ok(Found { costs: costs.concat(), explanations: explain(&tables, waits), tables, diagnostics })
 }
 
-/// The sets of all owners, and the pairs and marks of all shards.
-fn sow(
+/// The sets of all owners, and the pairs and group synchronizations of all shards.
+fn collect_sync_points(
     trace: &Trace,
-    (waits, calls): (&Parts<WaitState>, &Calls),
-    (of_owners, of_shards): (Vec<Meetings>, &[Vec<Meeting>]),
+    (waits, calls): (&PerShard<WaitState>, &RemoteCalls),
+    (of_owners, of_shards): (Vec<CollectiveSyncs>, &[Vec<CollectiveSync>]),
     model: CostModel,
-) -> Result<(Vec<Vec<u32>>, Vec<Seeds>)> {
-    let before = trace.exchange.all(of_owners.iter().map(|of_owner| of_owner.sets.len()).sum::<usize>())?;
+) -> Result<(Vec<Vec<u32>>, Vec<SyncPoints>)> {
+    let before = trace.exchange.allgather(of_owners.iter().map(|of_owner| of_owner.sets.len()).sum::<usize>())?;
     let mut next = before[..trace.exchange.rank()].iter().sum::<usize>() as u32;
     let mut sets = Vec::new();
-    let mut meetings = Vec::with_capacity(of_owners.len());
+    let mut collective_syncs = Vec::with_capacity(of_owners.len());
     for mut of_owner in of_owners {
-        meetings.push((next, of_owner.parts));
+        collective_syncs.push((next, of_owner.parts));
         next += of_owner.sets.len() as u32;
         sets.append(&mut of_owner.sets);
     }
-    let sets = trace.exchange.all(sets)?.concat();
-    let outgoing = meetings.into_par_iter().map(|(first, meetings)| {
+    let sets = trace.exchange.allgather(sets)?.concat();
+    let outgoing = collective_syncs.into_par_iter().map(|(first, collective_syncs)| {
         let mut outbox = trace.exchange.outbox();
-        for mut meeting in meetings {
-            if let With::Set(set) = &mut meeting.with {
+        for mut collective_sync in collective_syncs {
+            if let Participants::Set(set) = &mut collective_sync.with {
                 *set += first;
             }
-            outbox.push(trace.shard_of[meeting.call.0 as usize], meeting);
+            outbox.push(trace.shard_of[collective_sync.call.0 as usize], collective_sync);
         }
         outbox
     });
-    let meetings = trace.exchange.to_owner(outgoing.collect())?;
-    let seeds = trace
+    let collective_syncs = trace.exchange.alltoallv(outgoing.collect())?;
+    let sync_points = trace
         .shards
         .par_iter()
-        .zip(meetings)
+        .zip(collective_syncs)
         .enumerate()
-        .map(|(i, (shard, meetings))| {
-            let meetings = meetings.rows().chain(of_shards.get(i).into_iter().flatten());
+        .map(|(i, (shard, collective_syncs))| {
+            let collective_syncs = collective_syncs.rows().chain(of_shards.get(i).into_iter().flatten());
             let (first, own) = waits.of(i);
-            seeds::collect(trace, shard, model, (first, own, calls), meetings)
+            sync_points::collect(trace, shard, model, (first, own, calls), collective_syncs)
         })
         .collect();
-    Ok((sets, seeds))
+    Ok((sets, sync_points))
 }
 
 /// What is known of each wait state; of each shard what its table says.
-fn explain(tables: &[Table], waits: &Parts<WaitState>) -> Parts<Option<Explanation>> {
+fn explain(tables: &[Table], waits: &PerShard<WaitState>) -> PerShard<Option<Explanation>> {
     let of_shard = |(i, table): (usize, &Table)| {
         let (first, waits) = waits.of(i);
         let mut explanations = vec![None; waits.len()];
         // Those of threads and of the end of the library have no state.
-        for ask in table.asks.rows.iter().filter(|ask| ask.state != NONE) {
-            let point = &table.points[ask.point as usize];
-            let share = ask.waiting as f64 / point.waiting.max(1) as f64;
-            explanations[ask.state as usize - first] = Some(Explanation {
-                indirect: ask.indirect,
-                propagating: table.propagating[ask.point as usize] * share,
-                caused: table.phi[ask.point as usize] * share,
+        for own_wait in table.own_waits.rows.iter().filter(|own_wait| own_wait.state != NONE) {
+            let point = &table.points[own_wait.point as usize];
+            let share = own_wait.waiting as f64 / point.waiting.max(1) as f64;
+            explanations[own_wait.state as usize - first] = Some(Explanation {
+                indirect: own_wait.indirect,
+                propagating: table.propagating[own_wait.point as usize] * share,
+                caused: table.phi[own_wait.point as usize] * share,
             });
         }
         explanations
     };
-    Parts::new(tables.par_iter().enumerate().map(of_shard).collect())
+    PerShard::new(tables.par_iter().enumerate().map(of_shard).collect())
 }

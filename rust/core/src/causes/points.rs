@@ -163,7 +163,7 @@ impl Anchor {
 pub enum Relation {
     /// The two with each other.
     Pair,
-    /// As members of a group that all synchronize with each other ([`Mark`]).
+    /// As members of a group that all synchronize with each other ([`GroupSync`]).
     Group,
     /// One waits for the end of what the other does.
     Contention,
@@ -175,7 +175,7 @@ pub enum Relation {
 
 /// A wait and its cause.
 #[derive(Clone, Copy, Debug)]
-pub struct Pair {
+pub struct SyncPoint {
     /// Class of the wait.
     pub class: Class,
     /// How the two synchronize.
@@ -198,9 +198,9 @@ pub struct Pair {
     pub state: u32,
 }
 
-/// Whom a location synchronizes with at a [`Mark`].
+/// Whom a location synchronizes with at a [`GroupSync`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Meets {
+pub enum SyncScope {
     /// Nobody.
     Nobody,
     /// All processes.
@@ -225,13 +225,13 @@ pub enum Meets {
 
 /// A location's part in a synchronization of many.
 #[derive(Clone, Copy, Debug)]
-pub struct Mark {
+pub struct GroupSync {
     /// Where.
     pub anchor: Anchor,
     /// Class of waits there.
     pub class: Class,
     /// Whom it synchronizes with.
-    pub meets: Meets,
+    pub scope: SyncScope,
     /// Waiting time, ticks.
     pub waiting: i64,
     /// Duration of the call, ticks.
@@ -242,7 +242,7 @@ pub struct Mark {
 
 /// A master works without its team, from the last join to this place.
 #[derive(Clone, Copy, Debug)]
-pub struct Alone {
+pub struct IdleTeamSpan {
     /// The fork, or the end.
     pub end: Anchor,
     /// Threads that have nothing to do.

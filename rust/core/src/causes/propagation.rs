@@ -21,20 +21,20 @@ use super::class::Classes;
 use super::points::{Point, Relation};
 use super::{CostModel, Fixed, Table};
 use crate::Result;
-use crate::notes::{NoteKind, Notes, Place};
+use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::trace::{NONE, Shard, Trace};
 
 /// Final propagation costs on their way to the causing shard.
 #[derive(Default, Encode, Decode)]
-struct Mail {
-    rows: Vec<Arrival>,
+struct PhiBatch {
+    rows: Vec<FinalPhi>,
     /// Values by class of those that have any.
     values: Vec<f64>,
 }
 
 /// The wait is done that a row stands for.
 #[derive(Clone, Copy, Encode, Decode)]
-struct Arrival {
+struct FinalPhi {
     row: u32,
     /// The causing point.
     point: u32,
@@ -43,10 +43,15 @@ struct Arrival {
 }
 
 /// Computes `phi` and `charged_phi` of all tables.
-pub(super) fn propagate(trace: &Trace, tables: &mut [Table], model: CostModel, notes: &mut Notes) -> Result<()> {
+pub(super) fn propagate(
+    trace: &Trace,
+    tables: &mut [Table],
+    model: CostModel,
+    diagnostics: &mut Diagnostics,
+) -> Result<()> {
     let occurring = |table: &Table| Classes::new(table.groups.rows.iter().map(|group| group.class)).all;
     let here = Classes::new(tables.iter().flat_map(occurring)).all;
-    let classes = Classes::new(trace.exchange.all(here)?.into_iter().flatten());
+    let classes = Classes::new(trace.exchange.allgather(here)?.into_iter().flatten());
     for table in &mut *tables {
         table.classes = classes.clone();
     }
@@ -55,18 +60,18 @@ pub(super) fn propagate(trace: &Trace, tables: &mut [Table], model: CostModel, n
         .zip(trace.exchange.own())
         .map(|(table, shard)| Walker::new(trace, shard, table, model))
         .collect();
-    let mut mail: Vec<Mail> = walkers.iter().map(|_| Mail::default()).collect();
+    let mut mail: Vec<PhiBatch> = walkers.iter().map(|_| PhiBatch::default()).collect();
     loop {
         let away = go(trace, &mut walkers, &mut mail);
         let has_nothing =
             walkers.iter().zip(&mail).all(|(walker, mail)| walker.runnable.is_empty() && mail.rows.is_empty());
         let is_idle = has_nothing && away.iter().all(Vec::is_empty);
-        let arrived = trace.exchange.swap(away.into_iter().map(|away| (is_idle, away)).collect())?;
+        let arrived = trace.exchange.alltoall(away.into_iter().map(|away| (is_idle, away)).collect())?;
         let all_are_idle = arrived.iter().all(|&(is_idle, _)| is_idle);
         for (shard, sent) in arrived.into_iter().flat_map(|(_, sent)| sent) {
             mail[(shard - trace.exchange.own().start) as usize].add(sent);
         }
-        if all_are_idle && !unlock(trace, &mut walkers, notes)? {
+        if all_are_idle && !unlock(trace, &mut walkers, diagnostics)? {
             return Ok(());
         }
     }
@@ -78,12 +83,12 @@ const AWAY: usize = 1 << 20;
 
 /// Lets all shards of this process go on until they can no more, or have much for other processes; returns that, by
 /// process.
-fn go(trace: &Trace, walkers: &mut [Walker], mail: &mut [Mail]) -> Vec<Vec<(u32, Mail)>> {
+fn go(trace: &Trace, walkers: &mut [Walker], mail: &mut [PhiBatch]) -> Vec<Vec<(u32, PhiBatch)>> {
     let own = trace.exchange.own();
-    let mut away: Vec<Vec<(u32, Mail)>> = (0..trace.exchange.processes()).map(|_| Vec::new()).collect();
+    let mut away: Vec<Vec<(u32, PhiBatch)>> = (0..trace.exchange.processes()).map(|_| Vec::new()).collect();
     let mut rows = 0;
     loop {
-        let outgoing: Vec<Vec<(u32, Mail)>> = walkers
+        let outgoing: Vec<Vec<(u32, PhiBatch)>> = walkers
             .par_iter_mut()
             .zip(mail.par_iter_mut())
             .map(|(walker, mail)| {
@@ -107,7 +112,7 @@ fn go(trace: &Trace, walkers: &mut [Walker], mail: &mut [Mail]) -> Vec<Vec<(u32,
     }
 }
 
-impl Mail {
+impl PhiBatch {
     fn add(&mut self, other: Self) {
         self.rows.extend(other.rows);
         self.values.extend(other.values);
@@ -115,15 +120,15 @@ impl Mail {
 }
 
 /// Lets the latest cause of all that are stuck go on; `false` if none is.
-fn unlock(trace: &Trace, walkers: &mut [Walker], notes: &mut Notes) -> Result<bool> {
+fn unlock(trace: &Trace, walkers: &mut [Walker], diagnostics: &mut Diagnostics) -> Result<bool> {
     let stuck = walkers.iter_mut().zip(&trace.shards).flat_map(|(walker, shard)| walker.stuck(shard));
     let latest = stuck.min().map(|(Reverse(time), location, point)| (time, location, point));
-    let all = trace.exchange.all(latest)?;
+    let all = trace.exchange.allgather(latest)?;
     let latest = all.into_iter().flatten().min_by_key(|&(time, location, _)| (Reverse(time), location));
     let Some((time, location, point)) = latest else { return Ok(false) };
     // One of the processes says it for all.
     if trace.exchange.is_root() {
-        notes.count(NoteKind::CircularWaits, 1, Some(Place { location, time }));
+        diagnostics.count(DiagnosticKind::CircularWaits, 1, Some(Place { location, time }));
     }
     if trace.owns(location) {
         walkers[trace.position(location)].release(point);
@@ -162,7 +167,7 @@ struct Walker<'a> {
     /// Sections that could not come to their ends, once that is known.
     unfinished: Option<Vec<u32>>,
     /// What other shards wait for, and for which there is something.
-    outgoing: Vec<Mail>,
+    outgoing: Vec<PhiBatch>,
     destinations: Vec<u32>,
 }
 
@@ -177,14 +182,14 @@ impl<'a> Walker<'a> {
         for (number, group) in table.groups.rows.iter().enumerate().filter(|(_, group)| group.shares()) {
             next_group[number] = std::mem::replace(&mut first_group[group.shared_from as usize], number as u32);
             if missing[group.point as usize] == 0 {
-                let charges = table.charges_of(group.point as usize).iter();
+                let cost_shares = table.cost_shares_of(group.point as usize).iter();
                 missing[group.point as usize] =
-                    charges.filter(|row| row.shard != NONE && row.direct > 0).count() as u32;
+                    cost_shares.filter(|row| row.shard != NONE && row.direct > 0).count() as u32;
             }
         }
         table.phi = vec![0.0; points];
         let width = table.classes.all.len();
-        table.charged_phi = vec![0.0; table.charges.len() * width];
+        table.charged_phi = vec![0.0; table.cost_shares.len() * width];
         Self {
             trace,
             shard,
@@ -200,14 +205,14 @@ impl<'a> Walker<'a> {
             next_group,
             runnable: (0..count as u32).collect(),
             unfinished: None,
-            outgoing: (0..trace.exchange.shards()).map(|_| Mail::default()).collect(),
+            outgoing: (0..trace.exchange.shards()).map(|_| PhiBatch::default()).collect(),
             destinations: Vec::new(),
             table,
         }
     }
 
     /// Takes in what has arrived, goes on until it can no more or has much for other shards; returns that.
-    fn go(&mut self, mail: Mail) -> Vec<(u32, Mail)> {
+    fn go(&mut self, mail: PhiBatch) -> Vec<(u32, PhiBatch)> {
         let mut values = mail.values.chunks_exact(self.width.max(1));
         for arrival in mail.rows {
             let phi = if arrival.has_values { values.next() } else { None };
@@ -224,17 +229,17 @@ impl<'a> Walker<'a> {
     }
 
     /// phi of a wait is there: its cause may go on.
-    fn arrive(&mut self, Arrival { row, point, .. }: Arrival, phi: Option<&[f64]>) {
+    fn arrive(&mut self, FinalPhi { row, point, .. }: FinalPhi, phi: Option<&[f64]>) {
         if self.missing[point as usize] == RELEASED {
             return;
         }
         if let Some(phi) = phi {
             let begin = row as usize * self.width;
             self.table.charged_phi[begin..begin + self.width].copy_from_slice(phi);
-            let charge = &self.table.charges[row as usize];
-            if self.model == CostModel::Scalasca && charge.relation == Relation::Threads {
+            let cost_share = &self.table.cost_shares[row as usize];
+            if self.model == CostModel::Scalasca && cost_share.relation == Relation::Threads {
                 // Release 2.6 forgets the costs of this class here.
-                self.table.charged_phi[begin + self.table.classes.column(charge.class)] = 0.0;
+                self.table.charged_phi[begin + self.table.classes.column(cost_share.class)] = 0.0;
             }
         }
         if self.missing[point as usize] == 0 {
@@ -323,15 +328,15 @@ impl<'a> Walker<'a> {
             }
         }
         self.table.phi[point as usize] = total;
-        for k in self.table.asks.range(point as usize) {
-            let ask = self.table.asks.rows[k];
-            if ask.waiting <= 0 {
+        for k in self.table.own_waits.range(point as usize) {
+            let own_wait = self.table.own_waits.rows[k];
+            if own_wait.waiting <= 0 {
                 continue;
             }
-            let arrival = Arrival { row: ask.charge, point: ask.cause_point, has_values };
-            let owner = self.trace.shard_of[ask.cause as usize];
-            let is_all = ask.waiting == waiting;
-            let part = if is_all { 1.0 } else { ask.waiting as f64 / waiting as f64 };
+            let arrival = FinalPhi { row: own_wait.cost_share, point: own_wait.cause_point, has_values };
+            let owner = self.trace.shard_of[own_wait.cause as usize];
+            let is_all = own_wait.waiting == waiting;
+            let part = if is_all { 1.0 } else { own_wait.waiting as f64 / waiting as f64 };
             if owner == self.shard {
                 if has_values && !is_all {
                     let phi: Vec<f64> = phi.iter().map(|value| value * part).collect();
@@ -401,15 +406,15 @@ impl Table {
     fn add_shares(&self, group: usize, shares: &mut [f64]) {
         let group = &self.groups.rows[group];
         let own = self.classes.column(group.class);
-        for row in group.charges() {
-            let charge = &self.charges[row];
-            shares[own] += charge.direct as f64 * charge.wait_rate;
-            if charge.shard == NONE {
+        for row in group.cost_shares() {
+            let cost_share = &self.cost_shares[row];
+            shares[own] += cost_share.direct as f64 * cost_share.wait_rate;
+            if cost_share.shard == NONE {
                 continue;
             }
             let phi = &self.charged_phi[row * shares.len()..(row + 1) * shares.len()];
             for (share, phi) in shares.iter_mut().zip(phi) {
-                *share += phi * charge.wait_rate;
+                *share += phi * cost_share.wait_rate;
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The wait states of a shard, as they are looked up: by their calls, mostly in order.
 
-use crate::near::partition_point_near;
+use crate::galloping_search::partition_point_near;
 use crate::severity::Metric;
 use crate::trace::{NONE, Shard};
 use crate::waits::WaitState;

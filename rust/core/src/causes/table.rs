@@ -2,9 +2,9 @@
 
 use bitcode::{Decode, Encode};
 
-use super::Caused;
+use super::CausedWait;
 use super::class::{Class, Classes};
-use super::points::{Pair, Point, Position, Relation};
+use super::points::{Point, Position, Relation, SyncPoint};
 use crate::trace::NONE;
 
 /// Rows by point, or by another number: `offsets[i]..offsets[i + 1]` belong to the i-th.
@@ -50,7 +50,7 @@ impl<T> By<T> {
 
 /// Ticks of a call path, 8 bytes for most: what does not fit goes on in the next entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub(crate) struct Entry {
+pub(crate) struct ProfileEntry {
     callpath: u32,
     ticks: u32,
 }
@@ -58,7 +58,7 @@ pub(crate) struct Entry {
 /// Marks a call path whose ticks go on.
 const WIDE: u32 = 1 << 31;
 
-impl Entry {
+impl ProfileEntry {
     /// The head of so many entries.
     pub(crate) fn head(length: u32) -> Self {
         Self { callpath: NONE, ticks: length }
@@ -97,21 +97,21 @@ impl Entry {
 
 /// A stretch of many entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Stretch {
+pub(crate) struct EntryRange {
     pub begin: u32,
     pub end: u32,
 }
 
-impl Stretch {
+impl EntryRange {
     #[inline]
-    pub(crate) fn of(self, entries: &[Entry]) -> &[Entry] {
+    pub(crate) fn of(self, entries: &[ProfileEntry]) -> &[ProfileEntry] {
         &entries[self.begin as usize..self.end as usize]
     }
 }
 
 /// A wait of the shard.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct OwnWait {
     /// Waiting time, ticks.
     pub waiting: i64,
     /// From the Enter of the waiting call to the end of the wait, ticks.
@@ -125,16 +125,16 @@ pub(crate) struct Ask {
     pub point: u32,
     /// The causing point, and the row there.
     pub cause_point: u32,
-    pub charge: u32,
+    pub cost_share: u32,
     pub class: Class,
     pub relation: Relation,
     /// Whether anything could be blamed.
     pub is_attributed: bool,
 }
 
-impl Ask {
+impl OwnWait {
     /// A wait of which only the waiting side is known.
-    pub(crate) fn new(pair: &Pair, point: u32) -> Self {
+    pub(crate) fn new(pair: &SyncPoint, point: u32) -> Self {
         Self {
             waiting: pair.waiting,
             held: pair.held,
@@ -143,7 +143,7 @@ impl Ask {
             state: pair.state,
             point,
             cause_point: NONE,
-            charge: NONE,
+            cost_share: NONE,
             class: pair.class,
             relation: pair.relation,
             is_attributed: false,
@@ -153,7 +153,7 @@ impl Ask {
 
 /// A wait that the shard caused, or the idleness of a team.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Charge {
+pub(crate) struct CostShare {
     /// What is distributed directly: the waiting time, ticks, or the number of idle threads.
     pub direct: i64,
     /// Share of each tick of delay in what is distributed.
@@ -162,21 +162,21 @@ pub(crate) struct Charge {
     pub wait_rate: f64,
     /// Shard of the waiter, and position of the wait there; [`NONE`] for idleness.
     pub shard: u32,
-    pub ask: u32,
+    pub own_wait: u32,
     /// Position among what arrived.
     pub arrival: u32,
     /// Delays; see `is_listed`.
-    pub delays: Stretch,
+    pub delays: EntryRange,
     pub class: Class,
     pub relation: Relation,
     /// Whether all delays are listed: else they are the whole work of the group, but for those that are listed.
     pub is_listed: bool,
 }
 
-impl Charge {
+impl CostShare {
     /// What arrived, before anything is known of it.
-    pub(crate) fn new(caused: &Caused, arrival: u32) -> Self {
-        let Caused { shard, ask, class, relation, waiting, .. } = *caused;
+    pub(crate) fn new(caused: &CausedWait, arrival: u32) -> Self {
+        let CausedWait { shard, own_wait, class, relation, waiting, .. } = *caused;
         // Each tick of the master alone costs as many ticks as there are idle threads.
         let rate = if relation == Relation::Alone { 1.0 } else { 0.0 };
         Self {
@@ -184,9 +184,9 @@ impl Charge {
             work_rate: rate,
             wait_rate: rate,
             shard,
-            ask,
+            own_wait,
             arrival,
-            delays: Stretch::default(),
+            delays: EntryRange::default(),
             class,
             relation,
             is_listed: false,
@@ -205,7 +205,7 @@ pub(crate) struct Group {
     /// First point whose wait gets a share.
     pub shared_from: u32,
     /// Work in the interval.
-    pub work: Stretch,
+    pub work: EntryRange,
     /// Waiting in the interval, ticks.
     pub waiting: i64,
     /// Rows of the waits.
@@ -214,7 +214,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    pub(crate) fn charges(&self) -> std::ops::Range<usize> {
+    pub(crate) fn cost_shares(&self) -> std::ops::Range<usize> {
         self.begin as usize..self.end as usize
     }
 
@@ -232,20 +232,20 @@ pub(crate) struct Table {
     /// First point of each location, with the end of the last.
     pub offsets: Vec<u32>,
     /// Waits, by point.
-    pub asks: By<Ask>,
+    pub own_waits: By<OwnWait>,
     /// Waits caused, group by group.
-    pub charges: Vec<Charge>,
+    pub cost_shares: Vec<CostShare>,
     /// The groups, by point.
     pub groups: By<Group>,
     /// Work of the groups' intervals; once the delays are known, these and what they are given by.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ProfileEntry>,
     /// For each location its work over the whole run.
     pub lifetimes: By<(u32, i64)>,
     /// For each point what its wait caused later, ticks.
     pub phi: Vec<f64>,
     /// Classes of waits in the whole run.
     pub classes: Classes,
-    /// For each row of `charges` what the wait caused later, by those classes.
+    /// For each row of `cost_shares` what the wait caused later, by those classes.
     pub charged_phi: Vec<f64>,
     /// For each point the part of its wait that made others wait, ticks.
     pub propagating: Vec<f64>,
@@ -253,10 +253,10 @@ pub(crate) struct Table {
 
 impl Table {
     /// Adds entries.
-    pub(crate) fn add(&mut self, entries: &[Entry]) -> Stretch {
+    pub(crate) fn add(&mut self, entries: &[ProfileEntry]) -> EntryRange {
         let begin = self.entries.len() as u32;
         self.entries.extend_from_slice(entries);
-        Stretch { begin, end: self.entries.len() as u32 }
+        EntryRange { begin, end: self.entries.len() as u32 }
     }
 
     /// Forgets what only the costs need.
@@ -277,10 +277,10 @@ impl Table {
     }
 
     /// Waits that were caused at a point.
-    pub(crate) fn charges_of(&self, number: usize) -> &[Charge] {
+    pub(crate) fn cost_shares_of(&self, number: usize) -> &[CostShare] {
         let groups = self.groups.of(number);
         let (begin, end) = groups.first().zip(groups.last()).map_or((0, 0), |(first, last)| (first.begin, last.end));
-        &self.charges[begin as usize..end as usize]
+        &self.cost_shares[begin as usize..end as usize]
     }
 }
 
@@ -296,9 +296,9 @@ mod tests {
         ) {
             let mut entries = Vec::new();
             for &(callpath, ticks) in &rows {
-                Entry::write(&mut entries, callpath, ticks);
+                ProfileEntry::write(&mut entries, callpath, ticks);
             }
-            prop_assert_eq!(Entry::read(&entries).collect::<Vec<_>>(), rows);
+            prop_assert_eq!(ProfileEntry::read(&entries).collect::<Vec<_>>(), rows);
         }
     }
 }

@@ -6,9 +6,9 @@ use rustc_hash::FxHashMap;
 
 use super::{Rounds, in_time_order, spread};
 use crate::Result;
+use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::exchange::Outbox;
-use crate::notes::{NoteKind, Notes, Place};
-use crate::trace::world::Members;
+use crate::trace::definition_index::Members;
 use crate::trace::{NONE, Shard, Trace};
 
 /// Kind of operation by its flow of data, the start and the end of the library included.
@@ -93,28 +93,28 @@ const FINALIZE: u32 = u32::MAX - 2;
 pub fn match_all<R: Send + Default>(
     trace: &Trace,
     consume: impl Fn(&mut R, Kind, &[Member]) + Sync,
-) -> Result<(Vec<R>, Notes)> {
+) -> Result<(Vec<R>, Diagnostics)> {
     let total = trace.exchange.sum(trace.shards.iter().map(|shard| shard.collectives.rows.len()).sum())?;
     let expected = [(INIT, participants(trace, INIT)?), (FINALIZE, participants(trace, FINALIZE)?)];
     let mut results = Vec::with_capacity(trace.shards.len());
-    let mut notes = Notes::default();
+    let mut diagnostics = Diagnostics::default();
     let rounds = Rounds::new(&trace.exchange, total * size_of::<Member>());
     for round in 0..rounds.count {
         let is_served = |owner: u32| rounds.of[owner as usize] as usize == round;
-        let posted: Vec<(Outbox<Member>, Notes)> =
+        let posted: Vec<(Outbox<Member>, Diagnostics)> =
             trace.shards.par_iter().map(|shard| post(trace, shard, is_served)).collect();
         let mut outgoing = Vec::with_capacity(posted.len());
         for (outbox, shard_notes) in posted {
             outgoing.push(outbox);
             // Every round walks all rows: what is odd in them counts once.
             if round == 0 {
-                notes.merge(shard_notes);
+                diagnostics.merge(shard_notes);
             }
         }
         let served = rounds.own(&trace.exchange, round);
-        let evaluated: Vec<(R, Notes)> = trace
+        let evaluated: Vec<(R, Diagnostics)> = trace
             .exchange
-            .to_owner(outgoing)?
+            .alltoallv(outgoing)?
             .into_par_iter()
             .skip(served.start)
             .take(served.len())
@@ -123,26 +123,26 @@ pub fn match_all<R: Send + Default>(
                 drop(inbox);
                 members.sort_unstable_by_key(|member| (member.comm, member.sequence, member.rank));
                 let mut result = R::default();
-                let mut notes = Notes::default();
+                let mut diagnostics = Diagnostics::default();
                 for instance in members.chunk_by(|a, b| a.comm == b.comm && a.sequence == b.sequence) {
                     let comm = instance[0].comm;
                     let size = expected
                         .iter()
                         .find(|(library, _)| *library == comm)
-                        .map_or_else(|| trace.world.comms[comm as usize].size, |(_, size)| *size);
-                    if let Some(kind) = check(instance, size, &mut notes) {
+                        .map_or_else(|| trace.definitions.comms[comm as usize].size, |(_, size)| *size);
+                    if let Some(kind) = check(instance, size, &mut diagnostics) {
                         consume(&mut result, kind, instance);
                     }
                 }
-                (result, notes)
+                (result, diagnostics)
             })
             .collect();
         for (result, owner_notes) in evaluated {
             results.push(result);
-            notes.merge(owner_notes);
+            diagnostics.merge(owner_notes);
         }
     }
-    Ok((results, notes))
+    Ok((results, diagnostics))
 }
 
 /// Number of processes that start or end the library.
@@ -153,7 +153,7 @@ fn participants(trace: &Trace, comm: u32) -> Result<usize> {
 /// First `MPI_Init` or `MPI_Finalize` of each process of a shard: process, location, instance.
 fn library_calls(trace: &Trace, shard: &Shard, comm: u32) -> impl Iterator<Item = (u32, u32, u32)> {
     shard.processes.clone().filter_map(move |process| {
-        let locations = trace.world.processes[process as usize].locations.clone();
+        let locations = trace.definitions.processes[process as usize].locations.clone();
         locations
             .map(|location| {
                 let span = &shard.spans[(location - shard.locations.start) as usize];
@@ -163,9 +163,9 @@ fn library_calls(trace: &Trace, shard: &Shard, comm: u32) -> impl Iterator<Item 
     })
 }
 
-fn post(trace: &Trace, shard: &Shard, is_served: impl Fn(u32) -> bool) -> (Outbox<Member>, Notes) {
+fn post(trace: &Trace, shard: &Shard, is_served: impl Fn(u32) -> bool) -> (Outbox<Member>, Diagnostics) {
     let mut outbox = trace.exchange.outbox();
-    let mut notes = Notes::default();
+    let mut diagnostics = Diagnostics::default();
     let mut deliver = |member: Member| {
         let owner = spread(member.comm, member.sequence, trace.exchange.shards());
         if is_served(owner) {
@@ -173,16 +173,18 @@ fn post(trace: &Trace, shard: &Shard, is_served: impl Fn(u32) -> bool) -> (Outbo
         }
     };
     for process in shard.processes.clone() {
-        let locations = shard.local_locations(&trace.world.processes[process as usize].locations);
+        let locations = shard.local_locations(&trace.definitions.processes[process as usize].locations);
         let ranges: Vec<_> = locations.map(|i| shard.collectives.range(i)).collect();
         let mut calls: FxHashMap<u32, u32> = FxHashMap::default();
         for row in in_time_order(&ranges, |row| shard.collectives.rows[row].begin) {
             let call = &shard.collectives.rows[row as usize];
-            let comm = &trace.world.comms[call.comm as usize];
+            let comm = &trace.definitions.comms[call.comm as usize];
             let location = shard.location_of(&shard.collectives, row);
             match comm.members {
-                Members::TwoGroups(..) => notes.add(NoteKind::InterCommunicatorCollective, location, call.begin),
-                Members::Unknown => notes.add(NoteKind::UnknownCommunicator, location, call.begin),
+                Members::TwoGroups(..) => {
+                    diagnostics.add(DiagnosticKind::InterCommunicatorCollective, location, call.begin);
+                }
+                Members::Unknown => diagnostics.add(DiagnosticKind::UnknownCommunicator, location, call.begin),
                 _ => {}
             }
             // Alone nobody waits.
@@ -224,11 +226,11 @@ fn post(trace: &Trace, shard: &Shard, is_served: impl Fn(u32) -> bool) -> (Outbo
             });
         }
     }
-    (outbox, notes)
+    (outbox, diagnostics)
 }
 
 /// Whether all members are there and called the same operation; its kind.
-fn check(instance: &[Member], size: usize, notes: &mut Notes) -> Option<Kind> {
+fn check(instance: &[Member], size: usize, diagnostics: &mut Diagnostics) -> Option<Kind> {
     let first = &instance[0];
     let place = Some(Place { location: first.location, time: first.begin });
     match first.comm {
@@ -237,11 +239,11 @@ fn check(instance: &[Member], size: usize, notes: &mut Notes) -> Option<Kind> {
         _ => {}
     }
     if instance.len() != size {
-        notes.count(NoteKind::IncompleteCollective, 1, place);
+        diagnostics.count(DiagnosticKind::IncompleteCollective, 1, place);
         return None;
     }
     if instance.iter().any(|member| member.operation != first.operation || member.root != first.root) {
-        notes.count(NoteKind::MixedCollective, 1, place);
+        diagnostics.count(DiagnosticKind::MixedCollective, 1, place);
         return None;
     }
     Some(Kind::of(first.operation))

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::Result;
-use crate::notes::{NoteKind, Notes, Place};
+use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::trace::columns::{ALL, Operation, SyncKind, Synchronization};
 use crate::trace::regions::Library;
 use crate::trace::{NONE, RegionClass, Shard, Trace};
@@ -176,7 +176,7 @@ pub struct Epochs {
     /// Operations by lock epoch.
     pub of_lock: Groups,
     /// What was odd.
-    pub notes: Notes,
+    pub diagnostics: Diagnostics,
 }
 
 /// Positions of rows by group, each group in the order of the rows.
@@ -290,7 +290,7 @@ enum Row {
 
 impl Reader<'_> {
     fn read(&mut self) {
-        let locations = self.shard.local_locations(&self.trace.world.processes[self.process as usize].locations);
+        let locations = self.shard.local_locations(&self.trace.definitions.processes[self.process as usize].locations);
         let busy = |i: &usize| {
             !self.shard.operations.range(*i).is_empty() || !self.shard.synchronizations.range(*i).is_empty()
         };
@@ -357,7 +357,7 @@ impl Reader<'_> {
         }
         if let Some(access) = open.access {
             let group = self.epochs.accesses[access as usize].group;
-            if self.trace.world.group_members(group, &self.process).binary_search(&target).is_ok() {
+            if self.trace.definitions.group_members(group, &self.process).binary_search(&target).is_ok() {
                 self.epochs.epoch_of[row as usize] = Epoch::Access(access);
                 return;
             }
@@ -518,7 +518,7 @@ impl Reader<'_> {
             self.state.held.remove(&(sync.window, sync.target, sync.lock))
         };
         let Some(lock) = lock else {
-            self.epochs.notes.add(NoteKind::UnknownRequest, location, sync.time);
+            self.epochs.diagnostics.add(DiagnosticKind::UnknownRequest, location, sync.time);
             return;
         };
         self.epochs.locks[lock as usize].release = sync.instance;
@@ -533,9 +533,9 @@ impl Reader<'_> {
             |open: &Open| open.locks.len() + usize::from(open.access.is_some()) + usize::from(open.exposure.is_some());
         let open = self.state.held.len() + self.state.windows.values().map(on_window).sum::<usize>();
         if open > 0 {
-            let location = self.trace.world.master(self.process);
+            let location = self.trace.definitions.master(self.process);
             let time = self.shard.spans[(location - self.shard.locations.start) as usize].last;
-            self.epochs.notes.count(NoteKind::OpenEpoch, open as u64, Some(Place { location, time }));
+            self.epochs.diagnostics.count(DiagnosticKind::OpenEpoch, open as u64, Some(Place { location, time }));
         }
     }
 }

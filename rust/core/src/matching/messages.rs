@@ -8,8 +8,8 @@ use rustc_hash::FxHashMap;
 
 use super::{Rounds, in_time_order};
 use crate::Result;
+use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::exchange::{Inbox, Outbox};
-use crate::notes::{NoteKind, Notes, Place};
 use crate::trace::{NONE, Shard, Trace};
 
 /// What the receiving side gets to know of a send.
@@ -64,41 +64,41 @@ impl Matches<'_> {
 pub fn match_all<R: Send>(
     trace: &Trace,
     consume: impl Fn(usize, &Shard, &Matches) -> R + Sync,
-) -> Result<(Vec<R>, Notes)> {
+) -> Result<(Vec<R>, Diagnostics)> {
     let total = trace.exchange.sum(trace.shards.iter().map(|shard| shard.sends.rows.len()).sum())?;
     let mut results = Vec::with_capacity(trace.shards.len());
-    let mut notes = Notes::default();
+    let mut diagnostics = Diagnostics::default();
     let rounds = Rounds::new(&trace.exchange, total * size_of::<SendInfo>());
     for round in 0..rounds.count {
         let is_served = |owner: u32| rounds.of[owner as usize] as usize == round;
         let outgoing = trace.shards.par_iter().map(|shard| post(trace, shard, is_served)).collect();
-        let incoming = trace.exchange.to_owner(outgoing)?;
+        let incoming = trace.exchange.alltoallv(outgoing)?;
         let served = rounds.own(&trace.exchange, round);
-        let matched: Vec<(R, Notes)> = incoming
+        let matched: Vec<(R, Diagnostics)> = incoming
             .into_par_iter()
             .enumerate()
             .skip(served.start)
             .take(served.len())
             .map(|(index, inbox)| {
                 let shard = &trace.shards[index];
-                let mut notes = Notes::default();
-                let matches = match_shard(trace, shard, &inbox, &mut notes);
-                (consume(index, shard, &matches), notes)
+                let mut diagnostics = Diagnostics::default();
+                let matches = match_shard(trace, shard, &inbox, &mut diagnostics);
+                (consume(index, shard, &matches), diagnostics)
             })
             .collect();
         for (result, shard_notes) in matched {
             results.push(result);
-            notes.merge(shard_notes);
+            diagnostics.merge(shard_notes);
         }
     }
-    Ok((results, notes))
+    Ok((results, diagnostics))
 }
 
 /// The sends of a shard whose receivers are served.
 fn post(trace: &Trace, shard: &Shard, is_served: impl Fn(u32) -> bool) -> Outbox<SendInfo> {
     let mut outbox = trace.exchange.outbox();
     for process in shard.processes.clone() {
-        let locations = shard.local_locations(&trace.world.processes[process as usize].locations);
+        let locations = shard.local_locations(&trace.definitions.processes[process as usize].locations);
         let ranges: Vec<_> = locations.clone().map(|i| shard.sends.range(i)).collect();
         let location_of = |row| match locations.len() {
             1 => shard.location(locations.start),
@@ -144,7 +144,12 @@ struct Channel {
     first_receive: u32,
 }
 
-fn match_shard<'a>(trace: &Trace, shard: &Shard, inbox: &'a Inbox<SendInfo>, notes: &mut Notes) -> Matches<'a> {
+fn match_shard<'a>(
+    trace: &Trace,
+    shard: &Shard,
+    inbox: &'a Inbox<SendInfo>,
+    diagnostics: &mut Diagnostics,
+) -> Matches<'a> {
     let sends: Vec<&SendInfo> = inbox.rows().collect();
     let mut ids: FxHashMap<(u32, u32, u32, u32), u32> = FxHashMap::default();
     let mut channels: Vec<Channel> = Vec::new();
@@ -159,7 +164,7 @@ fn match_shard<'a>(trace: &Trace, shard: &Shard, inbox: &'a Inbox<SendInfo>, not
     let mut receive_channel = vec![NONE; shard.receives.rows.len()];
     let mut order = Vec::with_capacity(shard.receives.rows.len());
     for process in shard.processes.clone() {
-        let locations = shard.local_locations(&trace.world.processes[process as usize].locations);
+        let locations = shard.local_locations(&trace.definitions.processes[process as usize].locations);
         let ranges: Vec<_> = locations.map(|i| shard.receives.range(i)).collect();
         for row in in_time_order(&ranges, |row| shard.receives.rows[row].time) {
             let receive = &shard.receives.rows[row as usize];
@@ -184,7 +189,7 @@ fn match_shard<'a>(trace: &Trace, shard: &Shard, inbox: &'a Inbox<SendInfo>, not
         channel.first_receive = channel.first_receive.min(row);
     }
     for channel in &mut channels {
-        report(trace, shard, channel, &sends, notes);
+        report(trace, shard, channel, &sends, diagnostics);
     }
 
     let mut matched = vec![NONE; shard.receives.rows.len()];
@@ -199,16 +204,16 @@ fn match_shard<'a>(trace: &Trace, shard: &Shard, inbox: &'a Inbox<SendInfo>, not
 }
 
 /// Reports what is left over in a channel; leaves the channel out where nobody can tell which send is missing.
-fn report(trace: &Trace, shard: &Shard, channel: &mut Channel, sends: &[&SendInfo], notes: &mut Notes) {
+fn report(trace: &Trace, shard: &Shard, channel: &mut Channel, sends: &[&SendInfo], diagnostics: &mut Diagnostics) {
     let send = sends.get(channel.first as usize);
     if channel.sends > channel.receives {
         let place = send.map(|send| Place { location: send.location, time: send.time });
-        notes.count(NoteKind::UnmatchedSend, u64::from(channel.sends - channel.receives), place);
+        diagnostics.count(DiagnosticKind::UnmatchedSend, u64::from(channel.sends - channel.receives), place);
     } else if channel.receives > channel.sends {
         let row = channel.first_receive;
         let receive = &shard.receives.rows[row as usize];
         let place = Place { location: shard.location_of(&shard.receives, row), time: receive.time };
-        notes.count(NoteKind::UnmatchedReceive, u64::from(channel.receives - channel.sends), Some(place));
+        diagnostics.count(DiagnosticKind::UnmatchedReceive, u64::from(channel.receives - channel.sends), Some(place));
         // Only the end is missing of a sender whose file ends early: what was sent before still meets in order.
         if !trace.is_truncated(receive.peer) {
             channel.first = NONE;

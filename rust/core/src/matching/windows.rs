@@ -7,10 +7,10 @@ use rayon::prelude::*;
 
 use super::epochs::{CollectivePart, Epochs};
 use crate::Result;
+use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::exchange::{Outbox, Row};
-use crate::notes::{NoteKind, Notes, Place};
+use crate::trace::definition_index::Members;
 use crate::trace::regions::Library;
-use crate::trace::world::Members;
 use crate::trace::{NONE, Shard, Trace};
 
 /// One process' part in an instance.
@@ -42,12 +42,16 @@ pub fn match_all<R: Row + Copy>(
     trace: &Trace,
     epochs: &[Epochs],
     evaluate: impl Fn(&[Part]) -> R + Sync,
-) -> Result<(Vec<Vec<Option<R>>>, Notes)> {
+) -> Result<(Vec<Vec<Option<R>>>, Diagnostics)> {
     let outgoing = trace.exchange.own().into_par_iter().zip(&trace.shards).zip(epochs).map(|((i, shard), epochs)| {
         let mut outbox = trace.exchange.outbox();
         for (position, part) in epochs.collectives.iter().enumerate() {
             // What a process has to itself nobody waits for.
-            let comm = trace.world.windows.get(part.window as usize).and_then(|_| trace.world.window_comm(part.window));
+            let comm = trace
+                .definitions
+                .windows
+                .get(part.window as usize)
+                .and_then(|_| trace.definitions.window_comm(part.window));
             if comm.is_none_or(|comm| !matches!(comm.members, Members::OwnProcess)) {
                 let owner = super::spread(part.window, part.sequence, trace.exchange.shards());
                 outbox.push(owner, row(shard, part, (i, position as u32)));
@@ -55,9 +59,9 @@ pub fn match_all<R: Row + Copy>(
         }
         outbox
     });
-    let evaluated: Vec<(Outbox<(u32, R)>, Notes)> = trace
+    let evaluated: Vec<(Outbox<(u32, R)>, Diagnostics)> = trace
         .exchange
-        .to_owner(outgoing.collect())?
+        .alltoallv(outgoing.collect())?
         .into_par_iter()
         .map(|inbox| {
             let mut parts: Vec<Part> = inbox.rows().copied().collect();
@@ -65,7 +69,7 @@ pub fn match_all<R: Row + Copy>(
             // Those of a process are in order: a stable sort merges them.
             parts.sort_by_key(|part| (part.window, part.sequence, part.process));
             let mut outbox = trace.exchange.outbox();
-            let mut notes = Notes::default();
+            let mut diagnostics = Diagnostics::default();
             for instance in parts.chunk_by(|a, b| (a.window, a.sequence) == (b.window, b.sequence)) {
                 if instance.len() == size(trace, instance[0].window) {
                     let answer = evaluate(instance);
@@ -74,26 +78,26 @@ pub fn match_all<R: Row + Copy>(
                     }
                 } else {
                     let place = Place { location: instance[0].location, time: instance[0].enter };
-                    notes.count(NoteKind::IncompleteCollective, 1, Some(place));
+                    diagnostics.count(DiagnosticKind::IncompleteCollective, 1, Some(place));
                 }
             }
-            (outbox, notes)
+            (outbox, diagnostics)
         })
         .collect();
-    let mut notes = Notes::default();
+    let mut diagnostics = Diagnostics::default();
     let mut outgoing = Vec::with_capacity(evaluated.len());
     for (outbox, owner_notes) in evaluated {
         outgoing.push(outbox);
-        notes.merge(owner_notes);
+        diagnostics.merge(owner_notes);
     }
-    let answers = trace.exchange.to_owner(outgoing)?.into_par_iter().zip(epochs).map(|(inbox, epochs)| {
+    let answers = trace.exchange.alltoallv(outgoing)?.into_par_iter().zip(epochs).map(|(inbox, epochs)| {
         let mut answers = vec![None; epochs.collectives.len()];
         for &(position, answer) in inbox.rows() {
             answers[position as usize] = Some(answer);
         }
         answers
     });
-    Ok((answers.collect(), notes))
+    Ok((answers.collect(), diagnostics))
 }
 
 fn row(shard: &Shard, part: &CollectivePart, position: (u32, u32)) -> Part {
@@ -113,7 +117,7 @@ fn row(shard: &Shard, part: &CollectivePart, position: (u32, u32)) -> Part {
 
 fn size(trace: &Trace, window: u32) -> usize {
     if window == NONE {
-        return trace.world.processes.len();
+        return trace.definitions.processes.len();
     }
-    trace.world.window_comm(window).map_or(0, |comm| comm.size)
+    trace.definitions.window_comm(window).map_or(0, |comm| comm.size)
 }

@@ -9,7 +9,7 @@ use bitcode::{Decode, Encode};
 
 use super::NONE;
 use super::calltree::{CallTree, NO_CALLPATH};
-use super::world::World;
+use super::definition_index::DefinitionIndex;
 
 /// Marks a Leave in [`Events::node`].
 const LEAVE: u32 = 1 << 31;
@@ -531,9 +531,9 @@ impl Shard {
     }
 
     /// Processes of which the end of an event file is missing.
-    pub fn truncated(&self, world: &World) -> impl Iterator<Item = u32> {
+    pub fn truncated(&self, definitions: &DefinitionIndex) -> impl Iterator<Item = u32> {
         self.processes.clone().filter(|&process| {
-            let locations = self.local_locations(&world.processes[process as usize].locations);
+            let locations = self.local_locations(&definitions.processes[process as usize].locations);
             self.spans[locations].iter().any(|span| span.truncated)
         })
     }

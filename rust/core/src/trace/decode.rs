@@ -13,10 +13,10 @@ use super::columns::{
     ALL, Collective, Fork, LocationSpan, Lock, Operation, OperationKind, ProfileCell, Received, Sent, Shard, SyncKind,
     Synchronization, TaskRun, Team,
 };
-use super::ids::Ids;
+use super::definition_index::{Comm, DefinitionIndex, Members};
+use super::id_map::IdMap;
 use super::regions::{RegionClass, Regions};
-use super::world::{Comm, Members, World};
-use crate::notes::{NoteKind, Notes};
+use crate::diagnostics::{DiagnosticKind, Diagnostics};
 
 /// How far the reading has come, and whether it shall stop.
 #[derive(Debug, Default)]
@@ -103,15 +103,15 @@ struct State {
     collective_begin: Option<i64>,
     /// Sends by request id: their rows, or [`NONE`] of what was sent to nobody. One request may be that of a send and of
     /// a receive (`MPI_Isendrecv`).
-    sends: Ids<u32>,
+    sends: IdMap<u32>,
     /// Receives by request id: the instances that posted them.
-    receives: Ids<u32>,
+    receives: IdMap<u32>,
     /// Messages that were probed, by message id; and those whose receive was posted, by request id.
     probed: FxHashMap<u64, Envelope>,
     posted: FxHashMap<u64, Envelope>,
     /// The latest operation by matching id, and for each operation of the location the one before it with the same id:
     /// measurement systems give one id to several, and may number the operations of each window anew.
-    operations: Ids<u32>,
+    operations: IdMap<u32>,
     same_id: Vec<u32>,
     /// Call path below which the regions of a thread stand that is not the master.
     root: u32,
@@ -140,11 +140,11 @@ impl State {
             until: i64::MIN,
             flush: None,
             collective_begin: None,
-            sends: Ids::default(),
-            receives: Ids::default(),
+            sends: IdMap::default(),
+            receives: IdMap::default(),
             probed: FxHashMap::default(),
             posted: FxHashMap::default(),
-            operations: Ids::default(),
+            operations: IdMap::default(),
             same_id: Vec::new(),
             root: NO_CALLPATH,
             forks: Vec::new(),
@@ -177,10 +177,10 @@ struct KnownComm<'a> {
 /// Fills the columns of a shard, one location after the other.
 pub struct Decoder<'a> {
     regions: &'a Regions,
-    world: &'a World,
+    index: &'a DefinitionIndex,
     definitions: &'a Definitions,
     shard: Shard,
-    notes: Notes,
+    diagnostics: Diagnostics,
     /// Whether the run has windows.
     one_sided: bool,
     last_comm: Option<KnownComm<'a>>,
@@ -196,14 +196,14 @@ pub struct Decoder<'a> {
 impl<'a> Decoder<'a> {
     /// A decoder for a block of processes and their locations.
     #[must_use]
-    pub fn new(definitions: &'a Definitions, regions: &'a Regions, world: &'a World, shard: Shard) -> Self {
+    pub fn new(definitions: &'a Definitions, regions: &'a Regions, index: &'a DefinitionIndex, shard: Shard) -> Self {
         Self {
             regions,
-            world,
+            index,
             definitions,
             shard,
-            notes: Notes::default(),
-            one_sided: !world.windows.is_empty(),
+            diagnostics: Diagnostics::default(),
+            one_sided: !index.windows.is_empty(),
             last_comm: None,
             last_window: None,
             accounts: Vec::new(),
@@ -214,7 +214,7 @@ impl<'a> Decoder<'a> {
 
     /// Begins a location; its events follow.
     pub fn begin_location(&mut self, index: u32) {
-        let process = self.world.locations[index as usize].process;
+        let process = self.index.locations[index as usize].process;
         if process != self.state.process {
             self.forks.clear();
         }
@@ -240,15 +240,15 @@ impl<'a> Decoder<'a> {
             self.pop(last);
         }
         let index = self.state.index;
-        let place = Some(crate::notes::Place { location: index, time: last });
-        self.notes.count(NoteKind::NeverLeft, open, place);
+        let place = Some(crate::diagnostics::Place { location: index, time: last });
+        self.diagnostics.count(DiagnosticKind::NeverLeft, open, place);
         let pending = self.state.sends.len() + self.state.receives.len();
-        self.notes.count(NoteKind::PendingRequest, pending as u64, place);
+        self.diagnostics.count(DiagnosticKind::PendingRequest, pending as u64, place);
         self.state.span.last = last;
         self.state.span.events = events;
         if let Some(message) = truncated {
             self.state.span.truncated = true;
-            self.notes.explain(NoteKind::Truncated, index, last, message);
+            self.diagnostics.explain(DiagnosticKind::Truncated, index, last, message);
         }
 
         let shard = &mut self.shard;
@@ -277,10 +277,10 @@ impl<'a> Decoder<'a> {
 
     /// The columns, and what was odd.
     #[must_use]
-    pub fn finish(self) -> (Shard, Notes) {
+    pub fn finish(self) -> (Shard, Diagnostics) {
         let mut shard = self.shard;
         shard.shrink();
-        (shard, self.notes)
+        (shard, self.diagnostics)
     }
 
     /// Number of events of the current location so far.
@@ -291,12 +291,12 @@ impl<'a> Decoder<'a> {
     }
 
     /// What was odd so far.
-    pub fn notes(&mut self) -> &mut Notes {
-        &mut self.notes
+    pub fn diagnostics(&mut self) -> &mut Diagnostics {
+        &mut self.diagnostics
     }
 
-    fn note(&mut self, kind: NoteKind, time: i64) {
-        self.notes.add(kind, self.state.index, time);
+    fn note(&mut self, kind: DiagnosticKind, time: i64) {
+        self.diagnostics.add(kind, self.state.index, time);
     }
 
     /// Moves on to `time`; returns the time that is valid.
@@ -318,7 +318,7 @@ impl<'a> Decoder<'a> {
             self.state.span.first = time;
             self.state.since = time;
         } else if time < self.state.now {
-            self.note(NoteKind::TimeBackwards, time);
+            self.note(DiagnosticKind::TimeBackwards, time);
             return self.state.now;
         }
         self.state.until = self.state.flush.map_or(LATEST, |(begin, _)| begin);
@@ -414,11 +414,11 @@ impl<'a> Decoder<'a> {
     fn leave_out_of_order(&mut self, time: i64, key: u32) {
         // At the bottom stands what no Leave names.
         let Some(depth) = self.state.outer.iter().skip(1).rposition(|frame| frame.key == key) else {
-            self.note(NoteKind::LeaveWithoutEnter, time);
+            self.note(DiagnosticKind::LeaveWithoutEnter, time);
             return;
         };
         while self.state.outer.len() > depth + 1 {
-            self.note(NoteKind::NeverLeft, time);
+            self.note(DiagnosticKind::NeverLeft, time);
             self.pop(time);
         }
         self.pop(time);
@@ -471,7 +471,7 @@ impl<'a> Decoder<'a> {
     fn communicating(&mut self, time: i64) -> Option<u32> {
         let instance = self.instance();
         if instance.is_none() {
-            self.note(NoteKind::OutsideRegion, time);
+            self.note(DiagnosticKind::OutsideRegion, time);
         }
         instance
     }
@@ -487,8 +487,8 @@ impl<'a> Decoder<'a> {
 
     #[inline(never)]
     fn find_comm(&mut self, id: u32) -> Option<KnownComm<'a>> {
-        let comm = self.world.comm(id)?;
-        let members = match &self.world.comms[comm as usize].members {
+        let comm = self.index.comm(id)?;
+        let members = match &self.index.comms[comm as usize].members {
             Members::Processes(by_rank) | Members::Some { all: by_rank, .. } => &by_rank[..],
             _ => &[],
         };
@@ -504,8 +504,8 @@ impl<'a> Decoder<'a> {
         {
             return Some(window);
         }
-        let window = self.world.window(id)?;
-        let window = (window, self.world.windows[window as usize].comm);
+        let window = self.index.window(id)?;
+        let window = (window, self.index.windows[window as usize].comm);
         self.last_window = Some((id, window));
         Some(window)
     }
@@ -525,15 +525,15 @@ impl<'a> Decoder<'a> {
     #[inline(never)]
     fn find_peer(&mut self, time: i64, communicator: u32, rank: u32) -> Option<(u32, u32)> {
         let Some(KnownComm { comm, .. }) = self.known_comm(communicator) else {
-            self.note(NoteKind::UnknownCommunicator, time);
+            self.note(DiagnosticKind::UnknownCommunicator, time);
             return None;
         };
-        let Some(peer) = self.world.comms[comm as usize].peer(rank, self.state.process) else {
+        let Some(peer) = self.index.comms[comm as usize].peer(rank, self.state.process) else {
             if names_nobody(rank) {
                 return None;
             }
-            let unknown = self.world.comms[comm as usize].members == Members::Unknown;
-            self.note(if unknown { NoteKind::UnknownCommunicator } else { NoteKind::UnknownPeer }, time);
+            let unknown = self.index.comms[comm as usize].members == Members::Unknown;
+            self.note(if unknown { DiagnosticKind::UnknownCommunicator } else { DiagnosticKind::UnknownPeer }, time);
             return None;
         };
         Some((comm, peer))
@@ -562,7 +562,7 @@ impl<'a> Decoder<'a> {
     fn complete_receive(&mut self, time: i64, message: Envelope, bytes: u64, request: u64) {
         let posted = self.state.receives.remove(request);
         if posted.is_none() {
-            self.note(NoteKind::UnknownRequest, time);
+            self.note(DiagnosticKind::UnknownRequest, time);
         }
         self.receive(time, message, bytes, posted);
     }
@@ -584,7 +584,7 @@ impl<'a> Decoder<'a> {
                     send.complete = instance;
                 }
             }
-            None => self.note(NoteKind::UnknownRequest, time),
+            None => self.note(DiagnosticKind::UnknownRequest, time),
         }
     }
 
@@ -595,7 +595,7 @@ impl<'a> Decoder<'a> {
                 send.cancelled = true;
             }
         } else if posted.is_none() {
-            self.note(NoteKind::UnknownRequest, time);
+            self.note(DiagnosticKind::UnknownRequest, time);
         }
     }
 
@@ -603,7 +603,7 @@ impl<'a> Decoder<'a> {
         let begin = self.state.collective_begin.take();
         let Some(instance) = self.communicating(time) else { return };
         let Some(KnownComm { comm, .. }) = self.known_comm(communicator) else {
-            self.note(NoteKind::UnknownCommunicator, time);
+            self.note(DiagnosticKind::UnknownCommunicator, time);
             return;
         };
         // A begin record may be missing, or left over from a call whose end is.
@@ -625,9 +625,9 @@ impl<'a> Decoder<'a> {
     /// measurement systems record copies between the memories of a host and its devices.
     fn window(&mut self, time: i64, id: u32) -> Option<(u32, &'a Comm)> {
         let known = self.known_window(id);
-        let window = known.and_then(|(window, comm)| Some((window, self.world.comms.get(comm as usize)?)));
+        let window = known.and_then(|(window, comm)| Some((window, self.index.comms.get(comm as usize)?)));
         if window.is_none() {
-            self.note(NoteKind::UnknownCommunicator, time);
+            self.note(DiagnosticKind::UnknownCommunicator, time);
         }
         window.filter(|(_, comm)| !matches!(comm.members, Members::Locations(_)))
     }
@@ -637,7 +637,7 @@ impl<'a> Decoder<'a> {
         let target = comm.peer(remote, self.state.process).or(names_nobody(remote).then_some(ALL));
         if target.is_none() {
             let unknown = comm.members == Members::Unknown;
-            self.note(if unknown { NoteKind::UnknownCommunicator } else { NoteKind::UnknownPeer }, time);
+            self.note(if unknown { DiagnosticKind::UnknownCommunicator } else { DiagnosticKind::UnknownPeer }, time);
         }
         target
     }
@@ -698,10 +698,10 @@ impl<'a> Decoder<'a> {
 
     fn synchronize_group(&mut self, time: i64, level: RmaSyncLevel, win: u32, group: u32) {
         let Some((window, _)) = self.window(time, win) else { return };
-        let kind = match self.world.group(group) {
+        let kind = match self.index.group(group) {
             _ if level == RmaSyncLevel::NONE => SyncKind::FailedTest,
             Some(group) => SyncKind::Group(group),
-            None => return self.note(NoteKind::UnknownCommunicator, time),
+            None => return self.note(DiagnosticKind::UnknownCommunicator, time),
         };
         self.synchronize(time, window, NONE, 0, kind);
     }
@@ -715,7 +715,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn begin_team(&mut self, time: i64, communicator: u32) {
-        let comm = self.world.comm(communicator).unwrap_or(NONE);
+        let comm = self.index.comm(communicator).unwrap_or(NONE);
         let part = self.state.parts.entry(comm).or_insert(0);
         let key = (comm, *part);
         *part += 1;
@@ -731,7 +731,7 @@ impl<'a> Decoder<'a> {
             None => self.forks.get(&key).copied().unwrap_or(NONE),
         };
         if fork == NONE {
-            self.note(NoteKind::UnknownTeam, time);
+            self.note(DiagnosticKind::UnknownTeam, time);
         } else if self.state.outer.is_empty() {
             self.state.root = self.shard.forks.rows[fork as usize].callpath;
         }
@@ -756,7 +756,7 @@ impl<'a> Decoder<'a> {
         }
         if number != 0 {
             self.state.task = Some(time);
-            self.note(NoteKind::Tasks, time);
+            self.note(DiagnosticKind::Tasks, time);
         }
     }
 
@@ -830,7 +830,7 @@ impl EventSink for Decoder<'_> {
             }
             Event::MpiMrecv { message_id, msg_length } => match self.state.probed.remove(&message_id) {
                 Some(message) => self.receive(time, message, msg_length, None),
-                None => self.note(NoteKind::UnknownRequest, time),
+                None => self.note(DiagnosticKind::UnknownRequest, time),
             },
             Event::MpiImrecvRequest { message_id, request_id } => {
                 let probed = self.state.probed.remove(&message_id);
@@ -839,14 +839,14 @@ impl EventSink for Decoder<'_> {
             Event::MpiImrecv { request_id, msg_length } => {
                 match (self.state.receives.remove(request_id), self.state.posted.remove(&request_id)) {
                     (Some(posted), Some(message)) => self.receive(time, message, msg_length, Some(posted)),
-                    _ => self.note(NoteKind::UnknownRequest, time),
+                    _ => self.note(DiagnosticKind::UnknownRequest, time),
                 }
             }
             Event::MpiCollectiveBegin {} => self.state.collective_begin = Some(time),
             Event::MpiCollectiveEnd { collective_op, communicator, root, size_sent, size_received } => {
                 self.collective(time, collective_op.0, communicator, root, size_sent, size_received);
             }
-            Event::NonBlockingCollectiveRequest { .. } => self.note(NoteKind::NonBlockingCollective, time),
+            Event::NonBlockingCollectiveRequest { .. } => self.note(DiagnosticKind::NonBlockingCollective, time),
             Event::BufferFlush { stop_time } => {
                 self.state.flush = Some((time, stop_time.max(time)));
                 self.state.until = time;
@@ -944,11 +944,11 @@ impl EventSink for Decoder<'_> {
             }
             // Score-P destroys the windows of OpenSHMEM outside of any region: no call, and nothing to complain of.
             Event::RmaWinDestroy { win } => {
-                if let (Some(window), Some(instance)) = (self.world.window(win), self.instance()) {
+                if let (Some(window), Some(instance)) = (self.index.window(win), self.instance()) {
                     self.synchronize_in(instance, time, window, NONE, 0, SyncKind::Destroy);
                 }
             }
-            Event::Unknown { .. } => self.note(NoteKind::UnknownRecord, time),
+            Event::Unknown { .. } => self.note(DiagnosticKind::UnknownRecord, time),
             _ => {}
         }
     }

@@ -11,10 +11,10 @@ use super::calltree::{CallPath, CallTree};
 use super::chunks;
 use super::columns::{Rows, Shape, Shard};
 use super::decode::{Decoder, Progress};
+use super::definition_index::{DefinitionIndex, Location};
 use super::regions::{RegionClass, Regions};
-use super::world::{Location, World};
+use crate::diagnostics::{DiagnosticKind, Diagnostics};
 use crate::exchange::{Exchange, Transport};
-use crate::notes::{NoteKind, Notes};
 use crate::{Error, Result};
 
 /// Shards hold about this many events at least, so that small processes share one.
@@ -26,7 +26,7 @@ pub const SHARD_EVENTS: u64 = 1 << 18;
 #[derive(Debug)]
 pub struct Trace {
     /// Locations, processes, communicators.
-    pub world: World,
+    pub definitions: DefinitionIndex,
     /// Regions.
     pub regions: Regions,
     /// All call paths.
@@ -34,7 +34,7 @@ pub struct Trace {
     /// The events, by contiguous blocks of processes: those shards that this process of the analysis owns.
     pub shards: Vec<Shard>,
     /// What was odd in these.
-    pub notes: Notes,
+    pub diagnostics: Diagnostics,
     /// Ticks a second.
     pub resolution: u64,
     /// Number of the shard of each location.
@@ -67,41 +67,41 @@ impl Trace {
         transport: Option<Arc<dyn Transport>>,
         progress: &Progress,
     ) -> Result<Self> {
-        let definitions = archive.definitions();
-        let world = World::new(definitions);
-        let regions = Regions::new(definitions);
-        let (blocks, weights): (Vec<Shard>, Vec<u64>) = blocks(&world, shard_events).into_iter().unzip();
-        let mut shard_of = vec![0; world.locations.len()];
+        let records = archive.definitions();
+        let definitions = DefinitionIndex::new(records);
+        let regions = Regions::new(records);
+        let (blocks, weights): (Vec<Shard>, Vec<u64>) = blocks(&definitions, shard_events).into_iter().unzip();
+        let mut shard_of = vec![0; definitions.locations.len()];
         for (index, shard) in blocks.iter().enumerate() {
             shard_of[shard.locations.start as usize..shard.locations.end as usize].fill(index as u32);
         }
         let exchange = Exchange::new(transport, &weights);
         let own = exchange.own();
-        let loaded: Vec<(Shard, Notes)> = blocks
+        let loaded: Vec<(Shard, Diagnostics)> = blocks
             .into_par_iter()
             .skip(own.start as usize)
             .take(own.len())
             .map_init(<(Vec<u8>, Shape)>::default, |(buffer, last), block| {
-                load_shard(archive, &regions, &world, block, own.len(), (buffer, last), progress)
+                load_shard(archive, &regions, &definitions, block, own.len(), (buffer, last), progress)
             })
             .collect::<Result<_>>()?;
 
         let mut merged = CallTree::default();
-        let mut notes = Notes::default();
+        let mut diagnostics = Diagnostics::default();
         let mut shards = Vec::with_capacity(loaded.len());
         let mut in_block = Vec::with_capacity(loaded.len());
         for (shard, shard_notes) in loaded {
             in_block.push(merged.merge(shard.tree.nodes()));
-            notes.merge(shard_notes);
+            diagnostics.merge(shard_notes);
             shards.push(shard);
         }
         let spans = || shards.iter().flat_map(|shard: &Shard| &shard.spans);
-        let blocks = exchange.all(Block {
+        let blocks = exchange.allgather(Block {
             tree: merged.nodes().to_vec(),
             first: spans().map(|span| span.first).min().unwrap_or(i64::MAX),
             last: spans().map(|span| span.last).max().unwrap_or(i64::MIN),
             events: spans().map(|span| span.events).sum(),
-            truncated: shards.iter().flat_map(|shard| shard.truncated(&world)).collect(),
+            truncated: shards.iter().flat_map(|shard| shard.truncated(&definitions)).collect(),
         })?;
         let mut tree = CallTree::default();
         let in_run: Vec<Vec<u32>> = blocks.iter().map(|block| tree.merge(&block.tree)).collect();
@@ -114,15 +114,15 @@ impl Trace {
         let first = blocks.iter().map(|block| block.first).min().unwrap_or(i64::MAX);
         let last = blocks.iter().map(|block| block.last).max().unwrap_or(i64::MIN);
         Ok(Self {
-            resolution: definitions.clock_properties.first().map_or(1, |clock| clock.timer_resolution).max(1),
+            resolution: records.clock_properties.first().map_or(1, |clock| clock.timer_resolution).max(1),
             span: (first <= last).then_some((first, last)),
             events: blocks.iter().map(|block| block.events).sum(),
             truncated: blocks.into_iter().flat_map(|block| block.truncated).collect(),
-            world,
+            definitions,
             regions,
             tree,
             shards,
-            notes,
+            diagnostics,
             shard_of,
             exchange,
         })
@@ -170,7 +170,7 @@ impl Trace {
     #[must_use]
     #[inline]
     pub fn owner(&self, process: u32) -> u32 {
-        self.shard_of[self.world.master(process) as usize]
+        self.shard_of[self.definitions.master(process) as usize]
     }
 
     /// First and last time of the run in ticks; `None` if nothing was recorded.
@@ -182,12 +182,12 @@ impl Trace {
 
 /// Contiguous blocks of processes with about the same number of events, and that number; locations without a process
 /// come last.
-fn blocks(world: &World, shard_events: u64) -> Vec<(Shard, u64)> {
+fn blocks(definitions: &DefinitionIndex, shard_events: u64) -> Vec<(Shard, u64)> {
     let mut shards = Vec::new();
     let mut shard = Shard::default();
     let (mut events, mut weight) = (0, 0u64);
-    for (index, process) in world.processes.iter().enumerate() {
-        let own: u64 = world.locations[process.locations.start as usize..process.locations.end as usize]
+    for (index, process) in definitions.processes.iter().enumerate() {
+        let own: u64 = definitions.locations[process.locations.start as usize..process.locations.end as usize]
             .iter()
             .map(|location| location.events)
             .fold(0, u64::saturating_add);
@@ -205,7 +205,7 @@ fn blocks(world: &World, shard_events: u64) -> Vec<(Shard, u64)> {
             (events, weight) = (0, 0);
         }
     }
-    shard.locations.end = world.locations.len() as u32;
+    shard.locations.end = definitions.locations.len() as u32;
     if !shard.locations.is_empty() {
         shards.push((shard, weight));
     }
@@ -216,31 +216,32 @@ fn blocks(world: &World, shard_events: u64) -> Vec<(Shard, u64)> {
 fn load_shard(
     archive: &Archive,
     regions: &Regions,
-    world: &World,
+    definitions: &DefinitionIndex,
     mut shard: Shard,
     shards: usize,
     (buffer, last): (&mut Vec<u8>, &mut Shape),
     progress: &Progress,
-) -> Result<(Shard, Notes)> {
+) -> Result<(Shard, Diagnostics)> {
     let locations = shard.locations.clone();
-    let room: u64 = locations.clone().map(|index| plausible_events(archive, &world.locations[index as usize])).sum();
+    let room: u64 =
+        locations.clone().map(|index| plausible_events(archive, &definitions.locations[index as usize])).sum();
     if room > u64::from(u32::MAX >> 1) {
         return Err(Error::Trace(format!("a process with {room} events: more than 2^31 are not supported")));
     }
     shard.reserve(room as usize, last);
 
-    let mut decoder = Decoder::new(archive.definitions(), regions, world, shard);
+    let mut decoder = Decoder::new(archive.definitions(), regions, definitions, shard);
     for index in locations {
         if progress.is_cancelled() {
             return Err(Error::Interrupted);
         }
         decoder.begin_location(index);
-        let reader = archive.location(world.locations[index as usize].id);
+        let reader = archive.location(definitions.locations[index as usize].id);
         let reader = match reader {
             Ok(reader) => reader,
             Err(error) => {
                 decoder.end_location(0, None);
-                decoder.notes().explain(NoteKind::Unreadable, index, 0, error.to_string());
+                decoder.diagnostics().explain(DiagnosticKind::Unreadable, index, 0, error.to_string());
                 continue;
             }
         };
@@ -254,11 +255,11 @@ fn load_shard(
             Ok(summary) => decoder.end_location(summary.events, summary.truncated.map(|error| error.to_string())),
             Err(error) => decoder.end_location(decoder.decoded(), Some(error.to_string())),
         }
-        progress.events.fetch_add(world.locations[index as usize].events, std::sync::atomic::Ordering::Relaxed);
+        progress.events.fetch_add(definitions.locations[index as usize].events, std::sync::atomic::Ordering::Relaxed);
     }
-    let (shard, notes) = decoder.finish();
+    let (shard, diagnostics) = decoder.finish();
     *last = shard.shape();
-    Ok((shard, notes))
+    Ok((shard, diagnostics))
 }
 
 /// Number of events to make room for: a foreign count cannot make us reserve more than the file explains.

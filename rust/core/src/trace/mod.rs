@@ -8,16 +8,16 @@ pub mod calltree;
 pub mod chunks;
 pub mod columns;
 pub mod decode;
-mod ids;
+pub mod definition_index;
+mod id_map;
 pub mod load;
 pub mod regions;
-pub mod world;
 
 pub use calltree::{CallPath, CallTree, NO_CALLPATH};
 pub use columns::Shard;
+pub use definition_index::DefinitionIndex;
 pub use load::Trace;
 pub use regions::{RegionClass, Regions};
-pub use world::World;
 
 /// "No row", "no instance".
 pub const NONE: u32 = u32::MAX;

@@ -12,26 +12,26 @@
 //!
 //! *Source*: thesis eq. 2.2; PATTERNS section 3. The formulas stand at the functions.
 
-use super::meeting::{Meeting, Meetings, With};
+use super::collective_sync::{CollectiveSync, CollectiveSyncs, Participants};
 use super::{Findings, WaitState};
 use crate::Result;
+use crate::diagnostics::{DiagnosticKind, Diagnostics};
 use crate::matching::collectives::{Kind, Member, match_all};
-use crate::notes::{NoteKind, Notes};
 use crate::severity::{Accumulator, Metric};
 use crate::trace::{NONE, Trace};
 use rayon::prelude::*;
 
 /// Detects all wait states in collective operations; one entry a shard. If asked for, says who met whom; one entry an
 /// owner of instances.
-pub fn detect(trace: &Trace, with_meetings: bool) -> Result<(Vec<Findings>, Vec<Meetings>, Notes)> {
-    let (found, mut notes) = match_all(trace, |found: &mut Found, kind, members| {
+pub fn detect(trace: &Trace, with_meetings: bool) -> Result<(Vec<Findings>, Vec<CollectiveSyncs>, Diagnostics)> {
+    let (found, mut diagnostics) = match_all(trace, |found: &mut Found, kind, members| {
         found.keeps_meetings = with_meetings;
         found.evaluate(kind, members);
     })?;
-    let sent = found.into_par_iter().map(|Found { waits, notes, mut meetings, .. }| {
-        for set in &mut meetings.sets {
+    let sent = found.into_par_iter().map(|Found { waits, diagnostics, mut collective_syncs, .. }| {
+        for set in &mut collective_syncs.sets {
             for member in &mut *set {
-                *member = trace.world.locations[*member as usize].process;
+                *member = trace.definitions.locations[*member as usize].process;
             }
             set.sort_unstable();
         }
@@ -39,17 +39,17 @@ pub fn detect(trace: &Trace, with_meetings: bool) -> Result<(Vec<Findings>, Vec<
         for wait in waits {
             outbox.push(trace.shard_of[wait.location as usize], wait);
         }
-        (outbox, (meetings, notes))
+        (outbox, (collective_syncs, diagnostics))
     });
     let (outgoing, rest): (Vec<_>, Vec<_>) = sent.unzip();
-    let mut meetings = Vec::with_capacity(rest.len());
+    let mut collective_syncs = Vec::with_capacity(rest.len());
     for (of_owner, owner_notes) in rest {
-        meetings.push(of_owner);
-        notes.merge(owner_notes);
+        collective_syncs.push(of_owner);
+        diagnostics.merge(owner_notes);
     }
     let findings = trace
         .exchange
-        .to_owner(outgoing)?
+        .alltoallv(outgoing)?
         .into_par_iter()
         .zip(&trace.shards)
         .map(|(inbox, shard)| {
@@ -62,18 +62,18 @@ pub fn detect(trace: &Trace, with_meetings: bool) -> Result<(Vec<Findings>, Vec<
                 }
                 cells.end_location(of_location[0].location);
             }
-            Findings { severities: cells.finish(), waits, notes: Notes::default() }
+            Findings { severities: cells.finish(), waits, diagnostics: Diagnostics::default() }
         })
         .collect();
-    Ok((findings, meetings, notes))
+    Ok((findings, collective_syncs, diagnostics))
 }
 
 /// Wait states of the instances of one owner.
 #[derive(Default)]
 struct Found {
     waits: Vec<WaitState>,
-    notes: Notes,
-    meetings: Meetings,
+    diagnostics: Diagnostics,
+    collective_syncs: CollectiveSyncs,
     keeps_meetings: bool,
 }
 
@@ -94,7 +94,7 @@ impl Found {
     /// Books what a member waits for `cause`, who begins at `cause.begin`.
     fn wait(&mut self, kind: Metric, member: &Member, cause: &Member) {
         if cause.begin > member.end {
-            self.notes.add(NoteKind::ClockViolationCollective, member.location, member.end);
+            self.diagnostics.add(DiagnosticKind::ClockViolationCollective, member.location, member.end);
         }
         let waiting = cause.begin.min(member.end) - member.begin;
         if waiting > 0 {
@@ -115,14 +115,14 @@ impl Found {
     /// waiting = `[min(latest, X) − B]+`, completion = `[X − max(first, min(latest, X))]+` (PATTERNS 3.3).
     fn everybody(&mut self, members: &[Member], waiting: Option<Metric>, completion: Option<Metric>) {
         if let Some(cause) = latest(members) {
-            self.synchronize(members.iter(), With::All, cause, waiting, completion);
+            self.synchronize(members.iter(), Participants::All, cause, waiting, completion);
         }
     }
 
     fn synchronize<'a>(
         &mut self,
         members: impl Iterator<Item = &'a Member> + Clone,
-        with: With,
+        with: Participants,
         cause: &Member,
         waiting: Option<Metric>,
         completion: Option<Metric>,
@@ -137,10 +137,10 @@ impl Found {
             }
             if let Some(kind) = waiting.or(completion).filter(|_| self.keeps_meetings) {
                 let begin = cause.begin.min(member.end);
-                let meeting = meeting(kind, member, cause, with, first.max(begin));
+                let collective_sync = collective_sync(kind, member, cause, with, first.max(begin));
                 // Nobody waits for the others in MPI_Init: it ends when it ends.
-                let waiting = if waiting.is_some() { meeting.waiting } else { 0 };
-                self.meetings.parts.push(Meeting { waiting, ..meeting });
+                let waiting = if waiting.is_some() { collective_sync.waiting } else { 0 };
+                self.collective_syncs.parts.push(CollectiveSync { waiting, ..collective_sync });
             }
         }
     }
@@ -163,12 +163,12 @@ impl Found {
     }
 
     /// Those who synchronize, if that are not all.
-    fn with<'a>(&mut self, members: &[Member], some: impl Iterator<Item = &'a Member> + Clone) -> With {
+    fn with<'a>(&mut self, members: &[Member], some: impl Iterator<Item = &'a Member> + Clone) -> Participants {
         if !self.keeps_meetings || some.clone().count() == members.len() {
-            return With::All;
+            return Participants::All;
         }
-        self.meetings.sets.push(some.map(|member| member.location).collect());
-        With::Set(self.meetings.sets.len() as u32 - 1)
+        self.collective_syncs.sets.push(some.map(|member| member.location).collect());
+        Participants::Set(self.collective_syncs.sets.len() as u32 - 1)
     }
 
     /// Late Broadcast: members that receive and begin before the root wait for it; nobody does if the root sends
@@ -180,7 +180,13 @@ impl Found {
         for member in members.iter().filter(early) {
             self.wait(Metric::LateBroadcast, member, root);
             if self.keeps_meetings {
-                self.meetings.parts.push(meeting(Metric::LateBroadcast, member, root, With::Cause, first));
+                self.collective_syncs.parts.push(collective_sync(
+                    Metric::LateBroadcast,
+                    member,
+                    root,
+                    Participants::Cause,
+                    first,
+                ));
             }
         }
     }
@@ -191,7 +197,13 @@ impl Found {
         if let Some(last) = latest(senders(members)).filter(|last| root.begin < last.begin) {
             self.wait(Metric::EarlyReduce, root, last);
             if self.keeps_meetings {
-                self.meetings.parts.push(meeting(Metric::EarlyReduce, root, last, With::Cause, last.begin));
+                self.collective_syncs.parts.push(collective_sync(
+                    Metric::EarlyReduce,
+                    root,
+                    last,
+                    Participants::Cause,
+                    last.begin,
+                ));
             }
         }
     }
@@ -214,8 +226,8 @@ impl Found {
 }
 
 /// A member's part; what lies behind `met` counts as work.
-fn meeting(kind: Metric, member: &Member, cause: &Member, with: With, met: i64) -> Meeting {
-    Meeting {
+fn collective_sync(kind: Metric, member: &Member, cause: &Member, with: Participants, met: i64) -> CollectiveSync {
+    CollectiveSync {
         kind,
         call: (member.location, member.instance),
         cause: (cause.location, cause.instance),

@@ -9,7 +9,7 @@
 //! counts from. Completion ends with the call, or with the end record. Late Complete ends with the Early Wait that it is
 //! a part of. Progress, where the same call waited for a lock first, begins when that had been released.
 
-use super::{Last, WaitState};
+use super::{LimitingFactor, WaitState};
 use crate::severity::Metric;
 use crate::trace::columns::Collective;
 use crate::trace::{Shard, Trace};
@@ -38,7 +38,7 @@ fn begin(shard: &Shard, wait: &WaitState, of_call: &[WaitState]) -> i64 {
         Metric::BarrierCompletion | Metric::NxNCompletion => record().1 - wait.waiting,
         Metric::InitCompletion => leave - wait.waiting,
         Metric::LateComplete => enter + other(|kind| kind == Metric::EarlyWait).max(wait.waiting) - wait.waiting,
-        kind if wait.last == Last::Progress && !is_contention(kind) => enter + other(is_contention),
+        kind if wait.last == LimitingFactor::Progress && !is_contention(kind) => enter + other(is_contention),
         _ => enter,
     }
 }

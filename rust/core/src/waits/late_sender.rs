@@ -25,8 +25,8 @@ use std::collections::VecDeque;
 use rustc_hash::FxHashSet;
 
 use super::{Findings, WaitState};
+use crate::diagnostics::DiagnosticKind;
 use crate::matching::messages::{Matches, SendInfo};
-use crate::notes::NoteKind;
 use crate::severity::{Accumulator, Metric};
 use crate::trace::columns::Received;
 use crate::trace::{NONE, RegionClass, Shard, Trace};
@@ -85,11 +85,15 @@ pub fn detect(trace: &Trace, shard: &Shard, matches: &Matches, window: usize) ->
     for i in 0..shard.locations.len() {
         detector.location = shard.location(i);
         detector.recent.clear();
-        let master = trace.world.locations[detector.location as usize].thread == 0;
+        let master = trace.definitions.locations[detector.location as usize].thread == 0;
         let range = shard.receives.range(i);
         let silent = range.is_empty() && shard.sends.range(i).is_empty() && shard.collectives.range(i).is_empty();
         if !master && !silent {
-            detector.detected.findings.notes.add(NoteKind::MpiOnThread, detector.location, shard.spans[i].first);
+            detector.detected.findings.diagnostics.add(
+                DiagnosticKind::MpiOnThread,
+                detector.location,
+                shard.spans[i].first,
+            );
         }
         let mut latest: Option<Instance> = None;
         for row in range {
@@ -138,7 +142,7 @@ impl Detector<'_> {
 
         let send = send?;
         if send.time > receive.time {
-            self.detected.findings.notes.add(NoteKind::ClockViolationMessage, self.location, receive.time);
+            self.detected.findings.diagnostics.add(DiagnosticKind::ClockViolationMessage, self.location, receive.time);
         }
         self.settle_wrong_order(send);
         let class = self.class(receive.instance);

@@ -1,11 +1,11 @@
 //! Wait states: one file a family of patterns. Each gives the definition, the formula, its guards and its source.
 
 pub mod collective;
+pub mod collective_sync;
+pub mod counts;
 pub mod interval;
 pub mod late_receiver;
 pub mod late_sender;
-pub mod meeting;
-pub mod profile;
 pub mod rma;
 pub mod threads;
 
@@ -30,12 +30,12 @@ pub struct WaitState {
     /// Region instance that causes the waiting, in the shard of that location, or [`NONE`].
     pub cause_instance: u32,
     /// What a call that waited for a lock or for progress waited for last.
-    pub last: Last,
+    pub last: LimitingFactor,
 }
 
 /// The factor of a wait that came last, where a call can wait for two things in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Encode, Decode)]
-pub enum Last {
+pub enum LimitingFactor {
     /// There is only one.
     #[default]
     Only,
@@ -45,7 +45,7 @@ pub enum Last {
     Progress,
 }
 
-impl Last {
+impl LimitingFactor {
     /// Name in tables; none if there is only one.
     #[must_use]
     pub fn name(self) -> Option<&'static str> {
@@ -62,7 +62,7 @@ impl WaitState {
     #[must_use]
     pub fn new(kind: Metric, call: (u32, u32), waiting: i64, cause: (u32, u32)) -> Self {
         let ((location, instance), (cause_location, cause_instance)) = (call, cause);
-        Self { kind, location, instance, waiting, cause_location, cause_instance, last: Last::Only }
+        Self { kind, location, instance, waiting, cause_location, cause_instance, last: LimitingFactor::Only }
     }
 
     /// The call waits for nobody in particular (completion times).
@@ -80,7 +80,7 @@ pub struct Findings {
     /// Wait states of the shard's locations.
     pub waits: Vec<WaitState>,
     /// What was odd.
-    pub notes: crate::notes::Notes,
+    pub diagnostics: crate::diagnostics::Diagnostics,
 }
 
 impl Findings {
@@ -88,7 +88,7 @@ impl Findings {
     pub fn merge(&mut self, later: Findings) {
         append(&mut self.severities, later.severities);
         append(&mut self.waits, later.waits);
-        self.notes.merge(later.notes);
+        self.diagnostics.merge(later.diagnostics);
     }
 }
 

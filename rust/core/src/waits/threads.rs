@@ -15,10 +15,10 @@
 //! *Source*: PATTERNS section 5.
 
 use super::{Findings, WaitState};
-use crate::notes::NoteKind;
+use crate::diagnostics::DiagnosticKind;
 use crate::severity::{Accumulator, Metric, Severity};
 use crate::trace::columns::{Fork, Lock, Team};
-use crate::trace::world::Process;
+use crate::trace::definition_index::Process;
 use crate::trace::{NONE, RegionClass, Shard, Trace};
 
 /// Books the thread teams of a shard.
@@ -26,7 +26,7 @@ use crate::trace::{NONE, RegionClass, Shard, Trace};
 pub fn detect(trace: &Trace, shard: &Shard) -> Findings {
     let mut findings = Findings::default();
     for process in shard.processes.clone() {
-        let process = &trace.world.processes[process as usize];
+        let process = &trace.definitions.processes[process as usize];
         book_teams(trace, shard, process, &mut findings);
         book_locks(trace, shard, process, &mut findings);
     }
@@ -101,7 +101,11 @@ fn book_barriers(trace: &Trace, shard: &Shard, parts: &[Part], findings: &mut Fi
     let count = barriers(&parts[0]).len();
     if parts.iter().any(|part| barriers(part).len() != count) {
         let location = parts[0].location;
-        findings.notes.add(NoteKind::UnknownTeam, location, shard.forks.rows[parts[0].team.fork as usize].fork);
+        findings.diagnostics.add(
+            DiagnosticKind::UnknownTeam,
+            location,
+            shard.forks.rows[parts[0].team.fork as usize].fork,
+        );
         return;
     }
     for k in 0..count {

@@ -27,15 +27,15 @@ use rustc_hash::FxHashMap;
 
 use super::{Waits, last_of, origin_of};
 use crate::Result;
+use crate::diagnostics::Diagnostics;
 use crate::exchange::{Inbox, Outbox};
 use crate::matching::epochs::{CollectivePart, Epochs, Groups};
 use crate::matching::windows::{Part, match_all};
-use crate::notes::Notes;
 use crate::severity::Metric;
 use crate::trace::regions::Library;
 use crate::trace::{NONE, Shard, Trace};
 use crate::waits::WaitState;
-use crate::waits::meeting::{Meeting, With};
+use crate::waits::collective_sync::{CollectiveSync, Participants};
 
 /// What the parts of an instance get to know of it.
 #[derive(Clone, Copy, Encode, Decode)]
@@ -65,11 +65,16 @@ struct Access {
 /// `BARRIER` of `CollectiveOp`.
 const BARRIER: u8 = 0;
 
-pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits], with_meetings: bool) -> Result<Notes> {
-    let (instances, notes) = match_all(trace, epochs, evaluate)?;
+pub(super) fn detect(
+    trace: &Trace,
+    epochs: &[Epochs],
+    waits: &mut [Waits],
+    with_meetings: bool,
+) -> Result<Diagnostics> {
+    let (instances, diagnostics) = match_all(trace, epochs, evaluate)?;
     let shards = || trace.shards.par_iter().zip(epochs);
     let accesses = shards().map(|(shard, epochs)| accesses(trace, shard, epochs)).collect();
-    let accesses = trace.exchange.to_owner(accesses)?;
+    let accesses = trace.exchange.alltoallv(accesses)?;
     let received = accesses.into_par_iter().zip(instances).zip(shards()).zip(waits);
     received.for_each(|(((accesses, instances), (shard, epochs)), waits)| {
         let accesses = ByPart::new(epochs, &accesses);
@@ -80,8 +85,10 @@ pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits], with
             waits.states.extend(found.wait);
             if with_meetings {
                 // A call of all processes has no window.
-                let comm = trace.world.windows.get(part.window as usize).map_or(NONE, |window| window.comm);
-                waits.meetings.extend(found.meeting.map(|meeting| Meeting { comm, ..meeting }));
+                let comm = trace.definitions.windows.get(part.window as usize).map_or(NONE, |window| window.comm);
+                waits
+                    .collective_syncs
+                    .extend(found.collective_sync.map(|collective_sync| CollectiveSync { comm, ..collective_sync }));
             }
             if part.is_fence() {
                 let on_me = || accesses.of(position);
@@ -98,7 +105,7 @@ pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits], with
             }
         }
     });
-    Ok(notes)
+    Ok(diagnostics)
 }
 
 fn metric(operation: u8, library: Library) -> Metric {
@@ -145,8 +152,8 @@ fn evaluate(parts: &[Part]) -> Instance {
 struct Found {
     /// The wait state, if it waits.
     wait: Option<WaitState>,
-    /// The meeting, if all were in the call at the same time.
-    meeting: Option<Meeting>,
+    /// The collective synchronization, if all were in the call at the same time.
+    collective_sync: Option<CollectiveSync>,
 }
 
 fn synchronize(shard: &Shard, part: &CollectivePart, instance: &Instance) -> Found {
@@ -159,7 +166,7 @@ fn synchronize(shard: &Shard, part: &CollectivePart, instance: &Instance) -> Fou
     let leave = shard.leave(part.instance);
     let waiting = instance.last_enter.min(leave) - shard.enter(part.instance);
     let waits = several && (overlap || !optional) && waiting > 0;
-    let meeting = Meeting {
+    let collective_sync = CollectiveSync {
         kind,
         call,
         cause: instance.last,
@@ -167,11 +174,11 @@ fn synchronize(shard: &Shard, part: &CollectivePart, instance: &Instance) -> Fou
         completion: leave - instance.first_leave,
         cause_completion: instance.last_leave - instance.first_leave,
         comm: NONE,
-        with: With::All,
+        with: Participants::All,
     };
     Found {
         wait: waits.then(|| WaitState::new(kind, call, waiting, instance.last)),
-        meeting: (several && overlap).then_some(meeting),
+        collective_sync: (several && overlap).then_some(collective_sync),
     }
 }
 

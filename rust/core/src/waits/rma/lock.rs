@@ -25,10 +25,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::calls_of;
 use crate::Result;
+use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::exchange::{Inbox, Outbox};
 use crate::matching::epochs::{Epochs, LockEpoch};
 use crate::matching::spread;
-use crate::notes::{NoteKind, Notes, Place};
 use crate::trace::columns::ALL;
 use crate::trace::{NONE, Shard, Trace};
 
@@ -77,23 +77,23 @@ struct Before {
 }
 
 /// The calls that waited, ordered by region instance; one list a shard.
-pub(super) fn detect(trace: &Trace, epochs: &[Epochs]) -> Result<(Vec<Vec<Contention>>, Notes)> {
+pub(super) fn detect(trace: &Trace, epochs: &[Epochs]) -> Result<(Vec<Vec<Contention>>, Diagnostics)> {
     let classes = static_locks(trace, epochs)?;
     let exclusive = exclusive_windows(trace, epochs)?;
     let shards = || trace.shards.par_iter().zip(epochs);
     let held = trace.exchange.own().into_par_iter().zip(shards());
-    let held: Vec<(Outbox<Held>, Notes)> =
+    let held: Vec<(Outbox<Held>, Diagnostics)> =
         held.map(|(number, (shard, epochs))| held_locks(trace, shard, epochs, number, &classes, &exclusive)).collect();
-    let mut notes = Notes::default();
+    let mut diagnostics = Diagnostics::default();
     let mut outgoing = Vec::with_capacity(held.len());
     for (outbox, of_shard) in held {
         outgoing.push(outbox);
-        notes.merge(of_shard);
+        diagnostics.merge(of_shard);
     }
-    let held = trace.exchange.to_owner(outgoing)?;
+    let held = trace.exchange.alltoallv(outgoing)?;
     let outgoing = held.into_par_iter().map(|inbox| queue(trace, &inbox)).collect();
-    let received = trace.exchange.to_owner(outgoing)?.into_par_iter().zip(shards());
-    Ok((received.map(|(before, (shard, epochs))| contend(shard, epochs, &before)).collect(), notes))
+    let received = trace.exchange.alltoallv(outgoing)?.into_par_iter().zip(shards());
+    Ok((received.map(|(before, (shard, epochs))| contend(shard, epochs, &before)).collect(), diagnostics))
 }
 
 fn held_locks(
@@ -103,9 +103,9 @@ fn held_locks(
     number: u32,
     classes: &FxHashSet<(u32, u64)>,
     exclusive: &FxHashSet<u32>,
-) -> (Outbox<Held>, Notes) {
+) -> (Outbox<Held>, Diagnostics) {
     let mut outbox = trace.exchange.outbox();
-    let mut notes = Notes::default();
+    let mut diagnostics = Diagnostics::default();
     for (position, epoch) in epochs.locks.iter().enumerate().filter(|(_, epoch)| epoch.release != NONE) {
         let order = if epoch.blocking { epoch.acquire } else { epoch.release };
         let mut push = |owner, key| {
@@ -135,7 +135,7 @@ fn held_locks(
             targets.dedup();
             if targets.is_empty() && exclusive.contains(&epoch.window) {
                 let place = Place { location: epoch.location, time: shard.enter(epoch.release) };
-                notes.count(NoteKind::UnknownTargets, 1, Some(place));
+                diagnostics.count(DiagnosticKind::UnknownTargets, 1, Some(place));
             }
             for target in targets {
                 push(trace.owner(target), (epoch.window, target, 0, false));
@@ -145,14 +145,14 @@ fn held_locks(
             push(trace.owner(epoch.target), (epoch.window, epoch.target, lock, false));
         }
     }
-    (outbox, notes)
+    (outbox, diagnostics)
 }
 
 /// The windows on which somebody may have to wait for a lock.
 fn exclusive_windows(trace: &Trace, epochs: &[Epochs]) -> Result<FxHashSet<u32>> {
     let locks = epochs.iter().flat_map(|epochs| &epochs.locks);
     let own: FxHashSet<u32> = locks.filter(|lock| !lock.shared).map(|lock| lock.window).collect();
-    Ok(trace.exchange.all(own.into_iter().collect::<Vec<u32>>())?.into_iter().flatten().collect())
+    Ok(trace.exchange.allgather(own.into_iter().collect::<Vec<u32>>())?.into_iter().flatten().collect())
 }
 
 /// Orders the epochs of each lock and tells each who released it before.
@@ -228,7 +228,7 @@ fn static_locks(trace: &Trace, epochs: &[Epochs]) -> Result<FxHashSet<(u32, u64)
     used.sort_unstable();
     used.dedup();
     let mut users: FxHashMap<(u32, u64), (u32, bool)> = FxHashMap::default();
-    for (window, lock, process) in trace.exchange.all(used)?.into_iter().flatten() {
+    for (window, lock, process) in trace.exchange.allgather(used)?.into_iter().flatten() {
         let (first, several) = users.entry((window, lock)).or_insert((process, false));
         *several |= *first != process;
     }

@@ -5,19 +5,19 @@
 //! *Source*: thesis chapter 3; docs/one-sided.md lists the decisions where the definitions leave room.
 
 pub mod collective;
-pub mod group;
+pub mod gats;
 pub mod lock;
 pub mod progress;
-pub mod signal;
+pub mod wait_until;
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::meeting::Meeting;
+use super::collective_sync::CollectiveSync;
 use super::{Findings, WaitState};
 use crate::Result;
+use crate::diagnostics::Diagnostics;
 use crate::matching::epochs::Epochs;
-use crate::notes::Notes;
 use crate::severity::{Accumulator, Metric};
 use crate::trace::columns::Operation;
 use crate::trace::regions::Library;
@@ -31,7 +31,7 @@ pub struct OneSided {
     /// Epochs.
     pub epochs: Vec<Epochs>,
     /// Who met whom in collective operations on windows.
-    pub meetings: Vec<Vec<Meeting>>,
+    pub collective_syncs: Vec<Vec<CollectiveSync>>,
 }
 
 /// Detects all wait states of one-sided communication, given its epochs and what was found in messages. If asked for,
@@ -41,21 +41,21 @@ pub fn detect(
     mut epochs: Vec<Epochs>,
     messages: &[Findings],
     with_meetings: bool,
-) -> Result<(OneSided, Notes)> {
-    let mut notes = Notes::default();
+) -> Result<(OneSided, Diagnostics)> {
+    let mut diagnostics = Diagnostics::default();
     for epochs in &mut epochs {
-        notes.merge(std::mem::take(&mut epochs.notes));
+        diagnostics.merge(std::mem::take(&mut epochs.diagnostics));
     }
     let mut waits: Vec<Waits> = trace.shards.iter().map(|_| Waits::default()).collect();
-    notes.merge(collective::detect(trace, &epochs, &mut waits, with_meetings)?);
-    group::detect(trace, &epochs, &mut waits)?;
+    diagnostics.merge(collective::detect(trace, &epochs, &mut waits, with_meetings)?);
+    gats::detect(trace, &epochs, &mut waits)?;
     let (contentions, lock_notes) = lock::detect(trace, &epochs)?;
-    notes.merge(lock_notes);
+    diagnostics.merge(lock_notes);
     progress::detect(trace, &epochs, contentions, messages, &mut waits)?;
-    signal::detect(trace, &epochs, &mut waits)?;
-    let meetings = waits.iter_mut().map(|waits| std::mem::take(&mut waits.meetings)).collect();
+    wait_until::detect(trace, &epochs, &mut waits)?;
+    let collective_syncs = waits.iter_mut().map(|waits| std::mem::take(&mut waits.collective_syncs)).collect();
     let findings = trace.shards.par_iter().zip(waits).map(|(shard, waits)| waits.book(trace, shard)).collect();
-    Ok((OneSided { findings, epochs, meetings }, notes))
+    Ok((OneSided { findings, epochs, collective_syncs }, diagnostics))
 }
 
 /// Wait states and counts of a shard, in any order.
@@ -64,7 +64,7 @@ struct Waits {
     states: Vec<WaitState>,
     /// Sums by location, call path and metric.
     counts: FxHashMap<(u32, u32, Metric), i64>,
-    meetings: Vec<Meeting>,
+    collective_syncs: Vec<CollectiveSync>,
 }
 
 impl Waits {
@@ -93,7 +93,7 @@ impl Waits {
             }
             cells.end_location(location);
         }
-        Findings { severities: cells.finish(), waits: self.states, notes: Notes::default() }
+        Findings { severities: cells.finish(), waits: self.states, diagnostics: Diagnostics::default() }
     }
 }
 

@@ -31,12 +31,12 @@ use super::lock::Contention;
 use super::{InstanceSet, Waits};
 use crate::Result;
 use crate::exchange::{Inbox, Outbox};
+use crate::galloping_search::partition_point_near;
 use crate::matching::epochs::Epochs;
-use crate::near::partition_point_near;
 use crate::severity::Metric;
 use crate::trace::regions::Library;
 use crate::trace::{NONE, RegionClass, Shard, Trace};
-use crate::waits::{Findings, Last, WaitState};
+use crate::waits::{Findings, LimitingFactor, WaitState};
 
 /// A call asks when a target made progress.
 #[derive(Clone, Copy, Encode, Decode)]
@@ -70,7 +70,7 @@ pub(super) fn detect(
     waits: &mut [Waits],
 ) -> Result<()> {
     let requests = (0..trace.shards.len()).into_par_iter().map(|i| requests(trace, i, &epochs[i], &contentions[i]));
-    let requests = trace.exchange.to_owner(requests.collect())?;
+    let requests = trace.exchange.alltoallv(requests.collect())?;
     let answers = requests.into_par_iter().zip(&trace.shards).map(|(inbox, shard)| {
         let mut outbox = trace.exchange.outbox();
         let mut calls = LibraryCalls { trace, shard, by_location: FxHashMap::default() };
@@ -81,7 +81,7 @@ pub(super) fn detect(
         }
         outbox
     });
-    let answers = trace.exchange.to_owner(answers.collect())?;
+    let answers = trace.exchange.alltoallv(answers.collect())?;
     let received = answers.into_par_iter().zip(&trace.shards).zip(contentions).zip(found).zip(waits);
     received.for_each(|((((answers, shard), contentions), found), waits)| {
         let messages = message_waits(trace, shard, found);
@@ -127,7 +127,7 @@ fn requests(trace: &Trace, index: usize, epochs: &Epochs, contentions: &[Content
     for completion in &epochs.completions {
         let instance = completion.instance;
         let class = trace.class(shard, instance);
-        let own = trace.world.locations[shard.location_of_instance(instance) as usize].process;
+        let own = trace.definitions.locations[shard.location_of_instance(instance) as usize].process;
         if completion.target == own
             || active.contains(instance)
             || matches!(class, RegionClass::Test | RegionClass::WinTest)
@@ -162,7 +162,7 @@ impl LibraryCalls<'_> {
     fn activity(&mut self, request: &Request) -> Option<Activity> {
         let mut found: Option<Activity> = None;
         let (trace, shard) = (self.trace, self.shard);
-        for location in trace.world.processes[request.target as usize].locations.clone() {
+        for location in trace.definitions.processes[request.target as usize].locations.clone() {
             let (calls, last) =
                 self.by_location.entry(location).or_insert_with(|| (outermost(trace, shard, location), 0));
             *last = if request.released == i64::MIN {
@@ -242,12 +242,12 @@ fn book(
         let instance = of_call[0].asked;
         // What a call without progress at a target waited for is contention alone.
         while let Some(alone) = contentions.next_if(|contention| contention.call.1 < instance) {
-            waits.states.extend(contended(alone, Last::Contention));
+            waits.states.extend(contended(alone, LimitingFactor::Contention));
         }
         let mut begin = begin_of(instance);
         if let Some(contention) = contentions.next_if(|contention| contention.call.1 == instance) {
             begin = begin.max(contention.released);
-            waits.states.extend(contended(contention, Last::Progress));
+            waits.states.extend(contended(contention, LimitingFactor::Progress));
         }
         let Some((waiting, cause)) = no_overlap(begin, shard.leave(instance), of_call) else { continue };
         let Some(last) = of_call.iter().max_by_key(|activity| (activity.enter, Reverse(activity.process))) else {
@@ -258,10 +258,10 @@ fn book(
         for wait in
             [WaitState::new(lower, call, waiting, cause), WaitState::new(upper, call, last.enter - begin, last.call)]
         {
-            waits.states.push(WaitState { last: Last::Progress, ..wait });
+            waits.states.push(WaitState { last: LimitingFactor::Progress, ..wait });
         }
     }
-    waits.states.extend(contentions.filter_map(|alone| contended(alone, Last::Contention)));
+    waits.states.extend(contentions.filter_map(|alone| contended(alone, LimitingFactor::Contention)));
 }
 
 /// Algorithm 1: the waiting time, and the activity that ended the last gap.

@@ -6,7 +6,7 @@ use bitcode::{Decode, Encode};
 
 /// Kinds of oddities, in the order in which they are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
-pub enum NoteKind {
+pub enum DiagnosticKind {
     /// The end of an event file is missing.
     Truncated,
     /// An event file cannot be read at all.
@@ -61,7 +61,7 @@ pub enum NoteKind {
     UnknownRecord,
 }
 
-impl NoteKind {
+impl DiagnosticKind {
     /// Short name, stable, for programs.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -176,37 +176,37 @@ pub struct Occurrence {
 
 /// Occurrences of one kind.
 #[derive(Clone, Debug, Default, Encode, Decode)]
-pub struct Note {
+pub struct Diagnostic {
     /// Number of occurrences.
     pub count: u64,
-    /// The first of them, at most [`Notes::KEPT`].
+    /// The first of them, at most [`Diagnostics::KEPT`].
     pub occurrences: Vec<Occurrence>,
 }
 
 /// All oddities of a shard or a run.
 #[derive(Clone, Debug, Default, Encode, Decode)]
-pub struct Notes(BTreeMap<NoteKind, Note>);
+pub struct Diagnostics(BTreeMap<DiagnosticKind, Diagnostic>);
 
-impl Notes {
+impl Diagnostics {
     /// So many places of a kind are kept; the others only count.
     pub const KEPT: usize = 10_000;
 
     /// Counts one occurrence.
-    pub fn add(&mut self, kind: NoteKind, location: u32, time: i64) {
+    pub fn add(&mut self, kind: DiagnosticKind, location: u32, time: i64) {
         self.count(kind, 1, Some(Place { location, time }));
     }
 
     /// Counts several occurrences at one place.
-    pub fn count(&mut self, kind: NoteKind, count: u64, place: Option<Place>) {
+    pub fn count(&mut self, kind: DiagnosticKind, count: u64, place: Option<Place>) {
         self.keep(kind, count, place.map(|place| Occurrence { place, detail: None }));
     }
 
     /// Counts one occurrence that has a message of its own.
-    pub fn explain(&mut self, kind: NoteKind, location: u32, time: i64, detail: String) {
+    pub fn explain(&mut self, kind: DiagnosticKind, location: u32, time: i64, detail: String) {
         self.keep(kind, 1, Some(Occurrence { place: Place { location, time }, detail: Some(detail) }));
     }
 
-    fn keep(&mut self, kind: NoteKind, count: u64, occurrence: Option<Occurrence>) {
+    fn keep(&mut self, kind: DiagnosticKind, count: u64, occurrence: Option<Occurrence>) {
         if count > 0 {
             let note = self.0.entry(kind).or_default();
             note.count += count;
@@ -217,7 +217,7 @@ impl Notes {
     }
 
     /// Adds those of a later shard.
-    pub fn merge(&mut self, later: Notes) {
+    pub fn merge(&mut self, later: Diagnostics) {
         for (kind, note) in later.0 {
             let mine = self.0.entry(kind).or_default();
             mine.count += note.count;
@@ -234,13 +234,13 @@ impl Notes {
     }
 
     /// All kinds that occurred, in the order of their report.
-    pub fn iter(&self) -> impl Iterator<Item = (NoteKind, &Note)> {
+    pub fn iter(&self) -> impl Iterator<Item = (DiagnosticKind, &Diagnostic)> {
         self.0.iter().map(|(&kind, note)| (kind, note))
     }
 
     /// Number of occurrences of a kind.
     #[must_use]
-    pub fn occurrences(&self, kind: NoteKind) -> u64 {
+    pub fn occurrences(&self, kind: DiagnosticKind) -> u64 {
         self.0.get(&kind).map_or(0, |note| note.count)
     }
 }

@@ -76,7 +76,7 @@ pub(super) fn assess(
             let mut severities = Vec::new();
             for i in 0..shard.locations.len() {
                 let location = shard.location(i);
-                let kind = trace.world.locations[location as usize].kind;
+                let kind = trace.definitions.locations[location as usize].kind;
                 if matches!(kind, LocationType::CPU_THREAD | LocationType::UNKNOWN) {
                     sums.add(location, table.lifetimes.of(i), &position, &lengths, &mut severities);
                 }
@@ -90,7 +90,7 @@ pub(super) fn assess(
         severities.append(&mut of_shard);
     }
     let mut whole = Sums::new(lengths.len());
-    for part in trace.exchange.all(here)? {
+    for part in trace.exchange.allgather(here)? {
         whole.merge(part);
     }
     let own = path.iter().filter(|cell| trace.owns(cell.location));

@@ -29,7 +29,7 @@ use whywait_otf2::Definitions;
 
 use crate::analysis::Analysis;
 use crate::matching::messages;
-use crate::parts::Parts;
+use crate::per_shard::PerShard;
 use crate::severity::Metric;
 use crate::trace::columns::OperationKind;
 use crate::trace::decode::Progress;
@@ -119,8 +119,8 @@ pub fn write(
         names,
         first_metric,
         begin: trace.span().map_or(0, |(first, _)| first),
-        first_id: 10u32.saturating_pow(trace.world.locations.len().max(1).ilog10() + 1),
-        next_track: 1 + (trace.world.locations.len() + trace.world.processes.len() + 1) as Track,
+        first_id: 10u32.saturating_pow(trace.definitions.locations.len().max(1).ilog10() + 1),
+        next_track: 1 + (trace.definitions.locations.len() + trace.definitions.processes.len() + 1) as Track,
         introduced: vec![false; trace.tree.len()],
         progress,
         written: &mut written,
@@ -141,7 +141,7 @@ pub fn write(
 
 impl Selection {
     fn has(&self, trace: &Trace, location: u32) -> bool {
-        let process = trace.world.locations[location as usize].process;
+        let process = trace.definitions.locations[location as usize].process;
         self.processes.as_ref().is_none_or(|chosen| chosen.get(process as usize).copied().unwrap_or(false))
     }
 
@@ -258,7 +258,7 @@ impl<'a> Flows<'a> {
         Ok(())
     }
 
-    fn of_causes(&mut self, waits: &Parts<WaitState>, begins: &[i64]) {
+    fn of_causes(&mut self, waits: &PerShard<WaitState>, begins: &[i64]) {
         self.caused = vec![0; waits.len()];
         for (number, (wait, &begin)) in waits.iter().zip(begins).enumerate() {
             if wait.cause_instance == NONE || !self.shows(wait, begin) {
@@ -377,23 +377,23 @@ impl<W: Write> Writer<'_, W> {
     }
 
     fn rank_and_thread(&self, location: u32) -> (i64, i64) {
-        let location = &self.trace.world.locations[location as usize];
-        let process = self.trace.world.processes.get(location.process as usize);
+        let location = &self.trace.definitions.locations[location as usize];
+        let process = self.trace.definitions.processes.get(location.process as usize);
         (process.map_or(-1, |process| i64::from(process.rank)), i64::from(location.thread))
     }
 
     fn tracks(&mut self) -> Result<()> {
-        let world = &self.trace.world;
+        let definitions = &self.trace.definitions;
         let mut process = None;
-        for (index, location) in (0u32..).zip(&world.locations) {
+        for (index, location) in (0u32..).zip(&definitions.locations) {
             if !self.selection.has(self.trace, index) {
                 continue;
             }
-            let number = (location.process as usize).min(world.processes.len());
-            let track = 1 + (world.locations.len() + number) as Track;
-            let id = self.first_id + world.processes.get(number).map_or(self.first_id, |one| one.locations.start);
+            let number = (location.process as usize).min(definitions.processes.len());
+            let track = 1 + (definitions.locations.len() + number) as Track;
+            let id = self.first_id + definitions.processes.get(number).map_or(self.first_id, |one| one.locations.start);
             if process.replace(number) != Some(number) {
-                let name = match world.processes.get(number) {
+                let name = match definitions.processes.get(number) {
                     Some(process) => format!("Rank {}", process.rank),
                     None => "No process".to_owned(),
                 };
@@ -420,7 +420,7 @@ impl<W: Write> Writer<'_, W> {
             tracks.insert(transfer.source, track);
             let time = self.nanoseconds(transfer.time);
             let destination = self.rank_and_thread(transfer.destination).0;
-            let window = &self.trace.world.windows[transfer.window as usize];
+            let window = &self.trace.definitions.windows[transfer.window as usize];
             self.packets.instant(time, track, |event| {
                 let name = match transfer.kind {
                     OperationKind::Put => "put",
@@ -577,8 +577,8 @@ impl<W: Write> Writer<'_, W> {
         })
     }
 
-    fn critical_path(&mut self, path: &[crate::path::Segment]) -> Result<()> {
-        let is_shown = |segment: &crate::path::Segment| {
+    fn critical_path(&mut self, path: &[crate::critical_path::Segment]) -> Result<()> {
+        let is_shown = |segment: &crate::critical_path::Segment| {
             self.selection.has(self.trace, segment.location) && self.selection.lasts(segment.from, segment.to)
         };
         let mut order: Vec<usize> = (0..path.len()).filter(|&number| is_shown(&path[number])).collect();

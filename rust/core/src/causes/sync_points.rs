@@ -1,24 +1,24 @@
-//! From wait states to pairs and marks: what the root causes are computed from.
+//! From wait states to pairs and group synchronizations: what the root causes are computed from.
 //!
 //! | wait | the waiting point | the causing point | time of the calls after the synchronization |
 //! |---|---|---|---|
 //! | Late Sender | receive record | send record | `[L(own) − L(other)]+` |
 //! | Late Receiver | completion of the send | request of the receive | the same |
-//! | collective operations | end record | end record | [`Meeting`] |
+//! | collective operations | end record | end record | [`CollectiveSync`] |
 //! | Late Post, Early Wait | Leave | Leave | `[L(own) − L(other)]+` |
 //! | Wait for Progress | Leave | behind the Enter of the call that brings progress | `[L − E(progress)]+`; all of it |
 //! | contention | Leave | behind the Leave of the release | all that is not waiting; nothing |
 //!
 //! *Source*: PATTERNS 6.2 and 15 (decisions 4 to 8); thesis definitions 5 and 7.
 
-use super::points::{Anchor, Meets, Pair, Place, Relation};
+use super::points::{Anchor, Place, Relation, SyncPoint, SyncScope};
 use super::states::States;
-use super::{Class, CostModel, Key, Mark, Seeds, threads};
-use crate::calls::Calls;
+use super::{Class, CostModel, GroupSync, Key, SyncPoints, teams};
+use crate::remote_calls::RemoteCalls;
 use crate::severity::Metric;
 use crate::trace::{NONE, Shard, Trace};
 use crate::waits::WaitState;
-use crate::waits::meeting::{Meeting, With};
+use crate::waits::collective_sync::{CollectiveSync, Participants};
 
 /// Number of waits of which the causes are looked up together.
 const TOGETHER: usize = 64;
@@ -28,10 +28,10 @@ pub(super) fn collect<'a>(
     trace: &Trace,
     shard: &Shard,
     model: CostModel,
-    (first, waits, calls): (usize, &'a [WaitState], &Calls),
-    meetings: impl Iterator<Item = &'a Meeting>,
-) -> Seeds {
-    let mut seeds = Seeds { pairs: Vec::with_capacity(waits.len()), ..Seeds::default() };
+    (first, waits, calls): (usize, &'a [WaitState], &RemoteCalls),
+    collective_syncs: impl Iterator<Item = &'a CollectiveSync>,
+) -> SyncPoints {
+    let mut sync_points = SyncPoints { pairs: Vec::with_capacity(waits.len()), ..SyncPoints::default() };
     let mut states = States::new(shard, waits, first);
     let of_two = |(wait, state): (&'a WaitState, u32)| {
         let class = Class::of(wait.kind).filter(|class| wait.cause_instance != NONE && counts(*class, model))?;
@@ -44,35 +44,36 @@ pub(super) fn collect<'a>(
         together.extend(of_two.by_ref().take(TOGETHER));
         let causes = together.iter().map(|OfTwo { wait, .. }| (wait.cause_location, wait.cause_instance));
         calls.times(trace, causes, &mut times);
-        seeds.pairs.extend(together.iter().zip(&times).map(|(wait, &times)| wait.pair(shard, model, times)));
+        sync_points.pairs.extend(together.iter().zip(&times).map(|(wait, &times)| wait.pair(shard, model, times)));
     }
     // In the order of the events, as the waits are, all that is looked up lies together.
-    let mut meetings: Vec<(u32, &Meeting)> =
-        meetings.map(|meeting| (shard.instances.enter[meeting.call.1 as usize], meeting)).collect();
-    meetings.sort_by_key(|&(enter, _)| enter);
-    seeds.marks.reserve(meetings.len());
-    for (_, meeting) in meetings {
-        if let Some(class) = Class::of(meeting.kind).filter(|class| counts(*class, model)) {
-            meet(trace, shard, class, &mut states, meeting, &mut seeds);
+    let mut collective_syncs: Vec<(u32, &CollectiveSync)> = collective_syncs
+        .map(|collective_sync| (shard.instances.enter[collective_sync.call.1 as usize], collective_sync))
+        .collect();
+    collective_syncs.sort_by_key(|&(enter, _)| enter);
+    sync_points.group_syncs.reserve(collective_syncs.len());
+    for (_, collective_sync) in collective_syncs {
+        if let Some(class) = Class::of(collective_sync.kind).filter(|class| counts(*class, model)) {
+            record(trace, shard, class, &mut states, collective_sync, &mut sync_points);
         }
     }
-    seeds.pairs.shrink_to_fit();
-    threads::collect(trace, shard, &mut states, &mut seeds);
-    let position = |pair: &Pair| {
-        let cause = &trace.world.locations[pair.cause.location as usize];
+    sync_points.pairs.shrink_to_fit();
+    teams::collect(trace, shard, &mut states, &mut sync_points);
+    let position = |pair: &SyncPoint| {
+        let cause = &trace.definitions.locations[pair.cause.location as usize];
         pair.waiter.position(trace, cause.process)
     };
-    seeds.order = seeds.pairs.iter().zip(0..).map(|(pair, i)| Key::new(position(pair), i)).collect();
+    sync_points.order = sync_points.pairs.iter().zip(0..).map(|(pair, i)| Key::new(position(pair), i)).collect();
     // The waits of one for one are in order, and those of many as well.
-    seeds.order.sort();
-    seeds
+    sync_points.order.sort();
+    sync_points
 }
 
 fn counts(class: Class, model: CostModel) -> bool {
-    model == CostModel::Thesis || class.is_known_to_scalasca()
+    model == CostModel::Unified || class.is_known_to_scalasca()
 }
 
-/// Where the two sides of a wait of one for one are; `None` for those of many, which come as meetings.
+/// Where the two sides of a wait of one for one are; `None` for those of many, which come as collective synchronizations.
 fn places(class: Class) -> Option<(Place, Place)> {
     Some(match class {
         Class::LateSender => (Place::Receive, Place::Send),
@@ -96,7 +97,7 @@ struct OfTwo<'a> {
 
 impl OfTwo<'_> {
     /// The pair that it makes, with Enter and Leave of the causing call.
-    fn pair(&self, shard: &Shard, model: CostModel, (cause_enter, cause_leave): (i64, i64)) -> Pair {
+    fn pair(&self, shard: &Shard, model: CostModel, (cause_enter, cause_leave): (i64, i64)) -> SyncPoint {
         let Self { class, places, wait, state } = *self;
         let (own, other) = ((wait.location, wait.instance), (wait.cause_location, wait.cause_instance));
         let leave = shard.leave(own.1);
@@ -112,7 +113,7 @@ impl OfTwo<'_> {
             Class::Lock => (Relation::Contention, cause_leave),
             _ => (Relation::Pair, cause_enter),
         };
-        Pair {
+        SyncPoint {
             class,
             relation,
             comm: NONE,
@@ -127,37 +128,46 @@ impl OfTwo<'_> {
     }
 }
 
-fn meet(trace: &Trace, shard: &Shard, class: Class, states: &mut States, meeting: &Meeting, seeds: &mut Seeds) {
-    let place = match meeting.kind {
+fn record(
+    trace: &Trace,
+    shard: &Shard,
+    class: Class,
+    states: &mut States,
+    collective_sync: &CollectiveSync,
+    sync_points: &mut SyncPoints,
+) {
+    let place = match collective_sync.kind {
         Metric::BarrierWait | Metric::WaitNxN | Metric::LateBroadcast | Metric::EarlyReduce => Place::Collective,
         _ => Place::Leave,
     };
-    let anchor = Anchor::new(meeting.call, place);
-    let total = shard.leave(meeting.call.1) - shard.enter(meeting.call.1);
-    let everybody = |comm: u32| comm == NONE || trace.world.comms[comm as usize].size == trace.world.processes.len();
-    let meets = match meeting.with {
-        With::All if everybody(meeting.comm) => Meets::Everybody,
-        With::All => Meets::Members { comm: meeting.comm },
-        With::Set(set) => Meets::Some { comm: meeting.comm, set },
-        With::Cause => Meets::Nobody,
+    let anchor = Anchor::new(collective_sync.call, place);
+    let total = shard.leave(collective_sync.call.1) - shard.enter(collective_sync.call.1);
+    let everybody =
+        |comm: u32| comm == NONE || trace.definitions.comms[comm as usize].size == trace.definitions.processes.len();
+    let scope = match collective_sync.with {
+        Participants::All if everybody(collective_sync.comm) => SyncScope::Everybody,
+        Participants::All => SyncScope::Members { comm: collective_sync.comm },
+        Participants::Set(set) => SyncScope::Some { comm: collective_sync.comm, set },
+        Participants::Cause => SyncScope::Nobody,
     };
-    if meets != Meets::Nobody {
-        let Meeting { waiting, completion, .. } = *meeting;
-        seeds.marks.push(Mark { anchor, class, meets, waiting, total, completion });
+    if scope != SyncScope::Nobody {
+        let CollectiveSync { waiting, completion, .. } = *collective_sync;
+        sync_points.group_syncs.push(GroupSync { anchor, class, scope, waiting, total, completion });
     }
-    let charged = class != Class::Library && meeting.cause.1 != NONE && meeting.cause != meeting.call;
-    if charged && (meeting.waiting > 0 || meets == Meets::Nobody) {
-        seeds.pairs.push(Pair {
+    let charged =
+        class != Class::Library && collective_sync.cause.1 != NONE && collective_sync.cause != collective_sync.call;
+    if charged && (collective_sync.waiting > 0 || scope == SyncScope::Nobody) {
+        sync_points.pairs.push(SyncPoint {
             class,
-            relation: if meets == Meets::Nobody { Relation::Pair } else { Relation::Group },
-            comm: meeting.comm,
+            relation: if scope == SyncScope::Nobody { Relation::Pair } else { Relation::Group },
+            comm: collective_sync.comm,
             waiter: anchor,
-            cause: Anchor::new(meeting.cause, place),
-            waiting: meeting.waiting,
-            held: meeting.waiting,
-            completion: meeting.completion,
-            cause_completion: meeting.cause_completion,
-            state: states.find(meeting.kind, meeting.call.1),
+            cause: Anchor::new(collective_sync.cause, place),
+            waiting: collective_sync.waiting,
+            held: collective_sync.waiting,
+            completion: collective_sync.completion,
+            cause_completion: collective_sync.cause_completion,
+            state: states.find(collective_sync.kind, collective_sync.call.1),
         });
     }
 }

@@ -3,7 +3,7 @@
 use bitcode::{Decode, Encode};
 
 use crate::Result;
-use crate::parts::Parts;
+use crate::per_shard::PerShard;
 use crate::trace::columns::Instances;
 use crate::trace::{NONE, Trace};
 use crate::waits::WaitState;
@@ -31,7 +31,7 @@ impl Call {
 
 /// Calls of other processes of the analysis.
 #[derive(Debug, Default)]
-pub struct Calls {
+pub struct RemoteCalls {
     /// First call of each shard, and behind the last one.
     first: Vec<usize>,
     /// Their region instances, sorted within each shard.
@@ -41,9 +41,9 @@ pub struct Calls {
     asked: Vec<Name>,
 }
 
-impl Calls {
+impl RemoteCalls {
     /// Asks the others for all calls that the waits here have as their causes.
-    pub fn fetch(trace: &Trace, waits: &Parts<WaitState>) -> Result<Self> {
+    pub fn fetch(trace: &Trace, waits: &PerShard<WaitState>) -> Result<Self> {
         let exchange = &trace.exchange;
         let mut questions: Vec<Vec<Name>> = vec![Vec::new(); exchange.processes()];
         for wait in waits.iter().filter(|wait| wait.cause_instance != NONE && !trace.owns(wait.cause_location)) {
@@ -55,33 +55,33 @@ impl Calls {
             names.dedup();
         }
         let names = questions.concat();
-        let asked = exchange.swap(questions)?;
+        let asked = exchange.alltoall(questions)?;
         let answer = |names: &Vec<Name>| names.iter().map(|&name| Call::of(trace, name)).collect();
-        let answers: Vec<Vec<Call>> = exchange.swap(asked.iter().map(answer).collect())?;
+        let answers: Vec<Vec<Call>> = exchange.alltoall(asked.iter().map(answer).collect())?;
         let first = (0..=exchange.shards() as u32).map(|shard| names.partition_point(|name| name.0 < shard)).collect();
         let instances = names.into_iter().map(|(_, instance)| instance).collect();
         Ok(Self { first, instances, times: answers.concat(), asked: asked.concat() })
     }
 
     /// Gathers the calls of other processes at the first: all that any wait names, as its own or as its cause.
-    pub fn gather(self, trace: &Trace, waits: &Parts<WaitState>) -> Result<Self> {
+    pub fn gather(self, trace: &Trace, waits: &PerShard<WaitState>) -> Result<Self> {
         let exchange = &trace.exchange;
         let names = if exchange.is_root() { Vec::new() } else { self.named(trace, waits) };
         let counts =
             |shard| names.partition_point(|name| name.0 <= shard) - names.partition_point(|name| name.0 < shard);
-        let counts: Vec<Vec<usize>> = exchange.to_root(exchange.own().map(counts).collect())?;
+        let counts: Vec<Vec<usize>> = exchange.gather(exchange.own().map(counts).collect())?;
         let mut first = vec![0];
         first.extend(counts.iter().flatten().scan(0, |before, count| {
             *before += count;
             Some(*before)
         }));
-        let instances = exchange.gather(names.iter().map(|&(_, instance)| instance))?;
-        let times = exchange.gather(names.iter().map(|&name| Call::of(trace, name)))?;
+        let instances = exchange.gatherv(names.iter().map(|&(_, instance)| instance))?;
+        let times = exchange.gatherv(names.iter().map(|&name| Call::of(trace, name)))?;
         Ok(Self { first, instances, times, asked: Vec::new() })
     }
 
     /// The calls of this process that a wait names, here or elsewhere; sorted.
-    fn named(&self, trace: &Trace, waits: &Parts<WaitState>) -> Vec<Name> {
+    fn named(&self, trace: &Trace, waits: &PerShard<WaitState>) -> Vec<Name> {
         let own = trace.exchange.own();
         let mut is_named: Vec<Vec<bool>> =
             trace.shards.iter().map(|shard| vec![false; shard.instances.enter.len()]).collect();

@@ -67,11 +67,11 @@ struct Done {
 pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) -> Result<()> {
     let shards = || trace.shards.par_iter().zip(epochs);
     let posts = shards().map(|(shard, epochs)| posts(trace, shard, epochs)).collect();
-    let posts = trace.exchange.to_owner(posts)?;
+    let posts = trace.exchange.alltoallv(posts)?;
     let received = posts.into_par_iter().zip(shards()).zip(&mut *waits);
     received.for_each(|((posts, (shard, epochs)), waits)| book_accesses(trace, shard, epochs, &posts, waits));
     let dones = shards().map(|(shard, epochs)| dones(trace, shard, epochs)).collect();
-    let dones = trace.exchange.to_owner(dones)?;
+    let dones = trace.exchange.alltoallv(dones)?;
     let received = dones.into_par_iter().zip(shards()).zip(waits);
     received.for_each(|((dones, (shard, epochs)), waits)| book_exposures(trace, shard, epochs, &dones, waits));
     Ok(())
@@ -83,7 +83,7 @@ fn posts(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Outbox<Post> {
         let Exposure { process: target, window, .. } = *exposure;
         let call = (exposure.location, exposure.post);
         let enter = shard.enter(exposure.post);
-        for &origin in trace.world.group_members(exposure.group, &exposure.process) {
+        for &origin in trace.definitions.group_members(exposure.group, &exposure.process) {
             outbox.push(trace.owner(origin), Post { window, origin, target, call, enter });
         }
     }
@@ -96,7 +96,7 @@ fn dones(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Outbox<Done> {
     let mut last: Vec<i64> = Vec::new();
     for (position, access) in epochs.accesses.iter().enumerate() {
         let Access { process: origin, window, complete, .. } = *access;
-        let group = trace.world.group_members(access.group, &access.process);
+        let group = trace.definitions.group_members(access.group, &access.process);
         last.clear();
         last.resize(group.len(), i64::MIN);
         for &row in epochs.of_access.of(position) {
@@ -120,7 +120,7 @@ fn book_accesses(trace: &Trace, shard: &Shard, epochs: &Epochs, posts: &Inbox<Po
     let mut targets: Vec<u32> = Vec::new();
     for (position, access) in epochs.accesses.iter().enumerate() {
         let Access { process: origin, window, location, .. } = *access;
-        let group = trace.world.group_members(access.group, &access.process);
+        let group = trace.definitions.group_members(access.group, &access.process);
         partners.clear();
         partners.extend(group.iter().filter_map(|&target| posts.take(&(window, origin, target))));
         if access.complete == NONE {
@@ -165,7 +165,7 @@ fn book_exposures(trace: &Trace, shard: &Shard, epochs: &Epochs, dones: &Inbox<D
     let mut partners: Vec<&Done> = Vec::new();
     for exposure in &epochs.exposures {
         let Exposure { process: target, window, location, wait, .. } = *exposure;
-        let group = trace.world.group_members(exposure.group, &exposure.process);
+        let group = trace.definitions.group_members(exposure.group, &exposure.process);
         partners.clear();
         partners.extend(group.iter().filter_map(|&origin| dones.take(&(window, target, origin))));
         if wait == NONE {

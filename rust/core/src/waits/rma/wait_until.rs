@@ -39,7 +39,7 @@ pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) -> R
         let mut outbox = trace.exchange.outbox();
         for (row, operation) in shard.operations.rows.iter().enumerate() {
             let location = origin_of(shard, row as u32);
-            let origin = trace.world.locations[location as usize].process;
+            let origin = trace.definitions.locations[location as usize].process;
             if operation.kind != OperationKind::Get && operation.target != origin {
                 let enter = shard.enter(operation.instance);
                 let write = Write { target: operation.target, origin, enter, call: (location, operation.instance) };
@@ -49,7 +49,7 @@ pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) -> R
         outbox
     });
     let received =
-        trace.exchange.to_owner(outgoing.collect())?.into_par_iter().zip(&trace.shards).zip(epochs).zip(waits);
+        trace.exchange.alltoallv(outgoing.collect())?.into_par_iter().zip(&trace.shards).zip(epochs).zip(waits);
     received.for_each(|(((writes, shard), epochs), waits)| {
         let mut writes: Vec<Write> = writes.rows().copied().collect();
         writes.sort_unstable_by_key(|write| (write.target, write.enter, write.origin));

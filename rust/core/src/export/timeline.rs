@@ -20,7 +20,7 @@ use rayon::prelude::*;
 
 use crate::analysis::Analysis;
 use crate::matching::messages;
-use crate::parts::Parts;
+use crate::per_shard::PerShard;
 use crate::severity::Metric;
 use crate::trace::decode::Progress;
 use crate::trace::{RegionClass, Shard, Trace};
@@ -198,7 +198,7 @@ fn calls(trace: &Trace, most: usize) -> Chosen<Call> {
 
 /// Levels without their shares.
 fn levels(trace: &Trace, request: &Request, has_calls: bool) -> Vec<Level> {
-    let locations = trace.world.locations.len().max(1);
+    let locations = trace.definitions.locations.len().max(1);
     let length = trace.span().map_or(0, |(first, last)| last - first).max(1);
     let merged_to = |rows: usize| locations.div_ceil(rows).next_power_of_two();
     let mut merges = vec![merged_to(ROWS)];
@@ -229,7 +229,7 @@ impl Waiting {
     }
 }
 
-fn waiting(trace: &Trace, waits: &Parts<WaitState>, begins: &[i64], kinds: &[Metric]) -> Waiting {
+fn waiting(trace: &Trace, waits: &PerShard<WaitState>, begins: &[i64], kinds: &[Metric]) -> Waiting {
     let mut counts = vec![false; Metric::ALL.len()];
     for &kind in kinds {
         counts[kind as usize] = true;
@@ -237,7 +237,7 @@ fn waiting(trace: &Trace, waits: &Parts<WaitState>, begins: &[i64], kinds: &[Met
     let mut found = Waiting { stretches: Vec::new(), offsets: vec![0] };
     let mut of_location = Vec::new();
     let mut waits = waits.iter().zip(begins).peekable();
-    for location in 0..trace.world.locations.len() as u32 {
+    for location in 0..trace.definitions.locations.len() as u32 {
         of_location.clear();
         while let Some((wait, &begin)) = waits.next_if(|(wait, _)| wait.location == location) {
             if counts[wait.kind as usize] {
@@ -260,7 +260,7 @@ fn waiting(trace: &Trace, waits: &Parts<WaitState>, begins: &[i64], kinds: &[Met
 fn fill(trace: &Trace, request: &Request, waiting: &Waiting, level: &mut Level, progress: &Progress) -> Result<()> {
     let planes = usize::from(request.classes) + 1;
     let begin = trace.span().map_or(0, |(first, _)| first);
-    let locations = trace.world.locations.len();
+    let locations = trace.definitions.locations.len();
     let row = |row: usize| {
         if progress.is_cancelled() {
             return Err(Error::Interrupted);

@@ -6,7 +6,7 @@ use crate::severity::Metric;
 
 /// A process's part in an operation in which it synchronized with others, whether it waited or not.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
-pub struct Meeting {
+pub struct CollectiveSync {
     /// The pattern, by the metric that waiting in it is booked on.
     pub kind: Metric,
     /// Location and region instance.
@@ -22,25 +22,25 @@ pub struct Meeting {
     /// Index of the communicator; [`crate::trace::NONE`]: all processes.
     pub comm: u32,
     /// With whom.
-    pub with: With,
+    pub with: Participants,
 }
 
 /// With whom a member of a communicator synchronized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub enum With {
+pub enum Participants {
     /// All members.
     All,
-    /// Some: position among [`Meetings::sets`].
+    /// Some: position among [`CollectiveSyncs::sets`].
     Set(u32),
     /// The cause alone.
     Cause,
 }
 
-/// Meetings of all instances of one owner.
+/// `CollectiveSyncs` of all instances of one owner.
 #[derive(Debug, Default)]
-pub struct Meetings {
+pub struct CollectiveSyncs {
     /// Parts, instance by instance.
-    pub parts: Vec<Meeting>,
+    pub parts: Vec<CollectiveSync>,
     /// Sorted processes of those instances in which not all members synchronized.
     pub sets: Vec<Vec<u32>>,
 }

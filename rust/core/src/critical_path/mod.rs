@@ -26,7 +26,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::Result;
 use crate::causes::points::{Place, Relation};
 use crate::causes::{Anchor, Class, CostModel, Position, Steps, Table};
-use crate::notes::{NoteKind, Notes};
+use crate::diagnostics::{DiagnosticKind, Diagnostics};
 use crate::severity::{Cost, Metric, Severity};
 use crate::trace::{NO_CALLPATH, NONE, Trace};
 use crate::waits::threads::teams;
@@ -58,7 +58,7 @@ pub(crate) struct Found {
     /// The path in the order of time; of several processes the first has it.
     pub segments: Vec<Segment>,
     /// What was odd.
-    pub notes: Notes,
+    pub diagnostics: Diagnostics,
 }
 
 /// Follows the path, and computes the indicators that come from it.
@@ -76,7 +76,7 @@ pub(crate) fn find(trace: &Trace, tables: &[Table], model: CostModel) -> Result<
     };
     let circular = walk.follow()?;
     walk.book();
-    let mut segments = trace.exchange.to_root(walk.segments)?.concat();
+    let mut segments = trace.exchange.gather(walk.segments)?.concat();
     segments.sort_by_key(|(number, segment)| (segment.from, segment.to, *number));
     let mut own: Vec<Severity> = walk
         .cells
@@ -85,16 +85,21 @@ pub(crate) fn find(trace: &Trace, tables: &[Table], model: CostModel) -> Result<
         .filter(|cell| cell.value != 0)
         .collect();
     own.sort_unstable_by_key(|cell| (cell.callpath, cell.location));
-    let mut path = trace.exchange.all(own.clone())?.concat();
+    let mut path = trace.exchange.allgather(own.clone())?.concat();
     path.sort_unstable_by_key(|cell| (cell.callpath, cell.location));
     let (severities, costs) = impact::assess(trace, tables, &path, model)?;
     own.extend(severities);
-    let mut notes = Notes::default();
+    let mut diagnostics = Diagnostics::default();
     // One of the processes says it for all.
     for (location, time) in circular.into_iter().filter(|_| trace.exchange.is_root()) {
-        notes.add(NoteKind::CircularWaits, location, time);
+        diagnostics.add(DiagnosticKind::CircularWaits, location, time);
     }
-    Ok(Found { severities: own, costs, segments: segments.into_iter().map(|(_, segment)| segment).collect(), notes })
+    Ok(Found {
+        severities: own,
+        costs,
+        segments: segments.into_iter().map(|(_, segment)| segment).collect(),
+        diagnostics,
+    })
 }
 
 /// The end of a stretch: nothing at or behind it belongs to the path.
@@ -149,7 +154,7 @@ struct Token {
 }
 
 /// A part of the path on one location.
-struct Stretch {
+struct EntryRange {
     /// Number of the token's leg.
     leg: u32,
     owner: Owner,
@@ -182,7 +187,7 @@ struct Walk<'a> {
     /// Points where the path left a location.
     seen: FxHashSet<(u32, usize)>,
     /// What the path is made of, in the order of the legs.
-    stretches: Vec<Stretch>,
+    stretches: Vec<EntryRange>,
 }
 
 /// In [`Walk::stops`]: not looked at, and nowhere; else the point is one less.
@@ -193,7 +198,8 @@ impl Walk<'_> {
     /// Where the path ends in time: the last Enter of `MPI_Finalize`, else the last event of a master.
     fn begin(&self) -> Result<Option<Owner>> {
         let processes = self.trace.shards.iter().flat_map(|shard| shard.processes.clone());
-        let locations = processes.flat_map(|process| self.trace.world.processes[process as usize].locations.clone());
+        let locations =
+            processes.flat_map(|process| self.trace.definitions.processes[process as usize].locations.clone());
         let span = |location: u32| {
             let shard = self.trace.shard(location);
             &shard.spans[(location - shard.locations.start) as usize]
@@ -208,12 +214,12 @@ impl Walk<'_> {
             })
         };
         let last = |location: u32| {
-            let is_master = self.trace.world.locations[location as usize].thread == 0;
+            let is_master = self.trace.definitions.locations[location as usize].thread == 0;
             let time = span(location).last;
             (is_master && time != i64::MIN).then_some(Owner { time, location, position: Position::END, over: EXACT })
         };
         let latest = (locations.clone().filter_map(finalize).max(), locations.filter_map(last).max());
-        let (finalize, last): (Vec<_>, Vec<_>) = self.trace.exchange.all(latest)?.into_iter().unzip();
+        let (finalize, last): (Vec<_>, Vec<_>) = self.trace.exchange.allgather(latest)?.into_iter().unzip();
         Ok(finalize.into_iter().max().flatten().or(last.into_iter().max().flatten()))
     }
 
@@ -231,17 +237,17 @@ impl Walk<'_> {
     fn follow(&mut self) -> Result<Vec<(u32, i64)>> {
         let exchange = &self.trace.exchange;
         let mut token = Token { owners: self.begin()?.into_iter().collect(), ..Token::default() };
-        let exits = if exchange.processes() > 1 { exchange.gather(self.exits())? } else { Vec::new() };
+        let exits = if exchange.processes() > 1 { exchange.gatherv(self.exits())? } else { Vec::new() };
         while let Some(location) = token.location() {
             let here = self.trace.owns(location).then(|| {
                 self.follow_all(&mut token);
                 token.legs += 1;
                 token
             });
-            token = exchange.all(here)?.into_iter().flatten().next().unwrap_or_default();
+            token = exchange.allgather(here)?.into_iter().flatten().next().unwrap_or_default();
             if let (&[next], true) = (&token.handovers[..], token.owners.is_empty()) {
                 let chased = exchange.is_root().then(|| exits::chase(&exits, next));
-                let (legs, further) = exchange.all(chased)?.into_iter().flatten().next().unwrap_or_default();
+                let (legs, further) = exchange.allgather(chased)?.into_iter().flatten().next().unwrap_or_default();
                 token.handovers = further.into_iter().collect();
                 self.follow_legs(legs, &mut token)?;
             }
@@ -262,7 +268,7 @@ impl Walk<'_> {
             token.legs = leg + 1;
         }
         // What others have followed behind it is not the path.
-        if let Some((leg, location, time)) = self.trace.exchange.all(circular)?.into_iter().flatten().min() {
+        if let Some((leg, location, time)) = self.trace.exchange.allgather(circular)?.into_iter().flatten().min() {
             self.stretches.retain(|stretch| stretch.leg <= leg);
             token.handovers.clear();
             token.circular.push((location, time));
@@ -298,7 +304,7 @@ impl Walk<'_> {
             token.circular.push((location, owner.time));
             return;
         }
-        self.stretches.push(Stretch { leg: token.legs, owner, stop });
+        self.stretches.push(EntryRange { leg: token.legs, owner, stop });
         if let Some(number) = stop {
             token.handovers.extend(self.next(number, location));
         }
@@ -348,12 +354,12 @@ impl Walk<'_> {
             return self.point(call, Place::Fork).into_iter().collect();
         }
         let last = table
-            .asks
+            .own_waits
             .of(number)
             .iter()
-            .filter(|ask| ask.waiting > 0 || ask.relation == Relation::Threads)
-            .reduce(|last, ask| if ask.held > last.held { ask } else { last });
-        let Some(ask) = last else {
+            .filter(|own_wait| own_wait.waiting > 0 || own_wait.relation == Relation::Threads)
+            .reduce(|last, own_wait| if own_wait.held > last.held { own_wait } else { last });
+        let Some(own_wait) = last else {
             // The last at a barrier between threads, perhaps with others.
             let ties = self.ties(location, number);
             return if ties.is_empty() {
@@ -362,28 +368,28 @@ impl Walk<'_> {
                 ties.into_iter().chain([to(location, number as u32)]).collect()
             };
         };
-        let cause = ask.cause;
+        let cause = own_wait.cause;
         let ended = || self.trace.shard(location).enter(point.instance) + point.held;
-        let ended = (ask.relation == Relation::Contention).then(ended);
-        let mut next = vec![Handover { ended, ..to(cause, ask.cause_point) }];
-        if ask.relation == Relation::Threads {
-            next.extend(self.ties(cause, ask.cause_point as usize));
+        let ended = (own_wait.relation == Relation::Contention).then(ended);
+        let mut next = vec![Handover { ended, ..to(cause, own_wait.cause_point) }];
+        if own_wait.relation == Relation::Threads {
+            next.extend(self.ties(cause, own_wait.cause_point as usize));
         }
         next
     }
 
     /// Threads that came to a barrier at the same time as the one that is its cause.
     fn ties(&self, location: u32, number: usize) -> Vec<Handover> {
-        if self.model == CostModel::Thesis {
+        if self.model == CostModel::Unified {
             return Vec::new();
         }
         let table = self.table(location).0;
-        let charges = table.charges_of(number).iter();
-        let ties = charges.filter(|charge| charge.relation == Relation::Threads && charge.direct == 0);
+        let cost_shares = table.cost_shares_of(number).iter();
+        let ties = cost_shares.filter(|charge| charge.relation == Relation::Threads && charge.direct == 0);
         ties.map(|charge| {
             // Threads of one process: their shard is the same.
-            let ask = &table.asks.rows[charge.ask as usize];
-            to(table.points[ask.point as usize].location, ask.point)
+            let own_wait = &table.own_waits.rows[charge.own_wait as usize];
+            to(table.points[own_wait.point as usize].location, own_wait.point)
         })
         .collect()
     }
@@ -411,8 +417,8 @@ impl Walk<'_> {
     fn master(&mut self, call: (u32, u32)) -> (u32, u32) {
         if !self.masters.contains_key(&call) {
             let shard = self.trace.shard(call.0);
-            let process = self.trace.world.locations[call.0 as usize].process;
-            let parts = teams(shard, &self.trace.world.processes[process as usize]);
+            let process = self.trace.definitions.locations[call.0 as usize].process;
+            let parts = teams(shard, &self.trace.definitions.processes[process as usize]);
             for team in parts.chunk_by(|a, b| a.team.fork == b.team.fork) {
                 let forker = shard.location_of(&shard.forks, team[0].team.fork);
                 let own = team.iter().find(|part| part.location == forker && part.team.instance != NONE);
@@ -428,7 +434,7 @@ impl Walk<'_> {
     /// Books what the path is made of.
     fn book(&mut self) {
         let mut number = (0, 0);
-        for Stretch { leg, owner, stop } in std::mem::take(&mut self.stretches) {
+        for EntryRange { leg, owner, stop } in std::mem::take(&mut self.stretches) {
             number = if leg == number.0 { (leg, number.1 + 1) } else { (leg, 0) };
             self.book_one(number, owner, stop);
         }

@@ -5,7 +5,7 @@
 //! linked by how recently they ran. An interval that reaches from a block to now thus costs a step for each call path
 //! that ran in it, and a search among the blocks of each.
 
-use crate::near::partition_point_near;
+use crate::galloping_search::partition_point_near;
 
 /// No call path.
 const END: u32 = u32::MAX;
@@ -29,7 +29,7 @@ const NEVER: State = State { ticks: 0, before: 0, block: END, earlier: 0, newer:
 
 /// Ticks by call path.
 #[derive(Debug)]
-pub(crate) struct Profile {
+pub(crate) struct RollingProfile {
     states: Vec<State>,
     /// For each call path the blocks in which it ran, with its ticks before.
     history: Vec<Vec<(u32, i64)>>,
@@ -39,7 +39,7 @@ pub(crate) struct Profile {
     first: u32,
 }
 
-impl Profile {
+impl RollingProfile {
     /// An empty profile for so many call paths.
     pub(crate) fn new(callpaths: usize) -> Self {
         Self { states: vec![NEVER; callpaths], history: vec![Vec::new(); callpaths], newest: END, block: 0, first: 0 }
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_block_can_be_taken_back() {
-        let mut profile = Profile::new(2);
+        let mut profile = RollingProfile::new(2);
         profile.add(0, 5);
         profile.cut();
         profile.add(0, 7);
@@ -169,7 +169,7 @@ mod tests {
         fn equals_the_sum_over_the_blocks(
             blocks in prop::collection::vec((prop::collection::vec((0u32..6, -3i64..9), 0..5), 0u8..8), 1..40),
         ) {
-            let mut profile = Profile::new(6);
+            let mut profile = RollingProfile::new(6);
             let (blocks, forgets): (Vec<_>, Vec<_>) = blocks.into_iter().unzip();
             for round in 0..3 {
                 let mut first = 0;

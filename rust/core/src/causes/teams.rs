@@ -2,19 +2,19 @@
 //!
 //! *Source*: PATTERNS 6.7; thesis section 4.1.4 (threads are not in the thesis: as Scalasca has them).
 
-use super::points::{Alone, Anchor, Mark, Meets, Pair, Place, Relation};
+use super::points::{Anchor, GroupSync, IdleTeamSpan, Place, Relation, SyncPoint, SyncScope};
 use super::states::States;
-use super::{Class, Seeds};
+use super::{Class, SyncPoints};
 use crate::severity::Metric;
 use crate::trace::{NONE, RegionClass, Shard, Trace};
 use crate::waits::threads::{Part, barriers_of, teams};
 
-pub(super) fn collect(trace: &Trace, shard: &Shard, states: &mut States, seeds: &mut Seeds) {
+pub(super) fn collect(trace: &Trace, shard: &Shard, states: &mut States, sync_points: &mut SyncPoints) {
     if shard.teams.rows.is_empty() {
         return;
     }
     for process in shard.processes.clone() {
-        let parts = teams(shard, &trace.world.processes[process as usize]);
+        let parts = teams(shard, &trace.definitions.processes[process as usize]);
         let mut last: Option<(u32, i64)> = None;
         for team in parts.chunk_by(|a, b| a.team.fork == b.team.fork) {
             let parallel = |part: &&Part| {
@@ -29,37 +29,44 @@ pub(super) fn collect(trace: &Trace, shard: &Shard, states: &mut States, seeds: 
                 let enter = shard.enter(part.team.instance);
                 let anchor = Anchor::new((part.location, part.team.instance), Place::Fork);
                 let (total, completion) = (enter - fork.fork, enter - first);
-                seeds.marks.push(mark(anchor, Class::Mark, Meets::Team, 0, total, completion));
+                sync_points.group_syncs.push(group_sync(anchor, Class::Mark, SyncScope::Team, 0, total, completion));
             }
-            barriers(trace, shard, states, &members, seeds);
+            barriers(trace, shard, states, &members, sync_points);
             // Threads of nested teams are not idle while a thread of the outer team works alone.
             let Some(own) = members.iter().find(|part| part.location == forker) else { continue };
-            if trace.world.locations[forker as usize].thread != 0 {
+            if trace.definitions.locations[forker as usize].thread != 0 {
                 continue;
             }
             let call = (forker, own.team.instance);
             let idle = members.len() as i64 - 1;
-            seeds.alone.push(Alone { end: Anchor::new(call, Place::Fork), idle });
+            sync_points.alone.push(IdleTeamSpan { end: Anchor::new(call, Place::Fork), idle });
             if fork.join == i64::MIN {
                 last = None;
             } else {
-                seeds.marks.push(mark(Anchor::new(call, Place::Join), Class::Mark, Meets::NoTeam, 0, 0, 0));
+                sync_points.group_syncs.push(group_sync(
+                    Anchor::new(call, Place::Join),
+                    Class::Mark,
+                    SyncScope::NoTeam,
+                    0,
+                    0,
+                    0,
+                ));
                 last = Some((forker, idle));
             }
         }
         if let Some((master, idle)) = last {
             let end = Anchor { location: master, instance: NONE, place: Place::Join };
-            seeds.alone.push(Alone { end, idle });
+            sync_points.alone.push(IdleTeamSpan { end, idle });
         }
     }
 }
 
-fn mark(anchor: Anchor, class: Class, meets: Meets, waiting: i64, total: i64, completion: i64) -> Mark {
-    Mark { anchor, class, meets, waiting, total, completion }
+fn group_sync(anchor: Anchor, class: Class, scope: SyncScope, waiting: i64, total: i64, completion: i64) -> GroupSync {
+    GroupSync { anchor, class, scope, waiting, total, completion }
 }
 
 /// The k-th barriers of all members are one.
-fn barriers(trace: &Trace, shard: &Shard, states: &mut States, members: &[&Part], seeds: &mut Seeds) {
+fn barriers(trace: &Trace, shard: &Shard, states: &mut States, members: &[&Part], sync_points: &mut SyncPoints) {
     let count = members.iter().map(|part| barriers_of(shard, part).len()).min().unwrap_or(0);
     if members.iter().any(|part| barriers_of(shard, part).len() != count) {
         return;
@@ -72,13 +79,20 @@ fn barriers(trace: &Trace, shard: &Shard, states: &mut States, members: &[&Part]
         for call in calls() {
             let (enter, leave) = (shard.enter(call.1), shard.leave(call.1));
             let waiting = shard.enter(cause.1).min(leave) - enter;
-            seeds.marks.push(mark(at(call), Class::OmpBarrier, Meets::Team, waiting, leave - enter, 0));
+            sync_points.group_syncs.push(group_sync(
+                at(call),
+                Class::OmpBarrier,
+                SyncScope::Team,
+                waiting,
+                leave - enter,
+                0,
+            ));
             if call != cause {
                 let kind = match trace.class(shard, call.1) {
                     RegionClass::ExplicitBarrier => Metric::OmpExplicitBarrierWait,
                     _ => Metric::OmpImplicitBarrierWait,
                 };
-                seeds.pairs.push(Pair {
+                sync_points.pairs.push(SyncPoint {
                     class: Class::OmpBarrier,
                     relation: Relation::Threads,
                     comm: NONE,

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 /// Values by number. The lowest bits of a number are its place in a table; if another number is there, it is hashed.
 #[derive(Debug)]
-pub(super) struct Ids<T> {
+pub(super) struct IdMap<T> {
     /// Number and value; the length is a power of two, or zero.
     table: Vec<Option<(u64, T)>>,
     /// Number of values in the table.
@@ -12,13 +12,13 @@ pub(super) struct Ids<T> {
     others: FxHashMap<u64, T>,
 }
 
-impl<T> Default for Ids<T> {
+impl<T> Default for IdMap<T> {
     fn default() -> Self {
         Self { table: Vec::new(), used: 0, others: FxHashMap::default() }
     }
 }
 
-impl<T> Ids<T> {
+impl<T> IdMap<T> {
     #[inline(always)]
     fn place(&self, id: u64) -> usize {
         id as usize & self.table.len().wrapping_sub(1)
@@ -104,7 +104,7 @@ mod tests {
     proptest! {
         #[test]
         fn they_are_a_map(steps in prop::collection::vec((any::<bool>(), 0u64..40), 0..400), base in prop::sample::select(vec![0, u64::MAX - 20]), stride in prop::sample::select(vec![1, 3, 1 << 40])) {
-            let mut ids = Ids::default();
+            let mut ids = IdMap::default();
             let mut map = std::collections::HashMap::new();
             for (step, (insert, id)) in steps.into_iter().enumerate() {
                 let id = base.wrapping_add(id.wrapping_mul(stride));
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_table_is_no_longer_than_what_it_holds_explains() {
-        let mut ids = Ids::default();
+        let mut ids = IdMap::default();
         for id in 0..1_000 {
             ids.insert(id, id);
             if id > 0 {

@@ -138,7 +138,7 @@ pub struct Window {
 
 /// Locations, processes and communicators of a run.
 #[derive(Debug)]
-pub struct World {
+pub struct DefinitionIndex {
     /// Locations by index: processes by rank, their master threads first; then what belongs to no process.
     pub locations: Vec<Location>,
     /// Processes by index.
@@ -153,10 +153,10 @@ pub struct World {
     window_by_id: FxHashMap<u32, u32>,
     group_by_id: FxHashMap<u32, u32>,
     /// What is inconsistent in the definitions.
-    pub notes: Vec<String>,
+    pub diagnostics: Vec<String>,
 }
 
-impl World {
+impl DefinitionIndex {
     /// A location as people speak of it, before a time: by rank and thread, or by its id if it belongs to no process.
     #[must_use]
     pub fn label(&self, location: &Location) -> String {
@@ -170,8 +170,8 @@ impl World {
     /// Resolves the definitions of an archive.
     #[must_use]
     pub fn new(definitions: &Definitions) -> Self {
-        let mut notes = Vec::new();
-        let (locations, processes) = order_locations(definitions, &mut notes);
+        let mut diagnostics = Vec::new();
+        let (locations, processes) = order_locations(definitions, &mut diagnostics);
         let by_id: FxHashMap<u64, u32> =
             locations.iter().enumerate().map(|(index, location)| (location.id, index as u32)).collect();
         let mut groups =
@@ -182,14 +182,14 @@ impl World {
         let mut comm_by_id = FxHashMap::default();
         for comm in &definitions.comms {
             comm_by_id.entry(comm.id).or_insert_with(|| {
-                comms.push(Comm::new(comm.id, groups.members(comm.group, &mut notes)));
+                comms.push(Comm::new(comm.id, groups.members(comm.group, &mut diagnostics)));
                 comms.len() as u32 - 1
             });
         }
         for comm in &definitions.inter_comms {
             comm_by_id.entry(comm.id).or_insert_with(|| {
-                let a = groups.members(comm.group_a, &mut notes);
-                let b = groups.members(comm.group_b, &mut notes);
+                let a = groups.members(comm.group_a, &mut diagnostics);
+                let b = groups.members(comm.group_b, &mut diagnostics);
                 let members = match (a, b) {
                     (Members::Processes(a), Members::Processes(b)) => Members::TwoGroups(a, b),
                     _ => Members::Unknown,
@@ -215,7 +215,7 @@ impl World {
             });
             for group in members {
                 group_by_id.entry(group.id).or_insert_with(|| {
-                    own_groups.push(match groups.members(group.id, &mut notes) {
+                    own_groups.push(match groups.members(group.id, &mut diagnostics) {
                         Members::Processes(mut processes) | Members::Some { members: mut processes, .. } => {
                             processes.sort_unstable();
                             processes.dedup();
@@ -227,7 +227,17 @@ impl World {
                 });
             }
         }
-        Self { locations, processes, comms, windows, groups: own_groups, comm_by_id, window_by_id, group_by_id, notes }
+        Self {
+            locations,
+            processes,
+            comms,
+            windows,
+            groups: own_groups,
+            comm_by_id,
+            window_by_id,
+            group_by_id,
+            diagnostics,
+        }
     }
 
     /// Index of a window id.
@@ -276,7 +286,7 @@ impl World {
 }
 
 /// Orders locations by process and rank; finds the processes.
-fn order_locations(definitions: &Definitions, notes: &mut Vec<String>) -> (Vec<Location>, Vec<Process>) {
+fn order_locations(definitions: &Definitions, diagnostics: &mut Vec<String>) -> (Vec<Location>, Vec<Process>) {
     // An accelerator context belongs to the process that created it.
     let mut owner: FxHashMap<u32, u32> = FxHashMap::default();
     let mut is_process: FxHashMap<u32, bool> = FxHashMap::default();
@@ -311,7 +321,7 @@ fn order_locations(definitions: &Definitions, notes: &mut Vec<String>) -> (Vec<L
         }
         let process = process_of(location.location_group).map_or(NONE, |group| position[&group]);
         if process == NONE {
-            notes.push(format!("location {} belongs to no process", location.id));
+            diagnostics.push(format!("location {} belongs to no process", location.id));
         }
         locations.push(Location {
             id: location.id,
@@ -391,9 +401,9 @@ impl Groups<'_> {
         }
     }
 
-    fn members(&self, group: u32, notes: &mut Vec<String>) -> Members {
+    fn members(&self, group: u32, diagnostics: &mut Vec<String>) -> Members {
         let Some(group) = self.definitions.group(group) else {
-            notes.push(format!("group {group} is not defined"));
+            diagnostics.push(format!("group {group} is not defined"));
             return Members::Unknown;
         };
         let direct = || group.members.iter().map(|id| self.by_id.get(id).copied()).collect::<Option<Vec<u32>>>();
@@ -407,7 +417,7 @@ impl Groups<'_> {
             _ => None,
         };
         let Some(locations) = locations else {
-            notes.push(format!("group {} has members that nobody defined", group.id));
+            diagnostics.push(format!("group {} has members that nobody defined", group.id));
             return Members::Unknown;
         };
         let threads = matches!(
@@ -457,8 +467,8 @@ mod tests {
             events: 0,
         };
         let processes = vec![Process { rank: 0, locations: 0..1 }, Process { rank: 7, locations: 1..3 }];
-        let world = World { processes, ..World::new(&Definitions::default()) };
-        let label = |id, process, thread| world.label(&location(id, process, thread));
+        let index = DefinitionIndex { processes, ..DefinitionIndex::new(&Definitions::default()) };
+        let label = |id, process, thread| index.label(&location(id, process, thread));
         assert_eq!(label(40, 1, 0), "rank 7");
         assert_eq!(label(41, 1, 1), "rank 7, thread 1,");
         assert_eq!(label(42, NONE, 0), "location 42");

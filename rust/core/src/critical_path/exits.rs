@@ -41,7 +41,7 @@ impl Walk<'_> {
             for i in 0..shard.locations.len() {
                 let location = shard.location(i);
                 for point in table.points_of(i) {
-                    let mut shards = table.charges_of(point).iter().map(|charge| charge.shard);
+                    let mut shards = table.cost_shares_of(point).iter().map(|charge| charge.shard);
                     if shards.any(|shard| shard != NONE && !own.contains(&shard)) {
                         let outcome = self.outcome((location, point), &mut known);
                         exits.push(Exit { location, point: point as u32, outcome });

@@ -6,13 +6,13 @@ use std::vec;
 
 /// Rows in one part a shard, numbered through all of them. Nothing is copied to put them together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parts<T> {
+pub struct PerShard<T> {
     parts: Vec<Vec<T>>,
     /// Number of the first row of each part, and of all rows.
     first: Vec<usize>,
 }
 
-impl<T> Parts<T> {
+impl<T> PerShard<T> {
     /// The rows of each shard.
     #[must_use]
     pub fn new(parts: Vec<Vec<T>>) -> Self {
@@ -60,7 +60,7 @@ impl<T> Parts<T> {
     }
 }
 
-impl<T> Index<usize> for Parts<T> {
+impl<T> Index<usize> for PerShard<T> {
     type Output = T;
 
     fn index(&self, number: usize) -> &T {
@@ -68,7 +68,7 @@ impl<T> Index<usize> for Parts<T> {
     }
 }
 
-impl<'a, T> IntoIterator for &'a Parts<T> {
+impl<'a, T> IntoIterator for &'a PerShard<T> {
     type Item = &'a T;
     type IntoIter = Flatten<std::slice::Iter<'a, Vec<T>>>;
 
@@ -77,7 +77,7 @@ impl<'a, T> IntoIterator for &'a Parts<T> {
     }
 }
 
-impl<T> IntoIterator for Parts<T> {
+impl<T> IntoIterator for PerShard<T> {
     type Item = T;
     type IntoIter = IntoIter<T>;
 
@@ -119,7 +119,7 @@ mod tests {
         #[test]
         fn rows_are_numbered_through(parts in prop::collection::vec(prop::collection::vec(0u8..9, 0..4), 0..6)) {
             let flat = parts.concat();
-            let rows = Parts::new(parts.clone());
+            let rows = PerShard::new(parts.clone());
             prop_assert_eq!((rows.len(), rows.is_empty()), (flat.len(), flat.is_empty()));
             prop_assert_eq!(rows.iter().copied().collect::<Vec<_>>(), flat.clone());
             for number in 0..flat.len() + 2 {

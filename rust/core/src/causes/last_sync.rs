@@ -1,0 +1,165 @@
+//! When a location last synchronized with a process: the left ends of intervals.
+//!
+//! Synchronizations of two are remembered by process, those of many by group, the latest group last. A group that all
+//! members of an earlier one belong to makes that forgotten. So a barrier costs each member one entry, however many
+//! members there are.
+
+use rustc_hash::FxHashMap;
+
+use super::points::{Point, Relation, SyncScope};
+use crate::trace::DefinitionIndex;
+
+/// The point at which a location last synchronized with a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LastSync {
+    /// Position among the points of the shard.
+    pub point: u32,
+    /// Time of its call that does not belong to the interval which it begins, ticks.
+    pub before: i64,
+}
+
+/// A synchronization of many.
+struct Group {
+    scope: SyncScope,
+    last_sync: LastSync,
+}
+
+/// The last synchronizations of the current location so far.
+#[derive(Default)]
+pub(crate) struct LastSyncIndex {
+    groups: Vec<Group>,
+    pairs: FxHashMap<u32, LastSync>,
+    contentions: FxHashMap<u32, LastSync>,
+    team: Option<LastSync>,
+    no_team: Option<LastSync>,
+}
+
+impl LastSyncIndex {
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        self.groups.clear();
+        self.pairs.clear();
+        self.contentions.clear();
+        self.team = None;
+        self.no_team = None;
+    }
+
+    /// Two synchronize, or contend.
+    pub(crate) fn record(&mut self, relation: Relation, process: u32, point: u32, call: &Point, completion: i64) {
+        match relation {
+            Relation::Pair => {
+                self.pairs.insert(process, LastSync { point, before: call.total - completion });
+            }
+            // All that is not waiting belongs to the next interval.
+            Relation::Contention => {
+                self.contentions.insert(process, LastSync { point, before: call.waiting });
+            }
+            Relation::Group | Relation::Threads | Relation::Alone => {}
+        }
+    }
+
+    /// Many synchronize.
+    pub(crate) fn record_group(&mut self, scope: SyncScope, point: u32, before: i64) {
+        let last_sync = LastSync { point, before };
+        match scope {
+            SyncScope::Nobody => return,
+            SyncScope::Team => self.team = Some(last_sync),
+            SyncScope::NoTeam => self.no_team = Some(last_sync),
+            SyncScope::Everybody => {
+                self.groups.clear();
+                self.pairs.clear();
+                self.contentions.clear();
+            }
+            SyncScope::Members { comm: here } => self.groups.retain(
+                |group| !matches!(group.scope, SyncScope::Members { comm } | SyncScope::Some { comm, .. } if comm == here),
+            ),
+            SyncScope::Some { .. } => {}
+        }
+        if !matches!(scope, SyncScope::Team | SyncScope::NoTeam) {
+            self.groups.push(Group { scope, last_sync });
+        }
+    }
+
+    /// The last meeting with a process, where contention counts or not.
+    pub(crate) fn with(
+        &self,
+        definitions: &DefinitionIndex,
+        sets: &[Vec<u32>],
+        process: u32,
+        contention: bool,
+    ) -> Option<LastSync> {
+        let holds = |group: &&Group| match group.scope {
+            SyncScope::Everybody => true,
+            SyncScope::Members { comm } => definitions.comms[comm as usize].rank(process).is_some(),
+            SyncScope::Some { set, .. } => sets[set as usize].binary_search(&process).is_ok(),
+            SyncScope::Nobody | SyncScope::Team | SyncScope::NoTeam => false,
+        };
+        let group = self.groups.iter().rev().find(holds).map(|group| group.last_sync);
+        let pair = self.pairs.get(&process).copied();
+        let last_sync = later(group, pair);
+        if contention {
+            // At the same point the synchronization says what of the call came after it.
+            later(self.contentions.get(&process).copied(), last_sync)
+        } else {
+            last_sync
+        }
+    }
+
+    /// The last synchronization of the thread's team.
+    pub(crate) fn with_team(&self) -> Option<LastSync> {
+        self.team
+    }
+
+    /// The last join.
+    pub(crate) fn without_team(&self) -> Option<LastSync> {
+        self.no_team
+    }
+}
+
+/// The later of two; of equal ones the second.
+fn later(a: Option<LastSync>, b: Option<LastSync>) -> Option<LastSync> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(if a.point > b.point { a } else { b }),
+        (a, b) => a.or(b),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whywait_otf2::Definitions;
+
+    fn point_of(last_sync: Option<LastSync>) -> Option<u32> {
+        last_sync.map(|last_sync| last_sync.point)
+    }
+
+    #[test]
+    fn the_latest_meeting_counts() {
+        let definitions = DefinitionIndex::new(&Definitions::default());
+        let sets = [vec![1, 3]];
+        let mut last_syncs = LastSyncIndex::default();
+        last_syncs.pairs.insert(2, LastSync { point: 0, before: 0 });
+        last_syncs.record_group(SyncScope::Everybody, 1, 0);
+        assert_eq!(point_of(last_syncs.with(&definitions, &sets, 2, false)), Some(1));
+        last_syncs.pairs.insert(2, LastSync { point: 2, before: 0 });
+        last_syncs.record_group(SyncScope::Some { comm: 0, set: 0 }, 3, 0);
+        assert_eq!(point_of(last_syncs.with(&definitions, &sets, 2, false)), Some(2));
+        assert_eq!(point_of(last_syncs.with(&definitions, &sets, 3, false)), Some(3));
+        last_syncs.contentions.insert(3, LastSync { point: 4, before: 0 });
+        assert_eq!(point_of(last_syncs.with(&definitions, &sets, 3, false)), Some(3));
+        assert_eq!(point_of(last_syncs.with(&definitions, &sets, 3, true)), Some(4));
+    }
+
+    #[test]
+    fn what_all_members_have_passed_is_forgotten() {
+        let mut last_syncs = LastSyncIndex::default();
+        for point in 0..9 {
+            last_syncs.record_group(SyncScope::Some { comm: 0, set: 0 }, point, 0);
+        }
+        last_syncs.record_group(SyncScope::Members { comm: 1 }, 9, 0);
+        last_syncs.record_group(SyncScope::Members { comm: 0 }, 10, 0);
+        assert_eq!(last_syncs.groups.len(), 2);
+        last_syncs.record_group(SyncScope::Everybody, 11, 0);
+        assert_eq!(last_syncs.groups.len(), 1);
+    }
+}

@@ -1,0 +1,4 @@
+//! An analysis as other tools and the report's timeline take it.
+
+pub mod perfetto;
+pub mod timeline;
