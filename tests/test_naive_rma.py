@@ -74,7 +74,7 @@ def test_known_delays(case):
 
 
 def test_the_last_factor_takes_it_all(tmp_path):
-    """Thesis 5.6 gives the whole wait of a process to what it waited for last; by process the split changes nothing."""
+    """By process the split changes nothing: thesis, section 5.6, gives a whole wait to what was waited for last."""
     text = (PATTERNS / "one-sided-contention-and-progress.md").read_text()
     trace = re.findall(r"^```trace\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[-1]
     result = naive_rma.analyze(trace_from_text(trace, tmp_path))

@@ -152,7 +152,7 @@ def test_a_chain_of_equal_epochs_has_a_closed_form(count, held, where):
 
 
 def test_the_last_factor_takes_it_all(tmp_path):
-    """Thesis 5.6: process 1 waits 2 s for the lock; by last factor process 2 waits for progress, the others do not."""
+    """Thesis, section 5.6: process 1 waits 2 s for the lock; by last factor only process 2 waits for progress."""
     text = (PATTERNS / "one-sided-contention-and-progress.md").read_text()
     trace = re.findall(r"^```trace\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[-1]
     by_split, by_last = defaultdict(float), defaultdict(float)

@@ -709,7 +709,7 @@ class Recorder:
             self._whole_window(call, operation, window)
 
     def _armci(self, call: Call) -> None:
-        """As the thesis has it in 3.1.2; nobody records it."""
+        """As the thesis has it, section 3.1.2; nobody records it."""
         name = call.name.removeprefix("ARMCI_")
         words = [a for a in call.arguments if isinstance(a, str)]
         if name == "Wait":

@@ -1,7 +1,9 @@
 """The statistics file beside a Cube report: CubeGUI draws box plots from it, and leads to the most severe waits.
 
-*Source*: PATTERNS section 9. Quartiles are exact. A wait is that of one process, as in the numbers of Scalasca; in its
-list of the most severe ones those of a collective operation are added up, here each stands for itself.
+Quartiles are exact. A wait is that of one process, as in the numbers of Scalasca; in its list of the most severe ones
+those of a collective operation are added up, here each stands for itself.
+
+*Source*: specification.md#statistics-of-wait-states.
 """
 
 from __future__ import annotations
