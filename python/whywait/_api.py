@@ -413,6 +413,34 @@ class Result:
         """Wait states with numbers instead of names."""
         return pa.table(self._analysis.wait_states())
 
+    def native_factors(self, rows: Iterable[int]) -> tuple[pa.Table, pa.Table]:
+        """Return what the cost model shares out wait states among, with numbers instead of names.
+
+        Parameters
+        ----------
+        rows
+            The rows of the wait states in their table.
+
+        Returns
+        -------
+        tuple of pyarrow.Table
+            First the intervals that are compared, one row a wait of which the cause is known: ``wait`` (its row),
+            ``contention`` (whether it waited for an end, not for a begin), of both sides (``waiter_``, ``cause_``)
+            ``location``, ``begin``, ``end``, ``sync_callpath`` and ``sync_time`` (the call in which the two last
+            synchronized, null if they never have) and ``completion`` (how long that took afterwards), ``delay`` and
+            ``cause_waiting`` (all that the wait is shared out among) and ``unexplained`` (by how much it exceeds that).
+            Then the factors: ``wait``, ``kind`` (``delay``, ``completion``, ``wait`` or ``unattributed``), ``location``
+            and ``callpath`` that pay, ``time`` of the cause and ``waiter_time`` there, ``earlier`` (the row of an
+            earlier wait, else null) and ``share`` (what it explains; those of a wait add up to it). In seconds.
+
+        Raises
+        ------
+        whywait.UsageError
+            If there is no such row, causes were not looked for, or several processes have shared the analysis.
+        """
+        intervals, factors = self._analysis.factors(list(rows))
+        return pa.table(intervals), pa.table(factors)
+
     def transfers(self) -> pa.Table:
         """Return the transfers of one-sided communication, one row each.
 

@@ -7,7 +7,8 @@ use std::sync::{Arc, OnceLock};
 use rayon::prelude::*;
 use whywait_otf2::Archive;
 
-use crate::causes::{self, CostModel, Explanation};
+use crate::causes::factors::{self, Factors};
+use crate::causes::{self, CostModel, Explanation, IntervalIndex};
 use crate::critical_path::{self, Segment};
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::exchange::Transport;
@@ -133,6 +134,9 @@ pub struct Causes {
     pub explanations: PerShard<Option<Explanation>>,
     /// The critical path, in the order of time.
     pub path: Vec<Segment>,
+    /// The intervals of each shard; `None` if several processes had them.
+    intervals: Option<Vec<IntervalIndex>>,
+    model: CostModel,
 }
 
 /// The result: the trace, and everything found in it.
@@ -180,6 +184,18 @@ impl Analysis {
                 Err(Error::Usage(text.to_owned()))
             }
         }
+    }
+
+    /// The factors of wait states, given by their positions: what the cost model shares them out among.
+    pub fn factors(&self, rows: &[u32]) -> Result<Factors> {
+        let causes = self.causes.as_ref();
+        let causes = causes.ok_or_else(|| Error::Usage("this analysis did not look for causes".to_owned()))?;
+        self.need_events()?;
+        if let Some(row) = rows.iter().find(|&&row| row as usize >= self.waits.len()) {
+            return Err(Error::Usage(format!("there is no wait state {row}: there are {}", self.waits.len())));
+        }
+        let intervals = causes.intervals.as_deref().unwrap_or_default();
+        Ok(factors::find(&self.trace, &self.waits, intervals, rows, causes.model))
     }
 
     /// An error if the events are not here, because several processes had them.
@@ -307,8 +323,15 @@ pub fn analyze(
         found.costs.extend(path.costs);
         found.diagnostics.merge(path.diagnostics);
         diagnostics.push(found.diagnostics);
+        let intervals = (trace.exchange.processes() == 1).then(|| IntervalIndex::of_tables(&trace, found.tables));
         let costs = severity::combine(found.costs);
-        Some(Causes { costs, explanations: found.explanations, path: path.segments })
+        Some(Causes {
+            costs,
+            explanations: found.explanations,
+            path: path.segments,
+            intervals,
+            model: options.cost_model,
+        })
     } else {
         None
     };

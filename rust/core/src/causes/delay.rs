@@ -157,16 +157,13 @@ fn synchronization(
         shared += usize::from(ticks > 0);
         level += usize::from(ticks > 0 && ticks <= waiter);
     }
-    let whole = total - common + group.waiting;
-    if whole == 0 {
+    // Release 2.6 never charges more for a message than the delay explains.
+    let is_capped = model == CostModel::Scalasca && cost_share.class.is_message();
+    let delay = total - common;
+    cost_share.rate(Rates::of_synchronization(cost_share.direct, delay, group.waiting, is_capped));
+    if delay + group.waiting == 0 {
         cost_share.is_listed = true;
         return;
-    }
-    cost_share.work_rate = 1.0 / whole as f64;
-    cost_share.wait_rate = cost_share.work_rate;
-    if model == CostModel::Scalasca && cost_share.class.is_message() {
-        // It never cost_shares more than the delay explains.
-        cost_share.direct = cost_share.direct.min(whole);
     }
     let begin = delays.len() as u32;
     cost_share.is_listed = work.len() - level <= shared;
@@ -196,15 +193,50 @@ fn synchronization(
 
 /// Equations 4.14 to 4.17.
 fn contention(cost_share: &mut CostShare, group: &Group, total: i64, other: &[ProfileEntry]) {
-    let waiters: i64 = ProfileEntry::read(other).map(|(_, ticks)| ticks).sum();
-    // Without its waits the causing process would have been in time.
-    let is_quick = total == 0 || total < waiters;
-    let share = if is_quick { 1.0 } else { (group.waiting as f64 / cost_share.direct as f64).min(1.0) };
-    if group.waiting > 0 {
-        cost_share.wait_rate = share / group.waiting as f64;
+    let waiters = ProfileEntry::read(other).map(|(_, ticks)| ticks).sum();
+    cost_share.rate(Rates::of_contention(cost_share.direct, total, group.waiting, waiters));
+}
+
+/// How a wait is shared out.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rates {
+    /// What is distributed directly, ticks.
+    pub direct: i64,
+    /// Share of each tick of delay in what is distributed.
+    pub work: f64,
+    /// Share of each tick of waiting in what is distributed.
+    pub wait: f64,
+}
+
+impl Rates {
+    /// A wait for a process that came late (equations 4.9, 4.10); of a capped one no more than delays and waits is
+    /// distributed directly.
+    pub(super) fn of_synchronization(waiting: i64, delay: i64, waited: i64, is_capped: bool) -> Self {
+        let whole = delay + waited;
+        if whole == 0 {
+            return Self { direct: waiting, ..Self::default() };
+        }
+        let rate = 1.0 / whole as f64;
+        Self { direct: if is_capped { waiting.min(whole) } else { waiting }, work: rate, wait: rate }
     }
-    if !is_quick {
-        cost_share.work_rate = (1.0 - share) / total as f64;
+
+    /// A wait for the end of what another process did (equations 4.14 to 4.17), which `worked` and `waited` in its
+    /// interval; the waiter worked so long in its own.
+    pub(super) fn of_contention(waiting: i64, worked: i64, waited: i64, waiter_worked: i64) -> Self {
+        // Without its waits the causing process would have been in time.
+        let is_quick = worked == 0 || worked < waiter_worked;
+        let share = if is_quick { 1.0 } else { (waited as f64 / waiting as f64).min(1.0) };
+        Self {
+            direct: waiting,
+            work: if is_quick { 0.0 } else { (1.0 - share) / worked as f64 },
+            wait: if waited > 0 { share / waited as f64 } else { 0.0 },
+        }
+    }
+}
+
+impl CostShare {
+    fn rate(&mut self, Rates { direct, work, wait }: Rates) {
+        (self.direct, self.work_rate, self.wait_rate) = (direct, work, wait);
     }
 }
 
@@ -289,6 +321,7 @@ mod tests {
             class,
             relation,
             from: 0,
+            before: 0,
             shared_from: 0,
             work: EntryRange::default(),
             waiting: group_waiting,

@@ -6,6 +6,7 @@
 //!
 //! *Source*: thesis eq. 4.1; PATTERNS 6.4, 15 (decisions 12 and 15).
 
+use super::interval_index::IntervalBegin;
 use super::last_sync::{LastSync, LastSyncIndex};
 use super::points::{GroupSync, Place, Point, Relation, SyncPoint, SyncScope};
 use super::rolling_profile::RollingProfile;
@@ -247,7 +248,9 @@ impl Pass<'_> {
         for pair in self.roles.pairs(pairs) {
             let process = self.trace.definitions.locations[pair.cause.location as usize].process;
             let last_sync = self.last_sync(pair.relation, process);
-            self.table.own_waits.push(number, OwnWait::new(pair, number));
+            let interval =
+                IntervalBegin { from: self.from(last_sync), before: last_sync.map_or(0, |last_sync| last_sync.before) };
+            self.table.own_waits.push(number, OwnWait::new(pair, number, interval));
             let owner = self.trace.shard_of[pair.cause.location as usize];
             if std::mem::replace(&mut self.posted[owner as usize], (number, last_sync)) == (number, last_sync) {
                 delay::post_same(&mut self.outbox, owner);
@@ -285,9 +288,10 @@ impl Pass<'_> {
                 .cost_shares
                 .extend(same.iter().map(|row| CostShare::new(&self.roles.caused[row.caused as usize], row.caused)));
             let end = self.table.cost_shares.len() as u32;
-            self.table
-                .groups
-                .push(number, Group { point: number, class, relation, from, shared_from, work, waiting, begin, end });
+            self.table.groups.push(
+                number,
+                Group { class, relation, from, before, shared_from, point: number, work, waiting, begin, end },
+            );
         }
         rows.clear();
         self.rows = rows;
@@ -348,20 +352,39 @@ impl Pass<'_> {
             return;
         }
         let block = self.from(last_sync) - self.first;
-        let left = last_sync.map(|last_sync| (&self.table.points[last_sync.point as usize], last_sync.before));
+        let left = last_sync.map(|last_sync| {
+            let Point { callpath, waiting, .. } = self.table.points[last_sync.point as usize];
+            LeftEnd { callpath, waiting, before: last_sync.before }
+        });
         self.work.clear();
-        for (callpath, mut ticks) in self.profile.since(block) {
-            let left = left.filter(|(point, _)| point.callpath == callpath);
-            if let Some((point, _)) = left {
-                // The wait at the left end is no wait of the interval: it goes with all that came before the meeting.
-                ticks += point.waiting;
-            }
-            if ticks > 0 {
-                ticks -= left.map_or(0, |(_, before)| before);
-            }
-            if ticks > 0 {
-                ProfileEntry::write(&mut self.work, callpath, ticks);
-            }
+        work_since(&self.profile, block, left, |callpath, ticks| ProfileEntry::write(&mut self.work, callpath, ticks));
+    }
+}
+
+/// The call at the left end of an interval.
+#[derive(Clone, Copy)]
+pub(super) struct LeftEnd {
+    pub callpath: u32,
+    /// Waiting time in it, ticks.
+    pub waiting: i64,
+    /// Time of it that does not belong to the interval, ticks.
+    pub before: i64,
+}
+
+/// The work of the interval from the begin of a block to now, by call path.
+#[inline]
+pub(super) fn work_since(profile: &RollingProfile, block: u32, left: Option<LeftEnd>, mut each: impl FnMut(u32, i64)) {
+    for (callpath, mut ticks) in profile.since(block) {
+        let left = left.filter(|left| left.callpath == callpath);
+        if let Some(left) = left {
+            // The wait at the left end is no wait of the interval: it goes with all that came before the meeting.
+            ticks += left.waiting;
+        }
+        if ticks > 0 {
+            ticks -= left.map_or(0, |left| left.before);
+        }
+        if ticks > 0 {
+            each(callpath, ticks);
         }
     }
 }

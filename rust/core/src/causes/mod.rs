@@ -17,13 +17,16 @@
 //! | delays, shares | [`delay`] |
 //! | phi, backwards over all locations | [`propagation`] |
 //! | costs by call path | [`costs`] |
+//! | the factors of single waits, from what stays of all intervals | [`factors`], [`interval_index`] |
 //!
 //! *Source*: thesis sections 4.1.4 to 4.1.6, equations 4.1 to 4.19; PATTERNS sections 6 and 15.
 
 pub mod class;
 mod costs;
 mod delay;
+pub mod factors;
 mod fixed;
+mod interval_index;
 mod intervals;
 mod last_sync;
 pub mod points;
@@ -50,7 +53,8 @@ use crate::waits::collective_sync::{CollectiveSync, CollectiveSyncs, Participant
 
 pub use class::Class;
 pub(crate) use fixed::Fixed;
-pub(crate) use points::{Anchor, GroupSync, IdleTeamSpan, Key, Position, Relation, SyncPoint};
+pub(crate) use interval_index::IntervalIndex;
+pub(crate) use points::{Anchor, GroupSync, IdleTeamSpan, Key, Place, Position, Relation, SyncPoint};
 pub(crate) use steps::Steps;
 pub(crate) use table::{ProfileEntry, Table};
 

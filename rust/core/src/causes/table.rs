@@ -4,6 +4,7 @@ use bitcode::{Decode, Encode};
 
 use super::CausedWait;
 use super::class::{Class, Classes};
+use super::interval_index::IntervalBegin;
 use super::points::{Point, Position, Relation, SyncPoint};
 use crate::trace::NONE;
 
@@ -45,6 +46,11 @@ impl<T> By<T> {
 
     pub(crate) fn of(&self, i: usize) -> &[T] {
         &self.rows[self.range(i)]
+    }
+
+    /// The same with other rows.
+    pub(crate) fn map<U>(&self, row: impl Fn(&T) -> U) -> By<U> {
+        By { offsets: self.offsets.clone(), rows: self.rows.iter().map(row).collect() }
     }
 }
 
@@ -126,6 +132,8 @@ pub(crate) struct OwnWait {
     /// The causing point, and the row there.
     pub cause_point: u32,
     pub cost_share: u32,
+    /// Where its interval begins.
+    pub interval: IntervalBegin,
     pub class: Class,
     pub relation: Relation,
     /// Whether anything could be blamed.
@@ -134,7 +142,7 @@ pub(crate) struct OwnWait {
 
 impl OwnWait {
     /// A wait of which only the waiting side is known.
-    pub(crate) fn new(pair: &SyncPoint, point: u32) -> Self {
+    pub(crate) fn new(pair: &SyncPoint, point: u32, interval: IntervalBegin) -> Self {
         Self {
             waiting: pair.waiting,
             held: pair.held,
@@ -144,6 +152,7 @@ impl OwnWait {
             point,
             cause_point: NONE,
             cost_share: NONE,
+            interval,
             class: pair.class,
             relation: pair.relation,
             is_attributed: false,
@@ -202,6 +211,8 @@ pub(crate) struct Group {
     pub relation: Relation,
     /// First point of the interval.
     pub from: u32,
+    /// Time of the call at its left end that does not belong to it, ticks.
+    pub before: i64,
     /// First point whose wait gets a share.
     pub shared_from: u32,
     /// Work in the interval.

@@ -1,0 +1,431 @@
+//! The factors of single waits: what the costs are made of, wait by wait.
+//!
+//! A wait is shared out among what the causing process did longer than the waiter since they last synchronized (*delay*;
+//! of that, *completion* is what it took longer to leave the call in which they did), its earlier *waits* in that time,
+//! and, where there is nothing to blame, nobody (*unattributed*). The shares of a wait add up to it. Those of all waits
+//! of a class add up to its short-term costs; a wait that is a factor hands its share on to its own factors, all of which
+//! adds up to the long-term costs.
+//!
+//! Intervals are measured again by the code of [`super::intervals`], and rated by that of [`super::delay`]: this is the
+//! cost model seen from the wait, not another one.
+//!
+//! *Source*: thesis equations 4.1, 4.2, 4.9 to 4.17.
+
+use rayon::prelude::*;
+
+use super::delay::Rates;
+use super::interval_index::{IndexedPoint, IndexedWait, IntervalBegin, IntervalIndex};
+use super::intervals::{LeftEnd, work_since};
+use super::rolling_profile::RollingProfile;
+use super::{Class, CostModel, Place, Relation, Steps};
+use crate::per_shard::PerShard;
+use crate::trace::{NONE, Shard, Trace};
+use crate::waits::WaitState;
+
+/// What a share of a wait goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FactorKind {
+    /// What the causing process did longer than the waiter.
+    Delay,
+    /// What it took longer to leave the call in which the two last synchronized.
+    Completion,
+    /// What it waited itself.
+    Wait,
+    /// Nobody.
+    Unattributed,
+}
+
+impl FactorKind {
+    /// Name in tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Delay => "delay",
+            Self::Completion => "completion",
+            Self::Wait => "wait",
+            Self::Unattributed => "unattributed",
+        }
+    }
+}
+
+/// A factor of a wait.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Factor {
+    /// Position of the wait among the wait states.
+    pub wait: u32,
+    /// What it is.
+    pub kind: FactorKind,
+    /// Index of the location that pays: the causing one, or the waiter's own if it is nobody.
+    pub location: u32,
+    /// The call path that pays, or in which it waited.
+    pub callpath: u32,
+    /// Time of the causing process in it, ticks.
+    pub ticks: i64,
+    /// Time of the waiter in it that counts against that, ticks.
+    pub waiter_ticks: i64,
+    /// Position of an earlier wait among the wait states; [`NONE`] for all else.
+    pub earlier: u32,
+    /// What it explains of the wait, ticks.
+    pub share: f64,
+}
+
+/// One side of a wait: an interval from the last synchronization on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Side {
+    /// Index of the location.
+    pub location: u32,
+    /// When the interval begins and ends, ticks.
+    pub begin: i64,
+    /// End, ticks.
+    pub end: i64,
+    /// Call path and Enter of the call in which the two last synchronized; `None` if they never have.
+    pub last_sync: Option<(u32, i64)>,
+    /// Time in that call after the synchronization, ticks.
+    pub completion: i64,
+}
+
+/// What a wait is shared out by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaitIntervals {
+    /// Position of the wait among the wait states.
+    pub wait: u32,
+    /// Whether it waited for the end of what the other did, not for its begin.
+    pub is_contention: bool,
+    /// The waiter.
+    pub waiter: Side,
+    /// Whom it waited for.
+    pub cause: Side,
+    /// All delays, ticks.
+    pub delay: i64,
+    /// All waiting of the causing process, ticks.
+    pub waiting: i64,
+    /// By how much the wait exceeds all that it is shared out among, ticks.
+    pub unexplained: i64,
+}
+
+/// Factors and intervals of some waits.
+#[derive(Debug, Default)]
+pub struct Factors {
+    /// Wait by wait, each one's by kind, the largest first.
+    pub factors: Vec<Factor>,
+    /// Of each wait of which the cause is known.
+    pub intervals: Vec<WaitIntervals>,
+}
+
+/// An interval that is to be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Ask {
+    location: u32,
+    point: u32,
+    begin: IntervalBegin,
+}
+
+/// Work of an interval by call path, without waits; ticks.
+type Work = Vec<(u32, i64)>;
+
+/// Finds the factors of the wait states with these positions.
+pub(crate) fn find(
+    trace: &Trace,
+    waits: &PerShard<WaitState>,
+    indexes: &[IntervalIndex],
+    rows: &[u32],
+    model: CostModel,
+) -> Factors {
+    let of_row = |&row: &u32| {
+        let wait = &waits[row as usize];
+        let index = &indexes[trace.position(wait.location)];
+        index.find(trace, wait, row).map(|(point, wait)| (point, *wait))
+    };
+    let found: Vec<Option<(u32, IndexedWait)>> = rows.par_iter().map(of_row).collect();
+    let asks_of = |(&row, found): (&u32, &Option<(u32, IndexedWait)>)| {
+        found.map(|(point, wait)| {
+            let location = waits[row as usize].location;
+            [
+                Ask { location, point, begin: wait.waiter },
+                Ask { location: wait.cause_location, point: wait.cause_point, begin: wait.cause },
+            ]
+        })
+    };
+    let mut asks: Vec<Ask> = rows.iter().zip(&found).filter_map(asks_of).flatten().collect();
+    asks.par_sort_unstable();
+    asks.dedup();
+    let of_location: Vec<&[Ask]> = asks.chunk_by(|a, b| a.location == b.location).collect();
+    let works: Vec<Vec<Work>> = of_location
+        .into_par_iter()
+        .map_init(
+            || RollingProfile::new(trace.tree.len()),
+            |profile, asks| measure(trace, &indexes[trace.position(asks[0].location)], asks, profile, model),
+        )
+        .collect();
+    let works = works.concat();
+    let explained: Vec<(Vec<Factor>, Option<WaitIntervals>)> = rows
+        .par_iter()
+        .zip(&found)
+        .map(|(&row, found)| {
+            let wait = &waits[row as usize];
+            let Some([waiter, cause]) = asks_of((&row, found)) else {
+                return (vec![unattributed(trace, wait, row, wait.waiting as f64)], None);
+            };
+            let sides = [waiter, cause].map(|ask| {
+                let index = &indexes[trace.position(ask.location)];
+                let work = asks.binary_search(&ask).map_or(&[][..], |i| works[i].as_slice());
+                Measured::new(trace, index, ask, work)
+            });
+            let indexed = found.map(|(_, indexed)| indexed);
+            let is_contention = indexed.is_some_and(|wait| wait.relation == Relation::Contention);
+            share(trace, waits, (wait, row), is_contention, sides, model)
+        })
+        .collect();
+    let mut factors = Factors::default();
+    for (of_wait, intervals) in explained {
+        factors.factors.extend(of_wait);
+        factors.intervals.extend(intervals);
+    }
+    factors
+}
+
+impl IntervalIndex {
+    /// A wait state's wait, and its point.
+    fn find(&self, trace: &Trace, wait: &WaitState, row: u32) -> Option<(u32, &IndexedWait)> {
+        let shard = trace.shard(wait.location);
+        let i = (wait.location - shard.locations.start) as usize;
+        let (enter, leave) =
+            (shard.instances.enter[wait.instance as usize], shard.instances.leave[wait.instance as usize]);
+        let (first, end) = (self.offsets[i] as usize, self.offsets[i + 1] as usize);
+        let points = &self.points[first..end];
+        let first = first + points.partition_point(|point| point.position.event() < enter);
+        (first..end)
+            .take_while(|&point| self.points[point].position.event() <= leave + 1)
+            .flat_map(|point| self.waits.of(point).iter().map(move |wait| (point as u32, wait)))
+            .find(|(_, wait)| wait.state == row)
+    }
+}
+
+/// Measures intervals of one location, which are sorted by their ends, in one pass over its steps.
+fn measure(
+    trace: &Trace,
+    index: &IntervalIndex,
+    asks: &[Ask],
+    profile: &mut RollingProfile,
+    model: CostModel,
+) -> Vec<Work> {
+    let location = asks[0].location;
+    let shard = trace.shard(location);
+    let i = (location - shard.locations.start) as usize;
+    let is_master = trace.definitions.locations[location as usize].thread == 0;
+    let first = asks.iter().map(|ask| ask.begin.from).min().unwrap_or(0);
+    let last = asks.last().map_or(0, |ask| ask.point);
+    profile.clear();
+    let mut steps = Steps::of_location(trace, shard, i);
+    // The point before the first interval is its left end.
+    let mut before = (first > index.offsets[i]).then(|| &index.points[first as usize - 1]);
+    if let Some(left) = before {
+        steps.advance(trace, left.position, |_, _| ());
+        subtract_wait(shard, left, profile);
+    }
+    let mut works = Vec::with_capacity(asks.len());
+    let mut rest = asks;
+    for number in first..=last {
+        let point = &index.points[number as usize];
+        steps.advance(trace, point.position, |callpath, ticks| profile.add(callpath, ticks));
+        // Release 2.6 loses what a worker does from the last barrier of its team on.
+        let lost = before.filter(|before| before.class == Class::OmpBarrier && point.place == Place::Fork);
+        if let Some(barrier) = lost.filter(|_| model == CostModel::Scalasca && !is_master) {
+            profile.drop_block();
+            subtract_wait(shard, barrier, profile);
+        }
+        while let Some((ask, others)) = rest.split_first().filter(|(ask, _)| ask.point == number) {
+            let mut work = Work::new();
+            let from = ask.begin.from;
+            let left = (from > index.offsets[i]).then(|| {
+                let point = &index.points[from as usize - 1];
+                LeftEnd { callpath: shard.callpath(point.instance), waiting: point.waiting, before: ask.begin.before }
+            });
+            work_since(profile, from - first, left, |callpath, ticks| work.push((callpath, ticks)));
+            work.sort_unstable();
+            works.push(work);
+            rest = others;
+        }
+        profile.cut();
+        subtract_wait(shard, point, profile);
+        before = Some(point);
+    }
+    works
+}
+
+/// The wait at a point is no work.
+fn subtract_wait(shard: &Shard, point: &IndexedPoint, profile: &mut RollingProfile) {
+    if point.waiting > 0 {
+        profile.add(shard.callpath(point.instance), -point.waiting);
+    }
+}
+
+/// An interval that has been measured.
+struct Measured<'a> {
+    index: &'a IntervalIndex,
+    ask: Ask,
+    work: &'a [(u32, i64)],
+    side: Side,
+    /// Call path of the call at its left end, and that part of the work in it which completes the call.
+    completion: Option<(u32, i64)>,
+}
+
+impl<'a> Measured<'a> {
+    fn new(trace: &Trace, index: &'a IntervalIndex, ask: Ask, work: &'a [(u32, i64)]) -> Self {
+        let shard = trace.shard(ask.location);
+        let i = (ask.location - shard.locations.start) as usize;
+        let point = &index.points[ask.point as usize];
+        let end = match point.place {
+            _ if point.instance == NONE => shard.spans[i].last,
+            Place::Behind | Place::Join => shard.leave(point.instance),
+            _ => shard.enter(point.instance),
+        };
+        let mut side =
+            Side { location: ask.location, begin: shard.spans[i].first, end, last_sync: None, completion: 0 };
+        let mut completion = None;
+        if ask.begin.from > index.offsets[i] {
+            let left = &index.points[ask.begin.from as usize - 1];
+            let callpath = shard.callpath(left.instance);
+            side.completion = (left.total - ask.begin.before).max(0);
+            let until = if left.place == Place::Fork { shard.enter(left.instance) } else { shard.leave(left.instance) };
+            side.begin = until - side.completion;
+            side.last_sync = Some((callpath, shard.enter(left.instance)));
+            completion = Some((callpath, side.completion.min(ticks_in(work, callpath))));
+        }
+        side.end = side.end.max(side.begin);
+        Self { index, ask, work, side, completion }
+    }
+
+    /// What of the work in a call path completes the call at the left end.
+    fn completion_in(&self, callpath: u32) -> i64 {
+        self.completion.filter(|&(of_left, _)| of_left == callpath).map_or(0, |(_, ticks)| ticks)
+    }
+
+    fn total(&self) -> i64 {
+        self.work.iter().map(|&(_, ticks)| ticks).sum()
+    }
+
+    /// The points in the interval at which it waited.
+    fn waits(&self) -> impl Iterator<Item = (usize, &IndexedPoint)> {
+        let points = self.ask.begin.from as usize..self.ask.point as usize;
+        points.map(|number| (number, &self.index.points[number])).filter(|(_, point)| point.waiting > 0)
+    }
+}
+
+/// Ticks of a call path in some work.
+fn ticks_in(work: &[(u32, i64)], callpath: u32) -> i64 {
+    work.binary_search_by_key(&callpath, |&(other, _)| other).map_or(0, |i| work[i].1)
+}
+
+fn unattributed(trace: &Trace, wait: &WaitState, row: u32, share: f64) -> Factor {
+    let callpath = trace.shard(wait.location).callpath(wait.instance);
+    Factor {
+        wait: row,
+        kind: FactorKind::Unattributed,
+        location: wait.location,
+        callpath,
+        ticks: 0,
+        waiter_ticks: 0,
+        earlier: NONE,
+        share,
+    }
+}
+
+/// Shares out a wait.
+fn share(
+    trace: &Trace,
+    waits: &PerShard<WaitState>,
+    (wait, row): (&WaitState, u32),
+    is_contention: bool,
+    [waiter, cause]: [Measured; 2],
+    model: CostModel,
+) -> (Vec<Factor>, Option<WaitIntervals>) {
+    // Who waits for the end of something waits for all of it, others for what is more than theirs.
+    let counted = |callpath: u32| if is_contention { 0 } else { ticks_in(waiter.work, callpath) };
+    let delay = cause.work.iter().map(|&(callpath, ticks)| (ticks - counted(callpath)).max(0)).sum();
+    let waited = cause.waits().map(|(_, point)| point.waiting).sum();
+    let rates = if is_contention {
+        Rates::of_contention(wait.waiting, delay, waited, waiter.total())
+    } else {
+        let capped = model == CostModel::Scalasca && Class::of(wait.kind).is_some_and(Class::is_message);
+        Rates::of_synchronization(wait.waiting, delay, waited, capped)
+    };
+    let (of_work, of_wait) = (rates.direct as f64 * rates.work, rates.direct as f64 * rates.wait);
+    let factor = |kind, callpath, ticks, waiter_ticks, earlier, share| Factor {
+        wait: row,
+        kind,
+        location: cause.ask.location,
+        callpath,
+        ticks,
+        waiter_ticks,
+        earlier,
+        share,
+    };
+    let mut factors = Vec::new();
+    for &(callpath, ticks) in cause.work.iter().filter(|_| of_work > 0.0) {
+        let own = counted(callpath);
+        let delay = ticks - own;
+        if delay <= 0 {
+            continue;
+        }
+        let mut part = |kind, ticks, waiter_ticks, delay: i64| {
+            if delay > 0 {
+                factors.push(factor(kind, callpath, ticks, waiter_ticks, NONE, of_work * delay as f64));
+            }
+        };
+        if is_contention {
+            part(FactorKind::Delay, ticks, own, delay);
+            continue;
+        }
+        // What the call path did more otherwise may be less than what it took longer to complete, or the reverse.
+        let (of_cause, of_waiter) = (cause.completion_in(callpath), waiter.completion_in(callpath));
+        let completion = (of_cause - of_waiter).clamp(0, delay);
+        part(FactorKind::Completion, of_cause, of_waiter, completion);
+        part(FactorKind::Delay, ticks - of_cause, own - of_waiter, delay - completion);
+    }
+    if of_wait > 0.0 {
+        let shard = trace.shard(cause.ask.location);
+        for (number, point) in cause.waits() {
+            let callpath = shard.callpath(point.instance);
+            let mut rest = point.waiting;
+            for earlier in cause.index.waits.of(number).iter().filter(|earlier| earlier.state != NONE) {
+                let ticks = waits[earlier.state as usize].waiting.min(rest);
+                rest -= ticks;
+                let share = of_wait * ticks as f64;
+                factors.push(factor(FactorKind::Wait, callpath, ticks, 0, earlier.state, share));
+            }
+            if rest > 0 {
+                let earlier = uncharged(trace, waits, cause.ask.location, point);
+                factors.push(factor(FactorKind::Wait, callpath, rest, 0, earlier, of_wait * rest as f64));
+            }
+        }
+    }
+    factors.retain(|factor| factor.share > 0.0);
+    factors.sort_by(|a, b| a.kind.cmp(&b.kind).then(b.share.total_cmp(&a.share)));
+    let lost = if factors.is_empty() { wait.waiting } else { wait.waiting - rates.direct };
+    if lost > 0 {
+        factors.push(unattributed(trace, wait, row, lost as f64));
+    }
+    let explained = if of_work > 0.0 { delay } else { 0 } + if of_wait > 0.0 { waited } else { 0 };
+    let intervals = WaitIntervals {
+        wait: row,
+        is_contention,
+        waiter: waiter.side,
+        cause: cause.side,
+        delay,
+        waiting: waited,
+        unexplained: (wait.waiting - explained).max(0),
+    };
+    (factors, Some(intervals))
+}
+
+/// The wait state at a point for which nobody is charged; [`NONE`] if there is none.
+fn uncharged(trace: &Trace, waits: &PerShard<WaitState>, location: u32, point: &IndexedPoint) -> u32 {
+    let shard = trace.shard(location);
+    let (first, own) = waits.of(trace.position(location));
+    let key = |instance: u32| shard.instances.enter[instance as usize];
+    let begin = own.partition_point(|wait| (wait.location, key(wait.instance)) < (location, key(point.instance)));
+    let of_call = own[begin..].iter().take_while(|wait| wait.instance == point.instance);
+    let mut found = of_call.zip(first + begin..).filter(|(wait, _)| Class::of(wait.kind) == Some(point.class));
+    found.next().map_or(NONE, |(_, row)| row as u32)
+}
