@@ -51,6 +51,7 @@ SCAN = {CollectiveOp.SCAN, CollectiveOp.EXSCAN}
 WAIT_SINGLE = {"MPI_Wait", "MPI_Waitany"}
 WAIT_MANY = {"MPI_Waitall", "MPI_Waitsome"}
 TESTS = {"MPI_Test", "MPI_Testany", "MPI_Testall", "MPI_Testsome"}
+SEND_AND_RECEIVE = {"MPI_Isendrecv", "MPI_Isendrecv_replace"}
 MAY_BLOCK_FOR_RECEIVER = {"MPI_Send", "MPI_Ssend"}
 
 
@@ -223,25 +224,27 @@ class Trace:
     def _find_teams(self) -> Iterator[Team]:
         """Follow each master through its forks; a worker's n-th turn in a team belongs to the team's n-th fork."""
         turns = {ref: self._turns(thread) for ref, thread in self.threads.items()}
-        for master, *workers in self.processes.values():
-            mine = turns[master.ref]
-            team = None
-            for event, around in master.records:
-                if isinstance(event, ev.ThreadFork):
-                    team = Team(event.time, around)
-                elif isinstance(event, ev.ThreadTeamBegin) and team is not None:
-                    key = event.thread_team._ref
-                    team.members = [mine[key].pop(0)]
-                    for worker in workers:
-                        if turns[worker.ref][key]:
-                            team.members.append(turns[worker.ref][key].pop(0))
-                            for instance in team.members[-1]:
-                                if instance.parent is None:
-                                    instance.parent = team.forked_in
-                elif isinstance(event, ev.ThreadJoin) and team is not None:
-                    team.join = event.time
-                    yield team
-                    team = None
+        for threads in self.processes.values():
+            for forker in threads:
+                open_teams: list[Team] = []  # a team may fork teams of its own
+                for event, around in forker.records:
+                    if isinstance(event, ev.ThreadFork):
+                        open_teams.append(Team(event.time, around))
+                    elif isinstance(event, ev.ThreadTeamBegin) and open_teams and not open_teams[-1].members:
+                        self._gather(open_teams[-1], forker, threads, turns, event.thread_team._ref)
+                    elif isinstance(event, ev.ThreadJoin) and open_teams:
+                        open_teams[-1].join = event.time
+                        yield open_teams.pop()
+
+    @staticmethod
+    def _gather(team: Team, forker: Thread, threads: list[Thread], turns: dict, key: int) -> None:
+        """Take the next turn that each thread has in a team, of the one that forks first."""
+        for thread in (forker, *(t for t in threads if t is not forker)):
+            if turns[thread.ref][key]:
+                team.members.append(turns[thread.ref][key].pop(0))
+                for instance in team.members[-1]:
+                    if instance.parent is None:
+                        instance.parent = team.forked_in
 
     @staticmethod
     def _turns(thread: Thread) -> dict[int, list[list[Instance]]]:
@@ -423,7 +426,8 @@ def late_receivers(trace: Trace, messages: dict[int, list[Message]], result: Res
         has_late_sender = {
             id(r.here)
             for r in messages[thread.ref]
-            if is_receive(r) and r.here.name in WAIT_MANY and late_sender(r) > 0
+            # MPI_Isendrecv has a receive and a send in one request, so that MPI_Wait may complete both.
+            if is_receive(r) and late_sender(r) > 0 and (r.here.name in WAIT_MANY or r.start.name in SEND_AND_RECEIVE)
         }
         for s in messages[thread.ref]:
             if is_receive(s) or s.partner is None or s.done is None:
@@ -434,7 +438,7 @@ def late_receivers(trace: Trace, messages: dict[int, list[Message]], result: Res
                 continue
             if call.name in WAIT_MANY:
                 many[id(call)].append((idle, s))
-            elif call.name in MAY_BLOCK_FOR_RECEIVER | WAIT_SINGLE:
+            elif call.name in MAY_BLOCK_FOR_RECEIVER or (call.name in WAIT_SINGLE and id(call) not in has_late_sender):
                 book_late_receiver(idle, s, result)
         for call, candidates in many.items():
             if call not in has_late_sender:

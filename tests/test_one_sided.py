@@ -257,3 +257,61 @@ def test_equals_scalasca(case):
     assert not [row for row in rows if not row.ok and row.metric not in excused], "\n" + report(rows)
     stamped = [row for row in rows if row.metric in STAMPED]
     assert all(row.largest < 1e-5 for row in stamped), "\n" + report(stamped)
+
+
+EURO_PAR = """
+win w on world
+group t = 1
+group o = 0
+*: MPI_Win_fence(w) [0, 0.5]
+0: MPI_Put(1, win=w) [1, 1.1]
+0: MPI_Get(1, win=w) [1.2, 1.3]
+0: MPI_Win_fence(w) [2, 3]
+1: MPI_Win_fence(w) [2.2, 3.1]
+1: MPI_Win_post(w, o) [4, 4.1]
+0: MPI_Win_start(w, t) [4, 4.2]
+0: MPI_Put(1, win=w) [4.3, 4.4]
+0: MPI_Win_complete(w, t) [5, 5.5]
+1: MPI_Win_wait(w, o) [5.2, 5.6]
+0: MPI_Win_lock(1, win=w) [7, 7.1]
+0: MPI_Put(1, win=w) [7.2, 7.3]
+0: MPI_Get(1, win=w) [7.4, 7.5]
+0: MPI_Win_unlock(1, win=w) [8, 8.5]
+"""
+
+
+def ends(text, tmp_path):
+    import whywait
+
+    rows = whywait.analyze(trace_from_text(text, tmp_path), transfers=True).transfers().to_pylist()
+    return [(row["kind"], row["source_rank"], row["destination_rank"], row["start"], row["end"]) for row in rows]
+
+
+def test_transfers_end_in_the_synchronization_that_completes_them(tmp_path):
+    """Figure 2 of the Euro-Par'05 paper, the extended model of MPI-2: at the end of fence, wait or unlock."""
+    found = ends(EURO_PAR, tmp_path)
+    assert found == [
+        ("put", 0, 1, pytest.approx(1), pytest.approx(3.1)),
+        ("get", 1, 0, pytest.approx(1.2), pytest.approx(3)),
+        ("put", 0, 1, pytest.approx(4.3), pytest.approx(5.6)),
+        ("put", 0, 1, pytest.approx(7.2), pytest.approx(8.5)),
+        ("get", 1, 0, pytest.approx(7.4), pytest.approx(8.5)),
+    ]
+
+
+def test_transfers_of_blocking_calls_end_with_them(tmp_path):
+    """Figure 1 of the same, the basic model: OpenSHMEM's operations are done when they return."""
+    found = ends(
+        "ranks 2\nwin w on world\n0: shmem_long_put(1, win=w) [1, 2]\n0: shmem_long_get(1, win=w) [3, 4]", tmp_path
+    )
+    assert found == [
+        ("put", 0, 1, pytest.approx(1), pytest.approx(2)),
+        ("get", 1, 0, pytest.approx(3), pytest.approx(4)),
+    ]
+
+
+def test_a_put_in_a_general_active_target_epoch_is_seen_as_such(tmp_path):
+    """Figure 3 of the same: the display shows start, post, complete and wait, and the put from its begin to the wait."""
+    text = EURO_PAR[EURO_PAR.index("1: MPI_Win_post") : EURO_PAR.index("0: MPI_Win_lock")]
+    found = ends("win w on world\ngroup t = 1\ngroup o = 0\n" + text, tmp_path)
+    assert found == [("put", 0, 1, pytest.approx(4.3 - 0), pytest.approx(5.6 - 0))]

@@ -281,7 +281,8 @@ pub fn analyze(
         None => <(OneSided, Diagnostics)>::default(),
         Some(epochs) => {
             trace.forget_synchronizations();
-            rma::detect(&trace, epochs, &found, options.causes)?
+            let directions = options.cost_model == CostModel::Unified;
+            rma::detect(&trace, epochs, &found, (options.causes, directions))?
         }
     };
     diagnostics.push(one_sided_notes);

@@ -11,6 +11,8 @@ pub enum DiagnosticKind {
     Truncated,
     /// An event file cannot be read at all.
     Unreadable,
+    /// A time stamp lies outside of the run.
+    ImpossibleTime,
     /// Time runs backwards within a location.
     TimeBackwards,
     /// A region is left that was not entered.
@@ -68,6 +70,7 @@ impl DiagnosticKind {
         match self {
             Self::Truncated => "truncated",
             Self::Unreadable => "unreadable",
+            Self::ImpossibleTime => "impossible_time",
             Self::TimeBackwards => "time_backwards",
             Self::LeaveWithoutEnter => "leave_without_enter",
             Self::NeverLeft => "never_left",
@@ -101,6 +104,10 @@ impl DiagnosticKind {
         match self {
             Self::Truncated => "event files end early; everything up to that point is analysed",
             Self::Unreadable => "event files cannot be read; their locations are left out",
+            Self::ImpossibleTime => {
+                "time stamps lie outside of the run; they are taken as equal to their predecessor, \
+                 and the events behind them as they are"
+            }
             Self::TimeBackwards => {
                 "time stamps run backwards within a location; they are taken as equal to their predecessor"
             }

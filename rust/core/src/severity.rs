@@ -393,17 +393,36 @@ pub type Severity = Cell<i64>;
 pub type Cost = Cell<f64>;
 
 /// What stands in a cell, and the metrics whose cells hold it.
-pub trait Value: Copy + Default + PartialEq + std::ops::AddAssign {
+pub trait Value: Copy + Default + PartialEq {
     /// Positions of these metrics in [`Metric::ALL`].
     const METRICS: std::ops::Range<usize>;
+
+    /// The sum of two.
+    #[must_use]
+    fn plus(self, other: Self) -> Self;
 }
 
 impl Value for i64 {
     const METRICS: std::ops::Range<usize> = 0..FIRST_SHARE as usize;
+
+    /// Times are bounded ([`crate::trace::Bounds`]), but the sizes that a damaged message claims are not.
+    fn plus(self, other: Self) -> Self {
+        self.saturating_add(other)
+    }
 }
 
 impl Value for f64 {
     const METRICS: std::ops::Range<usize> = FIRST_SHARE as usize..Metric::ALL.len();
+
+    fn plus(self, other: Self) -> Self {
+        self + other
+    }
+}
+
+/// Bytes or elements that a record claims, as the value of a cell.
+#[must_use]
+pub fn volume(claimed: u64) -> i64 {
+    i64::try_from(claimed).unwrap_or(i64::MAX)
 }
 
 /// Sums contributions to the cells of one location after the other.
@@ -435,7 +454,8 @@ impl<V: Value> Accumulator<V> {
             self.is_touched[callpath as usize] = true;
             self.touched.push(callpath);
         }
-        self.cells[callpath as usize * V::METRICS.len() + metric as usize - V::METRICS.start] += value;
+        let cell = &mut self.cells[callpath as usize * V::METRICS.len() + metric as usize - V::METRICS.start];
+        *cell = cell.plus(value);
     }
 
     /// Ends the contributions to a location.
@@ -468,7 +488,7 @@ pub fn combine<V: Value>(mut rows: Vec<Cell<V>>) -> Vec<Cell<V>> {
     rows.dedup_by(|later, earlier| {
         let same = key(later) == key(earlier);
         if same {
-            earlier.value += later.value;
+            earlier.value = earlier.value.plus(later.value);
         }
         same
     });

@@ -57,7 +57,13 @@ impl Archive {
         };
         let mut definitions_path = locations.clone().into_os_string();
         definitions_path.push(".def");
-        let file = ChunkFile::open(definitions_path.into(), anchor.definition_chunk_size, false)?;
+        let file = match ChunkFile::open(definitions_path.into(), anchor.definition_chunk_size, false) {
+            // The anchor is there: it is the archive that lacks something, not the user's path.
+            Err(Error::Io { path, source }) if source.kind() == std::io::ErrorKind::NotFound => {
+                return Err(Error::NoArchive { path, why: "the archive's global definitions are missing".into() });
+            }
+            file => file?,
+        };
         let (definitions, found) = Definitions::read(&file)?;
         oddities.extend(found);
         for (claimed, present, what) in [

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
-use crate::trace::columns::{ALL, Operation, SyncKind, Synchronization};
+use crate::trace::columns::{ALL, Operation, OperationKind, SyncKind, Synchronization};
 use crate::trace::regions::Library;
 use crate::trace::{NONE, RegionClass, Shard, Trace};
 use whywait_otf2::enums::CollectiveOp;
@@ -370,7 +370,11 @@ impl Reader<'_> {
         if operation.done_remote != NONE {
             self.completion(operation.done_remote, operation.target);
         }
-        if operation.kind.is_fetching() && operation.done_local != NONE {
+        // Whoever blocks in an accumulate may wait for the target to compute.
+        let accumulates = operation.kind == OperationKind::Atomic
+            && operation.done_local == operation.instance
+            && self.class(operation.instance).library() != Some(Library::Mpi);
+        if (operation.kind.is_fetching() || accumulates) && operation.done_local != NONE {
             self.completion(operation.done_local, operation.target);
         }
     }
@@ -435,9 +439,13 @@ impl Reader<'_> {
         const DEALLOCATE: u8 = 20;
         match self.class(sync.instance) {
             RegionClass::ShmemQuiet => {
+                let enter = self.shard.enter(sync.instance);
                 for row in std::mem::take(&mut self.state.unfinished) {
-                    let target = self.shard.operations.rows[row as usize].target;
-                    self.completion(sync.instance, target);
+                    let Operation { target, done_remote, .. } = self.shard.operations.rows[row as usize];
+                    // Whatever was complete before, as when a lock was given back, needs no quiet.
+                    if done_remote == NONE || self.shard.enter(done_remote) >= enter {
+                        self.completion(sync.instance, target);
+                    }
                 }
             }
             RegionClass::ShmemAllocate => {

@@ -8,6 +8,7 @@ use whywait_otf2::enums::{LockType, Paradigm, RmaAtomicType, RmaSyncLevel};
 use whywait_otf2::{Attributes, Event, EventSink};
 
 use super::NONE;
+use super::bounds::Bounds;
 use super::calltree::NO_CALLPATH;
 use super::columns::{
     ALL, Collective, Fork, LocationSpan, Lock, Operation, OperationKind, ProfileCell, Received, Sent, Shard, SyncKind,
@@ -53,10 +54,6 @@ struct Frame {
 
 /// What stands around the regions: nothing.
 const OUTSIDE: Frame = Frame { callpath: NO_CALLPATH, key: NONE, enter: NONE, instance: NONE };
-
-/// Times lie within this many ticks of zero: no clock gets near the limit, and within it differences and sums of
-/// foreign times cannot overflow.
-const LATEST: i64 = 1 << 61;
 
 /// What is booked on a call path at the current location.
 #[derive(Clone, Copy)]
@@ -119,6 +116,9 @@ struct State {
     forks: Vec<u32>,
     /// Teams that the location is part of.
     teams: Vec<u32>,
+    /// Barriers of these teams so far, those of the innermost last, and where each team's begin.
+    barriers: Vec<u32>,
+    first_barriers: Vec<u32>,
     /// Since when an explicit task runs.
     task: Option<i64>,
     /// Number of parts in each team so far.
@@ -135,8 +135,8 @@ impl State {
             span: LocationSpan::default(),
             top: OUTSIDE,
             outer: Vec::with_capacity(64),
-            since: -LATEST,
-            now: -LATEST,
+            since: i64::MIN,
+            now: i64::MIN,
             until: i64::MIN,
             flush: None,
             collective_begin: None,
@@ -149,6 +149,8 @@ impl State {
             root: NO_CALLPATH,
             forks: Vec::new(),
             teams: Vec::new(),
+            barriers: Vec::new(),
+            first_barriers: Vec::new(),
             task: None,
             parts: FxHashMap::default(),
             records: 0,
@@ -178,6 +180,7 @@ struct KnownComm<'a> {
 pub struct Decoder<'a> {
     regions: &'a Regions,
     index: &'a DefinitionIndex,
+    bounds: Bounds,
     definitions: &'a Definitions,
     shard: Shard,
     diagnostics: Diagnostics,
@@ -196,10 +199,17 @@ pub struct Decoder<'a> {
 impl<'a> Decoder<'a> {
     /// A decoder for a block of processes and their locations.
     #[must_use]
-    pub fn new(definitions: &'a Definitions, regions: &'a Regions, index: &'a DefinitionIndex, shard: Shard) -> Self {
+    pub fn new(
+        definitions: &'a Definitions,
+        regions: &'a Regions,
+        index: &'a DefinitionIndex,
+        bounds: Bounds,
+        shard: Shard,
+    ) -> Self {
         Self {
             regions,
             index,
+            bounds,
             definitions,
             shard,
             diagnostics: Diagnostics::default(),
@@ -235,6 +245,9 @@ impl<'a> Decoder<'a> {
         self.settle_flush(i64::MAX);
         let last = if self.state.span.first == i64::MAX { i64::MIN } else { self.state.now };
         self.switch_task(last, 0);
+        while !self.state.teams.is_empty() {
+            self.end_team();
+        }
         let open = self.state.outer.len() as u64;
         for _ in 0..open {
             self.pop(last);
@@ -313,15 +326,20 @@ impl<'a> Decoder<'a> {
     #[inline(never)]
     fn advance_slowly(&mut self, time: i64) -> i64 {
         self.settle_flush(time);
-        let time = time.clamp(-LATEST, LATEST);
-        if self.state.span.first == i64::MAX {
+        let is_first = self.state.span.first == i64::MAX;
+        let mut time = time;
+        if !self.bounds.range().contains(&time) {
+            time = if is_first { self.bounds.begin } else { self.state.now };
+            self.note(DiagnosticKind::ImpossibleTime, time);
+        }
+        if is_first {
             self.state.span.first = time;
             self.state.since = time;
         } else if time < self.state.now {
             self.note(DiagnosticKind::TimeBackwards, time);
             return self.state.now;
         }
-        self.state.until = self.state.flush.map_or(LATEST, |(begin, _)| begin);
+        self.state.until = self.state.flush.map_or(self.bounds.last, |(begin, _)| begin);
         self.state.now = time;
         time
     }
@@ -382,7 +400,7 @@ impl<'a> Decoder<'a> {
             RegionClass::Init if self.state.span.init == NONE => self.state.span.init = instance,
             RegionClass::Finalize if self.state.span.finalize == NONE => self.state.span.finalize = instance,
             RegionClass::ExplicitBarrier | RegionClass::ImplicitBarrier if !self.state.teams.is_empty() => {
-                self.shard.barriers.rows.push(instance);
+                self.state.barriers.push(instance);
             }
             RegionClass::ShmemAllocate | RegionClass::ShmemFree | RegionClass::ShmemQuiet => {
                 self.synchronize(self.state.now, NONE, NONE, 0, SyncKind::Unrecorded);
@@ -446,7 +464,7 @@ impl<'a> Decoder<'a> {
             && time > begin
         {
             self.state.flush = None;
-            self.state.until = LATEST;
+            self.state.until = self.bounds.last;
             self.enter_key(begin, Regions::BUFFER_FLUSH);
             let end = self.advance(end.min(time));
             self.pop(end);
@@ -736,13 +754,18 @@ impl<'a> Decoder<'a> {
             self.state.root = self.shard.forks.rows[fork as usize].callpath;
         }
         self.state.teams.push(self.shard.teams.rows.len() as u32);
-        let barriers = self.shard.barriers.rows.len() as u32;
-        self.shard.teams.rows.push(Team { comm, fork, instance: NONE, barriers, barriers_end: barriers });
+        self.state.first_barriers.push(self.state.barriers.len() as u32);
+        self.shard.teams.rows.push(Team { comm, fork, instance: NONE, barriers: 0, barriers_end: 0 });
     }
 
     fn end_team(&mut self) {
-        if let Some(team) = self.state.teams.pop() {
-            self.shard.teams.rows[team as usize].barriers_end = self.shard.barriers.rows.len() as u32;
+        if let (Some(team), Some(first)) = (self.state.teams.pop(), self.state.first_barriers.pop()) {
+            // Barriers of deeper teams have gone with these.
+            let barriers = &mut self.shard.barriers.rows;
+            let begin = barriers.len() as u32;
+            barriers.extend(self.state.barriers.drain(first as usize..));
+            let team = &mut self.shard.teams.rows[team as usize];
+            (team.barriers, team.barriers_end) = (begin, barriers.len() as u32);
         }
         if self.state.teams.is_empty() {
             self.state.root = NO_CALLPATH;

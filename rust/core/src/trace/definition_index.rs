@@ -260,6 +260,13 @@ impl DefinitionIndex {
         self.comms.get(self.windows[window as usize].comm as usize)
     }
 
+    /// Whether each process has a window for itself alone.
+    #[must_use]
+    pub fn is_own_window(&self, window: u32) -> bool {
+        let known = self.windows.get(window as usize).and_then(|_| self.window_comm(window));
+        known.is_some_and(|comm| comm.members == Members::OwnProcess)
+    }
+
     /// The processes of a group as process `me` sees it; none if the group is unknown.
     #[must_use]
     pub fn group_members<'a>(&'a self, group: u32, me: &'a u32) -> &'a [u32] {

@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use whywait_otf2::Archive;
 use whywait_otf2::LocationReader;
 
+use super::bounds::Bounds;
 use super::calltree::{CallPath, CallTree};
 use super::chunks;
 use super::columns::{Rows, Shape, Shard};
@@ -77,12 +78,13 @@ impl Trace {
         }
         let exchange = Exchange::new(transport, &weights);
         let own = exchange.own();
+        let bounds = Bounds::new(archive, &definitions);
         let loaded: Vec<(Shard, Diagnostics)> = blocks
             .into_par_iter()
             .skip(own.start as usize)
             .take(own.len())
             .map_init(<(Vec<u8>, Shape)>::default, |(buffer, last), block| {
-                load_shard(archive, &regions, &definitions, block, own.len(), (buffer, last), progress)
+                load_shard(archive, &regions, (&definitions, bounds), block, own.len(), (buffer, last), progress)
             })
             .collect::<Result<_>>()?;
 
@@ -216,7 +218,7 @@ fn blocks(definitions: &DefinitionIndex, shard_events: u64) -> Vec<(Shard, u64)>
 fn load_shard(
     archive: &Archive,
     regions: &Regions,
-    definitions: &DefinitionIndex,
+    (definitions, bounds): (&DefinitionIndex, Bounds),
     mut shard: Shard,
     shards: usize,
     (buffer, last): (&mut Vec<u8>, &mut Shape),
@@ -230,7 +232,7 @@ fn load_shard(
     }
     shard.reserve(room as usize, last);
 
-    let mut decoder = Decoder::new(archive.definitions(), regions, definitions, shard);
+    let mut decoder = Decoder::new(archive.definitions(), regions, definitions, bounds, shard);
     for index in locations {
         if progress.is_cancelled() {
             return Err(Error::Interrupted);

@@ -4,6 +4,7 @@
     reason = "what is done with each event is one loop; left to itself, the compiler keeps the parts as calls"
 )]
 
+mod bounds;
 pub mod calltree;
 pub mod chunks;
 pub mod columns;
@@ -13,6 +14,7 @@ mod id_map;
 pub mod load;
 pub mod regions;
 
+pub use bounds::Bounds;
 pub use calltree::{CallPath, CallTree, NO_CALLPATH};
 pub use columns::Shard;
 pub use definition_index::DefinitionIndex;

@@ -22,6 +22,8 @@ pub enum RegionClass {
     Finalize,
     /// `MPI_Send`, `MPI_Ssend`: sends that can block for their receiver.
     BlockingSend,
+    /// `MPI_Isendrecv`: its request is done when a send and a receive are.
+    SendAndReceive,
     /// `MPI_Wait`, `MPI_Waitany`: complete at most one request.
     Wait,
     /// `MPI_Waitall`, `MPI_Waitsome`: complete several requests.
@@ -48,10 +50,14 @@ pub enum RegionClass {
     ShmemQuiet,
     /// `shmem_test_lock`: never waits.
     ShmemTestLock,
+    /// `shmem_test` and its variants.
+    ShmemTest,
     /// Any other OpenSHMEM call.
     Shmem,
     /// An ARMCI call.
     Armci,
+    /// `ARMCI_Test`.
+    ArmciTest,
     /// OpenMP parallel region.
     Parallel,
     /// Explicit OpenMP barrier.
@@ -82,13 +88,21 @@ impl RegionClass {
         use RegionClass as Class;
         match self {
             Class::Init | Class::Finalize | Class::Mpi => Some(Library::Mpi),
-            Class::BlockingSend | Class::Wait | Class::WaitMany | Class::Test => Some(Library::Mpi),
+            Class::BlockingSend | Class::SendAndReceive | Class::Wait | Class::WaitMany | Class::Test => {
+                Some(Library::Mpi)
+            }
             Class::Start | Class::Complete | Class::Post | Class::WinWait | Class::WinTest => Some(Library::Mpi),
             Class::ShmemAllocate | Class::ShmemFree | Class::ShmemQuiet | Class::Shmem => Some(Library::Shmem),
-            Class::ShmemTestLock => Some(Library::Shmem),
-            Class::Armci => Some(Library::Armci),
+            Class::ShmemTestLock | Class::ShmemTest => Some(Library::Shmem),
+            Class::Armci | Class::ArmciTest => Some(Library::Armci),
             _ => None,
         }
+    }
+
+    /// Whether the call asks whether something is done, and returns at once.
+    #[must_use]
+    pub fn is_test(self) -> bool {
+        matches!(self, Self::Test | Self::WinTest | Self::ShmemTestLock | Self::ShmemTest | Self::ArmciTest)
     }
 
     /// Whether an instance of the region matters even if nothing is recorded inside.
@@ -121,13 +135,14 @@ impl RegionClass {
                 "win_post" => Self::Post,
                 "win_wait" => Self::WinWait,
                 "win_test" => Self::WinTest,
+                "isendrecv" | "isendrecv_replace" => Self::SendAndReceive,
                 _ if call.starts_with("test") => Self::Test,
                 _ => Self::Mpi,
             };
         }
         // OTF2 has no paradigm for ARMCI.
-        if name.starts_with("ARMCI_") || name.starts_with("PARMCI_") {
-            return Self::Armci;
+        if let Some(call) = name.strip_prefix("ARMCI_").or_else(|| name.strip_prefix("PARMCI_")) {
+            return if call == "Test" { Self::ArmciTest } else { Self::Armci };
         }
         match paradigm {
             Paradigm::SHMEM => match name {
@@ -142,8 +157,9 @@ impl RegionClass {
                 | "shpalloc"
                 | "shpclmove" => Self::ShmemAllocate,
                 "shfree" | "shpdeallc" | "shmem_free" | "shmem_finalize" => Self::ShmemFree,
-                "shmem_quiet" | "shmem_ctx_quiet" => Self::ShmemQuiet,
+                "shmem_quiet" | "shmem_ctx_quiet" | "shmem_pe_quiet" => Self::ShmemQuiet,
                 "shmem_test_lock" => Self::ShmemTestLock,
+                _ if is_shmem_test(name) => Self::ShmemTest,
                 _ => Self::Shmem,
             },
             Paradigm::OPENMP => match role {
@@ -161,6 +177,14 @@ impl RegionClass {
             _ => Self::Other,
         }
     }
+}
+
+/// Whether an OpenSHMEM call asks for the value of a variable: `shmem_int_test`, `shmem_test_any`, ...
+fn is_shmem_test(name: &str) -> bool {
+    let name = ["_all", "_any", "_some"]
+        .iter()
+        .fold(name.strip_suffix("_vector").unwrap_or(name), |name, ending| name.strip_suffix(ending).unwrap_or(name));
+    name.starts_with("shmem_") && name.ends_with("_test")
 }
 
 /// Some tools (TAU) write a call with the parentheses of its arguments.
@@ -393,6 +417,24 @@ mod tests {
         assert_eq!(of("MPI_Waitall", Paradigm::USER), RegionClass::WaitMany);
         assert_eq!(of("MPI_Comm_f2c", Paradigm::MPI), RegionClass::Mpi);
         assert_eq!(of("PARMCI_Put", Paradigm::UNKNOWN), RegionClass::Armci);
+        assert_eq!(of("shmem_pe_quiet", Paradigm::SHMEM), RegionClass::ShmemQuiet);
+    }
+
+    #[test]
+    fn tests_are_known_in_every_library() {
+        for (name, paradigm) in [
+            ("MPI_Testsome", Paradigm::MPI),
+            ("MPI_Win_test", Paradigm::MPI),
+            ("shmem_test_lock", Paradigm::SHMEM),
+            ("shmem_int_test", Paradigm::SHMEM),
+            ("shmem_long_test_some_vector", Paradigm::SHMEM),
+            ("shmem_test_any", Paradigm::SHMEM),
+            ("ARMCI_Test", Paradigm::UNKNOWN),
+            ("PARMCI_Test", Paradigm::UNKNOWN),
+        ] {
+            assert!(RegionClass::of(name, paradigm, RegionRole::FUNCTION).is_test(), "{name}");
+        }
+        assert!(!RegionClass::of("shmem_wait_until", Paradigm::SHMEM, RegionRole::FUNCTION).is_test());
     }
 
     #[test]

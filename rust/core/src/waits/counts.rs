@@ -3,7 +3,7 @@
 //! *Source*: PATTERNS 1.1 and 1.2.
 
 use super::Findings;
-use crate::severity::{Accumulator, Metric};
+use crate::severity::{Accumulator, Metric, volume};
 use crate::trace::columns::Collective;
 use crate::trace::{Shard, Trace};
 
@@ -20,7 +20,7 @@ pub fn book(trace: &Trace, shard: &Shard) -> Findings {
             let callpath = shard.callpath(send.instance);
             let metric = if send.bytes == 0 { Metric::SyncsSend } else { Metric::CommsSend };
             cells.add(metric, callpath, 1);
-            cells.add(Metric::BytesSent, callpath, send.bytes as i64);
+            cells.add(Metric::BytesSent, callpath, volume(send.bytes));
         }
         for row in shard.collectives.of(i) {
             book_collective(&mut cells, shard.callpath(row.instance), row);
@@ -38,6 +38,6 @@ fn book_collective(cells: &mut Accumulator, callpath: u32, row: &Collective) {
         _ => Metric::CommsExchange,
     };
     cells.add(metric, callpath, 1);
-    cells.add(Metric::BytesOut, callpath, row.sent as i64);
-    cells.add(Metric::BytesIn, callpath, row.received as i64);
+    cells.add(Metric::BytesOut, callpath, volume(row.sent));
+    cells.add(Metric::BytesIn, callpath, volume(row.received));
 }

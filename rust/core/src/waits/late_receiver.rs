@@ -12,7 +12,7 @@
 //!
 //! *Guards*: k must be `MPI_Send`, `MPI_Ssend`, `MPI_Wait` or `MPI_Waitany`; `MPI_Waitall` and `MPI_Waitsome` wait once,
 //! for the latest receiver, of equally late ones for the first that was sent to; and not at all if one of their receives
-//! had a late sender.
+//! had a late sender. Neither does an `MPI_Wait` for the request of an `MPI_Isendrecv` with a late sender.
 //!
 //! *Source*: thesis 2.3.2; PATTERNS 2.4.
 
@@ -39,7 +39,8 @@ pub fn detect(
     for late in possible {
         let complete = shard.sends.rows[late.row as usize].complete;
         match trace.regions.class(trace.tree.region(shard.callpath(complete))) {
-            RegionClass::BlockingSend | RegionClass::Wait => counting.push(late),
+            RegionClass::BlockingSend => counting.push(late),
+            RegionClass::Wait if !is_candidate(complete) => counting.push(late),
             RegionClass::WaitMany if !is_candidate(complete) => {
                 let position = *latest.entry(complete).or_insert(counting.len());
                 match counting.get_mut(position) {

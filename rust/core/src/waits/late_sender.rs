@@ -27,7 +27,7 @@ use rustc_hash::FxHashSet;
 use super::{Findings, WaitState};
 use crate::diagnostics::DiagnosticKind;
 use crate::matching::messages::{Matches, SendInfo};
-use crate::severity::{Accumulator, Metric};
+use crate::severity::{Accumulator, Metric, volume};
 use crate::trace::columns::Received;
 use crate::trace::{NONE, RegionClass, Shard, Trace};
 
@@ -53,7 +53,7 @@ pub struct Detected {
     pub findings: Findings,
     /// Late Receivers for the senders to judge.
     pub late_receivers: Vec<LateReceiver>,
-    /// Calls that complete several requests, one of which had a late sender.
+    /// Calls that complete several requests, or one of `MPI_Isendrecv`, and had a late sender.
     pub candidates: FxHashSet<u32>,
 }
 
@@ -107,7 +107,12 @@ pub fn detect(trace: &Trace, shard: &Shard, matches: &Matches, window: usize) ->
                         detector.detected.candidates.insert(receive.instance);
                         latest = Some(latest.filter(|latest| latest.waiting >= late.waiting).unwrap_or(late));
                     }
-                    _ => detector.book(Some(late)),
+                    _ => {
+                        if detector.class(receive.request) == RegionClass::SendAndReceive {
+                            detector.detected.candidates.insert(receive.instance);
+                        }
+                        detector.book(Some(late));
+                    }
                 }
             }
         }
@@ -138,7 +143,7 @@ impl Detector<'_> {
         let bytes = send.map_or(receive.bytes, |send| send.bytes);
         let metric = if bytes == 0 { Metric::SyncsReceive } else { Metric::CommsReceive };
         self.cells.add(metric, callpath, 1);
-        self.cells.add(Metric::BytesReceived, callpath, bytes as i64);
+        self.cells.add(Metric::BytesReceived, callpath, volume(bytes));
 
         let send = send?;
         if send.time > receive.time {

@@ -83,8 +83,10 @@ fn book_management(shard: &Shard, fork: &Fork, forker: u32, part: &Part, severit
     if instance == NONE {
         return;
     }
-    let begin = (shard.enter(instance) - fork.fork).max(0);
-    let end = if fork.join == i64::MIN { 0 } else { (fork.join - shard.leave(instance)).max(0) };
+    // Threads whose clocks disagree claim no more than there is between fork and join.
+    let last = if fork.join == i64::MIN { shard.leave(instance) } else { fork.join };
+    let begin = (shard.enter(instance).min(last) - fork.fork).max(0);
+    let end = (last - shard.leave(instance).max(fork.fork)).max(0);
     let callpath = shard.callpath(instance);
     let location = part.location;
     let mut add = |metric, callpath, value| severities.push(Severity { metric, callpath, location, value });

@@ -16,8 +16,8 @@
 //! *Early Fence* (part of Wait at Fence): waiting until the last operation on the process that belongs to the epoch
 //! which the fence ends has left its call: Leave(operation) − own Enter, if that lies within the fence.
 //!
-//! *Pairs*: a fence synchronizes as many as its window has members; unneeded are those that neither accessed the process
-//! nor were accessed by it in the epoch.
+//! *Pairs*: a fence synchronizes as many as its window has members; needed are those that accessed the process in the
+//! epoch, and those that it accessed. Who did both is needed in both directions, and counts twice.
 //!
 //! *Source*: thesis 3.2, patterns 1 to 3; PATTERNS 4.2, 4.3, 4.8.
 
@@ -69,7 +69,7 @@ pub(super) fn detect(
     trace: &Trace,
     epochs: &[Epochs],
     waits: &mut [Waits],
-    with_meetings: bool,
+    (with_meetings, directions): (bool, bool),
 ) -> Result<Diagnostics> {
     let (instances, diagnostics) = match_all(trace, epochs, evaluate)?;
     let shards = || trace.shards.par_iter().zip(epochs);
@@ -80,7 +80,14 @@ pub(super) fn detect(
         let accesses = ByPart::new(epochs, &accesses);
         let mut partners = Vec::new();
         for (position, (part, instance)) in epochs.collectives.iter().zip(instances).enumerate() {
-            let Some(instance) = instance else { continue };
+            let Some(instance) = instance else {
+                // Nobody else is in a window of a process alone, but its fences are fences.
+                if part.is_fence() && trace.definitions.is_own_window(part.window) {
+                    let own = u32::from(!epochs.of_collective.of(position).is_empty());
+                    count_pairs(shard, part, 1, own, waits);
+                }
+                continue;
+            };
             let found = synchronize(shard, part, &instance);
             waits.states.extend(found.wait);
             if with_meetings {
@@ -94,18 +101,25 @@ pub(super) fn detect(
                 let on_me = || accesses.of(position);
                 waits.states.extend(found.wait.and_then(|wait| early_fence(shard, &wait, on_me())));
                 partners.clear();
-                partners.extend(on_me().map(|access| access.origin));
+                // Those that accessed the process, and those that it accessed: who did both is two of them. It itself
+                // is one.
+                partners.extend(on_me().map(|access| (access.origin, access.origin != part.process && directions)));
                 let rows = epochs.of_collective.of(position);
-                partners.extend(rows.iter().map(|&row| shard.operations.rows[row as usize].target));
+                partners.extend(rows.iter().map(|&row| (shard.operations.rows[row as usize].target, false)));
                 partners.sort_unstable();
                 partners.dedup();
-                let (callpath, size) = (shard.callpath(part.instance), i64::from(instance.size));
-                waits.count(part.location, callpath, Metric::PairSyncs, size);
-                waits.count(part.location, callpath, Metric::PairSyncsUnneeded, size - partners.len() as i64);
+                count_pairs(shard, part, instance.size, partners.len() as u32, waits);
             }
         }
     });
     Ok(diagnostics)
+}
+
+/// Pairs of a fence (thesis 3.2.2): unneeded are those over which no operation went.
+fn count_pairs(shard: &Shard, fence: &CollectivePart, size: u32, needed: u32, waits: &mut Waits) {
+    let callpath = shard.callpath(fence.instance);
+    waits.count(fence.location, callpath, Metric::PairSyncs, size.into());
+    waits.count(fence.location, callpath, Metric::PairSyncsUnneeded, size.saturating_sub(needed).into());
 }
 
 fn metric(operation: u8, library: Library) -> Metric {

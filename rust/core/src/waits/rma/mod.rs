@@ -18,7 +18,7 @@ use super::{Findings, WaitState};
 use crate::Result;
 use crate::diagnostics::Diagnostics;
 use crate::matching::epochs::Epochs;
-use crate::severity::{Accumulator, Metric};
+use crate::severity::{Accumulator, Metric, volume};
 use crate::trace::columns::Operation;
 use crate::trace::regions::Library;
 use crate::trace::{NONE, Shard, Trace};
@@ -35,19 +35,19 @@ pub struct OneSided {
 }
 
 /// Detects all wait states of one-sided communication, given its epochs and what was found in messages. If asked for,
-/// says who met whom.
+/// says who met whom. `directions`: needed pairs of fences are counted in both directions, as the thesis does.
 pub fn detect(
     trace: &Trace,
     mut epochs: Vec<Epochs>,
     messages: &[Findings],
-    with_meetings: bool,
+    (with_meetings, directions): (bool, bool),
 ) -> Result<(OneSided, Diagnostics)> {
     let mut diagnostics = Diagnostics::default();
     for epochs in &mut epochs {
         diagnostics.merge(std::mem::take(&mut epochs.diagnostics));
     }
     let mut waits: Vec<Waits> = trace.shards.iter().map(|_| Waits::default()).collect();
-    diagnostics.merge(collective::detect(trace, &epochs, &mut waits, with_meetings)?);
+    diagnostics.merge(collective::detect(trace, &epochs, &mut waits, (with_meetings, directions))?);
     gats::detect(trace, &epochs, &mut waits)?;
     let (contentions, lock_notes) = lock::detect(trace, &epochs)?;
     diagnostics.merge(lock_notes);
@@ -115,8 +115,8 @@ fn book_volume(trace: &Trace, shard: &Shard, operation: &Operation, cells: &mut 
         Put | Get => (put, get),
         Atomic | FetchingAtomic => (sent, received),
     };
-    cells.add(sent, callpath, operation.sent as i64);
-    cells.add(received, callpath, operation.received as i64);
+    cells.add(sent, callpath, volume(operation.sent));
+    cells.add(received, callpath, volume(operation.received));
 }
 
 /// Largest of several by time; of equal ones that of the lowest process.

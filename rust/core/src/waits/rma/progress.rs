@@ -6,8 +6,9 @@
 //!            |-------------|  waiting
 //! ```
 //!
-//! *Which calls*: those that complete operations where they happen (flush, unlock, waits for an answer, blocking gets),
-//! unless their target takes part in them (fences, GATS); never `MPI_Test*`, never for the own process.
+//! *Which calls*: those that complete operations where they happen (flush, unlock, waits for an answer, blocking gets
+//! and accumulates), unless their target takes part in them (fences, GATS); and `MPI_Win_lock` and `MPI_Win_lock_all`,
+//! which may block until the target has granted the lock. Never tests, never for the own process.
 //! *Progress activity* of a target: its first outermost library call with Leave >= Enter(call), if it begins before the
 //! call ends; else the network made progress by itself. After contention in the same call: the target's first entry
 //! strictly later than the release.
@@ -15,6 +16,13 @@
 //! *No-overlap* (algorithm 1, the lower bound): the time before each target's activity that no earlier one overlaps.
 //! *Last call* (upper bound): Enter of the last activity − begin. Both begin at Enter(call), after contention at the
 //! release.
+//!
+//! *Locks* move no data, and the call returns as soon as they are granted: a target that was outside of its library
+//! grants in the last activity that it begins within the call. What it does in its library is no transfer, so the wait
+//! ends with the last target's grant, by either heuristic.
+//!
+//! *Cause*: the last target that provides progress (thesis 4.3.2, figure 4.8), also where calls of targets overlap and
+//! the time before an earlier one is all that counts.
 //!
 //! *Both in one call*: split at the release: what lies before is contention, what lies after is progress. A call that
 //! waits for a message as well waits for the lock or for progress from the end of that wait on.
@@ -32,8 +40,10 @@ use super::{InstanceSet, Waits};
 use crate::Result;
 use crate::exchange::{Inbox, Outbox};
 use crate::galloping_search::partition_point_near;
-use crate::matching::epochs::Epochs;
+use crate::matching::epochs::{Epochs, LockEpoch};
 use crate::severity::Metric;
+use crate::trace::columns::ALL;
+use crate::trace::definition_index::Comm;
 use crate::trace::regions::Library;
 use crate::trace::{NONE, RegionClass, Shard, Trace};
 use crate::waits::{Findings, LimitingFactor, WaitState};
@@ -43,7 +53,13 @@ use crate::waits::{Findings, LimitingFactor, WaitState};
 struct Request {
     /// Shard and region instance of the call.
     from: (u32, u32),
+    /// Index of the process, or [`ALL`]: the last of those of the window.
     target: u32,
+    /// Whether it asks for a lock.
+    is_lock: bool,
+    /// Index of the window, and the process that asks.
+    window: u32,
+    origin: u32,
     enter: i64,
     leave: i64,
     /// Release of a lock within the call, ticks; `i64::MIN` without one.
@@ -73,19 +89,25 @@ pub(super) fn detect(
     let requests = trace.exchange.alltoallv(requests.collect())?;
     let answers = requests.into_par_iter().zip(&trace.shards).map(|(inbox, shard)| {
         let mut outbox = trace.exchange.outbox();
-        let mut calls = LibraryCalls { trace, shard, by_location: FxHashMap::default() };
+        let mut calls = LibraryCalls { trace, shard, by_location: FxHashMap::default(), by_enter: None };
         for request in inbox.rows() {
-            if let Some(activity) = calls.activity(request) {
+            let activity = match (request.target, request.is_lock) {
+                (ALL, _) => calls.last_grant(request),
+                (_, true) => calls.grant(request),
+                (_, false) => calls.activity(request),
+            };
+            if let Some(activity) = activity {
                 outbox.push(request.from.0, activity);
             }
         }
         outbox
     });
     let answers = trace.exchange.alltoallv(answers.collect())?;
-    let received = answers.into_par_iter().zip(&trace.shards).zip(contentions).zip(found).zip(waits);
-    received.for_each(|((((answers, shard), contentions), found), waits)| {
+    let received = answers.into_par_iter().zip(&trace.shards).zip(epochs).zip(contentions).zip(found).zip(waits);
+    received.for_each(|(((((answers, shard), epochs), contentions), found), waits)| {
         let messages = message_waits(trace, shard, found);
-        book(trace, shard, &answers, &contentions, &messages, waits);
+        let locks = InstanceSet::new(shard, locking(epochs).map(|lock| lock.acquire));
+        book(trace, shard, &answers, &contentions, (&messages, &locks), waits);
     });
     Ok(())
 }
@@ -115,6 +137,34 @@ fn requests(trace: &Trace, index: usize, epochs: &Epochs, contentions: &[Content
     let shard = &trace.shards[index];
     let number = trace.exchange.own().start + index as u32;
     let mut outbox = trace.exchange.outbox();
+    let released = |instance: u32| {
+        let found = contentions.binary_search_by_key(&instance, |contention| contention.call.1);
+        found.map_or(i64::MIN, |i| contentions[i].released)
+    };
+    for lock in locking(epochs) {
+        let request = Request {
+            from: (number, lock.acquire),
+            target: lock.target,
+            is_lock: true,
+            window: lock.window,
+            origin: lock.process,
+            enter: shard.enter(lock.acquire),
+            leave: shard.leave(lock.acquire),
+            released: released(lock.acquire),
+        };
+        if lock.target != ALL {
+            if lock.target != lock.process {
+                outbox.push(trace.owner(lock.target), request);
+            }
+        } else if let Some(members) = trace.definitions.window_comm(lock.window).and_then(Comm::processes) {
+            let mut owners: Vec<u32> = members.iter().map(|&process| trace.owner(process)).collect();
+            owners.sort_unstable();
+            owners.dedup();
+            for owner in owners {
+                outbox.push(owner, request);
+            }
+        }
+    }
     if epochs.completions.is_empty() {
         return outbox;
     }
@@ -123,30 +173,31 @@ fn requests(trace: &Trace, index: usize, epochs: &Epochs, contentions: &[Content
     let accesses = epochs.accesses.iter().flat_map(|access| [access.start, access.complete]);
     let exposures = epochs.exposures.iter().flat_map(|exposure| [exposure.post, exposure.wait]);
     let active = InstanceSet::new(shard, collectives.chain(accesses).chain(exposures));
-    let mut contentions = contentions.iter().peekable();
     for completion in &epochs.completions {
         let instance = completion.instance;
         let class = trace.class(shard, instance);
         let own = trace.definitions.locations[shard.location_of_instance(instance) as usize].process;
-        if completion.target == own
-            || active.contains(instance)
-            || matches!(class, RegionClass::Test | RegionClass::WinTest)
-            || class.library().is_none()
-        {
+        if completion.target == own || active.contains(instance) || class.is_test() || class.library().is_none() {
             continue;
         }
-        while contentions.next_if(|contention| contention.call.1 < instance).is_some() {}
-        let contention = contentions.peek().filter(|contention| contention.call.1 == instance);
         let request = Request {
             from: (number, instance),
             target: completion.target,
+            is_lock: false,
+            window: NONE,
+            origin: own,
             enter: shard.enter(instance),
             leave: shard.leave(instance),
-            released: contention.map_or(i64::MIN, |contention| contention.released),
+            released: released(instance),
         };
         outbox.push(trace.owner(completion.target), request);
     }
     outbox
+}
+
+/// The epochs whose lock call may block until the lock is granted.
+fn locking(epochs: &Epochs) -> impl Iterator<Item = &LockEpoch> {
+    epochs.locks.iter().filter(|lock| lock.library == Library::Mpi)
 }
 
 /// The outermost library calls of a shard's locations, found when first asked for.
@@ -155,6 +206,8 @@ struct LibraryCalls<'a> {
     shard: &'a Shard,
     /// The calls of a location, and the position of what was found last: requests of a process come in the order of time.
     by_location: FxHashMap<u32, (Vec<u32>, usize)>,
+    /// Enter, location and region instance of the calls of all, if somebody asked for those.
+    by_enter: Option<Vec<(i64, u32, u32)>>,
 }
 
 impl LibraryCalls<'_> {
@@ -184,6 +237,67 @@ impl LibraryCalls<'_> {
         }
         found
     }
+
+    /// The target's activity that granted a lock: the call returns with it, so it is the last that begins in the call.
+    /// After contention, or if the target was in its library when it was asked, that which makes progress otherwise.
+    fn grant(&mut self, request: &Request) -> Option<Activity> {
+        let first = self.activity(request)?;
+        if request.released != i64::MIN || first.enter <= request.enter {
+            return Some(first);
+        }
+        let mut last = first;
+        for location in self.trace.definitions.processes[request.target as usize].locations.clone() {
+            let Some((calls, _)) = self.by_location.get(&location) else { continue };
+            let end = calls.partition_point(|&call| self.shard.enter(call) < request.leave);
+            let Some(&call) = calls[..end].last() else { continue };
+            let (enter, leave) = (self.shard.enter(call), self.shard.leave(call));
+            if enter > last.enter {
+                last = Activity { call: (location, call), enter, leave, ..first };
+            }
+        }
+        Some(last)
+    }
+
+    /// The last grant of all processes of the window, as far as the shard has them. Looks back from the end of the call.
+    fn last_grant(&mut self, request: &Request) -> Option<Activity> {
+        let by_enter = self.by_enter.take().unwrap_or_else(|| by_enter(self.trace, self.shard));
+        let comm = self.trace.definitions.window_comm(request.window);
+        let end = by_enter.partition_point(|&(enter, ..)| enter < request.leave);
+        let since = request.enter.max(request.released);
+        let mut last: Option<Activity> = None;
+        let mut served = Vec::new();
+        for &(enter, location, instance) in by_enter[..end].iter().rev() {
+            if enter <= since || last.is_some_and(|last| enter < last.enter) {
+                break;
+            }
+            let target = self.trace.definitions.locations[location as usize].process;
+            let is_member = target != request.origin && comm.is_some_and(|comm| comm.rank(target).is_some());
+            if !is_member || served.contains(&target) {
+                continue;
+            }
+            let grant = self.grant(&Request { target, ..*request });
+            let grant = grant.filter(|grant| grant.call == (location, instance));
+            if grant.is_none() && request.released == i64::MIN {
+                served.push(target);
+            }
+            last = match (last, grant) {
+                (Some(last), Some(grant)) if grant.process > last.process => Some(last),
+                (last, grant) => grant.or(last),
+            };
+        }
+        self.by_enter = Some(by_enter);
+        last
+    }
+}
+
+/// Enter, location and region instance of all outermost library calls of a shard, by Enter.
+fn by_enter(trace: &Trace, shard: &Shard) -> Vec<(i64, u32, u32)> {
+    let calls = |location| outermost(trace, shard, location).into_iter().map(move |call| (location, call));
+    let locations = shard.locations.clone();
+    let mut calls: Vec<_> =
+        locations.flat_map(calls).map(|(location, call)| (shard.enter(call), location, call)).collect();
+    calls.sort_unstable();
+    calls
 }
 
 /// Region instances of the outermost library calls of a location, in order.
@@ -217,7 +331,7 @@ fn book(
     shard: &Shard,
     answers: &Inbox<Activity>,
     contentions: &[Contention],
-    messages: &FxHashMap<u32, i64>,
+    (messages, locks): (&FxHashMap<u32, i64>, &InstanceSet),
     waits: &mut Waits,
 ) {
     let operations = InstanceSet::new(shard, shard.operations.rows.iter().map(|operation| operation.instance));
@@ -249,37 +363,43 @@ fn book(
             begin = begin.max(contention.released);
             waits.states.extend(contended(contention, LimitingFactor::Progress));
         }
-        let Some((waiting, cause)) = no_overlap(begin, shard.leave(instance), of_call) else { continue };
         let Some(last) = of_call.iter().max_by_key(|activity| (activity.enter, Reverse(activity.process))) else {
             continue;
         };
+        let waiting = if locks.contains(instance) {
+            last.enter - begin
+        } else {
+            no_overlap(begin, shard.leave(instance), of_call)
+        };
+        if waiting <= 0 {
+            continue;
+        }
         let [_, lower, upper] = metrics_of(instance);
         let call = (shard.location_of_instance(instance), instance);
-        for wait in
-            [WaitState::new(lower, call, waiting, cause), WaitState::new(upper, call, last.enter - begin, last.call)]
-        {
+        for wait in [
+            WaitState::new(lower, call, waiting, last.call),
+            WaitState::new(upper, call, last.enter - begin, last.call),
+        ] {
             waits.states.push(WaitState { last: LimitingFactor::Progress, ..wait });
         }
     }
     waits.states.extend(contentions.filter_map(|alone| contended(alone, LimitingFactor::Contention)));
 }
 
-/// Algorithm 1: the waiting time, and the activity that ended the last gap.
-fn no_overlap(begin: i64, leave: i64, activities: &[Activity]) -> Option<(i64, (u32, u32))> {
+/// Algorithm 1 (thesis 3.3.2): the time before each activity that overlaps none of those before.
+fn no_overlap(begin: i64, leave: i64, activities: &[Activity]) -> i64 {
     let mut reference = begin;
     let mut waiting = 0;
-    let mut cause = None;
     for activity in activities {
         if reference < activity.enter {
             waiting += activity.enter - reference;
-            cause = Some(activity.call);
         }
         reference = reference.max(activity.leave);
         if reference >= leave {
             break;
         }
     }
-    cause.map(|cause| (waiting, cause)).filter(|&(_, (_, instance))| instance != NONE)
+    waiting
 }
 
 #[cfg(test)]
@@ -293,11 +413,11 @@ mod tests {
     #[test]
     fn overlapping_activities_count_once() {
         let activities = [activity(10, 30), activity(20, 25), activity(40, 50)];
-        assert_eq!(no_overlap(0, 100, &activities), Some((10 + 10, (1, 40))));
+        assert_eq!(no_overlap(0, 100, &activities), 10 + 10);
     }
 
     #[test]
     fn a_target_inside_the_library_delays_nobody() {
-        assert_eq!(no_overlap(5, 100, &[activity(0, 10)]), None);
+        assert_eq!(no_overlap(5, 100, &[activity(0, 10)]), 0);
     }
 }

@@ -1,0 +1,134 @@
+//! Between which times events can be: a stamp outside is not one of this run.
+//!
+//! The clock properties of an archive say when the run began and how long it took. What a location's clock says may lie
+//! around that, if clocks disagree; but not by more than the run took, or an hour where that is longer. Archives whose
+//! clock properties do not fit their events are measured by the events themselves.
+//!
+//! No width is more than [`WIDEST`] ticks: a thousand durations of any events of a run add up without an overflow,
+//! whatever a damaged file says.
+
+use std::ops::RangeInclusive;
+
+use whywait_otf2::{Archive, Attributes, Event, EventSink};
+
+use super::definition_index::DefinitionIndex;
+
+/// Ticks between the first and the last time that can be; up to here a double holds every tick.
+const WIDEST: i64 = 1 << 53;
+
+/// No clock gets near this time, and differences of times below it cannot overflow.
+const LATEST: i64 = 1 << 61;
+
+/// Locations that are asked for their first event to judge the clock properties.
+const ASKED: usize = 5;
+
+/// The times that events of a run can have, ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// First time that can be.
+    pub first: i64,
+    /// Last time that can be.
+    pub last: i64,
+    /// Begin of the run, by all that is known before its events are read.
+    pub begin: i64,
+}
+
+impl Bounds {
+    /// The bounds of an archive.
+    #[must_use]
+    pub fn new(archive: &Archive, definitions: &DefinitionIndex) -> Self {
+        let step = definitions.locations.len().div_ceil(ASKED).max(1);
+        let busy = definitions.locations.iter().step_by(step).filter(|location| location.events > 0);
+        let firsts: Vec<i64> = busy.filter_map(|location| first_time(archive, location.id)).collect();
+        let clock = archive.definitions().clock_properties.first();
+        let stated =
+            clock.and_then(|clock| Self::stated(clock.global_offset, clock.trace_length, clock.timer_resolution));
+        Self::agreed(stated, firsts)
+    }
+
+    /// What clock properties say; nothing if that cannot be.
+    fn stated(begin: u64, length: u64, resolution: u64) -> Option<Self> {
+        let (begin, length) = (i64::try_from(begin).ok()?, i64::try_from(length).ok()?);
+        let hour = i64::try_from(resolution).unwrap_or(i64::MAX).saturating_mul(3600);
+        let margin = length.max(hour).min((WIDEST - length.min(WIDEST)) / 2);
+        let is_plausible = length > 0 && length <= WIDEST && begin < LATEST - WIDEST;
+        is_plausible.then(|| Self { first: begin - margin, last: begin + length + margin, begin })
+    }
+
+    /// The stated bounds, unless most of the first events that were looked at lie outside; then bounds around these.
+    fn agreed(stated: Option<Self>, mut firsts: Vec<i64>) -> Self {
+        firsts.sort_unstable();
+        if let Some(stated) = stated {
+            let within = firsts.iter().filter(|&&time| stated.range().contains(&time)).count();
+            if 2 * within >= firsts.len() {
+                return stated;
+            }
+        }
+        let limit = LATEST - WIDEST;
+        let begin = firsts.get(firsts.len() / 2).copied().unwrap_or(0).clamp(-limit, limit);
+        Self { first: begin - WIDEST / 2, last: begin + WIDEST / 2, begin }
+    }
+
+    /// All times that can be.
+    #[must_use]
+    pub fn range(self) -> RangeInclusive<i64> {
+        self.first..=self.last
+    }
+}
+
+/// Time of the first event of a location, ticks.
+fn first_time(archive: &Archive, id: u64) -> Option<i64> {
+    struct First(Option<i64>);
+    impl EventSink for First {
+        fn enter(&mut self, time: i64, _: u32) {
+            self.0.get_or_insert(time);
+        }
+        fn leave(&mut self, time: i64, _: u32) {
+            self.0.get_or_insert(time);
+        }
+        fn record(&mut self, time: i64, _: &Event<'_>, _: &Attributes<'_>) {
+            self.0.get_or_insert(time);
+        }
+    }
+    let reader = archive.location(id).ok()?;
+    let mut first = First(None);
+    // What is wrong with the file shows when it is read as a whole.
+    let _ = reader.read_chunks(0..1, &mut Vec::new(), &mut first);
+    first.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: i64 = 3_600_000_000_000;
+
+    #[test]
+    fn a_run_may_lie_beside_what_its_clock_says_by_its_length_or_an_hour() {
+        let bounds = Bounds::stated(1 << 60, 5_000_000_000, 1_000_000_000).unwrap();
+        assert_eq!(bounds.range(), (1 << 60) - HOUR..=(1 << 60) + 5_000_000_000 + HOUR);
+        let long = Bounds::stated(0, 5 * HOUR as u64, 1_000_000_000).unwrap();
+        assert_eq!(long.range(), -5 * HOUR..=10 * HOUR);
+    }
+
+    #[test]
+    fn no_bounds_are_wider_than_sums_allow() {
+        for (length, resolution) in [(1, u64::MAX), (WIDEST as u64 - 1, 1), (1 << 40, 1 << 62)] {
+            let bounds = Bounds::stated(7, length, resolution).unwrap();
+            assert!(bounds.last - bounds.first <= WIDEST, "{length} {resolution}");
+        }
+        for (begin, length) in [(0, 0), (0, u64::MAX), (u64::MAX, 5), (1 << 62, 5), (0, 1 << 54)] {
+            assert_eq!(Bounds::stated(begin, length, 1), None, "{begin} {length}");
+        }
+    }
+
+    #[test]
+    fn events_outvote_clock_properties_that_do_not_fit_them() {
+        let stated = Bounds::stated(0, 100, 1);
+        assert_eq!(Bounds::agreed(stated, vec![10, 20, i64::MAX]), stated.unwrap());
+        let measured = Bounds::agreed(stated, vec![i64::MIN, 1 << 50, (1 << 50) + 9]);
+        assert!(measured.begin == 1 << 50 && measured.range().contains(&(1 << 51)));
+        assert!(Bounds::agreed(None, vec![i64::MAX]).last < LATEST);
+        assert!(Bounds::agreed(None, vec![]).range().contains(&0));
+    }
+}

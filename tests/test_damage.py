@@ -1,0 +1,116 @@
+"""Damaged archives: the analysis refuses them or gives a partial result that says what is missing.
+
+It never panics, hangs or dies, and a time stamp that cannot be does not spoil what stands around it.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import struct
+from pathlib import Path
+
+import pytest
+import whywait
+
+from tests.tracedsl import ticks, trace_from_text
+
+DATA = Path(__file__).parent / "data"
+COPIES = 25  # of each archive
+IMPOSSIBLE = (1 << 62, 1 << 63)
+
+
+def flip(data: bytearray, dice: random.Random) -> None:
+    for _ in range(dice.choice([1, 1, 2, 8, 64])):
+        data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
+
+
+def overwrite(data: bytearray, dice: random.Random) -> None:
+    at, length = dice.randrange(len(data)), dice.choice([1, 8, 16])
+    data[at : at + length] = bytes([dice.choice([0, 0xFF])]) * len(data[at : at + length])
+
+
+def cut(data: bytearray, dice: random.Random) -> None:
+    del data[dice.randrange(len(data)) :]
+
+
+def drop(data: bytearray, dice: random.Random) -> None:
+    at = dice.randrange(len(data))
+    del data[at : at + dice.randrange(1, 64)]
+
+
+def repeat(data: bytearray, dice: random.Random) -> None:
+    at = dice.randrange(len(data))
+    data[at:at] = data[at : at + dice.randrange(1, 64)]
+
+
+def stamp(data: bytearray, dice: random.Random) -> None:
+    """Move a time: the record has the number 5 and eight bytes."""
+    found = [i for i in range(len(data) - 9) if data[i] == 5]
+    if found:
+        at = dice.choice(found) + 1
+        data[at : at + 8] = struct.pack("<Q", dice.choice([*IMPOSSIBLE, dice.getrandbits(64), 1 << dice.randrange(64)]))
+
+
+@pytest.mark.parametrize("name", ["p2p", "collectives", "mixed", "rma_lock_sm", "rma_progress_known", "omp_nested"])
+def test_damaged_copies_are_refused_or_analysed(name, tmp_path):
+    dice = random.Random(name)  # noqa: S311 - damage, no secrets
+    copy = tmp_path / "copy"
+    for number in range(COPIES):
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(DATA / name, copy)
+        files = sorted(path for path in copy.rglob("*") if path.suffix in {".otf2", ".def", ".evt"})
+        for file in dice.sample(files, dice.choice([1, 1, 2])):
+            data = bytearray(file.read_bytes())
+            if data:
+                dice.choice([flip, flip, overwrite, cut, drop, repeat, stamp, stamp])(data, dice)
+            file.write_bytes(data)
+        try:
+            result = whywait.analyze(copy, threads=1)
+        except (whywait.Error, OSError):
+            continue
+        waits = result.wait_states().to_pylist()
+        assert all(wait["waiting"] <= wait["leave"] - wait["enter"] + 1e-9 for wait in waits), number
+        assert result.summary()
+
+
+@pytest.mark.parametrize("impossible", IMPOSSIBLE)
+def test_an_impossible_time_stamp_is_named_and_spoils_nothing_else(impossible, tmp_path):
+    """Rank 0's `g` ends at its begin, as the stamp of its Leave says nothing; the barrier behind it is what it was."""
+    anchor = trace_from_text(
+        """
+        0: f [1, 2]
+        0: g [3, 5]
+        0: MPI_Barrier [6, 7.1]
+        1: f [1, 3]
+        1: MPI_Barrier [4, 7.1]
+        """,
+        tmp_path,
+    )
+    file = tmp_path / "traces" / "0.evt"
+    data = file.read_bytes()
+    good = b"\x05" + struct.pack("<Q", ticks(5))
+    assert data.count(good) == 1
+    file.write_bytes(data.replace(good, b"\x05" + struct.pack("<Q", impossible)))
+    result = whywait.analyze(anchor)
+    warning = next(warning for warning in result.warnings if warning["kind"] == "impossible_time")
+    assert warning["count"] == 1
+    row = next(row for row in result.inconsistencies().to_pylist() if row["kind"] == "impossible_time")
+    assert (row["location"], row["time"]) == (0, pytest.approx(3))
+    (wait,) = (wait for wait in result.wait_states().to_pylist() if wait["kind"] == "mpi_barrier_wait")
+    assert (wait["rank"], wait["waiting"]) == (1, pytest.approx(2))
+    assert result.facts["length"] == pytest.approx(7.1)
+    times = {(row["callpath"][-1], row["rank"]): row["value"] for row in result.severities("time").to_pylist()}
+    assert ("g", 0) not in times
+
+
+def test_an_archive_without_definitions_is_a_bad_trace(tmp_path, capsys):
+    from whywait.cli import main
+
+    shutil.copytree(DATA / "p2p", tmp_path / "copy")
+    (tmp_path / "copy" / "traces.def").unlink()
+    with pytest.raises(whywait.ArchiveError, match="definitions are missing"):
+        whywait.open(tmp_path / "copy")
+    assert main(["info", str(tmp_path / "copy")]) == 3
+    assert "traces.def" in capsys.readouterr().err
+    assert main(["info", str(tmp_path / "nothing")]) == 2
