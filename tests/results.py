@@ -171,6 +171,11 @@ def cases() -> list[Path]:
     return [a.parents[1] for a in archives if any(a.parents[1].glob("scout.json*"))]
 
 
+def known_cases() -> list[Path]:
+    """Every program with known delays that Scalasca could analyse."""
+    return sorted(found.parent for found in SHARED.glob("cases/*/scout.json.gz"))
+
+
 def scout(case: Path) -> Table:
     """Scalasca's values of a case, exclusive along the call tree."""
     plain = case / "scout.json"
@@ -201,7 +206,10 @@ def _scalasca(path: Path) -> Table:
     for metric, rows in json.loads(gzip.decompress(text) if path.suffix == ".gz" else text)["data"].items():
         cells: dict[Cell, float] = defaultdict(float)
         for row in rows:
-            cells[tuple(row["callpath"]), row["rank"], row["thread"]] += row["exclusive"]
+            callpath = tuple(row["callpath"])
+            # What threads do that nobody forked stands below a root of them all there; here it is a root itself.
+            callpath = callpath[2:] if callpath[1:2] == ("THREADS",) else callpath
+            cells[callpath, row["rank"], row["thread"]] += row["exclusive"]
         table[metric] = {cell: value for cell, value in cells.items() if value}
     return table
 

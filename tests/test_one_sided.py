@@ -311,7 +311,7 @@ def test_transfers_of_blocking_calls_end_with_them(tmp_path):
 
 
 def test_a_put_in_a_general_active_target_epoch_is_seen_as_such(tmp_path):
-    """Figure 3 of the same: the display shows start, post, complete and wait, and the put from its begin to the wait."""
+    """Figure 3 of the same: start, post, complete and wait, and the put from its begin to the wait."""
     text = EURO_PAR[EURO_PAR.index("1: MPI_Win_post") : EURO_PAR.index("0: MPI_Win_lock")]
     found = ends("win w on world\ngroup t = 1\ngroup o = 0\n" + text, tmp_path)
     assert found == [("put", 0, 1, pytest.approx(4.3 - 0), pytest.approx(5.6 - 0))]
