@@ -100,6 +100,24 @@ impl Iteration {
         tape.leave(call.leave)
     }
 
+    /// When a lock call came to the end of its waiting for the last of its targets, which grants the lock within it; none
+    /// if all were in the library.
+    fn granted(&self, targets: impl Iterator<Item = u32>, call: &Call) -> Option<i64> {
+        let released = call.enter + call.contention;
+        let grant = |target: u32| {
+            let Outcome { calls, end } = &self.outcomes[target as usize];
+            let enters = || calls.iter().map(|call| call.enter).chain([*end]);
+            let within = |enter: &i64| released < *enter && *enter < call.leave;
+            if call.contention > 0 {
+                // Nothing could proceed before the release.
+                return enters().find(|&enter| enter > released).filter(within);
+            }
+            let (first, _) = self.helping(target, call.enter);
+            if within(&first) { enters().filter(within).last() } else { None }
+        };
+        targets.filter_map(grant).max()
+    }
+
     /// Enter and Leave of the first call of a rank that has not ended before a time.
     fn helping(&self, rank: u32, from: i64) -> (i64, i64) {
         let Outcome { calls, end } = &self.outcomes[rank as usize];
@@ -133,12 +151,22 @@ fn operate(tape: &mut Tape<'_>, call: &Call, operation: &Operation, first: u64) 
     tape.leave(call.leave)
 }
 
-/// Writes a call that locks.
-fn lock(tape: &mut Tape<'_>, call: &Call, region: Region, remote: u32, lock_type: LockType) -> Result<()> {
+/// Writes a call that locks; `granted` as [`Iteration::granted`] has it.
+fn lock(
+    tape: &mut Tape<'_>,
+    call: &Call,
+    granted: Option<i64>,
+    (region, remote, lock_type): (Region, u32, LockType),
+) -> Result<()> {
     let (win, lock_id) = (WINDOW, 0);
     tape.enter(call.enter, region)?;
     tape.record(call.enter, &Event::RmaRequestLock { win, remote, lock_id, lock_type })?;
     tape.book("mpi_rma_sync_lock_competition", call.contention);
+    if let Some(granted) = granted {
+        let waiting = granted - call.enter - call.contention;
+        tape.book("mpi_rma_sync_wait_for_progress", waiting);
+        tape.book("mpi_rma_sync_wait_for_progress_last_call", waiting);
+    }
     tape.leave(call.leave)
 }
 
@@ -161,13 +189,19 @@ impl Schedule for RandomRma<'_> {
                 let Some(call) = next.next() else { break };
                 match &step {
                     Step::Work(_) => {}
-                    Step::Lock(target, Sharing::Exclusive) => {
-                        lock(tape, call, Region::WinLock, *target, LockType::EXCLUSIVE)?;
+                    Step::Lock(target, sharing) => {
+                        let kind = match sharing {
+                            Sharing::Exclusive => LockType::EXCLUSIVE,
+                            Sharing::Shared => LockType::SHARED,
+                        };
+                        let granted = iteration.granted([*target].into_iter().filter(|&target| target != rank), call);
+                        lock(tape, call, granted, (Region::WinLock, *target, kind))?;
                     }
-                    Step::Lock(target, Sharing::Shared) => {
-                        lock(tape, call, Region::WinLock, *target, LockType::SHARED)?;
+                    Step::LockAll => {
+                        let others = (0..self.start.ranks).filter(|&other| other != rank);
+                        let granted = iteration.granted(others, call);
+                        lock(tape, call, granted, (Region::WinLockAll, UNDEFINED, LockType::SHARED))?;
                     }
-                    Step::LockAll => lock(tape, call, Region::WinLockAll, UNDEFINED, LockType::SHARED)?,
                     Step::Operate(operation) => {
                         operate(tape, call, operation, first)?;
                         operations.push(*operation);

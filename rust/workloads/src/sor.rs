@@ -291,6 +291,19 @@ impl<'a> Sor<'a> {
         calls.into_iter()
     }
 
+    /// How long a lock call waits until its target grants the lock, from the release of the holder on.
+    fn granted(&self, target: u32, number: usize, (enter, leave): (i64, i64)) -> Option<i64> {
+        let released = leave - CALL;
+        let calls: Vec<(i64, i64)> = self.calls(target, number).collect();
+        let within = |begin: &i64| released < *begin && *begin < leave;
+        if released > enter {
+            let first = calls.iter().map(|call| call.0).find(|&begin| begin > released);
+            return first.filter(within).map(|begin| begin - released);
+        }
+        calls.iter().find(|call| call.1 >= enter).filter(|call| within(&call.0))?;
+        calls.iter().map(|call| call.0).filter(within).last().map(|begin| begin - enter)
+    }
+
     fn play_locks(&self, tape: &mut Tape<'_>, rank: u32, number: usize) -> Result<()> {
         let Iteration { ready, locks, .. } = &self.iterations[number];
         let mut enter = call_at(ready[rank as usize], 0);
@@ -301,6 +314,10 @@ impl<'a> Sor<'a> {
             tape.enter(enter, Region::WinLock)?;
             tape.record(enter, &Event::RmaRequestLock { win, remote, lock_id, lock_type: LockType::EXCLUSIVE })?;
             tape.book("mpi_rma_sync_lock_competition", locked - CALL - enter);
+            if let Some(waiting) = self.granted(remote, number, (enter, locked)) {
+                tape.book("mpi_rma_sync_wait_for_progress", waiting);
+                tape.book("mpi_rma_sync_wait_for_progress_last_call", waiting);
+            }
             tape.leave(locked)?;
             let matching_id = number as u64 * count + slot as u64;
             let put = Event::RmaPut { win, remote, bytes: HALO, matching_id };
