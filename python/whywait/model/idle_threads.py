@@ -4,6 +4,8 @@ The heuristic of Scalasca's remapper (option ``-s``). *Idle threads*: while a ca
 on the master thread of a process, each of its other threads sleeps as long. *Limited parallelism*: where a thread
 spends less time in an outermost parallel region than the master, because it is not in the team or left it early, it
 sleeps for the difference. Both add to the time, which then is that of all processors from the begin to the end.
+
+*Source*: specification.md#idle-threads.
 """
 
 from __future__ import annotations

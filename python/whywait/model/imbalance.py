@@ -6,6 +6,8 @@ below it::
     avg(c) = sum over p of comp(p, c) / N        d(p, c) = comp(p, c) - avg(c)
 
 A positive d is overload, a negative one underload.
+
+*Source*: specification.md#computational-imbalance.
 """
 
 from __future__ import annotations

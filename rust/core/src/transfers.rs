@@ -17,7 +17,8 @@
 //! something back; for what writes the target's wait or successful test, and the target's part of the fence. Without such
 //! a call it has no end.
 //!
-//! *Source*: basic and extended event model of the Euro-Par'05 paper on one-sided communication; thesis 3.1.
+//! *Source*: specification.md#transfers; basic and extended event model: Euro-Par'05, sections 3.1 and 3.2; thesis,
+//! section 3.1.
 
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;

@@ -7,7 +7,8 @@
 //! whatever the waiter did, `(1 − r) / d+` (equations 4.14 to 4.17).
 //!
 //! *Direct and indirect*: what the waits get of a wait is its indirect part. *Propagating and terminal*: the largest
-//! share of a wait that one later wait is due to is its propagating part (PATTERNS 6.8).
+//! share of a wait that one later wait is due to is its propagating part
+//! (specification.md#direct-and-indirect-propagating-and-terminal).
 //!
 //! All of this needs no other location's result, so it is done for all waits at once.
 

@@ -4,7 +4,8 @@
 //! between the two, without the waits in between, and of the call at its left end only what came after the meeting.
 //! First the waits are taken away and what is not positive dropped, then the call at the left end is cut.
 //!
-//! *Source*: thesis eq. 4.1; PATTERNS 6.4, 15 (decisions 12 and 15).
+//! *Source*: specification.md#intervals; synchronization intervals: thesis, definitions 5 and 6, equation 4.1;
+//! pre-contention intervals: thesis, definition 9, equations 4.3 to 4.6.
 
 use super::interval_index::IntervalBegin;
 use super::last_sync::{LastSync, LastSyncIndex};
@@ -298,7 +299,7 @@ impl Pass<'_> {
     }
 
     /// Release 2.6 sums up the shares of a collective operation by segments of the causing process's past; a share counts
-    /// from the next segment on (PATTERNS 6.6).
+    /// from the next segment on.
     fn segment(&self, number: u32, rows: &mut [Row]) {
         for same in rows.chunk_by_mut(|a, b| a.class == b.class) {
             let comm = self.roles.caused[same[0].caused as usize].comm;

@@ -19,7 +19,7 @@
 //! | costs by call path | [`costs`] |
 //! | the factors of single waits, from what stays of all intervals | [`factors`], [`interval_index`] |
 //!
-//! *Source*: thesis sections 4.1.4 to 4.1.6, equations 4.1 to 4.19; PATTERNS sections 6 and 15.
+//! *Source*: specification.md#causes; thesis, sections 4.1 and 4.3.3, definitions 4 to 20, equations 4.1 to 4.19.
 
 pub mod class;
 mod costs;

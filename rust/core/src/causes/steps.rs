@@ -7,7 +7,7 @@
 //! thread that forks the way from its last event to the fork belongs to what it did before. The time of other threads
 //! outside of teams belongs to nobody.
 //!
-//! *Source*: PATTERNS 6.3.
+//! *Source*: specification.md#profiles-of-intervals.
 
 use super::Position;
 use crate::trace::{NO_CALLPATH, NONE, Shard, Trace};

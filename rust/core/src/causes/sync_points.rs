@@ -9,7 +9,7 @@
 //! | Wait for Progress | Leave | behind the Enter of the call that brings progress | `[L − E(progress)]+`; all of it |
 //! | contention | Leave | behind the Leave of the release | all that is not waiting; nothing |
 //!
-//! *Source*: PATTERNS 6.2 and 15 (decisions 4 to 8); thesis definitions 5 and 7.
+//! *Source*: specification.md#synchronization-points; thesis, definitions 4 and 8.
 
 use super::points::{Anchor, Place, Relation, SyncPoint, SyncScope};
 use super::states::States;

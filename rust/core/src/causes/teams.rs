@@ -1,6 +1,6 @@
 //! Teams of threads as points: forks, barriers, joins, and the time in which the master is alone.
 //!
-//! *Source*: PATTERNS 6.7; thesis section 4.1.4 (threads are not in the thesis: as Scalasca has them).
+//! *Source*: specification.md#costs-of-thread-teams. Threads are not in the thesis: as Scalasca has them.
 
 use super::points::{Anchor, GroupSync, IdleTeamSpan, Place, Relation, SyncPoint, SyncScope};
 use super::states::States;

@@ -13,8 +13,11 @@
 //! Each location contributes to all call paths of the path, also to those it does not have. For the latter a look at what
 //! it has is enough: its contribution to all, less that to those it has.
 //!
-//! *Source*: thesis section 4.2.3, definitions 21 to 23; PATTERNS 7.5 and 7.6. Release 2.6 divides by `H_p = 0` where a
-//! location has all call paths, and then has no inter-partition imbalance at all; here such a location has no part in it.
+//! Release 2.6 of Scalasca divides by `H_p = 0` where a location has all call paths, and then has no inter-partition
+//! imbalance at all; here such a location has no part in it.
+//!
+//! *Source*: specification.md#performance-impact; Böhme et al. 2012. The critical path's imbalance (thesis, definition 23)
+//! is derived from it in Python.
 
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;

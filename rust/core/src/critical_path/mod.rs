@@ -12,7 +12,7 @@
 //!
 //! *Release 2.6 of Scalasca* does not hand it over in one-sided communication, and to all threads that came last.
 //!
-//! *Source*: thesis section 4.2, figures 4.7 to 4.9; PATTERNS 7.2.
+//! *Source*: specification.md#construction; thesis, sections 4.2 and 4.3.2, definitions 21 and 22, figures 4.7 to 4.9.
 
 mod exits;
 mod impact;

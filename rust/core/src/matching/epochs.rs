@@ -4,7 +4,7 @@
 //! of: the lock epoch on its target, the lock epoch on the whole window, the access epoch whose group has its target,
 //! the fence epoch of its window.
 //!
-//! *Source*: thesis 3.1; docs/one-sided.md lists the decisions.
+//! *Source*: specification.md#epochs; thesis, section 3.1; docs/one-sided.md lists the decisions.
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;

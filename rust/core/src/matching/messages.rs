@@ -1,6 +1,8 @@
 //! Matching of messages: the n-th send from one process to another with a communicator and tag meets the n-th receive.
 //!
-//! *Source*: PATTERNS 0.3. Receives count in the order of their completion.
+//! Receives count in the order of their completion.
+//!
+//! *Source*: specification.md#matching-of-messages-and-collective-operations.
 
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;

@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use whywait_otf2::Definitions;
 use whywait_otf2::enums::{Paradigm, RegionRole};
 
-/// What a region is to the patterns (PATTERNS 0.5).
+/// What a region is to the patterns (specification.md#region-classes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum RegionClass {
     /// Nothing special.

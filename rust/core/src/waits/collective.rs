@@ -10,7 +10,7 @@
 //! Leave for `MPI_Init` and `MPI_Finalize`. *Ties* go to the lowest rank. Every waiting time is cut at the end of the
 //! rank's own call; where that happens the clocks disagree, which is counted.
 //!
-//! *Source*: thesis eq. 2.2; PATTERNS section 3. The formulas stand at the functions.
+//! *Source*: specification.md#collective-operations; thesis, equation 2.2. The formulas stand at the functions.
 
 use super::collective_sync::{CollectiveSync, CollectiveSyncs, Participants};
 use super::{Findings, WaitState};
@@ -112,7 +112,8 @@ impl Found {
     }
 
     /// Every member waits for the latest: `latest = max B`, `first = min X`,
-    /// waiting = `[min(latest, X) − B]+`, completion = `[X − max(first, min(latest, X))]+` (PATTERNS 3.3).
+    /// waiting = `[min(latest, X) − B]+`, completion = `[X − max(first, min(latest, X))]+`
+    /// (specification.md#barrier-start-and-end).
     fn everybody(&mut self, members: &[Member], waiting: Option<Metric>, completion: Option<Metric>) {
         if let Some(cause) = latest(members) {
             self.synchronize(members.iter(), Participants::All, cause, waiting, completion);
@@ -146,7 +147,7 @@ impl Found {
     }
 
     /// Wait at N x N: like a barrier if all calls overlap; otherwise only members that receive from a later one, and
-    /// the latest sender, synchronize (PATTERNS 3.4).
+    /// the latest sender, synchronize (specification.md#n-to-n).
     fn all_to_all(&mut self, members: &[Member]) {
         let taking_part = || members.iter().filter(|member| member.sent > 0 || member.received > 0);
         let Some(last) = latest(taking_part()) else { return };
@@ -172,7 +173,7 @@ impl Found {
     }
 
     /// Late Broadcast: members that receive and begin before the root wait for it; nobody does if the root sends
-    /// nothing (PATTERNS 3.5).
+    /// nothing (specification.md#1-to-n).
     fn one_to_all(&mut self, members: &[Member]) {
         let Some(root) = root(members).filter(|root| root.sent > 0) else { return };
         let early = |member: &&Member| member.rank != root.rank && member.received > 0 && member.begin < root.begin;
@@ -191,7 +192,8 @@ impl Found {
         }
     }
 
-    /// Early Reduce: the root waits for the latest member that sends, unless it receives nothing (PATTERNS 3.6).
+    /// Early Reduce: the root waits for the latest member that sends, unless it receives nothing
+    /// (specification.md#n-to-1).
     fn all_to_one(&mut self, members: &[Member]) {
         let Some(root) = root(members).filter(|root| root.received > 0) else { return };
         if let Some(last) = latest(senders(members)).filter(|last| root.begin < last.begin) {
@@ -208,7 +210,8 @@ impl Found {
         }
     }
 
-    /// Early Scan: a member waits for the latest sender of a lower or equal rank (PATTERNS 3.7).
+    /// Early Scan: a member waits for the latest sender of a lower or equal rank
+    /// (specification.md#prefix-operations).
     fn scan(&mut self, members: &[Member]) {
         let mut last: Option<&Member> = None;
         for member in members {

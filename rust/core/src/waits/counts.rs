@@ -1,6 +1,6 @@
 //! Time and visits by call path, and what is counted without looking at other locations.
 //!
-//! *Source*: PATTERNS 1.1 and 1.2.
+//! *Source*: specification.md#counts-and-bytes, specification.md#time.
 
 use super::Findings;
 use crate::severity::{Accumulator, Metric, volume};

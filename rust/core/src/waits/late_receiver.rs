@@ -14,7 +14,7 @@
 //! for the latest receiver, of equally late ones for the first that was sent to; and not at all if one of their receives
 //! had a late sender. Neither does an `MPI_Wait` for the request of an `MPI_Isendrecv` with a late sender.
 //!
-//! *Source*: thesis 2.3.2; PATTERNS 2.4.
+//! *Source*: specification.md#late-receiver; thesis, section 2.3, figure 2.5.
 
 use rustc_hash::FxHashMap;
 

@@ -16,7 +16,9 @@
 //! *Messages in Wrong Order*: a Late Sender whose message was sent after one that is received later; its whole waiting
 //! time counts, once. The latest instances of a location are remembered (100 unless the caller says otherwise).
 //!
-//! *Source*: thesis eq. 2.1; PATTERNS 2.2 and 2.3. Sources are compared as processes, not as ranks of a communicator.
+//! Sources are compared as processes, not as ranks of a communicator.
+//!
+//! *Source*: specification.md#late-sender, specification.md#messages-in-wrong-order; thesis, equation 2.1.
 
 use bitcode::{Decode, Encode};
 

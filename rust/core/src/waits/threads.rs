@@ -12,7 +12,7 @@
 //! *Locks*: waiting = release by the previous owner − Enter
 //! of the call that acquires, if positive.
 //!
-//! *Source*: PATTERNS section 5.
+//! *Source*: specification.md#team-management, specification.md#barriers-of-threads, specification.md#locks-of-threads.
 
 use super::{Findings, WaitState};
 use crate::diagnostics::DiagnosticKind;

@@ -19,7 +19,8 @@
 //! *Pairs*: a fence synchronizes as many as its window has members; needed are those that accessed the process in the
 //! epoch, and those that it accessed. Who did both is needed in both directions, and counts twice.
 //!
-//! *Source*: thesis 3.2, patterns 1 to 3; PATTERNS 4.2, 4.3, 4.8.
+//! *Source*: specification.md#wait-at-create-fence-and-free, specification.md#early-fence; thesis, wait-state patterns 1
+//! and 2, figure 3.16. Pairs: specification.md#pair-wise-synchronizations.
 
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;

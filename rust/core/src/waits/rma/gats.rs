@@ -24,7 +24,9 @@
 //! *Pairs*: complete, wait and a successful test synchronize with all of their group; unneeded are those with whom no
 //! data was exchanged.
 //!
-//! *Source*: thesis 3.2, patterns 4 and 5, and 3.3; PATTERNS 4.4, 4.5, 4.8.
+//! *Source*: Late Post: specification.md#late-post, thesis, wait-state pattern 3. Early Wait and Late Complete:
+//! specification.md#early-wait-and-late-complete, thesis, wait-state patterns 4 and 5. Detection: thesis, section 3.3.1.
+//! Pairs: specification.md#pair-wise-synchronizations.
 
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;

@@ -15,7 +15,7 @@
 //! *Definition*: waiting = min(Leave(release), Leave(activity)) − Enter(activity), if positive. One call waits once: the
 //! longest, where it ends several epochs. No wait where the release falls between two calls of the waiter.
 //!
-//! *Source*: thesis 3.2, pattern 7, and algorithm 2; PATTERNS 4.6.
+//! *Source*: specification.md#lock-contention; thesis, wait-state pattern 7, algorithm 2.
 
 use std::cmp::Reverse;
 

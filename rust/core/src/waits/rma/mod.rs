@@ -2,7 +2,8 @@
 //!
 //! All times are Enter and Leave of calls, never stamps of records: most of these repeat the stamp before them.
 //!
-//! *Source*: thesis chapter 3; docs/one-sided.md lists the decisions where the definitions leave room.
+//! *Source*: specification.md#one-sided-communication; thesis, chapter 3; docs/one-sided.md lists the decisions where the
+//! definitions leave room.
 
 pub mod collective;
 pub mod gats;

@@ -27,7 +27,7 @@
 //! *Both in one call*: split at the release: what lies before is contention, what lies after is progress. A call that
 //! waits for a message as well waits for the lock or for progress from the end of that wait on.
 //!
-//! *Source*: thesis 3.2, pattern 6, and 3.3, algorithm 1; PATTERNS 4.7.
+//! *Source*: specification.md#wait-for-progress; thesis, wait-state pattern 6, algorithm 1.
 
 use std::cmp::Reverse;
 

@@ -9,7 +9,7 @@
 //! *Definition*: the signal is the last put or atomic on the waiter that another process begins within the call; waiting
 //! = Enter(signal) − Enter(call). Which variable a put touches is not recorded: without such an operation nothing is said.
 //!
-//! *Source*: `EVENT_MODEL_SHMEM` section 6; the records are those of thesis 3.1.2.
+//! *Source*: specification.md#wait-until; the records are those of the thesis, section 3.1.3.
 
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
