@@ -1,0 +1,132 @@
+//! The fuzz targets on their corpus and on mutations of it, the same in every run: a short look for panics in stable Rust.
+//! `cargo fuzz run events fuzz/corpus/events` looks longer.
+
+mod common;
+#[path = "../../../fuzz/src/lib.rs"]
+#[allow(missing_docs, unreachable_pub, clippy::pedantic, reason = "the crate of the fuzz targets, included")]
+mod targets;
+
+use std::fs;
+use std::panic;
+use std::path::{Path, PathBuf};
+
+use common::{Scratch, attributes, definitions, events, local};
+use whywait_otf2::wire::ByteOrder;
+use whywait_otf2::{Anchor, ArchiveWriter, Attributes, LocalDefinitions, WriteOptions};
+
+/// Mutated files of each kind.
+const MUTATIONS: u64 = 20_000;
+
+/// Numbers from a seed (`SplitMix64`), so that a failure can be found again.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound.max(1) as u64) as usize
+    }
+}
+
+fn corpus(target: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target)
+}
+
+/// Changes, removes, repeats or inserts a few bytes, or goes on with the end of another file.
+fn mutate(file: &mut Vec<u8>, files: &[Vec<u8>], random: &mut Random) {
+    for _ in 0..=random.below(4) {
+        let at = random.below(file.len());
+        let end = (at + 1 + random.below(8)).min(file.len());
+        match random.below(6) {
+            _ if file.is_empty() => file.push(random.next() as u8),
+            0 => file[at] = random.next() as u8,
+            1 => file[at] ^= 1 << random.below(8),
+            2 => file[at] = [0, 1, 0x7F, 0x80, 0xFE, 0xFF][random.below(6)],
+            3 => drop(file.drain(at..end)),
+            4 => file.splice(at..at, file[at..end].to_vec()).for_each(drop),
+            _ => {
+                let other = &files[random.below(files.len())];
+                file.truncate(at);
+                file.extend_from_slice(&other[random.below(other.len())..]);
+            }
+        }
+    }
+}
+
+fn replay(target: &str, run: fn(&[u8])) {
+    let mut paths: Vec<_> = fs::read_dir(corpus(target)).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let files: Vec<Vec<u8>> = paths.iter().map(|path| fs::read(path).unwrap()).collect();
+    assert!(!files.is_empty());
+    for (path, file) in paths.iter().zip(&files) {
+        let done = panic::catch_unwind(|| run(file));
+        assert!(done.is_ok(), "{}", path.display());
+    }
+    for seed in 0..MUTATIONS {
+        let mut random = Random(seed);
+        let mut file = files[random.below(files.len())].clone();
+        mutate(&mut file, &files, &mut random);
+        let done = panic::catch_unwind(|| run(&file));
+        assert!(done.is_ok(), "mutation {seed} of {target}: {file:?}");
+    }
+}
+
+#[test]
+fn anchors() {
+    replay("anchor", targets::anchor);
+}
+
+#[test]
+fn definition_files() {
+    replay("definitions", targets::definitions);
+}
+
+#[test]
+fn event_files() {
+    replay("events", targets::events);
+}
+
+/// Files with every record that there is, in both byte orders and two chunk sizes.
+#[test]
+#[ignore = "writes the corpus anew: cargo test -p whywait-otf2 --test fuzz -- --ignored"]
+fn write_the_corpus() {
+    for (order, byte_order) in [("big", ByteOrder::Big), ("little", ByteOrder::Little)] {
+        for chunk in [63_u8, 255] {
+            let scratch = Scratch::new("corpus");
+            let size = 19 + 16 * u64::from(chunk);
+            let anchor = Anchor {
+                event_chunk_size: size,
+                definition_chunk_size: size,
+                creator: "whywait".to_owned(),
+                properties: vec![("A::B".to_owned(), "true".to_owned())],
+                ..Anchor::default()
+            };
+            let writer = ArchiveWriter::create(scratch.path(), "traces", WriteOptions { anchor, byte_order }).unwrap();
+            for definition in definitions() {
+                writer.define(definition);
+            }
+            let all = attributes();
+            let mut location = writer.location(0).unwrap();
+            for (time, event) in (100..).zip(events()) {
+                let given = &all[time as usize % all.len()..][..usize::from(time % 3 == 0)];
+                location.write(time, &event, &Attributes::new(given)).unwrap();
+            }
+            location.finish(&LocalDefinitions { definitions: Vec::new(), ..local() }).unwrap();
+            writer.finish().unwrap();
+            let files = [("anchor", "traces.otf2"), ("definitions", "traces.def"), ("events", "traces/0.evt")];
+            for (target, name) in files {
+                let mut bytes = fs::read(scratch.path().join(name)).unwrap();
+                if target != "anchor" {
+                    bytes.insert(0, chunk);
+                }
+                fs::create_dir_all(corpus(target)).unwrap();
+                fs::write(corpus(target).join(format!("{order}-{chunk}")), bytes).unwrap();
+            }
+        }
+    }
+}
