@@ -20,7 +20,8 @@ INTRODUCTION = """\
 All metrics, each below the one that it is a part of: the name that people read, the unique name, what it means, and how
 it follows from others if it does. `[class]` in a formula keeps only the call paths of a class, as listed in
 `python/whywait/model/regions.py`. A metric whose programming model does not occur in a trace is void; one that an
-analysis does not compute is absent. **Wait** marks the wait states; [patterns](patterns.md) defines them.
+analysis does not compute is absent. **Wait** marks the wait states, **Completion** what
+is listed with them but is [no waiting](glossary.md#waiting); [patterns](patterns.md) defines them.
 
 Written by `docs/make_metrics.py`.
 """
@@ -38,7 +39,7 @@ def page() -> str:
 
 
 def _lines(tree: MetricTree, metric: Metric, depth: int) -> Iterator[str]:
-    wait = "**Wait.** " if metric.kind == "wait" else ""
+    wait = {"wait": "**Wait.** ", "completion": "**Completion.** "}.get(metric.kind, "")
     formula = f" = `{metric.formula}`" if metric.formula else ""
     yield f"{'  ' * depth}* *{metric.display_name}* `{metric.name}`{formula}: {wait}{metric.description}\n"
     for child in tree.children(metric.name):

@@ -101,7 +101,7 @@ def test_parts_add_up_to_the_time(name):
     each = np.sum([part["ranks"] for part in told], axis=0)
     np.testing.assert_allclose(each, found.profile.by_location("time"), rtol=1e-5)
     waiting = sum(part["value"] for part in told if part["family"] == "waiting")
-    assert waiting == pytest.approx(found.summary()["waiting"]["total"], rel=1e-9)
+    assert waiting == pytest.approx(found.metrics["waiting"].total, rel=1e-9)
 
 
 def test_names_of_a_trace_are_never_markup(tmp_path):
@@ -280,7 +280,7 @@ def stencil(tmp_path_factory):
 def test_front_page(browser, stencil):
     found, path = stencil
     viewer = Viewer(browser, path).open()
-    share = found.summary()["waiting"]["share"]
+    share = found.summary()["focus"]["account"]["share"]
     assert f"{share:.1%} of all time was spent waiting" in viewer.text(".headline")
     cards = viewer.js("return [...document.querySelectorAll('.problem')].map((card) => card.textContent)")
     assert len(cards) == 3

@@ -49,7 +49,15 @@ def test_tree_is_scalascas():
     paradigms = f"(shmem|armci)(_|$)|rma_atomic|{upper_bounds}|delay_(rma|lock|unattributed)|interval_delay"
     classes = "_(propagating|terminal|direct|indirect)_(coll|omp|rma|lock|barrier|n21|12n|n2n)"
     classifications = "waitstates_.*_(coll|omp|rma)$"
-    assert all(re.match(f"{paradigms}|mpi_wait{classes}|{classifications}", name) for name in added)
+    assert all(re.match(f"{paradigms}|mpi_wait{classes}|{classifications}|waiting$", name) for name in added)
+
+
+def test_waiting_is_all_wait_states_once_and_no_completion():
+    terms = {term.metric for term in TREE["waiting"].formula.terms}
+    assert terms == {metric.name for metric in TREE.waiting}
+    assert {"mpi_latesender", "omp_ibarrier_wait", "mpi_finalize_wait", "mpi_rma_early_wait"} < terms
+    assert not terms & {"mpi_latesender_wo", "mpi_rma_late_complete", "mpi_nxn_completion", "mpi_init_completion"}
+    assert {name for name in terms for above in TREE.path(name)[:-1] if above.name in terms} == set()
 
 
 def test_what_the_native_module_computes_is_in_the_tree():
@@ -105,7 +113,7 @@ def test_a_difference_needs_all_that_is_subtracted():
 def test_an_orphan_moves_up_to_the_next_metric_above():
     tree = TREE.computed({"mpi_latesender"})
     assert tree["mpi_latesender"].parent is None
-    assert [metric.name for metric in tree] == ["mpi_latesender"]
+    assert [metric.name for metric in tree] == ["mpi_latesender", "waiting"]
 
 
 @pytest.mark.parametrize(

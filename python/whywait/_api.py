@@ -545,7 +545,7 @@ class Result:
         begin, end = max(begin, 0.0), min(end, last)
         if not begin < end:
             raise _native.UsageError(f"the window has no part of the run, which lasts from 0 to {last:.9g} s")
-        names = {m.name for m in self.profile.metrics if m.kind == "wait" or m.name in IN_WINDOW}
+        names = {m.name for m in self.profile.metrics if m.kind in {"wait", "completion"} or m.name in IN_WINDOW}
         profile = self._profile(pa.table(self._analysis.window(begin, end)), names)
         return allocation(profile, self.rows_of_locations) if self._idle_threads else profile
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: The class of what nobody can be blamed for; it stands where the waiting is, the others where its cause is.
 UNATTRIBUTED = "unattributed"
+#: The class of what is paid for idle threads, which is no waiting.
+IDLE = "ompidle"
 
 
 class CostClass(NamedTuple):
@@ -88,7 +90,9 @@ def _spread(cells: Cells | None, key: npt.NDArray[np.int64]) -> npt.NDArray[np.f
     return values
 
 
-def costliest(result: Result, count: int) -> list[dict[str, Any]]:
+def costliest(
+    result: Result, count: int, *, paid_for: Literal["all", "waiting", "idle"] = "all", whole: float | None = None
+) -> list[dict[str, Any]]:
     """Return the call paths whose delays cost most waiting time elsewhere.
 
     Parameters
@@ -97,16 +101,24 @@ def costliest(result: Result, count: int) -> list[dict[str, Any]]:
         What to look through.
     count
         How many to return at most.
+    paid_for
+        Which costs: those of waiting, those of idle threads, or both.
+    whole
+        What shares are of (s); None for all of these costs.
 
     Returns
     -------
     list of dict
-        ``callpath``, ``callpath_id``, ``costs`` (s), of that ``short_term`` and ``long_term``, ``share`` (of all
-        costs), ``ranks`` (how many pay), ``worst_rank``, ``worst_rank_share`` (of the costs) and ``classes``: of each
+        ``callpath``, ``callpath_id``, ``costs`` (s), of that ``short_term`` and ``long_term``, ``share`` (of the
+        whole), ``ranks`` (how many pay), ``worst_rank``, ``worst_rank_share`` (of the costs) and ``classes``: of each
         class of waiting ``class``, ``display_name`` and ``costs`` (s), largest first.
     """
     table = result.native_delay_costs
-    table = table.filter(pc.not_equal(table["class"].cast(pa.string()), UNATTRIBUTED))
+    kind = table["class"].cast(pa.string())
+    chosen = pc.not_equal(kind, UNATTRIBUTED)
+    if paid_for != "all":
+        chosen = pc.and_(chosen, pc.equal(pc.equal(kind, IDLE), paid_for == "idle"))
+    table = table.filter(chosen)
     kinds = {kind.name: kind.display_name for kind in cost_classes(result.profile.metrics)}
     size = len(result.tree)
     callpath, location = (table[name].to_numpy().astype(np.int64) for name in ("callpath", "location"))
@@ -135,7 +147,7 @@ def costliest(result: Result, count: int) -> list[dict[str, Any]]:
                 "costs": costs,
                 "short_term": float(shorts[chosen]),
                 "long_term": costs - float(shorts[chosen]),
-                "share": costs / float(by_callpath.sum()),
+                "share": costs / (whole or float(by_callpath.sum())),
                 **_ranks(result, location[rows], (short + long)[rows]),
                 "classes": sorted(amounts, key=lambda kind: -kind["costs"]),
             }

@@ -201,13 +201,8 @@ def waits_of(metrics: MetricTree, method: Method) -> list[str]:
     """
     if method == "cube":
         return [name for name in _CUBE_WAITS if name in metrics]
-    return [
-        metric.name
-        for metric in metrics
-        if metrics.wait_state(metric.name) is metric
-        and not metric.name.endswith("_completion")
-        and any(above.name == "mpi" for above in metrics.path(metric.name))
-    ]
+    in_mpi = (metric for metric in metrics.waiting if any(above.name == "mpi" for above in metrics.path(metric.name)))
+    return [metric.name for metric in in_mpi]
 
 
 def _times(processes: Processes, waits: list[str], positions: list[int] | None) -> _Times:

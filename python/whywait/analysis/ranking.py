@@ -29,17 +29,20 @@ class Choice:
     Attributes
     ----------
     metric
-        A wait state, or a metric that has some below it. None for all. A wait state that is part of another counts as
-        that other only, unless it is asked for itself.
+        A wait state, or a metric that has some below it. None for all that waiting is made of, which is without
+        completion. A wait state that is part of another counts as that other only, unless it is asked for itself.
     rank
         The rank that waits; None for all.
     callpath
         Where it waits, as `whywait.model.selection.find_callpaths` takes it; None for everywhere.
+    completion
+        Whether to take completion as well, which is listed with the wait states and is no waiting.
     """
 
     metric: str | None = None
     rank: int | None = None
     callpath: str | int | None = None
+    completion: bool = False
 
 
 def choose(result: Result, choice: Choice) -> pa.Table:
@@ -57,7 +60,7 @@ def chosen(result: Result, choice: Choice) -> npt.NDArray[np.bool_]:
     """Say of each row whether it is chosen; see `choose`."""
     table = result.native_wait_states
     kinds = Kinds(table)
-    keep = kinds.rows(_wanted(result.profile.metrics, choice.metric, kinds))
+    keep = kinds.rows(_wanted(result.profile.metrics, choice, kinds))
     if choice.rank is not None:
         if choice.rank not in (ranks := result.rows_of_locations.rank):
             raise _native.UsageError(f"there is no rank {choice.rank}")
@@ -92,9 +95,12 @@ class Kinds:
         return rows
 
 
-def _wanted(metrics: MetricTree, name: str | None, kinds: Kinds) -> set[str]:
-    whole = {one.name for one in metrics if metrics.wait_state(one.name) is one}
-    if name is None:
+def _wanted(metrics: MetricTree, choice: Choice, kinds: Kinds) -> set[str]:
+    name = choice.metric
+    whole = {one.name for one in metrics.waiting}
+    if choice.completion:
+        whole |= {one.name for one in metrics if one.kind == "completion"}
+    if name is None or name == "waiting":
         return whole
     if name not in metrics:
         raise _native.UsageError(f"there is no metric {name}")

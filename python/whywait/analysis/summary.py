@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from whywait import __version__, _native
 from whywait.analysis.causes import costliest, critical
+from whywait.analysis.waiting import account
 from whywait.model.profile import sum_at
 
 if TYPE_CHECKING:
@@ -27,11 +28,12 @@ def summarize(result: Result) -> dict[str, Any]:
     -------
     dict
         ``run`` (name, anchor file, program if known), ``facts``, ``metrics`` (unit and total by name), ``peak_memory``
-        (the most that the process had so far, in bytes; None if the system does not say), ``waiting`` (all wait states
-        together: seconds, and share of all time), ``worst`` (the worst places to wait, by total waiting time),
-        ``delay_costs`` (the call paths that cause most of it, see `whywait.analysis.causes.costliest`),
-        ``critical_path`` (see `whywait.analysis.causes.critical`; both are None if causes were not looked for),
-        ``warnings``, ``oddities`` (of the definitions). All values are such that JSON can say them.
+        (the most that the process had so far, in bytes; None if the system does not say), ``focus`` (what the
+        headlines are about, see `focus`), of the whole run ``waiting`` (all wait states together, completion included:
+        seconds, and share of all time), ``worst`` (the places with most of it), ``delay_costs`` (the call paths that
+        cause most of it or of idle threads, see `whywait.analysis.causes.costliest`), ``critical_path`` (see
+        `whywait.analysis.causes.critical`; both are None if causes were not looked for), ``warnings``, ``oddities`` (of
+        the definitions). All values are such that JSON can say them.
     """
     profile = result.profile
     waiting = sum(profile.total(metric.name) for metric in _wait_states(profile.metrics))
@@ -52,12 +54,40 @@ def summarize(result: Result) -> dict[str, Any]:
         },
         "peak_memory": _native.peak_memory(),
         "waiting": {"total": waiting, "share": waiting / time if time else 0.0},
+        "focus": focus(result),
         "worst": worst_wait_states(result),
         "delay_costs": costliest(result, _WORST) if result.has_causes else None,
         "critical_path": critical(result, _WORST) if result.has_causes else None,
         "warnings": result.warnings,
         "oddities": [dict(zip(("kind", "place", "text"), oddity, strict=True)) for oddity in result.run.oddities],
     }
+
+
+def focus(result: Result, count: int = _WORST) -> dict[str, Any]:
+    """Gather what the headlines say, all by one definition of waiting.
+
+    Parameters
+    ----------
+    result
+        What to look through.
+    count
+        How many places and causes to return at most.
+
+    Returns
+    -------
+    dict
+        ``account`` (where the time goes, how much of it is waiting, and how much of that is explained: see
+        `whywait.analysis.waiting.account`), ``worst`` (see `worst_wait_states`; only waiting, so without completion),
+        ``causes`` (who causes the waiting: see `whywait.analysis.causes.costliest`, with shares of all waiting) and
+        ``idle`` (the same of idle threads; both are None if causes were not looked for).
+    """
+    found = account(result.profile)
+    worst = [place for place in worst_wait_states(result, 2 * count) if place["metric"] in found["wait_states"]]
+    causes = idle = None
+    if result.has_causes:
+        causes = costliest(result, count, paid_for="waiting", whole=found["waiting"])
+        idle = costliest(result, count, paid_for="idle")
+    return {"account": found, "worst": worst[:count], "causes": causes, "idle": idle}
 
 
 def _program(result: Result) -> str | None:

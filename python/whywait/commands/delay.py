@@ -36,27 +36,30 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Do it."""
-    from whywait.analysis.causes import UNATTRIBUTED, costliest, total_costs
+    from whywait.analysis.causes import costliest, total_costs
+    from whywait.analysis.summary import focus
     from whywait.report.terminal import show, speaks_unicode, width
 
     result = load(options.result)
-    places = costliest(result, options.top)
     totals = total_costs(result)
+    found = focus(result, options.top)
     if options.json:
-        print_json({"costs": totals, "callpaths": places})
+        print_json({"costs": totals, "callpaths": costliest(result, options.top), "focus": found})
     else:
-        unknown = totals.pop(UNATTRIBUTED, 0.0)
         columns, unicode = width(sys.stdout), speaks_unicode(sys.stdout)
-        show(_lines(places, sum(totals.values()), unknown, columns, unicode=unicode), sys.stdout)
+        show(_lines(found, columns, unicode=unicode), sys.stdout)
     return 0
 
 
-def _lines(places: list[dict[str, Any]], total: float, unknown: float, width: int, *, unicode: bool) -> Iterator[Line]:
-    from whywait.report.terminal import delay_lines, seconds
+def _lines(found: dict[str, Any], width: int, *, unicode: bool) -> Iterator[Line]:
+    from whywait.report.terminal import delay_lines, seconds, unknown_lines
 
-    if not places:
+    account = found["account"]
+    if not found["causes"]:
         yield [("Nobody causes any waiting.", "")]
-        return
-    yield [(f"Waiting of {seconds(total)} has known causes, {seconds(unknown)} has not.", "")]
-    yield []
-    yield from delay_lines(places, width, unicode=unicode, bar=_BAR)
+    else:
+        text = f"{seconds(account['waiting'])} of waiting: {seconds(account['known'])} with known causes"
+        yield [(f"{text}, {seconds(account['unknown'])} without.", "")]
+        yield []
+        yield from delay_lines(found["causes"], width, unicode=unicode, bar=_BAR)
+    yield from unknown_lines(found, width, _BAR)

@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     from whywait.report.terminal import show, speaks_unicode, width
 
     result = load(options.result)
-    chosen = choose(result, Choice(options.metric, options.rank, options.callpath))
+    chosen = choose(result, Choice(options.metric, options.rank, options.callpath, options.statistics))
     columns, unicode = width(sys.stdout), speaks_unicode(sys.stdout)
     if options.statistics:
         kinds = statistics(result.profile.metrics, chosen).to_pylist()

@@ -7,7 +7,7 @@ analysis does not compute is absent rather than zero.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Literal, cast
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, cast
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-Kind = Literal["stored", "wait", "cause", "thesis", "pre", "post", "hidden"]
+Kind = Literal["stored", "wait", "completion", "cause", "thesis", "pre", "post", "hidden"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,8 @@ class Metric:
     unit
         ``sec``, ``occ`` (occurrences), ``bytes`` or ``elements``.
     kind
-        ``stored``, ``wait`` (stored, and a wait state), ``cause`` (stored if the analysis looks for causes), ``thesis``
+        ``stored``, ``wait`` (stored, and a wait state), ``completion`` (stored; listed with the wait states, but no
+        waiting), ``cause`` (stored if the analysis looks for causes), ``thesis``
         (if it does so by all definitions of the thesis), ``pre`` (derived cell by cell), ``post`` (sum or difference of
         others) or ``hidden``.
     paradigm
@@ -159,8 +160,18 @@ class MetricTree:
         return [*(self.path(metric.parent) if metric.parent else ()), metric]
 
     def wait_state(self, name: str) -> Metric | None:
-        """Return the whole wait state that a metric is, or is a part of: of wrong-order messages, Late Sender."""
-        return next((metric for metric in self.path(name) if metric.kind == "wait"), None) if name in self else None
+        """Return the whole wait state that a metric is, or is a part of: of wrong-order messages, Late Sender.
+
+        Completion counts as one here: it is listed with the wait states. `waiting` is without it.
+        """
+        if name not in self:
+            return None
+        return next((metric for metric in self.path(name) if metric.kind in {"wait", "completion"}), None)
+
+    @property
+    def waiting(self) -> list[Metric]:
+        """The wait states that waiting is made of: each time once, without completion."""
+        return [metric for metric in self if metric.kind == "wait" and self.wait_state(metric.name) is metric]
 
     def without(self, stored: Collection[str], *kinds: Kind) -> set[str]:
         """Leave out of the names of stored metrics those of some kinds."""
@@ -210,8 +221,18 @@ class MetricTree:
 @cache
 def metric_tree() -> MetricTree:
     """Return the complete tree, whether this version computes all of it or not."""
+    tree = MetricTree(_read())
+    waiting = Formula(tuple(Term(1, metric.name) for metric in tree.waiting))
+    return MetricTree(replace(m, formula=waiting) if m.formula == _ALL_WAIT else m for m in tree)
+
+
+# How the file says that a metric is the sum of all wait states.
+_ALL_WAIT = Formula((Term(1, "all"), Term(1, "wait")))
+
+
+def _read() -> Iterator[Metric]:
+    """Yield the metrics of the file."""
     above: list[Metric] = []
-    metrics = []
     for line in files("whywait.model").joinpath("metrics.txt").read_text(encoding="utf-8").splitlines():
         if not line or line.startswith("#"):
             continue
@@ -230,8 +251,7 @@ def metric_tree() -> MetricTree:
             parent.name if parent else None,
         )
         above.append(metric)
-        metrics.append(metric)
-    return MetricTree(metrics)
+        yield metric
 
 
 def void(tree: MetricTree, paradigms: Collection[str], totals: Mapping[str, bool]) -> set[str]:

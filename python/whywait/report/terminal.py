@@ -72,9 +72,10 @@ def summary_lines(summary: dict[str, Any], *, width: int = _WIDTH, unicode: bool
     yield from _where(summary["metrics"], width, "█" if unicode else "#")
     yield []
     yield from _worst(summary, width, unicode=unicode)
-    if summary.get("delay_costs"):
+    if summary["focus"]["causes"]:
         yield []
-        yield from delay_lines(summary["delay_costs"][:_CAUSES], width, unicode=unicode)
+        yield from delay_lines(summary["focus"]["causes"][:_CAUSES], width, unicode=unicode)
+        yield from unknown_lines(summary["focus"], width)
     if (critical := summary.get("critical_path")) and critical["callpaths"]:
         yield []
         yield from critical_lines(critical, _CAUSES, width, unicode=unicode)
@@ -99,7 +100,7 @@ def _headline(summary: dict[str, Any]) -> str:
     if locations != processes:
         parts.append(_count(locations, "location"))
     parts += [_count(facts.get("events", 0), "event"), seconds(facts.get("length", 0.0))]
-    parts.append(f"{percent(summary['waiting']['share'])} of all time spent waiting")
+    parts.append(f"{percent(summary['focus']['account']['share'])} of all time spent waiting")
     return f"{short_name(run['program'] or run['name'])}: {', '.join(parts)}"
 
 
@@ -152,7 +153,7 @@ def _where(metrics: dict[str, dict[str, Any]], width: int, block: str) -> Iterat
 
 
 def _worst(summary: dict[str, Any], width: int, *, unicode: bool) -> Iterator[Line]:
-    places = [place for place in summary["worst"] if place["waiting"] > 0][:_WORST]
+    places = [place for place in summary["focus"]["worst"] if place["waiting"] > 0][:_WORST]
     if not places:
         yield [("No wait states were found.", "")]
         return
@@ -196,6 +197,20 @@ def delay_lines(places: list[dict[str, Any]], width: int, *, unicode: bool, bar:
         longterm = place["long_term"] / place["costs"]
         through = f"; {percent(longterm)} through other waiting in between" if longterm >= _SMALL else ""
         yield from _paragraph(f"{_on(place)}: {', '.join(kinds)}{through}", width, "dim")
+
+
+def unknown_lines(focus: dict[str, Any], width: int, bar: int = 0) -> Iterator[Line]:
+    """Yield what has no known cause, and what idle threads cost, as `whywait.analysis.summary.focus` has them."""
+    account = focus["account"]
+    amounts = width - 11 - 8 - bar
+    if account["unknown"]:
+        share = percent(account["unknown"] / account["waiting"])
+        yield [("no known cause".ljust(amounts) + seconds(account["unknown"]).rjust(11) + share.rjust(8), "")]
+    if focus["idle"]:
+        names = path(focus["idle"][0]["callpath"], width // 2)
+        most = percent(focus["idle"][0]["share"])
+        text = f"Besides, idle threads cost {seconds(account['idle_costs'])}, {most} of that in {names}."
+        yield from _paragraph(text, width, "dim")
 
 
 def critical_lines(path: dict[str, Any], count: int, width: int, *, unicode: bool, bar: int = 0) -> Iterator[Line]:

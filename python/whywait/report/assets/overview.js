@@ -186,12 +186,14 @@ class Overview {
   }
 
   causes() {
-    const { delay } = this.model.story;
+    const { delay, account } = this.model.story;
     if (!delay?.length) return null;
+    const unknown = account.unknown > 0 ? `, ${seconds(account.unknown)} has none` : "";
+    const idle = account.idle_costs > 0 ? ` Idle threads, which are no waiting, cost ${seconds(account.idle_costs)} besides.` : "";
     return this.card("Who causes the waiting",
-      "Where time is lost is seldom where it goes wrong. These call paths took longer than on other ranks, and others "
-        + "waited for it, there or further on.",
-      make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["Call path", "Causes waiting", "Share", "Most on", "As"].map((name) => make("th", {}, name)))),
+      `Of ${seconds(account.waiting)} of waiting ${seconds(account.known)} has a known cause${unknown}. These call paths took longer `
+        + `than on other ranks, and others waited for it, there or further on.${idle}`,
+      make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["Call path", "Waiting caused", "Share", "Most on", "Seen as"].map((name) => make("th", {}, name)))),
         make("tbody", {}, delay.map((row) => make("tr", {},
           make("td", {}, this.callLink("delay", row.callpath_id)),
           make("td", {}, seconds(row.costs), row.long_term > 0.01 * row.costs && make("small", {}, ` ${seconds(row.long_term)} indirectly`)),

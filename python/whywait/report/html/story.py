@@ -53,13 +53,15 @@ _LIBRARIES = {
 def tell(result: Result, formulas: Formulas) -> dict[str, Any]:
     """Return the front page as plain data; what the result does not know is None."""
     summary = result.summary()
-    worst = [place for place in summary["worst"][:_PROBLEMS] if place["waiting"] > 0]
+    focus = summary["focus"]
+    worst = [place for place in focus["worst"][:_PROBLEMS] if place["waiting"] > 0]
     told = zip(worst, histories(result, worst), strict=True)
     return {
-        "waiting": summary["waiting"],
+        "waiting": {"total": focus["account"]["waiting"], "share": focus["account"]["share"]},
+        "account": focus["account"],
         "parts": parts(result, formulas),
         "problems": [_problem(result, place, history) for place, history in told],
-        "delay": (summary["delay_costs"] or [])[:_TOP],
+        "delay": (focus["causes"] or [])[:_TOP],
         "critical_path": _critical(result, summary["critical_path"]),
         "efficiencies": efficiencies(result),
         "odd": [
@@ -128,7 +130,7 @@ def parts(result: Result, formulas: Formulas) -> list[dict[str, Any]]:
 
 def all_parts(metrics: MetricTree, formulas: Formulas) -> Iterator[Part]:
     """Yield what the time is made of, whatever its share."""
-    occurring = (metric for metric in metrics if metrics.wait_state(metric.name) is metric and formulas[metric.name])
+    occurring = (metric for metric in metrics.waiting if formulas[metric.name])
     labels = Counter(metric.display_name for metric in occurring)
     for metric, family in _branches(metrics):
         if family == "communication":
@@ -145,7 +147,8 @@ def all_parts(metrics: MetricTree, formulas: Formulas) -> Iterator[Part]:
 def _branch(
     metrics: MetricTree, formulas: Formulas, metric: Metric, family: str, labels: Counter[str]
 ) -> Iterator[Part]:
-    waits = [wait for wait in _below(metrics, metric.name) if metrics.wait_state(wait.name) is wait]
+    below = {one.name for one in _below(metrics, metric.name)}
+    waits = [wait for wait in metrics.waiting if wait.name in below]
     own = combine([(1, formulas[metric.name]), *((-1, formulas[wait.name]) for wait in waits)])
     yield Part(metric.name, _label(metrics, metric), family, own)
     for wait in waits:

@@ -98,7 +98,7 @@ def _build(result: Result, analysis: _native.Analysis, cells: int, calls: int, m
         analysis,
         class_of=classes(result.tree).tobytes(),
         classes=len(CLASSES),
-        waiting=[metric.name for metric in metrics if metrics.wait_state(metric.name) is metric],
+        waiting=[metric.name for metric in metrics.waiting],
         cells=cells,
         calls=calls,
         most=most,

@@ -1,0 +1,97 @@
+"""Where the time goes and how much of it is waiting: one account, whose lines add up, for every headline.
+
+*Waiting* is the sum of all wait states, each time counted once (`whywait.model.metrics.MetricTree.waiting`). Not in it:
+
+* *completion*, what an operation takes once all have come. Nobody is late, so there is nobody to blame, and better
+  balance saves none of it. It is communication.
+* *idle threads*, which have nothing to do because the program is not parallel enough. They wait for no one in
+  particular; what they cost stands beside the waiting.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from whywait.analysis.causes import IDLE, UNATTRIBUTED, cost_classes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whywait.model.metrics import MetricTree
+    from whywait.model.profile import Profile
+
+_COMMUNICATION = frozenset({"mpi", "shmem", "armci"})
+_THREADS = frozenset({"omp_time", "pthread_time"})
+# The order in which people read the parts.
+PARTS = ("computation", "devices", "communication", "completion", "threads", "overhead", "idle_threads", "waiting")
+
+
+def account(profile: Profile) -> dict[str, Any]:
+    """Split the time, and the waiting in it.
+
+    Parameters
+    ----------
+    profile
+        The severities of a run, or of a part of it.
+
+    Returns
+    -------
+    dict
+        All in seconds. ``time`` is the sum of ``parts``: ``computation``, ``devices``, ``communication`` (without
+        waiting and completion), ``completion``, ``threads`` (what managing and synchronizing them takes, without
+        waiting), ``overhead`` (of the measurement), ``idle_threads`` and ``waiting``. ``waiting`` once more, with its
+        ``share`` of the time, is the sum of ``wait_states`` (by name, those that occur) and, where causes were looked
+        for, of ``known`` (what delay costs explain) and ``unknown`` (what nobody is to blame for, and waits whose
+        causes are not sought: at the end of the run, in scans, and for the locks of threads); else both are None.
+        ``idle_costs`` are the delay costs of idle threads, which are no waiting.
+
+    Notes
+    -----
+    At barriers in which threads work on explicit tasks, delay costs pay for the whole time in them, as Scalasca's do,
+    while the wait states are without the tasks. Then all of the waiting is known, and no more.
+    """
+    metrics = profile.metrics
+    total = {metric.name: profile.total(metric.name) for metric in metrics}
+    states = {metric.name: total[metric.name] for metric in metrics.waiting if total[metric.name]}
+    waiting = sum(states.values())
+    time = total.get("time", 0.0)
+    known = min(waiting, sum(_costs(profile, total, of_idle=False))) if "critical_path" in metrics else None
+    return {
+        "time": time,
+        "parts": _parts(metrics, total),
+        "waiting": waiting,
+        "share": waiting / time if time else 0.0,
+        "wait_states": states,
+        "known": known,
+        "unknown": None if known is None else waiting - known,
+        "idle_costs": None if known is None else sum(_costs(profile, total, of_idle=True)),
+    }
+
+
+def _costs(profile: Profile, total: dict[str, float], *, of_idle: bool) -> Iterator[float]:
+    """Yield the costs of each class that somebody is to blame for: of idle threads, or of waiting."""
+    for kind in cost_classes(profile.metrics):
+        if kind.name != UNATTRIBUTED and (kind.name == IDLE) is of_idle:
+            yield from (total[name] for name in kind.metrics)
+
+
+def _parts(metrics: MetricTree, total: dict[str, float]) -> dict[str, float]:
+    """Add the branches of the time up by what they are."""
+    parts = dict.fromkeys(PARTS, 0.0)
+    for metric in metrics.children("execution"):
+        part = "communication" if metric.name in _COMMUNICATION else "threads" if metric.name in _THREADS else "devices"
+        parts["computation" if metric.name == "comp" else part] += total[metric.name]
+    for kernels in metrics.children("comp"):
+        parts["computation"] -= total[kernels.name]
+        parts["devices"] += total[kernels.name]
+    for name, part in (("overhead", "overhead"), ("omp_idle_threads", "idle_threads")):
+        parts[part] += total.get(name, 0.0)
+    for metric in metrics:
+        if metric.kind == "completion":
+            parts["completion"] += total[metric.name]
+            parts["communication"] -= total[metric.name]
+    for metric in metrics.waiting:
+        library = "communication" if metrics.path(metric.name)[2].name in _COMMUNICATION else "threads"
+        parts[library] -= total[metric.name]
+        parts["waiting"] += total[metric.name]
+    return parts

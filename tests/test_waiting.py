@@ -1,0 +1,114 @@
+"""What waiting is, and that all that is said of it adds up: on every trace that ships, and on those beside this
+checkout."""
+
+import re
+from pathlib import Path
+
+import pytest
+import whywait
+from whywait.analysis.waiting import PARTS, account
+
+from tests.fake_native import SHARED
+from tests.tracedsl import trace_from_text
+
+ROOT = Path(__file__).parents[1]
+SHIPPED = sorted(anchor.parent for anchor in (ROOT / "tests/data").glob("*/traces.otf2"))
+BESIDE = sorted(anchor.parent for kind in ("cases", "real") for anchor in SHARED.glob(f"{kind}/*/archive/traces.otf2"))
+# Delay costs at barriers pay for the tasks in them as well.
+TASKS = {"omp_tasks"}
+# The barriers of a nested team are waited for in those of the outer one.
+NESTED = {"omp_nested"}
+
+
+def name(directory: Path) -> str:
+    return directory.parent.name if directory.name == "archive" else directory.name
+
+
+def adds_up(result: whywait.Result, case: str) -> None:
+    found = account(result.profile)
+    close = pytest.approx
+    time = result.metrics["time"].total
+    assert found["time"] == time
+    assert tuple(found["parts"]) == PARTS
+    assert sum(found["parts"].values()) == close(time, rel=1e-9)
+    assert min(found["parts"].values()) >= -1e-9 * time or case in NESTED
+    assert sum(found["wait_states"].values()) == close(found["waiting"], rel=1e-9)
+    assert found["parts"]["waiting"] == close(found["waiting"], rel=1e-9)
+    assert result.metrics["waiting"].total == close(found["waiting"], rel=1e-9)
+    assert found["known"] + found["unknown"] == close(found["waiting"], rel=1e-9)
+    # Nothing is blamed twice: where all costs of waiting are asked for, they are what is known, and no more.
+    costs = [(row["class"], row["short_term"] + row["long_term"]) for row in result.delay_costs().to_pylist()]
+    known = sum(cost for kind, cost in costs if kind not in {"unattributed", "ompidle"})
+    if case not in TASKS:
+        assert known == close(found["known"], rel=1e-9, abs=1e-12)
+        # What is unknown has nobody to blame, or is of a kind whose causes are not sought.
+        states = found["wait_states"]
+        unsought = sum(states[kind] for kind in states if re.search("finalize|earlyscan|lock_contention", kind))
+        unattributed = sum(cost for kind, cost in costs if kind == "unattributed")
+        assert unsought <= found["unknown"] + 1e-9 * time
+        assert found["unknown"] <= unsought + unattributed + 1e-9 * time
+    summary = result.summary()
+    assert summary["focus"]["account"] == found
+    places = summary["focus"]["worst"]
+    assert sum(place["waiting"] for place in places) <= found["waiting"] * (1 + 1e-9)
+    assert {place["metric"] for place in places} <= found["wait_states"].keys()
+    causes = summary["focus"]["causes"]
+    assert sum(cause["share"] for cause in causes) <= 1 + 1e-9 or case in TASKS
+    assert all(cause["costs"] == close(cause["share"] * found["waiting"]) for cause in causes)
+
+
+@pytest.mark.parametrize("directory", SHIPPED, ids=name)
+def test_shipped_traces_add_up(directory):
+    adds_up(whywait.analyze(directory), name(directory))
+
+
+def test_traces_beside_this_checkout_add_up():
+    if not BESIDE:
+        pytest.skip("no recorded traces are beside this checkout")
+    for directory in BESIDE:
+        adds_up(whywait.analyze(directory), name(directory))
+
+
+def test_idle_threads_are_time_but_no_waiting():
+    directory = SHARED / "cases/hyb_imbalance/archive"
+    if not directory.is_dir():
+        pytest.skip("the recorded traces are not beside this checkout")
+    without, found = (account(whywait.analyze(directory, idle_threads=idle).profile) for idle in (False, True))
+    assert found["parts"]["idle_threads"] > 0
+    assert found["time"] == pytest.approx(without["time"] + found["parts"]["idle_threads"])
+    assert found["waiting"] == without["waiting"]
+    assert sum(found["parts"].values()) == pytest.approx(found["time"])
+
+
+def test_causes_that_were_not_looked_for_are_not_known():
+    result = whywait.analyze(SHIPPED[0], causes=False)
+    found = account(result.profile)
+    assert (found["known"], found["unknown"], found["idle_costs"]) == (None, None, None)
+    assert (result.summary()["focus"]["causes"], result.summary()["focus"]["idle"]) == (None, None)
+
+
+def test_completion_is_no_waiting():
+    result = whywait.analyze(ROOT / "tests/data/collectives")
+    completion = sum(result.metrics[m].total for m in result.metrics if m.endswith("_completion"))
+    assert completion > 0
+    assert result.summary()["waiting"]["total"] == pytest.approx(result.metrics["waiting"].total + completion)
+    assert account(result.profile)["parts"]["completion"] == pytest.approx(completion)
+
+
+def test_the_table_of_the_guide_is_what_its_trace_gives(tmp_path):
+    guide = (ROOT / "docs/guide.md").read_text(encoding="utf-8").split("### How the numbers add up")[1]
+    guide = guide.split("\n## ")[0]
+    result = whywait.analyze(trace_from_text(re.search(r"```trace\n(.*?)```", guide, re.DOTALL)[1], tmp_path))
+    rows = [line.strip("| ").replace("`", "") for line in guide.splitlines() if line.startswith("| ")][1:]
+    cells = [[cell.strip() for cell in re.split(r"\s*\|\s*", row)] for row in rows]
+    columns = [{row[i]: float(row[i + 1]) for row in cells if len(row) > i + 1 and row[i]} for i in (0, 2, 4)]
+    sums = [column.pop("**sum**") for column in columns]
+    found = result.summary()["focus"]
+    parts, states = found["account"]["parts"], found["account"]["wait_states"]
+    assert columns[0] == pytest.approx({part: value for part, value in parts.items() if value})
+    assert columns[1] == pytest.approx(states)
+    causes = {"/".join(cause["callpath"][1:]): cause["costs"] for cause in found["causes"]}
+    assert columns[2] == pytest.approx({**causes, "no known cause": found["account"]["unknown"]}, abs=5e-4)
+    assert sums == pytest.approx([found["account"]["time"], *[found["account"]["waiting"]] * 2], abs=5e-4)
+    assert f"{found['account']['share']:.1%}".replace("%", " %") in guide
+    assert f"{found['account']['idle_costs']:.1f} s besides" in guide
