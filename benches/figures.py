@@ -191,7 +191,7 @@ TOGETHER = """
 import sys, time, whywait
 run = whywait.open(sys.argv[1])
 begin = time.perf_counter()
-if whywait.analyze(run, threads=1).here:
+if whywait.analyze(run, threads=1).is_root:
     print(time.perf_counter() - begin)
 """
 

@@ -246,10 +246,14 @@ class FakeAnalysis:
 def result(analysis, *, definitions=None, stored=STORED):
     """Dress an analysis up as what `whywait.analyze` returns."""
     from whywait import Result, Run
+    from whywait.analysis.native import NativeDataset
 
-    run = object.__new__(Run)
-    run._native = FakeRun(analysis.locations(), definitions)
-    return Result(analysis, run, stored)
+    class Trace(Run):
+        def __init__(self):
+            self._opened = FakeRun(analysis.locations(), definitions)
+
+    run = Trace()
+    return Result(NativeDataset(analysis, run, stored), run)
 
 
 MAIN = ("main", "COMPILER", "FUNCTION")

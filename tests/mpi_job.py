@@ -91,7 +91,7 @@ def fail(trace: str) -> None:
         whywait.analyze(trace, cost_model="none" if ranks.rank == 2 else "thesis")
     except whywait.UsageError as error:
         lines.append(f"rank {ranks.rank}: {error} {' '.join(error.__notes__)}")
-    if whywait.analyze(trace).here:
+    if whywait.analyze(trace).is_root:
         lines.append("done")
     say(lines)
 
@@ -133,7 +133,7 @@ def remove(trace: str) -> None:
         last.unlink()
     comm.Barrier()
     found = whywait.analyze(run)
-    if found.here:
+    if found.is_root:
         print(*(warning["kind"] for warning in found.warnings if warning["kind"] == "unreadable"))
         print(found.facts["locations"])
 
@@ -161,7 +161,7 @@ def exchanges(traces: list[str]) -> None:
 def result(trace: str) -> None:
     """Say what each rank gets."""
     found = whywait.analyze(trace, transfers=True)
-    lines = [f"{found!r} {found.here}"]
+    lines = [f"{found!r} {found.is_root}"]
     for look in (
         lambda: found.metrics["time"].total,
         lambda: found.transfers().num_rows,

@@ -7,10 +7,10 @@ import pytest
 import whywait
 from hypothesis import given
 from hypothesis import strategies as st
+from whywait import load
 from whywait.analysis.efficiency import efficiencies
 from whywait.cli import main
 from whywait.model.idle_threads import NAMES, allocation
-from whywait.store.load import load
 
 from tests import fake_native
 from tests.fake_native import MAIN
@@ -87,7 +87,7 @@ def test_against_the_definition(rows, ranks):
         [None, 0, 0, 2], [MAIN, WORK, PARALLEL, WORK], list(zip(ranks, threads, strict=True)), values
     )
     result = fake_native.result(analysis, stored=("time",))
-    found = allocation(result.profile, result.rows_of_locations)
+    found = allocation(result.profile, result.places)
     idle, limited, time = (fake_native.dense(found, name) for name in (*NAMES, "time"))
     before = fake_native.dense(result.profile, "time")
     for location, (rank, thread) in enumerate(zip(ranks, threads, strict=True)):

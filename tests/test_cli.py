@@ -290,4 +290,4 @@ def test_the_facade_is_complete():
         assert hasattr(table, "__arrow_c_stream__")
     for name in ("efficiencies", "window", "write_cube", "write_html", "write_timeline", "to_hatchet", "summary"):
         assert callable(getattr(result, name))
-    assert whywait.load.__module__ == "whywait.store.load"
+    assert whywait.load.__module__ == "whywait._load"

@@ -117,7 +117,7 @@ def parts(node):
 def test_a_history_explains_all_of_the_wait(name):
     result = whywait.analyze(DATA / name)
     history = History(result)
-    waits = result.native_wait_states
+    waits = result.tables.wait_states
     for row in range(0, waits.num_rows, 7):
         if waits["indirect"][row].as_py() is not None:
             node = history.explain(row, 4)

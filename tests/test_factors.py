@@ -73,13 +73,13 @@ class Explained:
 
     def __init__(self, anchor, cost_model="thesis"):
         self.result = whywait.analyze(anchor, cost_model=cost_model)
-        waits = self.result.native_wait_states.to_pydict()
+        waits = self.result.tables.wait_states.to_pydict()
         self.kinds, self.count = waits["kind"], len(waits["kind"])
         self.waiting = np.array(waits["waiting"])
         self.classes = np.array([class_of(kind) for kind in self.kinds])
         self.charged = np.array([value is not None for value in waits["indirect"]], bool)
         self.indirect = np.array([value or 0.0 for value in waits["indirect"]])
-        tables = self.result.native_factors(range(self.count))
+        tables = self.result.tables.factors(range(self.count))
         self.intervals, self.factors = (table.to_pydict() for table in tables)
         self.row, self.share = np.array(self.factors["wait"], int), np.array(self.factors["share"])
         kind = np.array(self.factors["kind"], object)
@@ -176,10 +176,10 @@ def test_factors_are_scalascas_short_term_costs(case):
 def test_only_what_there_is_has_factors():
     result = whywait.analyze(DATA[0])
     with pytest.raises(whywait.UsageError, match="there is no wait state"):
-        result.native_factors([result.native_wait_states.num_rows])
+        result.tables.factors([result.tables.wait_states.num_rows])
     with pytest.raises(whywait.UsageError, match="did not look for causes"):
-        whywait.analyze(DATA[0], causes=False).native_factors([0])
-    assert [table.num_rows for table in result.native_factors([])] == [0, 0]
+        whywait.analyze(DATA[0], causes=False).tables.factors([0])
+    assert [table.num_rows for table in result.tables.factors([])] == [0, 0]
 
 
 @pytest.mark.skipif(not cases(), reason=f"no recorded cases: {SHARED} is not there")

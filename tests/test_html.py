@@ -241,8 +241,8 @@ def many_waits(rng, cells, each):
 @pytest.mark.parametrize("limit", [10_000, 300, 40])
 def test_the_worst_of_every_cell(limit):
     found = many_waits(np.random.default_rng(3), 28, 50)
-    native = found.native_wait_states
-    kinds, columns = instances.worst(found.tree, found.rows_of_locations, native, 1, limit)
+    native = found.tables.wait_states
+    kinds, columns = instances.worst(found.tree, found.places, native, 1, limit)
     assert kinds == ["mpi_latesender"]
     waiting = columns["waiting"]
     assert waiting.size == min(limit, 28 * 20)

@@ -26,7 +26,7 @@ def cells(regions, parents, ranks, time, visits=None):
             (int(result.tree.preorder[key // len(ranks)]), int(key % len(ranks))): value
             for key, value in zip(*found, strict=True)
         }
-        for name, found in imbalance(result.profile, result.rows_of_locations).items()
+        for name, found in imbalance(result.profile, result.places).items()
     }
 
 

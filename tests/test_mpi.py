@@ -159,7 +159,7 @@ def test_one_message_if_there_is_no_trace(tmp_path):
 def test_an_error_at_one_rank_is_raised_at_all():
     done = mpiexec(3, JOB, "raise", DATA / "stencil")
     assert done.returncode == 0, done.stderr
-    wrong = 'cost_model must be "thesis" or "scalasca"'
+    wrong = 'cost_model must be "unified" (also called "thesis") or "scalasca"'
     assert sorted(done.stdout.splitlines()) == [
         "done",
         *sorted(

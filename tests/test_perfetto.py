@@ -418,7 +418,7 @@ def test_a_written_result_has_no_events(tmp_path, capsys):
     result.write(tmp_path)
     assert main(["export", "perfetto", str(tmp_path)]) == 2
     assert "keeps no events" in capsys.readouterr().err
-    from whywait.store.load import load
+    from whywait import load
 
     with pytest.raises(whywait.UsageError, match="keeps no events"):
         load(tmp_path).write_timeline(tmp_path / "x.pftrace")

@@ -11,9 +11,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 import whywait
+from whywait import load
 from whywait.cli import main
 from whywait.report.values import quantity
-from whywait.store.load import load
 
 from tests.browser import Page
 from tests.test_html import check_numbers

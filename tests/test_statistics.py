@@ -70,7 +70,7 @@ def test_the_file_says_the_same(result, tmp_path):
     rows = result.statistics().to_pylist()
     assert list(patterns) == [row["metric"] for row in rows]
     assert min(row["count"] for row in rows) < 5 <= max(row["count"] for row in rows)
-    waits = result.native_wait_states.to_pylist()
+    waits = result.tables.wait_states.to_pylist()
     for row in rows:
         values, worst = patterns[row["metric"]]
         named = "Count Mean Median Minimum Maximum Sum".split()
@@ -90,7 +90,7 @@ def test_the_file_says_the_same(result, tmp_path):
             assert duration == pytest.approx(longest[callpath], abs=1e-10)
             assert any(
                 wait["callpath"] == callpath
-                and result.rows_of_locations.rank[wait["location"]] == rank
+                and result.places.rank[wait["location"]] == rank
                 and np.allclose((wait["enter"], wait["leave"], wait["waiting"]), (enter, leave, duration), 0, 1e-10)
                 for wait in waits
             )

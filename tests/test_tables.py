@@ -215,8 +215,8 @@ def test_a_run_of_many_processes_takes_seconds():
     result = fake_native.result(analysis)
     totals = {name: values.total for name, values in result.metrics.items()}
     pieces = itertools.chain(
-        tables.severity_pieces(result.profile, result.rows_of_locations, ["time", "mpi_latesender"]),
-        tables.severity_pieces(result.profile, result.rows_of_locations, ["comp", "mpi"]),
+        tables.severity_pieces(result.profile, result.places, ["time", "mpi_latesender"]),
+        tables.severity_pieces(result.profile, result.places, ["comp", "mpi"]),
     )
     rows = sum(piece.num_rows for piece in pieces)
     assert totals["time"] == callpaths * locations

@@ -13,10 +13,9 @@ import pyarrow.compute as pc
 import pytest
 import whywait
 from hypothesis import given, note, settings
-from whywait import _native
+from whywait import _native, load
 from whywait.cli import main
 from whywait.report.html import blocks, timeline
-from whywait.store.load import load
 
 from tests.browser import Page, Viewer
 from tests.fake_native import MAIN, FakeAnalysis
@@ -32,7 +31,7 @@ ELSEWHERE = ("completion", "progress", "late_complete")
 
 
 def build(result, *, cells=1 << 12, calls=100_000, most=10_000):
-    built = timeline._build(result, result._analysis, cells, calls, most)
+    built = timeline._build(result, result.tables.analysis, cells, calls, most)
     for name in ("calls", "waits", "messages", "transfers"):
         built[name] = (pa.table(built[name][0]), built[name][1])
     for level in built["levels"]:
@@ -158,7 +157,7 @@ def test_calls_are_the_events():
 def test_the_largest_are_chosen():
     result = whywait.analyze(DATA / "stencil")
     built, few = build(result), build(result, most=50)
-    waits = result.native_wait_states
+    waits = result.tables.wait_states
     counted = pc.is_in(waits["kind"].cast(pa.string()), pa.array(sorted(tops(result))))
     rows = built["waits"][0]["row"].to_numpy()
     assert built["waits"][1] == rows.size == pc.sum(counted).as_py()
@@ -210,7 +209,7 @@ def test_a_timeline_has_its_limit():
     result = whywait.analyze(DATA / "stencil")
     sizes = []
     for room in (10_000_000, 150_000, 70_000):
-        packed = timeline.pack(result, result._analysis, room)
+        packed = timeline.pack(result, result.tables.analysis, room)
         sizes.append(sum(len(block) for block in packed.values()))
         assert sizes[-1] <= room
     assert sizes[0] > sizes[1] > sizes[2]
@@ -234,32 +233,32 @@ def test_a_call_path_without_a_class():
     result = whywait.analyze(DATA / "p2p")
     options = {"classes": 2, "waiting": [], "cells": 16, "calls": 0, "most": 1}
     with pytest.raises(whywait.UsageError, match="one of the classes"):
-        _native.timeline(result._analysis, class_of=b"\0", **options)
+        _native.timeline(result.tables.analysis, class_of=b"\0", **options)
     with pytest.raises(whywait.UsageError, match="one of the classes"):
-        _native.timeline(result._analysis, class_of=bytes([2] * len(result.tree)), **options)
+        _native.timeline(result.tables.analysis, class_of=bytes([2] * len(result.tree)), **options)
 
 
 def test_a_written_result_keeps_it(tmp_path):
     result = whywait.analyze(DATA / "stencil")
     result.write(tmp_path / "results", html=True)
-    assert load(tmp_path / "results").timeline_blocks == result.timeline_blocks
+    assert load(tmp_path / "results")._timeline == result._timeline
     page = tmp_path / "again.html"
     assert main(["export", "html", str(tmp_path / "results"), "-o", str(page)]) == 0
-    assert {name for name in Page(page).blocks if name.startswith("timeline")} == set(result.timeline_blocks)
+    assert {name for name in Page(page).blocks if name.startswith("timeline")} == set(result._timeline)
     # What another run left behind is not taken for its own.
     whywait.analyze(DATA / "p2p").write(tmp_path / "results")
     assert (tmp_path / "results" / "timeline.parquet").is_file()
-    assert load(tmp_path / "results").timeline_blocks == {}
+    assert load(tmp_path / "results")._timeline == {}
     (tmp_path / "results" / "timeline.parquet").unlink()
-    assert load(tmp_path / "results").timeline_blocks == {}
+    assert load(tmp_path / "results")._timeline == {}
 
 
 def test_blocks_are_those_of_the_tables():
     result = whywait.analyze(DATA / "stencil")
-    packed = result.timeline_blocks
+    packed = result._timeline
     head = blocks.unpack_document(packed["timeline"])
     waits = blocks.unpack_columns(packed["timeline-waits"])
-    table = result.native_wait_states.to_pylist()
+    table = result.tables.wait_states.to_pylist()
     expected = sorted(
         (row["location"], row["enter"], row["waiting"], -1 if row["cause_location"] is None else row["cause_location"])
         for row in table if row["kind"] in tops(result) and not row["kind"].endswith(ELSEWHERE)

@@ -14,17 +14,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from whywait._api import Definitions, MetricValues, Result, Run, analyze, open  # noqa: A004
+    from whywait._api import Result, analyze, open  # noqa: A004
+    from whywait._load import load
     from whywait._native import ArchiveError, Error, TraceError, UsageError
-    from whywait.store.load import load
+    from whywait._run import Definitions, Run
+    from whywait.model.metric_values import MetricValues
 
 _HOME = {
-    "Definitions": "whywait._api",
-    "MetricValues": "whywait._api",
+    "Definitions": "whywait._run",
+    "MetricValues": "whywait.model.metric_values",
     "Result": "whywait._api",
-    "Run": "whywait._api",
+    "Run": "whywait._run",
     "analyze": "whywait._api",
-    "load": "whywait.store.load",
+    "load": "whywait._load",
     "open": "whywait._api",
     "ArchiveError": "whywait._native",
     "Error": "whywait._native",
@@ -50,9 +52,9 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
-        from importlib.metadata import version
+        from whywait.model.version import VERSION
 
-        return version("whywait")
+        return VERSION
     if name not in _HOME:
         raise AttributeError(f"module 'whywait' has no attribute {name!r}")
     from importlib import import_module

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any, Protocol
 
-from whywait.mpi import Ranks
+from typing_extensions import Buffer
 
 __version__: str
 
@@ -24,6 +24,14 @@ class Table(Protocol):
     """A table that any Arrow library can take over without a copy."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+class Ranks(Protocol):
+    """Processes that analyze a run together: `whywait.mpi.Ranks`."""
+
+    size: int
+    rank: int
+
+    def deliver(self, parcels: Sequence[Buffer]) -> list[Buffer]: ...
 
 class Run:
     """An archive whose definitions have been read."""

@@ -11,7 +11,7 @@ import tempfile
 import time
 from typing import TYPE_CHECKING, Any
 
-from whywait import Error, UsageError
+from whywait._native import Error, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

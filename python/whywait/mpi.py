@@ -66,7 +66,7 @@ def ranks() -> Ranks | None:
 
 @cache
 def _connect() -> Ranks:
-    from whywait import UsageError
+    from whywait._native import UsageError
 
     try:
         from mpi4py import MPI

@@ -14,9 +14,9 @@ from whywait.model.profile import sum_at
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from whywait import Result
     from whywait.model.metrics import MetricTree
-    from whywait.model.profile import Cells, Profile
+    from whywait.model.profile import Cells
+    from whywait.model.result import ResultData
 
 #: The class of what nobody can be blamed for; it stands where the waiting is, the others where its cause is.
 UNATTRIBUTED = "unattributed"
@@ -53,15 +53,27 @@ def _of_family(metrics: MetricTree, kind: CostClass) -> CostClass:
     return kind._replace(display_name=f"{family.display_name} {kind.display_name}")
 
 
-def delay_costs(profile: Profile) -> pa.Table:
+def delay_costs(result: ResultData) -> pa.Table:
     """Return the delay costs with numbers instead of names.
+
+    Parameters
+    ----------
+    result
+        What to look through.
 
     Returns
     -------
     pyarrow.Table
         ``class``, ``callpath``, ``location``, ``short_term`` and ``long_term`` (seconds), in the order of the metric
         tree, the call tree and the locations.
+
+    Raises
+    ------
+    whywait.UsageError
+        If causes were not looked for.
     """
+    result.need_causes()
+    profile = result.profile
     names, keys, terms = [], [], []
     for kind in cost_classes(profile.metrics):
         cells = {name.endswith("_longterm"): profile.cells(name) for name in kind.metrics}
@@ -91,7 +103,7 @@ def _spread(cells: Cells | None, key: npt.NDArray[np.int64]) -> npt.NDArray[np.f
 
 
 def costliest(
-    result: Result, count: int, *, paid_for: Literal["all", "waiting", "idle"] = "all", whole: float | None = None
+    result: ResultData, count: int, *, paid_for: Literal["all", "waiting", "idle"] = "all", whole: float | None = None
 ) -> list[dict[str, Any]]:
     """Return the call paths whose delays cost most waiting time elsewhere.
 
@@ -113,7 +125,7 @@ def costliest(
         whole), ``ranks`` (how many pay), ``worst_rank``, ``worst_rank_share`` (of the costs) and ``classes``: of each
         class of waiting ``class``, ``display_name`` and ``costs`` (s), largest first.
     """
-    table = result.native_delay_costs
+    table = delay_costs(result)
     kind = table["class"].cast(pa.string())
     chosen = pc.not_equal(kind, UNATTRIBUTED)
     if paid_for != "all":
@@ -155,16 +167,16 @@ def costliest(
     return places
 
 
-def total_costs(result: Result) -> dict[str, float]:
+def total_costs(result: ResultData) -> dict[str, float]:
     """Return the costs of each class in seconds, without those that there are none of."""
-    table = result.native_delay_costs.group_by("class", use_threads=False)
+    table = delay_costs(result).group_by("class", use_threads=False)
     totals = table.aggregate([("short_term", "sum"), ("long_term", "sum")]).to_pylist()
     return {row["class"]: row["short_term_sum"] + row["long_term_sum"] for row in totals}
 
 
-def _ranks(result: Result, location: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> dict[str, Any]:
+def _ranks(result: ResultData, location: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> dict[str, Any]:
     """Say on how many ranks values are, and on which most."""
-    ranks, group = np.unique(result.rows_of_locations.rank[location], return_inverse=True)
+    ranks, group = np.unique(result.places.rank[location], return_inverse=True)
     by_rank = sum_at(group, values, ranks.size)
     worst = int(by_rank.argmax())
     return {
@@ -174,7 +186,7 @@ def _ranks(result: Result, location: npt.NDArray[np.int64], values: npt.NDArray[
     }
 
 
-def critical(result: Result, count: int) -> dict[str, Any]:
+def critical(result: ResultData, count: int) -> dict[str, Any]:
     """Return what is on the critical path.
 
     Parameters
@@ -191,6 +203,7 @@ def critical(result: Result, count: int) -> dict[str, Any]:
         one location to another) and ``callpaths``: those with most of it, each with ``callpath``, ``callpath_id``,
         ``time`` (s), ``share`` (of the path), ``imbalance`` (s), ``ranks``, ``worst_rank`` and ``worst_rank_share``.
     """
+    result.need_causes()
     profile, tree = result.profile, result.tree
     path, imbalance = (profile.by_position(name) for name in ("critical_path", "critical_path_imbalance"))
     length = float(path.sum())
@@ -210,6 +223,6 @@ def critical(result: Result, count: int) -> dict[str, Any]:
                 **_ranks(result, location, row[location]),
             }
         )
-    segments = result.native_critical_path
+    segments = result.tables.critical_path
     hops = segments.num_rows - segments["hop"].null_count
     return {"length": length, "imbalance": float(imbalance.sum()), "hops": hops, "callpaths": places}

@@ -13,19 +13,19 @@ from whywait import _native
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from whywait import Result
+    from whywait.model.result import ResultData
 
 _KEYS = ["metric", "callpath", "group"]
 
 
-def default_metrics(first: Result, second: Result) -> list[str]:
+def default_metrics(first: ResultData, second: ResultData) -> list[str]:
     """Return the time, which says where runs differ, and the wait states that either has, which say why."""
     trees = [result.profile.metrics for result in (first, second)]
     names = [metric.name for tree in trees for metric in tree if tree.wait_state(metric.name) is metric]
     return ["time", *dict.fromkeys(names)]
 
 
-def diff(first: Result, second: Result, metrics: Iterable[str] | None = None, *, groups: int = 1) -> pa.Table:
+def diff(first: ResultData, second: ResultData, metrics: Iterable[str] | None = None, *, groups: int = 1) -> pa.Table:
     """Compare two runs.
 
     Parameters
@@ -82,7 +82,7 @@ def diff(first: Result, second: Result, metrics: Iterable[str] | None = None, *,
 _BETWEEN = "\x1f"
 
 
-def unit(name: str, first: Result, second: Result) -> str:
+def unit(name: str, first: ResultData, second: ResultData) -> str:
     """Return the unit of a metric that either run computes; raise `whywait.UsageError` if neither does."""
     for result in (first, second):
         if name in result.profile.metrics:
@@ -90,11 +90,11 @@ def unit(name: str, first: Result, second: Result) -> str:
     raise _native.UsageError(f"neither run has a metric {name}")
 
 
-def _sums(result: Result, names: list[str], groups: int) -> pa.Table:
+def _sums(result: ResultData, names: list[str], groups: int) -> pa.Table:
     """Add metrics up by call path and group; call paths of the same names become one."""
     profile, tree = result.profile, result.tree
     paths = pc.binary_join(tree.paths.cast(pa.list_(pa.string())), _BETWEEN) if len(tree) else pa.array([], pa.string())
-    rank = result.rows_of_locations.rank
+    rank = result.places.rank
     ranks, process = np.unique(rank, return_inverse=True)
     group_of = process * groups // max(ranks.size, 1)
     parts = []
@@ -121,7 +121,7 @@ def _sums(result: Result, names: list[str], groups: int) -> pa.Table:
     return pa.concat_tables(parts).group_by(_KEYS, use_threads=False).aggregate([("value", "sum")])
 
 
-def totals(first: Result, second: Result) -> list[dict[str, Any]]:
+def totals(first: ResultData, second: ResultData) -> list[dict[str, Any]]:
     """Compare metrics over all call paths and locations.
 
     Returns

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from whywait.model.format import html_table
 from whywait.model.idle_threads import allocation
 from whywait.model.selection import Processes, find_callpaths
 
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from whywait import Result
     from whywait.model.metrics import MetricTree
+    from whywait.model.result import ResultData
 
 Method = Literal["cube", "all"]
 Scaling = Literal["strong", "weak"]
@@ -129,9 +130,18 @@ class Efficiencies:
         }
 
     def _repr_html_(self) -> str:
-        from whywait.report.html import efficiency_table
-
-        return efficiency_table(self)
+        part = "" if self.callpath is None else f", {self.callpath}"
+        when = "" if self.window is None else ", {:.6g} s to {:.6g} s".format(*self.window)
+        rows = [
+            (
+                one.display_name,
+                "" if one.value is None else f"{one.value:.3f}",
+                one.formula,
+                ", ".join(f"{name} = {value:.6g}" for name, value in one.inputs.items()),
+            )
+            for one in self
+        ]
+        return html_table(self.run + part + when, ("Efficiency", "Value", "Formula", "Inputs"), rows, numbers=1)
 
 
 class _Times(NamedTuple):
@@ -144,7 +154,7 @@ class _Times(NamedTuple):
 
 
 def efficiencies(
-    result: Result, callpath: str | int | None = None, *, method: Method = "all", window: Window | None = None
+    result: ResultData, callpath: str | int | None = None, *, method: Method = "all", window: Window | None = None
 ) -> Efficiencies:
     """Return the efficiencies of a run or of a part of it.
 
@@ -179,7 +189,7 @@ def efficiencies(
     """
     profile = result.window(*window) if window else result.profile
     if "omp_idle_threads" not in profile.metrics and "time" in profile.metrics:
-        profile = allocation(profile, result.rows_of_locations)
+        profile = allocation(profile, result.places)
     processes = Processes(result, profile, only_threads=True)
     waits = waits_of(result.profile.metrics, method)
     times = _times(processes, waits, None if callpath is None else find_callpaths(result.tree, callpath))
@@ -282,7 +292,7 @@ def _most(values: npt.NDArray[np.float64]) -> float:
 
 
 def scaling(
-    results: Iterable[Result],
+    results: Iterable[ResultData],
     callpath: str | int | None = None,
     *,
     method: Method = "all",

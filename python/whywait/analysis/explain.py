@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from whywait import Result
+    from whywait.model.result import ResultData
 
 # All that take part in one of these have met after it; in the others only those who wait for each other.
 _MEETINGS = frozenset(
@@ -67,7 +67,7 @@ class Timeline:
         Its index.
     """
 
-    def __init__(self, result: Result, location: int) -> None:
+    def __init__(self, result: ResultData, location: int) -> None:
         events = result.run.events(location)
         kind = events["type"].cast(pa.string())
         begins = pc.is_in(kind, pa.array(["Enter", "ProgramBegin"]))
@@ -126,7 +126,7 @@ class Timeline:
         return int(self.time[0]) if self.time.size else 0
 
 
-def _names(result: Result, steps: pa.Table) -> list[str]:
+def _names(result: ResultData, steps: pa.Table) -> list[str]:
     """Return the name of what each step enters or leaves."""
     regions = result.run.definitions["Region"]
     of_region = dict(zip(regions["id"].to_pylist(), regions["name"].to_pylist(), strict=True))
@@ -143,10 +143,10 @@ class History:
         The result of an analysis with causes whose trace is still there.
     """
 
-    def __init__(self, result: Result) -> None:
+    def __init__(self, result: ResultData) -> None:
         self._result = result
         self._resolution: int = result.facts["resolution"]
-        self._table = result.native_wait_states
+        self._table = result.tables.wait_states
         self._locations: npt.NDArray[np.uint32] = self._table["location"].to_numpy()
         self._known: dict[int, list[Wait]] = {}
         self._timelines: dict[int, Timeline] = {}
@@ -291,7 +291,7 @@ class History:
         }
 
     def _place(self, location: int) -> tuple[int, int]:
-        locations = self._result.rows_of_locations
+        locations = self._result.places
         return int(locations.rank[location]), int(locations.thread[location])
 
     def _seconds(self, ticks: float) -> float:

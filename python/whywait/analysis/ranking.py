@@ -16,8 +16,8 @@ from whywait.model.selection import find_callpaths
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from whywait import Result
     from whywait.model.metrics import MetricTree
+    from whywait.model.result import ResultData
 
 _GROUP = ["kind", "callpath", "cause_callpath"]
 
@@ -45,7 +45,7 @@ class Choice:
     completion: bool = False
 
 
-def choose(result: Result, choice: Choice) -> pa.Table:
+def choose(result: ResultData, choice: Choice) -> pa.Table:
     """Return the rows of the native table of wait states that are chosen.
 
     Raises
@@ -53,16 +53,16 @@ def choose(result: Result, choice: Choice) -> pa.Table:
     whywait.UsageError
         If there is no such metric, rank or call path.
     """
-    return result.native_wait_states.filter(pa.array(chosen(result, choice)))
+    return result.tables.wait_states.filter(pa.array(chosen(result, choice)))
 
 
-def chosen(result: Result, choice: Choice) -> npt.NDArray[np.bool_]:
+def chosen(result: ResultData, choice: Choice) -> npt.NDArray[np.bool_]:
     """Say of each row whether it is chosen; see `choose`."""
-    table = result.native_wait_states
+    table = result.tables.wait_states
     kinds = Kinds(table)
     keep = kinds.rows(_wanted(result.profile.metrics, choice, kinds))
     if choice.rank is not None:
-        if choice.rank not in (ranks := result.rows_of_locations.rank):
+        if choice.rank not in (ranks := result.places.rank):
             raise _native.UsageError(f"there is no rank {choice.rank}")
         keep &= ranks[table["location"].to_numpy()] == choice.rank
     if choice.callpath is not None:
@@ -112,7 +112,7 @@ def _wanted(metrics: MetricTree, choice: Choice, kinds: Kinds) -> set[str]:
     return found
 
 
-def longest(result: Result, chosen: pa.Table, count: int) -> pa.Table:
+def longest(result: ResultData, chosen: pa.Table, count: int) -> pa.Table:
     """Return the longest of some wait states, longest first, as `whywait.Result.wait_states` has them.
 
     Parameters
@@ -129,10 +129,10 @@ def longest(result: Result, chosen: pa.Table, count: int) -> pa.Table:
     keys = [("waiting", "descending"), ("row", "ascending")]
     rows = pc.select_k_unstable(numbered, min(count, chosen.num_rows), keys) if chosen.num_rows else []
     best = chosen.take(pa.array(rows, pa.uint64()))
-    return tables.table(tables.WAIT_STATES, tables.wait_state_pieces(result.tree, result.rows_of_locations, best))
+    return tables.table(tables.WAIT_STATES, tables.wait_state_pieces(result.tree, result.places, best))
 
 
-def groups(result: Result, chosen: pa.Table, count: int) -> list[dict[str, Any]]:
+def groups(result: ResultData, chosen: pa.Table, count: int) -> list[dict[str, Any]]:
     """Add up wait states by kind, by where they are and by what is waited for.
 
     Parameters
@@ -147,7 +147,7 @@ def groups(result: Result, chosen: pa.Table, count: int) -> list[dict[str, Any]]
         ``longest`` (seconds), ``ranks`` (how many wait) and ``cause_ranks`` (how many are waited for), most waiting
         first.
     """
-    rank = pa.array(result.rows_of_locations.rank)
+    rank = pa.array(result.places.rank)
     places = pa.table(
         {
             "kind": chosen["kind"].cast(pa.string()),

@@ -8,20 +8,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whywait import __version__, _native
 from whywait.analysis.causes import costliest, critical
 from whywait.analysis.waiting import account
 from whywait.model.profile import sum_at
+from whywait.model.version import VERSION
 
 if TYPE_CHECKING:
-    from whywait import Result
     from whywait.model.metrics import Metric, MetricTree
+    from whywait.model.result import ResultData
 
 _WORST = 20
 _SLICE = 1 << 18
 
 
-def summarize(result: Result) -> dict[str, Any]:
+def summarize(result: ResultData) -> dict[str, Any]:
     """Gather the summary of a result.
 
     Returns
@@ -36,11 +36,9 @@ def summarize(result: Result) -> dict[str, Any]:
         the definitions). All values are such that JSON can say them.
     """
     profile = result.profile
-    waiting = sum(profile.total(metric.name) for metric in _wait_states(profile.metrics))
-    time = profile.total("time") if "time" in profile.metrics else 0.0
     return {
-        "whywait": __version__,
-        "run": {"name": result.run.name, "path": str(result.run.path), "program": _program(result)},
+        "whywait": VERSION,
+        "run": identity(result),
         "facts": result.facts,
         "metrics": {
             name: {
@@ -52,8 +50,8 @@ def summarize(result: Result) -> dict[str, Any]:
             for name, values in result.metrics.items()
             if name not in profile.void
         },
-        "peak_memory": _native.peak_memory(),
-        "waiting": {"total": waiting, "share": waiting / time if time else 0.0},
+        "peak_memory": result.tables.peak_memory,
+        "waiting": total_waiting(result),
         "focus": focus(result),
         "worst": worst_wait_states(result),
         "delay_costs": costliest(result, _WORST) if result.has_causes else None,
@@ -63,7 +61,20 @@ def summarize(result: Result) -> dict[str, Any]:
     }
 
 
-def focus(result: Result, count: int = _WORST) -> dict[str, Any]:
+def identity(result: ResultData) -> dict[str, Any]:
+    """Return what a run is called: ``name``, ``path`` (of the anchor file) and ``program`` (None if not known)."""
+    return {"name": result.run.name, "path": str(result.run.path), "program": _program(result)}
+
+
+def total_waiting(result: ResultData) -> dict[str, float]:
+    """Return all wait states together: ``total`` (s) and ``share`` (of all time)."""
+    profile = result.profile
+    waiting = sum(profile.total(metric.name) for metric in _wait_states(profile.metrics))
+    time = profile.total("time") if "time" in profile.metrics else 0.0
+    return {"total": waiting, "share": waiting / time if time else 0.0}
+
+
+def focus(result: ResultData, count: int = _WORST) -> dict[str, Any]:
     """Gather what the headlines say, all by one definition of waiting.
 
     Parameters
@@ -90,7 +101,7 @@ def focus(result: Result, count: int = _WORST) -> dict[str, Any]:
     return {"account": found, "worst": worst[:count], "causes": causes, "idle": idle}
 
 
-def _program(result: Result) -> str | None:
+def _program(result: ResultData) -> str | None:
     """Return what the call tree starts with, if that is one thing."""
     roots = result.tree.roots
     return result.tree.path(roots[0])[0] if len(roots) == 1 else None
@@ -101,7 +112,7 @@ def _wait_states(metrics: MetricTree) -> list[Metric]:
     return [metric for metric in metrics if metrics.wait_state(metric.name) is metric]
 
 
-def worst_wait_states(result: Result, count: int = _WORST) -> list[dict[str, Any]]:
+def worst_wait_states(result: ResultData, count: int = _WORST) -> list[dict[str, Any]]:
     """Return the (wait state, call path) pairs with the most waiting time.
 
     Parameters
@@ -129,7 +140,7 @@ def worst_wait_states(result: Result, count: int = _WORST) -> list[dict[str, Any
     places = []
     for waiting, metric, position in ranked:
         (_, row), *_ = profile.rows(metric.name, [position])
-        ranks, group = np.unique(result.rows_of_locations.rank, return_inverse=True)
+        ranks, group = np.unique(result.places.rank, return_inverse=True)
         by_rank = sum_at(group, row, ranks.size)
         worst = int(by_rank.argmax())
         callpath = int(tree.preorder[position])
@@ -150,7 +161,7 @@ def worst_wait_states(result: Result, count: int = _WORST) -> list[dict[str, Any
     return places
 
 
-def _blame(result: Result, table: pa.Table, callpaths: list[int], by: list[str]) -> pa.Table:
+def _blame(result: ResultData, table: pa.Table, callpaths: list[int], by: list[str]) -> pa.Table:
     """Sum up wait states at some call paths, and count them, by place and by who is to blame."""
     table = table.filter(pc.is_in(table["callpath"], pa.array(callpaths, table.schema.field("callpath").type)))
     places = pa.table(
@@ -159,16 +170,16 @@ def _blame(result: Result, table: pa.Table, callpaths: list[int], by: list[str])
             "callpath": table["callpath"],
             "waiting": table["waiting"],
             "cause_callpath": table["cause_callpath"],
-            "cause_rank": pa.array(result.rows_of_locations.rank).take(table["cause_location"].combine_chunks()),
+            "cause_rank": pa.array(result.places.rank).take(table["cause_location"].combine_chunks()),
         }
     )
     sums = places.group_by(by).aggregate([("waiting", "sum"), ("waiting", "count")])
     return sums.rename_columns([*by, "waiting", "instances"])
 
 
-def _causes(result: Result, callpaths: list[int]) -> dict[tuple[str, int], dict[str, Any]]:
+def _causes(result: ResultData, callpaths: list[int]) -> dict[tuple[str, int], dict[str, Any]]:
     """Find, for each wait state at some call paths, how often it occurs and who is to blame for most of it."""
-    table = result.native_wait_states
+    table = result.tables.wait_states
     place, blame = ["kind", "callpath"], ["cause_callpath", "cause_rank"]
     # By slices, because the table can be larger than memory.
     slices = (table.slice(begin, _SLICE) for begin in range(0, table.num_rows, _SLICE))

@@ -104,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
             transfers=options.transfers,
             progress=progress,
         )
-    if not result.here:
+    if not result.is_root:
         return 0
     files = result.write(directory, transfers=options.transfers, html=options.html)
     if options.json:

@@ -136,7 +136,7 @@ def _places(
     if not table.num_rows:
         yield [("No place differs.", "")]
         return
-    ranks = [np.unique(run.rows_of_locations.rank) for run in runs]
+    ranks = [np.unique(run.places.rank) for run in runs]
     yield []
     yield [("Place".ljust(width - 2 * _COLUMN) + "B - A".rjust(_COLUMN) + "relative".rjust(_COLUMN), "bold")]
     for number, row in enumerate(table.slice(0, options.top).to_pylist(), 1):

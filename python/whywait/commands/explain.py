@@ -62,7 +62,7 @@ def _longest(result: Result, candidates: npt.NDArray[np.bool_]) -> int | None:
     """Return the row of the longest of the candidates: of those that somebody is charged for, if there are any."""
     import numpy as np
 
-    waits = result.native_wait_states
+    waits = result.tables.wait_states
     waiting = waits["waiting"].to_numpy()
     for known in ("indirect", "cause_callpath"):
         (rows,) = np.nonzero(candidates & waits[known].is_valid().to_numpy())

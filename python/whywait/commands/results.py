@@ -21,7 +21,7 @@ def load(path: str) -> Result:
     import whywait
 
     if (Path(path) / "summary.json").is_file():
-        from whywait.store.load import load as read
+        from whywait._load import load as read
 
         return read(path)
     with Progress() as progress:

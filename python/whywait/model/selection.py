@@ -13,9 +13,9 @@ from whywait.model.profile import sum_at
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from whywait import Result
     from whywait.model.calltree import CallTree
     from whywait.model.profile import Profile
+    from whywait.model.result import ResultData
 
 
 def find_callpaths(tree: CallTree, text: str | int) -> list[int]:
@@ -96,9 +96,9 @@ class Processes:
         Whether to leave out what runs beside the program: streams of accelerators, metrics.
     """
 
-    def __init__(self, result: Result, profile: Profile | None = None, *, only_threads: bool = False) -> None:
+    def __init__(self, result: ResultData, profile: Profile | None = None, *, only_threads: bool = False) -> None:
         self._profile = profile or result.profile
-        places = result.rows_of_locations
+        places = result.places
         (self._locations,) = np.nonzero(places.works if only_threads else places.rank >= 0)
         #: The rank of each process, in order.
         self.ranks: npt.NDArray[np.int32]

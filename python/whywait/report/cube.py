@@ -13,7 +13,8 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 import pyarrow as pa
 
-from whywait import __version__
+from whywait.model.version import VERSION
+from whywait.report.system import system_xml
 from whywait.report.xml import element
 
 if TYPE_CHECKING:
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from whywait import Result
     from whywait.model.calltree import CallTree
     from whywait.model.metrics import Metric
     from whywait.model.profile import Profile
+    from whywait.model.result import ResultData
 
 T = TypeVar("T")
 
@@ -37,7 +38,7 @@ _UNSPEAKABLE = {
 }
 
 
-def write_cube(result: Result, path: Path, statistics: str | None = None) -> None:
+def write_cube(result: ResultData, path: Path, statistics: str | None = None) -> None:
     """Write a result to a file, metric by metric, so that memory is that of one metric.
 
     Parameters
@@ -114,10 +115,10 @@ def _write_member(out: IO[bytes], name: str, size: int, parts: Iterable[bytes]) 
     out.write(bytes(-size % tarfile.BLOCKSIZE))
 
 
-def _anchor(result: Result, statistics: str | None) -> Iterator[str]:
+def _anchor(result: ResultData, statistics: str | None) -> Iterator[str]:
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<cube version="4.4">\n'
     yield '<attr key="CubePL Version" value="1.1"/>\n<attr key="Cube Version" value="4.6"/>\n'
-    yield f'<attr key="Creator" value="whywait {__version__}"/>\n'
+    yield f'<attr key="Creator" value="whywait {VERSION}"/>\n'
     yield f'<attr key="description" value={quoteattr(result.run.name)}/>\n'
     if statistics is not None:
         yield f'<attr key="statisticfile" value={quoteattr(statistics)}/>\n'
@@ -128,7 +129,7 @@ def _anchor(result: Result, statistics: str | None) -> Iterator[str]:
     yield '</metrics>\n<program title="Call tree">\n'
     yield from _program(result.tree)
     yield "</program>\n"
-    yield result.system_xml()
+    yield from system_xml(result.tables.system, result.tables.topologies, result.places)
     yield "</cube>\n"
 
 

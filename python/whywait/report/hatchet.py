@@ -14,10 +14,12 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from whywait import Result
+    from whywait.model.result import ResultData
 
 
-def literal(result: Result, metrics: Iterable[str] | None = None, *, rank: int | None = None) -> list[dict[str, Any]]:
+def literal(
+    result: ResultData, metrics: Iterable[str] | None = None, *, rank: int | None = None
+) -> list[dict[str, Any]]:
     """Return the call tree in the form of ``hatchet.GraphFrame.from_literal``.
 
     Parameters
@@ -65,8 +67,8 @@ def literal(result: Result, metrics: Iterable[str] | None = None, *, rank: int |
     return roots
 
 
-def _of_rank(result: Result, name: str, rank: int) -> npt.NDArray[np.float64]:
-    mine = result.rows_of_locations.rank == rank
+def _of_rank(result: ResultData, name: str, rank: int) -> npt.NDArray[np.float64]:
+    mine = result.places.rank == rank
     if not mine.any():
         raise _native.UsageError(f"there is no rank {rank}")
     cells, locations = result.profile.cells(name), result.profile.locations

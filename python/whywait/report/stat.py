@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from whywait import Result
+    from whywait.model.result import ResultData
 
 _HEAD = (
     "PatternName               Count      Mean    Median      Minimum      Maximum      Sum     Variance    "
@@ -29,7 +29,7 @@ _WORST = 5
 _WITH_VARIANCE, _WITH_QUARTILES = 2, 5
 
 
-def write_stat(result: Result, path: Path) -> None:
+def write_stat(result: ResultData, path: Path) -> None:
     """Write the statistics of all wait states.
 
     Parameters
@@ -41,7 +41,7 @@ def write_stat(result: Result, path: Path) -> None:
     """
     with path.open("w", encoding="ascii") as out:
         out.write(_HEAD)
-        for metric, waits in of_metrics(result.profile.metrics, result.native_wait_states):
+        for metric, waits in of_metrics(result.profile.metrics, result.tables.wait_states):
             of = describe(waits)
             names = ["minimum", "maximum", "sum", *["variance"] * (of["count"] >= _WITH_VARIANCE)]
             names += ["quartile25", "quartile75"] * (of["count"] >= _WITH_QUARTILES)
@@ -51,8 +51,8 @@ def write_stat(result: Result, path: Path) -> None:
             out.write("\n")
 
 
-def _severe(result: Result, waits: pa.Table) -> Iterator[str]:
+def _severe(result: ResultData, waits: pa.Table) -> Iterator[str]:
     for wait in waits.to_pylist():
-        rank = result.rows_of_locations.rank[wait["location"]]
+        rank = result.places.rank[wait["location"]]
         yield f"- cnode {wait['callpath']} enter: {wait['enter']:.10f} exit: {wait['leave']:.10f} "
         yield f"duration: {wait['waiting']:.10f} rank: {rank}\n"

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from whywait import Result
     from whywait.model.calltree import CallTree
+    from whywait.model.result import ResultData
     from whywait.report.terminal import Line
 
 _SMALL = 0.001
@@ -28,7 +28,7 @@ _ROWS = 16
 
 
 def report_data(
-    result: Result, metric: str = "time", *, callpath: str | int | None = None, depth: int | None = None
+    result: ResultData, metric: str = "time", *, callpath: str | int | None = None, depth: int | None = None
 ) -> dict[str, Any]:
     """Gather three trees: all metrics, the call tree for one of them, and how that one spreads over the ranks.
 
@@ -68,7 +68,7 @@ def report_data(
     }
 
 
-def _metrics(result: Result, positions: list[int] | None, depth: int | None) -> Iterator[dict[str, Any]]:
+def _metrics(result: ResultData, positions: list[int] | None, depth: int | None) -> Iterator[dict[str, Any]]:
     profile = result.profile
     wholes: dict[str, float] = {}
     shown: dict[str, int] = {}
@@ -91,11 +91,13 @@ def _metrics(result: Result, positions: list[int] | None, depth: int | None) -> 
         }
 
 
-def _below(result: Result, metric: str, positions: list[int]) -> float:
+def _below(result: ResultData, metric: str, positions: list[int]) -> float:
     return float(sum(row.sum() for _, row in result.profile.inclusive_rows(metric, positions)))
 
 
-def _callpaths(result: Result, metric: str, positions: list[int] | None, depth: int | None) -> Iterator[dict[str, Any]]:
+def _callpaths(
+    result: ResultData, metric: str, positions: list[int] | None, depth: int | None
+) -> Iterator[dict[str, Any]]:
     tree, profile = result.tree, result.profile
     inclusive = profile.inclusive(profile.by_position(metric))
     roots = [int(tree.position[root]) for root in tree.roots] if positions is None else positions

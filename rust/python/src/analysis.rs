@@ -518,6 +518,7 @@ impl Analysis {
         let trace = &self.result.trace;
         let (first, last) = trace.span().unwrap_or((0, 0));
         let facts = PyDict::new(py);
+        facts.set_item("origin", first)?;
         facts.set_item("begin", 0.0)?;
         facts.set_item("end", self.seconds(last - first))?;
         facts.set_item("length", self.seconds(last - first))?;

@@ -11,14 +11,14 @@ from whywait import _native
 from whywait.analysis.explain import History
 
 if TYPE_CHECKING:
-    from whywait import Result
+    from whywait.model.result import ResultData
 
 _DEPTH = 5
 # Events are read again for this; of longer locations nobody would wait for it.
 _EVENTS_OF_LOCATION = 500_000
 
 
-def histories(result: Result, places: list[dict[str, Any]]) -> list[dict[str, Any] | None]:
+def histories(result: ResultData, places: list[dict[str, Any]]) -> list[dict[str, Any] | None]:
     """Return the history of the longest wait at each of some places, None where it cannot be told.
 
     Parameters
@@ -32,7 +32,7 @@ def histories(result: Result, places: list[dict[str, Any]]) -> list[dict[str, An
     if not result.has_causes or facts["events"] > _EVENTS_OF_LOCATION * max(1, facts["locations"]):
         return [None] * len(places)
     history = History(result)
-    return [_tell(history, _longest(result.native_wait_states, place)) for place in places]
+    return [_tell(history, _longest(result.tables.wait_states, place)) for place in places]
 
 
 def _tell(history: History, row: int | None) -> dict[str, Any] | None:

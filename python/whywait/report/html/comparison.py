@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from whywait.analysis.summary import total_waiting
 from whywait.model.metrics import metric_tree
 from whywait.model.names import short_name
 from whywait.report.html import blocks, story
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from whywait import Result
     from whywait.model.calltree import CallTree
+    from whywait.model.result import ResultData
 
 _SCRIPTS = (
     "data", "model", "format", "link", "dom", "colour", "frame", "tree", "comparison", "changes", "differences",
@@ -31,7 +32,7 @@ _SMALL = 0.001
 _CHANGES = 14
 
 
-def write_comparison(first: Result, second: Result, path: Path, names: tuple[str, str]) -> None:
+def write_comparison(first: ResultData, second: ResultData, path: Path, names: tuple[str, str]) -> None:
     """Write two runs as one file for the browser.
 
     Parameters
@@ -47,7 +48,7 @@ def write_comparison(first: Result, second: Result, path: Path, names: tuple[str
         out.writelines(page(" and ".join(names), _SCRIPTS, _blocks((first, second), names)))
 
 
-def _blocks(runs: tuple[Result, Result], names: tuple[str, str]) -> Iterator[tuple[str, str]]:
+def _blocks(runs: tuple[ResultData, ResultData], names: tuple[str, str]) -> Iterator[tuple[str, str]]:
     formulas = (Formulas(runs[0].profile), Formulas(runs[1].profile))
     calls = UnitedTree(runs[0].tree, runs[1].tree)
     yield (
@@ -64,7 +65,7 @@ def _blocks(runs: tuple[Result, Result], names: tuple[str, str]) -> Iterator[tup
     )  # fmt: skip
     for side, result, own in zip("ab", runs, formulas, strict=True):
         told = {
-            "waiting": result.summary()["waiting"],
+            "waiting": total_waiting(result),
             "parts": story.parts(result, own),
             "efficiencies": story.efficiencies(result),
         }
@@ -130,7 +131,7 @@ class UnitedTree:
         return np.bincount(np.array(self.nodes[run], np.int64), values, len(self)).astype(np.float64)
 
 
-def _metrics(runs: tuple[Result, Result]) -> list[dict[str, Any]]:
+def _metrics(runs: tuple[ResultData, ResultData]) -> list[dict[str, Any]]:
     """Return the metrics that either run has a place for, in the order of the metric tree."""
     shown = []
     for metric in metric_tree():
@@ -151,7 +152,7 @@ def _metrics(runs: tuple[Result, Result]) -> list[dict[str, Any]]:
 
 
 def changes(
-    runs: tuple[Result, Result], formulas: tuple[Formulas, Formulas], calls: UnitedTree
+    runs: tuple[ResultData, ResultData], formulas: tuple[Formulas, Formulas], calls: UnitedTree
 ) -> list[dict[str, Any]]:
     """Return which parts of the time changed, and where most; the parts add up to the change of the time.
 

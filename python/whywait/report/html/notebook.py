@@ -6,11 +6,11 @@ from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from whywait import Result, Run
-    from whywait.analysis.efficiency import Efficiencies
+    from whywait.model.result import ResultData
+    from whywait.model.trace import Trace
 
 
-def run_table(run: Run) -> str:
+def run_table(run: Trace) -> str:
     """Return what is known of a run before it is analysed as an HTML table."""
     locations = run.locations
     ranks = len(set(locations["rank"].to_pylist()) - {-1})
@@ -19,7 +19,7 @@ def run_table(run: Run) -> str:
         "Ranks": f"{ranks:,}",
         "Locations": f"{locations.num_rows:,}",
         "Events": f"{sum(locations['events'].to_pylist()):,}",
-        "Definitions": ", ".join(f"{kind} ({run.definitions[kind].num_rows:,})" for kind in run.definitions.kinds()),
+        "Definitions": ", ".join(f"{kind} ({run.definitions[kind].num_rows:,})" for kind in run.definitions),
     }
     rows = "".join(
         f'<tr><th style="text-align: left">{name}</th><td style="text-align: left">{escape(value)}</td></tr>'
@@ -28,7 +28,7 @@ def run_table(run: Run) -> str:
     return f"<p>{escape(repr(run)[1:-1])}</p><table><tbody>{rows}</tbody></table>"
 
 
-def metric_table(result: Result) -> str:
+def metric_table(result: ResultData) -> str:
     """Return the metrics with a value as an HTML table, indented like the metric tree."""
     tree = result.profile.metrics
     rows = "".join(
@@ -42,21 +42,4 @@ def metric_table(result: Result) -> str:
     return (
         f"<p>{escape(repr(result)[1:-1])}</p>"
         f"<table><thead><tr><th>Metric</th><th>Total</th><th>Unit</th></tr></thead><tbody>{rows}</tbody></table>"
-    )
-
-
-def efficiency_table(efficiencies: Efficiencies) -> str:
-    """Return efficiencies as an HTML table, each with its formula and inputs."""
-    left = ' style="text-align: left"'
-    rows = "".join(
-        f"<tr><td{left}>{escape(one.display_name)}</td><td>{'' if one.value is None else f'{one.value:.3f}'}</td>"
-        f"<td{left}>{escape(one.formula)}</td>"
-        f"<td{left}>{escape(', '.join(f'{name} = {value:.6g}' for name, value in one.inputs.items()))}</td></tr>"
-        for one in efficiencies
-    )
-    part = "" if efficiencies.callpath is None else f", {efficiencies.callpath}"
-    when = "" if efficiencies.window is None else ", {:.6g} s to {:.6g} s".format(*efficiencies.window)
-    return (
-        f"<p>{escape(efficiencies.run + part + when)}</p><table><thead><tr><th{left}>Efficiency</th><th>Value</th>"
-        f"<th{left}>Formula</th><th{left}>Inputs</th></tr></thead><tbody>{rows}</tbody></table>"
     )

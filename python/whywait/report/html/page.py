@@ -7,24 +7,24 @@ from html import escape
 from importlib.resources import files
 from itertools import chain
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from whywait import __version__
+from whywait.analysis.summary import identity
 from whywait.model.names import short_name
+from whywait.model.version import VERSION
 from whywait.report.html import blocks, instances, places, story
 from whywait.report.html.formulas import Factors, Formulas
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     import numpy.typing as npt
 
-    from whywait import Result
     from whywait.model.calltree import CallTree
     from whywait.model.profile import Profile
+    from whywait.model.result import ResultData
 
 # The program, in the order in which its parts build on each other.
 _SCRIPTS = (
@@ -36,7 +36,7 @@ _SCRIPTS = (
 ROOM = 46_000_000
 
 
-def write_html(result: Result, path: Path) -> None:
+def write_html(result: ResultData, path: Path, summary: dict[str, Any], timeline: Mapping[str, str]) -> None:
     """Write a result as one file for the browser.
 
     Parameters
@@ -45,9 +45,13 @@ def write_html(result: Result, path: Path) -> None:
         What to write.
     path
         The file; overwritten if it exists.
+    summary
+        As `whywait.analysis.summary.summarize` returns it.
+    timeline
+        The blocks of the timeline, as `whywait.report.html.timeline.pack` makes them; empty without one.
     """
     formulas = Formulas(result.profile)
-    told, timeline = story.tell(result, formulas), result.timeline_blocks
+    told = story.tell(result, formulas, summary)
     room = ROOM - sum(len(block) for block in timeline.values())
     data = chain(run_blocks(result, formulas, told, room=room), timeline.items())
     with path.open("w", encoding="utf-8") as out:
@@ -86,7 +90,7 @@ def page(title: str, scripts: Iterable[str], data: Iterable[tuple[str, str]]) ->
 
 
 def run_blocks(
-    result: Result, formulas: Formulas, told: object, *, room: int, waits: int = instances.OF_ALL
+    result: ResultData, formulas: Formulas, told: object, *, room: int, waits: int = instances.OF_ALL
 ) -> Iterator[tuple[str, str]]:
     """Yield name and content of each block of data of a run.
 
@@ -101,25 +105,24 @@ def run_blocks(
     waits
         How many single wait states to write at most.
     """
-    profile, locations = result.profile, result.rows_of_locations
+    profile, locations = result.profile, result.places
     stored = [m.name for m in profile.metrics if not m.derived and len(profile.cells(m.name))]
     resolution, cells = _cells(profile, stored, room)
-    system = ET.fromstring(result.system_xml())  # noqa: S314  (made by this program)
     factors = _Vectors()
-    kinds, longest = instances.worst(result.tree, locations, result.native_wait_states, resolution.merged, waits)
+    kinds, longest = instances.worst(result.tree, locations, result.tables.wait_states, resolution.merged, waits)
     yield (
         "meta",
         blocks.document(
             {
-                "whywait": __version__,
-                "run": result.summary()["run"],
+                "whywait": VERSION,
+                "run": identity(result),
                 "facts": result.facts,
                 "stored": stored,
                 "metrics": [_metric(profile, name, formulas[name], stored, factors) for name in _shown(profile)],
                 "regions": _regions(result.tree),
                 "callpaths": _callpaths(result.tree),
-                "system": places.system_rows(system, locations, resolution),
-                "topologies": places.topologies(system, resolution),
+                "system": places.system_rows(result.tables.system, locations, resolution),
+                "topologies": places.topologies(result.tables.topologies, resolution),
                 "resolution": {"merged": resolution.merged, "exact": resolution.exact},
                 "kinds": kinds,
                 "story": told,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -10,9 +11,9 @@ import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from xml.etree.ElementTree import Element
 
     import numpy.typing as npt
+    import pyarrow as pa
 
     from whywait.model.profile import Cells, Profile
     from whywait.model.tables import Locations
@@ -96,13 +97,13 @@ def place_columns(locations: Locations, resolution: Resolution) -> dict[str, npt
     return {"rank": ranks[starts], "thread": threads[starts], "last": ranks[ends]}
 
 
-def system_rows(system: Element, locations: Locations, resolution: Resolution) -> dict[str, list[Any]]:
+def system_rows(system: pa.Table, locations: Locations, resolution: Resolution) -> dict[str, list[Any]]:
     """Return the system tree in pre-order.
 
     Parameters
     ----------
     system
-        The element of this name of a Cube file.
+        The system tree: a table of schema `whywait.model.system.SYSTEM`.
     locations
         All locations.
     resolution
@@ -128,44 +129,43 @@ def _merged(locations: Locations, resolution: Resolution) -> Iterator[Row]:
         yield (f"ranks {first}\N{EN DASH}{last}" if first != last else f"rank {first}", "processes", 0, place)
 
 
-def _rows(system: Element) -> Iterator[Row]:
-    number = 0
-    stack = [(root, -1) for root in reversed(system.findall("systemtreenode"))]
-    while stack:
-        node, parent = stack.pop()
-        name, kind = node.findtext("name") or "", node.findtext("class") or node.findtext("type") or ""
-        inner = [child for child in node if child.tag in {"systemtreenode", "locationgroup", "location"}]
-        if node.tag == "locationgroup" and len(inner) == 1:
-            # A process with one thread is one line.
-            node, inner = inner[0], []
-        yield (name, kind, parent, int(node.get("Id", "-1")) if node.tag == "location" else -1)
-        stack.extend((child, number) for child in reversed(inner))
-        number += 1
+def _rows(system: pa.Table) -> Iterator[Row]:
+    rows = system.to_pylist()
+    members = Counter(row["parent"] for row in rows if row["kind"] == "location")
+    # The line of each row: a process with one thread is one line.
+    line: list[int] = []
+    lines = 0
+    for number, row in enumerate(rows):
+        if row["kind"] == "location" and members[row["parent"]] == 1:
+            line.append(line[row["parent"]])
+            continue
+        alone = row["kind"] == "group" and members[number] == 1
+        place = rows[number + 1 if alone else number]["location"]
+        parent = -1 if row["parent"] is None else line[row["parent"]]
+        yield (row["name"], row["class"], parent, -1 if place is None else place)
+        line.append(lines)
+        lines += 1
 
 
-def topologies(system: Element, resolution: Resolution) -> list[dict[str, Any]]:
+def topologies(found: pa.Table, resolution: Resolution) -> list[dict[str, Any]]:
     """Return how processes are arranged: ``name``, ``sizes``, ``axes`` (names), ``places`` and their ``at``.
 
     Parameters
     ----------
-    system
-        The element of this name of a Cube file.
+    found
+        A table of schema `whywait.model.system.TOPOLOGIES`.
     resolution
         Whether locations are places; if not, there are no topologies to draw.
     """
     if resolution.merged > 1:
         return []
-    found = []
-    for cart in system.iterfind("topologies/cart"):
-        axes = cart.findall("dim")
-        places = cart.findall("coord")
-        found.append(
-            {
-                "name": cart.get("name") or "",
-                "axes": [axis.get("name") or "" for axis in axes],
-                "sizes": [int(axis.get("size", "1")) for axis in axes],
-                "places": [int(place.get("locId", "0")) for place in places],
-                "at": [[int(number) for number in (place.text or "").split()] for place in places],
-            }
-        )
-    return found
+    return [
+        {
+            "name": topology["name"],
+            "axes": [axis["name"] for axis in topology["axes"]],
+            "sizes": [axis["size"] for axis in topology["axes"]],
+            "places": [place["location"] for place in topology["coordinates"]],
+            "at": [place["at"] for place in topology["coordinates"]],
+        }
+        for topology in found.to_pylist()
+    ]

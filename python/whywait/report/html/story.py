@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from whywait.analysis.efficiency import efficiencies as pop_efficiencies
 from whywait.report.html.chains import histories
 from whywait.report.html.formulas import Factors, Formulas, combine
 from whywait.report.html.words import LOOK_AT, WAITS_FOR
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-    from whywait import Result
     from whywait.model.metrics import Metric, MetricTree
+    from whywait.model.result import ResultData
 
 # Bars and curves over ranks have at most so many points.
 _POINTS = 512
@@ -50,9 +51,8 @@ _LIBRARIES = {
 }
 
 
-def tell(result: Result, formulas: Formulas) -> dict[str, Any]:
+def tell(result: ResultData, formulas: Formulas, summary: dict[str, Any]) -> dict[str, Any]:
     """Return the front page as plain data; what the result does not know is None."""
-    summary = result.summary()
     focus = summary["focus"]
     worst = [place for place in focus["worst"][:_PROBLEMS] if place["waiting"] > 0]
     told = zip(worst, histories(result, worst), strict=True)
@@ -71,7 +71,7 @@ def tell(result: Result, formulas: Formulas) -> dict[str, Any]:
     }
 
 
-def _has(result: Result, name: str) -> bool:
+def _has(result: ResultData, name: str) -> bool:
     return name in result.profile.metrics and result.profile.total(name) > 0
 
 
@@ -96,7 +96,7 @@ class Part(NamedTuple):
     factors: Factors
 
 
-def parts(result: Result, formulas: Formulas) -> list[dict[str, Any]]:
+def parts(result: ResultData, formulas: Formulas) -> list[dict[str, Any]]:
     """Split the time into what a newcomer tells apart; the parts add up to all time.
 
     Returns
@@ -189,7 +189,7 @@ def _coarse(values: npt.NDArray[np.float64]) -> list[float]:
     return [float(f"{value:.6g}") for value in np.add.reduceat(values, starts) / sizes]
 
 
-def _problem(result: Result, place: dict[str, Any], history: dict[str, Any] | None) -> dict[str, Any]:
+def _problem(result: ResultData, place: dict[str, Any], history: dict[str, Any] | None) -> dict[str, Any]:
     """Return one of the worst wait states, with what to say about it."""
     position = int(result.tree.position[place["callpath_id"]])
     (_, row), *_ = result.profile.rows(place["metric"], [position])
@@ -202,13 +202,13 @@ def _problem(result: Result, place: dict[str, Any], history: dict[str, Any] | No
     }
 
 
-def _critical(result: Result, critical: dict[str, Any] | None) -> dict[str, Any] | None:
+def _critical(result: ResultData, critical: dict[str, Any] | None) -> dict[str, Any] | None:
     if not critical or not critical["callpaths"]:
         return None
-    return {**critical, "callpaths": critical["callpaths"][:_TOP], "walk": _walk(result.native_critical_path, result)}
+    return {**critical, "callpaths": critical["callpaths"][:_TOP], "walk": _walk(result.tables.critical_path, result)}
 
 
-def _walk(path: pa.Table, result: Result) -> dict[str, Any]:
+def _walk(path: pa.Table, result: ResultData) -> dict[str, Any]:
     """Return on which location the critical path is, at as many times as a picture shows."""
     begin, end, location = (path[name].to_numpy() for name in ("from", "to", "location"))
     if begin.size > _POINTS:
@@ -223,8 +223,8 @@ def _walk(path: pa.Table, result: Result) -> dict[str, Any]:
     }
 
 
-def efficiencies(result: Result) -> list[dict[str, Any]] | None:
+def efficiencies(result: ResultData) -> list[dict[str, Any]] | None:
     """Return the efficiencies of a run that communicates."""
     if not _has(result, "mpi"):
         return None
-    return [{"name": one.name, **one.as_dict()} for one in result.efficiencies()]
+    return [{"name": one.name, **one.as_dict()} for one in pop_efficiencies(result)]

@@ -1,29 +1,26 @@
 """Who did what when: the data of the picture over time.
 
 They need the events, which a written result has not. So they are packed once, as the blocks of a page, and written with
-the result: `timeline.parquet` holds the name and the text of each.
+the result (`whywait.store.timeline`).
 """
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from whywait import _native
 from whywait.report.html import blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Iterator
 
     import numpy.typing as npt
 
-    from whywait import Result
     from whywait.model.calltree import CallTree
+    from whywait.model.result import ResultData
 
 #: What a location can be doing, in the order of the picture from the bottom up: name, text, and the masks of its call
 #: paths. The first mask that fits counts; waiting is part of all of them, and comes last.
@@ -51,10 +48,8 @@ _CALLS = 100_000
 # With all of them a page may become so much larger. Otherwise what is single, and then the levels get coarser.
 _ROOM = 8_000_000
 
-SCHEMA = pa.schema({"block": pa.string(), "content": pa.large_string()})
 
-
-def pack(result: Result, analysis: _native.Analysis, room: int = _ROOM) -> dict[str, str]:
+def pack(result: ResultData, analysis: _native.Analysis, room: int = _ROOM) -> dict[str, str]:
     """Pack the timeline of a run, as finely as there is room for it.
 
     Returns
@@ -72,27 +67,7 @@ def pack(result: Result, analysis: _native.Analysis, room: int = _ROOM) -> dict[
         cells, calls, most = cells // 2, calls // 4, max(1000, most // 2)
 
 
-def write(path: Path, packed: dict[str, str], facts: Mapping[str, Any]) -> None:
-    """Write the blocks to a file, which knows by its facts what run they are of."""
-    schema = SCHEMA.with_metadata({"run": _identity(facts)})
-    table = pa.table({"block": list(packed), "content": list(packed.values())}, schema=schema)
-    # The content is compressed already.
-    pq.write_table(table, path, compression="none", use_dictionary=False)
-
-
-def read(path: Path, facts: Mapping[str, Any]) -> dict[str, str]:
-    """Return the blocks that were written; none if they are of another run, written before to the same place."""
-    table = pq.read_table(path)
-    if (table.schema.metadata or {}).get(b"run") != _identity(facts).encode():
-        return {}
-    return dict(zip(table["block"].to_pylist(), table["content"].to_pylist(), strict=True))
-
-
-def _identity(facts: Mapping[str, Any]) -> str:
-    return json.dumps([facts[name] for name in ("length", "resolution", "locations", "events", "callpaths")])
-
-
-def _build(result: Result, analysis: _native.Analysis, cells: int, calls: int, most: int) -> dict[str, Any] | None:
+def _build(result: ResultData, analysis: _native.Analysis, cells: int, calls: int, most: int) -> dict[str, Any] | None:
     metrics = result.profile.metrics
     return _native.timeline(
         analysis,
@@ -117,12 +92,12 @@ def classes(tree: CallTree) -> npt.NDArray[np.uint8]:
     return found
 
 
-def _blocks(result: Result, built: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    tree, locations = result.tree, result.rows_of_locations
+def _blocks(result: ResultData, built: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    tree, locations = result.tree, result.places
     tables = {name: pa.table(built[name][0]) for name in ("calls", "waits", "messages", "transfers")}
-    waits = result.native_wait_states.take(tables["waits"]["row"]).combine_chunks()
+    waits = result.tables.wait_states.take(tables["waits"]["row"]).combine_chunks()
     kinds = sorted(set(waits["kind"].to_pylist()))
-    path = result.native_critical_path if result.has_causes else None
+    path = result.tables.critical_path if result.has_causes else None
     chosen = _longest(path) if path is not None else None
     yield (
         "timeline",

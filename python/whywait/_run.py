@@ -1,0 +1,149 @@
+"""A trace that has been opened, and its definition records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from whywait import _native
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+# Fields that refer to a String record; those of one kind only come with its name.
+_TEXTS = frozenset(
+    "name class_name description source_file canonical_name string_value unit identification "
+    "SourceCodeLocation.file".split()
+)
+
+
+class Definitions(Mapping[str, pa.Table]):
+    """The definition records of a trace, one Arrow table a kind.
+
+    >>> run.definitions["Region"]
+    >>> run.definitions.kinds()
+
+    Columns are the fields of the OTF2 record. References to strings are their text, other references are numbers, and
+    named numbers are their names. A kind that does not occur raises `KeyError`.
+    """
+
+    def __init__(self, run: _native.Run) -> None:
+        self._run = run
+
+    def kinds(self) -> list[str]:
+        """Return the kinds of record that occur."""
+        return self._run.definition_kinds()
+
+    def __getitem__(self, kind: str) -> pa.Table:
+        if kind not in self.kinds():
+            raise KeyError(kind)
+        table = pa.table(self._run.definitions(kind))
+        for index, name in enumerate(table.column_names):
+            if (name in _TEXTS or f"{kind}.{name}" in _TEXTS) and pa.types.is_integer(table.schema.types[index]):
+                rows = pc.index_in(table[name], self._strings["id"].cast(table.schema.types[index]))
+                table = table.set_column(index, name, self._strings["string"].take(rows))
+        return table
+
+    @cached_property
+    def _strings(self) -> pa.Table:
+        return pa.table(self._run.definitions("String")).combine_chunks()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.kinds())
+
+    def __len__(self) -> int:
+        return len(self.kinds())
+
+
+class Run:
+    """A trace that has been opened: its definitions are read, its events are not.
+
+    Parameters
+    ----------
+    path
+        The anchor file of the archive, whatever its name, or the directory that holds one.
+
+    Raises
+    ------
+    whywait.ArchiveError
+        If the anchor or the global definitions cannot be read.
+    whywait.UsageError
+        If a directory holds no archive, or more than one.
+    OSError
+        If the system refuses.
+    """
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self._opened = _native.Run(path)
+
+    @property
+    def _native(self) -> _native.Run:
+        return self._opened
+
+    @property
+    def path(self) -> Path:
+        """The anchor file."""
+        return Path(self._native.anchor_path)
+
+    @property
+    def name(self) -> str:
+        """A name for the run: that of the archive, or of its directory where all archives are called the same."""
+        name = self._native.archive_name
+        return self.path.resolve().parent.name if name == "traces" else name
+
+    @cached_property
+    def definitions(self) -> Definitions:
+        """The definition records, by kind."""
+        return Definitions(self._native)
+
+    @cached_property
+    def locations(self) -> pa.Table:
+        """The streams of events.
+
+        ``location`` (index), ``id``, ``name``, ``type``, ``group``, ``rank`` (-1 if not of a process), ``thread`` and
+        ``events``.
+        """
+        return pa.table(self._native.locations())
+
+    def events(self, location: int) -> pa.Table:
+        """Return the events of one location.
+
+        Parameters
+        ----------
+        location
+            Its index, 0..n-1, as in `locations`.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``time`` (ticks, corrected), ``type`` and a nullable column for each field that occurs.
+        """
+        return pa.table(self._native.events(location))
+
+    @property
+    def oddities(self) -> list[tuple[str, str, str]]:
+        """What the definitions get wrong without leaving a doubt: kind, place and text of each finding."""
+        return self._native.oddities()
+
+    def info(self, *, events: bool = False) -> dict[str, Any]:
+        """Return sizes and an estimate of the memory an analysis takes.
+
+        Parameters
+        ----------
+        events
+            Whether to count the events by kind, which reads the whole trace.
+        """
+        return self._native.info(events=events)
+
+    def __repr__(self) -> str:
+        return f"<whywait.Run {self.name!r}, {self.locations.num_rows} locations>"
+
+    def _repr_html_(self) -> str:
+        from whywait.report.html import run_table
+
+        return run_table(self)

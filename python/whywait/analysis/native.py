@@ -1,0 +1,98 @@
+"""The native analysis as a dataset."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from whywait import _native
+from whywait.model.system import system_table, topologies_table
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from whywait.model.trace import Trace
+
+
+class NativeDataset:
+    """What the native analysis returns, as `whywait.model.dataset.Dataset`.
+
+    Parameters
+    ----------
+    analysis
+        What it returned.
+    run
+        The trace that was analyzed.
+    stored
+        The metrics that it computes.
+    """
+
+    def __init__(self, analysis: _native.Analysis, run: Trace, stored: Collection[str]) -> None:
+        self.analysis = analysis
+        self.stored = stored
+        self._run = run
+
+    @cached_property
+    def regions(self) -> pa.Table:
+        return pa.table(self.analysis.regions())
+
+    @cached_property
+    def callpaths(self) -> pa.Table:
+        return pa.table(self.analysis.callpaths())
+
+    @cached_property
+    def locations(self) -> pa.Table:
+        return pa.table(self.analysis.locations())
+
+    @cached_property
+    def system(self) -> pa.Table:
+        return system_table(self.locations, self._run.definitions)
+
+    @cached_property
+    def topologies(self) -> pa.Table:
+        return topologies_table(self.locations, self._run.definitions)
+
+    @property
+    def severities(self) -> pa.Table:
+        return pa.table(self.analysis.severities())
+
+    @cached_property
+    def wait_states(self) -> pa.Table:
+        return pa.table(self.analysis.wait_states())
+
+    def factors(self, rows: Iterable[int]) -> tuple[pa.Table, pa.Table]:
+        intervals, factors = self.analysis.factors(list(rows))
+        return pa.table(intervals), pa.table(factors)
+
+    @cached_property
+    def critical_path(self) -> pa.Table:
+        return pa.table(self.analysis.critical_path())
+
+    @property
+    def transfers(self) -> pa.Table:
+        return pa.table(self.analysis.transfers())
+
+    @property
+    def inconsistencies(self) -> pa.Table:
+        return pa.table(self.analysis.inconsistencies())
+
+    @property
+    def warnings(self) -> list[dict[str, Any]]:
+        return self.analysis.warnings()
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return self.analysis.facts()
+
+    @property
+    def peak_memory(self) -> int | None:
+        return _native.peak_memory()
+
+    @property
+    def timeline(self) -> Mapping[str, str]:
+        return {}
+
+    def window(self, begin: float, end: float) -> pa.Table:
+        return pa.table(self.analysis.window(begin, end))

@@ -1,0 +1,130 @@
+"""The dataset that a result is: tables with numbers instead of names, returned by an analysis or read from a directory.
+
+docs/dataset.md describes each column.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    import pyarrow as pa
+
+    from whywait import _native
+
+
+class Dataset(Protocol):
+    """The tables of a result, each made or read when it is first asked for."""
+
+    @property
+    def regions(self) -> pa.Table:
+        """The regions of the call tree."""
+        ...
+
+    @property
+    def callpaths(self) -> pa.Table:
+        """The call paths, each with its parent and its region."""
+        ...
+
+    @property
+    def locations(self) -> pa.Table:
+        """The streams of events."""
+        ...
+
+    @property
+    def system(self) -> pa.Table:
+        """The system tree: see `whywait.model.system.SYSTEM`."""
+        ...
+
+    @property
+    def topologies(self) -> pa.Table:
+        """How processes are arranged: see `whywait.model.system.TOPOLOGIES`."""
+        ...
+
+    @property
+    def stored(self) -> Collection[str]:
+        """The names of the stored metrics that it has, whether there are severities or not."""
+        ...
+
+    @property
+    def severities(self) -> pa.Table:
+        """The cells of the stored metrics."""
+        ...
+
+    @property
+    def wait_states(self) -> pa.Table:
+        """The wait states, one row each."""
+        ...
+
+    def factors(self, rows: Iterable[int]) -> tuple[pa.Table, pa.Table]:
+        """Return what the cost model shares out wait states among, with numbers instead of names.
+
+        Parameters
+        ----------
+        rows
+            The rows of the wait states in their table.
+
+        Returns
+        -------
+        tuple of pyarrow.Table
+            First the intervals that are compared, one row a wait of which the cause is known: ``wait`` (its row),
+            ``contention`` (whether it waited for an end, not for a begin), of both sides (``waiter_``, ``cause_``)
+            ``location``, ``begin``, ``end``, ``sync_callpath`` and ``sync_time`` (the call in which the two last
+            synchronized, null if they never have) and ``completion`` (how long that took afterwards), ``delay`` and
+            ``cause_waiting`` (all that the wait is shared out among) and ``unexplained`` (by how much it exceeds that).
+            Then the factors: ``wait``, ``kind`` (``delay``, ``completion``, ``wait`` or ``unattributed``), ``location``
+            and ``callpath`` that pay, ``time`` of the cause and ``waiter_time`` there, ``earlier`` (the row of an
+            earlier wait, else null) and ``share`` (what it explains; those of a wait add up to it). In seconds.
+
+        Raises
+        ------
+        whywait.UsageError
+            If there is no such row, causes were not looked for, or several processes have shared the analysis.
+        """
+        ...
+
+    @property
+    def critical_path(self) -> pa.Table:
+        """The segments of the critical path; without rows if the analysis did not look for causes."""
+        ...
+
+    @property
+    def transfers(self) -> pa.Table:
+        """The transfers of one-sided communication; not kept, since they can be many."""
+        ...
+
+    @property
+    def inconsistencies(self) -> pa.Table:
+        """Every place of every kind of warning, at most 10,000 of a kind."""
+        ...
+
+    @property
+    def warnings(self) -> list[dict[str, Any]]:
+        """What could not be analyzed or looks wrong."""
+        ...
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Numbers about the whole run."""
+        ...
+
+    @property
+    def peak_memory(self) -> int | None:
+        """The most memory that the analysis had so far, in bytes; None if the system does not say."""
+        ...
+
+    @property
+    def timeline(self) -> Mapping[str, str]:
+        """The timeline of the HTML report as it was stored, in packed blocks; empty if it was not."""
+        ...
+
+    @property
+    def analysis(self) -> _native.Analysis | None:
+        """The native analysis, which has the events; None if the dataset was read from a directory."""
+        ...
+
+    def window(self, begin: float, end: float) -> pa.Table:
+        """Return the severities that lie between two times, in seconds since the begin of the trace."""
+        ...

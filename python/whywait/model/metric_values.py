@@ -1,0 +1,103 @@
+"""Metrics with their values, by unique name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from whywait.model import tables
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from whywait.model.metrics import Formula, Metric
+    from whywait.model.profile import Profile
+
+
+class MetricValues:
+    """One metric with its values.
+
+    Attributes
+    ----------
+    total : float or int
+        The sum over all call paths and locations, in `unit`.
+    """
+
+    def __init__(self, profile: Profile, locations: tables.Locations, metric: Metric) -> None:
+        self._profile = profile
+        self._locations = locations
+        self._metric = metric
+
+    @property
+    def name(self) -> str:
+        """The unique name."""
+        return self._metric.name
+
+    @property
+    def display_name(self) -> str:
+        """The name a person reads below that of `parent`."""
+        return self._metric.display_name
+
+    @property
+    def unit(self) -> str:
+        """``sec``, ``occ`` (occurrences), ``bytes`` or ``elements`` (of atomics)."""
+        return self._metric.unit
+
+    @property
+    def description(self) -> str:
+        """What the metric means."""
+        return self._metric.description
+
+    @property
+    def formula(self) -> Formula | None:
+        """How the metric follows from others; None if it is measured."""
+        return self._metric.formula
+
+    @property
+    def parent(self) -> str | None:
+        """The metric it is a part of."""
+        return self._metric.parent
+
+    @property
+    def children(self) -> list[str]:
+        """The metrics that are direct parts of it."""
+        return [metric.name for metric in self._profile.metrics.children(self.name)]
+
+    @property
+    def void(self) -> bool:
+        """Whether the metric cannot have a value, because its programming model does not occur in the run."""
+        return self.name in self._profile.void
+
+    @property
+    def total(self) -> float | int:
+        """The sum over all call paths and locations."""
+        total = self._profile.total(self.name)
+        return round(total) if self._metric.integer else total
+
+    def by_rank(self) -> pa.Table:
+        """Sum over call paths and threads: ``rank``, ``value``."""
+        return tables.by_rank(self._profile, self._locations, self.name)
+
+    def by_callpath(self) -> pa.Table:
+        """Sum over locations: ``callpath``, ``callpath_id``, ``value`` and ``inclusive`` (with all below)."""
+        return tables.by_callpath(self._profile, self.name)
+
+    def __repr__(self) -> str:
+        return f"<whywait.MetricValues {self.name}: {self.total} {self.unit}>"
+
+
+class Metrics(Mapping[str, MetricValues]):
+    """The metrics of a result in the order of the metric tree, by unique name."""
+
+    def __init__(self, profile: Profile, locations: tables.Locations) -> None:
+        self._profile = profile
+        self._locations = locations
+
+    def __getitem__(self, name: str) -> MetricValues:
+        return MetricValues(self._profile, self._locations, self._profile.metrics[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return (metric.name for metric in self._profile.metrics)
+
+    def __len__(self) -> int:
+        return len(self._profile.metrics)

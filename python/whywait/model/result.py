@@ -1,0 +1,146 @@
+"""What an analysis found, as data: the dataset, and what follows from its tables alone."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from whywait import _native
+from whywait.model.calltree import CallTree
+from whywait.model.idle_threads import allocation
+from whywait.model.imbalance import NAMES as IMBALANCE
+from whywait.model.imbalance import imbalance
+from whywait.model.metric_values import Metrics
+from whywait.model.profile import IN_WINDOW, Profile
+from whywait.model.tables import Locations
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    import pyarrow as pa
+
+    from whywait.model.dataset import Dataset
+    from whywait.model.trace import Trace
+
+
+class ResultData:
+    """A result as analysis and reports take it; `whywait.Result` is one, and adds what it can be asked to do.
+
+    Parameters
+    ----------
+    tables
+        The dataset: None at a rank of ``mpiexec`` that is not the first.
+    run
+        The trace that was analyzed.
+    idle_threads
+        Whether to add the time of threads that had nothing to do to the times of the dataset.
+    """
+
+    def __init__(self, tables: Dataset | None, run: Trace, *, idle_threads: bool = False) -> None:
+        self._tables = tables
+        self._run = run
+        self._idle_threads = idle_threads
+
+    @property
+    def is_root(self) -> bool:
+        """Whether this process has the result: under ``mpiexec`` only rank 0, and all else raises at the others."""
+        return self._tables is not None
+
+    @property
+    def tables(self) -> Dataset:
+        """The dataset: its tables have numbers where those of other methods have names."""
+        if self._tables is None:
+            raise _native.UsageError("only rank 0 of mpiexec has the result: ask for `result.is_root` first")
+        return self._tables
+
+    @property
+    def run(self) -> Trace:
+        """The trace that was analyzed."""
+        return self._run
+
+    @cached_property
+    def locations(self) -> pa.Table:
+        """The streams of events, as in `whywait.Run.locations`."""
+        return self.tables.locations
+
+    @cached_property
+    def places(self) -> Locations:
+        """Rank and thread of each location as arrays."""
+        return Locations(self.locations)
+
+    @cached_property
+    def tree(self) -> CallTree:
+        """The call tree."""
+        return CallTree(self.tables.regions, self.tables.callpaths)
+
+    @cached_property
+    def profile(self) -> Profile:
+        """All severities, as arrays."""
+        stored = self.tables.stored
+        profile = self._profile(self.tables.severities, stored)
+        # A dataset that was read has them already.
+        if not set(IMBALANCE) & set(stored):
+            profile = profile.extended(imbalance(profile, self.places))
+        return allocation(profile, self.places) if self._idle_threads else profile
+
+    def _profile(self, severities: pa.Table, stored: Collection[str]) -> Profile:
+        return Profile(self.tree, len(self.places), severities, stored, self.places.works)
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """The metrics that this version computes, by unique name.
+
+        >>> result.metrics["mpi_latesender"].total
+        """
+        return Metrics(self.profile, self.places)
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """Length of the run in seconds, numbers of processes, locations, events and clock violations.
+
+        ``origin`` is the tick at which times begin that are seconds since the begin of the trace, and ``resolution``
+        the number of ticks in a second.
+        """
+        return self.tables.facts
+
+    @property
+    def warnings(self) -> list[dict[str, Any]]:
+        """What could not be analyzed or looks wrong: ``kind``, ``count``, ``text`` and ``place`` of each."""
+        return self.tables.warnings
+
+    @property
+    def has_causes(self) -> bool:
+        """Whether the analysis looked for causes: only then are there delay costs and a critical path."""
+        return "critical_path" in self.profile.metrics
+
+    def need_causes(self) -> None:
+        """Raise `whywait.UsageError` if the analysis did not look for causes."""
+        if not self.has_causes:
+            raise _native.UsageError("this analysis did not look for causes")
+
+    def window(self, begin: float, end: float) -> Profile:
+        """Return what lies in a window of time: times, wait states and what derives from them.
+
+        Parameters
+        ----------
+        begin, end
+            Seconds since the begin of the trace. What is outside of the run is left out.
+
+        Returns
+        -------
+        whywait.model.profile.Profile
+            Windows that tile the run add up to `profile`. A wait lies in its call where the timeline shows it: mostly
+            at the begin; a completion, which is what a call takes after all others have come, at the end.
+
+        Raises
+        ------
+        whywait.UsageError
+            If nothing of the run is in the window, or if this is a written result, which holds no events.
+        """
+        last = self.facts["length"]
+        begin, end = max(begin, 0.0), min(end, last)
+        if not begin < end:
+            raise _native.UsageError(f"the window has no part of the run, which lasts from 0 to {last:.9g} s")
+        names = {m.name for m in self.profile.metrics if m.kind in {"wait", "completion"} or m.name in IN_WINDOW}
+        profile = self._profile(self.tables.window(begin, end), names)
+        return allocation(profile, self.places) if self._idle_threads else profile

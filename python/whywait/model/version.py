@@ -1,0 +1,5 @@
+"""The version of the product, as files that it writes name it."""
+
+from importlib.metadata import version
+
+VERSION = version("whywait")
