@@ -253,7 +253,7 @@ def result(analysis, *, definitions=None, stored=STORED):
             self._opened = FakeRun(analysis.locations(), definitions)
 
     run = Trace()
-    return Result(NativeDataset(analysis, run, stored), run)
+    return Result(NativeDataset(analysis, run, stored, {}), run)
 
 
 MAIN = ("main", "COMPILER", "FUNCTION")

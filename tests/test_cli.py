@@ -50,7 +50,11 @@ def native(monkeypatch, tmp_path):
     return asked
 
 
-FILES = ["derived.parquet", "report.cubex", "report.stat", "severities.parquet", "summary.json", "wait_states.parquet"]
+FILES = [
+    "callpaths.parquet", "derived.parquet", "inconsistencies.parquet", "locations.parquet", "manifest.json",
+    "metrics.parquet", "regions.parquet", "report.cubex", "report.stat", "severities.parquet", "summary.json",
+    "system.parquet", "topologies.parquet", "wait_states.parquet",
+]  # fmt: skip
 
 
 def test_analyze_writes_and_says_where(native, tmp_path, capsys):

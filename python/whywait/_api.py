@@ -51,6 +51,11 @@ class Result(ResultData):
         return self._opened
 
     @property
+    def options(self) -> Mapping[str, Any]:
+        """The options of `analyze` that the result depends on; empty for a result that version 0.1.0 wrote."""
+        return self.tables.options
+
+    @property
     def here(self) -> bool:
         """The same as `is_root`: its name in version 0.1."""
         return self.is_root
@@ -238,9 +243,9 @@ class Result(ResultData):
         return summarize(self)
 
     def write(self, directory: str | PathLike[str], *, transfers: bool = False, html: bool = False) -> list[Path]:
-        """Write report.cubex, report.stat, severities.parquet, derived.parquet, wait_states.parquet and summary.json.
+        """Write the dataset, which `load` reads, and what is made from it: report.cubex, report.stat and summary.json.
 
-        With causes also critical_path.parquet.
+        docs/dataset.md lists the tables of the dataset; manifest.json says what there is.
 
         Parameters
         ----------
@@ -484,5 +489,11 @@ def analyze(
         )
     left_out: tuple[Kind, ...] = ("cause", "thesis") if not causes else ("thesis",) if cost_model == "scalasca" else ()
     stored = metric_tree().without(_native.stored_metrics(), *left_out)
-    dataset = None if native is None else NativeDataset(native, opened, stored)
+    options = {
+        "wrong_order_window": wrong_order_window,
+        "causes": causes,
+        "cost_model": cost_model,
+        "idle_threads": idle_threads,
+    }
+    dataset = None if native is None else NativeDataset(native, opened, stored, options)
     return Result(dataset, opened, idle_threads=idle_threads)

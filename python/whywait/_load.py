@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from whywait import _native
 from whywait._api import Result
 from whywait._run import Run
+from whywait.store.dataset import MANIFEST, StoredDataset, has_mark
 from whywait.store.upgrade import FILES, OldDataset
 
 if TYPE_CHECKING:
@@ -30,19 +31,32 @@ def load(directory: str | PathLike[str]) -> Result:
     Returns
     -------
     Result
-        The trace itself is needed only for its events and definitions. Inconsistencies and transfers are not kept.
+        The trace itself is needed only for its events and definitions: it is opened when they are asked for, where it
+        was or next to the result. Transfers are there if they were written.
 
     Raises
     ------
     whywait.UsageError
-        If the directory holds no result.
+        If the directory holds no result, one of a newer format, or one that is not complete.
     """
     path = Path(directory)
+    dataset = StoredDataset(path) if (path / MANIFEST).is_file() else _old(path)
+    return Result(dataset, StoredRun(dataset))
+
+
+def is_result(directory: str | PathLike[str]) -> bool:
+    """Say whether a directory holds a result."""
+    return any((Path(directory) / name).is_file() for name in (MANIFEST, "summary.json"))
+
+
+def _old(path: Path) -> OldDataset:
+    """Return the result of version 0.1.0 in a directory."""
     missing = [name for name in FILES if not (path / name).is_file()]
     if missing:
         raise _native.UsageError(f"{path} holds no result of `whywait analyze`: there is no {missing[0]}")
-    dataset = OldDataset(path)
-    return Result(dataset, StoredRun(dataset))
+    if has_mark(path / "severities.parquet"):
+        raise _native.UsageError(f"{path} holds a result that is not complete: there is no {MANIFEST}")
+    return OldDataset(path)
 
 
 class StoredRun(Run):
@@ -59,18 +73,27 @@ class StoredRun(Run):
 
     @cached_property
     def _native(self) -> _native.Run:
-        return _native.Run(self.path)
+        trace = self._dataset.trace
+        there = [path for path in (trace.path, *self._dataset.elsewhere) if path.is_file()]
+        for path in there:
+            if trace.is_at(path):
+                return _native.Run(path)
+        if there:
+            raise _native.UsageError(f"{there[0]} is not the trace that {self._dataset.directory} is a result of")
+        raise _native.UsageError(
+            f"{trace.path}, the trace that {self._dataset.directory} is a result of, is not there, nor is it next to "
+            "the result"
+        )
 
     @property
     def path(self) -> Path:
-        """The anchor file."""
-        return Path(self._dataset.summary["run"]["path"])
+        """The anchor file, as it was analyzed."""
+        return self._dataset.trace.path
 
     @property
     def name(self) -> str:
         """A name for the run."""
-        name: str = self._dataset.summary["run"]["name"]
-        return name
+        return self._dataset.trace.name
 
     @cached_property
     def locations(self) -> pa.Table:

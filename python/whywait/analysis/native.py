@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from whywait import _native
 from whywait.model.system import system_table, topologies_table
+from whywait.model.trace import TraceIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -27,11 +28,17 @@ class NativeDataset:
         The trace that was analyzed.
     stored
         The metrics that it computes.
+    options
+        What it was asked for, as far as the result depends on it.
     """
 
-    def __init__(self, analysis: _native.Analysis, run: Trace, stored: Collection[str]) -> None:
+    def __init__(
+        self, analysis: _native.Analysis, run: Trace, stored: Collection[str], options: Mapping[str, Any]
+    ) -> None:
         self.analysis = analysis
         self.stored = stored
+        self.options = options
+        self.trace = TraceIdentity.of(run.name, run.path)
         self._run = run
 
     @cached_property

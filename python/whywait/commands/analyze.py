@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,8 @@ def add(verbs: Any) -> None:
         "analyze",
         "find the wait states of a run",
         "Find every wait state of a run and where its time goes; print a summary and write report.cubex and "
-        "report.stat (for CubeGUI), severities.parquet, derived.parquet, wait_states.parquet, critical_path.parquet "
-        "and summary.json.",
+        "report.stat (for CubeGUI), summary.json, and a dataset that the other verbs read: severities.parquet, "
+        "derived.parquet, wait_states.parquet, critical_path.parquet and more, which manifest.json lists.",
         "whywait analyze scorep_run/traces.otf2 -o results",
         run,
         together=True,
@@ -110,8 +111,10 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json({**result.summary(), "files": [str(file) for file in files]})
     elif not options.quiet:
-        lines = summary_lines(result.summary(), width=width(sys.stdout), unicode=speaks_unicode(sys.stdout))
-        where = [[], [(f"Written to {directory}/", "bold")], [(f"   {' '.join(file.name for file in files)}", "")]]
+        columns = width(sys.stdout)
+        lines = summary_lines(result.summary(), width=columns, unicode=speaks_unicode(sys.stdout))
+        names = textwrap.wrap(" ".join(file.name for file in files), columns - 3)
+        where = [[], [(f"Written to {directory}/", "bold")], *([(f"   {line}", "")] for line in names)]
         if peak := result.summary()["peak_memory"]:
             where.append([(f"   peak memory {peak / 2**20:,.0f} MiB", "")])
         show([*lines, *where], sys.stdout)

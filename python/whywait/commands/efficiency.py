@@ -46,7 +46,7 @@ def add(verbs: Any) -> None:
         type=_window,
         metavar="FROM:TO",
         help="only a part of the time: seconds since the begin of the trace (0.5:2, 500ms:), or shares of each run "
-        "(10%%:90%%); takes traces, not written results",
+        "(10%%:90%%); of a written result the trace is analyzed again",
     )
     parser.add_argument(
         "--scaling",
@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
     from whywait.analysis.efficiency import METHODS, scaling
     from whywait.report.terminal import show, width
 
-    results = [load(path) for path in options.runs]
+    results = [load(path, events=options.window is not None) for path in options.runs]
     windows = [options.window(result.facts["length"]) for result in results] if options.window else None
     methods = {
         method: scaling(results, options.callpath, method=method, mode=options.scaling, windows=windows)

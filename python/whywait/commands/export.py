@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import Progress, add_verb, positive, print_json
 from whywait.commands.results import RESULT, load
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 def add(verbs: Any) -> None:
@@ -103,15 +106,23 @@ def _duration(text: str) -> float:
 def run_perfetto(options: argparse.Namespace) -> int:
     """Do it."""
     import whywait
+    from whywait._load import is_result
 
-    if (Path(options.trace) / "summary.json").is_file():
-        raise whywait.UsageError(f"{options.trace} is a written result, which keeps no events: name the trace itself")
-    run = whywait.open(options.trace)
+    written_with: Mapping[str, Any] = {}
+    if is_result(options.trace):
+        # It keeps no events: its trace does.
+        before = whywait.load(options.trace)
+        run, written_with = before.run, before.options
+    else:
+        run = whywait.open(options.trace)
     file = Path(options.output) if options.output else Path(f"{run.name}.pftrace")
     if file.is_dir():
         raise whywait.UsageError(f"{file} is a directory, not a file to write to")
     with Progress() as progress:
-        result = whywait.analyze(run, threads=options.threads, causes=not options.no_causes, progress=progress)
+        choices = {**written_with, "threads": options.threads, "progress": progress}
+        if options.no_causes:
+            choices["causes"] = False
+        result = whywait.analyze(run, **choices)
         written = result.write_timeline(
             file, ranks=options.ranks, window=options.window, min_duration=options.min_duration, progress=progress
         )
@@ -139,11 +150,12 @@ def run_perfetto(options: argparse.Namespace) -> int:
 def run(options: argparse.Namespace) -> int:
     """Do it."""
     import whywait
+    from whywait._load import is_result
 
     result = load(options.result)
     if options.output:
         file = Path(options.output)
-    elif (Path(options.result) / "summary.json").is_file():
+    elif is_result(options.result):
         file = Path(options.result) / "report.html"
     else:
         file = Path("report.html")

@@ -16,16 +16,27 @@ RESULT = "a directory that `whywait analyze` wrote, or a trace, which is analyse
 CALLPATH = "only the call paths that end in these names (main/solve), with all below them; or the number of one"
 
 
-def load(path: str) -> Result:
-    """Return the result that was written to a directory, or that of a trace."""
+def load(path: str, *, events: bool = False) -> Result:
+    """Return the result that was written to a directory, or that of a trace.
+
+    Parameters
+    ----------
+    path
+        The directory, or the trace.
+    events
+        Whether the events are needed, which a written result has not: then its trace is analyzed again.
+    """
     import whywait
+    from whywait._load import is_result
 
-    if (Path(path) / "summary.json").is_file():
-        from whywait._load import load as read
-
-        return read(path)
+    if not is_result(path):
+        with Progress() as progress:
+            return whywait.analyze(path, progress=progress)
+    result = whywait.load(path)
+    if not events:
+        return result
     with Progress() as progress:
-        return whywait.analyze(path, progress=progress)
+        return whywait.analyze(result.run, **result.options, progress=progress)
 
 
 def name_of(path: str) -> str:

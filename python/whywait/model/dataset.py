@@ -13,10 +13,21 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from whywait import _native
+    from whywait.model.trace import TraceIdentity
 
 
 class Dataset(Protocol):
     """The tables of a result, each made or read when it is first asked for."""
+
+    @property
+    def trace(self) -> TraceIdentity:
+        """The trace that was analyzed."""
+        ...
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The options of `whywait.analyze` that the result depends on; those of version 0.1.0 are not known."""
+        ...
 
     @property
     def regions(self) -> pa.Table:

@@ -210,18 +210,31 @@ def table(schema: pa.Schema, pieces: Iterable[pa.RecordBatch]) -> pa.Table:
     return pa.Table.from_batches(pieces, schema)
 
 
-def write(path: Path, schema: pa.Schema, pieces: Iterable[pa.RecordBatch]) -> None:
-    """Write pieces to a Parquet file, one after the other."""
+def write(path: Path, schema: pa.Schema, pieces: Iterable[pa.RecordBatch]) -> int:
+    """Write pieces to a Parquet file, one after the other.
+
+    Returns
+    -------
+    int
+        The number of rows.
+    """
     # Times hardly repeat: looking for those that do would cost more than it saves.
-    repeating = [_leaf(field) for field in schema if not pa.types.is_floating(field.type)]
+    repeating = [leaf for field in schema for leaf in _leaves(field.name, field.type)]
+    rows = 0
     with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=repeating) as writer:
         for piece in pieces:
             writer.write_batch(piece)
+            rows += piece.num_rows
+    return rows
 
 
-def _leaf(field: pa.Field) -> str:
-    """Return the name that Parquet gives to the values of a column."""
-    return f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name
+def _leaves(name: str, kind: pa.DataType) -> list[str]:
+    """Return the names that Parquet gives to the values of a column, but for times."""
+    if pa.types.is_list(kind):
+        return _leaves(f"{name}.list.element", kind.value_type)
+    if pa.types.is_struct(kind):
+        return [leaf for field in kind for leaf in _leaves(f"{name}.{field.name}", field.type)]
+    return [] if pa.types.is_floating(kind) else [name]
 
 
 def by_rank(profile: Profile, locations: Locations, name: str) -> pa.Table:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -9,6 +11,50 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class TraceIdentity:
+    """What tells whether an anchor file is that of the trace that was analyzed.
+
+    The anchor itself says little more than how much there is: two runs of a program can have the same. So the global
+    definitions beside it count as well, which have the time of the run.
+
+    Attributes
+    ----------
+    name
+        What the run is called.
+    path
+        The anchor file, absolute.
+    size, sha256
+        Size in bytes and hash of the anchor file with the global definitions after it; None if they are not known.
+    """
+
+    name: str
+    path: Path
+    size: int | None = None
+    sha256: str | None = None
+
+    @classmethod
+    def of(cls, name: str, path: Path) -> TraceIdentity:
+        """Return the identity of a trace as it is now."""
+        size, digest = 0, hashlib.sha256()
+        try:
+            for file in (path, path.with_suffix(".def")):
+                with file.open("rb") as content:
+                    while chunk := content.read(1 << 20):
+                        size += len(chunk)
+                        digest.update(chunk)
+        except OSError:
+            return cls(name, path.absolute())
+        return cls(name, path.absolute(), size, digest.hexdigest())
+
+    def is_at(self, path: Path) -> bool:
+        """Say whether an anchor file is that of the trace, as far as this is known."""
+        if self.sha256 is None:
+            return True
+        other = self.of(self.name, path)
+        return (other.size, other.sha256) == (self.size, self.sha256)
 
 
 class Trace(Protocol):

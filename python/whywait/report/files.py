@@ -9,6 +9,7 @@ from whywait.model import tables
 from whywait.report.cube import write_cube
 from whywait.report.html import write_html
 from whywait.report.stat import write_stat
+from whywait.store.dataset import Writer
 from whywait.store.staging import Staging
 from whywait.store.timeline import write as write_timeline
 
@@ -43,37 +44,26 @@ def write_all(
     """
     stored = [metric.name for metric in result.profile.metrics if not metric.derived]
     derived = [metric.name for metric in result.profile.metrics if metric.derived]
-    locations = result.places
-    names = [
-        "report.cubex",
-        _STATISTICS,
-        "severities.parquet",
-        "derived.parquet",
-        "wait_states.parquet",
-        "summary.json",
-    ]
+    tree, locations, dataset = result.tree, result.places, result.tables
     with Staging(directory) as staging:
-        cube, stat, severities, derivatives, wait_states, summary_file = (staging.path(name) for name in names)
-        summary_file.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
-        for path, metrics in ((severities, stored), (derivatives, derived)):
-            tables.write(path, tables.SEVERITIES, tables.severity_pieces(result.profile, locations, metrics))
-        pieces = tables.wait_state_pieces(result.tree, locations, result.tables.wait_states)
-        tables.write(wait_states, tables.WAIT_STATES, pieces)
-        write_cube(result, cube, statistics=_STATISTICS)
-        write_stat(result, stat)
+        write_cube(result, staging.path("report.cubex"), statistics=_STATISTICS)
+        write_stat(result, staging.path(_STATISTICS))
+        writer = Writer(staging, result)
+        for name, metrics in (("severities", stored), ("derived", derived)):
+            writer.pieces(name, tables.SEVERITIES, tables.severity_pieces(result.profile, locations, metrics))
+        waits = tables.wait_state_pieces(tree, locations, dataset.wait_states)
+        writer.pieces("wait_states", tables.WAIT_STATES, waits)
         if result.has_causes:
-            names.append("critical_path.parquet")
-            pieces = tables.critical_path_pieces(result.tree, locations, result.tables.critical_path)
-            tables.write(staging.path(names[-1]), tables.CRITICAL_PATH, pieces)
+            path = tables.critical_path_pieces(tree, locations, dataset.critical_path)
+            writer.pieces("critical_path", tables.CRITICAL_PATH, path)
         if transfers:
-            names.append("transfers.parquet")
-            pieces = tables.transfer_pieces(result.tree, locations, result.tables.transfers)
-            tables.write(staging.path(names[-1]), tables.TRANSFERS, pieces)
+            writer.pieces("transfers", tables.TRANSFERS, tables.transfer_pieces(tree, locations, dataset.transfers))
+        staging.path("summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
         if timeline is not None:
-            names.append("report.html")
-            write_html(result, staging.path(names[-1]), summary, timeline)
+            write_html(result, staging.path("report.html"), summary, timeline)
             # With the events gone, a later page has it from here.
             if timeline:
-                names.append("timeline.parquet")
-                write_timeline(staging.path(names[-1]), timeline, result.facts)
-    return [directory / name for name in names]
+                write_timeline(staging.path("timeline.parquet"), timeline, result.facts)
+        writer.definitions()
+        writer.manifest(directory, summary)
+    return staging.files

@@ -28,6 +28,11 @@ class Staging:
         self._files[temporary] = self._directory / name
         return temporary
 
+    @property
+    def files(self) -> list[Path]:
+        """The files, in the order in which they were asked for."""
+        return list(self._files.values())
+
     def __enter__(self) -> Self:
         if not self._directory.is_dir():
             self._directory.mkdir(parents=True)

@@ -1,13 +1,10 @@
-"""The tables of a result in a directory that have been the same in all versions."""
+"""What is read from the directory of a result in the same way, whatever version wrote it."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from whywait import _native
 from whywait.model import tables
@@ -17,6 +14,10 @@ from whywait.store.timeline import read as read_timeline
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
+
+    import pyarrow as pa
+
+    from whywait.model.trace import TraceIdentity
 
 
 class StoredTables(ABC):
@@ -36,8 +37,13 @@ class StoredTables(ABC):
 
     @property
     @abstractmethod
-    def summary(self) -> dict[str, Any]:
-        """What `summary.json` holds."""
+    def trace(self) -> TraceIdentity:
+        """The trace that was analyzed."""
+
+    @property
+    @abstractmethod
+    def said(self) -> dict[str, Any]:
+        """What is no table: ``facts``, ``warnings``, ``oddities`` and ``peak_memory``."""
 
     @property
     @abstractmethod
@@ -45,32 +51,44 @@ class StoredTables(ABC):
         """The streams of events."""
 
     @property
+    def elsewhere(self) -> list[Path]:
+        """Where the trace may be if it is not where it was: next to the result."""
+        name = self.trace.path.name
+        return [self.directory / name, self.directory.absolute().parent / name]
+
+    @property
     def facts(self) -> dict[str, Any]:
-        return dict(self.summary["facts"])
+        return dict(self.said["facts"])
 
     @property
     def warnings(self) -> list[dict[str, Any]]:
-        return list(self.summary["warnings"])
+        return list(self.said["warnings"])
 
     @property
     def oddities(self) -> list[tuple[str, str, str]]:
         """What the definitions get wrong: kind, place and text of each finding."""
-        return [(odd["kind"], odd["place"], odd["text"]) for odd in self.summary["oddities"]]
+        return [(odd["kind"], odd["place"], odd["text"]) for odd in self.said["oddities"]]
 
     @property
     def peak_memory(self) -> int | None:
         # The memory is that of the analysis, not of who reads the result.
-        return self.summary.get("peak_memory")
+        return self.said.get("peak_memory")
+
+    @abstractmethod
+    def has(self, name: str) -> bool:
+        """Say whether there is a table of this name."""
+
+    @abstractmethod
+    def read(self, name: str, columns: list[str] | None = None) -> pa.Table:
+        """Read a table, or some columns of it."""
 
     @property
     def severities(self) -> pa.Table:
-        columns = ["metric", "callpath_id", "location", "value"]
-        table = pq.read_table(self.directory / "severities.parquet", columns=columns)
-        return table.rename_columns(["metric", "callpath", "location", "value"])
+        return self._numbered("severities", tables.SEVERITIES)
 
     @cached_property
     def wait_states(self) -> pa.Table:
-        return self._numbered("wait_states.parquet", tables.WAIT_STATES)
+        return self._numbered("wait_states", tables.WAIT_STATES)
 
     def factors(self, rows: Iterable[int]) -> tuple[pa.Table, pa.Table]:
         del rows
@@ -78,11 +96,17 @@ class StoredTables(ABC):
 
     @cached_property
     def critical_path(self) -> pa.Table:
-        return self._numbered("critical_path.parquet", tables.CRITICAL_PATH)
+        if not self.has("critical_path"):
+            return tables.CRITICAL_PATH.empty_table()
+        return self._numbered("critical_path", tables.CRITICAL_PATH)
 
     @property
     def transfers(self) -> pa.Table:
-        raise _native.UsageError("a written result keeps no transfers; read transfers.parquet, if there is one")
+        if not self.has("transfers"):
+            raise _native.UsageError(
+                f"{self.directory} has no transfers: write them with `whywait analyze --transfers`"
+            )
+        return self._numbered("transfers", tables.TRANSFERS)
 
     def _numbered(self, name: str, schema: pa.Schema) -> pa.Table:
         """Read a table with numbers of call paths instead of names, and without what follows from the location."""
@@ -90,7 +114,7 @@ class StoredTables(ABC):
             field.name for field in schema
             if field.type != PATH_TYPE and not field.name.endswith(("rank", "thread"))
         ]  # fmt: skip
-        table = pq.read_table(self.directory / name, columns=kept)
+        table = self.read(name, kept)
         return table.rename_columns([column.removesuffix("_id") for column in kept])
 
     @cached_property

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import tarfile
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from whywait import _native
 from whywait.model.metrics import metric_tree
 from whywait.model.system import LOCATION_TYPES, SYSTEM, TOPOLOGIES, table_of_rows
+from whywait.model.trace import TraceIdentity
+from whywait.store.files import read_json, read_table
 from whywait.store.stored import StoredTables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
     from xml.etree.ElementTree import Element
 
 #: The files that made up a result.
@@ -41,15 +41,31 @@ class OldDataset(StoredTables):
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
-        self._summary: dict[str, Any] = json.loads((directory / "summary.json").read_text(encoding="utf-8"))
-        with tarfile.open(directory / "report.cubex") as cube:
-            if (anchor := cube.extractfile("anchor.xml")) is None:
-                raise _native.UsageError(f"{directory / 'report.cubex'} is no Cube file")
-            self._cube = ET.parse(anchor).getroot()  # noqa: S314  (expat bounds what entities may grow to)
+        self.options: dict[str, Any] = {}
+        self._summary: dict[str, Any] = read_json(directory / "summary.json")
+        try:
+            with tarfile.open(directory / "report.cubex") as cube:
+                anchor = cube.extractfile("anchor.xml")
+                text = anchor.read() if anchor else b""
+            self._cube = ET.fromstring(text)  # noqa: S314  (expat bounds what entities may grow to)
+        except (KeyError, tarfile.TarError, ET.ParseError) as error:
+            raise _native.UsageError(f"{directory / 'report.cubex'} is no Cube file") from error
 
     @property
-    def summary(self) -> dict[str, Any]:
+    def said(self) -> dict[str, Any]:
         return self._summary
+
+    @property
+    def trace(self) -> TraceIdentity:
+        run = self._summary["run"]
+        return TraceIdentity(run["name"], Path(run["path"]))
+
+    def has(self, name: str) -> bool:
+        # Tables that are not a part of every result could be left over from another.
+        return name == "critical_path" and self._summary["critical_path"] is not None
+
+    def read(self, name: str, columns: list[str] | None = None) -> pa.Table:
+        return read_table(self.directory / f"{name}.parquet", columns)
 
     @cached_property
     def stored(self) -> frozenset[str]:
@@ -126,7 +142,7 @@ class OldDataset(StoredTables):
 
     def _with_true_ranks(self, table: pa.Table) -> pa.Table:
         """Cube knows no rank -1, which is that of what belongs to no process; the tables do."""
-        known = pq.read_table(self.directory / "severities.parquet", columns=["location", "rank", "thread"])
+        known = self.read("severities", ["location", "rank", "thread"])
         location = known["location"].to_numpy()
         for name in ("rank", "thread"):
             column = table[name].to_numpy().copy()

@@ -1,0 +1,246 @@
+"""The dataset in a directory: tables as Parquet files, and a manifest that says what they are.
+
+docs/dataset.md describes the format. Its version grows when a reader of the version before would misread a dataset: a
+column or table that is added is no reason, one that is gone or means something else is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from whywait import _native
+from whywait.model import tables
+from whywait.model.trace import TraceIdentity
+from whywait.model.version import VERSION
+from whywait.store.files import read_json, read_table
+from whywait.store.stored import StoredTables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from whywait.model.profile import Profile
+    from whywait.model.result import ResultData
+    from whywait.store.staging import Staging
+
+FORMAT = "whywait-result"
+FORMAT_VERSION = 1
+MANIFEST = "manifest.json"
+
+# The mark of a table: it belongs to the manifest that has the same.
+_MARK = b"whywait.result"
+
+METRICS = pa.schema(
+    [
+        ("metric", pa.string()),
+        ("display_name", pa.string()),
+        ("parent", pa.string()),
+        ("unit", pa.string()),
+        ("stored", pa.bool_()),
+        ("formula", pa.string()),
+        ("description", pa.string()),
+    ]
+)
+
+
+def metrics_table(profile: Profile) -> pa.Table:
+    """Return the metrics that a result has, in the order of the metric tree."""
+    rows = [
+        {
+            "metric": metric.name,
+            "display_name": metric.display_name,
+            "parent": metric.parent,
+            "unit": metric.unit,
+            "stored": not metric.derived,
+            "formula": str(metric.formula) if metric.formula else None,
+            "description": metric.description,
+        }
+        for metric in profile.metrics
+    ]
+    return pa.Table.from_pylist(rows, METRICS)
+
+
+def type_name(kind: pa.DataType) -> str:
+    """Return what a column holds, in the words of Arrow; that texts are kept once each is not worth a word."""
+    if pa.types.is_dictionary(kind):
+        return str(kind.value_type)
+    if pa.types.is_list(kind):
+        return f"list<{type_name(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{', '.join(f'{field.name}: {type_name(field.type)}' for field in kind)}>"
+    return str(kind)
+
+
+class Writer:
+    """Writes the tables of a result, and in the end the manifest.
+
+    Parameters
+    ----------
+    staging
+        The directory.
+    result
+        What to write.
+    """
+
+    def __init__(self, staging: Staging, result: ResultData) -> None:
+        self._staging = staging
+        self._result = result
+        dataset = result.tables
+        what = [VERSION, dataset.trace.name, str(dataset.trace.path), dataset.trace.sha256, dict(dataset.options)]
+        self._mark = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:32]
+        self._tables: dict[str, dict[str, Any]] = {}
+
+    def table(self, name: str, table: pa.Table) -> None:
+        """Write a table."""
+        self.pieces(name, table.schema, table.to_batches())
+
+    def pieces(self, name: str, schema: pa.Schema, pieces: Iterable[pa.RecordBatch]) -> None:
+        """Write a table piece by piece."""
+        path = self._staging.path(f"{name}.parquet")
+        rows = tables.write(path, schema.with_metadata({_MARK: self._mark}), pieces)
+        columns = {field.name: type_name(field.type) for field in schema}
+        self._tables[name] = {"file": f"{name}.parquet", "rows": rows, "columns": columns}
+
+    def definitions(self) -> None:
+        """Write what the numbers in other tables mean."""
+        dataset = self._result.tables
+        for name in ("regions", "callpaths", "locations", "system", "topologies", "inconsistencies"):
+            self.table(name, getattr(dataset, name))
+        self.table("metrics", metrics_table(self._result.profile))
+
+    def manifest(self, directory: Path, summary: dict[str, Any]) -> None:
+        """Write the manifest, after everything else.
+
+        Parameters
+        ----------
+        directory
+            Where the result will be.
+        summary
+            As `whywait.analysis.summary.summarize` returns it.
+        """
+        dataset = self._result.tables
+        trace, facts = dataset.trace, dataset.facts
+        content = {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "whywait": VERSION,
+            "mark": self._mark,
+            "trace": {
+                "name": trace.name,
+                "path": str(trace.path),
+                "relative_path": os.path.relpath(trace.path, directory.absolute()),
+                "size": trace.size,
+                "sha256": trace.sha256,
+            },
+            "options": dict(dataset.options),
+            "time": {"origin": facts.get("origin"), "resolution": facts.get("resolution")},
+            **{name: summary[name] for name in ("facts", "warnings", "oddities", "peak_memory")},
+            "tables": self._tables,
+        }
+        self._staging.path(MANIFEST).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+class StoredDataset(StoredTables):
+    """The dataset in a directory, as `whywait.model.dataset.Dataset`.
+
+    Parameters
+    ----------
+    directory
+        Where it was written to.
+
+    Raises
+    ------
+    whywait.UsageError
+        If the manifest is damaged, or of a format that this version does not know.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        manifest = read_json(directory / MANIFEST)
+        version = manifest.get("format_version")
+        if manifest.get("format") != FORMAT or not isinstance(version, int):
+            raise _native.UsageError(f"{directory / MANIFEST} is no manifest of a result of `whywait analyze`")
+        if version > FORMAT_VERSION:
+            raise _native.UsageError(
+                f"{directory} was written by whywait {manifest.get('whywait')} in format {version}, and this is "
+                f"whywait {VERSION}, which reads formats up to {FORMAT_VERSION}: install the newer version"
+            )
+        if missing := {"mark", "trace", "options", "facts", "warnings", "oddities", "tables"} - manifest.keys():
+            raise _native.UsageError(f"{directory / MANIFEST} is damaged: it has no {', '.join(sorted(missing))}")
+        self._manifest = manifest
+
+    @property
+    def said(self) -> dict[str, Any]:
+        return self._manifest
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return dict(self._manifest["options"])
+
+    @property
+    def trace(self) -> TraceIdentity:
+        trace = self._manifest["trace"]
+        return TraceIdentity(trace["name"], Path(trace["path"]), trace["size"], trace["sha256"])
+
+    @property
+    def elsewhere(self) -> list[Path]:
+        # Result and trace may have moved together.
+        return [self.directory / self._manifest["trace"]["relative_path"], *super().elsewhere]
+
+    @cached_property
+    def stored(self) -> frozenset[str]:
+        metrics = self.read("metrics", ["metric", "stored"])
+        return frozenset(metrics.filter(metrics["stored"])["metric"].to_pylist())
+
+    @cached_property
+    def regions(self) -> pa.Table:
+        return self.read("regions")
+
+    @cached_property
+    def callpaths(self) -> pa.Table:
+        return self.read("callpaths")
+
+    @property
+    def locations(self) -> pa.Table:
+        return self._locations
+
+    @cached_property
+    def _locations(self) -> pa.Table:
+        return self.read("locations")
+
+    @cached_property
+    def system(self) -> pa.Table:
+        return self.read("system")
+
+    @cached_property
+    def topologies(self) -> pa.Table:
+        return self.read("topologies")
+
+    @property
+    def inconsistencies(self) -> pa.Table:
+        return self.read("inconsistencies")
+
+    def has(self, name: str) -> bool:
+        return name in self._manifest["tables"]
+
+    def read(self, name: str, columns: list[str] | None = None) -> pa.Table:
+        known = self._manifest["tables"].get(name)
+        if known is None:
+            raise _native.UsageError(f"{self.directory} has no table {name}")
+        path = self.directory / known["file"]
+        table = read_table(path, columns)
+        if (table.schema.metadata or {}).get(_MARK) != self._manifest["mark"].encode() or len(table) != known["rows"]:
+            raise _native.UsageError(f"{path} is not of the same result as {MANIFEST}: analyze the trace again")
+        return table.replace_schema_metadata(None)
+
+
+def has_mark(path: Path) -> bool:
+    """Say whether a table belongs to a dataset with a manifest."""
+    return _MARK in (pq.read_schema(path).metadata or {})

@@ -1,0 +1,207 @@
+"""The dataset that a result is on disk: what is in it, who may read it, and how it is told from others."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import whywait
+from whywait import load
+from whywait.cli import main
+from whywait.store.dataset import FORMAT_VERSION, MANIFEST, type_name
+
+from tests import fake_native
+
+DATA = Path(__file__).parent / "data"
+OLD = DATA / "result_0_1_0"
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("stencil")
+    whywait.analyze(DATA / "stencil", wrong_order_window=7).write(directory)
+    return directory
+
+
+@pytest.fixture
+def copy(written, tmp_path):
+    return Path(shutil.copytree(written, tmp_path / "results"))
+
+
+def manifest(directory, **changes):
+    """Read the manifest, after changes to it."""
+    path = directory / MANIFEST
+    content = json.loads(path.read_text()) | changes
+    path.write_text(json.dumps(content))
+    return content
+
+
+def test_the_manifest_says_what_there_is(written):
+    content = json.loads((written / MANIFEST).read_text())
+    assert (content["format"], content["format_version"]) == ("whywait-result", FORMAT_VERSION)
+    assert content["whywait"] == whywait.__version__
+    assert Path(content["trace"]["path"]) == DATA / "stencil" / "traces.otf2"
+    assert (written / content["trace"]["relative_path"]).resolve() == DATA / "stencil" / "traces.otf2"
+    options = {"wrong_order_window": 7, "causes": True, "cost_model": "thesis", "idle_threads": False}
+    assert content["options"] == options == load(written).options
+    facts = whywait.analyze(DATA / "stencil").facts
+    assert content["time"] == {"origin": facts["origin"], "resolution": facts["resolution"]}
+    assert {file.stem for file in written.glob("*.parquet")} == set(content["tables"])
+    assert content["tables"]["wait_states"]["columns"]["callpath"] == "list<string>"
+    for known in content["tables"].values():
+        file = pq.ParquetFile(written / known["file"])
+        assert file.metadata.num_rows == known["rows"]
+        assert {field.name: type_name(field.type) for field in file.schema_arrow} == known["columns"]
+
+
+def test_a_result_is_read_without_its_cube_file_and_summary(copy):
+    for name in ("report.cubex", "report.stat", "summary.json", "derived.parquet"):
+        (copy / name).unlink()
+    back, result = load(copy), whywait.analyze(DATA / "stencil", wrong_order_window=7)
+    assert back.severities() == result.severities()
+    assert back.derived_severities() == result.derived_severities()
+    assert back.wait_states() == result.wait_states()
+    assert back.critical_path() == result.critical_path()
+    assert back.callpaths() == result.callpaths()
+    assert back.inconsistencies() == result.inconsistencies()
+    assert back.locations.to_pylist() == result.locations.to_pylist()
+    back.write_cube(copy / "again.cubex")
+    result.write_cube(copy / "report.cubex")
+    assert (copy / "again.cubex").read_bytes() == (copy / "report.cubex").read_bytes()
+
+
+def test_transfers_and_inconsistencies_are_kept(tmp_path):
+    result = fake_native.result(fake_native.small())
+    result.write(tmp_path / "with", transfers=True)
+    assert load(tmp_path / "with").transfers() == result.transfers()
+    assert load(tmp_path / "with").inconsistencies() == result.inconsistencies()
+    result.write(tmp_path / "without")
+    with pytest.raises(whywait.UsageError, match="has no transfers: write them with `whywait analyze --transfers`"):
+        load(tmp_path / "without").transfers()
+    # Those that an earlier result left behind are not of this one.
+    result.write(tmp_path / "with")
+    with pytest.raises(whywait.UsageError, match="has no transfers"):
+        load(tmp_path / "with").transfers()
+
+
+def test_metrics_say_what_is_stored_and_what_follows(written):
+    rows = {row["metric"]: row for row in pq.read_table(written / "metrics.parquet").to_pylist()}
+    assert rows["mpi_latesender"]["stored"]
+    assert rows["mpi_latesender"]["formula"] is None
+    assert rows["mpi"]["formula"] is not None
+    assert not rows["mpi"]["stored"]
+    stored = set(pq.read_table(written / "severities.parquet")["metric"].to_pylist())
+    assert stored <= {name for name, row in rows.items() if row["stored"]}
+
+
+def test_idle_threads_are_not_counted_twice(tmp_path):
+    result = whywait.analyze(DATA / "mixed", idle_threads=True)
+    result.write(tmp_path)
+    assert load(tmp_path).metrics["time"].total == result.metrics["time"].total
+    assert load(tmp_path).options["idle_threads"]
+
+
+def test_a_newer_format_is_refused(copy):
+    manifest(copy, format_version=FORMAT_VERSION + 1, whywait="9.1")
+    with pytest.raises(
+        whywait.UsageError, match=r"written by whywait 9\.1 in format 2, .*reads formats up to 1: install"
+    ):
+        load(copy)
+
+
+@pytest.mark.parametrize(
+    ("damage", "text"),
+    [
+        ("no json", "manifest.json is damaged"),
+        ("[]", "manifest.json is damaged: it holds no object"),
+        ("{}", "is no manifest of a result"),
+        ('{"format": "whywait-result", "format_version": 1}', "is damaged: it has no facts, mark"),
+    ],
+)
+def test_a_damaged_manifest(copy, damage, text, capsys):
+    (copy / MANIFEST).write_text(damage)
+    with pytest.raises(whywait.UsageError, match=text):
+        load(copy)
+    assert main(["report", str(copy)]) == 2
+    assert text in capsys.readouterr().err
+
+
+def test_tables_of_another_result_are_refused(copy, tmp_path):
+    whywait.analyze(DATA / "stencil").write(tmp_path / "other")
+    shutil.copy(tmp_path / "other" / "wait_states.parquet", copy)
+    with pytest.raises(whywait.UsageError, match=r"wait_states\.parquet is not of the same result as manifest\.json"):
+        load(copy).wait_states()
+    (copy / "wait_states.parquet").write_bytes(b"PAR1 and then nothing")
+    with pytest.raises(whywait.UsageError, match=r"wait_states\.parquet is damaged"):
+        load(copy).wait_states()
+    (copy / "wait_states.parquet").unlink()
+    with pytest.raises(whywait.UsageError, match=r"wait_states\.parquet is missing"):
+        load(copy).wait_states()
+
+
+def test_a_result_without_its_manifest_is_not_taken_for_an_old_one(copy):
+    (copy / MANIFEST).unlink()
+    with pytest.raises(whywait.UsageError, match=r"is not complete: there is no manifest\.json"):
+        load(copy)
+
+
+def test_an_old_result_is_read():
+    old, new = load(OLD), whywait.analyze(DATA / "intercomm", causes=False)
+    assert old.severities().to_pylist() == new.severities().to_pylist()
+    assert old.wait_states() == new.wait_states()
+    assert old.callpaths().select(["callpath", "callpath_id", "parent_id"]) == new.callpaths().select(
+        ["callpath", "callpath_id", "parent_id"]
+    )
+    assert old.tables.system.to_pylist() == new.tables.system.to_pylist()
+    assert old.run.name == new.run.name
+    assert old.options == {}
+    assert not old.has_causes
+    assert old.tables.critical_path.num_rows == 0
+
+
+def test_an_old_result_is_upgraded_by_writing_it(tmp_path):
+    load(OLD).write(tmp_path)
+    assert load(tmp_path).severities() == load(OLD).severities()
+    assert load(tmp_path).wait_states() == load(OLD).wait_states()
+    assert load(tmp_path).warnings == load(OLD).warnings
+
+
+def test_the_trace_is_found_where_it_was_or_next_to_the_result(tmp_path):
+    trace = tmp_path / "run"
+    shutil.copytree(DATA / "p2p", trace)
+    result = whywait.analyze(trace)
+    result.write(trace / "results")
+    events = result.run.events(0)
+    assert load(trace / "results").run.events(0) == events
+    # Both have moved.
+    trace.rename(tmp_path / "moved")
+    assert load(tmp_path / "moved" / "results").run.events(0) == events
+    # The result alone has moved.
+    shutil.move(tmp_path / "moved" / "results", tmp_path / "results")
+    with pytest.raises(whywait.UsageError, match=r"the trace that .* is a result of, is not there, nor is it next to"):
+        load(tmp_path / "results").run.events(0)
+    assert load(tmp_path / "results").run.name == result.run.name
+    # Another trace stands where it was.
+    shutil.copytree(DATA / "stencil", trace)
+    with pytest.raises(whywait.UsageError, match=r"run/traces\.otf2 is not the trace that .* is a result of"):
+        load(tmp_path / "results").run.events(0)
+
+
+def test_verbs_that_need_events_take_them_from_the_trace(copy, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["export", "perfetto", str(copy), "-o", "one.pftrace"]) == 0
+    assert main(["export", "perfetto", str(DATA / "stencil"), "-o", "two.pftrace"]) == 0
+    assert Path("one.pftrace").read_bytes() == Path("two.pftrace").read_bytes()
+    capsys.readouterr()
+    window = ["--json", "--window", "10%:90%"]
+    outputs = []
+    for run in (copy, DATA / "stencil"):
+        assert main(["efficiency", str(run), *window]) == 0
+        outputs.append(json.loads(capsys.readouterr().out))
+    assert outputs[0] == outputs[1]
+    # Without the trace they say so.
+    trace = json.loads((copy / MANIFEST).read_text())["trace"] | {"path": "/gone/traces.otf2", "relative_path": "gone"}
+    manifest(copy, trace=trace)
+    assert main(["efficiency", str(copy), *window]) == 2
+    assert "/gone/traces.otf2, the trace that" in capsys.readouterr().err
