@@ -1,5 +1,13 @@
 // The report of one run: its views and its keys.
 
+import { fill, make } from "./dom.js";
+import { Explorer, SHOWN } from "./explorer.js";
+import { Frame, openPage } from "./frame.js";
+import { address } from "./link.js";
+import { Model } from "./model.js";
+import { Overview } from "./overview.js";
+import { Timeline } from "./timeline.js";
+
 const VIEWS = { overview: "Overview", explore: "Explorer", timeline: "Timeline" };
 
 const HELP = [

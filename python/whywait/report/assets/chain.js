@@ -1,9 +1,12 @@
 // The history of a wait state, drawn: processes are lanes, time goes to the right, arrows go from what was waited for
 // to the wait that it ended.
 
+import { make } from "./dom.js";
+import { seconds } from "./format.js";
+
 const LANE = 46;
 
-function chainPicture(history) {
+export function chainPicture(history) {
   const waits = [];
   const gather = (node) => { waits.push(node); node.waits.forEach(gather); };
   gather(history);
@@ -78,7 +81,7 @@ function chainPicture(history) {
 }
 
 // The work at the bottom of a history, largest first: what a change would have to make shorter.
-function blamed(history) {
+export function blamed(history) {
   const found = [];
   const gather = (node) => {
     for (const work of node.work) {
@@ -91,7 +94,7 @@ function blamed(history) {
 }
 
 // A C++ function without types and parameters; see `short_name` of the terminal.
-function shortName(name) {
+export function shortName(name) {
   return shortNames.get(name) ?? name;
 }
-const shortNames = new Map();
+export const shortNames = new Map();

@@ -1,11 +1,18 @@
 // The front page of a comparison: what got better, what got worse, by how much and where.
 
+import { difference, relative, signed } from "./comparison.js";
+import { direction } from "./differences.js";
+import { make, tip } from "./dom.js";
+import { percent, plural, seconds } from "./format.js";
+import { address } from "./link.js";
+import { selection } from "./model.js";
+
 const SENTENCES = 4;
 // Two runs of one program differ by so much in any case.
 const SAME = 0.01;
 const EFFICIENCY_DEPTH = { parallel_efficiency: 0, load_balance: 1, communication_efficiency: 1, serialization: 2, transfer: 2 };
 
-class Changes {
+export class Changes {
   constructor(model) {
     this.model = model;
     this.node = make("div", { class: "overview" }, this.headline(), this.sides(), this.sentences(), this.table(),
@@ -57,7 +64,7 @@ class Changes {
     const families = ["work", "devices", "threads", "communication", "overhead", "idle", "waiting"];
     const legend = [...colours].sort(([, a], [, b]) => families.indexOf(a.family) - families.indexOf(b.family));
     return this.card("Where the time went", "The time of all ranks together, both runs on one scale. Waiting is hatched.",
-      runs.map((run, side) => make("div", { class: "side" }, make("b", {}, "AB"[side]), make("span", { class: "name", title: names[side] }, names[side]),
+      runs.map((_run, side) => make("div", { class: "side" }, make("b", {}, "AB"[side]), make("span", { class: "name", title: names[side] }, names[side]),
         make("div", { class: "stack", role: "img", "aria-label": `${"AB"[side]}: ${painted[side].map((part) => `${part.label} ${seconds(part.value)}`).join(", ")}`,
           style: { width: `${(100 * wholes[side]) / most}%` } },
           painted[side].map((part) => make("a", {

@@ -1,6 +1,9 @@
 // Pictures of values over places: a heat map and box plots.
 
-function fitCanvas(canvas, width, height) {
+import { css, lightTextOn, scaleColours } from "./colour.js";
+import { fill, make, tip } from "./dom.js";
+
+export function fitCanvas(canvas, width, height) {
   const ratio = devicePixelRatio || 1;
   canvas.width = Math.round(width * ratio);
   canvas.height = Math.round(height * ratio);
@@ -63,11 +66,17 @@ function layouts(model) {
   return found;
 }
 
-class HeatMap {
+export class HeatMap {
   constructor(model, choose) {
     this.model = model;
     this.choose = choose;
     this.layouts = layouts(model);
+    /** @type {ArrayLike<number> & Iterable<number> | any} */
+    this.values = null;
+    /** @type {(value: number) => string} */
+    this.text = String;
+    /** @type {number[] | null} */
+    this.marked = null;
     this.layout = this.layouts[0];
     this.fromZero = true;
     this.canvas = make("canvas", {
@@ -206,7 +215,7 @@ function distribution(values) {
 // The selection also shows every place as a dot, if one can tell them apart.
 const DOTS = 512;
 
-class BoxPlots {
+export class BoxPlots {
   constructor(choose) {
     this.body = make("div", { class: "boxes" });
     this.node = make("section", { class: "detail", "aria-label": "Box plots" },

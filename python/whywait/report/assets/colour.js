@@ -7,12 +7,12 @@ const SCALES = {
   dark: [[0.27, 0.02, 40], [0.93, 0.15, 95]],
 };
 
-function dark() {
+export function dark() {
   const chosen = document.documentElement.dataset.theme;
   return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 }
 
-function rgb(lightness, chroma, hue) {
+export function rgb(lightness, chroma, hue) {
   const a = chroma * Math.cos((hue * Math.PI) / 180);
   const b = chroma * Math.sin((hue * Math.PI) / 180);
   const l = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3;
@@ -30,7 +30,7 @@ function rgb(lightness, chroma, hue) {
 
 const scaleCache = {};
 
-function scaleColours() {
+export function scaleColours() {
   const theme = dark() ? "dark" : "light";
   scaleCache[theme] ??= Array.from({ length: 256 }, (_, i) => {
     const at = i / 255;
@@ -42,15 +42,15 @@ function scaleColours() {
   return scaleCache[theme];
 }
 
-function severity(share) {
+export function severity(share) {
   return scaleColours()[Math.round(255 * Math.min(1, Math.max(0, share || 0)))];
 }
 
 // Whether text on a colour of the scale should be the light one.
-function lightTextOn(share) {
+export function lightTextOn(share) {
   return dark() ? share < 0.45 : share > 0.5;
 }
 
-function css(name) {
+export function css(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }

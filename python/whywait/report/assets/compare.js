@@ -1,5 +1,12 @@
 // The comparison of two runs: its views and its keys.
 
+import { Changes } from "./changes.js";
+import { Comparison } from "./comparison.js";
+import { Differences } from "./differences.js";
+import { fill, make } from "./dom.js";
+import { Frame, openPage } from "./frame.js";
+import { address } from "./link.js";
+
 const VIEWS = { changes: "What changed", differences: "Differences" };
 
 const HELP = [

@@ -1,13 +1,34 @@
 // Two runs as one: metrics and call paths that both know by the same name, and both values of any selection.
 
-class Comparison {
+import { documentBlock } from "./data.js";
+import { quantity } from "./format.js";
+import { Forest, Model, clean, selection } from "./model.js";
+
+/**
+ * What the block "comparison" holds; whywait.report.html.comparison makes it.
+ *
+ * @typedef {object} ComparisonMeta
+ * @property {[string, string]} names of the runs
+ * @property {import("./model.js").Metric[]} metrics
+ * @property {{ name: (string | null)[], short: (string | null)[], parent: number[], nodes: number[][] }} calls
+ * @property {any[]} changes
+ */
+
+export class Comparison {
   static async open() {
     const [meta, ...runs] = await Promise.all([documentBlock("comparison"), Model.open("a-"), Model.open("b-")]);
     return new Comparison(meta, runs);
   }
 
+  /**
+   * @param {ComparisonMeta} meta
+   * @param {Model[]} runs
+   */
   constructor(meta, runs) {
-    Object.assign(this, meta);
+    this.names = meta.names;
+    this.metrics = meta.metrics;
+    this.calls = meta.calls;
+    this.changes = meta.changes;
     this.runs = runs;
     this.metricNumber = new Map(meta.metrics.map((metric, i) => [metric.name, i]));
     this.metricTree = new Forest(meta.metrics.map((metric) => this.metricNumber.get(metric.parent) ?? -1));
@@ -117,15 +138,17 @@ class Comparison {
 }
 
 // A difference of sums is noise where it is small beside them.
-function difference([first, second]) {
+/** @param {number[]} values */
+export function difference([first, second]) {
   return clean(second - first, Math.max(Math.abs(first), Math.abs(second)));
 }
 
-function signed(value, unit) {
+export function signed(value, unit) {
   return value ? `${value > 0 ? "+" : "−"}${quantity(Math.abs(value), unit)}` : quantity(0, unit);
 }
 
-function relative([first, second]) {
+/** @param {number[]} values */
+export function relative([first, second]) {
   const change = difference([first, second]);
   if (!change) return "=";
   if (!first) return "new";

@@ -8,13 +8,13 @@ async function unpacked(name) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-async function documentBlock(name) {
+export async function documentBlock(name) {
   return JSON.parse(new TextDecoder().decode(await unpacked(name)));
 }
 
 const ARRAYS = { u1: Uint8Array, u4: Uint32Array, i4: Int32Array, f4: Float32Array, f8: Float64Array };
 
-async function columnBlock(name) {
+export async function columnBlock(name) {
   const raw = await unpacked(name);
   let start = 4 + new DataView(raw.buffer).getUint32(0, true);
   const head = JSON.parse(new TextDecoder().decode(raw.subarray(4, start)));

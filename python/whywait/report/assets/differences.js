@@ -1,10 +1,19 @@
 // The panes of a comparison: what (metrics), where in the program (call paths), which ranks.
 
+import { difference, relative, signed } from "./comparison.js";
+import { choice, fill, make } from "./dom.js";
+import { quantity } from "./format.js";
+import { address, nodeText, readNode } from "./link.js";
+import { selection } from "./model.js";
+import { TreeView } from "./tree.js";
+
 // A tree with the values of both runs, their difference, and that as a share of the first.
 class DifferenceView extends TreeView {
   // `options` as for a tree, with pair(node, open) -> [first, second] and unit(node) instead of value and text.
   constructor(title, options) {
     super(title, { value: (node, open) => difference(options.pair(node, open)), text: () => "", ...options });
+    this.pair = options.pair;
+    this.unit = options.unit;
   }
 
   build() {
@@ -37,7 +46,7 @@ class DifferenceView extends TreeView {
   }
 }
 
-function direction(value) {
+export function direction(value) {
   return value > 0 ? "more" : value < 0 ? "less" : "zero";
 }
 
@@ -46,7 +55,7 @@ function changeColour(value, share) {
   return `color-mix(in oklab, var(--${value > 0 ? "waiting" : "work"}-0) ${Math.round(12 + 88 * share)}%, var(--card))`;
 }
 
-class Differences {
+export class Differences {
   constructor(model) {
     this.model = model;
     this.metric = selection(model.metricNumber.get("time") ?? 0);

@@ -1,6 +1,6 @@
 // Making elements. Texts become text nodes, so that no name in a trace is ever taken for markup.
 
-function make(tag, attributes = {}, ...children) {
+export function make(tag, attributes = {}, ...children) {
   const drawn = tag.startsWith("svg:");
   const node = drawn
     ? document.createElementNS("http://www.w3.org/2000/svg", tag.slice(4))
@@ -16,18 +16,18 @@ function make(tag, attributes = {}, ...children) {
   return node;
 }
 
-function fill(node, ...children) {
+export function fill(node, ...children) {
   node.replaceChildren(...present(children));
   return node;
 }
 
 // Children may be nested, and left out by being nothing.
-function present(children) {
+export function present(children) {
   return children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
 }
 
 // One tooltip for everything.
-const tip = {
+export const tip = {
   show(event, ...content) {
     const node = document.getElementById("tip");
     fill(node, ...content);
@@ -44,7 +44,7 @@ const tip = {
 };
 
 // A control to choose one of a few things.
-function choice(label, options, value, change) {
+export function choice(label, options, value, change) {
   const buttons = new Map(options.map(([key, text, hint]) => [key, make("button", {
     type: "button", role: "radio", title: hint, "data-key": key,
     onclick: () => { show(key); change(key); },

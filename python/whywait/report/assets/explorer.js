@@ -1,6 +1,13 @@
 // Three linked panes: what (metrics), where in the program (call paths), where in the machine (processes and threads).
 
-const SHOWN = [
+import { BoxPlots, HeatMap } from "./charts.js";
+import { choice, fill, make } from "./dom.js";
+import { percent, plural, quantity, seconds } from "./format.js";
+import { address, nodeText, readNode, timelineLink } from "./link.js";
+import { selection } from "./model.js";
+import { TreeView } from "./tree.js";
+
+export const SHOWN = [
   ["absolute", "Value", "Values in their unit"],
   ["root", "% of root", "Share of the root of the metric tree"],
   ["selection", "% of selection", "Share of what is selected in the pane to the left"],
@@ -14,7 +21,7 @@ const INSTANCES = 200;
 const BOXES = 8;
 const OPENED = 100;
 
-class Explorer {
+export class Explorer {
   constructor(model) {
     this.model = model;
     this.metric = selection(0);

@@ -1,6 +1,10 @@
 // The frame of a page: what is on top, which view is shown, light or dark, and what works everywhere.
 
-class Frame {
+import { dark } from "./colour.js";
+import { fill, make, tip } from "./dom.js";
+import { address, readAddress } from "./link.js";
+
+export class Frame {
   // `views`: titles by name, the first is shown at the beginning; `run`: what stands at the right of the top; `help`:
   // paragraphs; `keys`: keys and what they do.
   constructor(views, run, help, keys) {
@@ -19,6 +23,14 @@ class Frame {
     addEventListener("keydown", (event) => this.key(event));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.repaint());
   }
+
+  // What each page does by itself: show what the address names, what a key does, and colors that are computed.
+  follow() {}
+
+  /** @param {KeyboardEvent} _event */
+  key(_event) {}
+
+  repaint() {}
 
   // The view that the address names, with what it asks of it; marked in the navigation.
   arrive() {
@@ -48,12 +60,12 @@ class Frame {
   }
 
   help() {
-    document.getElementById("help").showModal();
+    /** @type {HTMLDialogElement} */ (document.getElementById("help")).showModal();
   }
 }
 
 // Show what has been read, or say why not.
-function openPage(reading, show) {
+export function openPage(reading, show) {
   reading.then((model) => {
     show(model);
     document.documentElement.dataset.ready = "";

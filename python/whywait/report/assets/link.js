@@ -1,27 +1,33 @@
 // Where the reader is, as the part of the address after #, so that it can be sent to someone:
 // #explore?metric=mpi_latesender&call=11&system=4&show=root. A ~ after a node leaves out what is below it.
 
-function readAddress() {
+export function readAddress() {
   const [view, query = ""] = location.hash.slice(1).split("?");
   return { view, query: new URLSearchParams(query) };
 }
 
-function address(view, query = {}) {
+export function address(view, query = {}) {
   const text = new URLSearchParams(query).toString();
   return `#${view}${text ? `?${text}` : ""}`;
 }
 
-function nodeText(name, self) {
+export function nodeText(name, self) {
   return self ? `${name}~` : String(name);
 }
 
-function readNode(text) {
+export function readNode(text) {
   if (text === null) return { name: undefined, self: false };
   return text.endsWith("~") ? { name: text.slice(0, -1), self: true } : { name: text, self: false };
 }
 
-function exploreLink(metric, callpath, place) {
+export function exploreLink(metric, callpath, place) {
   return address("explore", {
     metric, ...(callpath === undefined ? {} : { call: callpath }), ...(place === undefined ? {} : { system: place }),
   });
+}
+
+// The part of the address for a wait in its surroundings.
+export function timelineLink(enter, leave) {
+  const room = 0.6 * (leave - enter);
+  return address("timeline", { from: Math.max(0, enter - room).toFixed(9), to: (leave + room).toFixed(9) });
 }

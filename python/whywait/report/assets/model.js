@@ -1,7 +1,9 @@
 // The three trees, and the value of any selection of metric, call path and place.
 
+import { columnBlock, documentBlock } from "./data.js";
+
 // A tree in pre-order: the subtree of node i is i..end[i]-1.
-class Forest {
+export class Forest {
   constructor(parents) {
     this.parent = parents;
     this.size = parents.length;
@@ -27,9 +29,39 @@ class Forest {
 }
 
 // A selected node; `self` leaves out what is below it, which is what an expanded node shows.
-const selection = (node, self = false) => ({ node, self });
+export const selection = (node, self = false) => ({ node, self });
 
-class Model {
+/**
+ * @typedef {object} Metric
+ * @property {string} name
+ * @property {string} label
+ * @property {string | null} parent
+ * @property {string} unit
+ * @property {string} text
+ * @property {string | null} formula
+ * @property {boolean} [wait]
+ * @property {[number, number][]} [terms] stored metrics, each with the number of its factors
+ */
+
+/**
+ * What the block "meta" holds; whywait.report.html.page makes it.
+ *
+ * @typedef {object} Meta
+ * @property {string} whywait version
+ * @property {{ name: string, path: string, program: string | null }} run
+ * @property {Record<string, any>} facts
+ * @property {string[]} stored
+ * @property {Metric[]} metrics
+ * @property {{ name: string, short: string, file: string, line: number | null }[]} regions
+ * @property {{ id: number[], parent: number[], region: number[] }} callpaths
+ * @property {{ name: string[], kind: string[], parent: number[], place: number[] }} system
+ * @property {any[]} topologies
+ * @property {{ merged: number, exact: boolean }} resolution
+ * @property {string[]} kinds
+ * @property {any} story
+ */
+
+export class Model {
   // `prefix`: what the names of the blocks begin with, where a page has several runs.
   static async open(prefix = "") {
     const [meta, places, factors, totals, instances] = await Promise.all([
@@ -39,8 +71,29 @@ class Model {
     return new Model(meta, places, factors.factor, totals, instances, prefix);
   }
 
+  /**
+   * @param {Meta} meta
+   * @param {Record<string, any>} places
+   * @param {any} factors
+   * @param {Record<string, any>} totals
+   * @param {Record<string, any>} instances
+   * @param {string} prefix
+   */
   constructor(meta, places, factors, totals, instances, prefix) {
-    Object.assign(this, meta);
+    this.whywait = meta.whywait;
+    this.run = meta.run;
+    this.facts = meta.facts;
+    this.stored = meta.stored;
+    this.metrics = meta.metrics;
+    this.regions = meta.regions;
+    this.callpaths = meta.callpaths;
+    this.system = meta.system;
+    this.topologies = meta.topologies;
+    this.resolution = meta.resolution;
+    this.kinds = meta.kinds;
+    this.story = meta.story;
+    /** @type {boolean | undefined} */
+    this.threadedKnown = undefined;
     this.prefix = prefix;
     this.places = places;
     this.instances = instances;
@@ -259,6 +312,6 @@ class Model {
   }
 }
 
-function clean(value, scale) {
+export function clean(value, scale) {
   return Math.abs(value) < 1e-12 * scale ? 0 : value;
 }

@@ -1,11 +1,19 @@
 // The front page: where the time went, what is worst, who causes it, what was odd.
 
+import { blamed, chainPicture, shortName, shortNames } from "./chain.js";
+import { fitCanvas } from "./charts.js";
+import { css } from "./colour.js";
+import { make, tip } from "./dom.js";
+import { percent, plural, seconds } from "./format.js";
+import { exploreLink, timelineLink } from "./link.js";
+import { selection } from "./model.js";
+
 const FAMILIES = {
   work: "Computation", devices: "Devices", threads: "Threads", communication: "Communication", overhead: "Measurement",
   idle: "Idle threads", waiting: "Waiting",
 };
 
-class Overview {
+export class Overview {
   constructor(model) {
     this.model = model;
     for (const region of model.regions) shortNames.set(region.name, region.short);

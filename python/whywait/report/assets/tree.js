@@ -1,12 +1,37 @@
 // A tree of which only the rows in sight exist, so that it may have any number of them.
 
+import { severity } from "./colour.js";
+import { fill, make } from "./dom.js";
+import { plural } from "./format.js";
+
 const ROW = 24;
 
-class TreeView {
-  // `options`: forest, label(node), hint(node), value(node, expanded) -> number, or null for nothing to show,
-  // text(value, node), choose(node, expanded), and perhaps group(node): colours compare values of one group.
+/**
+ * What a tree shows, and what happens when a node is chosen.
+ *
+ * @typedef {object} TreeOptions
+ * @property {import("./model.js").Forest} forest
+ * @property {(node: number) => string} label
+ * @property {(node: number) => any} hint
+ * @property {(node: number, open: boolean) => number | null} value null for nothing to show
+ * @property {(value: number, node: number) => any} text
+ * @property {(node: number, open: boolean) => void} choose
+ * @property {(node: number) => any} [group] colours compare values of one group
+ */
+
+export class TreeView {
+  /**
+   * @param {string} title
+   * @param {TreeOptions} options
+   */
   constructor(title, options) {
-    Object.assign(this, options);
+    this.forest = options.forest;
+    this.label = options.label;
+    this.hint = options.hint;
+    this.value = options.value;
+    this.text = options.text;
+    this.choose = options.choose;
+    this.group = options.group;
     this.title = title;
     this.expanded = new Set();
     this.selected = -1;
@@ -53,7 +78,7 @@ class TreeView {
   // What to compare values by, and which lines say nothing.
   size(value) { return value; }
 
-  isEmpty(node, whole) { return whole === 0; }
+  isEmpty(_node, whole) { return whole === 0; }
 
   isOpen(node) {
     return this.expanded.has(node) && this.forest.children[node].length > 0;

@@ -22,11 +22,6 @@ if TYPE_CHECKING:
     from whywait.model.calltree import CallTree
     from whywait.model.result import ResultData
 
-_SCRIPTS = (
-    "data", "model", "format", "link", "dom", "colour", "frame", "tree", "comparison", "changes", "differences",
-    "compare",
-)  # fmt: skip
-
 # A part of the time that changed by less than this share of it is not worth a line.
 _SMALL = 0.001
 _CHANGES = 14
@@ -45,7 +40,7 @@ def write_comparison(first: ResultData, second: ResultData, path: Path, names: t
         What to call the runs.
     """
     with path.open("w", encoding="utf-8") as out:
-        out.writelines(page(" and ".join(names), _SCRIPTS, _blocks((first, second), names)))
+        out.writelines(page(" and ".join(names), "compare", _blocks((first, second), names)))
 
 
 def _blocks(runs: tuple[ResultData, ResultData], names: tuple[str, str]) -> Iterator[tuple[str, str]]:

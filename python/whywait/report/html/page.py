@@ -14,6 +14,7 @@ from whywait.analysis.summary import identity
 from whywait.model.names import short_name
 from whywait.model.version import VERSION
 from whywait.report.html import blocks, instances, places, story
+from whywait.report.html.bundle import bundle
 from whywait.report.html.formulas import Factors, Formulas
 
 if TYPE_CHECKING:
@@ -25,12 +26,6 @@ if TYPE_CHECKING:
     from whywait.model.calltree import CallTree
     from whywait.model.profile import Profile
     from whywait.model.result import ResultData
-
-# The program, in the order in which its parts build on each other.
-_SCRIPTS = (
-    "data", "model", "format", "link", "dom", "colour", "frame", "tree", "charts", "chain", "overview", "explorer",
-    "timeline", "app",
-)  # fmt: skip
 
 #: Cells may take so many bytes: a page that is much larger opens slowly and cannot be sent to anyone.
 ROOM = 46_000_000
@@ -55,27 +50,26 @@ def write_html(result: ResultData, path: Path, summary: dict[str, Any], timeline
     room = ROOM - sum(len(block) for block in timeline.values())
     data = chain(run_blocks(result, formulas, told, room=room), timeline.items())
     with path.open("w", encoding="utf-8") as out:
-        out.writelines(page(result.run.name, _SCRIPTS, data))
+        out.writelines(page(result.run.name, "app", data))
 
 
-def page(title: str, scripts: Iterable[str], data: Iterable[tuple[str, str]]) -> Iterator[str]:
+def page(title: str, program: str, data: Iterable[tuple[str, str]]) -> Iterator[str]:
     """Yield the pieces of a page.
 
     Parameters
     ----------
     title
         What it is about.
-    scripts
-        The parts of the program, in the order in which they build on each other.
+    program
+        The module that the program of the page begins with.
     data
         Name and content of each block.
     """
     assets = files("whywait.report").joinpath("assets")
-    program = "\n".join(assets.joinpath(f"{name}.js").read_text(encoding="utf-8") for name in scripts)
     filled = {
         "title": escape(f"{title} - whywait"),
         "style": assets.joinpath("style.css").read_text(encoding="utf-8"),
-        "program": program,
+        "program": bundle(program, lambda name: assets.joinpath(f"{name}.js").read_text(encoding="utf-8")),
     }
     template = assets.joinpath("page.html").read_text(encoding="utf-8")
     # Texts and the names of what to fill in take turns.

@@ -1,0 +1,130 @@
+// What the picture over time is made of: shares of time in bins, single calls, waits, messages and the critical path.
+
+import { columnBlock, documentBlock } from "./data.js";
+
+export class TimelineData {
+  static async open(model) {
+    const head = await documentBlock("timeline");
+    const has = (name) => document.getElementById(`data-timeline-${name}`) !== null;
+    const names = ["places", "shares", "calls", "waits", "messages", "transfers", ...(has("path") ? ["path"] : [])];
+    const blocks = await Promise.all(names.map((name) => columnBlock(`timeline-${name}`)));
+    const found = Object.fromEntries(names.map((name, i) => [name, blocks[i]]));
+    return new TimelineData(model, head, found);
+  }
+
+  /**
+   * @param {import("./model.js").Model} model
+   * @param {{ length: number, classes: [string, string][], levels: any[], kinds: string[], totals: Record<string, number> }} head
+   * @param {Record<string, any>} blocks
+   */
+  constructor(model, head, { shares, places, calls, waits, messages, transfers, path }) {
+    this.length = head.length;
+    this.classes = head.classes;
+    this.kinds = head.kinds;
+    this.totals = head.totals;
+    this.places = places;
+    this.calls = calls;
+    this.waits = waits;
+    this.messages = messages;
+    this.transfers = transfers;
+    this.path = path ?? { location: [], from: [], to: [], position: [] };
+    this.model = model;
+    this.count = this.places.rank.length;
+    this.planes = head.classes.length;
+    this.levels = head.levels.map((level, i) => ({ ...level, shares: shares[i], present: this.present(level, shares[i]) }));
+    this.rowOf = firsts(this.calls.location, this.count);
+    this.threaded = this.places.thread.some((thread) => thread > 0);
+    this.arrows = [[this.messages, "message"], [this.transfers, "transfer"]];
+  }
+
+  // The classes that occur in a level.
+  present({ rows, bins }, shares) {
+    const planes = Array.from(this.classes.keys());
+    return planes.filter((plane) => shares.subarray(plane * rows * bins, (plane + 1) * rows * bins).some((share) => share > 0));
+  }
+
+  name(location) {
+    const { rank, thread } = this.places;
+    if (rank[location] < 0) return `location ${location}`;
+    return this.threaded ? `rank ${rank[location]}.${thread[location]}` : `rank ${rank[location]}`;
+  }
+
+  callName(position) {
+    return position < 0 ? "" : this.model.callName(position + this.model.shift);
+  }
+
+  callPath(position) {
+    return position < 0 ? "" : this.model.callPath(position + this.model.shift).join(" → ");
+  }
+
+  metric(kind) {
+    return this.model.metrics[this.model.metricNumber.get(this.kinds[kind])];
+  }
+
+  // The level whose cells fit pixels best, given how much time and how many locations a pixel has.
+  level(time, locations) {
+    const excess = ({ width, merged }) => Math.max(0, Math.log2(width / time)) + Math.max(0, Math.log2(merged / locations));
+    return this.levels.reduce((best, level) => (excess(level) < excess(best) ? level : best));
+  }
+
+  // Shares of all classes, each 0..1, in columns of time on some locations: of class p in column c at [p * columns + c].
+  shares(level, from, step, columns, first, last, into) {
+    const { width, bins } = level;
+    const rows = [Math.floor(first / level.merged), Math.min(level.rows, Math.ceil(last / level.merged))];
+    into.fill(0);
+    if (this.columns?.from !== from || this.columns.step !== step || this.columns.count !== columns || this.columns.width !== width) {
+      const bounds = new Int32Array(2 * columns);
+      for (let column = 0; column < columns; column++) {
+        const begin = Math.min(bins - 1, Math.max(0, Math.floor((from + column * step) / width)));
+        bounds[2 * column] = begin;
+        bounds[2 * column + 1] = Math.min(bins, Math.max(begin + 1, Math.ceil((from + (column + 1) * step) / width)));
+      }
+      this.columns = { from, step, count: columns, width, bounds };
+    }
+    const { bounds } = this.columns;
+    for (const plane of level.present) {
+      const to = plane * columns;
+      for (let row = rows[0]; row < rows[1]; row++) {
+        const at = (plane * level.rows + row) * bins;
+        for (let column = 0; column < columns; column++) {
+          const begin = bounds[2 * column];
+          const end = bounds[2 * column + 1];
+          let sum = 0;
+          for (let bin = begin; bin < end; bin++) sum += level.shares[at + bin];
+          into[to + column] += sum / (end - begin);
+        }
+      }
+      const scale = 1 / (255 * Math.max(1, rows[1] - rows[0]));
+      for (let column = 0; column < columns; column++) into[to + column] *= scale;
+    }
+    return into;
+  }
+
+  // The innermost call of a location at a time, or -1.
+  callAt(location, time) {
+    const { enter, leave } = this.calls;
+    let found = -1;
+    for (let i = this.rowOf[location]; i < this.rowOf[location + 1] && enter[i] <= time; i++) {
+      if (leave[i] >= time) found = i;
+    }
+    return found;
+  }
+
+  // The shortest of the known waits of a location at a time, or -1.
+  waitAt(location, time, slack = 0) {
+    const { begin, waiting, location: where } = this.waits;
+    let found = -1;
+    for (let i = 0; i < begin.length; i++) {
+      if (where[i] === location && begin[i] - slack <= time && begin[i] + waiting[i] + slack >= time) found = i;
+    }
+    return found;
+  }
+}
+
+// Of numbers in order, where each of 0..count-1 begins.
+function firsts(numbers, count) {
+  const found = new Uint32Array(count + 1);
+  for (const number of numbers) found[number + 1]++;
+  for (let i = 0; i < count; i++) found[i + 1] += found[i];
+  return found;
+}

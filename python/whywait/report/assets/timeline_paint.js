@@ -1,0 +1,460 @@
+// The picture over time: locations from top to bottom, time to the right. Far away, shares of what locations do in bins
+// of time; close up, single calls, waits and arrows.
+
+import { fitCanvas } from "./charts.js";
+import { css } from "./colour.js";
+import { make } from "./dom.js";
+import { counted, plural, seconds } from "./format.js";
+
+export const GUTTER = 84;
+export const AXIS = 22;
+const STRIP = 46;
+// Rows that are at least so high show shares stacked, lower ones the mean of their colours.
+const STACKED = 10;
+const ARROWS = 300;
+const WAITS = 4000;
+
+// A window of time and locations on two canvases: the window itself, and the whole run in a strip.
+export class TimelinePicture {
+  constructor() {
+    /** @type {import("./timeline_data.js").TimelineData} */
+    this.data = null;
+    /** Seconds and indexes of locations. @type {{ from: number, to: number, first: number, last: number }} */
+    this.window = null;
+    this.layers = { waits: true, path: true, messages: true, causes: true };
+    /** The wait that is picked, or -1. */
+    this.selected = -1;
+    /** @type {HTMLCanvasElement} */
+    this.canvas = null;
+    /** @type {HTMLCanvasElement} */
+    this.strip = null;
+    /** What the window is, and what is left out of it, in words. @type {Record<"where" | "left", HTMLElement>} */
+    this.said = null;
+  }
+
+  resize() {
+    if (!this.data || !this.window) return;
+    this.width = this.canvas.parentElement.clientWidth;
+    this.height = this.canvas.parentElement.clientHeight;
+    if (this.width < 200 || this.height < 60) return;
+    this.draw();
+  }
+
+  colours() {
+    const found = this.data.classes.map(([name]) => parseColour(css(`--time-${name}`)));
+    return { classes: found, ground: parseColour(css("--card")) };
+  }
+
+  draw() {
+    if (this.frame || !this.data || !this.window || !(this.width >= 200)) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = null;
+      this.paint();
+      this.paintStrip();
+    });
+  }
+
+  paint() {
+    const { data, width, height } = this;
+    const { from, to, first, last } = this.window;
+    const context = fitCanvas(this.canvas, width, height);
+    const room = { x: GUTTER, y: AXIS, width: width - GUTTER, height: height - AXIS };
+    this.rows = last - first;
+    const rowHeight = room.height / this.rows;
+    const x = (time) => room.x + ((time - from) / (to - from)) * room.width;
+    const y = (row) => room.y + (row - first) * rowHeight;
+    const picture = { context, room, x, y, rowHeight, gap: rowHeight >= 6 ? 1 : 0, colours: this.colours() };
+    const level = data.level((to - from) / room.width, this.rows / room.height);
+    const close = data.calls.location.length > 0 && x(level.width) - x(0) > 1.5;
+    this.canvas.dataset.shows = close ? "calls" : "shares";
+    context.save();
+    context.beginPath();
+    context.rect(room.x, room.y, room.width, room.height);
+    context.clip();
+    if (close) this.paintCalls(picture);
+    else this.paintShares(picture, level);
+    const shown = { waits: 0, arrows: 0, here: 0 };
+    if (this.layers.waits) shown.waits = this.paintWaits(picture);
+    if (this.layers.path) this.paintPath(picture);
+    if (this.layers.messages && rowHeight >= 5) Object.assign(shown, this.paintMessages(picture));
+    if (this.layers.causes && rowHeight >= 3) this.paintCauses(picture);
+    context.restore();
+    this.paintAxes(picture);
+    const coarse = !close && (x(level.width) - x(0) > 4 || level.merged * rowHeight > 4) ? level : null;
+    this.tell(shown, close, coarse);
+  }
+
+  paintShares({ context, room, rowHeight, gap, colours }, level) {
+    const { data } = this;
+    const { from, to, first, last } = this.window;
+    const ratio = devicePixelRatio || 1;
+    const columns = Math.max(1, Math.round(room.width * ratio));
+    const lines = Math.max(1, Math.round(room.height * ratio));
+    const image = new ImageData(columns, lines);
+    const pixels = new Uint32Array(image.data.buffer);
+    pixels.fill(pixel(colours.ground));
+    const per = rowHeight * ratio;
+    const bands = per >= 1
+      ? Array.from({ length: last - first }, (_, i) => [Math.round(i * per), Math.max(Math.round(i * per) + 1, Math.round((i + 1) * per) - gap * ratio), first + i, first + i + 1])
+      : Array.from({ length: lines }, (_, line) => [line, line + 1, first + line / per, first + Math.max((line + 1) / per, line / per + 1e-6)]);
+    const step = (to - from) / columns;
+    const shares = new Float32Array(data.planes * columns);
+    const tones = colours.classes.map(pixel);
+    const waiting = data.planes - 1;
+    const own = Array.from(level.present);
+    let above = null;
+    for (const [top, bottom, begin, end] of bands) {
+      // Rows of the same cells look the same.
+      const cell = `${Math.floor(begin / level.merged)} ${Math.ceil(end / level.merged)}`;
+      if (cell === above && bottom - top === 1) {
+        pixels.copyWithin(top * columns, (top - 1) * columns, top * columns);
+        continue;
+      }
+      above = cell;
+      data.shares(level, from, step, columns, begin, end, shares);
+      if (rowHeight < STACKED) {
+        for (let column = 0; column < columns; column++) pixels[top * columns + column] = mixture(colours, own, shares, column, columns);
+        for (let line = top + 1; line < bottom; line++) pixels.copyWithin(line * columns, top * columns, (top + 1) * columns);
+        continue;
+      }
+      for (let column = 0; column < columns; column++) {
+        let at = bottom;
+        let sum = 0;
+        for (const plane of own) {
+          sum += shares[plane * columns + column];
+          const until = Math.max(top, Math.round(bottom - Math.min(1, sum) * (bottom - top)));
+          for (; at > until; at--) {
+            pixels[(at - 1) * columns + column] = plane === waiting && (at + column) % 7 < 2 ? lighter(tones[plane]) : tones[plane];
+          }
+        }
+      }
+    }
+    context.save();
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.putImageData(image, Math.round(room.x * ratio), Math.round(room.y * ratio));
+    context.restore();
+  }
+
+  paintCalls({ context, x, y, rowHeight, gap, colours }) {
+    const { data } = this;
+    const { from, to, first, last } = this.window;
+    const { enter, leave, position, classes } = data.calls;
+    const tones = colours.classes.map(([r, g, b]) => `rgb(${r} ${g} ${b})`);
+    const labels = [];
+    for (let row = first; row < last; row++) {
+      for (let i = data.rowOf[row]; i < data.rowOf[row + 1] && enter[i] <= to; i++) {
+        if (leave[i] < from) continue;
+        const left = Math.max(GUTTER, x(enter[i]));
+        const wide = Math.min(this.width, x(leave[i])) - left;
+        context.fillStyle = tones[classes[position[i]]];
+        context.fillRect(left, y(row), Math.max(0.5, wide - (wide > 3 ? 0.5 : 0)), rowHeight - gap);
+        if (rowHeight >= 15 && wide > 34) labels.push([i, row, left, wide]);
+      }
+    }
+    // A call that others are in has its name only where it shows.
+    context.font = "11px system-ui, sans-serif";
+    context.textBaseline = "middle";
+    for (const [i, row, left, wide] of labels) {
+      const inner = i + 1 < data.rowOf[row + 1] && enter[i + 1] < leave[i] ? Math.min(this.width, x(enter[i + 1])) : left + wide;
+      if (inner - left < 34) continue;
+      // A wait at its begin has the name already.
+      if (this.layers.waits && classes[position[i]] !== 0 && data.waitAt(row, enter[i]) >= 0) continue;
+      context.fillStyle = readable(colours.classes[classes[position[i]]]);
+      context.save();
+      context.beginPath();
+      context.rect(left, y(row), inner - left - 3, rowHeight);
+      context.clip();
+      context.fillText(data.callName(position[i]), left + 4, y(row) + rowHeight / 2);
+      context.restore();
+    }
+  }
+
+  paintWaits({ context, x, y, rowHeight, gap }) {
+    const { location, position, begin, waiting } = this.data.waits;
+    const { from, to, first, last } = this.window;
+    const colour = css("--time-waiting");
+    const hatch = this.hatch(colour);
+    /** @type {[number, number, number][]} */
+    const labels = [];
+    let painted = 0;
+    for (let i = 0; i < begin.length && painted < WAITS; i++) {
+      if (location[i] < first || location[i] >= last || begin[i] > to || begin[i] + waiting[i] < from) continue;
+      const left = x(begin[i]);
+      const wide = x(begin[i] + waiting[i]) - left;
+      if (wide < 1.5 && i !== this.selected) continue;
+      painted++;
+      context.fillStyle = hatch;
+      context.fillRect(left, y(location[i]), wide, rowHeight - gap);
+      if (rowHeight >= 15 && wide > 60) labels.push([i, Math.max(GUTTER, left), Math.min(this.width, left + wide)]);
+      if (rowHeight >= 8 && wide >= 4) {
+        context.strokeStyle = colour;
+        context.lineWidth = 1;
+        context.strokeRect(left + 0.5, y(location[i]) + 0.5, wide - 1, rowHeight - gap - 1);
+      }
+    }
+    context.font = "11px system-ui, sans-serif";
+    context.textBaseline = "middle";
+    for (const [i, left, right] of labels) {
+      const text = this.data.callName(position[i]);
+      const wide = context.measureText(text).width;
+      if (wide + 16 > right - left) continue;
+      context.fillStyle = colour;
+      context.fillRect(left + 4, y(location[i]) + rowHeight / 2 - 8, wide + 8, 16);
+      context.fillStyle = readable(parseColour(colour));
+      context.fillText(text, left + 8, y(location[i]) + rowHeight / 2);
+    }
+    if (this.selected >= 0) {
+      const i = this.selected;
+      context.strokeStyle = css("--ink");
+      context.lineWidth = 2;
+      context.strokeRect(x(begin[i]) - 1, y(location[i]) - 1, Math.max(3, x(begin[i] + waiting[i]) - x(begin[i])) + 2, Math.max(3, rowHeight - gap) + 2);
+    }
+    return painted;
+  }
+
+  hatch(colour) {
+    if (this.hatched?.colour === colour) return this.hatched.pattern;
+    const tile = make("canvas", { width: 8, height: 8 });
+    const context = tile.getContext("2d");
+    context.fillStyle = colour;
+    context.fillRect(0, 0, 8, 8);
+    context.strokeStyle = "rgb(255 255 255 / 0.4)";
+    context.lineWidth = 2;
+    for (const shift of [-8, 0, 8]) {
+      context.beginPath();
+      context.moveTo(shift - 1, 9);
+      context.lineTo(shift + 9, -1);
+      context.stroke();
+    }
+    this.hatched = { colour, pattern: context.createPattern(tile, "repeat") };
+    return this.hatched.pattern;
+  }
+
+  paintPath({ context, x, y, rowHeight }) {
+    const { location, from, to } = this.data.path;
+    const window = this.window;
+    // Below the names of calls, where there are any.
+    const at = (row) => y(row) + Math.max(0.5, rowHeight - 1) * (rowHeight >= 15 ? 0.85 : 0.5);
+    context.lineJoin = "round";
+    context.beginPath();
+    for (let i = 0; i < location.length; i++) {
+      if (from[i] > window.to || to[i] < window.from) continue;
+      const before = i > 0 && to[i - 1] >= window.from ? location[i - 1] : location[i];
+      context.moveTo(x(from[i]), at(before));
+      context.lineTo(x(from[i]), at(location[i]));
+      context.lineTo(x(to[i]), at(location[i]));
+    }
+    for (const [colour, wide] of [[css("--card"), 5], [css("--path"), 2.5]]) {
+      context.strokeStyle = colour;
+      context.lineWidth = wide;
+      context.stroke();
+    }
+  }
+
+  // The most costly of those that are here; none if that would be but a small part.
+  paintMessages(picture) {
+    const { first, last, from, to } = this.window;
+    /** @type {[number[], number[], boolean][]} */
+    const here = [];
+    for (const [{ from_location: source, to_location: target, start, end }, what] of this.data.arrows) {
+      for (let i = 0; i < start.length; i++) {
+        if (start[i] > to || end[i] < from || source[i] === target[i]) continue;
+        if ((source[i] < first || source[i] >= last) && (target[i] < first || target[i] >= last)) continue;
+        here.push([[start[i], source[i]], [end[i], target[i]], what === "transfer"]);
+      }
+    }
+    const drawn = here.length > 3 * ARROWS ? [] : here.slice(0, ARROWS);
+    for (const [start, end, dashed] of drawn) this.arrow(picture, start, end, css("--message"), dashed);
+    return { arrows: drawn.length, here: here.length };
+  }
+
+  paintCauses(picture) {
+    const { waits } = this.data;
+    const { from, to, first, last } = this.window;
+    let drawn = 0;
+    for (let i = 0; i < waits.begin.length && drawn < ARROWS; i++) {
+      const cause = waits.cause_location[i];
+      const end = waits.begin[i] + waits.waiting[i];
+      if (cause < 0 || Number.isNaN(waits.cause_time[i]) || cause === waits.location[i]) continue;
+      if (i !== this.selected) {
+        if (waits.begin[i] > to || end < from || waits.location[i] < first || waits.location[i] >= last) continue;
+        if (picture.x(end) - picture.x(waits.begin[i]) < 6) continue;
+      }
+      drawn++;
+      this.arrow(picture, [waits.cause_time[i], cause], [end, waits.location[i]], css("--bad"), false, i === this.selected ? 2.5 : 1.25);
+    }
+  }
+
+  /**
+   * @param {any} picture
+   * @param {number[]} start when and at which location it begins
+   * @param {number[]} end
+   * @param {string} colour
+   * @param {boolean} dashed
+   */
+  arrow({ context, x, y, rowHeight }, [start, source], [end, target], colour, dashed, wide = 1) {
+    const from = { x: x(start), y: y(source + 0.5) };
+    const to = { x: x(end), y: y(target + 0.5) };
+    const down = to.y > from.y;
+    from.y += (down ? 0.3 : -0.3) * rowHeight;
+    to.y += (down ? -0.45 : 0.45) * rowHeight;
+    const angle = Math.atan2(to.y - from.y, to.x - from.x);
+    context.strokeStyle = colour;
+    context.fillStyle = colour;
+    context.lineWidth = wide;
+    context.setLineDash(dashed ? [5, 3] : []);
+    context.beginPath();
+    context.moveTo(from.x, from.y);
+    context.lineTo(to.x, to.y);
+    context.stroke();
+    context.setLineDash([]);
+    context.beginPath();
+    context.moveTo(to.x, to.y);
+    for (const turn of [-0.4, 0.4]) context.lineTo(to.x - 7 * Math.cos(angle + turn), to.y - 7 * Math.sin(angle + turn));
+    context.fill();
+  }
+
+  paintAxes({ context, room, x, y, rowHeight }) {
+    const { data } = this;
+    const { from, to, first, last } = this.window;
+    context.fillStyle = css("--soft");
+    context.strokeStyle = css("--line");
+    context.lineWidth = 1;
+    context.font = "11px system-ui, sans-serif";
+    context.textBaseline = "middle";
+    context.textAlign = "right";
+    const every = Math.max(1, 2 ** Math.ceil(Math.log2(14 / rowHeight)));
+    for (let row = Math.ceil(first / every) * every; row < last; row += every) {
+      const middle = every > 1 ? y(row) + 5 : y(row) + rowHeight / 2;
+      if (middle < this.height - 5) context.fillText(data.name(row), room.x - 8, middle);
+    }
+    context.textAlign = "center";
+    const step = niceStep((to - from) / Math.max(2, room.width / 130));
+    for (let tick = Math.ceil(from / step); tick * step <= to; tick++) {
+      const at = x(tick * step);
+      context.beginPath();
+      context.moveTo(at, room.y - 5);
+      context.lineTo(at, room.y);
+      context.stroke();
+      const text = this.clock(tick * step, step);
+      const half = context.measureText(text).width / 2;
+      if (at - half > room.x - 20 && at + half < this.width) context.fillText(text, at, room.y - 13);
+    }
+    const rows = last - first < data.count ? `, ${data.name(first)} to ${data.name(last - 1)}` : "";
+    this.said.where.textContent = `${this.clock(from)} to ${this.clock(to)} (${seconds(to - from)})${rows}`;
+    this.canvas.setAttribute("aria-label", `${this.rows} locations from ${this.clock(from)} to ${this.clock(to)}`);
+  }
+
+  // A time with as many digits as the window needs.
+  clock(time, step = (this.window.to - this.window.from) / 1000) {
+    const places = Math.min(9, Math.max(0, Math.ceil(-Math.log10(step || 1))));
+    return `${time.toFixed(places)} s`;
+  }
+
+  // What is not in the picture.
+  tell({ arrows, here }, close, coarse) {
+    const { totals, waits, messages, transfers, path, calls } = this.data;
+    const left = [];
+    const some = (name, kept, what) => {
+      if (kept < totals[name]) left.push(`${kept.toLocaleString("en-US")} of ${plural(totals[name], what)}`);
+    };
+    some("waits", waits.begin.length, "wait");
+    some("messages", messages.start.length, "message");
+    some("transfers", transfers.start.length, "transfer");
+    some("path", path.location.length, "stretch");
+    const notes = [];
+    if (arrows < here) {
+      notes.push(arrows ? `${arrows} of ${here} arrows here are drawn, the most costly` : `zoom in to see ${plural(here, "arrow")}`);
+    }
+    if (coarse) notes.push(`shares of ${seconds(coarse.width)}${coarse.merged > 1 ? ` and ${coarse.merged} locations` : ""} each`);
+    if (left.length) notes.push(`single things in this file: the largest ${left.join(", ")}`);
+    if (!calls.location.length && totals.calls) notes.push(`no single calls (${counted(totals.calls)} are too many)`);
+    this.said.left.textContent = notes.join("; ");
+    this.said.left.dataset.close = String(close);
+  }
+
+  // The whole run in a strip, with the window in it.
+  paintStrip() {
+    const { data, width } = this;
+    const tones = this.colours().classes.map(([r, g, b]) => `rgb(${r} ${g} ${b})`);
+    const key = `${width} ${devicePixelRatio} ${tones.join()}`;
+    if (this.stripPicture?.key !== key) this.stripPicture = { key, canvas: this.wholeRun(width - GUTTER, tones) };
+    const context = fitCanvas(this.strip, width, STRIP);
+    context.drawImage(this.stripPicture.canvas, GUTTER, 0, width - GUTTER, STRIP);
+    context.fillStyle = css("--soft");
+    context.font = "11px system-ui, sans-serif";
+    context.textAlign = "right";
+    context.fillText("whole run", GUTTER - 8, STRIP / 2 + 4);
+    const x = (time) => GUTTER + (time / data.length) * (width - GUTTER);
+    const { from, to } = this.window;
+    context.fillStyle = css("--veil");
+    context.fillRect(GUTTER, 0, x(from) - GUTTER, STRIP);
+    context.fillRect(x(to), 0, width - x(to), STRIP);
+    context.strokeStyle = css("--accent");
+    context.lineWidth = 2;
+    context.strokeRect(Math.min(width - 4, x(from)) + 1, 1, Math.max(3, x(to) - x(from) - 2), STRIP - 2);
+  }
+
+  wholeRun(columns, tones) {
+    const { data } = this;
+    const step = data.length / columns;
+    const level = data.level(step, data.count);
+    const shares = data.shares(level, 0, step, columns, 0, data.count, new Float32Array(data.planes * columns));
+    const canvas = make("canvas");
+    const context = fitCanvas(canvas, columns, STRIP);
+    for (let column = 0; column < columns; column++) {
+      let at = STRIP - 2;
+      for (const plane of level.present) {
+        const high = shares[plane * columns + column] * (STRIP - 4);
+        context.fillStyle = tones[plane];
+        context.fillRect(column, at - high, 1, high);
+        at -= high;
+      }
+    }
+    return canvas;
+  }
+}
+
+function niceStep(least) {
+  const power = 10 ** Math.floor(Math.log10(least));
+  return [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= least * 0.999);
+}
+
+function parseColour(text) {
+  const digits = text.replace("#", "");
+  return [0, 2, 4].map((at) => Number.parseInt(digits.slice(at, at + 2), 16));
+}
+
+// The mean of the colours of a column, as a pixel: where there is no room to show shares one by one.
+function mixture({ classes, ground }, present, shares, column, columns) {
+  let rest = 1;
+  let red = 0;
+  let green = 0;
+  let blue = 0;
+  for (const plane of present) {
+    const share = shares[plane * columns + column];
+    const [r, g, b] = classes[plane];
+    rest -= share;
+    red += share * r;
+    green += share * g;
+    blue += share * b;
+  }
+  if (rest < 0) rest = 0;
+  const part = (sum, behind) => Math.min(255, Math.round(sum + rest * behind));
+  return ((255 << 24) | (part(blue, ground[2]) << 16) | (part(green, ground[1]) << 8) | part(red, ground[0])) >>> 0;
+}
+
+// As a pixel: the lowest byte is red.
+export function pixel([red, green, blue]) {
+  return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
+}
+
+function lighter(pixel) {
+  const part = (shift) => Math.min(255, ((pixel >> shift) & 255) + 70) << shift;
+  return ((255 << 24) | part(16) | part(8) | part(0)) >>> 0;
+}
+
+/** @param {number[]} colour */
+function readable([red, green, blue]) {
+  return 0.299 * red + 0.587 * green + 0.114 * blue > 150 ? "#1a1a1a" : "#ffffff";
+}
