@@ -49,7 +49,9 @@ def test_tree_is_scalascas():
     paradigms = f"(shmem|armci)(_|$)|rma_atomic|{upper_bounds}|delay_(rma|lock|unattributed)|interval_delay"
     classes = "_(propagating|terminal|direct|indirect)_(coll|omp|rma|lock|barrier|n21|12n|n2n)"
     classifications = "waitstates_.*_(coll|omp|rma)$"
-    assert all(re.match(f"{paradigms}|mpi_wait{classes}|{classifications}|waiting$", name) for name in added)
+    queues = "mpi_(eager|rendezvous|protocol|messages?|bytes|unexpected|posted|match|overtaken|oos|requests|collective)_"
+    queues += "|mpi_(eager|rendezvous|unexpected|overtaken)$"
+    assert all(re.match(f"{paradigms}|mpi_wait{classes}|{classifications}|{queues}|waiting$", name) for name in added)
 
 
 def test_waiting_is_all_wait_states_once_and_no_completion():
@@ -63,7 +65,7 @@ def test_waiting_is_all_wait_states_once_and_no_completion():
 def test_what_the_native_module_computes_is_in_the_tree():
     from whywait import _native
 
-    assert [name for name in _native.stored_metrics() if name not in TREE] == []
+    assert [name for name in _native.stored_metrics() + _native.queue_metrics() if name not in TREE] == []
 
 
 def test_formulas_name_metrics_and_masks_that_exist():

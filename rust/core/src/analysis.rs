@@ -15,6 +15,7 @@ use crate::exchange::Transport;
 use crate::matching::epochs::{self, Epochs};
 use crate::matching::messages;
 use crate::per_shard::PerShard;
+use crate::queues::{self, Queues};
 use crate::remote_calls::{Call, RemoteCalls};
 use crate::severity::{self, Cost, Severity};
 use crate::trace::decode::Progress;
@@ -38,6 +39,8 @@ pub struct Options {
     pub cost_model: CostModel,
     /// Whether several processes find the transfers of one-sided communication: later it is too late for them.
     pub transfers: bool,
+    /// How to replay the queues of messages, if at all.
+    pub queues: Option<queues::Options>,
     /// Shards have about this many events at least.
     pub shard_events: u64,
 }
@@ -49,6 +52,7 @@ impl Default for Options {
             causes: true,
             cost_model: CostModel::default(),
             transfers: false,
+            queues: None,
             shard_events: SHARD_EVENTS,
         }
     }
@@ -152,6 +156,8 @@ pub struct Analysis {
     pub causes: Option<Causes>,
     /// Epochs of one-sided communication, one entry a shard; none if there is no such communication.
     pub epochs: Vec<Epochs>,
+    /// Counters of messages and queues, if asked for.
+    pub queues: Option<Queues>,
     /// What was odd.
     pub diagnostics: Diagnostics,
     /// Calls of other processes that wait states name.
@@ -213,7 +219,7 @@ impl Analysis {
 
     /// Gathers what all processes have found, at the first of them.
     fn gather(self, diagnostics: Vec<Diagnostics>, with_transfers: bool) -> Result<Option<Self>> {
-        let Self { trace, severities, waits, causes, epochs, calls, .. } = self;
+        let Self { trace, severities, waits, causes, epochs, calls, queues, .. } = self;
         let exchange = trace.exchange.clone();
         let calls = calls.gather(&trace, &waits)?;
         let of_origins = if with_transfers { transfers::find(&trace, &epochs)? } else { Vec::new() };
@@ -232,7 +238,8 @@ impl Analysis {
         let diagnostics = merge(exchange.gather(diagnostics)?);
         let transfers = with_transfers.then_some(transfers);
         let severities = severity::combine(severities);
-        let all = Self { trace, severities, waits, causes, epochs: Vec::new(), diagnostics, calls, transfers };
+        let epochs = Vec::new();
+        let all = Self { trace, severities, waits, causes, epochs, queues, diagnostics, calls, transfers };
         Ok(exchange.is_root().then_some(all))
     }
 }
@@ -267,9 +274,12 @@ pub fn analyze(
 
     monitor.enter(Stage::Messages)?;
     let mut found: Vec<Findings> = trace.shards.iter().map(|_| Findings::default()).collect();
-    for findings in analyze_messages(&trace, options, &mut diagnostics)? {
+    let judge = options.queues.map(|_| queues::Judge::new(&trace, archive.definitions()));
+    let (of_messages, messages) = analyze_messages(&trace, options, judge.as_ref(), &mut diagnostics)?;
+    for findings in of_messages {
         add(&mut found, findings);
     }
+    let queues = options.queues.map(|options| queues::replay(&trace, messages, &options)).transpose()?;
 
     monitor.enter(Stage::Collectives)?;
     let (collective, collective_syncs, collective_notes) = collective::detect(&trace, options.causes)?;
@@ -344,6 +354,7 @@ pub fn analyze(
         waits,
         causes,
         epochs: one_sided.epochs,
+        queues,
         diagnostics: Diagnostics::default(),
         calls,
         transfers: None,
@@ -359,15 +370,18 @@ fn add(found: &mut [Findings], stage: Vec<Findings>) {
     found.par_iter_mut().zip(stage).for_each(|(found, findings)| found.merge(findings));
 }
 
-/// Late Senders at the receivers, then Late Receivers at the senders.
+/// Late Senders at the receivers, then Late Receivers at the senders; the matched messages of each shard for a judge.
 fn analyze_messages(
     trace: &Trace,
     options: &Options,
+    judge: Option<&queues::Judge>,
     diagnostics: &mut Vec<Diagnostics>,
-) -> Result<[Vec<Findings>; 2]> {
+) -> Result<([Vec<Findings>; 2], queues::Messages)> {
     let (detected, matching_notes) = messages::match_all(trace, |_, shard, matches| {
-        late_sender::detect(trace, shard, matches, options.wrong_order_window)
+        let messages = judge.map(|judge| judge.messages(shard, matches)).unwrap_or_default();
+        (late_sender::detect(trace, shard, matches, options.wrong_order_window), messages)
     })?;
+    let (detected, messages): (Vec<Detected>, Vec<_>) = detected.into_iter().unzip();
     diagnostics.push(matching_notes);
     let mut late_senders = Vec::with_capacity(detected.len());
     let mut outgoing = Vec::with_capacity(detected.len());
@@ -391,7 +405,7 @@ fn analyze_messages(
             late_receiver::detect(trace, shard, inbox.rows().copied().collect(), |call| candidates.contains(&call))
         })
         .collect();
-    Ok([late_senders, late_receivers])
+    Ok(([late_senders, late_receivers], messages))
 }
 
 /// Names the locations of which only a profile can be said.

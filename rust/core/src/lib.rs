@@ -15,6 +15,7 @@ mod galloping_search;
 pub mod matching;
 pub mod per_shard;
 pub mod pool;
+pub mod queues;
 pub mod remote_calls;
 pub mod severity;
 pub mod trace;

@@ -15,6 +15,7 @@ use whywait_core::causes::{Class, CostModel, Explanation};
 use whywait_core::critical_path::Segment;
 use whywait_core::diagnostics::DiagnosticKind;
 use whywait_core::exchange::Transport;
+use whywait_core::queues::{Cell as QueueCell, Unit as QueueUnit};
 use whywait_core::remote_calls::Call;
 use whywait_core::severity::{Cell, Cost, Metric, Severity, Unit};
 use whywait_core::trace::columns::OperationKind;
@@ -28,6 +29,7 @@ use crate::arrow::{Names, Optional, Table};
 use crate::errors::{UsageError, core_error};
 use crate::job::serve;
 use crate::memory;
+use crate::queues;
 use crate::ranks::Ranks;
 use crate::run::{Run, locations_table};
 
@@ -50,9 +52,10 @@ pub(crate) fn stored_metrics() -> Vec<&'static str> {
 /// Analyses a run on `threads` threads (all cores if not given), with other processes if there are `ranks`: then only the
 /// first gets a result.
 ///
-/// `progress(stage, fraction)` is called about ten times a second.
+/// `queues` is how to replay the queues of messages: when messages arrive (`estimate`, `send`), which share a queue
+/// (`pair`, `list`), and into how many bins to cut levels. `progress(stage, fraction)` is called about ten times a second.
 #[pyfunction]
-#[pyo3(signature = (run, *, threads=None, wrong_order_window=100, causes=true, cost_model="thesis", transfers=false,
+#[pyo3(signature = (run, *, threads=None, wrong_order_window=100, causes=true, cost_model="thesis", transfers=false, queues=None,
     shard_events=SHARD_EVENTS, ranks=None, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "they are named where it is called")]
 pub(crate) fn analyze(
@@ -63,6 +66,7 @@ pub(crate) fn analyze(
     causes: bool,
     cost_model: &str,
     transfers: bool,
+    queues: Option<(String, String, usize)>,
     shard_events: u64,
     ranks: Option<&Bound<'_, PyAny>>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -79,7 +83,8 @@ pub(crate) fn analyze(
             return Err(UsageError::new_err("cost_model must be \"unified\" (also called \"thesis\") or \"scalasca\""));
         }
     };
-    let options = Options { wrong_order_window, causes, cost_model, transfers, shard_events };
+    let queues = queues.as_ref().map(queues::options).transpose()?;
+    let options = Options { wrong_order_window, causes, cost_model, transfers, queues, shard_events };
     let monitor = Arc::new(Monitor::default());
     let expected = archive.definitions().locations.iter().fold(0u64, |sum, l| sum.saturating_add(l.number_of_events));
 
@@ -131,20 +136,27 @@ impl Analysis {
         Self { archive, result, regions, region_of }
     }
 
-    fn seconds(&self, ticks: i64) -> f64 {
+    pub(crate) fn seconds(&self, ticks: i64) -> f64 {
         ticks as f64 / self.result.trace.resolution as f64
     }
 
-    fn begin(&self) -> i64 {
+    pub(crate) fn begin(&self) -> i64 {
         self.result.trace.span().map_or(0, |(first, _)| first)
     }
 
-    /// A table of cells: those that are counted, then those that are shares.
-    fn cells(&self, counted: &[Severity], shares: &[Cost]) -> PyResult<Table> {
+    /// A table of cells: those that are counted, those that are shares, and those of the replayed queues.
+    fn cells(&self, counted: &[Severity], shares: &[Cost], queues: &[QueueCell]) -> PyResult<Table> {
         let mut columns =
             Cells { analysis: self, metrics: Names::default(), numbers: Default::default(), values: Vec::new() };
         columns.extend(counted, |value| value as f64);
         columns.extend(shares, |value| value);
+        for cell in queues {
+            let value = match cell.metric.unit() {
+                QueueUnit::Time => self.seconds(cell.value),
+                QueueUnit::Number => cell.value as f64,
+            };
+            columns.push(cell.metric.name(), (cell.callpath, cell.location), value);
+        }
         columns.finish()
     }
 
@@ -259,14 +271,19 @@ impl Cells<'_> {
     fn extend<V: Copy>(&mut self, cells: &[Cell<V>], number: impl Fn(V) -> f64) {
         let resolution = self.analysis.result.trace.resolution as f64;
         for cell in cells {
-            self.metrics.push(cell.metric.name());
-            self.numbers[0].push(cell.callpath);
-            self.numbers[1].push(cell.location);
-            self.values.push(match cell.metric.unit() {
+            let value = match cell.metric.unit() {
                 Unit::Time => number(cell.value) / resolution,
                 Unit::Count | Unit::Bytes => number(cell.value),
-            });
+            };
+            self.push(cell.metric.name(), (cell.callpath, cell.location), value);
         }
+    }
+
+    fn push(&mut self, metric: &str, (callpath, location): (u32, u32), value: f64) {
+        self.metrics.push(metric);
+        self.numbers[0].push(callpath);
+        self.numbers[1].push(location);
+        self.values.push(value);
     }
 
     fn finish(self) -> PyResult<Table> {
@@ -333,7 +350,8 @@ impl Analysis {
     /// Severities that are not zero.
     fn severities(&self) -> PyResult<Table> {
         let costs = self.result.causes.as_ref().map_or(&[][..], |causes| &causes.costs);
-        self.cells(&self.result.severities, costs)
+        let queues = self.result.queues.as_ref().map_or(&[][..], |queues| &queues.cells);
+        self.cells(&self.result.severities, costs, queues)
     }
 
     /// Times and waits of a window, in the shape of `severities`; bounds in seconds since the begin of the trace.
@@ -344,14 +362,24 @@ impl Analysis {
         let window = tick(begin)..tick(end);
         let pool = whywait_core::pool::new(0).map_err(core_error)?;
         let cells = py.detach(|| pool.install(|| whywait_core::window::severities(&self.result, &window)));
-        self.cells(&cells, &[])
+        self.cells(&cells, &[], &[])
+    }
+
+    /// Levels of the replayed queues: maxima and means.
+    fn queue_levels(&self) -> PyResult<Table> {
+        queues::levels(self)
+    }
+
+    /// Levels of the replayed queues by bins.
+    fn queue_series(&self) -> PyResult<Table> {
+        queues::series(self)
     }
 
     /// Costs of delays: who pays for which waits, in the shape of `severities`.
     fn delay_costs(&self) -> PyResult<Table> {
         let costs = self.result.causes.as_ref().map_or(&[][..], |causes| &causes.costs);
         let delays: Vec<Cost> = costs.iter().filter(|cost| cost.metric.is_delay_cost()).copied().collect();
-        self.cells(&[], &delays)
+        self.cells(&[], &delays, &[])
     }
 
     /// The critical path in the order of time; times in seconds since the begin of the trace.
@@ -530,6 +558,10 @@ impl Analysis {
         let violations = |kind| self.result.diagnostics.occurrences(kind);
         facts.set_item("clock_violations_p2p", violations(DiagnosticKind::ClockViolationMessage))?;
         facts.set_item("clock_violations_coll", violations(DiagnosticKind::ClockViolationCollective))?;
+        if let Some(queues) = &self.result.queues {
+            facts.set_item("eager_limit_in_node", queues.limits[0])?;
+            facts.set_item("eager_limit_between_nodes", queues.limits[1])?;
+        }
         Ok(facts)
     }
 }

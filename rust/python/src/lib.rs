@@ -8,6 +8,7 @@ mod errors;
 mod job;
 mod memory;
 mod perfetto;
+mod queues;
 mod ranks;
 mod records;
 mod run;
@@ -29,6 +30,8 @@ mod _native {
     use super::memory::{limit_memory, peak_memory};
     #[pymodule_export]
     use super::perfetto::write_perfetto;
+    #[pymodule_export]
+    use super::queues::queue_metrics;
     #[pymodule_export]
     use super::run::{Run, copy_archive};
     #[pymodule_export]

@@ -39,6 +39,8 @@ pub struct SendInfo {
     pub location: u32,
     /// Region instance of the send call.
     pub instance: u32,
+    /// Its call path.
+    pub callpath: u32,
     /// Row of the send in its shard.
     pub row: u32,
 }
@@ -127,6 +129,7 @@ fn post(trace: &Trace, shard: &Shard, is_served: impl Fn(u32) -> bool) -> Outbox
                     tag: send.tag,
                     location: location_of(row),
                     instance: send.instance,
+                    callpath: shard.callpath(send.instance),
                     row,
                 },
             );

@@ -146,6 +146,17 @@ pub struct Received {
     pub tag: u32,
 }
 
+/// A request that no row of a message tells the end of: it was cancelled, or nothing completed it.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenRequest {
+    /// Region instance that begins it.
+    pub begin: u32,
+    /// Region instance that ends it, or [`NONE`].
+    pub end: u32,
+    /// Whether it is that of a send.
+    pub is_send: bool,
+}
+
 /// One rank's part in a collective operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Collective {
@@ -400,6 +411,10 @@ pub struct Shard {
     pub sends: Rows<Sent>,
     /// Messages received.
     pub receives: Rows<Received>,
+    /// Rows of receives whose message a matched probe had found before, each with the region instance of the probe.
+    pub probes: Vec<(u32, u32)>,
+    /// Requests of sends and receives that were cancelled, and of receives that were never completed.
+    pub requests: Rows<OpenRequest>,
     /// Collective operations.
     pub collectives: Rows<Collective>,
     /// One-sided operations.

@@ -11,8 +11,8 @@ use super::NONE;
 use super::bounds::Bounds;
 use super::calltree::NO_CALLPATH;
 use super::columns::{
-    ALL, Collective, Fork, LocationSpan, Lock, Operation, OperationKind, ProfileCell, Received, Sent, Shard, SyncKind,
-    Synchronization, TaskRun, Team,
+    ALL, Collective, Fork, LocationSpan, Lock, OpenRequest, Operation, OperationKind, ProfileCell, Received, Sent,
+    Shard, SyncKind, Synchronization, TaskRun, Team,
 };
 use super::definition_index::{Comm, DefinitionIndex, Members};
 use super::id_map::IdMap;
@@ -77,6 +77,8 @@ struct Envelope {
     sender: u32,
     communicator: u32,
     tag: u32,
+    /// Region instance of the matched probe that has found it before, or [`NONE`].
+    probe: u32,
 }
 
 /// What must be remembered between two events of a location.
@@ -256,6 +258,8 @@ impl<'a> Decoder<'a> {
         let place = Some(crate::diagnostics::Place { location: index, time: last });
         self.diagnostics.count(DiagnosticKind::NeverLeft, open, place);
         let pending = self.state.sends.len() + self.state.receives.len();
+        let receives = self.state.receives.values();
+        self.shard.requests.rows.extend(receives.map(|&begin| OpenRequest { begin, end: NONE, is_send: false }));
         self.diagnostics.count(DiagnosticKind::PendingRequest, pending as u64, place);
         self.state.span.last = last;
         self.state.span.events = events;
@@ -276,6 +280,7 @@ impl<'a> Decoder<'a> {
         shard.instance_offsets.push(shard.instances.enter.len() as u32);
         shard.sends.end_location();
         shard.receives.end_location();
+        shard.requests.end_location();
         shard.collectives.end_location();
         shard.operations.end_location();
         shard.synchronizations.end_location();
@@ -574,6 +579,9 @@ impl<'a> Decoder<'a> {
         let Some(instance) = self.communicating(time) else { return };
         let Some((comm, peer)) = self.peer(time, message.communicator, message.sender) else { return };
         let request = posted.unwrap_or(instance);
+        if message.probe != NONE {
+            self.shard.probes.push((self.shard.receives.rows.len() as u32, message.probe));
+        }
         self.shard.receives.rows.push(Received { time, bytes, instance, request, peer, comm, tag: message.tag });
     }
 
@@ -608,11 +616,15 @@ impl<'a> Decoder<'a> {
 
     fn cancel(&mut self, time: i64, request: u64) {
         let (sent, posted) = (self.state.sends.remove(request), self.state.receives.remove(request));
+        let end = self.instance().unwrap_or(NONE);
         if let Some(row) = sent {
             if let Some(send) = self.shard.sends.rows.get_mut(row as usize) {
                 send.cancelled = true;
+                self.shard.requests.rows.push(OpenRequest { begin: send.instance, end, is_send: true });
             }
-        } else if posted.is_none() {
+        } else if let Some(begin) = posted {
+            self.shard.requests.rows.push(OpenRequest { begin, end, is_send: false });
+        } else {
             self.note(DiagnosticKind::UnknownRequest, time);
         }
     }
@@ -842,14 +854,20 @@ impl EventSink for Decoder<'_> {
             Event::MpiIsendComplete { request_id } => self.complete_send(time, request_id),
             Event::MpiIrecvRequest { request_id } => self.post_receive(time, request_id, None),
             Event::MpiRecv { sender, communicator, msg_tag: tag, msg_length } => {
-                self.receive(time, Envelope { sender, communicator, tag }, msg_length, None);
+                self.receive(time, Envelope { sender, communicator, tag, probe: NONE }, msg_length, None);
             }
             Event::MpiIrecv { sender, communicator, msg_tag: tag, msg_length, request_id } => {
-                self.complete_receive(time, Envelope { sender, communicator, tag }, msg_length, request_id);
+                self.complete_receive(
+                    time,
+                    Envelope { sender, communicator, tag, probe: NONE },
+                    msg_length,
+                    request_id,
+                );
             }
             Event::MpiRequestCancelled { request_id } => self.cancel(time, request_id),
             Event::MpiProbe { sender, communicator, tag, message_id } => {
-                self.state.probed.insert(message_id, Envelope { sender, communicator, tag });
+                let probe = self.instance().unwrap_or(NONE);
+                self.state.probed.insert(message_id, Envelope { sender, communicator, tag, probe });
             }
             Event::MpiMrecv { message_id, msg_length } => match self.state.probed.remove(&message_id) {
                 Some(message) => self.receive(time, message, msg_length, None),

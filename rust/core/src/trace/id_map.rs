@@ -89,6 +89,11 @@ impl<T> IdMap<T> {
         self.others.clear();
     }
 
+    /// All values, in no order.
+    pub(super) fn values(&self) -> impl Iterator<Item = &T> {
+        self.table.iter().flatten().map(|(_, value)| value).chain(self.others.values())
+    }
+
     /// Number of values.
     pub(super) fn len(&self) -> usize {
         self.used + self.others.len()

@@ -1,0 +1,110 @@
+//! How many entries a message or a receive is compared with before it finds its partner, or finds out that there is none.
+//!
+//! A queue holds posted receives in the order of posting, and one of unexpected messages in the order of arrival; of
+//! equal times the message with the lower number comes first. What arrives searches the former, what is posted the
+//! latter, each up to its partner:
+//!
+//! ```text
+//! arrival at a:  q <= a:  1 + #{m': q' < q and a' > a}     post at q:  a <  q:  1 + #{m': a' < a and q' > q}
+//!                q >  a:  #{m': q' <= a < a'}                          a >= q:  #{m': a' <= q < q'}
+//! ```
+//!
+//! *Source*: COUNTERS 3.1.
+
+use super::Message;
+
+/// Numbers of entries before a position, kept while entries come and go (Fenwick).
+struct Entries {
+    sums: Vec<u32>,
+    number: u32,
+}
+
+impl Entries {
+    fn new(size: usize) -> Self {
+        Self { sums: vec![0; size + 1], number: 0 }
+    }
+
+    fn change(&mut self, position: u32, by: i32) {
+        self.number = self.number.wrapping_add_signed(by);
+        let mut at = position as usize + 1;
+        while at < self.sums.len() {
+            self.sums[at] = self.sums[at].wrapping_add_signed(by);
+            at += at & at.wrapping_neg();
+        }
+    }
+
+    /// Number of entries before a position.
+    fn before(&self, position: u32) -> u32 {
+        let mut at = position as usize;
+        let mut sum = 0;
+        while at > 0 {
+            sum += self.sums[at];
+            at &= at - 1;
+        }
+        sum
+    }
+}
+
+/// Positions of the messages in an order.
+fn order(messages: &[Message], time: impl Fn(&Message) -> i64) -> (Vec<u32>, Vec<u32>) {
+    let mut order: Vec<u32> = (0..messages.len() as u32).collect();
+    order.sort_by_key(|&i| {
+        let message = &messages[i as usize];
+        (time(message), message.number, message.source)
+    });
+    let mut position = vec![0; messages.len()];
+    for (at, &i) in (0..).zip(&order) {
+        position[i as usize] = at;
+    }
+    (order, position)
+}
+
+/// Hands the attempts of each message of a queue, those of its arrival and those of its receive, to `count`.
+pub(super) fn of_queue(messages: &[Message], mut count: impl FnMut(&Message, u32)) {
+    if let [message] = messages {
+        return count(message, 1);
+    }
+    let (by_post, in_post) = order(messages, |message| message.posted);
+    let (by_arrival, in_arrival) = order(messages, |message| message.arrival);
+    // Posted receives by the order of posting, whose message is still to come; messages by the order of arrival, whose
+    // receive is.
+    let (mut posted, mut unexpected) = (Entries::new(messages.len()), Entries::new(messages.len()));
+    let (mut posts, mut arrivals) = (&by_post[..], &by_arrival[..]);
+    while let Some(now) =
+        [posts.first().map(|&i| messages[i as usize].posted), arrivals.first().map(|&i| messages[i as usize].arrival)]
+            .into_iter()
+            .flatten()
+            .min()
+    {
+        // All of one time are there before any of them searches.
+        let (posts_now, rest) =
+            posts.split_at(posts.iter().take_while(|&&i| messages[i as usize].posted == now).count());
+        posts = rest;
+        let number = arrivals.iter().take_while(|&&i| messages[i as usize].arrival == now).count();
+        let (arrivals_now, rest) = arrivals.split_at(number);
+        arrivals = rest;
+        for &i in posts_now.iter().filter(|&&i| messages[i as usize].arrival >= now) {
+            posted.change(in_post[i as usize], 1);
+        }
+        for &i in arrivals_now.iter().filter(|&&i| messages[i as usize].posted >= now) {
+            unexpected.change(in_arrival[i as usize], 1);
+        }
+        for &i in posts_now {
+            let message = &messages[i as usize];
+            if message.arrival <= now {
+                unexpected.change(in_arrival[i as usize], -1);
+            }
+            let attempts =
+                if message.arrival < now { 1 + unexpected.before(in_arrival[i as usize]) } else { unexpected.number };
+            count(message, attempts);
+        }
+        for &i in arrivals_now {
+            let message = &messages[i as usize];
+            if message.posted <= now {
+                posted.change(in_post[i as usize], -1);
+            }
+            let attempts = if message.posted <= now { 1 + posted.before(in_post[i as usize]) } else { posted.number };
+            count(message, attempts);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Whether a message was sent by the eager or the rendezvous protocol: evidence first, then a limit.
+//!
+//! With k the call that completes the send and q the one that posts the receive: `L(k) <= q` proves eager (it was back
+//! before there was a receive), `E(k) < q < L(k)` (the measured Late Receiver) proves rendezvous. Synchronous sends go by
+//! rendezvous, buffered and ready ones do not. The limit B of a locality, within a node or between nodes, is the least
+//! size that contradicts the fewest proofs; messages without a proof that are longer went by rendezvous.
+//!
+//! *Source*: WHATIF 4.3.
+
+use rustc_hash::FxHashMap;
+use whywait_otf2::Definitions;
+
+use super::Message;
+use crate::Result;
+use crate::matching::messages::SendInfo;
+use crate::trace::Trace;
+
+/// What the times prove.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// The send did not need the receiver.
+    Eager,
+    /// The send waited for the receiver.
+    Rendezvous,
+    /// Neither is proved.
+    Undecided,
+}
+
+/// What the name of the sending call says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Named {
+    /// Its protocol.
+    Is(Protocol),
+    /// Nothing, and its times prove nothing either, as it receives as well.
+    Exchanges,
+    /// Nothing.
+    Standard,
+}
+
+/// What the names of all call paths say.
+pub(super) fn by_name(trace: &Trace, definitions: &Definitions) -> Vec<Named> {
+    let name = |region| trace.regions.name(definitions, region).to_ascii_lowercase();
+    trace.tree.nodes().iter().map(|node| named(&name(node.region))).collect()
+}
+
+fn named(name: &str) -> Named {
+    let call = name.strip_prefix("mpi_").unwrap_or("");
+    match call {
+        _ if call.starts_with("ssend") || call.starts_with("issend") => Named::Is(Protocol::Rendezvous),
+        _ if ["bsend", "ibsend", "rsend", "irsend"].iter().any(|send| call.starts_with(send)) => {
+            Named::Is(Protocol::Eager)
+        }
+        _ if call.starts_with("sendrecv") || call.starts_with("isendrecv") => Named::Exchanges,
+        _ => Named::Standard,
+    }
+}
+
+/// The protocol of a message by its name and times.
+pub(super) fn judge(name: Named, send: &SendInfo, posted: i64) -> Protocol {
+    match name {
+        Named::Is(protocol) => protocol,
+        // Nothing completed it.
+        Named::Standard if send.complete_leave == i64::MIN => Protocol::Undecided,
+        Named::Standard if send.complete_leave <= posted => Protocol::Eager,
+        Named::Standard if send.complete_enter < posted => Protocol::Rendezvous,
+        Named::Standard | Named::Exchanges => Protocol::Undecided,
+    }
+}
+
+/// The node of each process, as something that is equal for two on the same one.
+pub(super) fn nodes(trace: &Trace, definitions: &Definitions) -> Vec<u32> {
+    let groups = definitions.location_groups.iter();
+    let parent: FxHashMap<u32, u32> = groups.map(|group| (group.id, group.system_tree_parent)).collect();
+    let of = |process| {
+        let group = trace.definitions.locations[trace.definitions.master(process) as usize].group;
+        parent.get(&group).copied().unwrap_or(u32::MAX)
+    };
+    (0..trace.definitions.processes.len() as u32).map(of).collect()
+}
+
+/// Proofs by size: eager, rendezvous.
+type Proofs = Vec<(u64, [u64; 2])>;
+
+/// The limits within a node and between nodes; `u64::MAX` if no message is proved to have gone by rendezvous.
+pub(super) fn limits(trace: &Trace, messages: &[Vec<Message>]) -> Result<[u64; 2]> {
+    let mut proofs: [FxHashMap<u64, [u64; 2]>; 2] = Default::default();
+    for message in messages.iter().flatten().filter(|message| message.protocol != Protocol::Undecided) {
+        let of_size = proofs[usize::from(!message.is_local)].entry(message.bytes).or_default();
+        of_size[usize::from(message.protocol == Protocol::Rendezvous)] += 1;
+    }
+    let own: [Proofs; 2] = proofs.map(|proofs| proofs.into_iter().collect());
+    let mut all = [FxHashMap::default(), FxHashMap::default()];
+    for of_process in trace.exchange.allgather(own)? {
+        for (all, proofs) in all.iter_mut().zip(of_process) {
+            for (bytes, [eager, rendezvous]) in proofs {
+                let counts: &mut [u64; 2] = all.entry(bytes).or_default();
+                counts[0] += eager;
+                counts[1] += rendezvous;
+            }
+        }
+    }
+    Ok(all.map(|proofs| limit(proofs.into_iter().collect())))
+}
+
+fn limit(mut proofs: Proofs) -> u64 {
+    if proofs.iter().all(|(_, [_, rendezvous])| *rendezvous == 0) {
+        return u64::MAX;
+    }
+    proofs.sort_unstable();
+    // With a limit of 0 all eager messages with data contradict it.
+    let mut wrong: u64 = proofs.iter().map(|(_, [eager, _])| eager).sum();
+    let mut best = (u64::MAX, 0);
+    if proofs[0].0 > 0 {
+        best = (wrong, 0);
+    }
+    for (bytes, [eager, rendezvous]) in proofs {
+        wrong = wrong - eager + rendezvous;
+        best = best.min((wrong, bytes));
+    }
+    best.1
+}
+
+/// Whether a message is taken as eager.
+pub(super) fn is_eager(message: &Message, limits: &[u64; 2]) -> bool {
+    match message.protocol {
+        Protocol::Eager => true,
+        Protocol::Rendezvous => false,
+        Protocol::Undecided => message.bytes <= limits[usize::from(!message.is_local)],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_contradicts_the_fewest_proofs() {
+        assert_eq!(limit(vec![]), u64::MAX);
+        assert_eq!(limit(vec![(8, [3, 0]), (100, [1, 0])]), u64::MAX);
+        assert_eq!(limit(vec![(1000, [0, 5]), (8, [3, 0]), (100, [1, 0])]), 100);
+        // One eager message of 5000 bytes against two rendezvous of 1000: the limit stays below.
+        assert_eq!(limit(vec![(8, [3, 0]), (1000, [0, 2]), (5000, [1, 0])]), 8);
+        assert_eq!(limit(vec![(8, [0, 1])]), 0);
+        assert_eq!(limit(vec![(0, [0, 1])]), 0);
+    }
+
+    #[test]
+    fn names_tell_the_protocol() {
+        assert_eq!(named("mpi_ssend"), Named::Is(Protocol::Rendezvous));
+        assert_eq!(named("mpi_ibsend_c"), Named::Is(Protocol::Eager));
+        assert_eq!(named("mpi_sendrecv_replace"), Named::Exchanges);
+        assert_eq!(named("mpi_send"), Named::Standard);
+        assert_eq!(named("ssend"), Named::Standard);
+    }
+}

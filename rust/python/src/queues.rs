@@ -1,0 +1,99 @@
+//! Counters of messages and queues as tables.
+
+use std::sync::Arc;
+
+use arrow_array::{Float64Array, Int64Array, UInt32Array};
+use pyo3::prelude::*;
+use whywait_core::queues::{Arrival, Level, Lists, Metric, Options};
+use whywait_core::trace::NONE;
+
+use crate::analysis::Analysis;
+use crate::arrow::{Names, Optional, Table};
+use crate::errors::UsageError;
+
+/// Names of all sums.
+#[pyfunction]
+pub(crate) fn queue_metrics() -> Vec<&'static str> {
+    Metric::ALL.iter().map(|metric| metric.name()).collect()
+}
+
+/// What a caller has chosen: arrival, lists, number of bins.
+pub(crate) fn options((arrival, lists, bins): &(String, String, usize)) -> PyResult<Options> {
+    const MOST: usize = 100_000;
+    let arrival = match arrival.as_str() {
+        "estimate" => Arrival::Estimate,
+        "send" => Arrival::Send,
+        _ => return Err(UsageError::new_err("arrival must be \"estimate\" or \"send\"")),
+    };
+    let lists = match lists.as_str() {
+        "pair" => Lists::Pair,
+        "list" => Lists::Receiver,
+        _ => return Err(UsageError::new_err("match must be \"pair\" or \"list\"")),
+    };
+    if *bins > MOST {
+        return Err(UsageError::new_err(format!("at most {MOST} bins")));
+    }
+    Ok(Options { arrival, lists, bins: *bins })
+}
+
+fn all(analysis: &Analysis) -> &[Level] {
+    analysis.result.queues.as_ref().map_or(&[], |queues| &queues.levels)
+}
+
+/// What all rows of levels begin with.
+fn heads<'a>(levels: impl Iterator<Item = &'a Level>) -> (Names, Names, Optional) {
+    let (mut names, mut units, mut locations) = (Names::default(), Names::default(), Optional::default());
+    for level in levels {
+        names.push(level.quantity.name());
+        units.push(level.quantity.unit());
+        locations.push((level.location != NONE).then_some(level.location));
+    }
+    (names, units, locations)
+}
+
+/// Ticks of the whole run.
+fn length(analysis: &Analysis) -> i64 {
+    analysis.result.trace.span().map_or(0, |(first, last)| last - first)
+}
+
+fn mean(integral: i128, ticks: f64) -> f64 {
+    if ticks > 0.0 { integral as f64 / ticks } else { 0.0 }
+}
+
+/// Maxima and means of levels.
+pub(crate) fn levels(analysis: &Analysis) -> PyResult<Table> {
+    let levels = all(analysis);
+    let (names, units, locations) = heads(levels.iter());
+    let length = length(analysis) as f64;
+    let time = |level: &Level| analysis.seconds(level.time - analysis.begin());
+    Table::new(vec![
+        ("metric", names.finish()),
+        ("location", locations.finish()),
+        ("maximum", Arc::new(Int64Array::from_iter_values(levels.iter().map(|level| level.maximum)))),
+        ("time", Arc::new(Float64Array::from_iter_values(levels.iter().map(time)))),
+        ("mean", Arc::new(Float64Array::from_iter_values(levels.iter().map(|level| mean(level.integral, length))))),
+        ("unit", units.finish()),
+    ])
+}
+
+/// Maxima and means of levels in bins of equal width.
+pub(crate) fn series(analysis: &Analysis) -> PyResult<Table> {
+    let levels = all(analysis);
+    let rows =
+        || levels.iter().flat_map(|level| level.bins.iter().enumerate().map(move |(bin, row)| (level, bin, row)));
+    let (names, units, locations) = heads(rows().map(|(level, ..)| level));
+    let length = analysis.seconds(length(analysis));
+    let width = |level: &Level| length / level.bins.len() as f64;
+    let ticks = analysis.result.trace.resolution as f64;
+    let begin = rows().map(|(level, bin, _)| bin as f64 * width(level));
+    let means = rows().map(|(level, _, (integral, _))| mean(*integral, width(level) * ticks));
+    Table::new(vec![
+        ("metric", names.finish()),
+        ("location", locations.finish()),
+        ("bin", Arc::new(UInt32Array::from_iter_values(rows().map(|(_, bin, _)| bin as u32)))),
+        ("begin", Arc::new(Float64Array::from_iter_values(begin))),
+        ("mean", Arc::new(Float64Array::from_iter_values(means))),
+        ("maximum", Arc::new(Int64Array::from_iter_values(rows().map(|(.., (_, maximum))| *maximum)))),
+        ("unit", units.finish()),
+    ])
+}

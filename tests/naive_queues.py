@@ -1,0 +1,242 @@
+"""Counters of messages and queues in plain Python: quadratic, and sentence by sentence as they are defined.
+
+An oracle that shares nothing with the program but the matching of tests/naive.py. Times are ticks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from otf2 import events as ev
+
+from tests import naive
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SAMPLES = 5
+SIZES = {0: "0", 64: "64", 1 << 10: "1ki", 8 << 10: "8ki", 64 << 10: "64ki", 1 << 20: "1mi"}
+
+
+@dataclass(eq=False)
+class Message:
+    """A matched message with its times; `n` is its number in its pair of processes and communicator."""
+
+    send: naive.Message
+    receive: naive.Message
+    post: naive.Instance
+    s: int
+    q: int
+    d: int
+    bytes: int
+    order: int
+    n: int = 0
+    a: int = 0
+    protocol: str = "unknown"
+    eager: bool = True
+
+    @property
+    def pair(self):
+        return self.send.thread.process, self.receive.thread.process, self.send.event.communicator._ref
+
+    def queue(self, match: str):
+        return self.pair if match == "pair" else self.pair[1:]
+
+
+class Queues:
+    """All of them.
+
+    `cells` by metric, call path, rank and thread; `levels` by quantity and rank (None: the run): maximum, when it was
+    reached, integral; all in ticks.
+    """
+
+    def __init__(self, anchor: Path | str, *, arrival: str = "estimate", match: str = "pair") -> None:
+        self.trace = trace = naive.Trace(anchor)
+        self.end = max(event.time for t in trace.threads.values() for event, _ in t.records)
+        self.cells: Counter = Counter()
+        self.levels: dict = {}
+        received = naive.match(trace, naive.Result(trace.resolution, trace.begin))
+        self.sends = [m for of_thread in received.values() for m in of_thread if not naive.is_receive(m)]
+        place = {id(m): (t, i) for t, of_thread in enumerate(received.values()) for i, m in enumerate(of_thread)}
+        probes = self._probes()
+        self.messages = []
+        for of_thread in received.values():
+            for m in of_thread:
+                if naive.is_receive(m) and m.partner is not None:
+                    s, post = m.partner, probes.get(id(m.event), m.start)
+                    times = s.start.enter, post.enter, m.here.leave
+                    self.messages.append(Message(s, m, post, *times, s.event.msg_length, place[id(s)]))
+        for m in self.messages:
+            before = [x for x in self.messages if x.pair == m.pair and (x.s, x.order) < (m.s, m.order)]
+            m.n, m.a = len(before), min(m.d, m.s)
+        self._protocols()
+        if arrival == "estimate":
+            self._estimate()
+        self._count(match)
+        self._senders()
+        self._levels()
+        self._requests()
+
+    def _probes(self):
+        """No generated trace has matched probes."""
+        return {}
+
+    def _add(self, metric: str, call: naive.Instance, value: int = 1) -> None:
+        self.cells[metric, call.callpath, call.thread.rank, call.thread.number] += value
+
+    def _protocols(self) -> None:
+        proofs = []
+        for m in self.messages:
+            name, k = m.send.start.name.lower(), m.send.done
+            if name.startswith(("mpi_ssend", "mpi_issend")):
+                m.protocol = "rendezvous"
+            elif name.startswith(("mpi_bsend", "mpi_ibsend", "mpi_rsend", "mpi_irsend")):
+                m.protocol = "eager"
+            elif k is not None and "sendrecv" not in name:
+                if k.leave <= m.q:
+                    m.protocol = "eager"
+                elif k.enter < m.q:
+                    m.protocol = "rendezvous"
+            if m.protocol != "unknown":
+                proofs.append(m)
+        # All processes of a generated trace are on one node.
+        self.limit = None
+        if any(m.protocol == "rendezvous" for m in proofs):
+            def wrong(limit):
+                return sum((m.bytes > limit) == (m.protocol == "eager") for m in proofs)
+
+            self.limit = min([0, *(m.bytes for m in proofs)], key=lambda limit: (wrong(limit), limit))
+        for m in self.messages:
+            below = self.limit is None or m.bytes <= self.limit
+            m.eager = below if m.protocol == "unknown" else m.protocol == "eager"
+
+    def _estimate(self) -> None:
+        transfers, calls, kinds = defaultdict(list), defaultdict(list), {}
+        by_call = defaultdict(list)
+        for m in self.messages:
+            by_call[id(m.receive.here)].append(m)
+        for of_call in by_call.values():
+            call = of_call[0].receive.here
+            kind = call.name, len(of_call).bit_length(), max(m.bytes for m in of_call).bit_length()
+            starts = [m.s if m.eager else max(m.s, m.q) for m in of_call]
+            z = max(starts)
+            latest = of_call[starts.index(z)]
+            if z > call.enter:
+                transfers[latest.bytes.bit_length(), latest.eager].append(max(call.leave - z, 0))
+            else:
+                calls[kind].append(call.leave - call.enter)
+            for m in of_call:
+                kinds[id(m)] = kind
+        for m in self.messages:
+            long, short = transfers[m.bytes.bit_length(), m.eager], calls[kinds[id(m)]]
+            if len(long) >= SAMPLES and len(short) >= SAMPLES:
+                median = sorted(long)[(len(long) - 1) // 2]
+                m.a = min(m.d, m.s + max(0, median - min(short)))
+
+    def _count(self, match: str) -> None:
+        for m in self.messages:
+            others = [x for x in self.messages if x.queue(match) == m.queue(match) and x is not m]
+            if m.s < m.q:
+                self._add("mpi_unexpected_possible", m.post)
+            if m.a < m.q:
+                self._add("mpi_unexpected", m.post)
+                self._add("mpi_unexpected_time", m.post, m.q - m.a)
+                if m.eager:
+                    self._add("mpi_unexpected_bytes", m.post, m.bytes)
+            else:
+                self._add("mpi_posted_time", m.post, m.a - m.q)
+            self._add("mpi_match_attempts", m.post, attempts(m, others))
+            if any(x.pair == m.pair and x.n > m.n and x.q < m.q for x in others):
+                self._add("mpi_overtaken", m.post)
+
+    def _senders(self) -> None:
+        for m in self.messages:
+            call = m.send.start
+            self._add(f"mpi_{m.protocol}" if m.protocol != "unknown" else "mpi_protocol_unknown", call)
+            name = f"mpi_{m.protocol}_bytes" if m.protocol != "unknown" else "mpi_protocol_unknown_bytes"
+            self._add(name, call, m.bytes)
+            size = next((name for bound, name in SIZES.items() if m.bytes <= bound), "more")
+            self._add(f"mpi_message_size_{size}", call)
+            if self.limit is not None and m.bytes > self.limit:
+                self._add("mpi_message_size_above_limit", call)
+            for x in self.messages:
+                other = x.send.start
+                if x.pair == m.pair and other.thread is not call.thread:
+                    if min(call.leave, other.leave) > max(call.enter, other.enter):
+                        self._add("mpi_oos_possible", call)
+                        break
+        for thread in self.trace.threads.values():
+            for event, call in thread.records:
+                if isinstance(event, ev.MpiCollectiveEnd):
+                    large = self.limit is not None and max(event.size_sent, event.size_received) > self.limit
+                    self._add(f"mpi_collective_size_{'large' if large else 'small'}_small", call)
+
+    def _level(self, quantity: str, rank: int | None, spans: list[tuple[int, int, int]]) -> None:
+        """Look at every time at which something changes."""
+        if not spans:
+            return
+        times = sorted({self.trace.begin, *(t for a, b, _ in spans for t in (a, b))})
+        levels = [sum(v for a, b, v in spans if a <= t < b) for t in times]
+        most = max(levels)
+        integral = sum(v * (b - a) for a, b, v in spans)
+        self.levels[quantity, rank] = most, times[levels.index(most)] if most else self.trace.begin, integral
+
+    def _levels(self) -> None:
+        for rank in {t.rank for t in self.trace.threads.values()}:
+            own = [m for m in self.messages if m.receive.thread.rank == rank]
+            unexpected = [m for m in own if m.a < m.q]
+            self._level("mpi_unexpected_queue", rank, [(m.a, m.q, 1) for m in unexpected])
+            self._level("mpi_unexpected_data", rank, [(m.a, m.q, m.bytes) for m in unexpected if m.eager])
+            self._level("mpi_posted_queue", rank, [(m.q, m.a, 1) for m in own if m.q < m.a])
+            self._level("mpi_bytes_in_flight", rank, [(m.s, m.d, m.bytes) for m in own if m.s < m.d])
+        self._level("mpi_bytes_in_flight", None, [(m.s, m.d, m.bytes) for m in self.messages if m.s < m.d])
+
+    def _requests(self) -> None:
+        """Read the records once more: what was begun, and when it was completed."""
+        spans = defaultdict(list)
+        for thread in self.trace.threads.values():
+            open_ones: dict = {}
+            for event, call in thread.records:
+                if isinstance(event, ev.MpiIsend) and event.receiver <= 0x7FFFFFFF:
+                    open_ones["send", event.request_id] = call
+                elif isinstance(event, ev.MpiIrecvRequest):
+                    open_ones["receive", event.request_id] = call
+                ends = {ev.MpiIsendComplete: ["send"], ev.MpiIrecv: ["receive"],
+                        ev.MpiRequestCancelled: ["send", "receive"]}.get(type(event), [])  # fmt: skip
+                for kind in ends:
+                    begun = open_ones.pop((kind, event.request_id), None)
+                    if begun is not None:
+                        spans[kind, thread.rank].append((begun.enter, call.leave, 1))
+                        break
+            for (kind, _), begun in open_ones.items():
+                self._add("mpi_requests_leaked", begun)
+                spans[kind, thread.rank].append((begun.enter, self.end, 1))
+        for (kind, rank), of_rank in spans.items():
+            self._level(f"mpi_{kind}_requests", rank, of_rank)
+
+    def table(self) -> dict[str, dict]:
+        """Seconds and numbers of the non-zero cells by metric."""
+        table: dict[str, dict] = defaultdict(dict)
+        for (metric, *cell), value in self.cells.items():
+            if value:
+                table[metric][tuple(cell)] = value / self.trace.resolution if metric.endswith("_time") else value
+        return dict(table)
+
+
+def attempts(m: Message, others: list[Message]) -> int:
+    """Of equal times the lower number comes first, then the lower rank of the sender."""
+    def posted(x):
+        return x.q, x.n, x.send.thread.rank
+
+    def arrived(x):
+        return x.a, x.n, x.send.thread.rank
+
+    if m.q <= m.a:
+        arrival = 1 + sum(posted(x) < posted(m) and arrived(x) > arrived(m) for x in others)
+        post = sum(x.a <= m.q and posted(x) > posted(m) for x in others)
+    else:
+        arrival = sum(x.q <= m.a and arrived(x) > arrived(m) for x in others)
+        post = 1 + sum(arrived(x) < arrived(m) and posted(x) > posted(m) for x in others)
+    return arrival + post

@@ -1,0 +1,188 @@
+"""Counters of messages and queues: the documents of tests/queues, and random programs against a naive second one."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+
+import whywait
+import whywait._native as native
+from tests.naive_queues import Queues
+from tests.programs import programs
+from tests.test_patterns import path, place
+from tests.tracedsl import trace_from_text
+
+BLOCK = re.compile(r"^#+ ([^\n]+)$|^```(trace|queues)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+DOCUMENT = Path(__file__).parent / "queues" / "queues.md"
+NANOSECOND = 1e-9
+METRICS = set(native.queue_metrics())
+
+
+def examples():
+    """Every expectation with the trace before it."""
+    heading, trace = "", ""
+    for block in BLOCK.finditer(DOCUMENT.read_text()):
+        if block[1]:
+            heading = block[1]
+        elif block[2] == "trace":
+            trace = block[4]
+        else:
+            options = dict(option.split("=") for option in block[3].split())
+            yield pytest.param(trace, options, block[4], id=" ".join([heading, *options.values()]))
+
+
+def found(anchor, arrival="estimate", match="pair", bins=0):
+    """What the program says, in the shape of the oracle's tables."""
+    analysis = native.analyze(native.Run(str(anchor)), queues=(arrival, match, bins), causes=False)
+    regions = {row["region"]: row["name"] for row in pa.table(analysis.regions()).to_pylist()}
+    rows = {row["callpath"]: row for row in pa.table(analysis.callpaths()).to_pylist()}
+
+    def names(node):
+        parent = rows[node]["parent"]
+        return (*(names(parent) if parent is not None else ()), regions[rows[node]["region"]])
+
+    places = {row["location"]: (row["rank"], row["thread"]) for row in pa.table(analysis.locations()).to_pylist()}
+    cells = {}
+    for row in pa.table(analysis.severities()).to_pylist():
+        if row["metric"] not in METRICS:
+            continue
+        cell = cells.setdefault(row["metric"], {})
+        key = names(row["callpath"]), *places[row["location"]]
+        cell[key] = cell.get(key, 0) + row["value"]
+    levels = {}
+    for row in pa.table(analysis.queue_levels()).to_pylist():
+        rank = None if row["location"] is None else places[row["location"]][0]
+        levels[row["metric"], rank] = row["maximum"], row["time"], row["mean"]
+    return cells, levels, analysis
+
+
+def in_seconds(oracle: Queues):
+    begin, scale, length = oracle.trace.begin, oracle.trace.resolution, oracle.end - oracle.trace.begin
+    return {key: (most, (time - begin) / scale, integral / length) for key, (most, time, integral) in oracle.levels.items()}
+
+
+def same(a, b):
+    assert a.keys() == b.keys()
+    for key, values in a.items():
+        assert values == pytest.approx(b[key], abs=NANOSECOND), key
+
+
+@pytest.mark.parametrize(("trace", "options", "text"), examples())
+def test_documents(trace, options, text, tmp_path):
+    anchor = trace_from_text(trace, tmp_path)
+    cells, levels, _ = found(anchor, **options)
+    oracle = Queues(anchor, **options)
+    expected, expected_levels = {}, {}
+    for line in text.splitlines():
+        if m := re.fullmatch(r"level (\w+) (\w+) (\S+) at (\S+) mean (\S+)", line):
+            rank = None if m[2] == "run" else int(m[2])
+            expected_levels[m[1], rank] = float(m[3]), float(m[4]), float(m[5])
+        elif m := re.fullmatch(r"(\w+) none", line):
+            expected[m[1]] = {}
+        else:
+            m = re.fullmatch(r"(\w+) ([\d.]+) (.+) (\S+)", line)
+            expected.setdefault(m[1], {})[path(m[3]), *place(m[2])] = float(m[4])
+    for metric, values in expected.items():
+        same(values, oracle.table().get(metric, {}))
+        same(values, cells.get(metric, {}))
+    for key, values in expected_levels.items():
+        assert in_seconds(oracle)[key] == pytest.approx(values)
+        assert levels[key] == pytest.approx(values)
+    if expected_levels:
+        assert levels.keys() == expected_levels.keys()
+
+
+def test_an_estimated_arrival(tmp_path):
+    """The messages of the first example, when those of another pair say that a transfer takes 0.6 s."""
+    lines = """
+        ranks 4
+        0: MPI_Bsend(1, bytes=100) [1, 1.1]
+        0: MPI_Bsend(1, bytes=100) [2, 2.1]
+        0: MPI_Bsend(1, bytes=100, tag=1) [3, 3.1]
+        1: MPI_Recv(0, bytes=100) [2.5, 2.6]
+        1: MPI_Irecv(0, bytes=100, tag=1, req=1) [2.8, 2.9]
+        1: MPI_Wait(1) [3.1, 3.2]
+        1: MPI_Recv(0, bytes=100) [4, 4.1]
+    """.splitlines()
+    for i in range(5):
+        t = 10 * i
+        # Late: 0.7 s from the start of the send to the end of the receive.
+        lines += [f"2: MPI_Bsend(3, bytes=100) [{t + 2}, {t + 2.1}]", f"3: MPI_Recv(2, bytes=100) [{t + 1}, {t + 2.7}]"]
+        # There already: 0.1 s, for either kind of call.
+        lines += [f"2: MPI_Bsend(3, bytes=100) [{t + 3}, {t + 3.1}]", f"3: MPI_Recv(2, bytes=100) [{t + 5}, {t + 5.1}]"]
+        lines += [f"2: MPI_Bsend(3, bytes=100) [{t + 6}, {t + 6.1}]"]
+        lines += [f"3: MPI_Irecv(2, bytes=100, req={i}) [{t + 5.5}, {t + 5.6}]", f"3: MPI_Wait({i}) [{t + 7}, {t + 7.1}]"]
+    anchor = trace_from_text("\n".join(lines), tmp_path)
+    cells, levels, _ = found(anchor)
+    oracle = Queues(anchor)
+    receive, post = (("program", "MPI_Recv"), 1, 0), (("program", "MPI_Irecv"), 1, 0)
+    for table in (cells, oracle.table()):
+        assert table["mpi_unexpected"][receive] == 2
+        assert table["mpi_unexpected_time"][receive] == pytest.approx(2.3)
+        assert table["mpi_posted_time"][post] == pytest.approx(0.4)
+        assert table["mpi_match_attempts"][receive] + table["mpi_match_attempts"][post] == 4
+        # 2 arrives at 2.6, when 1 has just been taken.
+    for found_levels in (levels, in_seconds(oracle)):
+        assert found_levels["mpi_unexpected_queue", 1][0] == 1
+    for metric, values in oracle.table().items():
+        same(values, cells[metric])
+
+
+@settings(max_examples=60, deadline=None)
+@given(trace=programs(), arrival=st.sampled_from(("estimate", "send")), match=st.sampled_from(("pair", "list")))
+def test_program_agrees_with_oracle(trace, arrival, match):
+    note(trace)
+    with tempfile.TemporaryDirectory() as directory:
+        anchor = trace_from_text(trace, directory)
+        oracle = Queues(anchor, arrival=arrival, match=match)
+        cells, levels, analysis = found(anchor, arrival, match, bins=7)
+    expected = oracle.table()
+    assert cells.keys() == expected.keys()
+    for metric, values in expected.items():
+        same(values, cells[metric])
+    same(in_seconds(oracle), levels)
+    invariants(oracle, cells, analysis, levels)
+
+
+def invariants(oracle, cells, analysis, levels):
+    """What holds whatever the trace shows."""
+    def total(metric):
+        return sum(cells.get(metric, {}).values())
+
+    messages = len(oracle.messages)
+    assert total("mpi_unexpected") <= total("mpi_unexpected_possible") <= messages
+    assert total("mpi_match_attempts") >= messages
+    assert total("mpi_eager") + total("mpi_rendezvous") + total("mpi_protocol_unknown") == messages
+    sizes = ("0", "64", "1ki", "8ki", "64ki", "1mi", "more")
+    assert sum(total(f"mpi_message_size_{size}") for size in sizes) == messages
+    series = pa.table(analysis.queue_series()).to_pylist()
+    assert len(series) == 7 * len(levels)
+    assert all(a["begin"] < b["begin"] for a, b in pairwise(series) if a["bin"] < b["bin"])
+    for first in range(0, len(series), 7):
+        rows = series[first : first + 7]
+        level = pa.table(analysis.queue_levels()).to_pylist()[first // 7]
+        assert max(row["maximum"] for row in rows) == level["maximum"]
+        assert sum(row["mean"] for row in rows) / 7 == pytest.approx(level["mean"])
+
+
+def test_facade(tmp_path):
+    """The sums are metrics like all others; the levels are a table."""
+    anchor = trace_from_text("0: MPI_Bsend(1) [1, 1.1]\n1: MPI_Recv(0) [2, 2.1]", tmp_path)
+    result = whywait.analyze(anchor, queues="send", queue_bins=4)
+    assert result.metrics["mpi_unexpected"].total == 1
+    assert result.metrics["mpi_unexpected_time"].total == pytest.approx(1)
+    levels = result.queue_levels().to_pylist()
+    assert [row["maximum"] for row in levels if row["metric"] == "mpi_unexpected_queue"] == [1]
+    assert result.queue_series().num_rows == 4 * len(levels)
+    assert "mpi_unexpected" not in whywait.analyze(anchor).metrics
+    with pytest.raises(whywait.UsageError, match="queues"):
+        whywait.analyze(anchor).queue_levels()
+    with pytest.raises(whywait.UsageError, match="arrival"):
+        whywait.analyze(anchor, queues="never")
