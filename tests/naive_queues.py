@@ -104,6 +104,7 @@ class Queues:
         # All processes of a generated trace are on one node.
         self.limit = None
         if any(m.protocol == "rendezvous" for m in proofs):
+
             def wrong(limit):
                 return sum((m.bytes > limit) == (m.protocol == "eager") for m in proofs)
 
@@ -161,12 +162,9 @@ class Queues:
             self._add(f"mpi_message_size_{size}", call)
             if self.limit is not None and m.bytes > self.limit:
                 self._add("mpi_message_size_above_limit", call)
-            for x in self.messages:
-                other = x.send.start
-                if x.pair == m.pair and other.thread is not call.thread:
-                    if min(call.leave, other.leave) > max(call.enter, other.enter):
-                        self._add("mpi_oos_possible", call)
-                        break
+            others = [x.send.start for x in self.messages if x.pair == m.pair]
+            if any(o.thread is not call.thread and min(call.leave, o.leave) > max(call.enter, o.enter) for o in others):
+                self._add("mpi_oos_possible", call)
         for thread in self.trace.threads.values():
             for event, call in thread.records:
                 if isinstance(event, ev.MpiCollectiveEnd):
@@ -227,6 +225,7 @@ class Queues:
 
 def attempts(m: Message, others: list[Message]) -> int:
     """Of equal times the lower number comes first, then the lower rank of the sender."""
+
     def posted(x):
         return x.q, x.n, x.send.thread.rank
 

@@ -49,7 +49,9 @@ def test_tree_is_scalascas():
     paradigms = f"(shmem|armci)(_|$)|rma_atomic|{upper_bounds}|delay_(rma|lock|unattributed)|interval_delay"
     classes = "_(propagating|terminal|direct|indirect)_(coll|omp|rma|lock|barrier|n21|12n|n2n)"
     classifications = "waitstates_.*_(coll|omp|rma)$"
-    queues = "mpi_(eager|rendezvous|protocol|messages?|bytes|unexpected|posted|match|overtaken|oos|requests|collective)_"
+    queues = (
+        "mpi_(eager|rendezvous|protocol|messages?|bytes|unexpected|posted|match|overtaken|oos|requests|collective)_"
+    )
     queues += "|mpi_(eager|rendezvous|unexpected|overtaken)$"
     assert all(re.match(f"{paradigms}|mpi_wait{classes}|{classifications}|{queues}|waiting$", name) for name in added)
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import whywait
+import whywait._native as native
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-import whywait
-import whywait._native as native
 from tests.naive_queues import Queues
 from tests.programs import programs
 from tests.test_patterns import path, place
@@ -65,7 +65,9 @@ def found(anchor, arrival="estimate", match="pair", bins=0):
 
 def in_seconds(oracle: Queues):
     begin, scale, length = oracle.trace.begin, oracle.trace.resolution, oracle.end - oracle.trace.begin
-    return {key: (most, (time - begin) / scale, integral / length) for key, (most, time, integral) in oracle.levels.items()}
+    return {
+        key: (most, (time - begin) / scale, integral / length) for key, (most, time, integral) in oracle.levels.items()
+    }
 
 
 def same(a, b):
@@ -74,7 +76,7 @@ def same(a, b):
         assert values == pytest.approx(b[key], abs=NANOSECOND), key
 
 
-@pytest.mark.parametrize(("trace", "options", "text"), examples())
+@pytest.mark.parametrize(("trace", "options", "text"), list(examples()))
 def test_documents(trace, options, text, tmp_path):
     anchor = trace_from_text(trace, tmp_path)
     cells, levels, _ = found(anchor, **options)
@@ -118,7 +120,10 @@ def test_an_estimated_arrival(tmp_path):
         # There already: 0.1 s, for either kind of call.
         lines += [f"2: MPI_Bsend(3, bytes=100) [{t + 3}, {t + 3.1}]", f"3: MPI_Recv(2, bytes=100) [{t + 5}, {t + 5.1}]"]
         lines += [f"2: MPI_Bsend(3, bytes=100) [{t + 6}, {t + 6.1}]"]
-        lines += [f"3: MPI_Irecv(2, bytes=100, req={i}) [{t + 5.5}, {t + 5.6}]", f"3: MPI_Wait({i}) [{t + 7}, {t + 7.1}]"]
+        lines += [
+            f"3: MPI_Irecv(2, bytes=100, req={i}) [{t + 5.5}, {t + 5.6}]",
+            f"3: MPI_Wait({i}) [{t + 7}, {t + 7.1}]",
+        ]
     anchor = trace_from_text("\n".join(lines), tmp_path)
     cells, levels, _ = found(anchor)
     oracle = Queues(anchor)
@@ -153,6 +158,7 @@ def test_program_agrees_with_oracle(trace, arrival, match):
 
 def invariants(oracle, cells, analysis, levels):
     """What holds whatever the trace shows."""
+
     def total(metric):
         return sum(cells.get(metric, {}).values())
 

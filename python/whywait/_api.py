@@ -156,6 +156,43 @@ class Result(ResultData):
         pieces = tables.transfer_pieces(self.tree, self.places, self.tables.transfers)
         return tables.table(tables.TRANSFERS, pieces)
 
+    def queue_levels(self) -> pa.Table:
+        """Return how long the queues of messages and requests were.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``metric``, ``location``, ``rank`` and ``thread`` (the master thread of a process; null: the whole run),
+            ``maximum``, ``time`` (when it was reached first, seconds since the begin of the trace), ``mean`` (over the
+            time of the run) and ``unit``. A level that is zero all the time has no row.
+
+        Raises
+        ------
+        whywait.UsageError
+            If the queues were not replayed, or this is a written result, whose levels are in ``queue_levels.parquet``.
+        """
+        from whywait.analysis.queues import levels
+
+        return levels(self)
+
+    def queue_series(self) -> pa.Table:
+        """Return the course of all levels of `queue_levels`, in bins of equal width.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``metric``, ``location``, ``rank``, ``thread``, ``bin``, ``begin`` (seconds since the begin of the trace),
+            ``mean`` and ``maximum`` of each bin, and ``unit``.
+
+        Raises
+        ------
+        whywait.UsageError
+            As for `queue_levels`, or if the analysis was not asked for bins.
+        """
+        from whywait.analysis.queues import series
+
+        return series(self)
+
     def delay_costs(self) -> pa.Table:
         """Return who pays for the waiting: what a call path did on a location longer than others made them wait.
 
@@ -420,6 +457,9 @@ def analyze(
     memory_limit: int | None = None,
     spill_directory: str | PathLike[str] | None = None,
     transfers: bool = False,
+    queues: Literal["estimate", "send"] | None = None,
+    queue_match: Literal["pair", "list"] = "pair",
+    queue_bins: int = 0,
     progress: Callable[[str, float], object] | None = None,
 ) -> Result:
     """Find every wait state of a run, and where its time goes.
@@ -452,6 +492,14 @@ def analyze(
     transfers
         Whether to have `Result.transfers` ready. Otherwise they are found when they are asked for, for which it is too
         late under ``mpiexec``.
+    queues
+        Whether to replay the queues of messages: ``"estimate"`` lets a message arrive after a transfer as long as those
+        of its class, ``"send"`` as soon as its send begins. See docs/counters.md.
+    queue_match
+        Which messages share a queue: those of one ``"pair"`` of processes and one communicator, or all to one process
+        with one communicator (``"list"``).
+    queue_bins
+        Into how many bins of equal width to cut the lengths of queues, for `Result.queue_series`.
     progress
         Called now and then with the name of the stage and the share of it that is done, 0..1. What it raises ends the
         analysis.
@@ -484,16 +532,21 @@ def analyze(
             causes=causes,
             cost_model=cost_model,
             transfers=transfers,
+            queues=None if queues is None else (queues, queue_match, queue_bins),
             ranks=ranks,
             progress=progress,
         )
     left_out: tuple[Kind, ...] = ("cause", "thesis") if not causes else ("thesis",) if cost_model == "scalasca" else ()
     stored = metric_tree().without(_native.stored_metrics(), *left_out)
-    options = {
+    if queues is not None:
+        stored |= set(_native.queue_metrics())
+    options: dict[str, Any] = {
         "wrong_order_window": wrong_order_window,
         "causes": causes,
         "cost_model": cost_model,
         "idle_threads": idle_threads,
     }
+    if queues is not None:
+        options |= {"queues": queues, "queue_match": queue_match}
     dataset = None if native is None else NativeDataset(native, opened, stored, options)
     return Result(dataset, opened, idle_threads=idle_threads)

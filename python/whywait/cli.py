@@ -22,6 +22,7 @@ _VERBS = (
     "explain",
     "delay",
     "critical",
+    "counters",
     "efficiency",
     "diff",
     "export",

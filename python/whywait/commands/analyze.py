@@ -70,6 +70,12 @@ def add(verbs: Any) -> None:
         help="write transfers.parquet as well: every one-sided transfer with its start and end",
     )
     parser.add_argument(
+        "--queues",
+        action="store_true",
+        help="replay the queues of messages: unexpected messages, lengths of queues, requests in flight "
+        "(and write queue_levels.parquet)",
+    )
+    parser.add_argument(
         "--html",
         action="store_true",
         help="write report.html as well: everything in one file, to explore in a browser (and timeline.parquet, its "
@@ -103,6 +109,7 @@ def run(options: argparse.Namespace) -> int:
             memory_limit=options.memory_limit,
             spill_directory=options.spill_dir or _existing(directory),
             transfers=options.transfers,
+            queues="estimate" if options.queues else None,
             progress=progress,
         )
     if not result.is_root:

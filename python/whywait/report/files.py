@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from whywait.analysis.queues import levels, replayed
 from whywait.model import tables
 from whywait.report.cube import write_cube
 from whywait.report.html import write_html
@@ -56,6 +57,8 @@ def write_all(
         if result.has_causes:
             path = tables.critical_path_pieces(tree, locations, dataset.critical_path)
             writer.pieces("critical_path", tables.CRITICAL_PATH, path)
+        if replayed(result) and dataset.analysis is not None:
+            writer.table("queue_levels", levels(result))
         if transfers:
             writer.pieces("transfers", tables.TRANSFERS, tables.transfer_pieces(tree, locations, dataset.transfers))
         staging.path("summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")

@@ -31,7 +31,7 @@ mod _native {
     #[pymodule_export]
     use super::perfetto::write_perfetto;
     #[pymodule_export]
-    use super::queues::queue_metrics;
+    use super::queues::{queue_levels, queue_metrics};
     #[pymodule_export]
     use super::run::{Run, copy_archive};
     #[pymodule_export]

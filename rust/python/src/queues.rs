@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{Float64Array, Int64Array, UInt32Array};
 use pyo3::prelude::*;
-use whywait_core::queues::{Arrival, Level, Lists, Metric, Options};
+use whywait_core::queues::{Arrival, Level, Lists, Metric, Options, Quantity};
 use whywait_core::trace::NONE;
 
 use crate::analysis::Analysis;
@@ -15,6 +15,12 @@ use crate::errors::UsageError;
 #[pyfunction]
 pub(crate) fn queue_metrics() -> Vec<&'static str> {
     Metric::ALL.iter().map(|metric| metric.name()).collect()
+}
+
+/// Names of all levels.
+#[pyfunction]
+pub(crate) fn queue_levels() -> Vec<&'static str> {
+    Quantity::ALL.iter().map(|quantity| quantity.name()).collect()
 }
 
 /// What a caller has chosen: arrival, lists, number of bins.

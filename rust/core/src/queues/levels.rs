@@ -25,6 +25,16 @@ pub enum Quantity {
 }
 
 impl Quantity {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Unexpected,
+        Self::UnexpectedData,
+        Self::Posted,
+        Self::SendRequests,
+        Self::ReceiveRequests,
+        Self::InFlight,
+    ];
+
     /// Unique name.
     #[must_use]
     pub fn name(self) -> &'static str {

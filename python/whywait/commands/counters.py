@@ -1,0 +1,173 @@
+"""Count what a modified MPI library would count: unexpected messages, lengths of queues, requests."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from whywait.commands.common import Progress, add_verb, positive, print_json
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    from whywait import Result
+    from whywait.report.terminal import Line
+
+_NAME, _NUMBER = 32, 14
+
+
+def add(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = add_verb(
+        verbs,
+        "counters",
+        "count messages that waited in queues, and requests in flight",
+        "Replay the queues of messages: how many messages were unexpected, what it took to match them, how long the "
+        "queues were and when, which protocol messages took, and how many requests were in flight or leaked. Follows "
+        "from the records of any trace with point-to-point messages.",
+        "whywait counters traces.otf2 --metric mpi_unexpected",
+        run,
+    )
+    parser.add_argument(
+        "--arrival",
+        choices=("estimate", "send"),
+        default="estimate",
+        help="when a message arrives: after a transfer as long as those of its class, or as soon as its send begins "
+        "(default: %(default)s)",
+    )
+    parser.add_argument(
+        "--match",
+        choices=("pair", "list"),
+        default="pair",
+        help="which messages share a queue: those of a pair of processes and a communicator, or all to one process "
+        "with one communicator (default: %(default)s)",
+    )
+    parser.add_argument("--metric", metavar="NAME", help="show where this counter or queue is largest")
+    parser.add_argument(
+        "--bins", type=positive, metavar="N", help="show the course of a queue, in so many bins of equal width"
+    )
+    parser.add_argument(
+        "--top", type=positive, default=10, metavar="N", help="how many rows to show (default: %(default)s)"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do it."""
+    import whywait
+    from whywait.report.terminal import show
+
+    if options.bins and not options.metric:
+        raise whywait.UsageError("--bins shows the course of a queue: say which with --metric")
+    with Progress() as progress:
+        result = whywait.analyze(
+            options.trace,
+            causes=False,
+            queues=options.arrival,
+            queue_match=options.match,
+            queue_bins=options.bins or 0,
+            progress=progress,
+        )
+    if options.metric:
+        table = _table(result, options.metric, course=bool(options.bins), count=options.top)
+        if options.json:
+            print_json({"metric": options.metric, "rows": table})
+        else:
+            show(_rows(table), sys.stdout)
+    elif options.json:
+        print_json(summary(result))
+    else:
+        show(_lines(summary(result)), sys.stdout)
+    return 0
+
+
+def summary(result: Result) -> dict[str, Any]:
+    """Return the sums over the run, and of each level the highest maximum with its place and the greatest mean."""
+    from whywait import _native
+
+    names = [name for name in _native.queue_metrics() if name in result.metrics]
+    totals = {name: {"total": result.metrics[name].total, "unit": result.metrics[name].unit} for name in names}
+    levels: dict[str, dict[str, Any]] = {}
+    for row in result.queue_levels().to_pylist():
+        key = row["metric"] + (" (run)" if row["location"] is None else "")
+        if key not in levels or row["maximum"] > levels[key]["maximum"]:
+            levels[key] = {name: row[name] for name in ("maximum", "time", "rank", "mean", "unit")}
+    limits = {name: result.facts[name] for name in ("eager_limit_in_node", "eager_limit_between_nodes")}
+    return {"sums": totals, "levels": levels, **limits}
+
+
+def _table(result: Result, name: str, *, course: bool, count: int) -> list[dict[str, Any]]:
+    """Return the rows with most of a counter, or of a level by rank, or its course."""
+    from whywait import UsageError, _native
+
+    if name in _native.queue_metrics():
+        if course:
+            raise UsageError(f"{name} is a sum: only levels have a course")
+        cells = result.severities(name).sort_by([("value", "descending")]).slice(0, count).to_pylist()
+        return [
+            {
+                "callpath": "/".join(cell["callpath"]),
+                "rank": cell["rank"],
+                "thread": cell["thread"],
+                "value": cell["value"],
+            }
+            for cell in cells
+        ]
+    levels = result.queue_levels()
+    if name not in _native.queue_levels():
+        known = ", ".join([*_native.queue_metrics(), *_native.queue_levels()])
+        raise UsageError(f"there is no counter {name!r}; there are {known}")
+    if course:
+        return _select(result.queue_series(), name, ("rank", "bin", "begin", "mean", "maximum"))
+    rows = _select(levels, name, ("rank", "maximum", "time", "mean"))
+    return sorted(rows, key=lambda row: -row["maximum"])[:count]
+
+
+def _select(table: pa.Table, name: str, wanted: tuple[str, ...]) -> list[dict[str, Any]]:
+    return [{key: row[key] for key in wanted} for row in table.to_pylist() if row["metric"] == name]
+
+
+def _lines(found: dict[str, Any]) -> Iterator[Line]:
+    yield [(f"{'Sum over the run':{_NAME}}{'total':>{_NUMBER}}  unit", "bold")]
+    for name, row in found["sums"].items():
+        yield [(f"{name:{_NAME}}{_number(row['total'])}  {row['unit']}", "")]
+    if not found["sums"]:
+        yield [("   the run has no messages", "")]
+    yield []
+    yield [(f"{'Level':{_NAME}}{'maximum':>{_NUMBER}}{'at s':>{_NUMBER}}{'rank':>8}{'mean':>{_NUMBER}}  unit", "bold")]
+    for name, row in found["levels"].items():
+        rank = "all" if row["rank"] is None else str(row["rank"])
+        numbers = f"{_number(row['maximum'])}{_number(row['time'])}{rank:>8}{_number(row['mean'])}"
+        yield [(f"{name:{_NAME}}{numbers}  {row['unit']}", "")]
+    yield []
+    for name, where in (("eager_limit_in_node", "within a node"), ("eager_limit_between_nodes", "between nodes")):
+        limit = found[name]
+        text = "not known: no message is proved to have gone by rendezvous" if limit is None else f"{limit:,} bytes"
+        yield [(f"Eager limit {where}: {text}", "")]
+
+
+def _rows(table: list[dict[str, Any]]) -> Iterator[Line]:
+    if not table:
+        yield [("nothing", "")]
+        return
+    yield [
+        (
+            "".join(f"{name:>{_NUMBER}}" for name in table[0] if name != "callpath")
+            + ("  callpath" if "callpath" in table[0] else ""),
+            "bold",
+        )
+    ]
+    for row in table:
+        numbers = "".join(
+            f"{'all':>{_NUMBER}}" if value is None else _number(value)
+            for name, value in row.items()
+            if name != "callpath"
+        )
+        yield [(numbers + (f"  {row['callpath']}" if "callpath" in row else ""), "")]
+
+
+def _number(value: float) -> str:
+    text = f"{value:,}" if isinstance(value, int) or (value == int(value) and abs(value) < 1e15) else f"{value:,.6g}"
+    return f"{text.removesuffix('.0'):>{_NUMBER}}"
