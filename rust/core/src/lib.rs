@@ -21,6 +21,7 @@ pub mod severity;
 pub mod trace;
 pub mod transfers;
 pub mod waits;
+pub mod whatif;
 pub mod window;
 
 pub use error::{Error, Result};

@@ -13,6 +13,7 @@ mod ranks;
 mod records;
 mod run;
 mod timeline;
+mod whatif;
 mod workloads;
 
 use pyo3::pymodule;
@@ -36,6 +37,8 @@ mod _native {
     use super::run::{Run, copy_archive};
     #[pymodule_export]
     use super::timeline::timeline;
+    #[pymodule_export]
+    use super::whatif::{Simulation, Simulator};
     #[pymodule_export]
     use super::workloads::{generate, measure, workloads};
     use pyo3::prelude::*;

@@ -308,6 +308,12 @@ impl<'a> Decoder<'a> {
         self.state.records + self.shard.events.len() as u64 - u64::from(before)
     }
 
+    /// Number of Enters and Leaves of the current location so far: those that the columns have.
+    #[must_use]
+    pub fn positions(&self) -> usize {
+        self.shard.events.len() - self.shard.event_offsets.last().map_or(0, |&before| before as usize)
+    }
+
     /// What was odd so far.
     pub fn diagnostics(&mut self) -> &mut Diagnostics {
         &mut self.diagnostics

@@ -139,47 +139,45 @@ fn tasks_between(shard: &Shard, location: u32, from: i64, to: i64) -> i64 {
     within.map(|task| task.end.min(to) - task.begin.max(from)).sum()
 }
 
-fn book_locks(trace: &Trace, shard: &Shard, process: &Process, findings: &mut Findings) {
-    let mut locks: Vec<(u32, &Lock)> = Vec::new();
+/// A thread's release or acquisition of a lock: location and record.
+type Hold<'a> = (u32, &'a Lock);
+
+/// Every acquisition of a lock with the release before it, of the locks between the threads of a process.
+pub(crate) fn handovers<'a>(shard: &'a Shard, process: &Process) -> Vec<(Hold<'a>, Hold<'a>)> {
+    let mut locks: Vec<Hold> = Vec::new();
     for location in process.locations.clone() {
         let rows = shard.locks.of((location - shard.locations.start) as usize);
         locks.extend(rows.iter().map(|row| (location, row)));
     }
     // Of nested acquisitions with one order the first acquire and the last release count.
     locks.sort_by_key(|(_, lock)| (lock.paradigm, lock.lock, lock.order, !lock.acquired, lock.time));
+    let mut handovers = Vec::new();
     for of_lock in locks.chunk_by(|a, b| (a.1.paradigm, a.1.lock) == (b.1.paradigm, b.1.lock)) {
-        let mut owners = of_lock.chunk_by(|a, b| a.1.order == b.1.order);
-        let Some(mut previous) = owners.next() else { continue };
-        for owner in owners {
-            book_contention(trace, shard, previous, owner, findings);
-            previous = owner;
+        let owners: Vec<&[Hold]> = of_lock.chunk_by(|a, b| a.1.order == b.1.order).collect();
+        for pair in owners.windows(2) {
+            let (release, acquire) = (pair[0][pair[0].len() - 1], pair[1][0]);
+            let consecutive = release.1.order.checked_add(1) == Some(acquire.1.order);
+            if consecutive && acquire.1.acquired && !release.1.acquired && acquire.1.instance != NONE {
+                handovers.push((release, acquire));
+            }
         }
     }
+    handovers
 }
 
-fn book_contention(
-    trace: &Trace,
-    shard: &Shard,
-    previous: &[(u32, &Lock)],
-    owner: &[(u32, &Lock)],
-    findings: &mut Findings,
-) {
-    let (location, acquire) = owner[0];
-    let Some(&(cause_location, release)) = previous.last() else { return };
-    let consecutive = release.order.checked_add(1) == Some(acquire.order);
-    if !consecutive || !acquire.acquired || release.acquired || acquire.instance == NONE {
-        return;
-    }
-    let kind = match trace.regions.class(trace.tree.region(shard.callpath(acquire.instance))) {
-        RegionClass::Critical => Metric::OmpCriticalContention,
-        RegionClass::OpenMp => Metric::OmpLockContention,
-        RegionClass::MutexLock => Metric::MutexContention,
-        RegionClass::ConditionWait => Metric::ConditionContention,
-        _ => return,
-    };
-    let waiting = release.time.min(shard.leave(acquire.instance)) - shard.enter(acquire.instance);
-    if waiting > 0 {
-        let cause = (cause_location, release.instance);
-        findings.waits.push(WaitState::new(kind, (location, acquire.instance), waiting, cause));
+fn book_locks(trace: &Trace, shard: &Shard, process: &Process, findings: &mut Findings) {
+    for ((cause_location, release), (location, acquire)) in handovers(shard, process) {
+        let kind = match trace.regions.class(trace.tree.region(shard.callpath(acquire.instance))) {
+            RegionClass::Critical => Metric::OmpCriticalContention,
+            RegionClass::OpenMp => Metric::OmpLockContention,
+            RegionClass::MutexLock => Metric::MutexContention,
+            RegionClass::ConditionWait => Metric::ConditionContention,
+            _ => continue,
+        };
+        let waiting = release.time.min(shard.leave(acquire.instance)) - shard.enter(acquire.instance);
+        if waiting > 0 {
+            let cause = (cause_location, release.instance);
+            findings.waits.push(WaitState::new(kind, (location, acquire.instance), waiting, cause));
+        }
     }
 }

@@ -67,17 +67,26 @@ struct Held {
 
 /// The release that an epoch may have waited for.
 #[derive(Clone, Copy, Encode, Decode)]
-struct Before {
-    epoch: u32,
+pub(crate) struct Predecessor {
+    /// Position of the epoch that may have waited.
+    pub(crate) epoch: u32,
     /// Index of the process whose lock it is: one epoch may hold the locks of many.
-    target: u32,
-    release: (u32, u32),
-    enter: i64,
-    leave: i64,
+    pub(crate) target: u32,
+    /// Location and region instance of the release, and its times.
+    pub(crate) release: (u32, u32),
+    pub(crate) enter: i64,
+    pub(crate) leave: i64,
 }
 
 /// The calls that waited, ordered by region instance; one list a shard.
 pub(super) fn detect(trace: &Trace, epochs: &[Epochs]) -> Result<(Vec<Vec<Contention>>, Diagnostics)> {
+    let (before, diagnostics) = predecessors(trace, epochs)?;
+    let received = before.into_par_iter().zip(trace.shards.par_iter().zip(epochs));
+    Ok((received.map(|(before, (shard, epochs))| contend(shard, epochs, &before)).collect(), diagnostics))
+}
+
+/// For the lock epochs of each shard the releases that they may have waited for.
+pub(crate) fn predecessors(trace: &Trace, epochs: &[Epochs]) -> Result<(Vec<Inbox<Predecessor>>, Diagnostics)> {
     let classes = static_locks(trace, epochs)?;
     let exclusive = exclusive_windows(trace, epochs)?;
     let shards = || trace.shards.par_iter().zip(epochs);
@@ -92,8 +101,7 @@ pub(super) fn detect(trace: &Trace, epochs: &[Epochs]) -> Result<(Vec<Vec<Conten
     }
     let held = trace.exchange.alltoallv(outgoing)?;
     let outgoing = held.into_par_iter().map(|inbox| queue(trace, &inbox)).collect();
-    let received = trace.exchange.alltoallv(outgoing)?.into_par_iter().zip(shards());
-    Ok((received.map(|(before, (shard, epochs))| contend(shard, epochs, &before)).collect(), diagnostics))
+    Ok((trace.exchange.alltoallv(outgoing)?, diagnostics))
 }
 
 fn held_locks(
@@ -156,7 +164,7 @@ fn exclusive_windows(trace: &Trace, epochs: &[Epochs]) -> Result<FxHashSet<u32>>
 }
 
 /// Orders the epochs of each lock and tells each who released it before.
-fn queue(trace: &Trace, inbox: &Inbox<Held>) -> Outbox<Before> {
+fn queue(trace: &Trace, inbox: &Inbox<Held>) -> Outbox<Predecessor> {
     let mut epochs: Vec<Held> = inbox.rows().copied().collect();
     // Those of a process are in order: a stable sort merges them.
     epochs.sort_by_key(|epoch| (epoch.key, epoch.since, epoch.process, epoch.position));
@@ -167,7 +175,7 @@ fn queue(trace: &Trace, inbox: &Inbox<Held>) -> Outbox<Before> {
             if let Some(holder) = if epoch.shared { last_exclusive } else { last } {
                 let (shard, position) = epoch.position;
                 let Held { release, release_enter: enter, release_leave: leave, .. } = *holder;
-                outbox.push(shard, Before { epoch: position, target: epoch.key.1, release, enter, leave });
+                outbox.push(shard, Predecessor { epoch: position, target: epoch.key.1, release, enter, leave });
             }
             last = Some(epoch);
             if !epoch.shared {
@@ -178,7 +186,7 @@ fn queue(trace: &Trace, inbox: &Inbox<Held>) -> Outbox<Before> {
     outbox
 }
 
-fn contend(shard: &Shard, epochs: &Epochs, before: &Inbox<Before>) -> Vec<Contention> {
+fn contend(shard: &Shard, epochs: &Epochs, before: &Inbox<Predecessor>) -> Vec<Contention> {
     let mut contentions: Vec<Contention> = Vec::new();
     for before in before.rows() {
         let epoch = &epochs.locks[before.epoch as usize];

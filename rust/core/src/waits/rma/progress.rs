@@ -89,7 +89,7 @@ pub(super) fn detect(
     let requests = trace.exchange.alltoallv(requests.collect())?;
     let answers = requests.into_par_iter().zip(&trace.shards).map(|(inbox, shard)| {
         let mut outbox = trace.exchange.outbox();
-        let mut calls = LibraryCalls { trace, shard, by_location: FxHashMap::default(), by_enter: None };
+        let mut calls = LibraryCalls::new(trace, shard);
         for request in inbox.rows() {
             let activity = match (request.target, request.is_lock) {
                 (ALL, _) => calls.last_grant(request),
@@ -201,7 +201,7 @@ fn locking(epochs: &Epochs) -> impl Iterator<Item = &LockEpoch> {
 }
 
 /// The outermost library calls of a shard's locations, found when first asked for.
-struct LibraryCalls<'a> {
+pub(crate) struct LibraryCalls<'a> {
     trace: &'a Trace,
     shard: &'a Shard,
     /// The calls of a location, and the position of what was found last: requests of a process come in the order of time.
@@ -210,7 +210,28 @@ struct LibraryCalls<'a> {
     by_enter: Option<Vec<(i64, u32, u32)>>,
 }
 
-impl LibraryCalls<'_> {
+impl<'a> LibraryCalls<'a> {
+    /// Those of a shard.
+    pub(crate) fn new(trace: &'a Trace, shard: &'a Shard) -> Self {
+        Self { trace, shard, by_location: FxHashMap::default(), by_enter: None }
+    }
+
+    /// The call of a process that makes the progress which another asks for from `enter` on, if it begins before `leave`:
+    /// location and region instance.
+    pub(crate) fn serving(&mut self, target: u32, enter: i64, leave: i64) -> Option<(u32, u32)> {
+        let request = Request {
+            from: (NONE, NONE),
+            target,
+            is_lock: false,
+            window: NONE,
+            origin: NONE,
+            enter,
+            leave,
+            released: i64::MIN,
+        };
+        self.activity(&request).map(|activity| activity.call)
+    }
+
     /// The target's activity that makes the progress a call asks for, on any of its threads.
     fn activity(&mut self, request: &Request) -> Option<Activity> {
         let mut found: Option<Activity> = None;

@@ -1,0 +1,323 @@
+//! Arcs of point-to-point communication, and how long messages travel.
+//!
+//! A call that completes a receive waits for the start of the send. A send waits for its receive if the message was sent
+//! by *rendezvous*; an *eager* one waits for nobody (WHATIF 4.3). Which of the two it was is proved by the times: with
+//! k the call that completes the send and q the one that posts the receive, `L(k) <= q` proves eager (it was back before
+//! there was a receive), `E(k) < q < L(k)` (a Late Receiver) rendezvous. Others follow the limit of their locality that
+//! contradicts the fewest proofs.
+//!
+//! *Hidden transfers*: a receive that found its message there tells only what a copy costs. How long the message would
+//! have travelled, and how little a call that had to wait does itself, others of its class tell: the lower median of
+//! `L - Z` over those that had to wait (Z the latest start of a transfer), the minimum of `L - E` over those that had not.
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use whywait_otf2::Definitions;
+
+use super::graph::{Builder, NO_CLASS, OWN, Raw, enter};
+use super::{Assumption, Assumptions, Model};
+use crate::Result;
+use crate::matching::messages::match_all;
+use crate::trace::{NONE, RegionClass, Shard, Trace};
+
+/// Classes with fewer samples say nothing.
+const SAMPLES: usize = 5;
+
+/// How a message was sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Protocol {
+    Eager,
+    Rendezvous,
+    /// The times prove neither.
+    Undecided,
+}
+
+/// A matched message.
+struct Message {
+    /// Numbers of the calls: starting and completing the send, posting and completing the receive; of the second
+    /// [`NONE`] if it is missing.
+    calls: [u32; 4],
+    /// Their Enters as far as arcs need them: start of the send, post of the receive.
+    since: [i64; 2],
+    bytes: u64,
+    protocol: Protocol,
+    proven: bool,
+    is_local: bool,
+    /// Call path of the sending call.
+    callpath: u32,
+    /// Whether that call leaves no choice of the protocol.
+    is_named: bool,
+}
+
+/// Sizes by power of two, and 0.
+fn size_class(bytes: u64) -> u16 {
+    (u64::BITS - bytes.leading_zeros()) as u16
+}
+
+/// Whether the call can prove the protocol of its message, or has one by its name.
+fn named_protocol(name: &str) -> Option<Protocol> {
+    let name = name.to_ascii_lowercase();
+    let call = name.strip_prefix("mpi_").unwrap_or(&name);
+    if call.starts_with("ssend") || call.starts_with("issend") {
+        Some(Protocol::Rendezvous)
+    } else if ["bsend", "ibsend", "rsend", "irsend"].iter().any(|kind| call.starts_with(kind)) {
+        Some(Protocol::Eager)
+    } else {
+        None
+    }
+}
+
+/// Finds the arcs of all messages.
+pub(super) fn collect(
+    trace: &Trace,
+    definitions: &Definitions,
+    model: &Model,
+    builder: &mut Builder,
+    assumptions: &mut Assumptions,
+) -> Result<()> {
+    let nodes = nodes(trace, definitions);
+    let by_name: Vec<Option<Protocol>> =
+        trace.tree.nodes().iter().map(|path| named_protocol(trace.regions.name(definitions, path.region))).collect();
+    let is_sendrecv: Vec<bool> = {
+        let name = |region| trace.regions.name(definitions, region).to_ascii_lowercase();
+        trace.tree.nodes().iter().map(|path| name(path.region).contains("sendrecv")).collect()
+    };
+    let receiving: Vec<Vec<bool>> = trace.shards.par_iter().map(receiving).collect();
+    let (mut found, _) = match_all(trace, |index, shard, matches| {
+        let mut messages = Vec::new();
+        for (row, receive) in shard.receives.rows.iter().enumerate() {
+            let Some(send) = matches.send(row) else { continue };
+            let sender = trace.shard(send.location);
+            let callpath = sender.callpath(send.instance);
+            let posted = shard.enter(receive.request);
+            let complete = sender.sends.rows[send.row as usize].complete;
+            let (protocol, proven) = match by_name[callpath as usize] {
+                Some(protocol) => (protocol, true),
+                None if is_sendrecv[callpath as usize] || complete == NONE => (Protocol::Undecided, false),
+                None if send.complete_leave <= posted => (Protocol::Eager, true),
+                // A call that waits for receives as well need not have waited for this one.
+                None if send.complete_enter < posted
+                    && !receiving[trace.position(send.location)][complete as usize] =>
+                {
+                    (Protocol::Rendezvous, true)
+                }
+                None => (Protocol::Undecided, false),
+            };
+            let at_sender = |instance| builder.instance(trace, (send.location, instance));
+            let here = |instance| builder.first_of(index) + instance;
+            let source = nodes.get(send.source as usize);
+            messages.push(Message {
+                calls: [
+                    at_sender(send.instance),
+                    if complete == NONE { NONE } else { at_sender(complete) },
+                    here(receive.request),
+                    here(receive.instance),
+                ],
+                since: [send.enter, posted],
+                bytes: send.bytes,
+                protocol,
+                proven,
+                is_local: source.is_some() && source == nodes.get(send.destination as usize),
+                callpath,
+                is_named: by_name[callpath as usize].is_some(),
+            });
+        }
+        messages
+    })?;
+    decide(&mut found, assumptions);
+    let arcs = found.par_iter().flat_map_iter(|messages| messages.iter().flat_map(|message| arcs(message, model)));
+    builder.raws.par_extend(arcs);
+    Ok(())
+}
+
+/// Which instances of a shard complete receives.
+fn receiving(shard: &Shard) -> Vec<bool> {
+    let mut receiving = vec![false; shard.instances.enter.len()];
+    for receive in &shard.receives.rows {
+        receiving[receive.instance as usize] = true;
+    }
+    receiving
+}
+
+/// The node of each process, as something that is equal for two on the same one.
+fn nodes(trace: &Trace, definitions: &Definitions) -> Vec<u32> {
+    let parent: FxHashMap<u32, u32> =
+        definitions.location_groups.iter().map(|group| (group.id, group.system_tree_parent)).collect();
+    let of = |process| trace.definitions.locations[trace.definitions.master(process) as usize].group;
+    (0..trace.definitions.processes.len() as u32)
+        .map(|process| parent.get(&of(process)).copied().unwrap_or(0))
+        .collect()
+}
+
+/// Decides what the times leave open.
+fn decide(found: &mut [Vec<Message>], assumptions: &mut Assumptions) {
+    let limits = [true, false].map(|is_local| limit(found, is_local));
+    let mut undecided = 0;
+    for message in found.iter_mut().flatten().filter(|message| message.protocol == Protocol::Undecided) {
+        undecided += 1;
+        let limit = limits[usize::from(!message.is_local)];
+        message.protocol = if message.bytes > limit { Protocol::Rendezvous } else { Protocol::Eager };
+    }
+    assumptions.count(Assumption::UndecidedProtocol, undecided);
+}
+
+/// The size that contradicts the fewest proofs: eager messages that are longer, rendezvous that are not.
+fn limit(found: &[Vec<Message>], is_local: bool) -> u64 {
+    let mut sizes: FxHashMap<u64, [u64; 2]> = FxHashMap::default();
+    for message in found.iter().flatten().filter(|message| message.is_local == is_local && message.proven) {
+        sizes.entry(message.bytes).or_default()[usize::from(message.protocol == Protocol::Rendezvous)] += 1;
+    }
+    let mut sizes: Vec<(u64, [u64; 2])> = sizes.into_iter().collect();
+    sizes.sort_unstable();
+    if sizes.iter().all(|(_, [_, rendezvous])| *rendezvous == 0) {
+        return u64::MAX;
+    }
+    // With a limit below all sizes each eager message contradicts it.
+    let mut wrong: u64 = sizes.iter().map(|(_, [eager, _])| eager).sum();
+    let mut best = (wrong, 0);
+    for (bytes, [eager, rendezvous]) in sizes {
+        wrong = wrong - eager + rendezvous;
+        best = best.min((wrong, bytes));
+    }
+    best.1
+}
+
+/// The arcs of a message.
+fn arcs(message: &Message, model: &Model) -> impl Iterator<Item = Raw> {
+    let &Message { calls: [start, sent, posted, received], since: [s, q], bytes, protocol, is_local, .. } = message;
+    let was = protocol == Protocol::Rendezvous;
+    let becomes = model.rendezvous(message.callpath, bytes, was, message.is_named);
+    let class = (size_class(bytes) << 2) | (u16::from(is_local) << 1) | u16::from(was);
+    let since = if was { s.max(q) } else { s };
+    let mut arcs = [None; 4];
+    arcs[0] = Some(Raw { class, since, ..Raw::new(received, enter(start), s) });
+    if was || becomes {
+        let source = if posted == received { OWN } else { enter(posted) };
+        let raw = Raw::new(received, source, q);
+        arcs[1] = Some(Raw { class, since: if was { since } else { q }, measured: was, kept: becomes, ..raw });
+        if sent != NONE {
+            let raw = Raw { measured: was, kept: becomes, ..Raw::new(sent, enter(posted), q) };
+            arcs[2] = (sent != posted).then_some(raw);
+            arcs[3] = (sent != start).then_some(Raw { source: enter(start), since: s, ..raw });
+        }
+    }
+    arcs.into_iter().flatten()
+}
+
+/// What others of their class say of transfers and calls.
+#[derive(Debug, Default)]
+pub(super) struct Estimates {
+    /// Length of a transfer by class, ticks.
+    transfers: FxHashMap<u16, i64>,
+    /// Least time of a call that finds its messages there, by number and size of messages, ticks.
+    calls: FxHashMap<(u16, u16), i64>,
+}
+
+/// What is known of a call from its arcs.
+struct Seen {
+    /// Latest begin of a transfer, not behind the Leave.
+    latest: i64,
+    /// Class of the transfer that begins then.
+    class: u16,
+    /// Class of the call, if it does nothing but receive messages.
+    call: Option<(u16, u16)>,
+}
+
+fn see(arcs: &[Raw], leave: i64) -> Seen {
+    let mut seen = Seen { latest: i64::MIN, class: NO_CLASS, call: None };
+    let (mut receives, mut largest, mut others) = (0u16, 0, false);
+    for raw in arcs {
+        if raw.measured && raw.since.min(leave) > seen.latest {
+            (seen.latest, seen.class) = (raw.since.min(leave), raw.class);
+        }
+        others |= raw.class == NO_CLASS;
+        if raw.class != NO_CLASS && raw.source != OWN {
+            receives = receives.saturating_add(1);
+            largest = largest.max(raw.class);
+        }
+    }
+    if receives > 0 && !others {
+        seen.call = Some((size_class(receives.into()), largest >> 2));
+    }
+    seen
+}
+
+impl Estimates {
+    /// Collects the samples of all calls; the arcs are sorted.
+    pub(super) fn new(trace: &Trace, builder: &Builder) -> Self {
+        let mut transfers: FxHashMap<u16, Vec<i64>> = FxHashMap::default();
+        let mut calls: FxHashMap<(u16, u16), (usize, i64)> = FxHashMap::default();
+        let mut shard = 0;
+        for arcs in builder.raws.chunk_by(|a, b| a.target == b.target) {
+            let target = arcs[0].target;
+            if target >= builder.instances() {
+                break;
+            }
+            while builder.first_of(shard + 1) <= target {
+                shard += 1;
+            }
+            let of = &trace.shards[shard];
+            let instance = target - builder.first_of(shard);
+            if trace.class(of, instance) == RegionClass::Test {
+                continue;
+            }
+            let at = of.instances.leave[instance as usize] as usize;
+            let (begin, leave) = (of.events.time[at - 1], of.events.time[at]);
+            let seen = see(arcs, leave);
+            if seen.latest > begin {
+                if seen.class != NO_CLASS {
+                    transfers.entry(seen.class).or_default().push(leave - seen.latest);
+                }
+            } else if let Some(call) = seen.call {
+                let (samples, least) = calls.entry(call).or_insert((0, i64::MAX));
+                *samples += 1;
+                *least = (*least).min(leave - begin);
+            }
+        }
+        let median = |(class, mut samples): (u16, Vec<i64>)| {
+            let middle = (samples.len() - 1) / 2;
+            (samples.len() >= SAMPLES).then(|| (class, *samples.select_nth_unstable(middle).1))
+        };
+        let calls = calls.into_iter().filter(|(_, (samples, _))| *samples >= SAMPLES);
+        Self {
+            transfers: transfers.into_iter().filter_map(median).collect(),
+            calls: calls.map(|(call, (_, least))| (call, least)).collect(),
+        }
+    }
+
+    /// The weights of the arcs to a call [`begin`, `leave`]: its own time, then those of the arcs (WHATIF 4.2, 4.3).
+    pub(super) fn weigh(&self, arcs: &[Raw], begin: i64, leave: i64, weights: &mut [i64]) {
+        let seen = see(arcs, leave);
+        let rest = leave - seen.latest.max(begin);
+        let least = seen.call.and_then(|call| self.calls.get(&call)).map_or(rest, |least| rest.min(*least));
+        let mut explained = false;
+        for (raw, weight) in arcs.iter().zip(&mut weights[1..]) {
+            let known = self.transfers.get(&raw.class);
+            *weight = match known {
+                // The measured run says nothing of an arc that it does not have.
+                _ if !raw.measured => known.copied().unwrap_or(rest),
+                _ if raw.since > leave => leave - raw.since,
+                Some(&transfer) => transfer.min(leave - raw.since),
+                None => rest,
+            };
+            explained |= raw.measured && raw.since + *weight == leave;
+        }
+        let own = if explained {
+            least
+        } else if seen.latest > begin {
+            for (raw, weight) in arcs.iter().zip(&mut weights[1..]) {
+                if raw.measured && raw.since == seen.latest {
+                    *weight = rest;
+                }
+            }
+            least
+        } else {
+            leave - begin
+        };
+        weights[0] = own;
+        for (i, raw) in arcs.iter().enumerate().filter(|(_, raw)| raw.source == OWN && raw.kept) {
+            let most = if raw.measured { leave - begin } else { i64::MAX };
+            weights[0] = weights[0].max(weights[i + 1].min(most));
+        }
+    }
+}

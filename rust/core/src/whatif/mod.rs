@@ -1,0 +1,250 @@
+//! What would the run have taken if ...: a changed run, computed from a measured one.
+//!
+//! ```text
+//!  trace, epochs ──> graph (who waits for whom) ──┐
+//!  hypotheses ─────> shape (what takes how long) ──┴──> retime (when everything happens)
+//! ```
+//!
+//! What is kept as measured: how long everything takes that is no waiting, who communicates with whom, in which order.
+//! What is found anew: every wait. So the run without hypotheses is the measured one, to the tick.
+//!
+//! *Source*: M.-A. Hermanns, Jül-4297 (2008), 3.4 and chapter 4, for the hypotheses; the model is WHATIF section 4.
+
+mod collectives;
+mod graph;
+mod messages;
+mod one_sided;
+mod retime;
+mod shape;
+mod threads;
+mod write;
+
+use std::collections::BTreeMap;
+
+use whywait_otf2::Definitions;
+
+pub use self::shape::{Balance, Hypothesis, Numbers, Part, Selection, Shape};
+use crate::analysis::Analysis;
+use crate::diagnostics::DiagnosticKind;
+use crate::trace::Trace;
+use crate::{Error, Result};
+use graph::{Builder, Graph};
+use messages::Estimates;
+use retime::Times;
+
+/// Hypotheses that are evaluated together.
+const LANES: usize = 8;
+
+/// What holds for all calls alike.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// Whether to estimate transfers that no receive had to wait for.
+    pub estimates: bool,
+    /// Whether one-sided operations need nobody at their target.
+    pub asynchronous_progress: bool,
+    /// Messages of more bytes go by rendezvous, others are eager; whatever they were.
+    pub eager_limit: Option<u64>,
+    /// Sends from these call paths go by rendezvous, or are eager.
+    pub protocols: Vec<(Vec<bool>, bool)>,
+}
+
+impl Default for Model {
+    fn default() -> Self {
+        Self { estimates: true, asynchronous_progress: false, eager_limit: None, protocols: Vec::new() }
+    }
+}
+
+impl Model {
+    /// Whether a message goes by rendezvous in the changed run; `is_named` says that its call leaves no choice.
+    fn rendezvous(&self, callpath: u32, bytes: u64, was: bool, is_named: bool) -> bool {
+        let chosen = self.protocols.iter().rev().find(|(callpaths, _)| callpaths[callpath as usize]);
+        match (chosen, self.eager_limit) {
+            (Some(&(_, rendezvous)), _) => rendezvous,
+            (None, Some(limit)) if !is_named => bytes > limit,
+            _ => was,
+        }
+    }
+
+    /// Whether calls wait for what they did not wait for in the measured run.
+    fn adds_waits(&self) -> bool {
+        self.eager_limit.is_some() || self.protocols.iter().any(|(_, rendezvous)| *rendezvous)
+    }
+}
+
+/// Something that the simulation takes for granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Assumption {
+    /// Messages whose protocol the times do not prove.
+    UndecidedProtocol,
+    /// Collective operations of which is not known who waits for whom.
+    UnknownCollective,
+    /// Calls that wait for each other in a circle.
+    Circular,
+    /// Messages and operations without a partner.
+    Unmatched,
+    /// Non-blocking collective operations.
+    NonBlockingCollective,
+    /// Lock epochs that ended before the epoch before them on the same lock.
+    LockOrder,
+}
+
+impl Assumption {
+    /// Name in tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::UndecidedProtocol => "undecided_protocol",
+            Self::UnknownCollective => "unknown_collective",
+            Self::Circular => "circular",
+            Self::Unmatched => "unmatched",
+            Self::NonBlockingCollective => "nonblocking_collective",
+            Self::LockOrder => "lock_order",
+        }
+    }
+
+    /// What is assumed.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::UndecidedProtocol => {
+                "messages that may have been eager or rendezvous: the limit that contradicts the fewest others decides"
+            }
+            Self::UnknownCollective => "collective operations of an unknown kind: they keep their length",
+            Self::Circular => "calls that wait for each other in a circle: they keep their length",
+            Self::Unmatched => "messages and operations without a partner: their calls keep their length",
+            Self::LockOrder => {
+                "lock epochs of which no call waited until the lock was given back: they wait for nobody"
+            }
+            Self::NonBlockingCollective => "non-blocking collective operations: their calls keep their length",
+        }
+    }
+}
+
+/// How often something was assumed.
+#[derive(Clone, Debug, Default)]
+pub struct Assumptions(BTreeMap<Assumption, u64>);
+
+impl Assumptions {
+    fn count(&mut self, assumption: Assumption, count: u64) {
+        if count > 0 {
+            *self.0.entry(assumption).or_default() += count;
+        }
+    }
+
+    /// Those that were made.
+    pub fn iter(&self) -> impl Iterator<Item = (Assumption, u64)> {
+        self.0.iter().map(|(&assumption, &count)| (assumption, count))
+    }
+}
+
+/// A run that can be simulated.
+#[derive(Debug)]
+pub struct Simulator {
+    graph: Graph,
+    assumptions: Assumptions,
+    adds_waits: bool,
+}
+
+/// A changed run.
+#[derive(Debug)]
+pub struct Simulation {
+    shape: Shape,
+    times: Times<1>,
+    /// Begin and end, ticks.
+    pub span: (i64, i64),
+    /// What was assumed.
+    pub assumptions: Assumptions,
+    /// What is to be said of the hypotheses.
+    pub notes: Vec<String>,
+}
+
+impl Simulator {
+    /// Finds who waits for whom in a run.
+    pub fn new(analysis: &Analysis, definitions: &Definitions, model: &Model) -> Result<Self> {
+        analysis.need_events()?;
+        let trace = &analysis.trace;
+        let mut builder = Builder::new(trace)?;
+        let mut assumptions = Assumptions::default();
+        messages::collect(trace, definitions, model, &mut builder, &mut assumptions)?;
+        collectives::collect(trace, &mut builder, &mut assumptions)?;
+        one_sided::collect(analysis, model, &mut builder, &mut assumptions)?;
+        threads::collect(trace, &mut builder);
+        builder.sort();
+        let estimates = if model.estimates { Estimates::new(trace, &builder) } else { Estimates::default() };
+        let graph = builder.finish(trace, &|arcs, begin, leave, weights| estimates.weigh(arcs, begin, leave, weights));
+        let notes = |kinds: &[DiagnosticKind]| -> u64 {
+            kinds.iter().map(|&kind| analysis.diagnostics.occurrences(kind)).sum()
+        };
+        let unmatched = [
+            DiagnosticKind::UnmatchedSend,
+            DiagnosticKind::UnmatchedReceive,
+            DiagnosticKind::IncompleteCollective,
+            DiagnosticKind::MixedCollective,
+        ];
+        assumptions.count(Assumption::Unmatched, notes(&unmatched));
+        assumptions.count(Assumption::NonBlockingCollective, notes(&[DiagnosticKind::NonBlockingCollective]));
+        Ok(Self { graph, assumptions, adds_waits: model.adds_waits() })
+    }
+
+    /// Number of dependencies between calls.
+    #[must_use]
+    pub fn dependencies(&self) -> usize {
+        self.graph.len()
+    }
+
+    /// Applies hypotheses in their order.
+    pub fn simulate(&self, analysis: &Analysis, hypotheses: &[Hypothesis]) -> Result<Simulation> {
+        let trace = &analysis.trace;
+        let (shape, notes) = Shape::new(trace, &self.graph, hypotheses)?;
+        let times = retime::evaluate(trace, &self.graph, [&shape]);
+        if self.adds_waits && !times.circular.is_empty() {
+            let places = times.circular.iter().take(4).map(|&(location, time)| {
+                let label = trace.definitions.label(&trace.definitions.locations[location as usize]);
+                let begin = trace.span().map_or(0, |(first, _)| first);
+                format!("{label} at {:.6} s", (time - begin) as f64 / trace.resolution as f64)
+            });
+            let places: Vec<String> = places.collect();
+            return Err(Error::Usage(format!(
+                "the changed run is a deadlock: calls wait for each other, the first end in the measured run: {}",
+                places.join("; ")
+            )));
+        }
+        let mut assumptions = self.assumptions.clone();
+        assumptions.count(Assumption::Circular, times.circular.len() as u64);
+        let [span] = times.span(trace);
+        Ok(Simulation { shape, times, span, assumptions, notes })
+    }
+
+    /// Lengths of the run under several lists of hypotheses, ticks: as many at a time as there are lanes.
+    pub fn lengths(&self, analysis: &Analysis, candidates: &[Vec<Hypothesis>]) -> Result<Vec<i64>> {
+        let trace = &analysis.trace;
+        let mut lengths = Vec::with_capacity(candidates.len());
+        for candidates in candidates.chunks(LANES) {
+            let shapes = candidates.iter().map(|hypotheses| Ok(Shape::new(trace, &self.graph, hypotheses)?.0));
+            let shapes: Vec<Shape> = shapes.collect::<Result<_>>()?;
+            if let [shape] = &shapes[..] {
+                let [(first, last)] = retime::evaluate(trace, &self.graph, [shape]).span(trace);
+                lengths.push(last - first);
+                continue;
+            }
+            let lanes = std::array::from_fn(|lane| &shapes[lane.min(shapes.len() - 1)]);
+            let spans = retime::evaluate::<LANES>(trace, &self.graph, lanes).span(trace);
+            lengths.extend(spans.iter().take(shapes.len()).map(|(first, last)| last - first));
+        }
+        Ok(lengths)
+    }
+
+    /// New times of all Enters and Leaves, by shard and in the order of its events, ticks.
+    #[must_use]
+    pub fn events(&self, trace: &Trace, simulation: &Simulation) -> Vec<Vec<i64>> {
+        retime::all_events(trace, &self.graph, &simulation.shape, &simulation.times)
+    }
+}
+
+impl Simulation {
+    /// From the first to the last event, ticks; an error if there is none.
+    pub fn length(&self) -> Result<i64> {
+        let (first, last) = self.span;
+        if first > last { Err(Error::Trace("nothing was recorded".into())) } else { Ok(last - first) }
+    }
+}

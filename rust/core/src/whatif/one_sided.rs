@@ -1,0 +1,346 @@
+//! Arcs of one-sided communication (WHATIF 4.5): collective calls on windows, post-start-complete-wait, locks, progress.
+//!
+//! Where a library may block in one of several calls, the waits that were found say in which: in this epoch, else most
+//! often on this window, else in the last call of an access epoch and in the first of a lock epoch. Lock epochs keep the
+//! order that they had.
+
+use bitcode::{Decode, Encode};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::graph::{Builder, Node, Raw, enter, leave};
+use super::{Assumption, Assumptions, Model};
+use crate::Result;
+use crate::analysis::Analysis;
+use crate::matching::epochs::{Epochs, PairNumbers};
+use crate::matching::windows::match_all;
+use crate::severity::Metric;
+use crate::trace::{NONE, Shard, Trace};
+use crate::waits::rma::lock::{Predecessor, predecessors};
+use crate::waits::rma::progress::LibraryCalls;
+
+/// What the parts of a collective call on a window get to know.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Encode, Decode)]
+struct Instance {
+    /// Location and region instance of the first part: stands for all of them.
+    key: (u32, u32),
+    /// Whether all were in the call at the same time.
+    overlap: bool,
+}
+
+/// Finds the arcs of one-sided communication.
+pub(super) fn collect(
+    analysis: &Analysis,
+    model: &Model,
+    builder: &mut Builder,
+    assumptions: &mut Assumptions,
+) -> Result<()> {
+    let (trace, epochs) = (&analysis.trace, &analysis.epochs[..]);
+    if epochs.is_empty() {
+        return Ok(());
+    }
+    collectives(trace, epochs, builder)?;
+    let found = Found::new(analysis);
+    gats(trace, epochs, &found, builder);
+    complete_progress(trace, epochs, model, builder);
+    locks(trace, epochs, &found, builder, assumptions)?;
+    for wait in &analysis.waits {
+        let progress = matches!(
+            wait.kind,
+            Metric::ProgressSync
+                | Metric::ProgressComm
+                | Metric::ShmemProgressSync
+                | Metric::ShmemProgressComm
+                | Metric::ArmciProgressSync
+                | Metric::ArmciProgressComm
+        );
+        if (progress || wait.kind == Metric::ShmemWaitUntil) && wait.cause_instance != NONE {
+            let cause = (wait.cause_location, wait.cause_instance);
+            let target = builder.instance(trace, (wait.location, wait.instance));
+            let source = enter(builder.instance(trace, cause));
+            let raw = Raw::new(target, source, trace.shard(cause.0).enter(cause.1));
+            builder.raws.push(Raw { kept: !(progress && model.asynchronous_progress), ..raw });
+        }
+    }
+    Ok(())
+}
+
+/// Calls in which waits for posts and locks were found, by location and instance.
+struct Found {
+    posts: FxHashSet<(u32, u32)>,
+    /// With the release that was waited for.
+    locks: FxHashSet<((u32, u32), (u32, u32))>,
+}
+
+impl Found {
+    fn new(analysis: &Analysis) -> Self {
+        let mut found = Self { posts: FxHashSet::default(), locks: FxHashSet::default() };
+        for wait in &analysis.waits {
+            let call = (wait.location, wait.instance);
+            match wait.kind {
+                Metric::LatePostSync | Metric::LatePostComm => {
+                    found.posts.insert(call);
+                }
+                Metric::LockContentionSync
+                | Metric::LockContentionComm
+                | Metric::ShmemLockContentionSync
+                | Metric::ShmemLockContentionComm
+                | Metric::ArmciLockContentionSync
+                | Metric::ArmciLockContentionComm => {
+                    found.locks.insert((call, (wait.cause_location, wait.cause_instance)));
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+}
+
+/// Fences and so on: as barriers where all were in the call at the same time; a fence that did not synchronize waits for
+/// the last operation on its process in the epoch that it ends.
+fn collectives(trace: &Trace, epochs: &[Epochs], builder: &mut Builder) -> Result<()> {
+    let (instances, _) = match_all(trace, epochs, |parts| {
+        let latest = parts.iter().map(|part| part.enter).max().unwrap_or(i64::MIN);
+        let first = parts.iter().map(|part| part.leave).min().unwrap_or(i64::MAX);
+        Instance { key: (parts[0].location, parts[0].instance), overlap: parts.len() > 1 && latest < first }
+    })?;
+    let mut calls: FxHashMap<(u32, u32), Vec<(u32, i64)>> = FxHashMap::default();
+    let mut order = Vec::new();
+    // Fences that did not synchronize, by process, window and number.
+    let mut loose: FxHashMap<(u32, u32, u32), (u32, i64)> = FxHashMap::default();
+    for (number, ((shard, epochs), instances)) in trace.shards.iter().zip(epochs).zip(&instances).enumerate() {
+        for (part, instance) in epochs.collectives.iter().zip(instances) {
+            let Some(instance) = instance else { continue };
+            let call = builder.first_of(number) + part.instance;
+            if instance.overlap {
+                let of = calls.entry(instance.key).or_insert_with(|| {
+                    order.push(instance.key);
+                    Vec::new()
+                });
+                of.push((call, shard.enter(part.instance)));
+            } else if part.is_fence() {
+                loose.insert((part.process, part.window, part.sequence), (call, shard.leave(part.instance)));
+            }
+        }
+    }
+    for key in order {
+        let of = &calls[&key];
+        let mut members: Vec<(Node, i64)> = of.iter().map(|&(call, time)| (enter(call), time)).collect();
+        members.sort_unstable_by_key(|&(node, time)| (time, node));
+        let waiting: Vec<(u32, u32)> = of.iter().map(|&(call, _)| (call, members.len() as u32)).collect();
+        builder.meet(&members, &waiting);
+    }
+    if loose.is_empty() {
+        return Ok(());
+    }
+    let mut last: FxHashMap<u32, (i64, u32)> = FxHashMap::default();
+    for (number, (shard, epochs)) in trace.shards.iter().zip(epochs).enumerate() {
+        for (position, part) in epochs.collectives.iter().enumerate().filter(|(_, part)| part.is_fence()) {
+            for &row in epochs.of_collective.of(position) {
+                let operation = &shard.operations.rows[row as usize];
+                let Some(&(fence, end)) = loose.get(&(operation.target, part.window, part.sequence)) else { continue };
+                let done = (shard.leave(operation.instance), builder.first_of(number) + operation.instance);
+                if operation.target != part.process && done.0 <= end {
+                    last.entry(fence).and_modify(|last| *last = (*last).max(done)).or_insert(done);
+                }
+            }
+        }
+    }
+    let arcs = last.into_iter().map(|(fence, (time, operation))| Raw::new(fence, leave(operation), time));
+    builder.raws.extend(arcs);
+    Ok(())
+}
+
+/// The calls of an access epoch that may wait for a post: start, operations, complete.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Start,
+    Operation,
+    Complete,
+}
+
+fn gats(trace: &Trace, epochs: &[Epochs], found: &Found, builder: &mut Builder) {
+    // Post and wait of the n-th exposure of a target for an origin, by window, origin, target and number.
+    let mut exposed: FxHashMap<(u32, u32, u32, u32), (u32, i64)> = FxHashMap::default();
+    let mut waiting: FxHashMap<(u32, u32, u32, u32), u32> = FxHashMap::default();
+    for (number, (shard, epochs)) in trace.shards.iter().zip(epochs).enumerate() {
+        let mut numbers = PairNumbers::default();
+        for exposure in &epochs.exposures {
+            for &origin in trace.definitions.group_members(exposure.group, &exposure.process) {
+                let n = numbers.next(exposure.window, exposure.process, origin);
+                let key = (exposure.window, origin, exposure.process, n);
+                exposed.insert(key, (builder.first_of(number) + exposure.post, shard.enter(exposure.post)));
+                if exposure.wait != NONE {
+                    waiting.insert(key, builder.first_of(number) + exposure.wait);
+                }
+            }
+        }
+    }
+    let usual = usual_places(trace, epochs, found);
+    for (number, (shard, epochs)) in trace.shards.iter().zip(epochs).enumerate() {
+        let mut numbers = PairNumbers::default();
+        for (position, access) in epochs.accesses.iter().enumerate() {
+            let rows = epochs.of_access.of(position);
+            let place = place(shard, epochs, position, found).or_else(|| usual.get(&access.window).copied());
+            let call = |instance: u32| builder.first_of(number) + instance;
+            let mut arcs = Vec::new();
+            for &target in trace.definitions.group_members(access.group, &access.process) {
+                let key = (access.window, access.process, target, numbers.next(access.window, access.process, target));
+                if access.complete == NONE {
+                    continue;
+                }
+                if let Some(&wait) = waiting.get(&key) {
+                    arcs.push(Raw::new(wait, enter(call(access.complete)), shard.enter(access.complete)));
+                }
+                let Some(&(post, posted)) = exposed.get(&key) else { continue };
+                let operations = || rows.iter().map(|&row| &shard.operations.rows[row as usize]);
+                let accessed = operations().find(|operation| operation.target == target);
+                let blocked = match place.unwrap_or(Place::Complete) {
+                    Place::Start => Some(access.start),
+                    Place::Operation => accessed.map(|operation| operation.instance),
+                    Place::Complete => Some(access.complete),
+                };
+                let also = accessed.map(|_| access.complete).filter(|_| place != Some(Place::Complete));
+                for instance in blocked.into_iter().chain(also) {
+                    arcs.push(Raw::new(call(instance), enter(post), posted));
+                }
+            }
+            builder.raws.extend(arcs);
+        }
+    }
+}
+
+/// `MPI_Win_complete` moves data, for which many libraries need the target: it waits for the target's next call, where
+/// that begins within it.
+fn complete_progress(trace: &Trace, epochs: &[Epochs], model: &Model, builder: &mut Builder) {
+    let mut calls: Vec<LibraryCalls> = trace.shards.iter().map(|shard| LibraryCalls::new(trace, shard)).collect();
+    let mut targets = Vec::new();
+    for (number, (shard, epochs)) in trace.shards.iter().zip(epochs).enumerate() {
+        for (position, access) in epochs.accesses.iter().enumerate().filter(|(_, access)| access.complete != NONE) {
+            let (begin, end) = (shard.enter(access.complete), shard.leave(access.complete));
+            targets.clear();
+            let rows = epochs.of_access.of(position).iter();
+            targets.extend(rows.map(|&row| shard.operations.rows[row as usize].target));
+            targets.sort_unstable();
+            targets.dedup();
+            for &target in targets.iter().filter(|&&target| target != access.process) {
+                let calls = &mut calls[trace.position(trace.definitions.master(target))];
+                let Some(serving) = calls.serving(target, begin, end) else { continue };
+                let time = trace.shard(serving.0).enter(serving.1);
+                if time > begin {
+                    let source = enter(builder.instance(trace, serving));
+                    let raw = Raw::new(builder.first_of(number) + access.complete, source, time);
+                    builder.raws.push(Raw { kept: !model.asynchronous_progress, ..raw });
+                }
+            }
+        }
+    }
+}
+
+/// Where the Late Post of an access epoch was found.
+fn place(shard: &Shard, epochs: &Epochs, position: usize, found: &Found) -> Option<Place> {
+    let access = &epochs.accesses[position];
+    let waited =
+        |instance: u32| instance != NONE && found.posts.contains(&(shard.location_of_instance(instance), instance));
+    if found.posts.is_empty() {
+        return None;
+    }
+    if waited(access.complete) {
+        Some(Place::Complete)
+    } else if waited(access.start) {
+        Some(Place::Start)
+    } else {
+        let rows = epochs.of_access.of(position).iter();
+        let mut operations = rows.map(|&row| shard.operations.rows[row as usize].instance);
+        operations.any(waited).then_some(Place::Operation)
+    }
+}
+
+/// Where Late Posts were found most often on each window.
+fn usual_places(trace: &Trace, epochs: &[Epochs], found: &Found) -> FxHashMap<u32, Place> {
+    let mut counts: FxHashMap<u32, [(usize, Place); 3]> = FxHashMap::default();
+    for (shard, epochs) in trace.shards.iter().zip(epochs) {
+        for (position, access) in epochs.accesses.iter().enumerate() {
+            if let Some(place) = place(shard, epochs, position, found) {
+                let none = [(0, Place::Complete), (0, Place::Start), (0, Place::Operation)];
+                let counts = counts.entry(access.window).or_insert(none);
+                counts.iter_mut().filter(|(_, of)| *of == place).for_each(|(count, _)| *count += 1);
+            }
+        }
+    }
+    let most = |counts: [(usize, Place); 3]| counts.into_iter().rev().max_by_key(|(count, _)| *count);
+    counts.into_iter().filter_map(|(window, counts)| Some((window, most(counts)?.1))).collect()
+}
+
+/// Kinds of calls in a lock epoch, in the order of their time.
+const LOCK_CALLS: usize = 4;
+
+fn locks(
+    trace: &Trace,
+    epochs: &[Epochs],
+    found: &Found,
+    builder: &mut Builder,
+    assumptions: &mut Assumptions,
+) -> Result<()> {
+    let (before, _) = predecessors(trace, epochs)?;
+    let mut counts: FxHashMap<u32, [usize; LOCK_CALLS]> = FxHashMap::default();
+    for ((shard, epochs), before) in trace.shards.iter().zip(epochs).zip(&before) {
+        for before in before.rows() {
+            if let Some(kind) = calls(shard, epochs, before).iter().position(|call| waited(shard, *call, before, found))
+            {
+                counts.entry(epochs.locks[before.epoch as usize].window).or_default()[kind] += 1;
+            }
+        }
+    }
+    let mut late = 0;
+    for (number, ((shard, epochs), before)) in trace.shards.iter().zip(epochs).zip(&before).enumerate() {
+        for before in before.rows() {
+            let epoch = &epochs.locks[before.epoch as usize];
+            if epoch.tried {
+                continue;
+            }
+            let calls = calls(shard, epochs, before);
+            let usual = counts.get(&epoch.window).map_or(0, |counts| {
+                counts.iter().enumerate().rev().max_by_key(|(_, count)| **count).map_or(0, |(kind, _)| kind)
+            });
+            let own = calls.iter().copied().find(|&call| waited(shard, call, before, found));
+            // A call that was left before the release did not wait for it.
+            let later = |call: &u32| *call != NONE && shard.leave(*call) >= before.leave;
+            let blocked = own.or(Some(calls[usual]).filter(later)).or_else(|| calls.iter().copied().find(later));
+            let Some(blocked) = blocked else {
+                late += 1;
+                continue;
+            };
+            let release = builder.instance(trace, before.release);
+            builder.raws.push(Raw::new(builder.first_of(number) + blocked, leave(release), before.leave));
+        }
+    }
+    assumptions.count(Assumption::LockOrder, late);
+    Ok(())
+}
+
+/// The calls of a lock epoch that may wait for the lock of a target: lock, first operation, its completion, unlock;
+/// [`NONE`] where there is none.
+fn calls(shard: &Shard, epochs: &Epochs, before: &Predecessor) -> [u32; LOCK_CALLS] {
+    let epoch = &epochs.locks[before.epoch as usize];
+    if epoch.blocking {
+        return [epoch.acquire, NONE, NONE, NONE];
+    }
+    let rows = epochs.of_lock.of(before.epoch as usize).iter();
+    let mut operations =
+        rows.map(|&row| &shard.operations.rows[row as usize]).filter(|operation| operation.target == before.target);
+    let first = operations.next();
+    let done =
+        first.map_or(
+            NONE,
+            |operation| {
+                if operation.done_remote == NONE { operation.done_local } else { operation.done_remote }
+            },
+        );
+    [epoch.acquire, first.map_or(NONE, |operation| operation.instance), done, epoch.release]
+}
+
+fn waited(shard: &Shard, call: u32, before: &Predecessor, found: &Found) -> bool {
+    call != NONE
+        && !found.locks.is_empty()
+        && found.locks.contains(&((shard.location_of_instance(call), call), before.release))
+}

@@ -1,0 +1,555 @@
+//! Hypotheses on durations: which segments of which location get another length (WHATIF 2.1 to 2.4, 2.7).
+//!
+//! A *segment* is the time between two neighbouring Enters or Leaves of a location; it belongs to the innermost region.
+//! At the Leave of a call that waits only the own time of the call counts. Hypotheses work one after the other, each on
+//! what the one before left.
+
+use rayon::prelude::*;
+
+use super::graph::Graph;
+use crate::trace::{Shard, Trace};
+use crate::{Error, Result};
+
+/// Sums of times stay below this, so that no clock overflows, ticks.
+const LONGEST: i128 = 1 << 61;
+
+/// Which instances a hypothesis is about.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// As the user wrote it.
+    pub text: String,
+    /// Call paths whose instances are meant, by number.
+    pub roots: Vec<bool>,
+    /// Call paths whose time counts inside of those, by number; only their own if there are none.
+    pub below: Vec<bool>,
+    /// Only one segment of each instance.
+    pub part: Option<Part>,
+    /// Locations, by index; all if there are none.
+    pub locations: Vec<bool>,
+    /// Numbers of instances of each call path and location.
+    pub instances: Option<Numbers>,
+    /// Only instances entered between two times, ticks.
+    pub window: Option<(i64, i64)>,
+}
+
+/// A segment of an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The n-th; 0 is that before the first call.
+    Nth(u32),
+    /// The one before the Leave.
+    Last,
+}
+
+/// Numbers of instances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbers {
+    /// From the first to the second.
+    Range(u64, u64),
+    /// The last one.
+    Last,
+}
+
+/// How a balance distributes time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Balance {
+    /// The n-th instances of all locations become equally long.
+    Instance,
+    /// All instances of a location.
+    Local,
+    /// All instances of all locations.
+    Global,
+    /// All locations work equally long, and the proportions inside each stay.
+    Scaled,
+}
+
+/// A change of durations.
+#[derive(Clone, Debug)]
+pub enum Hypothesis {
+    /// Segments become `factor` times as long, those of less than `min_span` ticks excepted.
+    Scale {
+        /// What.
+        selection: Selection,
+        /// How many times.
+        factor: f64,
+        /// Shorter segments stay, ticks.
+        min_span: i64,
+    },
+    /// Instances become so long.
+    Set {
+        /// What.
+        selection: Selection,
+        /// How long, ticks.
+        ticks: i64,
+    },
+    /// Time moves between instances.
+    Balance {
+        /// What.
+        selection: Selection,
+        /// How.
+        mode: Balance,
+        /// How much of it, 0..1.
+        by: f64,
+        /// Whether the mean is that of those that have an n-th instance.
+        is_uneven: bool,
+    },
+    /// Every segment becomes shorter by the overhead of the measurement, ticks; 10 ns stay.
+    Overhead {
+        /// How much, ticks.
+        ticks: i64,
+        /// What stays, ticks.
+        least: i64,
+    },
+}
+
+/// A segment with another length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Change {
+    /// Position of the event that ends it.
+    pub position: u32,
+    /// New length without waiting, ticks.
+    pub ticks: i64,
+}
+
+/// The changed segments of each location, by position.
+#[derive(Clone, Debug, Default)]
+pub struct Shape(Vec<Vec<Change>>);
+
+/// A selected segment.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    position: u32,
+    /// Number among the selected instances of the location.
+    instance: u32,
+    ticks: i64,
+}
+
+/// What is selected at a location.
+#[derive(Clone, Debug, Default)]
+struct Selected {
+    segments: Vec<Segment>,
+    instances: u32,
+    /// Instances that the path, the ranks, the numbers and the window leave.
+    left: [u64; 4],
+}
+
+impl Shape {
+    /// The changed segments of a location.
+    pub(super) fn of(&self, location: u32) -> &[Change] {
+        self.0.get(location as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// New length of a segment, if it changed, ticks.
+    pub(super) fn at(&self, location: u32, position: u32) -> Option<i64> {
+        let changes = self.of(location);
+        changes.binary_search_by_key(&position, |change| change.position).ok().map(|i| changes[i].ticks)
+    }
+
+    /// Number of changed segments.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.iter().map(Vec::len).sum()
+    }
+
+    /// Whether nothing changed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Applies hypotheses in their order.
+    pub(super) fn new(trace: &Trace, graph: &Graph, hypotheses: &[Hypothesis]) -> Result<(Self, Vec<String>)> {
+        let mut shape = Self::default();
+        let mut notes = Vec::new();
+        for hypothesis in hypotheses {
+            shape.apply(trace, graph, hypothesis, &mut notes)?;
+        }
+        shape.check(trace)?;
+        Ok((shape, notes))
+    }
+
+    fn apply(&mut self, trace: &Trace, graph: &Graph, hypothesis: &Hypothesis, notes: &mut Vec<String>) -> Result<()> {
+        match hypothesis {
+            Hypothesis::Scale { selection, factor, min_span } => {
+                let selected = self.select(trace, graph, selection)?;
+                self.change(selected, |of| {
+                    for segment in of.segments.iter_mut().filter(|segment| segment.ticks >= *min_span) {
+                        segment.ticks = rounded(segment.ticks as f64 * factor)?;
+                    }
+                    Ok(())
+                })
+            }
+            Hypothesis::Set { selection, ticks } => {
+                let selected = self.select(trace, graph, selection)?;
+                self.change(selected, |of| {
+                    let lengths = vec![*ticks; of.instances as usize];
+                    of.set(&lengths);
+                    Ok(())
+                })
+            }
+            Hypothesis::Balance { selection, mode, by, is_uneven } => {
+                let mut selected = self.select(trace, graph, selection)?;
+                let times: Vec<Vec<i64>> = selected.par_iter().map(Selected::times).collect();
+                let without = trace.definitions.processes.len() - with_instances(trace, &times);
+                if without > 0 {
+                    notes.push(format!("{}: {without} processes have no instance and take no part", selection.text));
+                }
+                let full = balance(trace, &times, *mode, *is_uneven, &selection.text)?;
+                let lengths = partly(&times, full, *by);
+                selected.par_iter_mut().zip(&lengths).for_each(|(of, lengths)| of.set(lengths));
+                self.change(selected, |_| Ok(()))
+            }
+            Hypothesis::Overhead { ticks, least } => {
+                let all = Selection {
+                    roots: vec![true; trace.tree.len()],
+                    text: "overhead".to_owned(),
+                    ..Selection::default()
+                };
+                let selected = self.select(trace, graph, &all)?;
+                self.change(selected, |of| {
+                    for segment in &mut of.segments {
+                        segment.ticks = (segment.ticks - ticks).max(segment.ticks.min(*least));
+                    }
+                    Ok(())
+                })
+            }
+        }
+    }
+
+    /// Lets `alter` change the segments of each location, and takes them over.
+    fn change(&mut self, selected: Vec<Selected>, alter: impl Fn(&mut Selected) -> Result<()> + Sync) -> Result<()> {
+        self.0.resize(selected.len(), Vec::new());
+        self.0.par_iter_mut().zip(selected).try_for_each(|(changes, mut of)| {
+            alter(&mut of)?;
+            of.segments.sort_unstable_by_key(|segment| segment.position);
+            let news = of.segments.iter().map(|&Segment { position, ticks, .. }| Change { position, ticks });
+            *changes = merge(changes, news);
+            Ok(())
+        })
+    }
+
+    fn select(&self, trace: &Trace, graph: &Graph, selection: &Selection) -> Result<Vec<Selected>> {
+        let locations = 0..trace.definitions.locations.len() as u32;
+        let selected: Vec<Selected> =
+            locations.into_par_iter().map(|location| self.select_at(trace, graph, selection, location)).collect();
+        let left = selected.iter().fold([0u64; 4], |sum, of| std::array::from_fn(|i| sum[i] + of.left[i]));
+        let text = &selection.text;
+        let why = match left {
+            [0, ..] => "the run has no instance of it",
+            [_, 0, ..] => "the ranks have no instance of it",
+            [_, _, 0, _] => "there are no instances with these numbers",
+            [_, _, _, 0] => "no instance begins in the window",
+            _ if selected.iter().all(|of| of.segments.is_empty()) => "its instances have no such part",
+            _ => return Ok(selected),
+        };
+        Err(Error::Usage(format!("{text} selects nothing: {why}")))
+    }
+
+    fn select_at(&self, trace: &Trace, graph: &Graph, selection: &Selection, location: u32) -> Selected {
+        let shard = trace.shard(location);
+        let i = (location - shard.locations.start) as usize;
+        let mut selected = Selected::default();
+        let is_here = selection.locations.is_empty() || selection.locations[location as usize];
+        if !shard.profile.of(i).iter().any(|cell| selection.roots[cell.callpath as usize]) {
+            return selected;
+        }
+        let first = graph.instance(trace.position(location), 0);
+        let stops = graph.stops(location);
+        let mut changes = self.of(location).iter().peekable();
+        let order = graph.order(shard, location);
+        let mut instances = shard.instances_of(location).map(|number| order.get(number)).peekable();
+        let mut open: Vec<u32> = Vec::new();
+        let mut frames: Vec<Frame> = Vec::new();
+        let mut visits: rustc_hash::FxHashMap<u32, u64> = rustc_hash::FxHashMap::default();
+        let last = |callpath| {
+            let cell = shard.profile.of(i).iter().find(|cell| cell.callpath == callpath);
+            cell.map_or(0, |cell| cell.visits.saturating_sub(1))
+        };
+        let (begin, end) = (shard.event_offsets[i], shard.event_offsets[i + 1]);
+        for position in begin..end {
+            let is_leave = shard.events.is_leave(position);
+            let known = if is_leave {
+                open.pop_if(|instance| shard.instances.leave[*instance as usize] == position)
+            } else {
+                None
+            };
+            let changed = changes.next_if(|change| change.position == position);
+            if let Some(frame) = frames.last_mut() {
+                let number = frame.segments;
+                frame.segments += 1;
+                let is_part = match selection.part {
+                    None => true,
+                    Some(Part::Nth(part)) => part == number,
+                    Some(Part::Last) => is_leave,
+                };
+                if let Some(instance) = frame.selected.filter(|_| is_part && frame.counts) {
+                    let ticks = changed.map_or_else(
+                        || {
+                            let from = stops.partition_point(|stop| stop.position < position);
+                            let to = stops.partition_point(|stop| stop.position <= position);
+                            graph.base(shard, &stops[from..to], position, known.map(|instance| first + instance))
+                        },
+                        |change| change.ticks,
+                    );
+                    selected.segments.push(Segment { position, instance, ticks });
+                }
+            }
+            if is_leave {
+                frames.pop();
+                continue;
+            }
+            if instances.peek().is_some_and(|&instance| shard.instances.enter[instance as usize] == position) {
+                open.extend(instances.next());
+            }
+            let callpath = shard.events.callpath(position);
+            let around = frames.last().and_then(|frame| frame.selected).filter(|_| !selection.below.is_empty());
+            let mut frame =
+                Frame { selected: around, counts: selection.below.get(callpath as usize) != Some(&false), segments: 0 };
+            if around.is_none() && selection.roots[callpath as usize] {
+                let number = visits.entry(callpath).or_insert(0);
+                let counted = match selection.instances {
+                    None => true,
+                    Some(Numbers::Range(from, to)) => (from..=to).contains(number),
+                    Some(Numbers::Last) => *number == last(callpath),
+                };
+                *number += 1;
+                let time = shard.events.time[position as usize];
+                let within = selection.window.is_none_or(|(from, to)| from <= time && time < to);
+                let passed = [true, is_here, is_here && counted, is_here && counted && within];
+                for (left, passed) in selected.left.iter_mut().zip(passed) {
+                    *left += u64::from(passed);
+                }
+                if passed[3] {
+                    frame.selected = Some(selected.instances);
+                    selected.instances += 1;
+                }
+            }
+            frames.push(frame);
+        }
+        selected
+    }
+
+    /// An error if times could leave the clock.
+    fn check(&self, trace: &Trace) -> Result<()> {
+        let longer = |location: u32| {
+            let shard: &Shard = trace.shard(location);
+            let time = &shard.events.time;
+            let grown = |change: &Change| {
+                let p = change.position as usize;
+                i128::from(change.ticks - (time[p] - time[p - 1])).max(0)
+            };
+            self.of(location).iter().map(grown).sum::<i128>()
+        };
+        let total: i128 = (0..self.0.len() as u32).into_par_iter().map(longer).sum();
+        if total < LONGEST { Ok(()) } else { Err(Error::Usage("the changed run is longer than the clock".into())) }
+    }
+}
+
+/// A region that has been entered and not left.
+struct Frame {
+    /// Number of the selected instance that its time belongs to.
+    selected: Option<u32>,
+    counts: bool,
+    /// Segments that have ended.
+    segments: u32,
+}
+
+impl Selected {
+    /// Time of each instance, ticks.
+    fn times(&self) -> Vec<i64> {
+        let mut times = vec![0; self.instances as usize];
+        for segment in &self.segments {
+            times[segment.instance as usize] += segment.ticks;
+        }
+        times
+    }
+
+    /// Gives each instance a new length: its segments in proportion, the rest to the longest.
+    fn set(&mut self, lengths: &[i64]) {
+        self.segments.sort_by_key(|segment| (segment.instance, segment.position));
+        for of in self.segments.chunk_by_mut(|a, b| a.instance == b.instance) {
+            let (old, new) = (of.iter().map(|segment| segment.ticks).sum::<i64>(), lengths[of[0].instance as usize]);
+            let longest = of.iter().enumerate().rev().max_by_key(|(_, segment)| segment.ticks).map_or(0, |(i, _)| i);
+            if old == 0 {
+                let last = of.len() - 1;
+                of[last].ticks = new;
+                continue;
+            }
+            let mut rest = new;
+            for segment in &mut *of {
+                segment.ticks = (i128::from(segment.ticks) * i128::from(new) / i128::from(old)) as i64;
+                rest -= segment.ticks;
+            }
+            of[longest].ticks += rest;
+        }
+    }
+}
+
+/// Rounds to the nearest, halves to the even one.
+fn rounded(ticks: f64) -> Result<i64> {
+    let ticks = ticks.round_ties_even();
+    if ticks.abs() < LONGEST as f64 {
+        Ok(ticks as i64)
+    } else {
+        Err(Error::Usage("the changed run is longer than the clock".into()))
+    }
+}
+
+/// Both lists by position; of two at one position that of the second.
+fn merge(old: &[Change], new: impl Iterator<Item = Change>) -> Vec<Change> {
+    let mut old = old.iter().copied().peekable();
+    let mut merged = Vec::new();
+    for change in new {
+        while let Some(before) = old.next_if(|before| before.position < change.position) {
+            merged.push(before);
+        }
+        old.next_if(|before| before.position == change.position);
+        merged.push(change);
+    }
+    merged.extend(old);
+    merged
+}
+
+fn with_instances(trace: &Trace, times: &[Vec<i64>]) -> usize {
+    let has = |process: &crate::trace::definition_index::Process| {
+        process.locations.clone().any(|location| !times[location as usize].is_empty())
+    };
+    trace.definitions.processes.iter().filter(|process| has(process)).count()
+}
+
+/// Shares of a sum: all get its quotient, the first so many as the rest says one more.
+fn shares(sum: i64, count: usize) -> impl Iterator<Item = i64> {
+    let count = count.max(1) as i64;
+    let (quotient, rest) = (sum.div_euclid(count), sum.rem_euclid(count));
+    (0..count).map(move |i| quotient + i64::from(i < rest))
+}
+
+/// New times of all instances of all locations.
+fn balance(trace: &Trace, times: &[Vec<i64>], mode: Balance, is_uneven: bool, text: &str) -> Result<Vec<Vec<i64>>> {
+    let taking_part = || times.iter().enumerate().filter(|(_, of)| !of.is_empty());
+    let mut new = times.to_vec();
+    match mode {
+        Balance::Instance => {
+            let label = |location: usize| trace.definitions.label(&trace.definitions.locations[location]);
+            if let Some((first, of_first)) = taking_part().next()
+                && let Some((other, of_other)) = taking_part().find(|(_, of)| of.len() != of_first.len())
+                && !is_uneven
+            {
+                let counts = format!("{} {}, {} {}", label(first), of_first.len(), label(other), of_other.len());
+                return Err(Error::Usage(format!(
+                    "{text} has not the same number of instances everywhere ({counts}): choose uneven=average or another mode"
+                )));
+            }
+            for i in 0..taking_part().map(|(_, of)| of.len()).max().unwrap_or(0) {
+                let with: Vec<usize> = taking_part().filter(|(_, of)| i < of.len()).map(|(p, _)| p).collect();
+                let sum = with.iter().map(|&p| times[p][i]).sum();
+                for (&p, share) in with.iter().zip(shares(sum, with.len())) {
+                    new[p][i] = share;
+                }
+            }
+        }
+        Balance::Local => {
+            for (p, of) in taking_part() {
+                new[p] = shares(of.iter().sum(), of.len()).collect();
+            }
+        }
+        Balance::Global => {
+            let count = taking_part().map(|(_, of)| of.len()).sum();
+            let mut all = shares(taking_part().flat_map(|(_, of)| of).sum(), count);
+            for of in &mut new {
+                of.iter_mut().for_each(|x| *x = all.next().unwrap_or(0));
+            }
+        }
+        Balance::Scaled => {
+            let sums: Vec<(usize, i64)> = taking_part().map(|(p, of)| (p, of.iter().sum())).collect();
+            let all = sums.iter().map(|(_, sum)| sum).sum();
+            for (&(p, sum), share) in sums.iter().zip(shares(all, sums.len())) {
+                new[p] = if sum == 0 { shares(share, times[p].len()).collect() } else { apportion(&times[p], share) };
+            }
+        }
+    }
+    Ok(new)
+}
+
+/// Integers in the proportions of others with a given sum: what is left goes to the largest remainders.
+fn apportion(values: &[i64], sum: i64) -> Vec<i64> {
+    let total: i128 = values.iter().map(|&x| i128::from(x)).sum();
+    let exact = |x: i64| i128::from(x) * i128::from(sum);
+    let mut new: Vec<i64> = values.iter().map(|&x| exact(x).div_euclid(total) as i64).collect();
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by_key(|&i| std::cmp::Reverse(exact(values[i]).rem_euclid(total)));
+    let rest = sum - new.iter().sum::<i64>();
+    for &i in order.iter().take(rest.max(0) as usize) {
+        new[i] += 1;
+    }
+    new
+}
+
+/// Goes a part of the way to full balance; sums stay the same to the tick.
+fn partly(times: &[Vec<i64>], full: Vec<Vec<i64>>, by: f64) -> Vec<Vec<i64>> {
+    if by >= 1.0 {
+        return full;
+    }
+    let exact: Vec<Vec<f64>> = times
+        .iter()
+        .zip(&full)
+        .map(|(old, new)| old.iter().zip(new).map(|(&x, &y)| by * (y - x) as f64).collect())
+        .collect();
+    let mut new: Vec<Vec<i64>> = times
+        .iter()
+        .zip(&exact)
+        .map(|(old, exact)| old.iter().zip(exact).map(|(x, change)| x + change.floor() as i64).collect())
+        .collect();
+    let rest = |p: usize, i: usize| exact[p][i] - exact[p][i].floor();
+    let mut order: Vec<(usize, usize)> =
+        new.iter().enumerate().flat_map(|(p, of)| (0..of.len()).map(move |i| (p, i))).collect();
+    order.sort_by(|a, b| rest(b.0, b.1).total_cmp(&rest(a.0, a.1)));
+    let missing = times.iter().flatten().sum::<i64>() - new.iter().flatten().sum::<i64>();
+    for &(p, i) in order.iter().take(missing.max(0) as usize) {
+        new[p][i] += 1;
+    }
+    new
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_first_get_the_rest() {
+        assert_eq!(shares(8, 3).collect::<Vec<_>>(), [3, 3, 2]);
+    }
+
+    #[test]
+    fn halves_go_to_the_even() {
+        let half: Vec<i64> = [1, 2, 3].iter().filter_map(|&ticks| rounded(f64::from(ticks) * 0.5).ok()).collect();
+        assert_eq!(half, [0, 1, 2]);
+    }
+
+    #[test]
+    fn segments_change_in_proportion_and_the_rest_is_the_longest_ones() {
+        let segment = |position, ticks| Segment { position, instance: 0, ticks };
+        let mut selected =
+            Selected { segments: vec![segment(1, 1), segment(2, 5), segment(3, 1)], instances: 1, left: [1; 4] };
+        selected.set(&[10]);
+        assert_eq!(selected.segments.iter().map(|segment| segment.ticks).collect::<Vec<_>>(), [1, 8, 1]);
+        selected.segments.iter_mut().for_each(|segment| segment.ticks = 0);
+        selected.set(&[4]);
+        assert_eq!(selected.segments.iter().map(|segment| segment.ticks).collect::<Vec<_>>(), [0, 0, 4]);
+    }
+
+    proptest! {
+        #[test]
+        fn sums_are_conserved(times in prop::collection::vec(0i64..1000, 1..20), sum in 0i64..10_000, by in 0.0..1.0) {
+            prop_assert_eq!(shares(sum, times.len()).sum::<i64>(), sum);
+            if times.iter().sum::<i64>() > 0 {
+                prop_assert_eq!(apportion(&times, sum).iter().sum::<i64>(), sum);
+            }
+            let total = times.iter().sum::<i64>();
+            let full = vec![shares(total, times.len()).collect::<Vec<_>>()];
+            prop_assert_eq!(partly(&[times], full, by).iter().flatten().sum::<i64>(), total);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Arcs between the threads of a process (WHATIF 4.6): forks and joins, barriers of a team, locks.
+//!
+//! A thread of a team begins as long after the fork as measured; the join waits for the ends of all. Of a barrier in which
+//! threads run tasks, it is the end of their last task that the others wait for. A lock is taken when its owner before
+//! gives it back, in the order of the acquisitions.
+
+use super::graph::{Builder, Node, Raw, StopKind, enter, leave, stop};
+use crate::trace::definition_index::Process;
+use crate::trace::{NONE, Shard, Trace};
+use crate::waits::threads::{Part, barriers_of, handovers, teams};
+
+/// Finds the arcs of all threads.
+pub(super) fn collect(trace: &Trace, builder: &mut Builder) {
+    for (number, shard) in trace.shards.iter().enumerate() {
+        let first = builder.first_of(number);
+        let threads = Threads { shard, first };
+        for process in shard.processes.clone() {
+            let process = &trace.definitions.processes[process as usize];
+            for team in teams(shard, process).chunk_by(|a, b| a.team.fork == b.team.fork) {
+                threads.team(team, builder);
+            }
+            threads.locks(process, builder);
+        }
+    }
+}
+
+struct Threads<'a> {
+    shard: &'a Shard,
+    /// Number of the first instance of the shard.
+    first: u32,
+}
+
+impl Threads<'_> {
+    fn team(&self, team: &[Part], builder: &mut Builder) {
+        let shard = self.shard;
+        let row = team[0].team.fork;
+        let fork = &shard.forks.rows[row as usize];
+        let forker = shard.location_of(&shard.forks, row);
+        let master = team.iter().find(|part| part.location == forker && part.team.instance != NONE);
+        let (enters, leaves) = (&shard.instances.enter, &shard.instances.leave);
+        let at = master.map(|part| enters[part.team.instance as usize]);
+        let others = || team.iter().filter(|part| part.location != forker && part.team.instance != NONE);
+        if let Some(forked) = self.stop(builder, forker, fork.fork, at, StopKind::Point) {
+            for part in others() {
+                let (position, begin) = (enters[part.team.instance as usize], shard.enter(part.team.instance));
+                if begin < fork.fork {
+                    continue;
+                }
+                if let Some(begun) = self.stop(builder, part.location, begin, Some(position), StopKind::Begin) {
+                    let target = builder.stop_target(begun);
+                    builder.raws.push(Raw::new(target, stop(forked), fork.fork));
+                }
+            }
+        }
+        let at = master.map(|part| leaves[part.team.instance as usize] + 1);
+        if fork.join != i64::MIN
+            && others().next().is_some()
+            && let Some(joined) = self.stop(builder, forker, fork.join, at, StopKind::Gate)
+        {
+            let ends: Vec<(Node, i64)> = others()
+                .map(|part| (leave(self.first + part.team.instance), shard.leave(part.team.instance)))
+                .collect();
+            let target = builder.stop_target(joined);
+            builder.meet(&ends, &[(target, ends.len() as u32)]);
+        }
+        self.barriers(team, builder);
+    }
+
+    /// The k-th barriers of all members are one.
+    fn barriers(&self, team: &[Part], builder: &mut Builder) {
+        let of = |part: &Part| barriers_of(self.shard, part).to_vec();
+        let all: Vec<Vec<u32>> = team.iter().map(of).collect();
+        if all.iter().any(|of| of.len() != all[0].len()) || team.len() < 2 {
+            return;
+        }
+        for k in 0..all[0].len() {
+            let mut members = Vec::with_capacity(team.len());
+            for (part, of) in team.iter().zip(&all) {
+                let (begin, end) = (self.shard.enter(of[k]), self.shard.leave(of[k]));
+                let tasks = self.shard.tasks.of((part.location - self.shard.locations.start) as usize);
+                let last = tasks[..tasks.partition_point(|task| task.end <= end)].last();
+                let source = last.filter(|task| task.begin >= begin).and_then(|task| {
+                    let number = self.stop(builder, part.location, task.end, None, StopKind::Point)?;
+                    Some((stop(number), task.end))
+                });
+                members.push(source.unwrap_or((enter(self.first + of[k]), begin)));
+            }
+            let waiting: Vec<(u32, u32)> = all.iter().map(|of| (self.first + of[k], members.len() as u32)).collect();
+            builder.meet(&members, &waiting);
+        }
+    }
+
+    fn locks(&self, process: &Process, builder: &mut Builder) {
+        for (before, after) in handovers(self.shard, process) {
+            let ((location, release), (own, acquire)) = (before, after);
+            if location == own {
+                continue;
+            }
+            // The release comes after what has the same time in its call, the acquisition before.
+            let Some(released) = self.stop(builder, location, release.time, None, StopKind::Point) else { continue };
+            let within =
+                self.positions(own, acquire.time).0.max(self.shard.instances.enter[acquire.instance as usize] + 1);
+            if let Some(taken) = self.stop(builder, own, acquire.time, Some(within), StopKind::Gate) {
+                let target = builder.stop_target(taken);
+                builder.raws.push(Raw::new(target, stop(released), release.time));
+            }
+        }
+    }
+
+    /// First and last position that a time can have between the events of a location.
+    fn positions(&self, location: u32, time: i64) -> (u32, u32) {
+        let i = (location - self.shard.locations.start) as usize;
+        let (begin, end) = (self.shard.event_offsets[i], self.shard.event_offsets[i + 1]);
+        let times = &self.shard.events.time[begin as usize..end as usize];
+        let before = times.partition_point(|&event| event < time) as u32;
+        let behind = times.partition_point(|&event| event <= time) as u32;
+        (begin + before, begin + behind)
+    }
+
+    /// A stop at a time, before the event `at` if that is possible, else behind all events of the same time.
+    fn stop(&self, builder: &mut Builder, location: u32, time: i64, at: Option<u32>, kind: StopKind) -> Option<u32> {
+        let (from, to) = self.positions(location, time);
+        let position = at.filter(|at| (from..=to).contains(at)).unwrap_or(to);
+        let i = (location - self.shard.locations.start) as usize;
+        let begin = self.shard.event_offsets[i];
+        // Before the first event only a begin has a place.
+        (position > begin || kind == StopKind::Begin).then(|| builder.stop(location, position, time, kind))
+    }
+}

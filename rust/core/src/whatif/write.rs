@@ -1,0 +1,278 @@
+//! A simulated run as an archive: the records of the measured one at their new times (WHATIF 4.8).
+//!
+//! Every record lies between two neighbouring Enters and Leaves, which the decoder counts; times alone would not tell,
+//! as what has equal times may come apart. In a call, what is written before the time in the library keeps its distance to
+//! the Enter, what is written after it that to the Leave; elsewhere the time between two events is stretched.
+
+use std::path::Path;
+
+use rayon::prelude::*;
+use whywait_otf2::records::Definition;
+use whywait_otf2::{
+    Archive, ArchiveWriter, AttributeValue, Attributes, Event, EventSink, LocalDefinitions, LocationWriter,
+    WriteOptions,
+};
+
+use super::graph::Graph;
+use super::retime::Times;
+use super::{Simulation, Simulator};
+use crate::analysis::Analysis;
+use crate::trace::decode::Decoder;
+use crate::trace::{NONE, Shard, Trace};
+use crate::{Error, Result};
+
+/// Name of the property of the anchor that says what was changed.
+const PROPERTY: &str = "WHYWAIT::HYPOTHESES";
+
+impl Simulator {
+    /// Writes a simulated run as the archive `name` in a directory; `hypotheses` says what was changed.
+    pub fn write(
+        &self,
+        analysis: &Analysis,
+        simulation: &Simulation,
+        archive: &Archive,
+        (directory, name): (&Path, &str),
+        hypotheses: &str,
+    ) -> Result<()> {
+        let trace = &analysis.trace;
+        if simulation.span.0 < 0 {
+            return Err(Error::Usage(
+                "the corrected times of the run begin before zero: they cannot be written".into(),
+            ));
+        }
+        let events = self.events(trace, simulation);
+        let mut options = WriteOptions { anchor: archive.anchor().clone(), ..WriteOptions::default() };
+        options.anchor.number_of_snapshots = 0;
+        options.anchor.number_of_thumbnails = 0;
+        options.anchor.properties.push((PROPERTY.to_owned(), hypotheses.to_owned()));
+        let writer = ArchiveWriter::create(directory, name, options)?;
+        for definition in archive.definitions().iter() {
+            let mut definition = definition.to_owned();
+            if let Definition::ClockProperties(clock) = &mut definition {
+                let first = simulation.span.0 as u64;
+                clock.global_offset = clock.global_offset.min(first);
+                clock.trace_length = (simulation.span.1 as u64).saturating_sub(clock.global_offset);
+            }
+            writer.define(definition);
+        }
+        let rewriter = Rewriter { trace, graph: &self.graph, times: &simulation.times, archive, events: &events };
+        (0..trace.definitions.locations.len() as u32)
+            .into_par_iter()
+            .try_for_each(|location| rewriter.location(&writer, location))?;
+        Ok(writer.finish()?)
+    }
+}
+
+struct Rewriter<'a> {
+    trace: &'a Trace,
+    graph: &'a Graph,
+    times: &'a Times<1>,
+    archive: &'a Archive,
+    events: &'a [Vec<i64>],
+}
+
+impl<'a> Rewriter<'a> {
+    fn location(&self, writer: &ArchiveWriter, location: u32) -> Result<()> {
+        let of = &self.trace.definitions.locations[location as usize];
+        // What could not be read was not simulated either: the location stays empty.
+        let Ok(reader) = self.archive.location(of.id) else { return Ok(()) };
+        let mut decoder = Decoder::new(
+            self.archive.definitions(),
+            &self.trace.regions,
+            &self.trace.definitions,
+            Shard { locations: location..location + 1, processes: of.process..of.process, ..Shard::default() },
+        );
+        decoder.begin_location(location);
+        let mut to = Rewritten {
+            map: self.map(location),
+            decoder,
+            to: writer.location(of.id)?,
+            attributes: Vec::new(),
+            last: i64::MIN,
+            failed: Ok(()),
+        };
+        // A file that ends too early is written as far as it goes.
+        match reader.read_events(&mut Vec::new(), &mut to) {
+            Ok(_) | Err(whywait_otf2::Error::Malformed { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        to.failed?;
+        let local = reader.local_definitions();
+        let local = LocalDefinitions { definitions: local.definitions.clone(), ..LocalDefinitions::default() };
+        Ok(to.to.finish(&local)?)
+    }
+
+    /// The way from measured to new times of a location; of one without events that of its process' master.
+    fn map(&self, location: u32) -> Map<'a> {
+        let shard = self.trace.shard(location);
+        let range = |location: u32| {
+            let i = (location - shard.locations.start) as usize;
+            shard.event_offsets[i] as usize..shard.event_offsets[i + 1] as usize
+        };
+        let process = self.trace.definitions.locations[location as usize].process;
+        let own = !range(location).is_empty();
+        let from = if own || process == NONE { location } else { self.trace.definitions.master(process) };
+        let events = range(from);
+        let stops = self.graph.stops(from);
+        Map {
+            measured: &shard.events.time[events.clone()],
+            new: &self.events[self.trace.position(from)][events.clone()],
+            stops: stops
+                .iter()
+                .map(|stop| {
+                    (stop.position - events.start as u32, stop.time, self.times.of(self.graph.stop_node(stop))[0])
+                })
+                .collect(),
+            own,
+        }
+    }
+}
+
+/// Measured and new times.
+struct Map<'a> {
+    measured: &'a [i64],
+    new: &'a [i64],
+    /// Places between events: position of the event behind it, measured and new time.
+    stops: Vec<(u32, i64, i64)>,
+    /// Whether these are times of the location itself, so that its events can be counted.
+    own: bool,
+}
+
+/// What a record inside a call keeps its distance to.
+#[derive(Clone, Copy)]
+enum Side {
+    Enter,
+    Leave,
+    Both,
+}
+
+impl Map<'_> {
+    /// New time of a record that follows so many events.
+    fn new_time(&self, behind: usize, time: i64, side: Side) -> i64 {
+        let behind = if self.own { behind } else { self.measured.partition_point(|&event| event <= time) };
+        let Some(last) = self.measured.len().checked_sub(1) else { return time };
+        if behind == 0 {
+            return self.new[0] - (self.measured[0] - time);
+        }
+        let from = self.stops.partition_point(|stop| (stop.0 as usize) < behind);
+        let stops = self.stops[from..].iter().take_while(|stop| stop.0 as usize == behind);
+        let (mut a, mut to_a) = (self.measured[behind - 1], self.new[behind - 1]);
+        let mut side = side;
+        for &(_, stop, to) in stops {
+            if time == stop {
+                return to;
+            }
+            if time < stop {
+                return between((a, to_a), (stop, to), time);
+            }
+            (a, to_a, side) = (stop, to, Side::Both);
+        }
+        if behind > last {
+            return to_a + (time - a);
+        }
+        let (b, to_b) = (self.measured[behind], self.new[behind]);
+        match side {
+            Side::Enter => (to_a + (time - a)).clamp(to_a, to_b),
+            Side::Leave => (to_b - (b - time)).clamp(to_a, to_b),
+            Side::Both => between((a, to_a), (b, to_b), time),
+        }
+    }
+}
+
+/// On the line between two points.
+fn between((a, to_a): (i64, i64), (b, to_b): (i64, i64), time: i64) -> i64 {
+    let share = |length: i64| (i128::from(time - a) * i128::from(length) / i128::from(b - a)) as i64;
+    if b <= a { to_a } else { to_a + share(to_b - to_a) }
+}
+
+/// What a record keeps its distance to, by when the library is told to write it.
+fn side(record: &Event<'_>) -> Side {
+    match record {
+        Event::MpiSend { .. }
+        | Event::MpiIsend { .. }
+        | Event::MpiIrecvRequest { .. }
+        | Event::MpiImrecvRequest { .. }
+        | Event::MpiCollectiveBegin {}
+        | Event::NonBlockingCollectiveRequest { .. }
+        | Event::RmaCollectiveBegin {}
+        | Event::RmaRequestLock { .. }
+        | Event::RmaPut { .. }
+        | Event::RmaGet { .. }
+        | Event::RmaAtomic { .. } => Side::Enter,
+        Event::MpiRecv { .. }
+        | Event::MpiIrecv { .. }
+        | Event::MpiMrecv { .. }
+        | Event::MpiImrecv { .. }
+        | Event::MpiIsendComplete { .. }
+        | Event::MpiCollectiveEnd { .. }
+        | Event::MpiRequestCancelled { .. }
+        | Event::MpiRequestTest { .. }
+        | Event::NonBlockingCollectiveComplete { .. }
+        | Event::RmaCollectiveEnd { .. }
+        | Event::RmaGroupSync { .. }
+        | Event::RmaAcquireLock { .. }
+        | Event::RmaReleaseLock { .. }
+        | Event::RmaWaitChange { .. }
+        | Event::RmaOpCompleteBlocking { .. }
+        | Event::RmaOpCompleteNonBlocking { .. }
+        | Event::RmaOpCompleteRemote { .. } => Side::Leave,
+        _ => Side::Both,
+    }
+}
+
+/// A location on its way into the new archive.
+struct Rewritten<'a> {
+    map: Map<'a>,
+    /// Counts events as the analysis has done.
+    decoder: Decoder<'a>,
+    to: LocationWriter<'a>,
+    attributes: Vec<AttributeValue>,
+    /// Time of the last record.
+    last: i64,
+    failed: whywait_otf2::Result<()>,
+}
+
+impl Rewritten<'_> {
+    fn write(&mut self, time: i64, side: Side, event: &Event<'_>, attributes: &Attributes<'_>) {
+        let time = self.map.new_time(self.decoder.positions(), time, side).max(self.last);
+        self.last = time;
+        if self.failed.is_ok() {
+            self.failed = self.to.write(time as u64, event, attributes);
+        }
+    }
+
+    fn region(&mut self, time: i64, event: &Event<'_>) {
+        let mut attributes = std::mem::take(&mut self.attributes);
+        self.write(time, Side::Both, event, &Attributes::new(&attributes));
+        attributes.clear();
+        self.attributes = attributes;
+    }
+}
+
+impl EventSink for Rewritten<'_> {
+    fn enter(&mut self, time: i64, region: u32) {
+        self.decoder.enter(time, region);
+        self.region(time, &Event::Enter { region });
+    }
+
+    fn leave(&mut self, time: i64, region: u32) {
+        self.decoder.leave(time, region);
+        self.region(time, &Event::Leave { region });
+    }
+
+    fn record(&mut self, time: i64, record: &Event<'_>, attributes: &Attributes<'_>) {
+        self.decoder.record(time, record, attributes);
+        let event = if let Event::BufferFlush { stop_time } = *record {
+            // Its begin and its end become events once another record follows.
+            let behind = self.map.measured.partition_point(|&event| event <= stop_time);
+            Event::BufferFlush { stop_time: self.map.new_time(behind, stop_time, Side::Both) }
+        } else {
+            *record
+        };
+        self.write(time, side(record), &event, attributes);
+    }
+
+    fn attributed(&mut self, attributes: &Attributes<'_>) {
+        self.attributes.extend(attributes);
+    }
+}

@@ -1,0 +1,203 @@
+//! The what-if simulator: hypotheses in, new times out.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow_array::Int64Array;
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use whywait_core::whatif::{
+    Balance, Hypothesis, Model, Numbers, Part, Selection, Simulation as CoreSimulation, Simulator as CoreSimulator,
+};
+
+use crate::analysis::Analysis;
+use crate::arrow::Table;
+use crate::errors::{UsageError, core_error};
+
+/// Which instances a hypothesis is about, as Python compiles it.
+#[derive(FromPyObject)]
+struct Selected {
+    text: String,
+    roots: Vec<bool>,
+    below: Vec<bool>,
+    /// Segment of each instance; -1 is the last.
+    part: Option<i64>,
+    locations: Vec<bool>,
+    /// First and last number; -1 for the last there is.
+    instances: Option<(i64, i64)>,
+    /// Seconds since the begin of the trace.
+    window: Option<(f64, f64)>,
+}
+
+/// A hypothesis as Python compiles it; times in seconds.
+#[derive(FromPyObject)]
+struct Change {
+    kind: String,
+    selection: Option<Selected>,
+    /// A factor, a length, a part.
+    value: f64,
+    /// The least length that is scaled.
+    min_span: f64,
+    mode: Option<String>,
+    uneven: bool,
+}
+
+/// A run that can be simulated: it is known who waits for whom.
+#[pyclass(frozen, module = "whywait._native")]
+pub(crate) struct Simulator {
+    analysis: Py<Analysis>,
+    simulator: CoreSimulator,
+}
+
+/// A simulated run.
+#[pyclass(frozen, module = "whywait._native")]
+pub(crate) struct Simulation {
+    simulator: Py<Simulator>,
+    result: CoreSimulation,
+}
+
+#[pymethods]
+impl Simulator {
+    /// Finds the dependencies of an analysed run; `hidden` says whether transfers that nobody waited for are estimated.
+    /// The others change the run: whether one-sided operations need nobody at the target, which messages go by
+    /// rendezvous, by size or by the call paths of their sends.
+    #[new]
+    #[pyo3(signature = (analysis, *, hidden=true, asynchronous=false, eager_limit=None, protocols=Vec::new(),
+        threads=None))]
+    fn new(
+        py: Python<'_>,
+        analysis: Py<Analysis>,
+        hidden: bool,
+        asynchronous: bool,
+        eager_limit: Option<u64>,
+        protocols: Vec<(Vec<bool>, bool)>,
+        threads: Option<usize>,
+    ) -> PyResult<Self> {
+        let pool = whywait_core::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
+        let model = Model { estimates: hidden, asynchronous_progress: asynchronous, eager_limit, protocols };
+        let found = {
+            let analysis = analysis.get();
+            let definitions = analysis.archive.definitions();
+            py.detach(|| pool.install(|| CoreSimulator::new(&analysis.result, definitions, &model)))
+        };
+        Ok(Self { analysis, simulator: found.map_err(core_error)? })
+    }
+
+    /// Number of dependencies between calls.
+    fn dependencies(&self) -> usize {
+        self.simulator.dependencies()
+    }
+
+    /// Applies hypotheses in their order.
+    #[pyo3(signature = (changes, *, threads=None))]
+    fn simulate(slf: Bound<'_, Self>, changes: Vec<Change>, threads: Option<usize>) -> PyResult<Simulation> {
+        let py = slf.py();
+        let simulator = slf.get();
+        let analysis = simulator.analysis.get();
+        let pool = whywait_core::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
+        let hypotheses =
+            changes.into_iter().map(|change| hypothesis(analysis, change)).collect::<PyResult<Vec<_>>>()?;
+        let simulate = || pool.install(|| simulator.simulator.simulate(&analysis.result, &hypotheses));
+        let result = py.detach(simulate).map_err(core_error)?;
+        Ok(Simulation { simulator: slf.unbind(), result })
+    }
+
+    /// Lengths of the run under several lists of hypotheses, s; these are evaluated together.
+    #[pyo3(signature = (candidates, *, threads=None))]
+    fn lengths(&self, py: Python<'_>, candidates: Vec<Vec<Change>>, threads: Option<usize>) -> PyResult<Vec<f64>> {
+        let analysis = self.analysis.get();
+        let compile = |of: Vec<Change>| of.into_iter().map(|change| hypothesis(analysis, change)).collect();
+        let candidates = candidates.into_iter().map(compile).collect::<PyResult<Vec<Vec<Hypothesis>>>>()?;
+        let pool = whywait_core::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
+        let evaluate = || pool.install(|| self.simulator.lengths(&analysis.result, &candidates));
+        let lengths = py.detach(evaluate).map_err(core_error)?;
+        Ok(lengths.into_iter().map(|ticks| ticks as f64 / analysis.result.trace.resolution as f64).collect())
+    }
+}
+
+#[pymethods]
+impl Simulation {
+    /// From the first to the last event, s.
+    fn length(&self) -> PyResult<f64> {
+        let resolution = self.analysis().result.trace.resolution as f64;
+        Ok(self.result.length().map_err(core_error)? as f64 / resolution)
+    }
+
+    /// What was assumed: name, text, how often.
+    fn assumptions(&self) -> Vec<(&'static str, &'static str, u64)> {
+        self.result
+            .assumptions
+            .iter()
+            .map(|(assumption, count)| (assumption.name(), assumption.text(), count))
+            .collect()
+    }
+
+    /// Writes the run as the archive `name` in a directory; `hypotheses` says what was changed.
+    fn write(&self, py: Python<'_>, directory: PathBuf, name: &str, hypotheses: &str) -> PyResult<()> {
+        let analysis = self.analysis();
+        let simulator = &self.simulator.get().simulator;
+        let to = (&directory, name);
+        py.detach(|| simulator.write(&analysis.result, &self.result, &analysis.archive, (to.0, to.1), hypotheses))
+            .map_err(core_error)
+    }
+
+    /// What is to be said of the hypotheses.
+    fn notes(&self) -> Vec<String> {
+        self.result.notes.clone()
+    }
+
+    /// Measured and new times of the Enters and Leaves of a location, ticks.
+    fn events(&self, py: Python<'_>, location: u32) -> PyResult<Table> {
+        let trace = &self.analysis().result.trace;
+        if location as usize >= trace.definitions.locations.len() {
+            return Err(PyIndexError::new_err("no such location"));
+        }
+        let shard = trace.shard(location);
+        let i = (location - shard.locations.start) as usize;
+        let range = shard.event_offsets[i] as usize..shard.event_offsets[i + 1] as usize;
+        let all = py.detach(|| self.simulator.get().simulator.events(trace, &self.result));
+        Table::new(vec![
+            ("measured", Arc::new(Int64Array::from(shard.events.time[range.clone()].to_vec()))),
+            ("simulated", Arc::new(Int64Array::from(all[trace.position(location)][range].to_vec()))),
+        ])
+    }
+}
+
+impl Simulation {
+    fn analysis(&self) -> &Analysis {
+        self.simulator.get().analysis.get()
+    }
+}
+
+fn hypothesis(analysis: &Analysis, change: Change) -> PyResult<Hypothesis> {
+    let trace = &analysis.result.trace;
+    let ticks = |seconds: f64| (seconds * trace.resolution as f64).round_ties_even() as i64;
+    let begin = trace.span().map_or(0, |(first, _)| first);
+    let selection = change.selection.map(|selected| Selection {
+        text: selected.text,
+        roots: selected.roots,
+        below: selected.below,
+        part: selected.part.map(|part| u32::try_from(part).map_or(Part::Last, Part::Nth)),
+        locations: selected.locations,
+        instances: selected.instances.map(|(from, to)| match (u64::try_from(from), u64::try_from(to)) {
+            (Ok(from), Ok(to)) => Numbers::Range(from, to),
+            _ => Numbers::Last,
+        }),
+        window: selected.window.map(|(from, to)| (begin.saturating_add(ticks(from)), begin.saturating_add(ticks(to)))),
+    });
+    let mode = match change.mode.as_deref() {
+        None | Some("instance") => Balance::Instance,
+        Some("local") => Balance::Local,
+        Some("global") => Balance::Global,
+        Some("scaled") => Balance::Scaled,
+        Some(mode) => return Err(UsageError::new_err(format!("{mode} is no mode of a balance"))),
+    };
+    let Change { kind, value, min_span, uneven: is_uneven, .. } = change;
+    match (kind.as_str(), selection) {
+        ("scale", Some(selection)) => Ok(Hypothesis::Scale { selection, factor: value, min_span: ticks(min_span) }),
+        ("set", Some(selection)) => Ok(Hypothesis::Set { selection, ticks: ticks(value) }),
+        ("balance", Some(selection)) => Ok(Hypothesis::Balance { selection, mode, by: value, is_uneven }),
+        ("overhead", None) => Ok(Hypothesis::Overhead { ticks: ticks(value), least: ticks(1e-8) }),
+        (kind, _) => Err(UsageError::new_err(format!("{kind} is no hypothesis"))),
+    }
+}
