@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from whywait._native import ArchiveError, Error, TraceError, UsageError
     from whywait._run import Definitions, Run
     from whywait.model.metric_values import MetricValues
+    from whywait.whatif import whatif
 
 _HOME = {
     "Definitions": "whywait._run",
@@ -47,6 +48,7 @@ __all__ = [
     "analyze",
     "load",
     "open",
+    "whatif",
 ]
 
 
@@ -55,10 +57,13 @@ def __getattr__(name: str) -> object:
         from whywait.model.version import VERSION
 
         return VERSION
-    if name not in _HOME:
-        raise AttributeError(f"module 'whywait' has no attribute {name!r}")
     from importlib import import_module
 
+    if name == "whatif":
+        # A module that can be called: `whywait.whatif(run, [whywait.whatif.Scale(...)])`.
+        return import_module("whywait.whatif")
+    if name not in _HOME:
+        raise AttributeError(f"module 'whywait' has no attribute {name!r}")
     value = getattr(import_module(_HOME[name]), name)
     globals()[name] = value
     return value

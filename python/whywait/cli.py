@@ -25,6 +25,7 @@ _VERBS = (
     "counters",
     "efficiency",
     "diff",
+    "whatif",
     "export",
     "info",
     "validate",

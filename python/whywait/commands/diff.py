@@ -86,8 +86,9 @@ def run(options: argparse.Namespace) -> int:
         print_json({"a": options.a, "b": options.b, "metrics": metrics, "places": shown, "failed": failed})
     else:
         columns, unicode = width(sys.stdout), speaks_unicode(sys.stdout)
-        show(_metrics(metrics, columns), sys.stdout)
-        show(_places(places, (first, second), options, columns, unicode=unicode), sys.stdout)
+        show(metric_lines(metrics, columns), sys.stdout)
+        lines = place_lines(places, (first, second), columns, options.top, groups=options.rank_groups, unicode=unicode)
+        show(lines, sys.stdout)
         if options.html:
             sys.stdout.write(f"Written to {options.html}: open it in a browser\n")
         show(([(f"failed: {text}", "bold red")] for text in failed), sys.stdout)
@@ -100,7 +101,7 @@ def _names(first: str, second: str) -> tuple[str, str]:
     return names if names[0] != names[1] else (first, second)
 
 
-def _metrics(rows: list[dict[str, Any]], width: int) -> Iterator[Line]:
+def metric_lines(rows: list[dict[str, Any]], width: int, names: tuple[str, str] = ("A", "B")) -> Iterator[Line]:
     """Yield the metrics that differ, those of the time only if it matters, with those above them."""
     from whywait.report.values import quantity
 
@@ -115,7 +116,15 @@ def _metrics(rows: list[dict[str, Any]], width: int) -> Iterator[Line]:
     if not shown:
         yield [("No metric differs by as much as 0.1% of the time.", "")]
         return
-    yield [("Metric".ljust(label) + "".join(name.rjust(_COLUMN) for name in ("A", "B", "B - A", "relative")), "bold")]
+    yield [
+        (
+            "Metric".ljust(label)
+            + "".join(
+                name.rjust(_COLUMN) for name in (*names, "difference" if names != ("A", "B") else "B - A", "relative")
+            ),
+            "bold",
+        )
+    ]
     for row in reversed(shown):
         name = "  " * row["depth"] + row["display_name"]
         values = [quantity(row[key], row["unit"]) for key in ("first", "second")]
@@ -124,8 +133,8 @@ def _metrics(rows: list[dict[str, Any]], width: int) -> Iterator[Line]:
         yield [(name[: label - 1].ljust(label), ""), (cells, _colour(row["difference"]))]
 
 
-def _places(
-    table: pa.Table, runs: tuple[Result, Result], options: argparse.Namespace, width: int, *, unicode: bool
+def place_lines(
+    table: pa.Table, runs: tuple[Result, Result], width: int, top: int, *, groups: int = 1, unicode: bool = True
 ) -> Iterator[Line]:
     """Yield the places that differ most."""
     import numpy as np
@@ -139,19 +148,19 @@ def _places(
     ranks = [np.unique(run.places.rank) for run in runs]
     yield []
     yield [("Place".ljust(width - 2 * _COLUMN) + "B - A".rjust(_COLUMN) + "relative".rjust(_COLUMN), "bold")]
-    for number, row in enumerate(table.slice(0, options.top).to_pylist(), 1):
+    for number, row in enumerate(table.slice(0, top).to_pylist(), 1):
         tree = next(run.profile.metrics for run in runs if row["metric"] in run.profile.metrics)
         metric = tree[row["metric"]]
         change = _signed(quantity(abs(row["difference"]), metric.unit), row["difference"])
         where = ""
-        if options.rank_groups > 1:
-            ranges = [group_name(own, row["group"], options.rank_groups) for own in ranks]
+        if groups > 1:
+            ranges = [group_name(own, row["group"], groups) for own in ranks]
             where = ", " + " / ".join(dict.fromkeys(ranges))
         label = f"{number}. {metric.display_name}{where}"
         cells = change.rjust(_COLUMN) + _share(row["relative"]).rjust(_COLUMN)
         yield [(label.ljust(width - 2 * _COLUMN), ""), (cells, _colour(row["difference"]))]
         yield [("   " + path(row["callpath"], width - 3, unicode=unicode), "dim")]
-    if (rest := table.num_rows - options.top) > 0:
+    if (rest := table.num_rows - top) > 0:
         yield [(f"   and {rest:,} more (--top)", "dim")]
 
 

@@ -41,7 +41,7 @@ def find_callpaths(tree: CallTree, text: str | int) -> list[int]:
     whywait.UsageError
         If there is none.
     """
-    positions = _by_id(tree, int(text)) if isinstance(text, int) or text.isdecimal() else _by_names(tree, text)
+    positions = every_callpath(tree, text)
     if not positions:
         raise _native.UsageError(f"no call path ends in {text}")
     outermost, end = [], 0
@@ -50,6 +50,11 @@ def find_callpaths(tree: CallTree, text: str | int) -> list[int]:
             outermost.append(position)
             end = int(tree.end[position])
     return outermost
+
+
+def every_callpath(tree: CallTree, text: str | int) -> list[int]:
+    """Find all call paths that `find_callpaths` knows by a text, also those below one another, if there are any."""
+    return _by_id(tree, int(text)) if isinstance(text, int) or text.isdecimal() else _by_names(tree, text)
 
 
 def _by_id(tree: CallTree, callpath: int) -> list[int]:
