@@ -15,7 +15,15 @@ FLOORS = (
     ("whywait.analysis",),
     ("whywait.store",),
     ("whywait.report",),
-    ("whywait", "whywait._run", "whywait._api", "whywait._load", "whywait.compare", "whywait.benchmark"),
+    (
+        "whywait",
+        "whywait._run",
+        "whywait._api",
+        "whywait._load",
+        "whywait.compare",
+        "whywait.benchmark",
+        "whywait.whatif",
+    ),
     ("whywait.commands",),
     ("whywait.cli", "whywait.__main__"),
 )

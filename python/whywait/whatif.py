@@ -659,7 +659,7 @@ def whatif(
         key=lambda hypothesis: isinstance(hypothesis, (Cpu, IdealNetwork)),
     )
     changes = [_Change(**compiler.compile(hypothesis)) for hypothesis in ordered]
-    native, estimated = getattr(result.tables, "analysis", None), hidden == "estimate"
+    native, estimated = result.tables.analysis, hidden == "estimate"
     if not isinstance(native, _native.Analysis):
         raise _native.UsageError("a written result keeps no events to simulate: analyze the trace again")
     simulator = _native.Simulator(native, hidden=estimated, threads=threads, **compiler.model(chosen))

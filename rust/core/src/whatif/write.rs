@@ -18,7 +18,7 @@ use super::retime::Times;
 use super::{Simulation, Simulator};
 use crate::analysis::Analysis;
 use crate::trace::decode::Decoder;
-use crate::trace::{NONE, Shard, Trace};
+use crate::trace::{Bounds, NONE, Shard, Trace};
 use crate::{Error, Result};
 
 /// Name of the property of the anchor that says what was changed.
@@ -55,7 +55,9 @@ impl Simulator {
             }
             writer.define(definition);
         }
-        let rewriter = Rewriter { trace, graph: &self.graph, times: &simulation.times, archive, events: &events };
+        let bounds = Bounds::new(archive, &trace.definitions);
+        let rewriter =
+            Rewriter { bounds, trace, graph: &self.graph, times: &simulation.times, archive, events: &events };
         (0..trace.definitions.locations.len() as u32)
             .into_par_iter()
             .try_for_each(|location| rewriter.location(&writer, location))?;
@@ -64,6 +66,8 @@ impl Simulator {
 }
 
 struct Rewriter<'a> {
+    /// Times beyond them are impossible.
+    bounds: Bounds,
     trace: &'a Trace,
     graph: &'a Graph,
     times: &'a Times<1>,
@@ -80,6 +84,7 @@ impl<'a> Rewriter<'a> {
             self.archive.definitions(),
             &self.trace.regions,
             &self.trace.definitions,
+            self.bounds,
             Shard { locations: location..location + 1, processes: of.process..of.process, ..Shard::default() },
         );
         decoder.begin_location(location);

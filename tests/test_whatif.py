@@ -1,0 +1,391 @@
+"""What-if simulation: the worked examples of tests/patterns/whatif.md, identity, invariants, bad input.
+
+A document of examples holds pairs of fenced blocks, ```run (a trace of tests/tracedsl.py) and ```whatif. In the latter
+one line is
+
+    change scale work=0.5                    a hypothesis; lines of `change` that follow one another are one simulation
+    0 MPI_Send#1 [2, 2.2]                    Enter and Leave of an instance (the first without a number)
+    length 7                                 of the whole run, s
+    mpi_latesender 0                         a metric of the simulated run, analyzed as any other, over all
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import whywait
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from whywait import UsageError, _native, cli
+from whywait.whatif import Balance, Cpu, EagerLimit, Overhead, Protocol, Scale, Selection, Set, duration, parse
+
+from tests.programs import programs
+from tests.rma_programs import one_sided_programs
+from tests.tracedsl import trace_from_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[1]
+SHARED = ROOT / "../shared"
+BLOCK = re.compile(r"^## ([^\n]+)$|^```(run|whatif)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NANOSECOND = 1e-9
+EVENTS = {"Enter", "Leave", "ProgramBegin", "ProgramEnd"}
+
+
+def examples() -> Iterator:
+    heading, trace = "", None
+    for block in BLOCK.finditer((ROOT / "tests/patterns/whatif.md").read_text()):
+        if block[1]:
+            heading = block[1]
+        elif block[2] == "run":
+            trace = block[3]
+        else:
+            assert trace is not None, heading
+            yield pytest.param(trace, block[3], id=heading)
+            trace = None
+
+
+def stages(text: str) -> Iterator[tuple[list[str], list[str]]]:
+    """The simulations of a block: their changes and what is expected of each."""
+    changes, expected = [], []
+    for line in text.splitlines():
+        if line.startswith("change "):
+            if expected:
+                yield changes, expected
+                changes, expected = [], []
+            changes.append(line.removeprefix("change "))
+        else:
+            expected.append(line)
+    yield changes, expected
+
+
+def instances(sim) -> dict[tuple[str, str], list[tuple[float, float]]]:
+    """New Enter and Leave of every region instance, by place and name, seconds since the begin of the trace."""
+    run = sim.measured.run
+    regions = run.definitions["Region"]
+    names = dict(zip(regions["id"].to_pylist(), regions["name"].to_pylist(), strict=True))
+    places = sim.measured.places
+    begin = min(run.events(location)["time"][0].as_py() for location in range(len(places)) if len(run.events(location)))
+    found: dict[tuple[str, str], list] = {}
+    for location in range(len(places)):
+        rows = [row for row in run.events(location).select(["type", "region"]).to_pylist() if row["type"] in EVENTS]
+        times = sim.events(location)["simulated"].to_pylist()
+        assert len(rows) == len(times)
+        thread = places.thread[location]
+        place = f"{places.rank[location]}" + (f".{thread}" if thread else "")
+        stack = []
+        for row, ticks in zip(rows, times, strict=True):
+            seconds = (ticks - begin) / sim.measured.facts["resolution"]
+            if row["type"] in ("Enter", "ProgramBegin"):
+                of = found.setdefault((place, names.get(row["region"], "program")), [])
+                stack.append((of, len(of)))
+                of.append((seconds, None))
+            else:
+                of, number = stack.pop()
+                of[number] = (of[number][0], seconds)
+    return found
+
+
+@pytest.mark.parametrize(("trace", "text"), list(examples()))
+def test_worked_examples(trace, text, tmp_path):
+    result = whywait.analyze(trace_from_text(trace, tmp_path))
+    for changes, expected in stages(text):
+        sim = whywait.whatif(result, [parse(*change.split(" ", 1)) for change in changes])
+        times = instances(sim)
+        for line in expected:
+            if match := re.fullmatch(r"([\d.]+) (.+?)(?:#(\d+))? \[([\d.]+), ([\d.]+)\]", line):
+                found = times[match[1], match[2]][int(match[3] or 0)]
+                assert found == pytest.approx((float(match[4]), float(match[5])), rel=0, abs=NANOSECOND), (
+                    changes,
+                    line,
+                )
+            elif match := re.fullmatch(r"length ([\d.]+)", line):
+                assert sim.after == pytest.approx(float(match[1]), rel=0, abs=NANOSECOND), (changes, line)
+            else:
+                metric, value = line.split()
+                total = sim.result.metrics[metric].total
+                assert total == pytest.approx(float(value), rel=0, abs=NANOSECOND), (changes, line)
+
+
+def is_identical(sim) -> bool:
+    tables = [sim.events(location) for location in range(len(sim.measured.places))]
+    return sim.before == sim.after and all(table["measured"].equals(table["simulated"]) for table in tables)
+
+
+def archives() -> list:
+    own = [path.parent for path in sorted(ROOT.glob("tests/data/*/traces.otf2"))]
+    shared = sorted(path for part in ("cases", "real") for path in (SHARED / part).rglob("*.otf2"))
+    return [pytest.param(path, id=str(path.relative_to(ROOT / "tests/data"))) for path in own] + [
+        pytest.param(path, id=str(path.relative_to(SHARED))) for path in shared
+    ]
+
+
+@pytest.mark.parametrize("hidden", ["estimate", "remainder"])
+@pytest.mark.parametrize("archive", archives())
+def test_without_hypotheses_every_time_is_the_measured_one(archive, hidden):
+    assert is_identical(whywait.whatif(archive, hidden=hidden))
+
+
+def pattern_traces() -> Iterator:
+    for document in sorted((ROOT / "tests/patterns").glob("*.md")):
+        blocks = re.findall(r"^```(?:trace|run)\n(.*?)^```$", document.read_text(), re.MULTILINE | re.DOTALL)
+        for number, block in enumerate(blocks):
+            yield pytest.param(block, id=f"{document.stem} {number}")
+
+
+@pytest.mark.parametrize("trace", list(pattern_traces()))
+def test_the_traces_of_the_patterns_stay_the_same(trace, tmp_path):
+    assert is_identical(whywait.whatif(trace_from_text(trace, tmp_path)))
+
+
+@given(st.one_of(programs(), one_sided_programs()), st.sampled_from(["estimate", "remainder"]))
+@settings(max_examples=60)
+def test_random_programs_stay_the_same(tmp_path_factory, program, hidden):
+    anchor = trace_from_text(program, tmp_path_factory.mktemp("run"))
+    assert is_identical(whywait.whatif(anchor, hidden=hidden))
+
+
+@given(st.one_of(programs(), one_sided_programs()), st.sampled_from([0.0, 0.3, 0.9]))
+@settings(max_examples=40)
+def test_faster_is_never_later(tmp_path_factory, program, factor):
+    result = whywait.analyze(trace_from_text(program, tmp_path_factory.mktemp("run")), causes=False)
+    sim = whywait.whatif(result, [Cpu(1 / factor)] if factor else [Scale("program/**", 0.0)])
+    for location in range(len(result.places)):
+        times = sim.events(location)
+        assert (times["simulated"].to_numpy() <= times["measured"].to_numpy()).all()
+
+
+# Where clocks agree, and no thread begins at a distance to its fork.
+CONSISTENT = [example for example in examples() if example.id not in ("Clocks disagree", "Threads of a team")]
+
+
+@pytest.mark.parametrize(("trace", "_"), CONSISTENT)
+@pytest.mark.parametrize("factor", [2, 3])
+def test_all_times_slower_is_the_whole_run_slower(trace, _, factor, tmp_path):
+    """Every segment and every remainder f times as long: every time is."""
+    result = whywait.analyze(trace_from_text(trace, tmp_path), causes=False)
+    changes = [Scale(str(callpath), factor) for callpath in range(len(result.tree))]
+    sim = whywait.whatif(result, changes, hidden="remainder")
+    for location in range(len(result.places)):
+        times = sim.events(location)
+        measured, simulated = (times[name].to_numpy() for name in ("measured", "simulated"))
+        assert (simulated - measured[0] == factor * (measured - measured[0])).all()
+
+
+@pytest.mark.parametrize("workload", ["sor-p2p", "sor-fence", "sor-gats"])
+def test_a_generated_run_without_imbalance_is_predicted_to_the_tick(workload, tmp_path):
+    for name, imbalance in (("uneven", 0.2), ("even", 0.0)):
+        _native.generate(workload, tmp_path / name, ranks=16, iterations=10, seed=7, imbalance=imbalance)
+    sim = whywait.whatif(tmp_path / "uneven", [Set("compute", 1e-3)])
+    even = whywait.whatif(tmp_path / "even")
+    for location in range(16):
+        assert sim.events(location)["simulated"].equals(even.events(location)["measured"])
+
+
+STENCIL = ROOT / "tests/data/stencil"
+
+
+@pytest.fixture(scope="module")
+def stencil():
+    return whywait.analyze(STENCIL)
+
+
+def test_the_critical_path_bounds_what_is_saved(stencil):
+    """Less of a call path saves no more than the critical path has of it."""
+    on_path = {row["callpath_id"]: row["value"] for row in stencil.metrics["critical_path"].by_callpath().to_pylist()}
+    for callpath, time in on_path.items():
+        # What the program does after MPI_Finalize is on no path.
+        if callpath in stencil.tree.roots:
+            continue
+        sim = whywait.whatif(stencil, [Scale(str(callpath), 0.5)], hidden="remainder")
+        assert -1e-9 <= sim.saved <= 0.5 * time + 1e-6, callpath
+
+
+def test_balance_conserves_sums(stencil):
+    for mode in ("instance", "local", "global", "scaled"):
+        sim = whywait.whatif(stencil, [Balance("relax", mode=mode)])
+        total = [0, 0]
+        run = stencil.run
+        regions = run.definitions["Region"]
+        names = dict(zip(regions["id"].to_pylist(), regions["name"].to_pylist(), strict=True))
+        for location in range(len(stencil.places)):
+            rows = [r for r in run.events(location).select(["type", "region"]).to_pylist() if r["type"] in EVENTS]
+            times = sim.events(location)
+            for i, column in enumerate((times["measured"].to_pylist(), times["simulated"].to_pylist())):
+                for row, ticks in zip(rows, column, strict=True):
+                    if names.get(row["region"]) == "relax":
+                        total[i] += ticks if row["type"] == "Leave" else -ticks
+        assert total[0] == total[1] != 0, mode
+
+
+def test_lanes_find_the_same_lengths(stencil):
+    from whywait.whatif import _Change, _Compiler
+
+    hypotheses = [Scale("relax", factor / 10) for factor in range(10)]
+    compiler = _Compiler(stencil, None)
+    candidates = [[_Change(**compiler.compile(hypothesis))] for hypothesis in hypotheses]
+    lengths = _native.Simulator(stencil.tables.analysis).lengths(candidates)
+    assert lengths == [whywait.whatif(stencil, [hypothesis]).after for hypothesis in hypotheses]
+
+
+TRACE = """
+0: main [0, 10]
+1: main [0, 10]
+0: work [0, 5]
+0: MPI_Send(1) [5, 5.2]
+1: work [0, 1]
+1: work [1, 2]
+1: MPI_Recv(0) [2, 5.3]
+"""
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    return whywait.analyze(trace_from_text(TRACE, tmp_path_factory.mktemp("small")))
+
+
+@pytest.mark.parametrize(
+    ("hypothesis", "why"),
+    [
+        (Scale("wrok", 0.5), "near to it: work"),
+        (Scale("work@7", 0.5), "the ranks have no instance"),
+        (Scale("work#5", 0.5), "no instances with these numbers"),
+        (Scale("work~3", 0.5), "no such part"),
+        (Scale("work", -1), "not negative"),
+        (Scale("work", float("nan")), "finite"),
+        (Scale("work", float("inf")), "finite"),
+        (Set("work", -1e-3), "not negative"),
+        (Cpu(0), "above zero"),
+        (Balance("work", by=1.5), "from 0 to 1"),
+        (Balance("work", mode="fair"), "the modes are"),
+        (Balance("work"), "rank 0 1, rank 1 2"),
+        (Scale("work", 1e300), "longer than the clock"),
+        (Protocol("MPI_Send", "fast"), "eager or rendezvous"),
+        (Protocol("MPI_Send@0", "eager"), "all messages of a call path"),
+        (EagerLimit(-1), "number of bytes"),
+        (Overhead(-1.0), "not negative"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(small, hypothesis, why):
+    with pytest.raises(UsageError, match=re.escape(why)):
+        whywait.whatif(small, [hypothesis])
+
+
+def test_a_window_without_instances_is_refused(small):
+    with pytest.raises(UsageError, match="no instance begins in the window"):
+        whywait.whatif(small, [Scale("work", 0.5)], window=(8, 9))
+
+
+def test_overhead_is_alone(small):
+    assert whywait.whatif(small, [Overhead(1e-6)]).saved > 0
+    with pytest.raises(UsageError, match="only hypothesis"):
+        whywait.whatif(small, [Overhead(1e-6), Scale("work", 0.5)])
+
+
+def test_uneven_instances_have_a_mean_of_those_there_are(small):
+    times = instances(whywait.whatif(small, [Balance("work", uneven="average")]))
+    assert times["0", "work"] == [pytest.approx((0, 3))]
+    assert times["1", "work"] == [pytest.approx((0, 3)), pytest.approx((3, 4))]
+
+
+def test_sends_head_to_head_are_a_deadlock_by_rendezvous(tmp_path):
+    trace = """
+    0: MPI_Send(1) [1, 1.1]
+    0: MPI_Recv(1) [2, 2.1]
+    1: MPI_Send(0) [1, 1.1]
+    1: MPI_Recv(0) [2, 2.1]
+    """
+    result = whywait.analyze(trace_from_text(trace, tmp_path))
+    with pytest.raises(UsageError, match=r"deadlock.*rank [01] at"):
+        whywait.whatif(result, [Protocol("MPI_Send", "rendezvous")])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "relax", "solve/relax", "solve/**", "relax~0", "relax~last", "relax@0-3,8", "relax@5.1", "relax#10-20",
+        "relax#last", "solve/relax@1#2", "operator@at", "f<a=b>",
+    ],
+)  # fmt: skip
+def test_selections_are_read_and_written(text):
+    assert str(Selection.parse(text)) == text
+
+
+def test_the_last_sign_that_leaves_something_valid_splits():
+    assert parse("scale", "f<a=b>@0=0.5") == Scale(Selection("f<a=b>", ranks="0"), 0.5)
+    assert Selection.parse("name#x@y") == Selection("name#x@y")
+    assert parse("balance", "std::sort:scaled,by=0.5") == Balance(Selection("std::sort"), "scaled", 0.5)
+    assert parse("balance", "std::sort") == Balance(Selection("std::sort"))
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("2ms", 2e-3), ("1us", 1e-6), ("0.5", 0.5), ("3ns", 3e-9)])
+def test_durations(text, seconds):
+    assert duration(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("scale", "work"), ("scale", "=2"), ("scale", "work=fast"), ("set", "work=soon"), ("cpu", "2@x"),
+        ("overhead", "much"), ("eager-limit", "many"), ("progress", "slow"), ("network", "fast"),
+        ("balance", "work:uneven=no"), ("protocol", "work"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_is_refused(small, kind, text):
+    with pytest.raises(UsageError):
+        whywait.whatif(small, [parse(kind, text)])
+
+
+def test_the_command(small, capsys):
+    trace = str(small.run.path)
+    assert cli.main(["whatif", trace, "--scale", "work@0=0.4", "--only-time"]) == 0
+    assert "3.00 s saved (30.0%), speed-up 1.429" in capsys.readouterr().out
+    assert cli.main(["whatif", trace, "--scale", "work@0=0.4"]) == 0
+    out = capsys.readouterr().out
+    assert "Late Sender" in out
+    assert "What if: scale work@0=0.4" in out
+    assert cli.main(["whatif", trace, "--only-time"]) == 0
+    assert "Nothing is changed" in capsys.readouterr().out
+    assert cli.main(["whatif", trace, "--scale", "nowhere=2"]) == 2
+    assert "no call path ends in nowhere" in capsys.readouterr().err
+
+
+def test_the_simulated_run_is_an_archive(small, tmp_path, capsys):
+    output = tmp_path / "new"
+    assert cli.main(["whatif", str(small.run.path), "--scale", "work@0=0.4", "-o", str(output), "--json"]) == 0
+    capsys.readouterr()
+    found = whywait.analyze(output / "traces.otf2")
+    assert found.facts["length"] == pytest.approx(7)
+    assert found.metrics["mpi_latesender"].total == 0
+    assert (output / "summary.json").is_file()
+    # Once more would be in its way.
+    assert cli.main(["whatif", str(small.run.path), "--scale", "work@0=0.4", "-o", str(output)]) == 2
+    assert "is there already" in capsys.readouterr().err
+
+
+def test_the_official_library_reads_it(small, tmp_path):
+    otf2 = pytest.importorskip("otf2")
+    anchor = whywait.whatif(small, [Scale("work@0", 0.4)]).write(tmp_path / "new")
+    with otf2.reader.open(str(anchor)) as trace:
+        names = [event.region.name for _, event in trace.events if isinstance(event, otf2.events.Enter)]
+        assert sorted(names) == ["MPI_Recv", "MPI_Send", "main", "main", "work", "work", "work"]
+
+
+@pytest.mark.parametrize("archive", [path.parent for path in sorted(ROOT.glob("tests/data/*/traces.otf2"))])
+def test_what_is_written_without_a_change_says_the_same(archive, tmp_path):
+    first = whywait.analyze(archive)
+    second = whywait.analyze(whywait.whatif(first).write(tmp_path))
+    assert first.facts == second.facts
+    assert first.severities().equals(second.severities())
+    assert first.wait_states().equals(second.wait_states())
+
+
+def test_the_html_compares_both(small, tmp_path):
+    page = tmp_path / "page.html"
+    assert cli.main(["whatif", str(small.run.path), "--scale", "work@0=0.4", "--html", str(page)]) == 0
+    assert "measured" in page.read_text()
+    assert "simulated" in page.read_text()
