@@ -20,7 +20,8 @@ import whywait
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from whywait import UsageError, _native, cli
-from whywait.whatif import Balance, Cpu, EagerLimit, Overhead, Protocol, Scale, Selection, Set, duration, parse
+from whywait.model.hypotheses import duration
+from whywait.whatif import Balance, Cpu, EagerLimit, Overhead, Protocol, Scale, Selection, Set, parse
 
 from tests.programs import programs
 from tests.rma_programs import one_sided_programs
