@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from whywait.model.metrics import MetricTree, metric_tree, void
+from whywait.model.schema import patterns
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -22,22 +23,8 @@ if TYPE_CHECKING:
 #: Besides wait states, the stored metrics that a window of time has.
 IN_WINDOW = frozenset({"time", "omp_fork", "omp_management"})
 
-# Time that a perfectly balanced run would not have: what Scalasca subtracts, and the same waits in OpenSHMEM and
-# ARMCI, which it does not know.
-_BALANCED_AWAY = (
-    "mpi_finalize_wait mpi_rma_wait_at_create mpi_rma_wait_at_free mpi_barrier_wait mpi_rma_sync_late_post "
-    "mpi_rma_early_wait mpi_rma_wait_at_fence mpi_rma_sync_lock_competition mpi_rma_sync_wait_for_progress "
-    "mpi_latesender mpi_latereceiver mpi_earlyreduce mpi_earlyscan mpi_latebroadcast mpi_wait_nxn "
-    "mpi_rma_comm_late_post mpi_rma_comm_lock_competition mpi_rma_comm_wait_for_progress omp_management "
-    "omp_ebarrier_wait omp_ibarrier_wait omp_lock_contention_critical omp_lock_contention_api omp_ordered "
-    "omp_idle_threads "
-    "shmem_barrier_wait shmem_latebroadcast shmem_wait_nxn shmem_rma_wait_at_create shmem_rma_wait_at_free "
-    "shmem_rma_sync_lock_competition shmem_rma_comm_lock_competition shmem_rma_sync_wait_for_progress "
-    "shmem_rma_comm_wait_for_progress shmem_rma_wait_until "
-    "armci_barrier_wait armci_latebroadcast armci_wait_nxn armci_rma_wait_at_create armci_rma_wait_at_free "
-    "armci_rma_sync_lock_competition armci_rma_comm_lock_competition armci_rma_sync_wait_for_progress "
-    "armci_rma_comm_wait_for_progress"
-).split()
+# Time besides wait states that a perfectly balanced run would not have.
+_BALANCED_AWAY = frozenset({"omp_management", "omp_ordered", "omp_idle_threads"})
 
 
 class Cells(NamedTuple):
@@ -148,12 +135,17 @@ class Profile:
         return _rows(cells, self.tree.mask(term.mask), self.locations)
 
     def critical_imbalance(self) -> npt.NDArray[np.float64]:
-        """By how much, as a share, the critical path exceeds the average work at each call path."""
+        """By how much, as a share, the critical path exceeds the average work at each call path.
+
+        Definition 23 of the thesis: the imbalance of a call path on the critical path. Work is time without what a
+        perfectly balanced run would not have.
+        """
         path = self.inclusive(self.by_position("critical_path"))
         work = self.inclusive(self._by_position_of_workers("time"))
-        for name in _BALANCED_AWAY:
-            if name in self.metrics:
-                work = work - self.inclusive(self._by_position_of_workers(name))
+        waits = {pattern.kind for pattern in patterns().values() if pattern.is_balanced_away}
+        for metric in self.metrics:
+            if metric.name in waits or metric.name in _BALANCED_AWAY:
+                work = work - self.inclusive(self._by_position_of_workers(metric.name))
         excess = path - work / max(1, int(np.count_nonzero(self._works)))
         return np.divide(excess, path, out=np.zeros_like(path), where=(path > 0) & (excess > 0))
 

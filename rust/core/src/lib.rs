@@ -17,6 +17,7 @@ pub mod per_shard;
 pub mod pool;
 pub mod queues;
 pub mod remote_calls;
+pub mod schema;
 pub mod severity;
 pub mod trace;
 pub mod transfers;

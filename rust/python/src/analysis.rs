@@ -17,7 +17,8 @@ use whywait_core::diagnostics::DiagnosticKind;
 use whywait_core::exchange::Transport;
 use whywait_core::queues::{Cell as QueueCell, Unit as QueueUnit};
 use whywait_core::remote_calls::Call;
-use whywait_core::severity::{Cell, Cost, Metric, Severity, Unit};
+use whywait_core::schema::Unit;
+use whywait_core::severity::{Cost, Severity};
 use whywait_core::trace::columns::OperationKind;
 use whywait_core::trace::load::SHARD_EVENTS;
 use whywait_core::trace::{NO_CALLPATH, NONE, Regions};
@@ -41,12 +42,6 @@ pub(crate) struct Analysis {
     /// Distinct regions of the call tree, and for each call path its region among them.
     regions: Vec<u32>,
     region_of: Vec<u32>,
-}
-
-/// Unique names of the metrics whose values the analysis computes.
-#[pyfunction]
-pub(crate) fn stored_metrics() -> Vec<&'static str> {
-    Metric::ALL.iter().map(|metric| metric.name()).collect()
 }
 
 /// Analyses a run on `threads` threads (all cores if not given), with other processes if there are `ranks`: then only the
@@ -146,10 +141,18 @@ impl Analysis {
 
     /// A table of cells: those that are counted, those that are shares, and those of the replayed queues.
     fn cells(&self, counted: &[Severity], shares: &[Cost], queues: &[QueueCell]) -> PyResult<Table> {
-        let mut columns =
-            Cells { analysis: self, metrics: Names::default(), numbers: Default::default(), values: Vec::new() };
-        columns.extend(counted, |value| value as f64);
-        columns.extend(shares, |value| value);
+        let mut columns = Cells::default();
+        for cell in counted {
+            let value = match cell.metric.unit() {
+                Unit::Time => self.seconds(cell.value),
+                Unit::Count | Unit::Bytes => cell.value as f64,
+            };
+            columns.push(cell.metric.name(), (cell.callpath, cell.location), value);
+        }
+        let resolution = self.result.trace.resolution as f64;
+        for share in shares {
+            columns.push(share.metric.name(), (share.callpath, share.location), share.value / resolution);
+        }
         for cell in queues {
             let value = match cell.metric.unit() {
                 QueueUnit::Time => self.seconds(cell.value),
@@ -259,26 +262,15 @@ impl Analysis {
 }
 
 /// Columns of a table of cells.
-struct Cells<'a> {
-    analysis: &'a Analysis,
+#[derive(Default)]
+struct Cells {
     metrics: Names,
     /// Call paths and locations.
     numbers: [Vec<u32>; 2],
     values: Vec<f64>,
 }
 
-impl Cells<'_> {
-    fn extend<V: Copy>(&mut self, cells: &[Cell<V>], number: impl Fn(V) -> f64) {
-        let resolution = self.analysis.result.trace.resolution as f64;
-        for cell in cells {
-            let value = match cell.metric.unit() {
-                Unit::Time => number(cell.value) / resolution,
-                Unit::Count | Unit::Bytes => number(cell.value),
-            };
-            self.push(cell.metric.name(), (cell.callpath, cell.location), value);
-        }
-    }
-
+impl Cells {
     fn push(&mut self, metric: &str, (callpath, location): (u32, u32), value: f64) {
         self.metrics.push(metric);
         self.numbers[0].push(callpath);

@@ -12,6 +12,7 @@ mod queues;
 mod ranks;
 mod records;
 mod run;
+mod schema;
 mod timeline;
 mod whatif;
 mod workloads;
@@ -22,7 +23,7 @@ use pyo3::pymodule;
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::analysis::{Analysis, analyze, stored_metrics};
+    use super::analysis::{Analysis, analyze};
     #[pymodule_export]
     use super::arrow::Table;
     #[pymodule_export]
@@ -35,6 +36,8 @@ mod _native {
     use super::queues::{queue_levels, queue_metrics};
     #[pymodule_export]
     use super::run::{Run, copy_archive};
+    #[pymodule_export]
+    use super::schema::{cost_classes, patterns, stored_metrics};
     #[pymodule_export]
     use super::timeline::timeline;
     #[pymodule_export]

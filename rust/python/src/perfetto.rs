@@ -12,7 +12,7 @@ use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use whywait_core::export::perfetto::{Selection, write};
-use whywait_core::severity::Metric;
+use whywait_core::schema::Metric;
 use whywait_core::trace::Trace;
 use whywait_core::trace::decode::Progress;
 

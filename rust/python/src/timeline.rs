@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, Float64Array, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use whywait_core::export::timeline::{Arrow, Request, build};
-use whywait_core::severity::Metric;
+use whywait_core::schema::Metric;
 use whywait_core::trace::decode::Progress;
 
 use crate::analysis::Analysis;

@@ -9,7 +9,7 @@
 use super::points::Relation;
 use super::table::{Group, ProfileEntry};
 use super::{Class, CostModel, Fixed, Table};
-use crate::severity::{Accumulator, Cost, Metric};
+use crate::severity::{Accumulator, Cost, CostMetric};
 use crate::trace::{NONE, Shard, Trace};
 
 /// Books the costs of a shard's locations, and the classes of their waits.
@@ -29,7 +29,7 @@ pub(super) fn book(trace: &Trace, shard: &Shard, table: &Table, model: CostModel
 }
 
 /// Books the indirect and the propagating part of the waits at a point, and what nobody can be blamed for.
-fn classify(table: &Table, number: usize, model: CostModel, cells: &mut Accumulator<f64>) {
+fn classify(table: &Table, number: usize, model: CostModel, cells: &mut Accumulator<CostMetric>) {
     let point = &table.points[number];
     if point.waiting <= 0 {
         return;
@@ -42,12 +42,12 @@ fn classify(table: &Table, number: usize, model: CostModel, cells: &mut Accumula
         if model == CostModel::Unified && !own_wait.is_attributed && own_wait.waiting > 0 {
             let waiting = own_wait.waiting as f64;
             let cost = waiting + table.phi[number] * (waiting / point.waiting as f64);
-            cells.add(Metric::DelayUnattributed, point.callpath, cost);
+            cells.add(CostMetric::DelayUnattributed, point.callpath, cost);
         }
     }
     // Nobody is charged for the wait at the end of the library, so what it caused has no cause either.
     if model == CostModel::Unified && own_waits.is_empty() && table.phi[number] > 0.0 {
-        cells.add(Metric::DelayUnattributed, point.callpath, table.phi[number]);
+        cells.add(CostMetric::DelayUnattributed, point.callpath, table.phi[number]);
     }
     // A call that waited twice, for a lock and for progress, is one point: of both waits the same share propagates.
     let mut propagates = |class: Class, waiting: i64| {
@@ -89,7 +89,7 @@ impl Kernel {
         Self { position: vec![0; callpaths], ..Self::default() }
     }
 
-    fn charge(&mut self, table: &Table, group: &Group, cells: &mut Accumulator<f64>) {
+    fn charge(&mut self, table: &Table, group: &Group, cells: &mut Accumulator<CostMetric>) {
         let mut rest = 0;
         for row in group.cost_shares() {
             let cost_share = &table.cost_shares[row];
@@ -111,7 +111,7 @@ impl Kernel {
     }
 
     /// Books the costs of waits whose delays are not listed.
-    fn charge_rest(&mut self, table: &Table, group: &Group, waiters: u32, cells: &mut Accumulator<f64>) {
+    fn charge_rest(&mut self, table: &Table, group: &Group, waiters: u32, cells: &mut Accumulator<CostMetric>) {
         self.totals.clear();
         self.totals.resize(table.classes.all.len() + 1, 0.0);
         for row in rest(table, group) {
@@ -190,10 +190,10 @@ fn values(table: &Table, row: usize) -> impl Iterator<Item = f64> {
 }
 
 /// What the costs in a column are booked on.
-fn metric(table: &Table, group: &Group, column: usize) -> Metric {
+fn metric(table: &Table, group: &Group, column: usize) -> CostMetric {
     match (column.checked_sub(1), group.relation) {
         (None, _) => group.class.short_term(),
-        (Some(_), Relation::Contention) => Metric::IntervalDelayLockLongTerm,
+        (Some(_), Relation::Contention) => CostMetric::IntervalDelayLockLongTerm,
         (Some(class), _) => table.classes.all[class].long_term(),
     }
 }

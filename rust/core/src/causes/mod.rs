@@ -21,7 +21,6 @@
 //!
 //! *Source*: specification.md#causes; thesis, sections 4.1 and 4.3.3, definitions 4 to 20, equations 4.1 to 4.19.
 
-pub mod class;
 mod costs;
 mod delay;
 pub mod factors;
@@ -51,7 +50,7 @@ use crate::trace::{NONE, Trace};
 use crate::waits::WaitState;
 use crate::waits::collective_sync::{CollectiveSync, CollectiveSyncs, Participants};
 
-pub use class::Class;
+pub use crate::schema::Class;
 pub(crate) use fixed::Fixed;
 pub(crate) use interval_index::IntervalIndex;
 pub(crate) use points::{Anchor, GroupSync, IdleTeamSpan, Key, Place, Position, Relation, SyncPoint};

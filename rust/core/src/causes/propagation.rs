@@ -17,11 +17,11 @@ use std::cmp::Reverse;
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 
-use super::class::Classes;
 use super::points::{Point, Relation};
 use super::{CostModel, Fixed, Table};
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
+use crate::schema::Classes;
 use crate::trace::{NONE, Shard, Trace};
 
 /// Final propagation costs on their way to the causing shard.

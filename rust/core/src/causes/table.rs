@@ -3,9 +3,10 @@
 use bitcode::{Decode, Encode};
 
 use super::CausedWait;
-use super::class::{Class, Classes};
+use super::Class;
 use super::interval_index::IntervalBegin;
 use super::points::{Point, Position, Relation, SyncPoint};
+use crate::schema::Classes;
 use crate::trace::NONE;
 
 /// Rows by point, or by another number: `offsets[i]..offsets[i + 1]` belong to the i-th.

@@ -25,7 +25,7 @@ use whywait_otf2::enums::LocationType;
 
 use crate::Result;
 use crate::causes::{CostModel, Fixed, Table};
-use crate::severity::{Cost, Metric, Severity};
+use crate::severity::{Cost, CostMetric, Metric, Severity};
 use crate::trace::Trace;
 
 /// What the locations contribute to one call path of the path.
@@ -184,9 +184,9 @@ impl Sums {
                     costs.push(Cost { metric, callpath: cell.callpath, location: cell.location, value });
                 }
             };
-            add(Metric::CriticalImbalanceImpact, impact);
+            add(CostMetric::CriticalImbalanceImpact, impact);
             if !is_poisoned {
-                add(Metric::InterPartitionImbalance, inter);
+                add(CostMetric::InterPartitionImbalance, inter);
             }
         }
         costs

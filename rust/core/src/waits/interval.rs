@@ -9,8 +9,8 @@
 //! counts from. Completion ends with the call, or with the end record. Late Complete ends with the Early Wait that it is
 //! a part of. Progress, where the same call waited for a lock first, begins when that had been released.
 
-use super::{LimitingFactor, WaitState};
-use crate::severity::Metric;
+use super::WaitState;
+use crate::schema::{Class, Metric, Pattern, Position};
 use crate::trace::columns::Collective;
 use crate::trace::{Shard, Trace};
 
@@ -30,29 +30,20 @@ pub fn begins(trace: &Trace, waits: &[WaitState]) -> Vec<i64> {
 fn begin(shard: &Shard, wait: &WaitState, of_call: &[WaitState]) -> i64 {
     let (enter, leave) = (shard.enter(wait.instance), shard.leave(wait.instance));
     let record = || collective(shard, wait).map_or((enter, leave), |row| (row.begin, row.end));
-    let other = |is: fn(Metric) -> bool| of_call.iter().find(|other| is(other.kind)).map_or(0, |other| other.waiting);
-    match wait.kind {
-        Metric::BarrierWait | Metric::WaitNxN | Metric::LateBroadcast | Metric::EarlyReduce | Metric::EarlyScan => {
-            record().0
+    let other =
+        |is: &dyn Fn(Metric) -> bool| of_call.iter().find(|other| is(other.kind)).map_or(0, |other| other.waiting);
+    let position = Pattern::of(wait.kind).map_or(Position::Begin, |pattern| pattern.position);
+    match position {
+        Position::Begin => enter,
+        Position::BeginRecord => record().0,
+        Position::End => leave - wait.waiting,
+        Position::EndRecord => record().1 - wait.waiting,
+        Position::EndOfWhole => {
+            let whole = Pattern::of(wait.kind).and_then(|pattern| pattern.part_of);
+            enter + other(&|kind| Some(kind) == whole).max(wait.waiting) - wait.waiting
         }
-        Metric::BarrierCompletion | Metric::NxNCompletion => record().1 - wait.waiting,
-        Metric::InitCompletion => leave - wait.waiting,
-        Metric::LateComplete => enter + other(|kind| kind == Metric::EarlyWait).max(wait.waiting) - wait.waiting,
-        kind if wait.last == LimitingFactor::Progress && !is_contention(kind) => enter + other(is_contention),
-        _ => enter,
+        Position::AfterContention => enter + other(&|kind| Class::of(kind) == Some(Class::Lock)),
     }
-}
-
-fn is_contention(kind: Metric) -> bool {
-    matches!(
-        kind,
-        Metric::LockContentionSync
-            | Metric::LockContentionComm
-            | Metric::ShmemLockContentionSync
-            | Metric::ShmemLockContentionComm
-            | Metric::ArmciLockContentionSync
-            | Metric::ArmciLockContentionComm
-    )
 }
 
 /// The records of the collective operation that a call is.

@@ -1,0 +1,235 @@
+//! Cost classes: what kind of waiting a cost was paid for, and the metrics that each kind is booked on.
+
+use bitcode::{Decode, Encode};
+
+use super::{CostMetric, Metric, Pattern};
+
+macro_rules! classes {
+    ($($(#[$doc:meta])* $class:ident = $name:literal {
+        short_term: $short_term:ident, long_term: $long_term:ident,
+        indirect: $indirect:expr, propagating: $propagating:expr,
+        is_known_to_scalasca: $is_known:literal,
+    }),+ $(,)?) => {
+        /// What kind of waiting a cost was paid for.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+        #[repr(u8)]
+        pub enum Class {
+            $($(#[$doc])* $class),+
+        }
+
+        const ALL: &[Class] = &[$(Class::$class),+];
+
+        const ROWS: &[Row] = &[$(Row {
+            name: $name,
+            short_term: CostMetric::$short_term,
+            long_term: CostMetric::$long_term,
+            indirect: $indirect,
+            propagating: $propagating,
+            is_known_to_scalasca: $is_known,
+        }),+];
+    };
+}
+
+/// What is said once of each class.
+struct Row {
+    name: &'static str,
+    short_term: CostMetric,
+    long_term: CostMetric,
+    indirect: Option<CostMetric>,
+    propagating: Option<CostMetric>,
+    is_known_to_scalasca: bool,
+}
+
+classes! {
+    /// For the sender of a message.
+    LateSender = "latesender" {
+        short_term: DelayLateSender, long_term: DelayLateSenderLongTerm,
+        indirect: Some(CostMetric::IndirectLateSender), propagating: Some(CostMetric::PropagatingLateSender),
+        is_known_to_scalasca: true,
+    },
+    /// For the receiver of a message.
+    LateReceiver = "latereceiver" {
+        short_term: DelayLateReceiver, long_term: DelayLateReceiverLongTerm,
+        indirect: Some(CostMetric::IndirectLateReceiver), propagating: Some(CostMetric::PropagatingLateReceiver),
+        is_known_to_scalasca: true,
+    },
+    /// At a barrier.
+    Barrier = "barrier" {
+        short_term: DelayBarrier, long_term: DelayBarrierLongTerm,
+        indirect: Some(CostMetric::IndirectBarrier), propagating: Some(CostMetric::PropagatingBarrier),
+        is_known_to_scalasca: true,
+    },
+    /// In an N-to-N operation.
+    NxN = "n2n" {
+        short_term: DelayNxN, long_term: DelayNxNLongTerm,
+        indirect: Some(CostMetric::IndirectNxN), propagating: Some(CostMetric::PropagatingNxN),
+        is_known_to_scalasca: true,
+    },
+    /// For the root of a 1-to-N operation.
+    LateBroadcast = "12n" {
+        short_term: DelayLateBroadcast, long_term: DelayLateBroadcastLongTerm,
+        indirect: Some(CostMetric::IndirectLateBroadcast), propagating: Some(CostMetric::PropagatingLateBroadcast),
+        is_known_to_scalasca: true,
+    },
+    /// Of the root of an N-to-1 operation.
+    EarlyReduce = "n21" {
+        short_term: DelayEarlyReduce, long_term: DelayEarlyReduceLongTerm,
+        indirect: Some(CostMetric::IndirectEarlyReduce), propagating: Some(CostMetric::PropagatingEarlyReduce),
+        is_known_to_scalasca: true,
+    },
+    /// At a barrier between threads.
+    OmpBarrier = "ompbarrier" {
+        short_term: DelayOmpBarrier, long_term: DelayOmpBarrierLongTerm,
+        indirect: None, propagating: Some(CostMetric::PropagatingOmpBarrier),
+        is_known_to_scalasca: true,
+    },
+    /// Threads without work while their master is alone.
+    OmpIdle = "ompidle" {
+        short_term: DelayOmpIdle, long_term: DelayOmpIdleLongTerm,
+        indirect: None, propagating: None,
+        is_known_to_scalasca: true,
+    },
+    /// For the creation of a window.
+    Create = "rma_create" {
+        short_term: DelayCreate, long_term: DelayCreateLongTerm,
+        indirect: Some(CostMetric::IndirectCreate), propagating: Some(CostMetric::PropagatingCreate),
+        is_known_to_scalasca: false,
+    },
+    /// For the end of a window.
+    Free = "rma_free" {
+        short_term: DelayFree, long_term: DelayFreeLongTerm,
+        indirect: Some(CostMetric::IndirectFree), propagating: Some(CostMetric::PropagatingFree),
+        is_known_to_scalasca: false,
+    },
+    /// At a fence, and in the collective operations of OpenSHMEM and ARMCI.
+    Fence = "rma_fence" {
+        short_term: DelayFence, long_term: DelayFenceLongTerm,
+        indirect: Some(CostMetric::IndirectFence), propagating: Some(CostMetric::PropagatingFence),
+        is_known_to_scalasca: false,
+    },
+    /// For a post.
+    LatePost = "rma_late_post" {
+        short_term: DelayLatePost, long_term: DelayLatePostLongTerm,
+        indirect: Some(CostMetric::IndirectLatePost), propagating: Some(CostMetric::PropagatingLatePost),
+        is_known_to_scalasca: false,
+    },
+    /// For a complete, or for the signal of another process.
+    EarlyWait = "rma_early_wait" {
+        short_term: DelayEarlyWait, long_term: DelayEarlyWaitLongTerm,
+        indirect: Some(CostMetric::IndirectEarlyWait), propagating: Some(CostMetric::PropagatingEarlyWait),
+        is_known_to_scalasca: false,
+    },
+    /// For the library of a target.
+    Progress = "rma_progress" {
+        short_term: DelayProgress, long_term: DelayProgressLongTerm,
+        indirect: Some(CostMetric::IndirectProgress), propagating: Some(CostMetric::PropagatingProgress),
+        is_known_to_scalasca: false,
+    },
+    /// For a lock.
+    Lock = "lock" {
+        short_term: IntervalDelayLock, long_term: DelayLockLongTerm,
+        indirect: Some(CostMetric::IndirectLock), propagating: Some(CostMetric::PropagatingLock),
+        is_known_to_scalasca: false,
+    },
+    /// For the others in `MPI_Init` and `MPI_Finalize`: synchronizes, but nobody is charged.
+    Library = "library" {
+        short_term: DelayUnattributed, long_term: DelayUnattributed,
+        indirect: None, propagating: None,
+        is_known_to_scalasca: true,
+    },
+    /// None: a mark in time.
+    Mark = "fork" {
+        short_term: DelayUnattributed, long_term: DelayUnattributed,
+        indirect: None, propagating: None,
+        is_known_to_scalasca: false,
+    },
+}
+
+impl Class {
+    /// Classes that costs are told apart by: all ahead of [`Class::Library`].
+    pub const WITH_COSTS: &[Self] = ALL.split_at(Self::Library as usize).0;
+
+    /// The class of a wait state; `None` for parts of others, for completion, and for what nobody is charged for.
+    #[must_use]
+    pub fn of(kind: Metric) -> Option<Self> {
+        Pattern::of(kind).and_then(|pattern| pattern.class)
+    }
+
+    fn row(self) -> &'static Row {
+        &ROWS[self as usize]
+    }
+
+    /// Short name, as in the names of the metrics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// Whether release 2.6 of Scalasca charges anybody for it.
+    #[must_use]
+    pub fn is_known_to_scalasca(self) -> bool {
+        self.row().is_known_to_scalasca
+    }
+
+    /// Whether it is a wait for a message.
+    #[must_use]
+    pub fn is_message(self) -> bool {
+        matches!(self, Self::LateSender | Self::LateReceiver)
+    }
+
+    /// Costs of delays that caused such a wait themselves.
+    #[must_use]
+    pub fn short_term(self) -> CostMetric {
+        self.row().short_term
+    }
+
+    /// Costs of delays that caused such a wait through other waits.
+    #[must_use]
+    pub fn long_term(self) -> CostMetric {
+        self.row().long_term
+    }
+
+    /// The part of such waits that earlier waits of the causing process explain.
+    #[must_use]
+    pub fn indirect(self) -> Option<CostMetric> {
+        self.row().indirect
+    }
+
+    /// The part of such waits that made others wait later.
+    #[must_use]
+    pub fn propagating(self) -> Option<CostMetric> {
+        self.row().propagating
+    }
+}
+
+/// The classes that occur in a run: numbers by class need room for no others.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Classes {
+    /// Those that occur, in their order.
+    pub all: Vec<Class>,
+    column: [u8; Class::WITH_COSTS.len()],
+}
+
+impl Classes {
+    /// Those of `classes` that costs are told apart by.
+    pub(crate) fn new(classes: impl Iterator<Item = Class>) -> Self {
+        let mut all: Vec<Class> = Vec::new();
+        for class in classes {
+            if let Err(position) = all.binary_search(&class)
+                && (class as usize) < Class::WITH_COSTS.len()
+            {
+                all.insert(position, class);
+            }
+        }
+        let mut column = [0; Class::WITH_COSTS.len()];
+        for (i, &class) in all.iter().enumerate() {
+            column[class as usize] = i as u8;
+        }
+        Self { all, column }
+    }
+
+    /// Position of a class that occurs.
+    pub(crate) fn column(&self, class: Class) -> usize {
+        usize::from(self.column[class as usize])
+    }
+}

@@ -1,0 +1,13 @@
+//! What the analysis knows by name, declared once: metrics, patterns, cost classes.
+//!
+//! Everything else that speaks of them (detectors, costs, the metric tree, reports, documents) follows from these rows or
+//! is checked against them.
+
+pub mod cost_classes;
+pub mod metrics;
+pub mod patterns;
+
+pub use cost_classes::Class;
+pub(crate) use cost_classes::Classes;
+pub use metrics::{CostMetric, Metric, MetricSet, Unit};
+pub use patterns::{Paradigm, Pattern, Position};

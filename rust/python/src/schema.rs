@@ -1,0 +1,48 @@
+//! What the core knows by name, for Python.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use whywait_core::schema::{Class, CostMetric, Metric, Pattern};
+
+/// Unique names of the metrics whose values the analysis computes.
+#[pyfunction]
+pub(crate) fn stored_metrics() -> Vec<&'static str> {
+    let measured = Metric::ALL.iter().map(|metric| metric.name());
+    measured.chain(CostMetric::ALL.iter().map(|metric| metric.name())).collect()
+}
+
+/// All patterns, in the order of their declaration.
+#[pyfunction]
+pub(crate) fn patterns(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    let rows = PyList::empty(py);
+    for pattern in Pattern::ALL {
+        let row = PyDict::new(py);
+        row.set_item("kind", pattern.kind.name())?;
+        row.set_item("paradigm", pattern.paradigm.name())?;
+        row.set_item("cost_class", pattern.class.map(Class::name))?;
+        row.set_item("part_of", pattern.part_of.map(Metric::name))?;
+        row.set_item("is_completion", pattern.position.is_completion())?;
+        row.set_item("is_balanced_away", pattern.is_balanced_away)?;
+        row.set_item("document", pattern.document)?;
+        row.set_item("source", pattern.source)?;
+        rows.append(row)?;
+    }
+    Ok(rows)
+}
+
+/// The classes that costs are told apart by, with the metrics that they are booked on.
+#[pyfunction]
+pub(crate) fn cost_classes(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    let rows = PyList::empty(py);
+    for class in Class::WITH_COSTS {
+        let row = PyDict::new(py);
+        row.set_item("name", class.name())?;
+        row.set_item("short_term", class.short_term().name())?;
+        row.set_item("long_term", class.long_term().name())?;
+        row.set_item("indirect", class.indirect().map(CostMetric::name))?;
+        row.set_item("propagating", class.propagating().map(CostMetric::name))?;
+        row.set_item("is_known_to_scalasca", class.is_known_to_scalasca())?;
+        rows.append(row)?;
+    }
+    Ok(rows)
+}
