@@ -10,10 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whywait.model.profile import sum_at
+from whywait.model.selection import find_callpaths
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from whywait.model.calltree import CallTree
     from whywait.model.metrics import MetricTree
     from whywait.model.profile import Cells
     from whywait.model.result import ResultData
@@ -102,8 +104,29 @@ def _spread(cells: Cells | None, key: npt.NDArray[np.int64]) -> npt.NDArray[np.f
     return values
 
 
+def _below(tree: CallTree, callpath: str | int) -> npt.NDArray[np.bool_]:
+    """Say of each call path, by id, whether it is one of those that are meant or below one."""
+    chosen = np.zeros(len(tree), bool)
+    for position in find_callpaths(tree, callpath):
+        chosen[tree.preorder[position : int(tree.end[position])]] = True
+    return chosen
+
+
+def _within(result: ResultData, callpath: str | int | None) -> pa.Table:
+    """Return the delay costs of call paths and what is below them; of all if there is none to choose by."""
+    table = delay_costs(result)
+    if callpath is None:
+        return table
+    return table.filter(pa.array(_below(result.tree, callpath)[table["callpath"].to_numpy()]))
+
+
 def costliest(
-    result: ResultData, count: int, *, paid_for: Literal["all", "waiting", "idle"] = "all", whole: float | None = None
+    result: ResultData,
+    count: int,
+    *,
+    paid_for: Literal["all", "waiting", "idle"] = "all",
+    whole: float | None = None,
+    callpath: str | int | None = None,
 ) -> list[dict[str, Any]]:
     """Return the call paths whose delays cost most waiting time elsewhere.
 
@@ -117,6 +140,8 @@ def costliest(
         Which costs: those of waiting, those of idle threads, or both.
     whole
         What shares are of (s); None for all of these costs.
+    callpath
+        What to find call paths by, see `whywait.model.selection.find_callpaths`: only these and what is below them.
 
     Returns
     -------
@@ -125,7 +150,7 @@ def costliest(
         whole), ``ranks`` (how many pay), ``worst_rank``, ``worst_rank_share`` (of the costs) and ``classes``: of each
         class of waiting ``class``, ``display_name`` and ``costs`` (s), largest first.
     """
-    table = delay_costs(result)
+    table = _within(result, callpath)
     kind = table["class"].cast(pa.string())
     chosen = pc.not_equal(kind, UNATTRIBUTED)
     if paid_for != "all":
@@ -133,14 +158,14 @@ def costliest(
     table = table.filter(chosen)
     kinds = {kind.name: kind.display_name for kind in cost_classes(result.profile.metrics)}
     size = len(result.tree)
-    callpath, location = (table[name].to_numpy().astype(np.int64) for name in ("callpath", "location"))
+    where, location = (table[name].to_numpy().astype(np.int64) for name in ("callpath", "location"))
     short, long = table["short_term"].to_numpy(), table["long_term"].to_numpy()
-    by_callpath = sum_at(callpath, short + long, size)
-    shorts = sum_at(callpath, short, size)
+    by_callpath = sum_at(where, short + long, size)
+    shorts = sum_at(where, short, size)
     order = np.argsort(-by_callpath, kind="stable")[:count]
     places = []
     for chosen in order[by_callpath[order] > 0].tolist():
-        rows = callpath == chosen
+        rows = where == chosen
         costs = float(by_callpath[chosen])
         own = table.filter(pa.array(rows))
         classes = own.group_by("class").aggregate([("short_term", "sum"), ("long_term", "sum")])
@@ -167,9 +192,12 @@ def costliest(
     return places
 
 
-def total_costs(result: ResultData) -> dict[str, float]:
-    """Return the costs of each class in seconds, without those that there are none of."""
-    table = delay_costs(result).group_by("class", use_threads=False)
+def total_costs(result: ResultData, *, callpath: str | int | None = None) -> dict[str, float]:
+    """Return the costs of each class in seconds, without those that there are none of.
+
+    Of the call paths that `callpath` means and what is below them, or of all.
+    """
+    table = _within(result, callpath).group_by("class", use_threads=False)
     totals = table.aggregate([("short_term", "sum"), ("long_term", "sum")]).to_pylist()
     return {row["class"]: row["short_term_sum"] + row["long_term_sum"] for row in totals}
 
@@ -186,7 +214,7 @@ def _ranks(result: ResultData, location: npt.NDArray[np.int64], values: npt.NDAr
     }
 
 
-def critical(result: ResultData, count: int) -> dict[str, Any]:
+def critical(result: ResultData, count: int, *, callpath: str | int | None = None) -> dict[str, Any]:
     """Return what is on the critical path.
 
     Parameters
@@ -195,28 +223,34 @@ def critical(result: ResultData, count: int) -> dict[str, Any]:
         What to look through.
     count
         How many call paths to return at most.
+    callpath
+        What to find call paths by, see `whywait.model.selection.find_callpaths`: only these and what is below them.
 
     Returns
     -------
     dict
-        ``length`` (s), ``imbalance`` (s: what a balanced run would not have of it), ``hops`` (how often it goes from
-        one location to another) and ``callpaths``: those with most of it, each with ``callpath``, ``callpath_id``,
-        ``time`` (s), ``share`` (of the path), ``imbalance`` (s), ``ranks``, ``worst_rank`` and ``worst_rank_share``.
+        ``length`` (s), ``imbalance`` (s: what a balanced run would not have of it), ``hops`` (how often the whole path
+        goes from one location to another) and ``callpaths``: those with most of it, each with ``callpath``,
+        ``callpath_id``, ``time`` (s), ``share`` (of the length), ``imbalance`` (s), ``ranks``, ``worst_rank`` and
+        ``worst_rank_share``.
     """
     result.need_causes()
     profile, tree = result.profile, result.tree
     path, imbalance = (profile.by_position(name) for name in ("critical_path", "critical_path_imbalance"))
+    if callpath is not None:
+        chosen = _below(tree, callpath)[tree.preorder]
+        path, imbalance = np.where(chosen, path, 0.0), np.where(chosen, imbalance, 0.0)
     length = float(path.sum())
     order = np.argsort(-path, kind="stable")[:count]
     places = []
     for position in order[path[order] > 0].tolist():
         (_, row), *_ = profile.rows("critical_path", [position])
         (location,) = np.nonzero(row)
-        callpath = int(tree.preorder[position])
+        number = int(tree.preorder[position])
         places.append(
             {
-                "callpath": tree.path(callpath),
-                "callpath_id": callpath,
+                "callpath": tree.path(number),
+                "callpath_id": number,
                 "time": float(path[position]),
                 "share": float(path[position]) / length,
                 "imbalance": float(imbalance[position]),

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whywait import _native
+from whywait.model.selection import find_callpaths
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +26,14 @@ def default_metrics(first: ResultData, second: ResultData) -> list[str]:
     return ["time", *dict.fromkeys(names)]
 
 
-def diff(first: ResultData, second: ResultData, metrics: Iterable[str] | None = None, *, groups: int = 1) -> pa.Table:
+def diff(
+    first: ResultData,
+    second: ResultData,
+    metrics: Iterable[str] | None = None,
+    *,
+    groups: int = 1,
+    callpath: str | None = None,
+) -> pa.Table:
     """Compare two runs.
 
     Parameters
@@ -37,6 +45,8 @@ def diff(first: ResultData, second: ResultData, metrics: Iterable[str] | None = 
     groups
         Into how many groups of neighbours to divide the ranks of each run. The runs may have different numbers of
         ranks; group by group, the same share of them is compared.
+    callpath
+        What to find call paths by, see `whywait.model.selection.find_callpaths`: only these and what is below them.
 
     Returns
     -------
@@ -48,12 +58,14 @@ def diff(first: ResultData, second: ResultData, metrics: Iterable[str] | None = 
     Raises
     ------
     whywait.UsageError
-        If neither run computes a metric.
+        If neither run computes a metric, or has such a call path.
     """
     names = default_metrics(first, second) if metrics is None else list(metrics)
+    if callpath is not None:
+        _find_either(first, second, callpath)
     units = [unit(name, first, second) for name in names]
     order = {unit: number for number, unit in enumerate(dict.fromkeys(["sec", *units]))}
-    sides = [_sums(result, names, groups).rename_columns([*_KEYS, side]) for side, result in (
+    sides = [_sums(result, names, groups, callpath).rename_columns([*_KEYS, side]) for side, result in (
         ("first", first), ("second", second))]  # fmt: skip
     both = sides[0].join(sides[1], keys=_KEYS, join_type="full outer")
     before, after = (pc.fill_null(both[side], 0.0) for side in ("first", "second"))
@@ -90,7 +102,21 @@ def unit(name: str, first: ResultData, second: ResultData) -> str:
     raise _native.UsageError(f"neither run has a metric {name}")
 
 
-def _sums(result: ResultData, names: list[str], groups: int) -> pa.Table:
+def _positions(result: ResultData, callpath: str) -> list[int]:
+    """Return where such call paths and those below them stand; none if the run has none."""
+    try:
+        found = find_callpaths(result.tree, callpath)
+    except _native.UsageError:
+        return []
+    return [inner for position in found for inner in range(position, int(result.tree.end[position]))]
+
+
+def _find_either(first: ResultData, second: ResultData, callpath: str) -> None:
+    if not _positions(first, callpath) and not _positions(second, callpath):
+        raise _native.UsageError(f"in neither run a call path ends in {callpath}")
+
+
+def _sums(result: ResultData, names: list[str], groups: int, callpath: str | None) -> pa.Table:
     """Add metrics up by call path and group; call paths of the same names become one."""
     profile, tree = result.profile, result.tree
     paths = pc.binary_join(tree.paths.cast(pa.list_(pa.string())), _BETWEEN) if len(tree) else pa.array([], pa.string())
@@ -103,15 +129,19 @@ def _sums(result: ResultData, names: list[str], groups: int) -> pa.Table:
             continue
         cells = profile.cells(name)
         position, location = np.divmod(cells.key, max(profile.locations, 1))
+        values = cells.value
+        if callpath is not None:
+            inside = np.isin(position, _positions(result, callpath))
+            position, location, values = position[inside], location[inside], values[inside]
         place, which = np.unique(position * groups + group_of[location], return_inverse=True)
-        callpath = tree.preorder[place // groups]
+        ids = tree.preorder[place // groups]
         parts.append(
             pa.table(
                 {
                     "metric": pa.array([name] * place.size, pa.string()),
-                    "callpath": paths.take(pa.array(callpath)),
+                    "callpath": paths.take(pa.array(ids)),
                     "group": place % groups,
-                    "value": np.bincount(which, cells.value, place.size).astype(np.float64),
+                    "value": np.bincount(which, values, place.size).astype(np.float64),
                 }
             )
         )
@@ -121,8 +151,17 @@ def _sums(result: ResultData, names: list[str], groups: int) -> pa.Table:
     return pa.concat_tables(parts).group_by(_KEYS, use_threads=False).aggregate([("value", "sum")])
 
 
-def totals(first: ResultData, second: ResultData) -> list[dict[str, Any]]:
-    """Compare metrics over all call paths and locations.
+def _total(result: ResultData, name: str, callpath: str | None) -> float:
+    if name not in result.metrics:
+        return 0.0
+    if callpath is None:
+        return result.profile.total(name)
+    positions = _positions(result, callpath)
+    return float(result.profile.by_position(name)[positions].sum()) if positions else 0.0
+
+
+def totals(first: ResultData, second: ResultData, *, callpath: str | None = None) -> list[dict[str, Any]]:
+    """Compare metrics over all locations and call paths, or those that are meant and what is below them.
 
     Returns
     -------
@@ -134,9 +173,7 @@ def totals(first: ResultData, second: ResultData) -> list[dict[str, Any]]:
     trees = {name: tree for tree in (second.profile.metrics, first.profile.metrics) for name in (m.name for m in tree)}
     for name in dict.fromkeys([*first.metrics, *second.metrics]):
         metric = trees[name][name]
-        before, after = (
-            result.profile.total(name) if name in result.metrics else 0.0 for result in (first, second)
-        )  # fmt: skip
+        before, after = (_total(result, name, callpath) for result in (first, second))
         rows.append(
             {
                 "metric": name,

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import add_verb, positive, print_json
-from whywait.commands.results import RESULT, load
+from whywait.commands.results import CALLPATH, RESULT, load
 
 if TYPE_CHECKING:
     import argparse
@@ -30,6 +30,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"result": RESULT},
     )
+    parser.add_argument("--callpath", metavar="PATH", help=CALLPATH)
     parser.add_argument(
         "--top", type=positive, default=10, metavar="N", help="how many to list (default: %(default)s)"
     )  # fmt: skip
@@ -41,21 +42,27 @@ def run(options: argparse.Namespace) -> int:
     from whywait.report.terminal import show, speaks_unicode, width
 
     result = load(options.result)
-    path = critical(result, options.top)
+    path = critical(result, options.top, callpath=options.callpath)
     if options.json:
         print_json(path)
     else:
-        show(_lines(path, options.top, width(sys.stdout), unicode=speaks_unicode(sys.stdout)), sys.stdout)
+        show(
+            _lines(path, options.callpath, options.top, width(sys.stdout), unicode=speaks_unicode(sys.stdout)),
+            sys.stdout,
+        )
     return 0
 
 
-def _lines(path: dict[str, Any], count: int, width: int, *, unicode: bool) -> Iterator[Line]:
+def _lines(path: dict[str, Any], callpath: str | None, count: int, width: int, *, unicode: bool) -> Iterator[Line]:
     from whywait.report.terminal import critical_lines, seconds
 
     if not path["callpaths"]:
         yield [("There is no critical path.", "")]
         return
     hops = f"{path['hops']:,} time{'' if path['hops'] == 1 else 's'}"
-    yield [(f"The critical path takes {seconds(path['length'])} and goes {hops} to another location.", "")]
+    if callpath is None:
+        yield [(f"The critical path takes {seconds(path['length'])} and goes {hops} to another location.", "")]
+    else:
+        yield [(f"{seconds(path['length'])} of the critical path lie in {callpath}.", "")]
     yield []
     yield from critical_lines(path, count, width, unicode=unicode, bar=_BAR)

@@ -6,12 +6,13 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import add_verb, positive, print_json
-from whywait.commands.results import RESULT, load
+from whywait.commands.results import CALLPATH, RESULT, load
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
+    from whywait import Result
     from whywait.report.terminal import Line
 
 _BAR = 16
@@ -29,6 +30,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"result": RESULT},
     )
+    parser.add_argument("--callpath", metavar="PATH", help=CALLPATH)
     parser.add_argument(
         "--top", type=positive, default=10, metavar="N", help="how many to list (default: %(default)s)"
     )  # fmt: skip
@@ -41,6 +43,8 @@ def run(options: argparse.Namespace) -> int:
     from whywait.report.terminal import show, speaks_unicode, width
 
     result = load(options.result)
+    if options.callpath is not None:
+        return _part(result, options)
     totals = total_costs(result)
     found = focus(result, options.top)
     if options.json:
@@ -48,6 +52,23 @@ def run(options: argparse.Namespace) -> int:
     else:
         columns, unicode = width(sys.stdout), speaks_unicode(sys.stdout)
         show(_lines(found, columns, unicode=unicode), sys.stdout)
+    return 0
+
+
+def _part(result: Result, options: argparse.Namespace) -> int:
+    """List what some call paths cause."""
+    from whywait.analysis.causes import IDLE, UNATTRIBUTED, costliest, total_costs
+    from whywait.report.terminal import delay_lines, seconds, show, speaks_unicode, width
+
+    totals = total_costs(result, callpath=options.callpath)
+    places = costliest(result, options.top, paid_for="waiting", callpath=options.callpath)
+    if options.json:
+        print_json({"costs": totals, "callpaths": places})
+        return 0
+    columns, unicode = width(sys.stdout), speaks_unicode(sys.stdout)
+    waiting = sum(cost for kind, cost in totals.items() if kind not in {IDLE, UNATTRIBUTED})
+    show([[(f"{options.callpath} causes {seconds(waiting)} of waiting.", "")], []], sys.stdout)
+    show(delay_lines(places, columns, unicode=unicode, bar=_BAR), sys.stdout)
     return 0
 
 

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import add_verb, positive, print_json
-from whywait.commands.results import RESULT, load, name_of
+from whywait.commands.results import CALLPATH, RESULT, load, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +37,7 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "--metric", action="append", metavar="NAME", help="compare the places by this metric (may be given again)"
     )
+    parser.add_argument("--callpath", metavar="PATH", help=CALLPATH)
     parser.add_argument(
         "--rank-groups",
         type=positive,
@@ -76,9 +77,9 @@ def run(options: argparse.Namespace) -> int:
     from whywait.report.terminal import show, speaks_unicode, width
 
     first, second = load(options.a), load(options.b)
-    places = diff(first, second, options.metric, groups=options.rank_groups)
+    places = diff(first, second, options.metric, groups=options.rank_groups, callpath=options.callpath)
     failed = [limit.text for limit in options.fail_on if limit.exceeded(first, second)]
-    metrics = totals(first, second)
+    metrics = totals(first, second, callpath=options.callpath)
     if options.html:
         write_html(first, second, options.html, names=_names(options.a, options.b))
     if options.json:
