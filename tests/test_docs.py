@@ -59,6 +59,16 @@ def test_every_decision_on_one_sided_communication_has_an_example():
     assert numbers | heuristics == {str(number) for number in range(1, 17)}
 
 
+def test_formulas_are_named_where_they_are_computed():
+    """After a change that moves one, `python docs/make_formulas.py` writes the page anew."""
+    script = (
+        "import make_formulas as made; found = made.places(); "
+        "assert not [formula for formula in made.FORMULAS if not found.get(formula)]; "
+        "assert made.TARGET.read_text(encoding='utf-8') == made.page()"
+    )
+    subprocess.run([sys.executable, "-c", script], cwd=ROOT / "docs", check=True)
+
+
 def test_metrics_are_up_to_date():
     script = "import make_metrics; assert make_metrics.TARGET.read_text(encoding='utf-8') == make_metrics.page()"
     subprocess.run([sys.executable, "-c", script], cwd=ROOT / "docs", check=True)

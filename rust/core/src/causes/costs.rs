@@ -89,6 +89,7 @@ impl Kernel {
         Self { position: vec![0; callpaths], ..Self::default() }
     }
 
+    /// Costs of delays: thesis, equations 4.11 and 4.12; of the work before contention: equations 4.18 and 4.19.
     fn charge(&mut self, table: &Table, group: &Group, cells: &mut Accumulator<CostMetric>) {
         let mut rest = 0;
         for row in group.cost_shares() {

@@ -347,7 +347,7 @@ impl Pass<'_> {
         last_sync.map_or(self.first, |last_sync| last_sync.point + 1)
     }
 
-    /// Measures the work from a meeting to now.
+    /// Measures the work from a meeting to now: thesis, definition 6, equation 4.1.
     fn measure(&mut self, number: u32, last_sync: Option<LastSync>) {
         if std::mem::replace(&mut self.measured, (number, last_sync)) == (number, last_sync) {
             return;

@@ -80,7 +80,8 @@ impl LastSyncIndex {
         }
     }
 
-    /// The last meeting with a process, where contention counts or not.
+    /// The last meeting with a process, where contention counts or not: the left end of a synchronization interval (thesis,
+    /// definition 5) or of a pre-contention interval (definition 9, equations 4.3 and 4.4).
     pub(crate) fn with(
         &self,
         definitions: &DefinitionIndex,

@@ -299,6 +299,8 @@ impl<'a> Walker<'a> {
         }
     }
 
+    /// What a group of caused waits shares out among the waits of its interval: thesis, equations 4.13 and 4.16, definition
+    /// 20.
     fn share(&mut self, section: usize, group: usize, change: impl Fn(&mut Fixed, Fixed)) {
         self.table.add_shares(group, &mut self.phi);
         let sums = &mut self.sums[section * self.width..(section + 1) * self.width];
@@ -310,7 +312,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// phi of a point's wait is final: its causes get it, each its part; returns how many of other shards.
+    /// phi of a point's wait is final (thesis, definition 20): its causes get it, each its part; returns how many of other shards.
     fn tell(&mut self, section: usize, point: u32) -> usize {
         let waiting = self.table.points[point as usize].waiting;
         if waiting <= 0 {

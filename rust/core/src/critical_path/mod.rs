@@ -345,7 +345,7 @@ impl Walk<'_> {
         point.class == Class::Library && point.instance == init
     }
 
-    /// Who has the path before a point; nobody else if the location did not wait there.
+    /// Who has the path before a point (thesis, definition 21, figures 4.7 to 4.9); nobody else if the location did not wait there.
     fn next(&mut self, number: usize, location: u32) -> Vec<Handover> {
         let table = self.table(location).0;
         let point = table.points[number];
@@ -440,7 +440,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Books the stretch between a point, or the begin, and its end.
+    /// Books the stretch between a point, or the begin, and its end: thesis, definition 22.
     fn book_one(&mut self, number: (u32, u32), owner: Owner, stop: Option<usize>) {
         let location = owner.location;
         let shard = self.trace.shard(location);

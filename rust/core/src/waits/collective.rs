@@ -111,7 +111,7 @@ impl Found {
         }
     }
 
-    /// Every member waits for the latest: `latest = max B`, `first = min X`,
+    /// Every member waits for the latest (thesis, equation 2.2): `latest = max B`, `first = min X`,
     /// waiting = `[min(latest, X) − B]+`, completion = `[X − max(first, min(latest, X))]+`
     /// (specification.md#barrier-start-and-end).
     fn everybody(&mut self, members: &[Member], waiting: Option<Metric>, completion: Option<Metric>) {

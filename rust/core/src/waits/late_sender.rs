@@ -139,7 +139,7 @@ impl Detector<'_> {
         self.trace.regions.class(self.trace.tree.region(self.shard.callpath(instance)))
     }
 
-    /// Counts a receive; its Late Sender if it has one.
+    /// Counts a receive; its Late Sender if it has one: thesis, equation 2.1.
     fn judge(&mut self, receive: &Received, send: Option<&SendInfo>) -> Option<Instance> {
         let callpath = self.shard.callpath(receive.instance);
         let bytes = send.map_or(receive.bytes, |send| send.bytes);

@@ -171,6 +171,7 @@ struct Found {
     collective_sync: Option<CollectiveSync>,
 }
 
+/// Waiting in a collective call on a window: thesis, wait-state pattern 1; with the overlap of figure 3.16 as guard.
 fn synchronize(shard: &Shard, part: &CollectivePart, instance: &Instance) -> Found {
     let kind = metric(part.operation, part.library);
     let optional =
@@ -246,7 +247,7 @@ impl<'a> ByPart<'a> {
     }
 }
 
-/// The part of a wait at a fence that the last operation on the process explains.
+/// The part of a wait at a fence that the last operation on the process explains: thesis, wait-state pattern 2.
 fn early_fence<'a>(shard: &Shard, fence: &WaitState, on_me: impl Iterator<Item = &'a Access>) -> Option<WaitState> {
     let last = last_of(on_me, |access| (access.leave, access.origin))?;
     let waiting = last.leave - shard.enter(fence.instance);

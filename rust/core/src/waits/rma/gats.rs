@@ -140,7 +140,7 @@ fn book_accesses(trace: &Trace, shard: &Shard, epochs: &Epochs, posts: &Inbox<Po
     }
 }
 
-/// The Late Post of an access epoch; `partners` are sorted by target.
+/// The Late Post of an access epoch: thesis, wait-state pattern 3; `partners` are sorted by target.
 fn late_post(shard: &Shard, access: &Access, rows: &[u32], partners: &[&Post]) -> Option<WaitState> {
     let last = last_of(partners.iter().copied(), |post| (post.enter, post.target))?;
     let blocked = |instance: u32, post: &Post| {
@@ -183,6 +183,7 @@ fn book_exposures(trace: &Trace, shard: &Shard, epochs: &Epochs, dones: &Inbox<D
     }
 }
 
+/// Early Wait and Late Complete: thesis, wait-state patterns 4 and 5.
 fn book_early_wait(shard: &Shard, exposure: &Exposure, partners: &[&Done], waits: &mut Waits) {
     let complete = || partners.iter().copied().filter(|done| done.call.1 != NONE);
     let Some(last) = last_of(complete(), |done| (done.enter, done.origin)) else { return };

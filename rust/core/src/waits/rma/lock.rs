@@ -163,7 +163,7 @@ fn exclusive_windows(trace: &Trace, epochs: &[Epochs]) -> Result<FxHashSet<u32>>
     Ok(trace.exchange.allgather(own.into_iter().collect::<Vec<u32>>())?.into_iter().flatten().collect())
 }
 
-/// Orders the epochs of each lock and tells each who released it before.
+/// Orders the epochs of each lock and tells each who released it before: thesis, algorithm 2.
 fn queue(trace: &Trace, inbox: &Inbox<Held>) -> Outbox<Predecessor> {
     let mut epochs: Vec<Held> = inbox.rows().copied().collect();
     // Those of a process are in order: a stable sort merges them.
@@ -186,6 +186,7 @@ fn queue(trace: &Trace, inbox: &Inbox<Held>) -> Outbox<Predecessor> {
     outbox
 }
 
+/// Lock Contention, given who released each lock before: thesis, wait-state pattern 7.
 fn contend(shard: &Shard, epochs: &Epochs, before: &Inbox<Predecessor>) -> Vec<Contention> {
     let mut contentions: Vec<Contention> = Vec::new();
     for before in before.rows() {

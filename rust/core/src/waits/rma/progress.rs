@@ -407,7 +407,7 @@ fn book(
     waits.states.extend(contentions.filter_map(|alone| contended(alone, LimitingFactor::Contention)));
 }
 
-/// Algorithm 1 (thesis 3.3.2): the time before each activity that overlaps none of those before.
+/// Thesis, wait-state pattern 6 as algorithm 1 computes it: the time before each activity that overlaps none of those before.
 fn no_overlap(begin: i64, leave: i64, activities: &[Activity]) -> i64 {
     let mut reference = begin;
     let mut waiting = 0;
