@@ -85,6 +85,46 @@ def test_transfers_and_inconsistencies_are_kept(tmp_path):
         load(tmp_path / "with").transfers()
 
 
+def test_factors_of_the_longest_waits_and_what_they_go_back_to(written, monkeypatch, tmp_path):
+    result, back = whywait.analyze(DATA / "stencil", wrong_order_window=7), load(written)
+    every = result.tables.factors(None)
+    # There are few enough for all of them to be among the longest.
+    assert [table.to_pylist() for table in back.tables.factors(None)] == [table.to_pylist() for table in every]
+    rows = every[0]["wait"].to_pylist()[3:90:7]
+    mine, its = (one.tables.factors(rows) for one in (result, back))
+    assert [table.to_pylist() for table in mine] == [table.to_pylist() for table in its]
+    assert [table.num_rows for table in back.tables.factors([])] == [0, 0]
+    with pytest.raises(whywait.UsageError, match="there is no wait state"):
+        back.tables.factors([back.tables.wait_states.num_rows])
+    monkeypatch.setattr("whywait.analysis.explained._LONGEST", 2)
+    monkeypatch.setattr("whywait.analysis.explained._DEPTH", 2)
+    result.write(tmp_path / "few")
+    few = load(tmp_path / "few").tables
+    known = set(few.factors(None)[1]["wait"].to_pylist())
+    waits = few.wait_states.to_pylist()
+    for kind in {wait["kind"] for wait in waits}:
+        own = [row for row, wait in enumerate(waits) if wait["kind"] == kind]
+        longest = sorted(own, key=lambda row: -waits[row]["waiting"])[:2]
+        assert set(longest) <= known
+        earlier = {row["earlier"] for row in few.factors(longest)[1].to_pylist()} - {None}
+        assert earlier <= known
+    (other, *_) = set(rows) - known
+    with pytest.raises(whywait.UsageError, match="longest waits only: analyze the trace with `--factors all`"):
+        few.factors([other])
+    result.write(tmp_path / "all", factors="all")
+    assert load(tmp_path / "all").tables.factors(None)[1].to_pylist() == every[1].to_pylist()
+    # A copy has what it is a copy of.
+    load(tmp_path / "few").write(tmp_path / "copy")
+    assert load(tmp_path / "copy").tables.factors(None)[0].to_pylist() == few.factors(None)[0].to_pylist()
+
+
+def test_without_causes_there_are_no_factors(tmp_path):
+    whywait.analyze(DATA / "p2p", causes=False).write(tmp_path)
+    assert not (tmp_path / "factors.parquet").exists()
+    with pytest.raises(whywait.UsageError, match="has no factors of its waits"):
+        load(tmp_path).tables.factors([0])
+
+
 def test_metrics_say_what_is_stored_and_what_follows(written):
     rows = {row["metric"]: row for row in pq.read_table(written / "metrics.parquet").to_pylist()}
     assert rows["mpi_latesender"]["stored"]

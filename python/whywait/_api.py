@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from whywait.analysis.efficiency import Efficiencies, Method
+    from whywait.analysis.explained import Factors
     from whywait.model.dataset import Dataset
     from whywait.model.metrics import Kind
 
@@ -279,7 +280,14 @@ class Result(ResultData):
 
         return summarize(self)
 
-    def write(self, directory: str | PathLike[str], *, transfers: bool = False, html: bool = False) -> list[Path]:
+    def write(
+        self,
+        directory: str | PathLike[str],
+        *,
+        transfers: bool = False,
+        html: bool = False,
+        factors: Factors = "longest",
+    ) -> list[Path]:
         """Write the dataset, which `load` reads, and what is made from it: report.cubex, report.stat and summary.json.
 
         docs/dataset.md lists the tables of the dataset; manifest.json says what there is.
@@ -293,6 +301,9 @@ class Result(ResultData):
         html
             Whether to write report.html as well: everything in one file, to explore in a browser. It has a timeline,
             which timeline.parquet keeps for a later one.
+        factors
+            Of which waits to write what they are shared out among (factors.parquet): ``"all"``, or ``"longest"`` for
+            the longest of each kind and the waits that these go back to. A result of several processes has none.
 
         Returns
         -------
@@ -302,7 +313,7 @@ class Result(ResultData):
         from whywait.report.files import write_all
 
         timeline = self._timeline if html else None
-        return write_all(self, Path(directory), self.summary(), transfers=transfers, timeline=timeline)
+        return write_all(self, Path(directory), self.summary(), transfers=transfers, timeline=timeline, factors=factors)
 
     def write_cube(self, path: str | PathLike[str]) -> None:
         """Write the metrics as a Cube 4 file, for CubeGUI and the Cube tools."""

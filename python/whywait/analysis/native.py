@@ -69,9 +69,10 @@ class NativeDataset:
     def wait_states(self) -> pa.Table:
         return pa.table(self.analysis.wait_states())
 
-    def factors(self, rows: Iterable[int]) -> tuple[pa.Table, pa.Table]:
-        intervals, factors = self.analysis.factors(list(rows))
-        return pa.table(intervals), pa.table(factors)
+    def factors(self, rows: Iterable[int] | None) -> tuple[pa.Table, pa.Table]:
+        chosen = range(self.wait_states.num_rows) if rows is None else rows
+        intervals, factors = self.analysis.factors(list(chosen))
+        return _nullable(intervals), _nullable(factors)
 
     @cached_property
     def critical_path(self) -> pa.Table:
@@ -103,3 +104,9 @@ class NativeDataset:
 
     def window(self, begin: float, end: float) -> pa.Table:
         return pa.table(self.analysis.window(begin, end))
+
+
+def _nullable(found: _native.Table) -> pa.Table:
+    """Let each column have nulls: whether it has any differs from call to call."""
+    table = pa.table(found)
+    return table.cast(pa.schema([(field.name, field.type) for field in table.schema]))

@@ -81,6 +81,13 @@ def add(verbs: Any) -> None:
         help="write report.html as well: everything in one file, to explore in a browser (and timeline.parquet, its "
         "timeline)",
     )
+    parser.add_argument(
+        "--factors",
+        choices=("longest", "all"),
+        default="longest",
+        help="of which waits to write what they are shared out among (factors.parquet): the longest of each kind and "
+        "what these go back to, or all (default: %(default)s)",
+    )
     parser.add_argument("--quiet", action="store_true", help="print neither summary nor progress")
 
 
@@ -114,7 +121,7 @@ def run(options: argparse.Namespace) -> int:
         )
     if not result.is_root:
         return 0
-    files = result.write(directory, transfers=options.transfers, html=options.html)
+    files = result.write(directory, transfers=options.transfers, html=options.html, factors=options.factors)
     if options.json:
         print_json({**result.summary(), "files": [str(file) for file in files]})
     elif not options.quiet:

@@ -69,13 +69,13 @@ class Dataset(Protocol):
         """The wait states, one row each."""
         ...
 
-    def factors(self, rows: Iterable[int]) -> tuple[pa.Table, pa.Table]:
+    def factors(self, rows: Iterable[int] | None) -> tuple[pa.Table, pa.Table]:
         """Return what the cost model shares out wait states among, with numbers instead of names.
 
         Parameters
         ----------
         rows
-            The rows of the wait states in their table.
+            The rows of the wait states in their table; None for all that the dataset has factors of.
 
         Returns
         -------
@@ -92,7 +92,8 @@ class Dataset(Protocol):
         Raises
         ------
         whywait.UsageError
-            If there is no such row, causes were not looked for, or several processes have shared the analysis.
+            If there is no such row, causes were not looked for, several processes have shared the analysis, or a
+            result was written without the factors of these waits.
         """
         ...
 

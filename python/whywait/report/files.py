@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from whywait import _native
+from whywait.analysis.explained import explained
 from whywait.analysis.queues import levels, replayed
 from whywait.model import tables
 from whywait.report.cube import write_cube
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from whywait.analysis.explained import Factors
+    from whywait.model.dataset import Dataset
     from whywait.model.result import ResultData
 
 
@@ -31,12 +35,13 @@ def write_all(
     *,
     transfers: bool = False,
     timeline: Mapping[str, str] | None = None,
+    factors: Factors = "longest",
 ) -> list[Path]:
     """Write everything there is to say about a result; see `whywait.Result.write`.
 
     Parameters
     ----------
-    result, directory, transfers
+    result, directory, transfers, factors
         As there.
     summary
         As `whywait.analysis.summary.summarize` returns it.
@@ -57,6 +62,7 @@ def write_all(
         if result.has_causes:
             path = tables.critical_path_pieces(tree, locations, dataset.critical_path)
             writer.pieces("critical_path", tables.CRITICAL_PATH, path)
+            _write_factors(writer, dataset, factors)
         if replayed(result) and dataset.analysis is not None:
             writer.table("queue_levels", levels(result))
         if transfers:
@@ -70,3 +76,13 @@ def write_all(
         writer.definitions()
         writer.manifest(directory, summary)
     return staging.files
+
+
+def _write_factors(writer: Writer, dataset: Dataset, which: Factors) -> None:
+    """Write what waits are shared out among, unless nobody can tell: after an analysis by several processes."""
+    try:
+        intervals, factors = explained(dataset, which)
+    except _native.UsageError:
+        return
+    writer.table("intervals", intervals)
+    writer.table("factors", factors)

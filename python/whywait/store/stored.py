@@ -6,6 +6,9 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from whywait import _native
 from whywait.model import tables
 from whywait.model.calltree import PATH_TYPE
@@ -14,8 +17,6 @@ from whywait.store.timeline import read as read_timeline
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
-
-    import pyarrow as pa
 
     from whywait.model.trace import TraceIdentity
 
@@ -90,9 +91,25 @@ class StoredTables(ABC):
     def wait_states(self) -> pa.Table:
         return self._numbered("wait_states", tables.WAIT_STATES)
 
-    def factors(self, rows: Iterable[int]) -> tuple[pa.Table, pa.Table]:
-        del rows
-        raise _native.UsageError("a written result has no factors of its waits: analyze the trace again")
+    def factors(self, rows: Iterable[int] | None) -> tuple[pa.Table, pa.Table]:
+        if not self.has("factors"):
+            raise _native.UsageError(f"{self.directory} has no factors of its waits: analyze the trace again")
+        intervals, factors = self._factors
+        if rows is None:
+            return intervals, factors
+        chosen = pa.array(rows, pa.uint64())
+        if (beyond := pc.max(chosen).as_py()) is not None and beyond >= self.wait_states.num_rows:
+            raise _native.UsageError(f"there is no wait state {beyond}")
+        # Every wait has one, if only to say that nobody is charged.
+        if pc.any(pc.invert(pc.is_in(chosen, factors["wait"].cast(pa.uint64())))).as_py():
+            raise _native.UsageError(
+                f"{self.directory} has the factors of the longest waits only: analyze the trace with `--factors all`"
+            )
+        return _of(intervals, chosen), _of(factors, chosen)
+
+    @cached_property
+    def _factors(self) -> tuple[pa.Table, pa.Table]:
+        return self.read("intervals"), self.read("factors")
 
     @cached_property
     def critical_path(self) -> pa.Table:
@@ -125,3 +142,7 @@ class StoredTables(ABC):
     def window(self, begin: float, end: float) -> pa.Table:
         del begin, end
         raise _native.UsageError("a written result holds no events: ask for a window of the trace itself")
+
+
+def _of(table: pa.Table, waits: pa.Array) -> pa.Table:
+    return table.filter(pc.is_in(table["wait"].cast(pa.uint64()), waits))

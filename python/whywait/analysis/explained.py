@@ -1,0 +1,68 @@
+"""Which waits a result is written with the factors of: all, or the longest and those that they go back to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from whywait.model.dataset import Dataset
+
+Factors = Literal["longest", "all"]
+
+# So many of each kind are the longest; so far back, and so many in all, waits are followed to the earlier ones.
+_LONGEST = 1000
+_DEPTH = 8
+_MOST = 200_000
+
+
+def explained(dataset: Dataset, which: Factors) -> tuple[pa.Table, pa.Table]:
+    """Return the intervals and the factors to write with a result.
+
+    Parameters
+    ----------
+    dataset
+        Where the waits are.
+    which
+        ``"all"``, or ``"longest"`` for the longest of each kind, and the waits that these go back to, up to eight of
+        them one after the other, as long as they are not too many.
+
+    Returns
+    -------
+    tuple of pyarrow.Table
+        As of `whywait.model.dataset.Dataset.factors`, in the order of the waits.
+
+    Raises
+    ------
+    whywait.UsageError
+        If the dataset has no factors.
+    """
+    # One that was read has what it was written with.
+    if which == "all" or dataset.analysis is None:
+        return dataset.factors(None)
+    rows = _longest(dataset.wait_states)
+    known = np.zeros(dataset.wait_states.num_rows, np.bool_)
+    pieces: list[tuple[pa.Table, pa.Table]] = [dataset.factors([])]
+    for _ in range(_DEPTH):
+        if not rows.size or np.count_nonzero(known) + rows.size > _MOST:
+            break
+        known[rows] = True
+        pieces.append(dataset.factors(rows.tolist()))
+        earlier = np.unique(pieces[-1][1]["earlier"].drop_null().to_numpy())
+        rows = earlier[~known[earlier]]
+    intervals, factors = (pa.concat_tables(parts).unify_dictionaries() for parts in zip(*pieces, strict=True))
+    # Those of a wait stay in their order.
+    order = np.argsort(factors["wait"].to_numpy(), kind="stable")
+    return intervals.sort_by("wait"), factors.take(pa.array(order))
+
+
+def _longest(waits: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return the rows of the longest waits of each kind."""
+    kinds = pc.index_in(waits["kind"].cast(pa.string()), pc.unique(waits["kind"].cast(pa.string()))).to_numpy()
+    waiting = waits["waiting"].to_numpy()
+    order = np.lexsort((-waiting, kinds))
+    starts = np.searchsorted(kinds[order], kinds[order])
+    return np.sort(order[np.arange(order.size) - starts < _LONGEST]).astype(np.int64)
