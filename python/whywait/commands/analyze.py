@@ -29,9 +29,9 @@ def add(verbs: Any) -> None:
         together=True,
     )
     parser.add_argument(
-        "-o", "--output", metavar="DIR", help="where to write to (default: whywait-NAME, after the trace)"
+        "-o", "--output", metavar="DIR", help="results directory (default: whywait-NAME, after the trace)"
     )
-    parser.add_argument("--threads", type=positive, metavar="N", help="how many threads to use (default: one a core)")
+    parser.add_argument("--threads", type=positive, metavar="N", help="number of threads (default: one per core)")
     parser.add_argument(
         "--wrong-order-window",
         type=positive,
@@ -57,12 +57,12 @@ def add(verbs: Any) -> None:
         "--memory-limit",
         type=memory_size,
         metavar="SIZE",
-        help="how much memory to take, such as 8G; what does not fit goes to a file (default: as much as it needs)",
+        help="memory for the analysis, such as 8G; data that does not fit is spilled to a file (default: no limit)",
     )
     parser.add_argument(
         "--spill-dir",
         metavar="DIR",
-        help="where that file is, which has no name and goes with the program (default: where results are written to)",
+        help="directory for the temporary spill file, deleted on exit (default: the results directory)",
     )
     parser.add_argument(
         "--transfers",

@@ -1,4 +1,4 @@
-"""Say what determines how long the run takes."""
+"""Show what determines how long the run takes."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ def add(verbs: Any) -> None:
     parser = add_verb(
         verbs,
         "critical",
-        "say what determines how long the run takes",
-        "List the call paths with most of the critical path, the chain of activities without waiting from the begin of "
-        "the run to its end: only what is on it makes the run shorter, and what of it is imbalance, better balance "
-        "saves.",
+        "show what determines how long the run takes",
+        "List the call paths that make up most of the critical path, the longest chain of activities without waiting. "
+        "Only work on it can shorten the run; balancing can save up to its imbalance.",
         "whywait critical results",
         run,
         operands={"result": RESULT},

@@ -24,8 +24,8 @@ def add(verbs: Any) -> None:
         verbs,
         "delay",
         "list who causes the waiting",
-        "List the call paths that cause most waiting elsewhere, by doing more than those who wait, or by holding what "
-        "they want.",
+        "List the call paths that cause most waiting elsewhere, by working longer than the waiting ranks, or by "
+        "holding a lock they want.",
         "whywait delay results --top 5",
         run,
         operands={"result": RESULT},

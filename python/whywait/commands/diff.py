@@ -1,4 +1,4 @@
-"""Say what differs between two runs."""
+"""Compare two runs."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def add(verbs: Any) -> None:
     parser = add_verb(
         verbs,
         "diff",
-        "say what differs between two runs",
-        "Say what run B spends more or less than run A: first the metrics, then the places, largest differences first. "
-        "The exit code is 1 if a metric grew beyond a limit that --fail-on sets.",
+        "compare two runs",
+        "Show where run B spends more or less than run A: first the metrics, then the places, largest differences "
+        "first. The exit code is 1 if a metric exceeds a limit set by --fail-on.",
         "whywait diff before/ after/ --fail-on 'mpi_latesender>5%' --fail-on 'time>0.5s'",
         run,
         operands={"a": RESULT, "b": "the same, of the run to compare with it"},

@@ -1,4 +1,4 @@
-"""Say how well the processors were used."""
+"""Show how well the processors were used."""
 
 from __future__ import annotations
 
@@ -30,11 +30,10 @@ def add(verbs: Any) -> None:
     parser = add_verb(
         verbs,
         "efficiency",
-        "say how well the processors were used",
-        "Say how well the processors were used, by the definitions of POP: parallel efficiency is load balance times "
-        "communication efficiency, which is serialization times transfer. Serialization and transfer follow from the "
-        "wait states, with those of one-sided communication, and without them as in the Advisor of Cube. Of several "
-        "runs, the first is what the others are compared with.",
+        "show how well the processors were used",
+        "Show the POP efficiencies: parallel efficiency is load balance times communication efficiency, which is "
+        "serialization times transfer. Serialization and transfer follow from the wait states, with one-sided ones, "
+        "and without them as in Cube's Advisor. The first of several runs is the reference.",
         "whywait efficiency --callpath main/solve run-4 run-8 run-16",
         run,
         operands={},

@@ -26,9 +26,9 @@ def add(verbs: Any) -> None:
     parser = add_verb(
         verbs,
         "explain",
-        "say why the longest wait state waits",
-        "Tell the history of a wait state, the longest or the one asked for: who made it wait, who made that one wait, "
-        "down to the work that took too long. Each line says how much of the wait it explains.",
+        "explain the longest wait state",
+        "Show the history of a wait state, by default the longest: who caused it, who made that process wait, down to "
+        "the work that took too long. Each line says how much of the wait it explains.",
         "whywait explain scorep_run/traces.otf2 --metric mpi_latesender --rank 3",
         run,
     )

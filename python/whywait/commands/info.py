@@ -1,4 +1,4 @@
-"""Say what is in a trace."""
+"""Show what is in a trace."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def add(verbs: Any) -> None:
     parser = add_verb(
         verbs,
         "info",
-        "say what is in a trace",
-        "Say what is in a trace: processes and threads, definitions, size, and how much memory an analysis takes.",
+        "show what is in a trace",
+        "Show what is in a trace: processes and threads, definitions, size, and the memory an analysis takes.",
         "whywait info --events scorep_run/traces.otf2",
         run,
     )

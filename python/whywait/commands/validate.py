@@ -21,9 +21,9 @@ def add(verbs: Any) -> None:
     add_verb(
         verbs,
         "validate",
-        "look for what is wrong with a trace",
+        "check a trace",
         "Read a trace completely and list every inconsistency with its place. The exit code is 3 if the trace is "
-        "broken, and 0 if it is only odd or all is well.",
+        "broken, and 0 if it is merely odd or all is well.",
         "whywait validate scorep_run/traces.otf2",
         run,
     )

@@ -22,8 +22,8 @@ def add(verbs: Any) -> None:
         verbs,
         "waits",
         "list the wait states that matter most",
-        "List wait states, longest first: who waits, where, when, for how long, and for whom; with --groups the places "
-        "where most is waited; with --statistics how long the waits of each kind are.",
+        "List wait states, longest first: who waits, where, when, for how long, and for whom. --groups lists the "
+        "places with most waiting, --statistics the distribution of each kind.",
         "whywait waits results --metric mpi_latesender --rank 3 --top 10",
         run,
         operands={"result": RESULT},
