@@ -116,7 +116,7 @@ pub(super) fn detect(
     Ok(diagnostics)
 }
 
-/// Pairs of a fence (thesis 3.2.2): unneeded are those over which no operation went.
+/// Pairs of a fence (thesis, section 3.2.2): unneeded are those over which no operation went.
 fn count_pairs(shard: &Shard, fence: &CollectivePart, size: u32, needed: u32, waits: &mut Waits) {
     let callpath = shard.callpath(fence.instance);
     waits.count(fence.location, callpath, Metric::PairSyncs, size.into());

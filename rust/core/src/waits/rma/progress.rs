@@ -21,8 +21,8 @@
 //! grants in the last activity that it begins within the call. What it does in its library is no transfer, so the wait
 //! ends with the last target's grant, by either heuristic.
 //!
-//! *Cause*: the last target that provides progress (thesis 4.3.2, figure 4.8), also where calls of targets overlap and
-//! the time before an earlier one is all that counts.
+//! *Cause*: the last target that provides progress (thesis, section 4.3.2, figure 4.8), also where calls of targets overlap
+//! and the time before an earlier one is all that counts.
 //!
 //! *Both in one call*: split at the release: what lies before is contention, what lies after is progress. A call that
 //! waits for a message as well waits for the lock or for progress from the end of that wait on.
