@@ -816,6 +816,7 @@ class Analysis:
         _, D, between = self.delays(f, e)
         W = sum(p.wait for p in between)
         total = sum(D.values()) + W
+        self.unexplained(e, wait - total)
         if total == 0:
             if self.model == "thesis":
                 self.add("delay_unattributed", e, wait + sum(phi.values()))
@@ -834,6 +835,11 @@ class Analysis:
             p.propagating = max(p.propagating, min(direct, 1.0) * p.wait)
         self.add(f"mpi_wait_indirect_{cls}", e, direct * W)
 
+    def unexplained(self, e, ticks):
+        """What a wait exceeds all by that it is shared out among."""
+        if self.model == "thesis" and ticks > 0:
+            self.add("wait_unexplained", e, ticks)
+
     def contention(self, f, e, wait):
         """Charge a wait for the end of a call: equations 4.14 to 4.19."""
         phi = self.costs_of(e, wait)
@@ -844,9 +850,12 @@ class Analysis:
         if d == 0 or d < sum(minus.values()):
             # Without its waits the causing process would have been in time.
             r = 1
+            self.unexplained(e, wait - W)
             if W == 0:
                 self.add("delay_unattributed", e, wait + sum(phi.values()))
                 return
+        else:
+            self.unexplained(e, wait - W - (d if r < 1 else 0))
         for c, t in plus.items():
             self.add("interval_delay_lock", f, (1 - r) / d * t * wait, c)
             self.add("interval_delay_lock_longterm", f, (1 - r) / d * t * sum(phi.values()), c)
@@ -912,6 +921,7 @@ class Analysis:
             other, _ = interval(e)
             D = {c: t - other.get(c, 0) for c, t in mine.items() if t > other.get(c, 0)}
             total = sum(D.values()) + W
+            self.unexplained(e, wait - total)
             # Release 2.6 forgets the costs of its own class here.
             phi = {K: v for K, v in e.phi.items() if self.model == "thesis" or K != "ompbarrier"}
             if total == 0:
@@ -1043,7 +1053,7 @@ class Analysis:
         return dict(cells)
 
 
-FAMILIES = ("delay_", "interval_delay_", "critical_", "non_critical_path_", "inter_partition_", "mpi_wait_")
+FAMILIES = ("delay_", "interval_delay_", "critical_", "non_critical_path_", "inter_partition_", "mpi_wait_", "wait_")
 
 
 def table(cells):

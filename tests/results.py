@@ -91,7 +91,7 @@ def is_time(metric: str) -> bool:
 
 # Of root causes and the critical path.
 _CAUSES = re.compile(
-    "(delay|interval_delay|critical|non_critical_path|inter_partition)_.+|mpi_wait_(indirect|propagating)_.+"
+    "(delay|interval_delay|critical|non_critical_path|inter_partition)_.+|mpi_wait_(indirect|propagating)_.+|wait_unexplained"
 )
 
 

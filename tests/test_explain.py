@@ -1,13 +1,14 @@
-"""Who causes the waiting: histories of wait states, delay costs, and the critical path, as people see them."""
+"""Who causes the waiting: why wait states wait, delay costs, and the critical path, as people see them."""
 
 import json
+import re
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 import whywait
 from whywait import cli
-from whywait.analysis.explain import History
+from whywait.analysis.explain import explain as explain_rows
 
 from tests.tracedsl import trace_from_text
 
@@ -77,13 +78,14 @@ def test_the_tree_is_readable(chain, capsys):
     assert [" ".join(line.split()) for line in lines] == [
         "Late Sender: rank 2 at 3.000000 s 4.00 s",
         "program → MPI_Recv",
-        "for rank 1, whose MPI_Send began at 7.000000 s; they had met at 1.000000 s",
+        "for rank 1, whose MPI_Send began at 7.000000 s; last synchronized at 1.000000 s",
         "├─ rank 1 waited 3.00 s: Late Sender at 3.000000 s 3.00 s",
         "│ program → MPI_Recv",
-        "│ for rank 0, whose MPI_Send began at 6.000000 s; they had met at 1.000000 s",
-        "│ └─ rank 0 worked 5.00 s, 2.00 s here 3.00 s",
+        "│ for rank 0, whose MPI_Send began at 6.000000 s;",
+        "│ last synchronized at 1.000000 s",
+        "│ └─ rank 0 spent 5.00 s here, rank 1 2.00 s 3.00 s",
         "│ program → f",
-        "└─ rank 1 worked 1.00 s 1.00 s",
+        "└─ rank 1 spent 1.00 s here 1.00 s",
         "program → g",
     ]
 
@@ -110,18 +112,74 @@ def test_contention_goes_back_along_the_queue(tmp_path, capsys):
 
 
 def parts(node):
-    return sum(work["explains"] for work in node["work"]) + sum(w["explains"] for w in node["waits"]) + node["rest"]
+    """What the factors of a wait explain together."""
+    completion = node["completion"]["explains"] if node["completion"] else 0
+    listed = sum(part["explains"] for part in (*node["work"], *node["waits"]))
+    return completion + listed + node["unattributed"] + node["rest"]
+
+
+def nodes(node):
+    yield node
+    for wait in node["waits"]:
+        yield from nodes(wait)
 
 
 @pytest.mark.parametrize("name", ["stencil", "collectives", "sor_locks", "rma_gats_rdma", "rma_lock_sm"])
-def test_a_history_explains_all_of_the_wait(name):
+def test_an_explanation_is_all_of_the_wait(name):
     result = whywait.analyze(DATA / name)
-    history = History(result)
     waits = result.tables.wait_states
-    for row in range(0, waits.num_rows, 7):
-        if waits["indirect"][row].as_py() is not None:
-            node = history.explain(row, 4)
-            assert parts(node) == pytest.approx(waits["waiting"][row].as_py(), abs=1e-9)
+    rows = [row for row in range(0, waits.num_rows, 7) if waits["indirect"][row].as_py() is not None]
+    assert rows
+    for row, root in zip(rows, explain_rows(result, rows, 4), strict=True):
+        assert root == result.explain(row, depth=4)
+        assert root["waiting"] == root["explains"] == waits["waiting"][row].as_py()
+        for node in nodes(root):
+            followed = node["since"] is not None
+            assert parts(node) == pytest.approx(node["explains"] if followed else 0, abs=1e-12)
+            assert 0 <= node["unexplained"] <= node["explains"] + 1e-12
+
+
+def test_what_can_be_asked_for(result):
+    longest = result.explain()
+    assert result.explain(longest["row"]) == longest
+    assert result.explain(whywait.Choice("mpi_latesender", rank=1))["waiting"] == 3
+    assert result.explain(whywait.Choice("mpi_barrier_wait")) is None
+    with pytest.raises(whywait.UsageError, match="there is no wait state 99"):
+        result.explain(99)
+
+
+def test_a_written_result_explains_from_its_trace(tmp_path, monkeypatch):
+    anchor = trace_from_text(CHAIN, tmp_path)
+    result = whywait.analyze(anchor)
+    result.write(tmp_path / "results")
+    assert whywait.load(tmp_path / "results").explain() == result.explain()
+    monkeypatch.setattr("whywait.analysis.explained._LONGEST", 0)
+    result.write(tmp_path / "none")
+    assert whywait.load(tmp_path / "none").explain() == result.explain()
+    anchor.unlink()
+    assert whywait.load(tmp_path / "results").explain() == result.explain()
+    with pytest.raises(whywait.UsageError, match="is not there"):
+        whywait.load(tmp_path / "none").explain()
+
+
+EXPLANATION = re.compile(r"^## ([^\n]+)$|^```(trace|explain ?[^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def told():
+    """The traces in the document on explanations, each with what `whywait explain` says of it."""
+    heading = trace = ""
+    for block in EXPLANATION.finditer((Path(__file__).parent / "patterns" / "explain.md").read_text()):
+        if block[1]:
+            heading = block[1]
+        elif block[2] == "trace":
+            trace = block[3]
+        else:
+            yield pytest.param(trace, block[2].split()[1:], block[3], id=heading)
+
+
+@pytest.mark.parametrize(("trace", "options", "expected"), list(told()))
+def test_explanations_read_as_documented(trace, options, expected, tmp_path, capsys):
+    assert explain(capsys, trace_from_text(trace, tmp_path), *options) == expected
 
 
 def test_the_work_of_rank_5_is_to_blame(stencil):
@@ -174,7 +232,7 @@ def test_critical_path(result, stencil):
 
 
 def test_the_path_is_written(result, tmp_path):
-    assert result.write(tmp_path)[-1].name == "critical_path.parquet"
+    assert tmp_path / "critical_path.parquet" in result.write(tmp_path)
     assert pq.read_table(tmp_path / "critical_path.parquet").equals(result.critical_path())
 
 

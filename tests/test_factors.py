@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import whywait
 from hypothesis import given, note, settings
+from hypothesis import strategies as st
+from whywait.analysis.causes import delay_costs
 
 from tests.programs import programs
 from tests.results import SHARED, cases
@@ -86,7 +88,7 @@ class Explained:
         self.is_wait, self.is_nobody = kind == "wait", kind == "unattributed"
         self.is_work = ~self.is_wait & ~self.is_nobody
         self.places = list(zip(self.factors["callpath"], self.factors["location"], strict=True))
-        self.costs = self.result.native_delay_costs.to_pydict()
+        self.costs = delay_costs(self.result).to_pydict()
         self.cells = list(zip(self.costs["class"], self.costs["callpath"], self.costs["location"], strict=True))
 
     def cost(self, term, chosen):
@@ -153,17 +155,21 @@ class Explained:
             compare(lost, self.cost("short_term", "unattributed".__eq__), "unattributed")
 
 
-def check(anchor):
-    explained = Explained(anchor)
+def check(anchor, cost_model="thesis"):
+    explained = Explained(anchor, cost_model)
     explained.check_waits()
     explained.check_short_term()
     explained.check_long_term()
     return explained
 
 
+@pytest.mark.parametrize("cost_model", ["thesis", "bounded"])
 @pytest.mark.parametrize("case", DATA, ids=lambda case: case.name)
-def test_factors_are_the_costs(case):
-    assert check(case).count
+def test_factors_are_the_costs(case, cost_model):
+    explained = check(case, cost_model)
+    assert explained.count
+    unexplained = sum(explained.intervals["unexplained"])
+    assert explained.result.metrics["wait_unexplained"].total == pytest.approx(unexplained, rel=RELATIVE, abs=ABSOLUTE)
 
 
 @pytest.mark.parametrize("case", DATA, ids=lambda case: case.name)
@@ -190,20 +196,22 @@ def test_factors_are_the_costs_of_recorded_cases(case):
 
 @pytest.mark.parametrize(("trace", "_expected"), WORKED)
 def test_factors_are_the_costs_of_worked_examples(trace, _expected, tmp_path):
-    check(trace_from_text(trace, tmp_path))
+    anchor = trace_from_text(trace, tmp_path)
+    for cost_model in ("thesis", "bounded"):
+        check(anchor, cost_model)
 
 
 @settings(max_examples=100)
-@given(trace=programs())
-def test_factors_are_the_costs_of_any_program(trace):
+@given(trace=programs(), cost_model=st.sampled_from(["thesis", "bounded"]))
+def test_factors_are_the_costs_of_any_program(trace, cost_model):
     note(trace)
     with tempfile.TemporaryDirectory() as directory:
-        check(trace_from_text(trace, directory))
+        check(trace_from_text(trace, directory), cost_model)
 
 
 @settings(max_examples=100)
-@given(trace=one_sided_programs())
-def test_factors_are_the_costs_of_any_one_sided_program(trace):
+@given(trace=one_sided_programs(), cost_model=st.sampled_from(["thesis", "bounded"]))
+def test_factors_are_the_costs_of_any_one_sided_program(trace, cost_model):
     note(trace)
     with tempfile.TemporaryDirectory() as directory:
-        check(trace_from_text(trace, directory))
+        check(trace_from_text(trace, directory), cost_model)

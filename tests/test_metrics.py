@@ -47,6 +47,7 @@ def test_tree_is_scalascas():
     added = {row[1] for row in ours} - names
     upper_bounds = "mpi_rma_.*wait_for_progress_last_call"
     paradigms = f"(shmem|armci)(_|$)|rma_atomic|{upper_bounds}|delay_(rma|lock|unattributed)|interval_delay"
+    paradigms += "|wait_unexplained$"
     classes = "_(propagating|terminal|direct|indirect)_(coll|omp|rma|lock|barrier|n21|12n|n2n)"
     classifications = "waitstates_.*_(coll|omp|rma)$"
     queues = (

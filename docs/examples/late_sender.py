@@ -75,4 +75,4 @@ for row in result.summary()["critical_path"]["callpaths"][:3]:
 
 # %% [markdown]
 # So balance would shorten the run of 742 ms by 87. The same as a picture: `result.write_html("report.html")`,
-# and the history of a single wait in words: `whywait explain tests/data/stencil --worst 1`.
+# and why a single wait waits, in words: `whywait explain tests/data/stencil`.

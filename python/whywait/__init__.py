@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from whywait._load import load
     from whywait._native import ArchiveError, Error, TraceError, UsageError
     from whywait._run import Definitions, Run
+    from whywait.analysis.ranking import Choice
     from whywait.model.metric_values import MetricValues
     from whywait.whatif import whatif
 
 _HOME = {
+    "Choice": "whywait.analysis.ranking",
     "Definitions": "whywait._run",
     "MetricValues": "whywait.model.metric_values",
     "Result": "whywait._api",
@@ -37,6 +39,7 @@ _HOME = {
 
 __all__ = [
     "ArchiveError",
+    "Choice",
     "Definitions",
     "Error",
     "MetricValues",

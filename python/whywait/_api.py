@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from whywait.analysis.efficiency import Efficiencies, Method
     from whywait.analysis.explained import Factors
+    from whywait.analysis.ranking import Choice
     from whywait.model.dataset import Dataset
     from whywait.model.metrics import Kind
 
@@ -141,6 +142,32 @@ class Result(ResultData):
         from whywait.analysis.statistics import statistics
 
         return statistics(self.profile.metrics, self.tables.wait_states)
+
+    def explain(self, which: int | Choice | None = None, *, depth: int = 8) -> dict[str, Any] | None:
+        """Return why a wait state waits: what it is shared out among, down to the work that took too long.
+
+        >>> result.explain(whywait.Choice("mpi_latesender", rank=3))
+
+        Parameters
+        ----------
+        which
+            Its row in `wait_states`, or of which the longest is taken; None for the longest of all.
+        depth
+            How many waits to follow one after the other.
+
+        Returns
+        -------
+        dict or None
+            See `whywait.analysis.explain.explain`. None if there is no wait state of which the cause is known.
+
+        Raises
+        ------
+        whywait.UsageError
+            If there is nothing of the kind, causes were not looked for, or several processes shared the analysis.
+        """
+        from whywait.analysis.explain import explain_longest
+
+        return explain_longest(self, which, depth)
 
     def transfers(self) -> pa.Table:
         """Return the transfers of one-sided communication, one row each.
@@ -463,7 +490,7 @@ def analyze(
     threads: int | None = None,
     wrong_order_window: int = 100,
     causes: bool = True,
-    cost_model: Literal["thesis", "scalasca"] = "thesis",
+    cost_model: Literal["thesis", "bounded", "scalasca"] = "thesis",
     idle_threads: bool = False,
     memory_limit: int | None = None,
     spill_directory: str | PathLike[str] | None = None,
@@ -490,8 +517,8 @@ def analyze(
         Whether to look for root causes and the critical path.
     cost_model
         What distributes waiting over its causes: ``thesis`` follows the definitions for every paradigm, and costs are
-        no more and no less than the waiting. ``scalasca`` gives the numbers of Scalasca 2.6, which has none for
-        one-sided communication. See docs/causes.md.
+        no more and no less than the waiting. With ``bounded`` nobody pays for what a wait exceeds all its causes by.
+        ``scalasca`` gives the numbers of Scalasca 2.6, none for one-sided communication. See docs/causes.md.
     idle_threads
         Whether to count the time of threads that have nothing to do because the program is not in a parallel region, or
         in one with a smaller team (``omp_idle_threads``, and part of ``time``), as Scalasca does with ``-s``.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whywait import _native
-from whywait._api import Result
+from whywait._api import Result, analyze
 from whywait._run import Run
 from whywait.store.dataset import MANIFEST, StoredDataset, has_mark
 from whywait.store.upgrade import FILES, OldDataset
@@ -41,7 +41,9 @@ def load(directory: str | PathLike[str]) -> Result:
     """
     path = Path(directory)
     dataset = StoredDataset(path) if (path / MANIFEST).is_file() else _old(path)
-    return Result(dataset, StoredRun(dataset))
+    run = StoredRun(dataset)
+    dataset.analyze = lambda: analyze(run, **dataset.options).tables
+    return Result(dataset, run)
 
 
 def is_result(directory: str | PathLike[str]) -> bool:

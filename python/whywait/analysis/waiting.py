@@ -43,6 +43,8 @@ def account(profile: Profile) -> dict[str, Any]:
         ``share`` of the time, is the sum of ``wait_states`` (by name, those that occur) and, where causes were looked
         for, of ``known`` (what delay costs explain) and ``unknown`` (what nobody is to blame for, and waits whose
         causes are not sought: at the end of the run, in scans, and for the locks of threads); else both are None.
+        ``unexplained`` is by how much wait states exceed all that they are shared out among, whether it is shared out
+        all the same or not (None if that was not looked for).
         ``idle_costs`` are the delay costs of idle threads, which are no waiting.
 
     Notes
@@ -64,6 +66,7 @@ def account(profile: Profile) -> dict[str, Any]:
         "wait_states": states,
         "known": known,
         "unknown": None if known is None else waiting - known,
+        "unexplained": total.get("wait_unexplained"),
         "idle_costs": None if known is None else sum(_costs(profile, total, of_idle=True)),
     }
 

@@ -200,12 +200,20 @@ def delay_lines(places: list[dict[str, Any]], width: int, *, unicode: bool, bar:
 
 
 def unknown_lines(focus: dict[str, Any], width: int, bar: int = 0) -> Iterator[Line]:
-    """Yield what has no known cause, and what idle threads cost, as `whywait.analysis.summary.focus` has them."""
+    """Yield what has no known cause, what nothing explains, and what idle threads cost, of the focus of a summary."""
     account = focus["account"]
     amounts = width - 11 - 8 - bar
     if account["unknown"]:
         share = percent(account["unknown"] / account["waiting"])
         yield [("no known cause".ljust(amounts) + seconds(account["unknown"]).rjust(11) + share.rjust(8), "")]
+    unexplained = account["unexplained"] or 0.0
+    if unexplained >= _SMALL * account["waiting"] > 0:
+        text = (
+            f"Of all waiting {seconds(unexplained)} ({percent(unexplained / account['waiting'])}) is unexplained: more "
+        )
+        yield from _paragraph(
+            text + "than all that the causes did longer. Noise, the network, or MPI itself.", width, "dim"
+        )
     if focus["idle"]:
         names = path(focus["idle"][0]["callpath"], width // 2)
         most = percent(focus["idle"][0]["share"])

@@ -15,9 +15,10 @@ from whywait.model.calltree import PATH_TYPE
 from whywait.store.timeline import read as read_timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
+    from whywait.model.dataset import Dataset
     from whywait.model.trace import TraceIdentity
 
 
@@ -32,6 +33,8 @@ class StoredTables(ABC):
 
     #: A written result holds no events.
     analysis: None = None
+    #: Analyzes the trace again, for what only its events say.
+    analyze: Callable[[], Dataset] | None = None
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -93,7 +96,7 @@ class StoredTables(ABC):
 
     def factors(self, rows: Iterable[int] | None) -> tuple[pa.Table, pa.Table]:
         if not self.has("factors"):
-            raise _native.UsageError(f"{self.directory} has no factors of its waits: analyze the trace again")
+            return self._factors_again(rows, f"{self.directory} has no factors of its waits: analyze the trace again")
         intervals, factors = self._factors
         if rows is None:
             return intervals, factors
@@ -102,10 +105,28 @@ class StoredTables(ABC):
             raise _native.UsageError(f"there is no wait state {beyond}")
         # Every wait has one, if only to say that nobody is charged.
         if pc.any(pc.invert(pc.is_in(chosen, factors["wait"].cast(pa.uint64())))).as_py():
-            raise _native.UsageError(
-                f"{self.directory} has the factors of the longest waits only: analyze the trace with `--factors all`"
-            )
+            only = "has the factors of the longest waits only: analyze the trace with `--factors all`"
+            return self._factors_again(chosen.to_pylist(), f"{self.directory} {only}")
         return _of(intervals, chosen), _of(factors, chosen)
+
+    def _factors_again(self, rows: Iterable[int] | None, lack: str) -> tuple[pa.Table, pa.Table]:
+        """Return factors that were not written, from the trace; if it is not there, say what the result lacks."""
+        if rows is None or self.analyze is None:
+            raise _native.UsageError(lack)
+        try:
+            again = self._again
+            if not again.wait_states["waiting"].equals(self.wait_states["waiting"]):
+                raise _native.TraceError("its waits are other ones now")
+            return again.factors(rows)
+        except (_native.Error, OSError) as error:
+            raise _native.UsageError(f"{lack} ({error})") from error
+
+    @cached_property
+    def _again(self) -> Dataset:
+        """The trace, analyzed again."""
+        if self.analyze is None:
+            raise _native.UsageError("nobody can analyze the trace")
+        return self.analyze()
 
     @cached_property
     def _factors(self) -> tuple[pa.Table, pa.Table]:

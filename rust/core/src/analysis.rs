@@ -291,7 +291,7 @@ pub fn analyze(
         None => <(OneSided, Diagnostics)>::default(),
         Some(epochs) => {
             trace.forget_synchronizations();
-            let directions = options.cost_model == CostModel::Unified;
+            let directions = options.cost_model != CostModel::Scalasca;
             rma::detect(&trace, epochs, &found, (options.causes, directions))?
         }
     };

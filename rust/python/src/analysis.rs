@@ -73,9 +73,12 @@ pub(crate) fn analyze(
     let pool = whywait_core::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
     let cost_model = match cost_model {
         "unified" | "thesis" => CostModel::Unified,
+        "bounded" => CostModel::Bounded,
         "scalasca" => CostModel::Scalasca,
         _ => {
-            return Err(UsageError::new_err("cost_model must be \"unified\" (also called \"thesis\") or \"scalasca\""));
+            return Err(UsageError::new_err(
+                "cost_model must be \"thesis\" (or \"unified\"), \"bounded\" or \"scalasca\"",
+            ));
         }
     };
     let queues = queues.as_ref().map(queues::options).transpose()?;

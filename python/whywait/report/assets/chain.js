@@ -51,11 +51,18 @@ export function chainPicture(history) {
     drawing.append(group);
   };
   for (const wait of waits) {
-    if (wait.cause_rank === null || wait.since === null || !wait.work.length) continue;
+    if (wait.cause_rank === null || wait.since === null) continue;
     const [work] = wait.work;
-    const place = work.callpath.map(shortName);
-    bar(name(wait, "cause_"), wait.since, wait.cause_time, "work", `${place.at(-1)} ${seconds(work.time)}`,
-      `${place.join(" → ")}: ${seconds(work.time)}, the waiter ${seconds(work.waiter_time)}`);
+    const { completion } = wait;
+    if (completion && !(work?.explains > completion.explains)) {
+      const place = completion.callpath.map(shortName);
+      bar(name(wait, "cause_"), wait.since, wait.since + completion.time, "work", `in ${place.at(-1)} ${seconds(completion.time)}`,
+        `${place.join(" → ")}: left ${seconds(completion.time - completion.waiter_time)} later than by the waiter`);
+    } else if (work) {
+      const place = work.callpath.map(shortName);
+      bar(name(wait, "cause_"), wait.since, wait.cause_time, "work", `${place.at(-1)} ${seconds(work.time)}`,
+        `${place.join(" → ")}: ${seconds(work.time)}, the waiter ${seconds(work.waiter_time)}`);
+    }
   }
   for (const wait of waits) {
     const call = shortName(wait.callpath.at(-1));
@@ -80,17 +87,36 @@ export function chainPicture(history) {
   return drawing;
 }
 
-// The work at the bottom of a history, largest first: what a change would have to make shorter.
+// What is at the bottom of a history, largest first: work, completion of a call, or what nothing explains. Where a wait
+// exceeds all its factors, these explain no more than their own length.
 export function blamed(history) {
   const found = [];
-  const gather = (node) => {
-    for (const work of node.work) {
-      found.push({ ...work, rank: node.cause_rank, thread: node.cause_thread });
-    }
-    node.waits.forEach(gather);
+  const gather = (node, amount) => {
+    const share = amount / node.explains;
+    const part = share * (1 - node.unexplained / node.explains);
+    const add = (kind, factor, explains) => found.push({ ...factor, kind, explains, rank: node.cause_rank, thread: node.cause_thread });
+    for (const work of node.work) add("work", work, work.explains * part);
+    if (node.completion) add("completion", node.completion, node.completion.explains * part);
+    if (node.unexplained > 0 && node.cause_rank !== null) add("unexplained", {}, node.unexplained * share);
+    for (const wait of node.waits) gather(wait, wait.explains * part);
   };
-  gather(history);
+  gather(history, history.explains);
   return found.sort((a, b) => b.explains - a.explains);
+}
+
+// The largest of these as a sentence.
+export function whyText(history, root) {
+  const begin = `The longest of them (${seconds(history.waiting)}) waits`;
+  if (root.kind === "unexplained") {
+    return `${seconds(root.explains)} of the longest of them (${seconds(history.waiting)}) are unexplained: `
+      + `what rank ${root.rank} did is much shorter. Noise, the network, or the library itself may be behind it.`;
+  }
+  if (root.kind === "completion") {
+    return `${begin} because rank ${root.rank} left the ${shortName(root.callpath.at(-1))} before `
+      + `${seconds(root.time - root.waiter_time)} later.`;
+  }
+  return `${begin} because rank ${root.rank} spends ${seconds(root.time)} in ${root.callpath.slice(-2).map(shortName).join(" → ")}`
+    + `${root.waiter_time > 0.01 * root.time ? `, the waiter only ${seconds(root.waiter_time)}` : ""}.`;
 }
 
 // A C++ function without types and parameters; see `short_name` of the terminal.

@@ -1,6 +1,6 @@
 // The front page: where the time went, what is worst, who causes it, what was odd.
 
-import { blamed, chainPicture, shortName, shortNames } from "./chain.js";
+import { blamed, chainPicture, shortName, shortNames, whyText } from "./chain.js";
 import { fitCanvas } from "./charts.js";
 import { css } from "./colour.js";
 import { make, tip } from "./dom.js";
@@ -161,11 +161,7 @@ export class Overview {
         : `Most on rank ${problem.worst_rank} (${percent(problem.worst_rank_share)}).`]);
     }
     const root = problem.history && blamed(problem.history)[0];
-    if (root) {
-      facts.push(["Why", `The longest of them (${seconds(problem.history.waiting)}) waits because rank ${root.rank} spends `
-        + `${seconds(root.time)} in ${root.callpath.slice(-2).map(shortName).join(" → ")}`
-        + `${root.waiter_time > 0.01 * root.time ? `, the waiter only ${seconds(root.waiter_time)}` : ""}.`]);
-    }
+    if (root) facts.push(["Why", whyText(problem.history, root)]);
     if (problem.look_at) facts.push(["Look at", problem.look_at]);
     const longest = document.getElementById("data-timeline") && problem.history;
     return make("article", { class: "problem" },
@@ -196,7 +192,9 @@ export class Overview {
   causes() {
     const { delay, account } = this.model.story;
     if (!delay?.length) return null;
-    const unknown = account.unknown > 0 ? `, ${seconds(account.unknown)} has none` : "";
+    const none = account.unknown > 0 ? `, ${seconds(account.unknown)} has none` : "";
+    const isNamed = account.unexplained >= 0.001 * account.waiting && account.unexplained > 0;
+    const unknown = none + (isNamed ? `; ${seconds(account.unexplained)} of it is more than all causes together explain` : "");
     const idle = account.idle_costs > 0 ? ` Idle threads, which are no waiting, cost ${seconds(account.idle_costs)} besides.` : "";
     return this.card("Who causes the waiting",
       `Of ${seconds(account.waiting)} of waiting ${seconds(account.known)} has a known cause${unknown}. These call paths took longer `
@@ -214,7 +212,8 @@ export class Overview {
     const told = this.model.story.problems.filter(({ history }) => history && history.cause_rank !== null);
     if (!told.length) return null;
     return this.card("How the longest waits came about",
-      "Hatched: waiting. Solid: what the other rank did meanwhile that took longer. Arrows: what ended a wait.",
+      "Hatched: waiting. Solid: what the other rank did meanwhile that took longer, or the call that it left later. "
+        + "Arrows: what ended a wait.",
       told.map(({ display_name: label, history }) => make("figure", { class: "history" },
         make("figcaption", {}, make("b", {}, label), ` in ${shortName(history.callpath.at(-1))} on rank ${history.rank}, ${seconds(history.waiting)}`),
         chainPicture(history))));

@@ -8,18 +8,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whywait import _native
-from whywait.analysis.explain import History
+from whywait.analysis.explain import explain
 
 if TYPE_CHECKING:
     from whywait.model.result import ResultData
 
 _DEPTH = 5
-# Events are read again for this; of longer locations nobody would wait for it.
-_EVENTS_OF_LOCATION = 500_000
+# Events of a trace that is analyzed again for a written result.
+_ANALYZED_AGAIN = 20_000_000
 
 
 def histories(result: ResultData, places: list[dict[str, Any]]) -> list[dict[str, Any] | None]:
-    """Return the history of the longest wait at each of some places, None where it cannot be told.
+    """Return why the longest wait at each of some places waits, None where that cannot be told.
 
     Parameters
     ----------
@@ -28,21 +28,21 @@ def histories(result: ResultData, places: list[dict[str, Any]]) -> list[dict[str
     places
         Of each, ``metric`` and ``callpath_id``.
     """
-    facts = result.facts
-    if not result.has_causes or facts["events"] > _EVENTS_OF_LOCATION * max(1, facts["locations"]):
+    if not result.has_causes or not _is_quick(result):
         return [None] * len(places)
-    history = History(result)
-    return [_tell(history, _longest(result.tables.wait_states, place)) for place in places]
-
-
-def _tell(history: History, row: int | None) -> dict[str, Any] | None:
-    if row is None:
-        return None
+    longest = [_longest(result.tables.wait_states, place) for place in places]
+    rows = [row for row in longest if row is not None]
     try:
-        return history.explain(row, _DEPTH)
+        explained = dict(zip(rows, explain(result, rows, _DEPTH), strict=True))
     except (_native.Error, OSError):
-        # A written result may have outlived its trace.
-        return None
+        # Several processes have shared the analysis, or a written result has outlived its trace.
+        return [None] * len(places)
+    return [None if row is None else explained[row] for row in longest]
+
+
+def _is_quick(result: ResultData) -> bool:
+    """Whether the factors of waits are at hand, or a small trace away."""
+    return result.tables.analysis is not None or result.facts["events"] <= _ANALYZED_AGAIN
 
 
 def _longest(waits: pa.Table, place: dict[str, Any]) -> int | None:

@@ -39,14 +39,19 @@ fn classify(table: &Table, number: usize, model: CostModel, cells: &mut Accumula
         if let Some(metric) = own_wait.class.indirect().filter(|_| own_wait.indirect > 0.0) {
             cells.add(metric, point.callpath, own_wait.indirect);
         }
-        if model == CostModel::Unified && !own_wait.is_attributed && own_wait.waiting > 0 {
-            let waiting = own_wait.waiting as f64;
-            let cost = waiting + table.phi[number] * (waiting / point.waiting as f64);
+        let unexplained = own_wait.waiting - own_wait.explained;
+        if model == CostModel::Scalasca || unexplained <= 0 {
+            continue;
+        }
+        cells.add(CostMetric::WaitUnexplained, point.callpath, unexplained as f64);
+        if model == CostModel::Bounded || own_wait.explained == 0 {
+            let unattributed = unexplained as f64;
+            let cost = unattributed + table.phi[number] * (unattributed / point.waiting as f64);
             cells.add(CostMetric::DelayUnattributed, point.callpath, cost);
         }
     }
     // Nobody is charged for the wait at the end of the library, so what it caused has no cause either.
-    if model == CostModel::Unified && own_waits.is_empty() && table.phi[number] > 0.0 {
+    if model != CostModel::Scalasca && own_waits.is_empty() && table.phi[number] > 0.0 {
         cells.add(CostMetric::DelayUnattributed, point.callpath, table.phi[number]);
     }
     // A call that waited twice, for a lock and for progress, is one point: of both waits the same share propagates.

@@ -29,7 +29,7 @@ struct Answer {
     cause_point: u32,
     cost_share: u32,
     indirect: f64,
-    is_attributed: bool,
+    explained: i64,
 }
 
 /// Computes the shares of all waits, whose work the waiters have posted.
@@ -48,7 +48,7 @@ pub(super) fn share(
             own_wait.cause_point = answer.cause_point;
             own_wait.cost_share = answer.cost_share;
             own_wait.indirect = answer.indirect;
-            own_wait.is_attributed = answer.is_attributed;
+            own_wait.explained = answer.explained;
         }
     });
     Ok(())
@@ -101,12 +101,11 @@ fn rate(trace: &Trace, table: &mut Table, inbox: &Inbox<ProfileEntry>, model: Co
             let cost_share = &mut table.cost_shares[row];
             if cost_share.relation != Relation::Alone {
                 let other = received[cost_share.arrival as usize];
-                match cost_share.relation {
-                    Relation::Contention => contention(cost_share, group, total, other),
+                let explained = match cost_share.relation {
+                    Relation::Contention => contention(cost_share, group, total, other, model),
                     _ => synchronization(cost_share, group, (work, total), &mut own, other, &mut table.entries, model),
-                }
-                let is_classified = model == CostModel::Unified || cost_share.class.is_message();
-                let is_attributed = cost_share.work_rate > 0.0 || cost_share.wait_rate > 0.0;
+                };
+                let is_classified = model != CostModel::Scalasca || cost_share.class.is_message();
                 let indirect = cost_share.direct as f64 * cost_share.wait_rate * group.waiting as f64;
                 if is_classified && cost_share.class != Class::OmpBarrier {
                     range_max.add((cost_share.direct as f64 * cost_share.wait_rate).min(1.0), group.from, group.point);
@@ -118,7 +117,7 @@ fn rate(trace: &Trace, table: &mut Table, inbox: &Inbox<ProfileEntry>, model: Co
                         cause_point: group.point,
                         cost_share: row as u32,
                         indirect: if is_classified { indirect } else { 0.0 },
-                        is_attributed,
+                        explained,
                     },
                 );
             }
@@ -132,7 +131,7 @@ fn rate(trace: &Trace, table: &mut Table, inbox: &Inbox<ProfileEntry>, model: Co
         group.work = EntryRange { begin, end: table.entries.len() as u32 };
     }
     table.entries.shrink_to_fit();
-    let is_classified = |class: Class| model == CostModel::Unified || class.is_message();
+    let is_classified = |class: Class| model != CostModel::Scalasca || class.is_message();
     table.propagating = range_max.finish();
     for (point, share) in table.points.iter().zip(&mut table.propagating) {
         *share *= if is_classified(point.class) { point.waiting as f64 } else { 0.0 };
@@ -140,7 +139,7 @@ fn rate(trace: &Trace, table: &mut Table, inbox: &Inbox<ProfileEntry>, model: Co
     outbox
 }
 
-/// Equations 4.2, 4.9, 4.10; `own` is the causing process's work by call path.
+/// Equations 4.2, 4.9, 4.10; `own` is the causing process's work by call path. Returns what the wait is shared out among.
 fn synchronization(
     cost_share: &mut CostShare,
     group: &Group,
@@ -149,7 +148,7 @@ fn synchronization(
     other: &[ProfileEntry],
     delays: &mut Vec<ProfileEntry>,
     model: CostModel,
-) {
+) -> i64 {
     // What both did, and the number of call paths that both have, and in which there is no delay.
     let (mut common, mut shared, mut level) = (0, 0, 0);
     for (callpath, waiter) in ProfileEntry::read(other) {
@@ -158,13 +157,11 @@ fn synchronization(
         shared += usize::from(ticks > 0);
         level += usize::from(ticks > 0 && ticks <= waiter);
     }
-    // Release 2.6 never charges more for a message than the delay explains.
-    let is_capped = model == CostModel::Scalasca && cost_share.class.is_message();
-    let delay = total - common;
-    cost_share.rate(Rates::of_synchronization(cost_share.direct, delay, group.waiting, is_capped));
-    if delay + group.waiting == 0 {
+    let rates = Rates::of_synchronization(cost_share.direct, total - common, group.waiting, cost_share.class, model);
+    cost_share.rate(rates);
+    if rates.explained == 0 {
         cost_share.is_listed = true;
-        return;
+        return 0;
     }
     let begin = delays.len() as u32;
     cost_share.is_listed = work.len() - level <= shared;
@@ -190,12 +187,15 @@ fn synchronization(
         }
     }
     cost_share.delays = EntryRange { begin, end: delays.len() as u32 };
+    rates.explained
 }
 
-/// Equations 4.14 to 4.17.
-fn contention(cost_share: &mut CostShare, group: &Group, total: i64, other: &[ProfileEntry]) {
-    let waiters = ProfileEntry::read(other).map(|(_, ticks)| ticks).sum();
-    cost_share.rate(Rates::of_contention(cost_share.direct, total, group.waiting, waiters));
+/// Equations 4.14 to 4.17. Returns what the wait is shared out among.
+fn contention(cost_share: &mut CostShare, group: &Group, total: i64, other: &[ProfileEntry], model: CostModel) -> i64 {
+    let waiter_worked = ProfileEntry::read(other).map(|(_, ticks)| ticks).sum();
+    let rates = Rates::of_contention(cost_share.direct, total, group.waiting, waiter_worked, model);
+    cost_share.rate(rates);
+    rates.explained
 }
 
 /// How a wait is shared out.
@@ -207,36 +207,48 @@ pub(super) struct Rates {
     pub work: f64,
     /// Share of each tick of waiting in what is distributed.
     pub wait: f64,
+    /// The delays and waits that get shares, ticks.
+    pub explained: i64,
 }
 
 impl Rates {
-    /// A wait for a process that came late (equations 4.9, 4.10); of a capped one no more than delays and waits is
-    /// distributed directly.
-    pub(super) fn of_synchronization(waiting: i64, delay: i64, waited: i64, is_capped: bool) -> Self {
-        let whole = delay + waited;
-        if whole == 0 {
+    /// A wait for a process that came late (equations 4.9, 4.10).
+    pub(super) fn of_synchronization(waiting: i64, delay: i64, waited: i64, class: Class, model: CostModel) -> Self {
+        let explained = delay + waited;
+        if explained == 0 {
             return Self { direct: waiting, ..Self::default() };
         }
-        let rate = 1.0 / whole as f64;
-        Self { direct: if is_capped { waiting.min(whole) } else { waiting }, work: rate, wait: rate }
+        let rate = 1.0 / explained as f64;
+        // Release 2.6 never charges more for a message than the delay explains.
+        let is_capped = model == CostModel::Scalasca && class.is_message();
+        let direct = if is_capped { waiting.min(explained) } else { waiting };
+        Self { direct, work: rate, wait: rate, explained }.bounded(model)
     }
 
     /// A wait for the end of what another process did (equations 4.14 to 4.17), which `worked` and `waited` in its
     /// interval; the waiter worked so long in its own.
-    pub(super) fn of_contention(waiting: i64, worked: i64, waited: i64, waiter_worked: i64) -> Self {
+    pub(super) fn of_contention(waiting: i64, worked: i64, waited: i64, waiter_worked: i64, model: CostModel) -> Self {
         // Without its waits the causing process would have been in time.
         let is_quick = worked == 0 || worked < waiter_worked;
         let share = if is_quick { 1.0 } else { (waited as f64 / waiting as f64).min(1.0) };
-        Self {
-            direct: waiting,
-            work: if is_quick { 0.0 } else { (1.0 - share) / worked as f64 },
-            wait: if waited > 0 { share / waited as f64 } else { 0.0 },
+        let work = if is_quick { 0.0 } else { (1.0 - share) / worked as f64 };
+        let wait = if waited > 0 { share / waited as f64 } else { 0.0 };
+        let explained = waited + if work > 0.0 { worked } else { 0 };
+        Self { direct: waiting, work, wait, explained }.bounded(model)
+    }
+
+    /// No tick pays for more than one.
+    fn bounded(mut self, model: CostModel) -> Self {
+        if model == CostModel::Bounded && self.explained < self.direct {
+            let most = 1.0 / self.direct as f64;
+            (self.work, self.wait) = (self.work.min(most), self.wait.min(most));
         }
+        self
     }
 }
 
 impl CostShare {
-    fn rate(&mut self, Rates { direct, work, wait }: Rates) {
+    fn rate(&mut self, Rates { direct, work, wait, .. }: Rates) {
         (self.direct, self.work_rate, self.wait_rate) = (direct, work, wait);
     }
 }
@@ -339,7 +351,7 @@ mod tests {
         let work = write(&mut (0..).zip(own.iter().copied()));
         let mut delays = Vec::new();
         if contends {
-            contention(&mut cost_share, &group, total, &other);
+            contention(&mut cost_share, &group, total, &other, CostModel::Scalasca);
         } else {
             let mut own = own.to_vec();
             own.resize(9, 0);

@@ -345,10 +345,10 @@ fn share(
     let delay = cause.work.iter().map(|&(callpath, ticks)| (ticks - counted(callpath)).max(0)).sum();
     let waited = cause.waits().map(|(_, point)| point.waiting).sum();
     let rates = if is_contention {
-        Rates::of_contention(wait.waiting, delay, waited, waiter.total())
+        Rates::of_contention(wait.waiting, delay, waited, waiter.total(), model)
     } else {
-        let capped = model == CostModel::Scalasca && Class::of(wait.kind).is_some_and(Class::is_message);
-        Rates::of_synchronization(wait.waiting, delay, waited, capped)
+        let class = Class::of(wait.kind).unwrap_or(Class::Mark);
+        Rates::of_synchronization(wait.waiting, delay, waited, class, model)
     };
     let (of_work, of_wait) = (rates.direct as f64 * rates.work, rates.direct as f64 * rates.wait);
     let factor = |kind, callpath, ticks, waiter_ticks, earlier, share| Factor {
@@ -402,11 +402,15 @@ fn share(
     }
     factors.retain(|factor| factor.share > 0.0);
     factors.sort_by(|a, b| a.kind.cmp(&b.kind).then(b.share.total_cmp(&a.share)));
-    let lost = if factors.is_empty() { wait.waiting } else { wait.waiting - rates.direct };
+    let unexplained = (wait.waiting - rates.explained).max(0);
+    let lost = match model {
+        CostModel::Bounded => unexplained,
+        _ if factors.is_empty() => wait.waiting,
+        _ => wait.waiting - rates.direct,
+    };
     if lost > 0 {
         factors.push(unattributed(trace, wait, row, lost as f64));
     }
-    let explained = if of_work > 0.0 { delay } else { 0 } + if of_wait > 0.0 { waited } else { 0 };
     let intervals = WaitIntervals {
         wait: row,
         is_contention,
@@ -414,7 +418,7 @@ fn share(
         cause: cause.side,
         delay,
         waiting: waited,
-        unexplained: (wait.waiting - explained).max(0),
+        unexplained,
     };
     (factors, Some(intervals))
 }

@@ -63,6 +63,9 @@ pub enum CostModel {
     /// Those of the thesis, for every paradigm; the waiting time is conserved.
     #[default]
     Unified,
+    /// The same, but no tick of a cause pays for more than a tick of waiting: nobody is charged for what a wait exceeds
+    /// all its causes by.
+    Bounded,
     /// What release 2.6 of Scalasca computes, to compare with it: no costs of one-sided communication, direct costs of
     /// waits for messages cut at the delay, shares of collective operations by its segments.
     Scalasca,

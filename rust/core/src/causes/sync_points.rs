@@ -70,7 +70,7 @@ pub(super) fn collect<'a>(
 }
 
 fn counts(class: Class, model: CostModel) -> bool {
-    model == CostModel::Unified || class.is_known_to_scalasca()
+    model != CostModel::Scalasca || class.is_known_to_scalasca()
 }
 
 /// Where the two sides of a wait of one for one are; `None` for those of many, which come as collective synchronizations.

@@ -125,6 +125,8 @@ pub(crate) struct OwnWait {
     pub held: i64,
     /// The part of the wait that earlier waits of the causing process explain, ticks.
     pub indirect: f64,
+    /// All delays and waits that it is shared out among, ticks.
+    pub explained: i64,
     /// Index of the causing location.
     pub cause: u32,
     /// Position among the wait states, or [`NONE`].
@@ -137,8 +139,6 @@ pub(crate) struct OwnWait {
     pub interval: IntervalBegin,
     pub class: Class,
     pub relation: Relation,
-    /// Whether anything could be blamed.
-    pub is_attributed: bool,
 }
 
 impl OwnWait {
@@ -148,6 +148,7 @@ impl OwnWait {
             waiting: pair.waiting,
             held: pair.held,
             indirect: 0.0,
+            explained: 0,
             cause: pair.cause.location,
             state: pair.state,
             point,
@@ -156,7 +157,6 @@ impl OwnWait {
             interval,
             class: pair.class,
             relation: pair.relation,
-            is_attributed: false,
         }
     }
 }

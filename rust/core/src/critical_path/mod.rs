@@ -380,7 +380,7 @@ impl Walk<'_> {
 
     /// Threads that came to a barrier at the same time as the one that is its cause.
     fn ties(&self, location: u32, number: usize) -> Vec<Handover> {
-        if self.model == CostModel::Unified {
+        if self.model != CostModel::Scalasca {
             return Vec::new();
         }
         let table = self.table(location).0;

@@ -397,6 +397,8 @@ metrics! {
     CriticalImbalanceImpact = "critical_imbalance_impact",
     /// The part of it between processes that do different work.
     InterPartitionImbalance = "inter_partition_imbalance",
+    /// What waits exceed all by that they are shared out among.
+    WaitUnexplained = "wait_unexplained",
 }
 
 /// Number of metrics that are counted or measured.

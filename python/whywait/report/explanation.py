@@ -1,0 +1,131 @@
+"""Why a wait state waits, as a tree that a person reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from whywait.analysis.explain import SMALL, unexplained
+from whywait.model.names import short_name
+from whywait.report.terminal import path, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from whywait.report.terminal import Line
+
+_TIME = 10
+
+
+def explanation_lines(
+    explained: dict[str, Any], labels: Mapping[str, str], width: int, *, unicode: bool
+) -> Iterator[Line]:
+    """Yield the explanation of a wait state.
+
+    Parameters
+    ----------
+    explained
+        What `whywait.Result.explain` returned.
+    labels
+        What to call each kind of wait state.
+    width
+        The number of columns.
+    unicode
+        Whether to draw with more than ASCII.
+    """
+    kind = labels[explained["kind"]]
+    head = f"{kind}: {who(explained)} at {explained['enter']:.6f} s"
+    yield [(head.ljust(width - _TIME), "bold"), (seconds(explained["waiting"]).rjust(_TIME), "")]
+    writer = _Writer(labels, width - _TIME, unicode=unicode, least=SMALL * explained["waiting"])
+    yield from writer.below(explained, explained["waiting"], "")
+
+
+def who(node: Mapping[str, Any], prefix: str = "") -> str:
+    """Return what to call the location of a wait, or with the prefix ``cause_`` that of its cause."""
+    thread = f".{node[prefix + 'thread']}" if node[prefix + "thread"] else ""
+    return f"rank {node[prefix + 'rank']}{thread}"
+
+
+class _Part(NamedTuple):
+    """A line of the tree, what it explains, and what stands below it."""
+
+    explains: float
+    text: str
+    note: str = ""
+    callpath: list[str] | None = None
+    wait: dict[str, Any] | None = None
+
+
+class _Writer:
+    def __init__(self, labels: Mapping[str, str], room: int, *, unicode: bool, least: float) -> None:
+        self._labels = labels
+        self._room = room
+        self._unicode = unicode
+        self._least = least
+        self._bars = ("├─ ", "└─ ", "│  ") if unicode else ("+- ", "`- ", "|  ")
+
+    def below(self, node: dict[str, Any], amount: float, indent: str) -> Iterator[Line]:
+        """Yield what stands below a wait that explains an amount of the whole."""
+        yield [(indent + self._path(node["callpath"], indent), "dim")]
+        if node["cause_rank"] is None:
+            return
+        cause = who(node, "cause_")
+        if node["cause_callpath"]:
+            call = f"whose {short_name(node['cause_callpath'][-1])} began at {node['cause_time']:.6f} s"
+            lines = [f"{indent}for {cause}, {call}"]
+            if node["cause_sync"]:
+                met = f"last synchronized at {node['since']:.6f} s"
+                fits = len(lines[0]) + len(met) + 2 <= self._room + _TIME
+                lines = [f"{lines[0]}; {met}"] if fits else [f"{lines[0]};", f"{indent}{met}"]
+            yield from ([(line, "dim")] for line in lines)
+        parts = sorted(self._parts(node, amount), key=lambda part: -part.explains)
+        if (rest := node["rest"] * self._scale(node, amount)) > 0:
+            parts.append(_Part(rest, f"other causes, < {100 * SMALL:.0f} % each"))
+        fork, end, bar = self._bars
+        for number, part in enumerate(parts, 1):
+            last = number == len(parts)
+            label = indent + (end if last else fork) + part.text
+            yield [(label[: self._room - 1].ljust(self._room), ""), (seconds(part.explains).rjust(_TIME), "")]
+            inner = indent + ("   " if last else bar)
+            if part.callpath is not None:
+                yield [(inner + self._path(part.callpath, inner), "red")]
+            if part.note:
+                yield [(inner + part.note, "dim")]
+            if part.wait is not None:
+                yield from self.below(part.wait, part.explains, inner)
+
+    def _path(self, callpath: list[str], indent: str) -> str:
+        return path(callpath, self._room - len(indent), unicode=self._unicode)
+
+    def _scale(self, node: dict[str, Any], amount: float) -> float:
+        """Return how much of what a factor gets it explains: not what exceeds all factors, if that is worth a line."""
+        explains: float = node["explains"]
+        share = amount / explains
+        if node["unexplained"] * share < self._least:
+            return share
+        factor: float = share * (1 - node["unexplained"] / explains)
+        return factor
+
+    def _parts(self, node: dict[str, Any], amount: float) -> Iterator[_Part]:
+        cause, waiter, scale = who(node, "cause_"), who(node), self._scale(node, amount)
+        for work in node["work"]:
+            text = f"{cause} spent {seconds(work['time'])} here"
+            if work["waiter_time"]:
+                text += f", {waiter} {seconds(work['waiter_time'])}"
+            yield _Part(work["explains"] * scale, text, callpath=work["callpath"])
+        if (completion := node["completion"]) is not None:
+            call, later = short_name(completion["callpath"][-1]), completion["time"] - completion["waiter_time"]
+            text = f"{cause} left the {call} before {seconds(later)} later"
+            yield _Part(completion["explains"] * scale, text, callpath=completion["callpath"])
+        for wait in node["waits"]:
+            text = f"{cause} waited {seconds(wait['waiting'])}: {self._labels[wait['kind']]} at {wait['enter']:.6f} s"
+            yield _Part(wait["explains"] * scale, text, wait=wait)
+        share = amount / node["explains"]
+        if node["unexplained"] * share >= self._least:
+            behind, unrecorded = unexplained(node)
+            if behind:
+                yield _Part(behind * share, f"unexplained: {cause} was behind when the two last synchronized")
+            if unrecorded:
+                text = f"unexplained: between {cause}'s call and this one nothing is recorded;"
+                yield _Part(unrecorded * share, text, note="noise, the network, or MPI itself")
+        elif node["unattributed"] > 0:
+            yield _Part(node["unattributed"] * share, "nobody is charged for this")
