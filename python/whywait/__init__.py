@@ -1,10 +1,12 @@
 """Say why a parallel program waits.
 
 >>> import whywait
->>> run = whywait.open("scorep_run/")  # definitions only
+>>> run = whywait.open("tests/data/stencil")  # reads the definitions only
 >>> result = whywait.analyze(run)
->>> result.metrics["mpi_latesender"].total  # seconds
->>> result.wait_states()  # one row an instance: what, where, when, how long, who caused it
+>>> round(result.metrics["mpi_latesender"].total, 3)  # seconds
+0.487
+>>> result.wait_states().num_rows  # one row per wait state: what, where, when, how long, who caused it
+988
 
 Importing the package loads none of its dependencies.
 """

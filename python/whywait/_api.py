@@ -97,6 +97,12 @@ class Result(ResultData):
         ------
         KeyError
             If this version does not compute the metric.
+
+        Examples
+        --------
+        >>> late = result.severities("mpi_latesender")
+        >>> late.num_rows, late.column("rank").to_pylist()[:3]
+        (9, [0, 1, 2])
         """
         names = [m.name for m in self.profile.metrics if not m.derived] if metric is None else [metric]
         return self._severities(names, inclusive=inclusive)
@@ -125,6 +131,12 @@ class Result(ResultData):
             excess work of the causing process caused ``direct``, its own earlier waiting ``indirect``; so much of it
             made others wait later (``propagating``); ``caused`` is the waiting that it caused elsewhere, through any
             number of others (seconds; null where causes were not looked for, or nobody is charged).
+
+        Examples
+        --------
+        >>> worst = result.wait_states().sort_by([("waiting", "descending")]).slice(0, 1).to_pylist()[0]
+        >>> worst["kind"], worst["rank"], worst["cause_rank"]
+        ('mpi_latesender', 0, 1)
         """
         pieces = tables.wait_state_pieces(self.tree, self.places, self.tables.wait_states)
         return tables.table(tables.WAIT_STATES, pieces)
@@ -132,7 +144,8 @@ class Result(ResultData):
     def statistics(self) -> pa.Table:
         """Return how long the waits of each kind are: number, sum, mean, variance, extremes and quartiles.
 
-        >>> result.statistics().to_pandas().set_index("metric")["median"]
+        >>> result.statistics().column_names[:5]
+        ['metric', 'count', 'sum', 'mean', 'variance']
 
         Returns
         -------
@@ -236,6 +249,12 @@ class Result(ResultData):
         ------
         whywait.UsageError
             If causes were not looked for.
+
+        Examples
+        --------
+        >>> worst = result.delay_costs().sort_by([("short_term", "descending")]).slice(0, 1).to_pylist()[0]
+        >>> worst["rank"], worst["callpath"][-2:]
+        (5, ['relax', 'work'])
         """
         from whywait.analysis.causes import delay_costs
 
@@ -257,6 +276,12 @@ class Result(ResultData):
         ------
         whywait.UsageError
             If causes were not looked for.
+
+        Examples
+        --------
+        >>> first = result.critical_path().slice(0, 1).to_pylist()[0]
+        >>> first["rank"], first["callpath"][-1]
+        (3, 'MPI_Init')
         """
         self.need_causes()
         pieces = tables.critical_path_pieces(self.tree, self.places, self.tables.critical_path)
@@ -271,7 +296,8 @@ class Result(ResultData):
     ) -> Efficiencies:
         """Return the efficiencies of POP: parallel efficiency, load balance, serialization, transfer.
 
-        >>> result.efficiencies("main/solve")["load_balance"].value
+        >>> round(result.efficiencies("main/solve")["load_balance"].value, 2)
+        0.72
 
         Parameters
         ----------
@@ -298,7 +324,11 @@ class Result(ResultData):
         return efficiencies(self, callpath, method=method, window=window)
 
     def summary(self) -> dict[str, Any]:
-        """Return what `summary.json` holds: facts, totals, the worst wait states and warnings."""
+        """Return what `summary.json` holds: facts, totals, the worst wait states and warnings.
+
+        >>> result.summary()["run"]["program"]
+        'stencil'
+        """
         return self._summary
 
     @cached_property
@@ -363,7 +393,9 @@ class Result(ResultData):
     def to_hatchet(self, metrics: Iterable[str] | None = None, *, rank: int | None = None) -> list[dict[str, Any]]:
         """Return the call tree with values as Hatchet and Thicket read it. Neither of them is needed here.
 
-        >>> hatchet.GraphFrame.from_literal(result.to_hatchet(["time", "mpi_latesender"]))
+        >>> root = result.to_hatchet(["time"])[0]  # for `hatchet.GraphFrame.from_literal`
+        >>> root["frame"]["name"], [child["frame"]["name"] for child in root["children"]]
+        ('stencil', ['main'])
 
         Parameters
         ----------
@@ -408,7 +440,9 @@ class Result(ResultData):
         Calls, wait states and the critical path are slices; messages, one-sided transfers and the causes of waits are
         flows. Slices have their true times, in ns since the begin of the trace, also where a window cuts them.
 
-        >>> result.write_timeline("run.pftrace", ranks=range(4), window=(1.0, 1.5))
+        >>> written = result.write_timeline(directory / "run.pftrace", ranks=range(4), window=(0.5, 0.6))
+        >>> written["threads"]
+        4
 
         Parameters
         ----------
@@ -480,6 +514,11 @@ def open(path: str | PathLike[str]) -> Run:  # noqa: A001
     ------
     whywait.ArchiveError, whywait.UsageError, OSError
         As in `Run`.
+
+    Examples
+    --------
+    >>> whywait.open("tests/data/stencil")
+    <whywait.Run 'stencil', 8 locations>
     """
     return Run(path)
 
@@ -557,6 +596,11 @@ def analyze(
         processes but there is no MPI.
     OSError
         If the system refuses, or what does not fit into memory does not fit the disk either.
+
+    Examples
+    --------
+    >>> whywait.analyze("tests/data/stencil", causes=False)
+    <whywait.Result of 'stencil': ... metrics, 22 call paths>
     """
     ranks = mpi.ranks()
     with ranks or nullcontext():

@@ -38,6 +38,12 @@ def load(directory: str | PathLike[str]) -> Result:
     ------
     whywait.UsageError
         If the directory holds no result, one of a newer format, or one that is not complete.
+
+    Examples
+    --------
+    >>> files = result.write(directory / "results")
+    >>> whywait.load(directory / "results").metrics["mpi_latesender"].total == result.metrics["mpi_latesender"].total
+    True
     """
     path = Path(directory)
     dataset = StoredDataset(path) if (path / MANIFEST).is_file() else _old(path)

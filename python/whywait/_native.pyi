@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any, Protocol
+from typing import Any, Protocol, final
 
 from typing_extensions import Buffer
 
@@ -20,7 +20,8 @@ class TraceError(Error):
 class UsageError(Error):
     """The caller is at fault."""
 
-class Table(Protocol):
+@final
+class Table:
     """A table that any Arrow library can take over without a copy."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
@@ -33,10 +34,11 @@ class Ranks(Protocol):
 
     def deliver(self, parcels: Sequence[Buffer]) -> list[Buffer]: ...
 
+@final
 class Run:
     """An archive whose definitions have been read."""
 
-    def __init__(self, path: str | PathLike[str]) -> None: ...
+    def __new__(cls, path: str | PathLike[str]) -> Run: ...
     @property
     def anchor_path(self) -> PathLike[str]: ...
     @property
@@ -48,6 +50,7 @@ class Run:
     def oddities(self) -> list[tuple[str, str, str]]: ...
     def info(self, *, events: bool = False) -> dict[str, Any]: ...
 
+@final
 class Analysis:
     """What came out of an analysis."""
 
@@ -67,23 +70,25 @@ class Analysis:
     def inconsistencies(self) -> Table: ...
     def facts(self) -> dict[str, Any]: ...
 
+@final
 class Simulator:
     """A run that can be simulated."""
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         analysis: Analysis,
         *,
         hidden: bool = True,
         asynchronous: bool = False,
         eager_limit: int | None = None,
-        protocols: Sequence[tuple[list[bool], bool]] = (),
+        protocols: Sequence[tuple[list[bool], bool]] = ...,
         threads: int | None = None,
-    ) -> None: ...
+    ) -> Simulator: ...
     def dependencies(self) -> int: ...
     def simulate(self, changes: Sequence[object], *, threads: int | None = None) -> Simulation: ...
     def lengths(self, candidates: Sequence[Sequence[object]], *, threads: int | None = None) -> list[float]: ...
 
+@final
 class Simulation:
     """A simulated run."""
 
@@ -106,6 +111,7 @@ def analyze(
     ranks: Ranks | None = None,
     progress: Callable[[str, float], object] | None = None,
 ) -> Analysis | None: ...
+def copy_archive(source: str | PathLike[str], destination: str | PathLike[str]) -> None: ...
 def limit_memory(run: Run, size: int | None, directory: str | PathLike[str], *, threads: int | None = None) -> None: ...
 def peak_memory() -> int | None: ...
 def stored_metrics() -> list[str]: ...

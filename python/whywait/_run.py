@@ -25,8 +25,10 @@ _TEXTS = frozenset(
 class Definitions(Mapping[str, pa.Table]):
     """The definition records of a trace, one Arrow table a kind.
 
-    >>> run.definitions["Region"]
-    >>> run.definitions.kinds()
+    >>> run.definitions["Region"].column_names[:2]
+    ['id', 'name']
+    >>> run.definitions.kinds()[:3]
+    ['ClockProperties', 'Paradigm', 'String']
 
     Columns are the fields of the OTF2 record. References to strings are their text, other references are numbers, and
     named numbers are their names. A kind that does not occur raises `KeyError`.
@@ -98,7 +100,11 @@ class Run:
 
     @cached_property
     def definitions(self) -> Definitions:
-        """The definition records, by kind."""
+        """The definition records, by kind.
+
+        >>> run.definitions["Comm"].num_rows
+        2
+        """
         return Definitions(self._native)
 
     @cached_property
@@ -122,6 +128,11 @@ class Run:
         -------
         pyarrow.Table
             ``time`` (ticks, corrected), ``type`` and a nullable column for each field that occurs.
+
+        Examples
+        --------
+        >>> run.events(0).column("type").to_pylist()[:2]
+        ['ProgramBegin', 'Enter']
         """
         return pa.table(self._native.events(location))
 
@@ -137,6 +148,11 @@ class Run:
         ----------
         events
             Whether to count the events by kind, which reads the whole trace.
+
+        Examples
+        --------
+        >>> run.info()["events"]
+        23624
         """
         return self._native.info(events=events)
 

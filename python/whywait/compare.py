@@ -48,7 +48,8 @@ def write_html(
 class Threshold:
     """How much a metric may grow from the first run to the second.
 
-    >>> Threshold.parse("mpi_latesender>5%")
+    >>> Threshold.parse("mpi_latesender>5%").limit
+    0.05
 
     Attributes
     ----------

@@ -80,7 +80,8 @@ class Efficiency:
 class Efficiencies:
     """The efficiencies of a run, or of a part of it.
 
-    >>> result.efficiencies()["load_balance"].value
+    >>> round(result.efficiencies()["load_balance"].value, 3)
+    0.735
 
     Attributes
     ----------

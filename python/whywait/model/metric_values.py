@@ -75,7 +75,11 @@ class MetricValues:
         return round(total) if self._metric.integer else total
 
     def by_rank(self) -> pa.Table:
-        """Sum over call paths and threads: ``rank``, ``value``."""
+        """Sum over call paths and threads: ``rank``, ``value``.
+
+        >>> result.metrics["visits"].by_rank().slice(0, 1).to_pylist()
+        [{'rank': 0, 'value': 858.0}]
+        """
         return tables.by_rank(self._profile, self._locations, self.name)
 
     def by_callpath(self) -> pa.Table:

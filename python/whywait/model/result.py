@@ -90,7 +90,8 @@ class ResultData:
     def metrics(self) -> Metrics:
         """The metrics that this version computes, by unique name.
 
-        >>> result.metrics["mpi_latesender"].total
+        >>> result.metrics["mpi_latesender"]
+        <whywait.MetricValues mpi_latesender: 0.487... sec>
         """
         return Metrics(self.profile, self.places)
 
@@ -136,6 +137,11 @@ class ResultData:
         ------
         whywait.UsageError
             If nothing of the run is in the window, or if this is a written result, which holds no events.
+
+        Examples
+        --------
+        >>> round(result.window(0.5, 0.6).total("time"), 6)  # eight ranks, a tenth of a second
+        0.8
         """
         last = self.facts["length"]
         begin, end = max(begin, 0.0), min(end, last)

@@ -14,7 +14,7 @@ class Staging:
     """A directory to write to under temporary names; what was written appears at the end, if nothing failed.
 
     >>> with Staging(directory) as staging:
-    ...     staging.path("summary.json").write_text("{}")
+    ...     written = staging.path("summary.json").write_text("{}")
     """
 
     def __init__(self, directory: Path) -> None:
