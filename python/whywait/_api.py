@@ -159,7 +159,8 @@ class Result(ResultData):
     def explain(self, which: int | Choice | None = None, *, depth: int = 8) -> dict[str, Any] | None:
         """Return why a wait state waits: what it is shared out among, down to the work that took too long.
 
-        >>> result.explain(whywait.Choice("mpi_latesender", rank=3))
+        >>> result.explain(whywait.Choice("mpi_latesender", rank=3))["cause_rank"]
+        2
 
         Parameters
         ----------
