@@ -1,0 +1,139 @@
+"""Load imbalance, and how it is adjusted where a device does the work.
+
+D. Eberius, "Providing Insight into the Performance of Distributed Applications Through Low-Level Metrics"
+(dissertation, University of Tennessee, 2020), chapter 4. Its efficiencies of a kernel are those of nvprof: the share of
+time in which a multiprocessor has an active warp, and the share of the threads of a warp that are active, both means.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from whywait import _native
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+
+class Kernel(NamedTuple):
+    """One run of a kernel: when (seconds), how efficient (0..1), and on which device."""
+
+    begin: float
+    end: float
+    efficiency: float = 1.0
+    device: int = 0
+
+
+def imbalance(loads: npt.ArrayLike) -> float | None:
+    """Return by which share the greatest load exceeds the average (equation 4.1); None if there is no load.
+
+    Parameters
+    ----------
+    loads
+        One value a process, measured or adjusted (equation 4.5).
+    """
+    values = np.asarray(loads, dtype=np.float64)
+    mean = float(values.mean()) if values.size else 0.0
+    return (float(values.max()) - mean) / mean if mean > 0 else None
+
+
+def process_loads(total: npt.ArrayLike, mpi: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Return the time of each process outside of MPI (equation 4.2)."""
+    return np.asarray(total, dtype=np.float64) - np.asarray(mpi, dtype=np.float64)
+
+
+def share(name: str, value: float) -> float:
+    """Return a share that a counter gives as a share (0..1) or in percent (0..100).
+
+    Raises
+    ------
+    whywait.UsageError
+        If it is neither.
+    """
+    if not 0 <= value <= 100:
+        raise _native.UsageError(f"{name} is {value:g}, which is neither a share nor a percentage")
+    return value if value <= 1 else value / 100
+
+
+def gpu_efficiency(sm_efficiency: float, warp_execution_efficiency: float) -> float:
+    """Return how much of a device a kernel uses (equation 4.3).
+
+    Parameters
+    ----------
+    sm_efficiency
+        Share of time in which a multiprocessor has at least one active warp, mean over all; or percent.
+    warp_execution_efficiency
+        Mean of the active threads of a warp, as a share of all; or percent.
+    """
+    return share("sm_efficiency", sm_efficiency) * share("warp_execution_efficiency", warp_execution_efficiency)
+
+
+def adjusted_load(host: float, kernels: Iterable[Kernel]) -> tuple[float, float]:
+    """Return the load of a process with its devices, as measured and adjusted by efficiency (equation 4.4).
+
+    Kernels that overlap on one device count once, with the efficiency of the latest to start.
+
+    Parameters
+    ----------
+    host
+        Seconds of computation on the host while no kernel of the process runs.
+    kernels
+        What its devices ran.
+
+    Returns
+    -------
+    tuple of float
+        ``host + sum t`` and ``host + sum t * efficiency``, seconds.
+    """
+    measured, adjusted = [host], [host]
+    by_device: dict[int, list[Kernel]] = {}
+    for kernel in kernels:
+        by_device.setdefault(kernel.device, []).append(kernel)
+    for of_device in by_device.values():
+        bounds = sorted({time for kernel in of_device for time in (kernel.begin, kernel.end)})
+        for begin, end in pairwise(bounds):
+            running = [kernel for kernel in of_device if kernel.begin <= begin and kernel.end >= end]
+            if running:
+                measured.append(end - begin)
+                adjusted.append((end - begin) * max(running, key=lambda kernel: kernel.begin).efficiency)
+    return math.fsum(measured), math.fsum(adjusted)
+
+
+def geometry_efficiency(blocks: int, threads: int, multiprocessors: int, warp: int) -> float:
+    """Return the most that the geometry of a launch lets a kernel use of a device.
+
+    ``G / (S ceil(G / S)) * B / (W ceil(B / W))``: the last round of blocks leaves multiprocessors without work, the
+    last warp of a block leaves threads without work. An upper bound of the efficiency of equation 4.3.
+
+    Parameters
+    ----------
+    blocks, threads
+        Blocks of the grid (G), threads of a block (B).
+    multiprocessors, warp
+        Multiprocessors of the device (S), threads of a warp (W).
+    """
+    if min(blocks, threads, multiprocessors, warp) < 1:
+        raise _native.UsageError("blocks, threads, multiprocessors and warp must be at least 1")
+
+    def filled(number: int, places: int) -> float:
+        return number / (places * -(-number // places))
+
+    return filled(blocks, multiprocessors) * filled(threads, warp)
+
+
+def pearson(x: npt.ArrayLike, y: npt.ArrayLike) -> float | None:
+    """Return Pearson's r; None of fewer than 3 pairs, or if a side does not vary."""
+    a, b = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if a.size != b.size:
+        raise _native.UsageError(f"{a.size} values cannot be paired with {b.size}")
+    if a.size < 3:
+        return None
+    a, b = a - a.mean(), b - b.mean()
+    norm = math.sqrt(float(a @ a) * float(b @ b))
+    return float(a @ b) / norm if norm > 0 else None
