@@ -113,7 +113,7 @@ impl Iteration {
                 return enters().find(|&enter| enter > released).filter(within);
             }
             let (first, _) = self.helping(target, call.enter);
-            if within(&first) { enters().filter(within).last() } else { None }
+            if within(&first) { enters().rfind(within) } else { None }
         };
         targets.filter_map(grant).max()
     }

@@ -301,7 +301,7 @@ impl<'a> Sor<'a> {
             return first.filter(within).map(|begin| begin - released);
         }
         calls.iter().find(|call| call.1 >= enter).filter(|call| within(&call.0))?;
-        calls.iter().map(|call| call.0).filter(within).last().map(|begin| begin - enter)
+        calls.iter().map(|call| call.0).rfind(within).map(|begin| begin - enter)
     }
 
     fn play_locks(&self, tape: &mut Tape<'_>, rank: u32, number: usize) -> Result<()> {

@@ -104,17 +104,14 @@ pub fn detect(trace: &Trace, shard: &Shard, matches: &Matches, window: usize) ->
                 detector.book(latest.take());
             }
             if let Some(late) = detector.judge(receive, matches.send(row)) {
-                match detector.class(receive.instance) {
-                    RegionClass::WaitMany => {
+                if detector.class(receive.instance) == RegionClass::WaitMany {
+                    detector.detected.candidates.insert(receive.instance);
+                    latest = Some(latest.filter(|latest| latest.waiting >= late.waiting).unwrap_or(late));
+                } else {
+                    if detector.class(receive.request) == RegionClass::SendAndReceive {
                         detector.detected.candidates.insert(receive.instance);
-                        latest = Some(latest.filter(|latest| latest.waiting >= late.waiting).unwrap_or(late));
                     }
-                    _ => {
-                        if detector.class(receive.request) == RegionClass::SendAndReceive {
-                            detector.detected.candidates.insert(receive.instance);
-                        }
-                        detector.book(Some(late));
-                    }
+                    detector.book(Some(late));
                 }
             }
         }

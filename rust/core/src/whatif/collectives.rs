@@ -45,11 +45,11 @@ pub(super) fn collect(trace: &Trace, builder: &mut Builder, assumptions: &mut As
                 found.undecided += 1;
                 return;
             }
-            Kind::Finalize | Kind::Barrier => all(&calls),
+            Kind::Finalize | Kind::Barrier => Some(all(&calls)),
             Kind::AllToAll => all_to_all(&calls),
             Kind::OneToAll => one_to_all(members, &calls),
             Kind::AllToOne => all_to_one(members, &calls),
-            Kind::Scan => scan(&calls),
+            Kind::Scan => Some(scan(&calls)),
         };
         found.operations.extend(operation);
     })?;
@@ -81,9 +81,9 @@ fn by_enter<'a>(calls: impl Iterator<Item = &'a Call>) -> Vec<(Node, i64)> {
 }
 
 /// Everybody waits for all.
-fn all(calls: &[Call]) -> Option<Operation> {
+fn all(calls: &[Call]) -> Operation {
     let waiting = calls.iter().map(|call| (call.number, calls.len() as u32)).collect();
-    Some(Operation { members: by_enter(calls.iter()), waiting, arcs: Vec::new() })
+    Operation { members: by_enter(calls.iter()), waiting, arcs: Vec::new() }
 }
 
 /// Who receives waits for all if all are in their calls at the same time, else for those that have sent by then.
@@ -126,8 +126,8 @@ fn all_to_one(members: &[Member], calls: &[Call]) -> Option<Operation> {
 }
 
 /// Each waits for those of lower ranks; members come by rank.
-fn scan(calls: &[Call]) -> Option<Operation> {
+fn scan(calls: &[Call]) -> Operation {
     let members = calls.iter().map(|call| (enter(call.number), call.enter)).collect();
     let waiting = calls.iter().zip(0..).map(|(call, rank)| (call.number, rank)).collect();
-    Some(Operation { members, waiting, arcs: Vec::new() })
+    Operation { members, waiting, arcs: Vec::new() }
 }

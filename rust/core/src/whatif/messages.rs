@@ -190,7 +190,7 @@ fn arcs(message: &Message, model: &Model) -> impl Iterator<Item = Raw> {
     let class = (size_class(bytes) << 2) | (u16::from(is_local) << 1) | u16::from(was);
     let since = if was { s.max(q) } else { s };
     let mut arcs = [None; 4];
-    arcs[0] = Some(Raw { class, since, ..Raw::new(received, enter(start), s) });
+    arcs[0] = Some(Raw { since, class, ..Raw::new(received, enter(start), s) });
     if was || becomes {
         let source = if posted == received { OWN } else { enter(posted) };
         let raw = Raw::new(received, source, q);

@@ -325,7 +325,7 @@ impl<const K: usize> Walker<'_, K> {
                 let since = if is_first { stop.time } else { walk.then };
                 let own = graph.own_of_stop(stop, since);
                 let (ours, total) =
-                    self.own(&walk, &changes, position, own, || total(graph, shard, stops, position, &walk, first));
+                    Self::own(&walk, &changes, position, own, || total(graph, shard, stops, position, &walk, first));
                 let before = walk.now;
                 if is_first {
                     walk.now = [if stop.kind == StopKind::Begin { KNOWN } else { stop.time }; K];
@@ -358,7 +358,7 @@ impl<const K: usize> Walker<'_, K> {
             } else if arcs.is_empty() {
                 let own = measured - walk.then;
                 let (ours, _) =
-                    self.own(&walk, &changes, position, own, || total(graph, shard, stops, position, &walk, first));
+                    Self::own(&walk, &changes, position, own, || total(graph, shard, stops, position, &walk, first));
                 (0..K).for_each(|k| walk.now[k] += ours[k]);
             } else if forced {
                 forced = false;
@@ -372,16 +372,16 @@ impl<const K: usize> Walker<'_, K> {
                 }
                 let own = graph.arc(arcs.start).1;
                 let (ours, total) =
-                    self.own(&walk, &changes, position, own, || total(graph, shard, stops, position, &walk, first));
+                    Self::own(&walk, &changes, position, own, || total(graph, shard, stops, position, &walk, first));
                 (0..K).for_each(|k| walk.now[k] += ours[k]);
                 self.wait_for(&mut walk, arcs, own, &ours, total);
             }
             if walk.reached == begin {
                 self.ends[location as usize][0] = walk.now;
             }
-            for k in 0..K {
-                if changes[k].get(walk.cursor[k] as usize).is_some_and(|change| change.position == position) {
-                    walk.cursor[k] += 1;
+            for (changes, cursor) in changes.iter().zip(&mut walk.cursor) {
+                if changes.get(*cursor as usize).is_some_and(|change| change.position == position) {
+                    *cursor += 1;
                 }
             }
             (walk.then, walk.reached, walk.spent) = (measured, position + 1, 0);
@@ -403,7 +403,6 @@ impl<const K: usize> Walker<'_, K> {
     /// The `own` ticks of a piece of a segment as each lane has them; and, of lanes that change it, old and new length.
     #[inline]
     fn own(
-        &self,
         walk: &Walk<K>,
         changes: &[&[Change]; K],
         position: u32,
@@ -484,12 +483,12 @@ fn total<const K: usize>(
 #[inline]
 fn advance<const K: usize>(walk: &mut Walk<K>, changes: &[&[Change]; K], time: &[i64], position: u32) {
     let to = time[position as usize - 1];
-    for k in 0..K {
-        walk.now[k] += to - walk.then;
-        while let Some(change) = changes[k].get(walk.cursor[k] as usize).filter(|change| change.position < position) {
+    for ((changes, cursor), now) in changes.iter().zip(&mut walk.cursor).zip(&mut walk.now) {
+        *now += to - walk.then;
+        while let Some(change) = changes.get(*cursor as usize).filter(|change| change.position < position) {
             let p = change.position as usize;
-            walk.now[k] += change.ticks - (time[p] - time[p - 1]);
-            walk.cursor[k] += 1;
+            *now += change.ticks - (time[p] - time[p - 1]);
+            *cursor += 1;
         }
     }
     (walk.then, walk.reached, walk.spent) = (to, position, 0);

@@ -457,7 +457,7 @@ fn balance(trace: &Trace, times: &[Vec<i64>], mode: Balance, is_uneven: bool, te
             let count = taking_part().map(|(_, of)| of.len()).sum();
             let mut all = shares(taking_part().flat_map(|(_, of)| of).sum(), count);
             for of in &mut new {
-                of.iter_mut().for_each(|x| *x = all.next().unwrap_or(0));
+                of.fill_with(|| all.next().unwrap_or(0));
             }
         }
         Balance::Scaled => {
