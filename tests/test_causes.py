@@ -72,7 +72,9 @@ def test_differs_from_scalasca_by_what_that_forgets(name):
     compare(oracle, ours)
 
 
-ALL = [case for case in [*CASES, *DATA] if case.name not in INCOMPLETE]
+# The oracle takes every thread of a process to be in every team. What is known of nested teams is in test_reference.
+NESTED = {"omp_nested"}
+ALL = [case for case in [*CASES, *DATA] if case.name not in INCOMPLETE | NESTED]
 
 
 @pytest.mark.parametrize("case", ALL, ids=lambda case: case.name)

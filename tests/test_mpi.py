@@ -135,8 +135,10 @@ def test_the_command_prints_and_writes_once(tmp_path):
     done = mpiexec(3, "-m", "whywait", "analyze", DATA / "sor_gats", "-o", together, "--transfers", "--json")
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
-    assert sorted(Path(file).name for file in summary["files"]) == sorted(file.name for file in alone.iterdir())
-    assert sorted(file.name for file in together.iterdir()) == sorted(file.name for file in alone.iterdir())
+    # Several processes do not keep what waits are shared out among.
+    files = {file.name for file in alone.iterdir()} - {"factors.parquet", "intervals.parquet"}
+    assert {Path(file).name for file in summary["files"]} == files
+    assert {file.name for file in together.iterdir()} == files
     for name in ("wait_states.parquet", "critical_path.parquet", "transfers.parquet", "severities.parquet"):
         same(pq.read_table(together / name), pq.read_table(alone / name), name.removesuffix(".parquet"))
 
@@ -159,7 +161,7 @@ def test_one_message_if_there_is_no_trace(tmp_path):
 def test_an_error_at_one_rank_is_raised_at_all():
     done = mpiexec(3, JOB, "raise", DATA / "stencil")
     assert done.returncode == 0, done.stderr
-    wrong = 'cost_model must be "unified" (also called "thesis") or "scalasca"'
+    wrong = 'cost_model must be "thesis" (or "unified"), "bounded" or "scalasca"'
     assert sorted(done.stdout.splitlines()) == [
         "done",
         *sorted(

@@ -41,9 +41,8 @@ def build(result, *, cells=1 << 12, calls=100_000, most=10_000):
 
 
 def tops(result):
-    """The kinds of waits that count: those that are no part of another."""
-    metrics = result.profile.metrics
-    return {metric.name for metric in metrics if metrics.wait_state(metric.name) is metric}
+    """The kinds of waits that waiting is made of."""
+    return {metric.name for metric in result.profile.metrics.waiting}
 
 
 def naive_shares(result, level):
