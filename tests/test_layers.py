@@ -18,6 +18,7 @@ FLOORS = (
     (
         "whywait",
         "whywait._run",
+        "whywait._analyze",
         "whywait._api",
         "whywait._load",
         "whywait.compare",

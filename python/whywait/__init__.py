@@ -16,7 +16,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from whywait._api import Result, analyze, open  # noqa: A004
+    from whywait._analyze import analyze, open  # noqa: A004
+    from whywait._api import Result
     from whywait._load import load
     from whywait._native import ArchiveError, Error, TraceError, UsageError
     from whywait._run import Definitions, Run
@@ -30,9 +31,9 @@ _HOME = {
     "MetricValues": "whywait.model.metric_values",
     "Result": "whywait._api",
     "Run": "whywait._run",
-    "analyze": "whywait._api",
+    "analyze": "whywait._analyze",
     "load": "whywait._load",
-    "open": "whywait._api",
+    "open": "whywait._analyze",
     "ArchiveError": "whywait._native",
     "Error": "whywait._native",
     "TraceError": "whywait._native",

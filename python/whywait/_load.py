@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whywait import _native
-from whywait._api import Result, analyze
+from whywait._analyze import analyze
+from whywait._api import Result
 from whywait._run import Run
 from whywait.store.dataset import MANIFEST, StoredDataset, has_mark
 from whywait.store.upgrade import FILES, OldDataset

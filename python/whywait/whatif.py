@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from whywait import _native
-from whywait._api import Result, analyze
+from whywait._analyze import analyze
+from whywait._api import Result
 from whywait.model.hypotheses import (
     AsynchronousProgress,
     Balance,

@@ -42,7 +42,7 @@ def add(verbs: Any) -> None:
     parser.add_argument("--no-causes", action="store_true", help="do not look for root causes and the critical path")
     parser.add_argument(
         "--cost-model",
-        choices=("thesis", "bounded", "scalasca"),
+        choices=("thesis", "unified", "bounded", "scalasca"),
         default="thesis",
         help="how to distribute waiting over its causes: by the definitions, for every paradigm; the same, but what "
         "exceeds all causes is nobody's; or as Scalasca 2.6 does (default: %(default)s)",
