@@ -385,7 +385,7 @@ mod tests {
         assert_eq!((nobody.work_rate, nobody.wait_rate), (0.0, 0.0));
     }
 
-    /// Only what is more than the waiter's counts, by call path; Scalasca `cost_shares` no more than that.
+    /// Only what is more than the waiter's counts, by call path; Scalasca charges no more than that.
     #[test]
     fn delays_are_differences() {
         let (cost_share, delays) = rated(Class::LateSender, 9, 2, &[5, 1, 3], &[(0, 2), (1, 7)]);

@@ -222,7 +222,7 @@ impl Pass<'_> {
             }
         }
         for pair in self.roles.pairs(pairs) {
-            // The wait of a member of a group stands in its group_sync.
+            // The wait of a member of a group stands in its group synchronization.
             if matches!(pair.relation, Relation::Pair | Relation::Contention) {
                 if point.waiting == 0 {
                     point.class = pair.class;

@@ -36,7 +36,7 @@ pub enum Participants {
     Cause,
 }
 
-/// `CollectiveSyncs` of all instances of one owner.
+/// Collective synchronizations of all instances of one owner.
 #[derive(Debug, Default)]
 pub struct CollectiveSyncs {
     /// Parts, instance by instance.
