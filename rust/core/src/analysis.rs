@@ -334,7 +334,7 @@ pub fn analyze(
         found.costs.extend(path.costs);
         found.diagnostics.merge(path.diagnostics);
         diagnostics.push(found.diagnostics);
-        let intervals = (trace.exchange.processes() == 1).then(|| IntervalIndex::of_tables(&trace, found.tables));
+        let intervals = (trace.exchange.processes() == 1).then(|| IntervalIndex::of_tables(found.tables));
         let costs = severity::combine(found.costs);
         Some(Causes {
             costs,

@@ -14,7 +14,7 @@
 use rayon::prelude::*;
 
 use super::delay::Rates;
-use super::interval_index::{IndexedPoint, IndexedWait, IntervalBegin, IntervalIndex};
+use super::interval_index::{IndexedPoint, IntervalBegin, IntervalIndex};
 use super::intervals::{LeftEnd, work_since};
 use super::rolling_profile::RollingProfile;
 use super::{Class, CostModel, Place, Relation, Steps};
@@ -120,6 +120,13 @@ struct Ask {
     begin: IntervalBegin,
 }
 
+/// A wait that has a cause: the intervals of the waiter and of the cause.
+#[derive(Clone, Copy)]
+struct Found {
+    is_contention: bool,
+    sides: [Ask; 2],
+}
+
 /// Work of an interval by call path, without waits; ticks.
 type Work = Vec<(u32, i64)>;
 
@@ -134,19 +141,20 @@ pub(crate) fn find(
     let of_row = |&row: &u32| {
         let wait = &waits[row as usize];
         let index = &indexes[trace.position(wait.location)];
-        index.find(trace, wait, row).map(|(point, wait)| (point, *wait))
-    };
-    let found: Vec<Option<(u32, IndexedWait)>> = rows.par_iter().map(of_row).collect();
-    let asks_of = |(&row, found): (&u32, &Option<(u32, IndexedWait)>)| {
-        found.map(|(point, wait)| {
-            let location = waits[row as usize].location;
-            [
-                Ask { location, point, begin: wait.waiter },
-                Ask { location: wait.cause_location, point: wait.cause_point, begin: wait.cause },
-            ]
+        let (point, i) = index.find(trace, wait, row)?;
+        let indexed = &index.waits.rows[i];
+        let (location, point_there) = (indexed.cause_location, indexed.cause_point);
+        let begin = indexes[trace.position(location)].begin_of_cause(indexed);
+        Some(Found {
+            is_contention: indexed.relation == Relation::Contention,
+            sides: [
+                Ask { location: wait.location, point, begin: index.intervals[i] },
+                Ask { location, point: point_there, begin },
+            ],
         })
     };
-    let mut asks: Vec<Ask> = rows.iter().zip(&found).filter_map(asks_of).flatten().collect();
+    let found: Vec<Option<Found>> = rows.par_iter().map(of_row).collect();
+    let mut asks: Vec<Ask> = found.iter().flatten().flat_map(|found| found.sides).collect();
     asks.par_sort_unstable();
     asks.dedup();
     let of_location: Vec<&[Ask]> = asks.chunk_by(|a, b| a.location == b.location).collect();
@@ -163,16 +171,14 @@ pub(crate) fn find(
         .zip(&found)
         .map(|(&row, found)| {
             let wait = &waits[row as usize];
-            let Some([waiter, cause]) = asks_of((&row, found)) else {
+            let Some(Found { is_contention, sides }) = *found else {
                 return (vec![unattributed(trace, wait, row, wait.waiting as f64)], None);
             };
-            let sides = [waiter, cause].map(|ask| {
+            let sides = sides.map(|ask| {
                 let index = &indexes[trace.position(ask.location)];
                 let work = asks.binary_search(&ask).map_or(&[][..], |i| works[i].as_slice());
                 Measured::new(trace, index, ask, work)
             });
-            let indexed = found.map(|(_, indexed)| indexed);
-            let is_contention = indexed.is_some_and(|wait| wait.relation == Relation::Contention);
             share(trace, waits, (wait, row), is_contention, sides, model)
         })
         .collect();
@@ -185,8 +191,8 @@ pub(crate) fn find(
 }
 
 impl IntervalIndex {
-    /// A wait state's wait, and its point.
-    fn find(&self, trace: &Trace, wait: &WaitState, row: u32) -> Option<(u32, &IndexedWait)> {
+    /// The point of a wait state, and the position of its wait.
+    fn find(&self, trace: &Trace, wait: &WaitState, row: u32) -> Option<(u32, usize)> {
         let shard = trace.shard(wait.location);
         let i = (wait.location - shard.locations.start) as usize;
         let (enter, leave) =
@@ -196,8 +202,8 @@ impl IntervalIndex {
         let first = first + points.partition_point(|point| point.position.event() < enter);
         (first..end)
             .take_while(|&point| self.points[point].position.event() <= leave + 1)
-            .flat_map(|point| self.waits.of(point).iter().map(move |wait| (point as u32, wait)))
-            .find(|(_, wait)| wait.state == row)
+            .flat_map(|point| self.waits.range(point).map(move |i| (point as u32, i)))
+            .find(|&(_, i)| self.waits.rows[i].state == row)
     }
 }
 

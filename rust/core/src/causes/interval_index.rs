@@ -5,9 +5,8 @@
 
 use rayon::prelude::*;
 
-use super::table::By;
+use super::table::{By, Group, OwnWait};
 use super::{Class, Place, Position, Relation, Table};
-use crate::trace::Trace;
 
 /// A point of a location, as far as intervals need it.
 #[derive(Clone, Copy, Debug)]
@@ -32,17 +31,36 @@ pub(crate) struct IntervalBegin {
     pub before: i64,
 }
 
-/// A wait with both its intervals.
+/// Where the intervals of some waits begin at their cause.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IndexedGroup {
+    /// The last row of its waits, and one more.
+    pub end: u32,
+    pub begin: IntervalBegin,
+}
+
+/// A wait, and where to find the interval of its cause.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IndexedWait {
-    pub waiter: IntervalBegin,
-    pub cause: IntervalBegin,
     /// Position among the wait states, or [`crate::trace::NONE`].
     pub state: u32,
-    /// Index of the causing location, and its point.
+    /// Index of the causing location, its point, and the row there.
     pub cause_location: u32,
     pub cause_point: u32,
+    pub cost_share: u32,
     pub relation: Relation,
+}
+
+impl IndexedWait {
+    fn new(wait: &OwnWait) -> Self {
+        Self {
+            state: wait.state,
+            cause_location: wait.cause,
+            cause_point: wait.cause_point,
+            cost_share: wait.cost_share,
+            relation: wait.relation,
+        }
+    }
 }
 
 /// Points and intervals of a shard.
@@ -54,14 +72,17 @@ pub(crate) struct IntervalIndex {
     pub offsets: Vec<u32>,
     /// Waits, by point.
     pub waits: By<IndexedWait>,
+    /// Where the interval of each wait begins.
+    pub intervals: Vec<IntervalBegin>,
+    /// What was caused, by point.
+    groups: By<IndexedGroup>,
 }
 
 impl IntervalIndex {
-    /// Takes out of the tables of all shards what is to stay.
-    pub(crate) fn of_tables(trace: &Trace, tables: Vec<Table>) -> Vec<Self> {
-        let waits: Vec<By<IndexedWait>> = tables.par_iter().map(|table| waits(trace, &tables, table)).collect();
-        let of_table = |(table, waits): (Table, By<IndexedWait>)| {
-            let points = table.points.iter().map(|point| IndexedPoint {
+    /// Takes out of the tables of all shards what is to stay, in the memory in which it is.
+    pub(crate) fn of_tables(tables: Vec<Table>) -> Vec<Self> {
+        let of_table = |table: Table| {
+            let points = table.points.into_iter().map(|point| IndexedPoint {
                 position: point.position,
                 waiting: point.waiting,
                 total: point.total,
@@ -69,29 +90,25 @@ impl IntervalIndex {
                 class: point.class,
                 place: point.place,
             });
-            Self { points: points.collect(), offsets: table.offsets, waits }
+            let group = |group: Group| {
+                let begin = IntervalBegin { from: group.from, before: group.before };
+                IndexedGroup { end: group.end, begin }
+            };
+            Self {
+                points: points.collect(),
+                offsets: table.offsets,
+                waits: table.own_waits.map(|wait| IndexedWait::new(&wait)),
+                intervals: table.own_intervals,
+                groups: table.groups.map(group),
+            }
         };
-        // One after the other, so that each table makes room for the next.
-        tables.into_iter().zip(waits).map(of_table).collect()
+        tables.into_par_iter().map(of_table).collect()
     }
-}
 
-/// The waits of a shard, each with the interval of its cause.
-fn waits(trace: &Trace, tables: &[Table], table: &Table) -> By<IndexedWait> {
-    table.own_waits.map(|wait| {
-        let groups = tables[trace.position(wait.cause)].groups.of(wait.cause_point as usize);
-        let group = groups.iter().find(|group| group.cost_shares().contains(&(wait.cost_share as usize)));
-        let cause = group.map_or(IntervalBegin { from: wait.cause_point, before: 0 }, |group| IntervalBegin {
-            from: group.from,
-            before: group.before,
-        });
-        IndexedWait {
-            waiter: wait.interval,
-            cause,
-            state: wait.state,
-            cause_location: wait.cause,
-            cause_point: wait.cause_point,
-            relation: wait.relation,
-        }
-    })
+    /// Where the interval of a wait begins that this shard's location caused at a point.
+    pub(crate) fn begin_of_cause(&self, wait: &IndexedWait) -> IntervalBegin {
+        let groups = self.groups.of(wait.cause_point as usize);
+        let group = groups.get(groups.partition_point(|group| group.end <= wait.cost_share));
+        group.map_or(IntervalBegin { from: wait.cause_point, before: 0 }, |group| group.begin)
+    }
 }

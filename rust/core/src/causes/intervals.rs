@@ -29,6 +29,7 @@ pub(super) fn measure(
     let mut table = Table { offsets: vec![0], ..Table::default() };
     table.points.reserve_exact(roles.keys.chunk_by(|a, b| a.position() == b.position()).count());
     table.own_waits.reserve(roles.pairs.len());
+    table.own_intervals.reserve_exact(roles.pairs.len());
     table.cost_shares.reserve_exact(roles.caused.len());
     table.groups.reserve(roles.caused.len());
     let mut pass = Pass {
@@ -251,7 +252,8 @@ impl Pass<'_> {
             let last_sync = self.last_sync(pair.relation, process);
             let interval =
                 IntervalBegin { from: self.from(last_sync), before: last_sync.map_or(0, |last_sync| last_sync.before) };
-            self.table.own_waits.push(number, OwnWait::new(pair, number, interval));
+            self.table.own_waits.push(number, OwnWait::new(pair, number));
+            self.table.own_intervals.push(interval);
             let owner = self.trace.shard_of[pair.cause.location as usize];
             if std::mem::replace(&mut self.posted[owner as usize], (number, last_sync)) == (number, last_sync) {
                 delay::post_same(&mut self.outbox, owner);

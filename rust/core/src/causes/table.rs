@@ -50,8 +50,8 @@ impl<T> By<T> {
     }
 
     /// The same with other rows.
-    pub(crate) fn map<U>(&self, row: impl Fn(&T) -> U) -> By<U> {
-        By { offsets: self.offsets.clone(), rows: self.rows.iter().map(row).collect() }
+    pub(crate) fn map<U>(self, row: impl Fn(T) -> U) -> By<U> {
+        By { offsets: self.offsets, rows: self.rows.into_iter().map(row).collect() }
     }
 }
 
@@ -135,15 +135,13 @@ pub(crate) struct OwnWait {
     /// The causing point, and the row there.
     pub cause_point: u32,
     pub cost_share: u32,
-    /// Where its interval begins.
-    pub interval: IntervalBegin,
     pub class: Class,
     pub relation: Relation,
 }
 
 impl OwnWait {
     /// A wait of which only the waiting side is known.
-    pub(crate) fn new(pair: &SyncPoint, point: u32, interval: IntervalBegin) -> Self {
+    pub(crate) fn new(pair: &SyncPoint, point: u32) -> Self {
         Self {
             waiting: pair.waiting,
             held: pair.held,
@@ -154,7 +152,6 @@ impl OwnWait {
             point,
             cause_point: NONE,
             cost_share: NONE,
-            interval,
             class: pair.class,
             relation: pair.relation,
         }
@@ -245,6 +242,8 @@ pub(crate) struct Table {
     pub offsets: Vec<u32>,
     /// Waits, by point.
     pub own_waits: By<OwnWait>,
+    /// Where the interval of each of these begins.
+    pub own_intervals: Vec<IntervalBegin>,
     /// Waits caused, group by group.
     pub cost_shares: Vec<CostShare>,
     /// The groups, by point.
