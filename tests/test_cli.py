@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import whywait
 from whywait import _native, cli
-from whywait.commands import common
+from whywait.commands import analyze, common
 
 from tests import fake_native
 
@@ -118,7 +118,7 @@ def test_analyze_again_replaces(tmp_path):
 @pytest.mark.parametrize(
     ("trace", "code", "text"),
     [
-        ("missing", 2, "whywait: missing: No such file or directory\n"),
+        ("missing", 3, "whywait: missing: No such file or directory\n"),
         ("broken", 3, "whywait: broken/traces.otf2 at byte 9: not an anchor file\n"),
         ("two", 2, "whywait: two holds two archives: name one\n"),
     ],
@@ -295,3 +295,17 @@ def test_the_facade_is_complete():
     for name in ("efficiencies", "window", "write_cube", "write_html", "write_timeline", "to_hatchet", "summary"):
         assert callable(getattr(result, name))
     assert whywait.load.__module__ == "whywait._load"
+
+
+@pytest.mark.usefixtures("native")
+def test_results_of_another_trace_are_left_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    trace = whywait.open("t")
+    first = analyze.default_directory(trace)
+    assert first == Path(f"whywait-{trace.name}")
+    first.mkdir()
+    assert analyze.default_directory(trace) == first
+    (first / "manifest.json").write_text(json.dumps({"trace": {"path": str(trace.path)}}))
+    assert analyze.default_directory(trace) == first
+    (first / "manifest.json").write_text(json.dumps({"trace": {"path": "/elsewhere/traces.otf2"}}))
+    assert analyze.default_directory(trace) == Path(f"whywait-{trace.name}-2")

@@ -121,3 +121,9 @@ def test_what_is_new_exceeds_any_share():
 def test_thresholds_that_make_no_sense(text):
     with pytest.raises(ValueError, match="is not of the form"):
         Threshold.parse(text)
+
+
+@pytest.mark.parametrize("text", ["mpi_latesender>5", "time>0.5", "visits>5s"])
+def test_thresholds_in_no_unit_of_the_metric(text):
+    with pytest.raises(whywait.UsageError, match=r"is a time|is no time"):
+        Threshold.parse(text).exceeded(BEFORE, AFTER)

@@ -12,6 +12,7 @@ from whywait.model.metrics import metric_tree
 from whywait.model.selection import find_callpaths
 
 from tests import fake_native
+from tests.tracedsl import trace_from_text
 
 DATA = Path(__file__).parent / "data"
 FENCE = ("MPI_Win_fence", "MPI", "FUNCTION")
@@ -186,3 +187,80 @@ def test_bounds_of_real_runs(anchor):
         for found in (all_waits, cube):
             assert all(0 < value <= 1 for name, value in found.items() if name != "load_imbalance")
         assert all_waits["transfer"] >= cube["transfer"]
+
+
+@pytest.mark.parametrize("case", ["cases/hyb_imbalance", "cases/hyb_worker_comm", "real/prk_hyb_p2p"])
+def test_hybrid_efficiencies_multiply_and_add_up(case):
+    directory = fake_native.SHARED / case / "archive"
+    if not directory.is_dir():
+        pytest.skip("the recorded traces are not beside this checkout")
+    result = whywait.analyze(directory)
+    found = {one.name: one.value for one in result.efficiencies().hybrid}
+    whole, process, thread = (found[name] for name in (
+        "hybrid_parallel_efficiency", "process_efficiency", "thread_efficiency"))  # fmt: skip
+    assert process * thread == pytest.approx(whole)
+    assert found["process_load_balance"] * found["process_communication_efficiency"] == pytest.approx(process)
+    assert found["serial_region_efficiency"] * found["parallel_region_efficiency"] == pytest.approx(thread)
+    added = {name.removesuffix("_additive"): value for name, value in found.items() if name.endswith("_additive")}
+    losses = {name: 1 - value for name, value in added.items()}
+    assert added["hybrid_parallel_efficiency"] == pytest.approx(whole)
+    assert losses["process_efficiency"] + losses["thread_efficiency"] == pytest.approx(1 - whole)
+    parts = losses["process_load_balance"] + losses["process_communication_efficiency"]
+    assert parts == pytest.approx(losses["process_efficiency"])
+    parts = losses["serial_region_efficiency"] + losses["parallel_region_efficiency"]
+    assert parts == pytest.approx(losses["thread_efficiency"])
+    # Where workers communicate as well, masters alone do not say how much is left for threads.
+    if case == "cases/hyb_imbalance":
+        assert all(0 <= value <= 1 + 1e-9 for value in found.values())
+
+
+def test_programs_without_teams_are_not_hybrid():
+    assert whywait.analyze(Path(__file__).parent / "data/stencil").efficiencies().hybrid == ()
+
+
+def test_work_of_threads_by_hand(tmp_path):
+    """Two processes of two threads in 10 s; rank 0 works alone until 2, both work in parallel until 8 and 6."""
+    text = """
+    ranks 2
+    threads 2
+    *: main [0, 10]
+    *: fork [2, 8]
+    *: !$omp parallel @a.c:1 [2, 8]
+    0.1: !$omp parallel @a.c:1 [2, 8]
+    1.1: !$omp parallel @a.c:1 [2, 8]
+    0: !$omp implicit barrier @a.c:2 [7, 8]
+    0.1: !$omp implicit barrier @a.c:2 [7, 8]
+    1: !$omp implicit barrier @a.c:2 [5, 8]
+    1.1: !$omp implicit barrier @a.c:2 [6, 8]
+    *: MPI_Barrier [8, 10]
+    """
+    result = whywait.analyze(trace_from_text(text, tmp_path))
+    # Of 40 s the masters are 2 x 8 s outside of MPI, for 2 threads each: 32. Serial work of 2 s leaves a thread idle.
+    computation = (2 + 5 + 5) + (2 + 3 + 4)
+    found = {one.name: one.value for one in result.efficiencies().hybrid}
+    assert found["hybrid_parallel_efficiency"] == pytest.approx(computation / 40)
+    assert found["process_efficiency"] == pytest.approx(32 / 40)
+    assert found["process_load_balance"] == pytest.approx(1)
+    assert found["thread_efficiency"] == pytest.approx(computation / 32)
+    assert found["serial_region_efficiency"] == pytest.approx(28 / 32)
+    assert found["parallel_region_efficiency"] == pytest.approx(computation / 28)
+    assert found["serial_region_efficiency_additive"] == pytest.approx(1 - 4 / 40)
+
+
+def test_openshmem_is_communication(tmp_path):
+    text = """
+    ranks 2
+    win w on world
+    *: main [0, 10]
+    0: shmem_barrier_all(w) [2, 8.1]
+    1: shmem_barrier_all(w) [8, 8.1]
+    """
+    result = whywait.analyze(trace_from_text(text, tmp_path))
+    found = result.efficiencies()
+    assert "shmem" in found.definitions["ideal"]
+    assert "mpi" not in found.definitions["ideal"] + found.definitions["wait"]
+    waiting = result.metrics["shmem_barrier_wait"].total
+    assert waiting == pytest.approx(6)
+    assert found["transfer"].value == pytest.approx((10 - 0.1) / 10)
+    assert found["serialization"].value == pytest.approx(9.9 / 9.9)
+    assert found["load_balance"].value == pytest.approx((3.9 + 9.9) / 2 / 9.9)

@@ -47,7 +47,7 @@ def adds_up(result: whywait.Result, case: str) -> None:
         unattributed = sum(cost for kind, cost in costs if kind == "unattributed")
         assert unsought <= found["unknown"] + 1e-9 * time
         assert found["unknown"] <= unsought + unattributed + 1e-9 * time
-    summary = result.summary()
+    summary = result.summary(focus="all")
     assert summary["focus"]["account"] == found
     places = summary["focus"]["worst"]
     assert sum(place["waiting"] for place in places) <= found["waiting"] * (1 + 1e-9)
@@ -55,6 +55,32 @@ def adds_up(result: whywait.Result, case: str) -> None:
     causes = summary["focus"]["causes"]
     assert sum(cause["share"] for cause in causes) <= 1 + 1e-9 or case in TASKS
     assert all(cause["costs"] == close(cause["share"] * found["waiting"]) for cause in causes)
+    focus_adds_up(result, case, found)
+
+
+def focus_adds_up(result: whywait.Result, case: str, whole: dict) -> None:
+    focus = result.summary()["focus"]
+    found = focus["account"]
+    close = pytest.approx
+    time = whole["time"]
+    assert sum(found["parts"].values()) == close(found["time"], rel=1e-9)
+    assert found["time"] + focus["outside"]["time"] == close(time, rel=1e-9)
+    assert found["waiting"] + focus["outside"]["waiting"] == close(whole["waiting"], rel=1e-9)
+    assert sum(found["wait_states"].values()) == close(found["waiting"], rel=1e-9)
+    told = found["known"] + found["elsewhere"] + found["unknown"]
+    assert told == close(found["waiting"] + found["beyond"], rel=1e-9, abs=1e-15)
+    assert min(found[name] for name in ("known", "elsewhere", "unknown", "beyond")) >= -1e-12 * time
+    if case not in TASKS:
+        assert found["known"] + found["elsewhere"] <= whole["known"] * (1 + 1e-9) + 1e-12
+        assert sum(cause["costs"] for cause in focus["causes"]) <= found["known"] * (1 + 1e-9) + 1e-12
+    assert not any(re.search("MPI_(Init|Finalize)", cause["callpath"][-1]) for cause in focus["causes"])
+    assert sum(place["waiting"] for place in focus["worst"]) <= found["waiting"] * (1 + 1e-9)
+    path = focus["critical_path"]
+    # Threads of a team can be on the path side by side.
+    if focus["window"] and "openmp" not in result.tree.paradigms:
+        begin, end = focus["window"]
+        assert path["length"] <= (end - begin) * (1 + 1e-9) + 1e-9
+    assert not any(re.search("MPI_(Init|Finalize)", place["callpath"][-1]) for place in path["callpaths"])
 
 
 @pytest.mark.parametrize("directory", SHIPPED, ids=name)
@@ -103,7 +129,7 @@ def test_the_table_of_the_guide_is_what_its_trace_gives(tmp_path):
     cells = [[cell.strip() for cell in re.split(r"\s*\|\s*", row)] for row in rows]
     columns = [{row[i]: float(row[i + 1]) for row in cells if len(row) > i + 1 and row[i]} for i in (0, 2, 4)]
     sums = [column.pop("**sum**") for column in columns]
-    found = result.summary()["focus"]
+    found = result.summary(focus="all")["focus"]
     parts, states = found["account"]["parts"], found["account"]["wait_states"]
     assert columns[0] == pytest.approx({part: value for part, value in parts.items() if value})
     assert columns[1] == pytest.approx(states)

@@ -119,13 +119,16 @@ class Result(ResultData):
         Returns
         -------
         pyarrow.Table
-            ``kind`` (a metric), where (``callpath``, ``location``, ``rank``, ``thread``), when (``enter`` and ``leave``
-            of the activity, seconds since the begin of the trace), ``waiting`` (seconds), and the same of what caused
-            it (``cause_callpath``, ``cause_rank``, ..., ``cause_time``), null where unknown. ``last`` says what a call
-            that waited for a lock or for progress waited for last: ``contention`` or ``progress``. Of ``waiting``,
-            excess work of the causing process caused ``direct``, its own earlier waiting ``indirect``; so much of it
-            made others wait later (``propagating``); ``caused`` is the waiting that it caused elsewhere, through any
-            number of others (seconds; null where causes were not looked for, or nobody is charged).
+            ``kind`` (a metric), ``part_of`` (null for the rows that are waiting, each time once: these add up to the
+            metric ``waiting``; else the wait state whose time it is a part of, or ``completion``), ``path`` (the call
+            path as one text, to group by; ``callpath`` is a list, which pandas cannot), where (``callpath``,
+            ``location``, ``rank``, ``thread``), when (``enter`` and ``leave`` of the activity, seconds since the begin
+            of the trace), ``waiting`` (seconds), and the same of what caused it (``cause_callpath``, ``cause_rank``,
+            ..., ``cause_time``), null where unknown. ``last`` says what a call that waited for a lock or for progress
+            waited for last: ``contention`` or ``progress``. Of ``waiting``, excess work of the causing process caused
+            ``direct``, its own earlier waiting ``indirect``; so much of it made others wait later (``propagating``);
+            ``caused`` is the waiting that it caused elsewhere, through any number of others (seconds; null where causes
+            were not looked for, or nobody is charged).
 
         Examples
         --------
@@ -135,6 +138,19 @@ class Result(ResultData):
         """
         pieces = tables.wait_state_pieces(self.tree, self.places, self.tables.wait_states)
         return tables.table(tables.WAIT_STATES, pieces)
+
+    def waits_between(
+        self,
+        *,
+        metric: str | None = None,
+        callpath: str | int | None = None,
+        rank: int | None = None,
+        count: int | None = None,
+    ) -> pa.Table:
+        """Return how long ranks wait for which in all; see `whywait.analysis.ranking.Choice` and `between`."""
+        from whywait.analysis.ranking import Choice, between, choose
+
+        return between(self, choose(self, Choice(metric, rank, callpath)), count)
 
     def statistics(self) -> pa.Table:
         """Return how long the waits of each kind are: number, sum, mean, variance, extremes and quartiles.
@@ -319,19 +335,21 @@ class Result(ResultData):
 
         return efficiencies(self, callpath, method=method, window=window)
 
-    def summary(self) -> dict[str, Any]:
-        """Return what `summary.json` holds: facts, totals, the worst wait states and warnings.
+    def summary(self, *, focus: str | None = None) -> dict[str, Any]:
+        """Return what `summary.json` holds; for `focus` see `whywait.analysis.focus.find_focus`.
 
         >>> result.summary()["run"]["program"]
         'stencil'
         """
-        return self._summary
-
-    @cached_property
-    def _summary(self) -> dict[str, Any]:
         from whywait.analysis.summary import summarize
 
-        return summarize(self)
+        if focus not in self._summaries:
+            self._summaries[focus] = summarize(self, focus)
+        return self._summaries[focus]
+
+    @cached_property
+    def _summaries(self) -> dict[str | None, dict[str, Any]]:
+        return {}
 
     def write(
         self,
@@ -340,6 +358,7 @@ class Result(ResultData):
         transfers: bool = False,
         html: bool = False,
         factors: Factors = "longest",
+        focus: str | None = None,
     ) -> list[Path]:
         """Write the dataset, which `load` reads, and what is made from it: report.cubex, report.stat and summary.json.
 
@@ -357,6 +376,8 @@ class Result(ResultData):
         factors
             Of which waits to write what they are shared out among (factors.parquet): ``"all"``, or ``"longest"`` for
             the longest of each kind and the waits that these go back to. A result of several processes has none.
+        focus
+            What the headlines of summary.json and report.html are about, as for `summary`.
 
         Returns
         -------
@@ -366,7 +387,14 @@ class Result(ResultData):
         from whywait.report.files import write_all
 
         timeline = self._timeline if html else None
-        return write_all(self, Path(directory), self.summary(), transfers=transfers, timeline=timeline, factors=factors)
+        return write_all(
+            self,
+            Path(directory),
+            self.summary(focus=focus),
+            transfers=transfers,
+            timeline=timeline,
+            factors=factors,
+        )
 
     def write_cube(self, path: str | PathLike[str]) -> None:
         """Write the metrics as a Cube 4 file, for CubeGUI and the Cube tools."""

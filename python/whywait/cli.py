@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import re
 import sys
+from difflib import get_close_matches
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from whywait import mpi
 
@@ -56,7 +58,7 @@ class _Version(argparse.Action):
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="whywait",
         description="Say why a parallel program waits: find the wait states in an OTF2 trace, and where its time goes.",
         epilog=_EPILOG,
@@ -88,7 +90,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not mpi.first():
         # What there is to say the first of several processes says.
         sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
-    options = parser().parse_args(arguments)
+    top = parser()
+    if "_ARGCOMPLETE" in os.environ:
+        import_module("argcomplete").autocomplete(top)
+    options = top.parse_args(arguments)
     if not getattr(options, "together", False):
         if not mpi.first():
             return OK
@@ -116,10 +121,27 @@ def _run(options: argparse.Namespace) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        return _fail(
-            f"{error.filename}: {os.strerror(error.errno)}" if error.filename and error.errno else error, USAGE
-        )
+        text = f"{error.filename}: {os.strerror(error.errno)}" if error.filename and error.errno else error
+        return _fail(text, BAD_TRACE if str(error.filename) in _operands(options) else USAGE)
     return code
+
+
+def _operands(options: argparse.Namespace) -> set[str]:
+    """Return what a verb reads: traces and results."""
+    named = (getattr(options, name, None) for name in ("trace", "result", "a", "b"))
+    return {*filter(None, named), *getattr(options, "runs", ())}
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that says which command or choice may be meant by one that there is not."""
+
+    def error(self, message: str) -> NoReturn:
+        if match := re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message):
+            known = re.findall(r"[\w-]+", match[2])
+            close = get_close_matches(match[1], known, 1, 0.6)
+            hint = f": did you mean {close[0]}?" if close else f" (choose from {', '.join(known)})"
+            message = message.replace(match[0], f"there is no {match[1]}{hint}")
+        super().error(message)
 
 
 def _fail(error: object, code: int) -> int:

@@ -61,12 +61,15 @@ class Threshold:
         Whether it is a share.
     text
         As it was written.
+    unit
+        ``s`` if the limit is a time, ``%`` if it is a share, and empty if nothing was written behind the number.
     """
 
     metric: str
     limit: float
     relative: bool
     text: str
+    unit: str = ""
 
     @classmethod
     def parse(cls, text: str) -> Threshold:
@@ -82,7 +85,7 @@ class Threshold:
             raise ValueError(f"{text!r} is not of the form METRIC>5%, METRIC>0.5s or METRIC>100")
         metric, number, unit = match.groups()
         scale = 0.01 if unit == "%" else _UNITS.get(unit, 1.0)
-        return cls(metric, float(number) * scale, unit == "%", text.strip())
+        return cls(metric, float(number) * scale, unit == "%", text.strip(), "s" if unit in _UNITS else unit)
 
     def exceeded(self, first: Result, second: Result) -> bool:
         """Say whether the metric grew by more than the limit.
@@ -92,9 +95,14 @@ class Threshold:
         Raises
         ------
         whywait.UsageError
-            If neither run computes the metric.
+            If neither run computes the metric, or the limit is no amount of it: a time needs a unit or a share.
         """
-        unit(self.metric, first, second)
+        is_time = unit(self.metric, first, second) == "sec"
+        if is_time and not self.unit:
+            ways = f"'{self.text}s', '{self.text}ms' or '{self.text}%'"
+            raise _native.UsageError(f"{self.metric} is a time, so a limit needs a unit or a share: {ways}")
+        if not is_time and self.unit == "s":
+            raise _native.UsageError(f"{self.metric} is no time, so a limit of {self.text} says nothing")
         before, after = (
             result.profile.total(self.metric) if self.metric in result.profile.metrics else 0.0
             for result in (first, second)

@@ -257,6 +257,8 @@ def critical(result: ResultData, count: int, *, callpath: str | int | None = Non
                 **_ranks(result, location, row[location]),
             }
         )
+    if not length:
+        return {"length": 0.0, "imbalance": 0.0, "hops": 0, "callpaths": []}
     segments = result.tables.critical_path
     hops = segments.num_rows - segments["hop"].null_count
     return {"length": length, "imbalance": float(imbalance.sum()), "hops": hops, "callpaths": places}

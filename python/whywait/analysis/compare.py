@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whywait import _native
+from whywait.model.names import suggestion
 from whywait.model.selection import find_callpaths
 
 if TYPE_CHECKING:
@@ -99,7 +100,8 @@ def unit(name: str, first: ResultData, second: ResultData) -> str:
     for result in (first, second):
         if name in result.profile.metrics:
             return result.profile.metrics[name].unit
-    raise _native.UsageError(f"neither run has a metric {name}")
+    hint = suggestion(first.profile.metrics, name) or suggestion(second.profile.metrics, name)
+    raise _native.UsageError(f"neither run has a metric {name}{hint}")
 
 
 def _positions(result: ResultData, callpath: str) -> list[int]:

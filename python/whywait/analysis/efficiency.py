@@ -17,6 +17,9 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import numpy as np
+
+from whywait.analysis import hybrid
 from whywait.model.format import html_table
 from whywait.model.idle_threads import allocation
 from whywait.model.selection import Processes, find_callpaths
@@ -24,10 +27,10 @@ from whywait.model.selection import Processes, find_callpaths
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    import numpy as np
     import numpy.typing as npt
 
     from whywait.model.metrics import MetricTree
+    from whywait.model.profile import Profile
     from whywait.model.result import ResultData
 
 Method = Literal["cube", "all"]
@@ -37,9 +40,11 @@ Window = tuple[float, float]
 #: What each method takes for waiting.
 METHODS: dict[Method, str] = {
     "cube": "the waits that Cube's Advisor adds up, none of them one-sided",
-    "all": "all waits in MPI, one-sided ones too",
+    "all": "all waits in communication, one-sided ones too",
 }
 
+# What counts as communication.
+_LIBRARIES = ("mpi", "shmem", "armci")
 # The sum of Cube's Advisor (PerformanceTest.cpp, wait_time_mpi).
 _CUBE_WAITS = (
     "mpi_latesender mpi_latereceiver mpi_earlyreduce mpi_earlyscan mpi_latebroadcast mpi_wait_nxn mpi_barrier_wait "
@@ -99,6 +104,9 @@ class Efficiencies:
         What the names in the formulas mean, in terms of metrics.
     values
         The numbers, in the order people read them.
+    hybrid
+        Of programs with processes and teams of threads POP's hybrid efficiencies besides, first those of the
+        multiplicative model, then those of the additive one, whose names end in ``_additive``.
     """
 
     run: str
@@ -108,9 +116,10 @@ class Efficiencies:
     processes: int
     definitions: dict[str, str]
     values: tuple[Efficiency, ...]
+    hybrid: tuple[Efficiency, ...] = ()
 
     def __getitem__(self, name: str) -> Efficiency:
-        for value in self.values:
+        for value in (*self.values, *self.hybrid):
             if value.name == name:
                 return value
         raise KeyError(name)
@@ -128,6 +137,7 @@ class Efficiencies:
             "processes": self.processes,
             "definitions": self.definitions,
             "efficiencies": {value.name: value.as_dict() for value in self.values},
+            **({"hybrid": {value.name: value.as_dict() for value in self.hybrid}} if self.hybrid else {}),
         }
 
     def _repr_html_(self) -> str:
@@ -193,27 +203,48 @@ def efficiencies(
         profile = allocation(profile, result.places)
     processes = Processes(result, profile, only_threads=True)
     waits = waits_of(result.profile.metrics, method)
-    times = _times(processes, waits, None if callpath is None else find_callpaths(result.tree, callpath))
+    positions = None if callpath is None else find_callpaths(result.tree, callpath)
+    times = _times(processes, waits, positions)
     return Efficiencies(
         result.run.name,
         callpath,
         window,
         method,
         len(processes),
-        _definitions(waits),
+        _definitions(profile, waits),
         tuple(_judge(times, len(processes))),
+        tuple(_hybrid(hybrid.shares(profile, result.places, positions))),
     )
 
 
+def _hybrid(found: hybrid.Shares | None) -> Iterator[Efficiency]:
+    if found is None:
+        return
+    models: tuple[hybrid.Model, ...] = ("multiplicative", "additive")
+    for model in models:
+        for name, display_name, left, of in hybrid.EFFICIENCIES:
+            inputs = {key: getattr(found, key) for key in dict.fromkeys((left, of, "whole"))}
+            formula = f"{left} / {of}"
+            if model == "additive":
+                formula = f"1 - ({of} - {left}) / whole"
+            else:
+                inputs = {key: inputs[key] for key in (left, of)}
+            suffix = "_additive" if model == "additive" else ""
+            yield Efficiency(name + suffix, display_name, hybrid.value(found, left, of, model), formula, inputs)
+
+
 def waits_of(metrics: MetricTree, method: Method) -> list[str]:
-    """Return the metrics that a method takes for waiting in MPI, as far as they are computed.
+    """Return the metrics that a method takes for waiting in communication, as far as they are computed.
 
     What follows after the last process came, the completion of a collective call, is no waiting for another.
     """
     if method == "cube":
         return [name for name in _CUBE_WAITS if name in metrics]
-    in_mpi = (metric for metric in metrics.waiting if any(above.name == "mpi" for above in metrics.path(metric.name)))
-    return [metric.name for metric in in_mpi]
+    return [
+        metric.name
+        for metric in metrics.waiting
+        if any(above.name in _LIBRARIES for above in metrics.path(metric.name))
+    ]
 
 
 def _times(processes: Processes, waits: list[str], positions: list[int] | None) -> _Times:
@@ -223,16 +254,21 @@ def _times(processes: Processes, waits: list[str], positions: list[int] | None) 
     # Idle threads were paid for, although nothing executed on them.
     elapsed = sums("execution") + sums("omp_idle_threads")
     not_transfer = sum((sums(name) for name in waits), start=sums("mpi_io"))
-    mpi = sums("mpi")
-    return _Times(sums("comp"), elapsed, elapsed - (mpi - not_transfer), sums("time") - sums("omp_idle_threads") - mpi)
+    communication = sum((sums(name) for name in _LIBRARIES), start=np.zeros(len(processes)))
+    load = sums("time") - sums("omp_idle_threads") - communication
+    return _Times(sums("comp"), elapsed, elapsed - (communication - not_transfer), load)
 
 
-def _definitions(waits: list[str]) -> dict[str, str]:
+def _definitions(profile: Profile, waits: list[str]) -> dict[str, str]:
+    """Say what the names in the formulas mean, with the metrics that the run can have."""
+    libraries = [name for name in _LIBRARIES if name in profile.metrics and name not in profile.void] or ["mpi"]
+    occurring = [name for name in waits if name not in profile.void]
+    io = " - mpi_io" if "mpi" in libraries else ""
     return {
         "elapsed": "execution + omp_idle_threads",
-        "ideal": "elapsed - (mpi - wait - mpi_io)",
-        "wait": " + ".join(waits) or "0",
-        "load": "time - omp_idle_threads - mpi",
+        "ideal": f"elapsed - ({' + '.join(libraries)} - wait{io})",
+        "wait": " + ".join(occurring) or "0",
+        "load": f"time - omp_idle_threads - {' - '.join(libraries)}",
     }
 
 
@@ -364,4 +400,5 @@ def _against(one: Efficiencies, reference: Efficiencies, mode: Scaling) -> Effic
             computation,
             compared("speedup", "Speedup", "max(elapsed)", parallel.inputs["max(elapsed)"], its.inputs["max(elapsed)"]),
         ),
+        one.hybrid,
     )

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from whywait import _native
 from whywait.model import tables
+from whywait.model.names import metric_name
 from whywait.model.selection import find_callpaths
 
 if TYPE_CHECKING:
@@ -100,10 +101,9 @@ def _wanted(metrics: MetricTree, choice: Choice, kinds: Kinds) -> set[str]:
     whole = {one.name for one in metrics.waiting}
     if choice.completion:
         whole |= {one.name for one in metrics if one.kind == "completion"}
+    name = None if name is None else metric_name(metrics, name)
     if name is None or name == "waiting":
         return whole
-    if name not in metrics:
-        raise _native.UsageError(f"there is no metric {name}")
     if metrics.wait_state(name) is not None:
         return kinds.of_metric(metrics, name)
     found = {one for one in whole if any(above.name == name for above in metrics.path(one))}
@@ -177,3 +177,38 @@ def groups(result: ResultData, chosen: pa.Table, count: int) -> list[dict[str, A
         }
         for row in most.to_pylist()
     ]
+
+
+def between(result: ResultData, chosen: pa.Table, count: int | None = None) -> pa.Table:
+    """Add up how long processes wait for each other.
+
+    Parameters
+    ----------
+    result
+        Where the wait states were found.
+    chosen
+        What `choose` returned.
+    count
+        How many pairs at most; None for all.
+
+    Returns
+    -------
+    pyarrow.Table
+        ``rank`` (who waits), ``cause_rank`` (for whom; null where unknown), ``waiting`` (s), ``instances`` and
+        ``longest`` (s) of each pair, most waiting first.
+    """
+    rank = pa.array(result.places.rank)
+    pairs = pa.table(
+        {
+            "rank": rank.take(chosen["location"].combine_chunks()),
+            "cause_rank": rank.take(chosen["cause_location"].combine_chunks()),
+            "waiting": chosen["waiting"],
+        }
+    )
+    sums = pairs.group_by(["rank", "cause_rank"], use_threads=False).aggregate(
+        [("waiting", "sum"), ("waiting", "count"), ("waiting", "max")]
+    )
+    sums = sums.select(["rank", "cause_rank", "waiting_sum", "waiting_count", "waiting_max"])
+    sums = sums.rename_columns(["rank", "cause_rank", "waiting", "instances", "longest"])
+    order = [("waiting", "descending"), ("rank", "ascending"), ("cause_rank", "ascending")]
+    return sums.sort_by(order).slice(0, count)

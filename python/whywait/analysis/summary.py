@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whywait.analysis.causes import costliest, critical
+from whywait.analysis.focus import ALL, focused
 from whywait.analysis.waiting import account
 from whywait.model.profile import sum_at
 from whywait.model.version import VERSION
@@ -21,15 +22,22 @@ _WORST = 20
 _SLICE = 1 << 18
 
 
-def summarize(result: ResultData) -> dict[str, Any]:
+def summarize(result: ResultData, asked: str | None = None) -> dict[str, Any]:
     """Gather the summary of a result.
+
+    Parameters
+    ----------
+    result
+        What to look through.
+    asked
+        The focus of the headlines, as `whywait.analysis.focus.find_focus` takes it.
 
     Returns
     -------
     dict
         ``run`` (name, anchor file, program if known), ``facts``, ``metrics`` (unit and total by name), ``peak_memory``
         (the most that the process had so far, in bytes; None if the system does not say), ``focus`` (what the
-        headlines are about, see `focus`), of the whole run ``waiting`` (all wait states together, completion included:
+        headlines are about, see `headlines`), of the whole run ``waiting`` (all wait states together with completion:
         seconds, and share of all time), ``worst`` (the places with most of it), ``delay_costs`` (the call paths that
         cause most of it or of idle threads, see `whywait.analysis.causes.costliest`), ``critical_path`` (see
         `whywait.analysis.causes.critical`; both are None if causes were not looked for), ``warnings``, ``oddities`` (of
@@ -52,7 +60,7 @@ def summarize(result: ResultData) -> dict[str, Any]:
         },
         "peak_memory": result.tables.peak_memory,
         "waiting": total_waiting(result),
-        "focus": focus(result),
+        "focus": headlines(result, asked),
         "worst": worst_wait_states(result),
         "delay_costs": costliest(result, _WORST) if result.has_causes else None,
         "critical_path": critical(result, _WORST) if result.has_causes else None,
@@ -74,31 +82,62 @@ def total_waiting(result: ResultData) -> dict[str, float]:
     return {"total": waiting, "share": waiting / time if time else 0.0}
 
 
-def focus(result: ResultData, count: int = _WORST) -> dict[str, Any]:
-    """Gather what the headlines say, all by one definition of waiting.
+def headlines(result: ResultData, asked: str | None = None, count: int = _WORST) -> dict[str, Any]:
+    """Gather what the headlines say: all of the focus, and all by one definition of waiting.
 
     Parameters
     ----------
     result
         What to look through.
+    asked
+        The focus, as `whywait.analysis.focus.find_focus` takes it.
     count
         How many places and causes to return at most.
 
     Returns
     -------
     dict
-        ``account`` (where the time goes, how much of it is waiting, and how much of that is explained: see
-        `whywait.analysis.waiting.account`), ``worst`` (see `worst_wait_states`; only waiting, so without completion),
-        ``causes`` (who causes the waiting: see `whywait.analysis.causes.costliest`, with shares of all waiting) and
-        ``idle`` (the same of idle threads; both are None if causes were not looked for).
+        ``name``, ``phrase``, ``window`` and ``callpath`` of the focus, ``outside`` (``time`` and ``waiting`` of the
+        whole run that are not in it, s), ``account`` (where the time of the focus goes, how much of it is waiting, and
+        how much of that is explained: see `whywait.analysis.waiting.account`), ``times`` (the metrics of the time:
+        ``display_name``, ``parent``, ``total``), ``worst`` (see `worst_wait_states`; only waiting, so without
+        completion), ``causes`` (call paths in the focus that cause waiting: see `whywait.analysis.causes.costliest`,
+        with shares of ``waiting`` and ``beyond``, of call paths with shares of all waiting of the run), ``idle`` (the
+        same of idle threads) and ``critical_path`` (see `whywait.analysis.causes.critical`; these are None if causes
+        were not looked for).
     """
-    found = account(result.profile)
-    worst = [place for place in worst_wait_states(result, 2 * count) if place["metric"] in found["wait_states"]]
-    causes = idle = None
+    part = focused(result, asked)
+    focus, profile = part.focus, part.profile
+    found = account(profile, result.profile if focus.window else None)
+    if focus.callpath is not None:
+        # What call paths cause they mostly cause elsewhere: there is nothing that it would be a part of.
+        found |= {"beyond": None, "elsewhere": None, "unknown": None}
+    causes = idle = path = None
     if result.has_causes:
-        causes = costliest(result, count, paid_for="waiting", whole=found["waiting"])
-        idle = costliest(result, count, paid_for="idle")
-    return {"account": found, "worst": worst[:count], "causes": causes, "idle": idle}
+        base = result.profile.total("waiting") if focus.callpath is not None else found["waiting"] + found["beyond"]
+        causes = costliest(part, count, paid_for="waiting", whole=base)
+        idle = costliest(part, count, paid_for="idle")
+        path = critical(part, count)
+    whole = account(result.profile) if focus.name != ALL else found
+    return {
+        "name": focus.name,
+        "phrase": focus.phrase,
+        "window": focus.window,
+        "callpath": focus.callpath,
+        "outside": {name: max(0.0, whole[name] - found[name]) for name in ("time", "waiting")},
+        "account": found,
+        "times": {
+            metric.name: {
+                "display_name": metric.display_name, "parent": metric.parent, "total": profile.total(metric.name),
+            }
+            for metric in profile.metrics
+            if profile.metrics.path(metric.name)[0].name == "time"
+        },
+        "worst": worst_wait_states(part, count, profile.metrics.waiting),
+        "causes": causes,
+        "idle": idle,
+        "critical_path": path,
+    }  # fmt: skip
 
 
 def _program(result: ResultData) -> str | None:
@@ -112,7 +151,9 @@ def _wait_states(metrics: MetricTree) -> list[Metric]:
     return [metric for metric in metrics if metrics.wait_state(metric.name) is metric]
 
 
-def worst_wait_states(result: ResultData, count: int = _WORST) -> list[dict[str, Any]]:
+def worst_wait_states(
+    result: ResultData, count: int = _WORST, metrics: list[Metric] | None = None
+) -> list[dict[str, Any]]:
     """Return the (wait state, call path) pairs with the most waiting time.
 
     Parameters
@@ -121,6 +162,8 @@ def worst_wait_states(result: ResultData, count: int = _WORST) -> list[dict[str,
         What to look through.
     count
         How many to return at most.
+    metrics
+        Which wait states; None for all, and completion.
 
     Returns
     -------
@@ -132,7 +175,7 @@ def worst_wait_states(result: ResultData, count: int = _WORST) -> list[dict[str,
     profile, tree = result.profile, result.tree
     time = profile.total("time") if "time" in profile.metrics else 0.0
     ranked: list[tuple[float, Metric, int]] = []
-    for metric in _wait_states(profile.metrics):
+    for metric in _wait_states(profile.metrics) if metrics is None else metrics:
         totals = profile.by_position(metric.name)
         ranked.extend((totals[position], metric, position) for position in np.flatnonzero(totals > 0).tolist())
     ranked = sorted(ranked, key=lambda place: -place[0])[:count]

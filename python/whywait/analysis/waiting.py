@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from whywait.analysis.causes import IDLE, UNATTRIBUTED, cost_classes
@@ -26,13 +27,15 @@ _THREADS = frozenset({"omp_time", "pthread_time"})
 PARTS = ("computation", "devices", "communication", "completion", "threads", "overhead", "idle_threads", "waiting")
 
 
-def account(profile: Profile) -> dict[str, Any]:
+def account(profile: Profile, whole: Profile | None = None) -> dict[str, Any]:
     """Split the time, and the waiting in it.
 
     Parameters
     ----------
     profile
-        The severities of a run, or of a part of it.
+        The severities of a run, or of a part of it: then with those delay costs whose causes lie in the part.
+    whole
+        The severities of the run that it is a part of, if it is one.
 
     Returns
     -------
@@ -40,15 +43,19 @@ def account(profile: Profile) -> dict[str, Any]:
         All in seconds. ``time`` is the sum of ``parts``: ``computation``, ``devices``, ``communication`` (without
         waiting and completion), ``completion``, ``threads`` (what managing and synchronizing them takes, without
         waiting), ``overhead`` (of the measurement), ``idle_threads`` and ``waiting``. ``waiting`` once more, with its
-        ``share`` of the time, is the sum of ``wait_states`` (by name, those that occur) and, where causes were looked
-        for, of ``known`` (what delay costs explain) and ``unknown`` (what nobody is to blame for, and waits whose
-        causes are not sought: at the end of the run, in scans, and for the locks of threads); else both are None.
-        ``unexplained`` is by how much wait states exceed all that they are shared out among, whether it is shared out
-        all the same or not (None if that was not looked for).
-        ``idle_costs`` are the delay costs of idle threads, which are no waiting.
+        ``share`` of the time, is the sum of ``wait_states`` (by name, those that occur). With ``beyond``, the waiting
+        outside of the part for causes in it, it is what causes are told of: the sum of ``known`` (what delay costs
+        explain), ``elsewhere`` (what causes outside of the part explain) and ``unknown`` (what nobody is to blame for,
+        and waits whose causes are not sought: at the end of the run, in scans, and for the locks of threads). Where
+        causes were not looked for these are None. ``unexplained`` is by how much wait states exceed all that they are
+        shared out among (None if that was not looked for). ``idle_costs`` are the delay costs of idle threads, which
+        are no waiting.
 
     Notes
     -----
+    Delay costs know the call paths of causes and not their times: a cause lies in a part of the time if its call path
+    runs there on that location.
+
     At barriers in which threads work on explicit tasks, delay costs pay for the whole time in them, as Scalasca's do,
     while the wait states are without the tasks. Then all of the waiting is known, and no more.
     """
@@ -57,18 +64,41 @@ def account(profile: Profile) -> dict[str, Any]:
     states = {metric.name: total[metric.name] for metric in metrics.waiting if total[metric.name]}
     waiting = sum(states.values())
     time = total.get("time", 0.0)
-    known = min(waiting, sum(_costs(profile, total, of_idle=False))) if "critical_path" in metrics else None
+    causes = dict.fromkeys(("beyond", "known", "elsewhere", "unknown", "idle_costs"))
     return {
         "time": time,
         "parts": _parts(metrics, total),
         "waiting": waiting,
         "share": waiting / time if time else 0.0,
         "wait_states": states,
-        "known": known,
-        "unknown": None if known is None else waiting - known,
+        **(_causes(profile, total, waiting, whole) if "critical_path" in metrics else causes),
         "unexplained": total.get("wait_unexplained"),
-        "idle_costs": None if known is None else sum(_costs(profile, total, of_idle=True)),
     }
+
+
+def _causes(profile: Profile, total: dict[str, float], waiting: float, whole: Profile | None) -> dict[str, float]:
+    known = sum(_costs(profile, total, of_idle=False))
+    beyond = elsewhere = 0.0
+    if whole is None:
+        known = min(known, waiting)
+    else:
+        of_all = {metric.name: whole.total(metric.name) for metric in whole.metrics}
+        sought = [metric.name for metric in whole.metrics.waiting if not _UNSOUGHT.fullmatch(metric.name)]
+        outside = sum(max(0.0, of_all[name] - total[name]) for name in sought)
+        beyond = min(outside, known)
+        known = min(known, waiting + beyond)
+        elsewhere = min(waiting + beyond - known, max(0.0, sum(_costs(whole, of_all, of_idle=False)) - known))
+    return {
+        "beyond": beyond,
+        "known": known,
+        "elsewhere": elsewhere,
+        "unknown": waiting + beyond - known - elsewhere,
+        "idle_costs": sum(_costs(profile, total, of_idle=True)),
+    }
+
+
+# Wait states that nobody is charged for.
+_UNSOUGHT = re.compile(r"mpi_finalize_wait|mpi_earlyscan|(omp|pthread)_lock_contention_\w+|omp_ordered\w*")
 
 
 def _costs(profile: Profile, total: dict[str, float], *, of_idle: bool) -> Iterator[float]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import Progress, add_verb, memory_size, positive, print_json
+from whywait.commands.results import FOCUS
 
 if TYPE_CHECKING:
     import argparse
@@ -88,6 +90,7 @@ def add(verbs: Any) -> None:
         help="of which waits to write what they are shared out among (factors.parquet): the longest of each kind and "
         "what these go back to, or all (default: %(default)s)",
     )
+    parser.add_argument("--focus", metavar="PATH", help=FOCUS)
     parser.add_argument("--quiet", action="store_true", help="print neither summary nor progress")
 
 
@@ -100,10 +103,10 @@ def run(options: argparse.Namespace) -> int:
     from whywait.report.terminal import show, speaks_unicode, summary_lines, width
 
     with mpi.ranks() or nullcontext(), Progress(quiet=options.quiet or not mpi.first()) as progress:
-        trace = whywait.open(options.trace)
-        directory = Path(options.output) if options.output else default_directory(trace)
         if options.spill_dir and options.memory_limit is None:
             raise whywait.UsageError("--spill-dir says where to put what --memory-limit leaves no room for")
+        trace = whywait.open(options.trace)
+        directory = Path(options.output) if options.output else default_directory(trace)
         if directory.exists() and not directory.is_dir():
             raise whywait.UsageError(f"{directory} is a file, not a directory to write to")
         result = whywait.analyze(
@@ -121,15 +124,18 @@ def run(options: argparse.Namespace) -> int:
         )
     if not result.is_root:
         return 0
-    files = result.write(directory, transfers=options.transfers, html=options.html, factors=options.factors)
+    summary = result.summary(focus=options.focus)
+    files = result.write(
+        directory, transfers=options.transfers, html=options.html, factors=options.factors, focus=options.focus
+    )
     if options.json:
-        print_json({**result.summary(), "files": [str(file) for file in files]})
+        print_json({**summary, "files": [str(file) for file in files]})
     elif not options.quiet:
         columns = width(sys.stdout)
-        lines = summary_lines(result.summary(), width=columns, unicode=speaks_unicode(sys.stdout))
+        lines = summary_lines(summary, width=columns, unicode=speaks_unicode(sys.stdout))
         names = textwrap.wrap(" ".join(file.name for file in files), columns - 3)
         where = [[], [(f"Written to {directory}/", "bold")], *([(f"   {line}", "")] for line in names)]
-        if peak := result.summary()["peak_memory"]:
+        if peak := summary["peak_memory"]:
             where.append([(f"   peak memory {peak / 2**20:,.0f} MiB", "")])
         show([*lines, *where], sys.stdout)
     return 0
@@ -141,5 +147,22 @@ def _existing(directory: Path) -> Path:
 
 
 def default_directory(trace: Run) -> Path:
-    """Return where results go if nobody says: below the current directory, named after the trace."""
-    return Path(f"whywait-{trace.name}")
+    """Return where results go if nobody says: below the current directory, named after the trace.
+
+    A directory that holds the result of another trace of that name is left alone.
+    """
+    number, directory = 1, Path(f"whywait-{trace.name}")
+    while (other := _trace_of(directory)) is not None and other.resolve() != trace.path.resolve():
+        number += 1
+        directory = Path(f"whywait-{trace.name}-{number}")
+    return directory
+
+
+def _trace_of(directory: Path) -> Path | None:
+    """Return of what trace a directory holds a result; None if it holds none that says so."""
+    for name, place in (("manifest.json", "trace"), ("summary.json", "run")):
+        try:
+            return Path(json.loads((directory / name).read_text(encoding="utf-8"))[place]["path"])
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return None

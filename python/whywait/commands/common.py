@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shutil
 import sys
+import textwrap
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
+# The longest line of a help.
+_HELP = 98
 _TRACE = {"trace": "the anchor file of an OTF2 archive, or the directory that holds it"}
 
 
@@ -45,15 +49,22 @@ def add_verb(
     parser: argparse.ArgumentParser = verbs.add_parser(
         name,
         help=summary,
-        description=description,
+        description=textwrap.fill(description, _HELP),
         epilog=f"example:\n  {example}\n",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Help,
     )
     for operand, text in operands.items():
         parser.add_argument(operand, metavar=operand.upper(), help=text)
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.set_defaults(run=run, together=together)
     return parser
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Help that is never too wide to read."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=min(_HELP, shutil.get_terminal_size().columns - 2))
 
 
 def positive(text: str) -> int:

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import add_verb, positive, print_json
-from whywait.commands.results import CALLPATH, RESULT, load
+from whywait.commands.results import CALLPATH, FOCUS, RESULT, load
 
 if TYPE_CHECKING:
     import argparse
@@ -33,35 +33,41 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "--top", type=positive, default=10, metavar="N", help="how many to list (default: %(default)s)"
     )  # fmt: skip
+    parser.add_argument("--focus", metavar="PATH", help=FOCUS)
 
 
 def run(options: argparse.Namespace) -> int:
     """Do it."""
     from whywait.analysis.causes import critical
+    from whywait.analysis.focus import focused
     from whywait.report.terminal import show, speaks_unicode, width
 
     result = load(options.result)
-    path = critical(result, options.top, callpath=options.callpath)
+    result.need_causes()
+    part = focused(result, "all" if options.callpath is not None else options.focus)
+    path = critical(part, options.top, callpath=options.callpath)
     if options.json:
-        print_json(path)
+        print_json({**path, "focus": part.focus.name})
     else:
         show(
-            _lines(path, options.callpath, options.top, width(sys.stdout), unicode=speaks_unicode(sys.stdout)),
+            _lines(path, options, part.focus.phrase, width(sys.stdout), unicode=speaks_unicode(sys.stdout)),
             sys.stdout,
         )
     return 0
 
 
-def _lines(path: dict[str, Any], callpath: str | None, count: int, width: int, *, unicode: bool) -> Iterator[Line]:
-    from whywait.report.terminal import critical_lines, seconds
+def _lines(
+    path: dict[str, Any], options: argparse.Namespace, phrase: str, width: int, *, unicode: bool
+) -> Iterator[Line]:
+    from whywait.report.terminal import critical_lines, paragraph, seconds
 
     if not path["callpaths"]:
         yield [("There is no critical path.", "")]
         return
     hops = f"{path['hops']:,} time{'' if path['hops'] == 1 else 's'}"
-    if callpath is None:
-        yield [(f"The critical path takes {seconds(path['length'])} and goes {hops} to another location.", "")]
-    else:
-        yield [(f"{seconds(path['length'])} of the critical path lie in {callpath}.", "")]
+    text = f"The critical path of {phrase} takes {seconds(path['length'])} and goes {hops} to another location."
+    if options.callpath is not None:
+        text = f"{seconds(path['length'])} of the critical path lie in {options.callpath}."
+    yield from paragraph(text.replace(" of all time", ""), width)
     yield []
-    yield from critical_lines(path, count, width, unicode=unicode, bar=_BAR)
+    yield from critical_lines(path, options.top, width, unicode=unicode, bar=_BAR)

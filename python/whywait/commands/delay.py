@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import add_verb, positive, print_json
-from whywait.commands.results import CALLPATH, RESULT, load
+from whywait.commands.results import CALLPATH, FOCUS, RESULT, load
 
 if TYPE_CHECKING:
     import argparse
@@ -34,19 +34,20 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "--top", type=positive, default=10, metavar="N", help="how many to list (default: %(default)s)"
     )  # fmt: skip
+    parser.add_argument("--focus", metavar="PATH", help=FOCUS)
 
 
 def run(options: argparse.Namespace) -> int:
     """Do it."""
     from whywait.analysis.causes import costliest, total_costs
-    from whywait.analysis.summary import focus
+    from whywait.analysis.summary import headlines
     from whywait.report.terminal import show, speaks_unicode, width
 
     result = load(options.result)
     if options.callpath is not None:
         return _part(result, options)
     totals = total_costs(result)
-    found = focus(result, options.top)
+    found = headlines(result, options.focus, options.top)
     if options.json:
         print_json({"costs": totals, "callpaths": costliest(result, options.top), "focus": found})
     else:
@@ -73,14 +74,13 @@ def _part(result: Result, options: argparse.Namespace) -> int:
 
 
 def _lines(found: dict[str, Any], width: int, *, unicode: bool) -> Iterator[Line]:
-    from whywait.report.terminal import delay_lines, seconds, unknown_lines
+    from whywait.report.terminal import causes_sentence, delay_lines, outside_lines, paragraph, unknown_lines
 
-    account = found["account"]
     if not found["causes"]:
         yield [("Nobody causes any waiting.", "")]
     else:
-        text = f"{seconds(account['waiting'])} of waiting: {seconds(account['known'])} with known causes"
-        yield [(f"{text}, {seconds(account['unknown'])} without.", "")]
+        yield from paragraph(causes_sentence(found), width)
+        yield from outside_lines(found, width)
         yield []
         yield from delay_lines(found["causes"], width, unicode=unicode, bar=_BAR)
     yield from unknown_lines(found, width, _BAR)

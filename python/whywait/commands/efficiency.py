@@ -9,7 +9,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import add_verb, print_json
-from whywait.commands.results import CALLPATH, RESULT, load, name_of
+from whywait.commands.results import CALLPATH, FOCUS, RESULT, load, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,6 +40,7 @@ def add(verbs: Any) -> None:
     )
     parser.add_argument("runs", metavar="RUN", nargs="+", help=RESULT)
     parser.add_argument("--callpath", metavar="PATH", help=CALLPATH)
+    parser.add_argument("--focus", metavar="PATH", help=FOCUS)
     parser.add_argument(
         "--window",
         type=_window,
@@ -77,14 +78,23 @@ def _window(text: str) -> Callable[[float], Window]:
 
 def run(options: argparse.Namespace) -> int:
     """Do it."""
+    from whywait import UsageError
     from whywait.analysis.efficiency import METHODS, scaling
+    from whywait.analysis.focus import focused
     from whywait.report.terminal import show, width
 
     results = [load(path, events=options.window is not None) for path in options.runs]
-    windows = [options.window(result.facts["length"]) for result in results] if options.window else None
+    if options.focus is not None and (options.callpath is not None or options.window):
+        raise UsageError("--focus says what --callpath and --window say as well: give one of them")
+    callpath = options.callpath
+    windows: list[Window | None] | None = None
+    if options.window:
+        windows = [options.window(result.facts["length"]) for result in results]
+    elif callpath is None:
+        focuses = [focused(result, options.focus).focus for result in results]
+        callpath, windows = focuses[0].callpath, [focus.window for focus in focuses]
     methods = {
-        method: scaling(results, options.callpath, method=method, mode=options.scaling, windows=windows)
-        for method in METHODS
+        method: scaling(results, callpath, method=method, mode=options.scaling, windows=windows) for method in METHODS
     }
     shown = _named if len(results) > 1 else _alone
     methods = {method: list(map(shown, rows, options.runs)) for method, rows in methods.items()}
@@ -121,6 +131,7 @@ def lines(methods: dict[Method, list[Efficiencies]], width: int) -> Iterator[Lin
     for start in range(0, len(ours), step):
         yield from _table({method: rows[start : start + step] for method, rows in methods.items()})
         yield []
+    yield from _hybrid(ours, width)
     yield [("How", "bold")]
     for value in ours[0]:
         yield from _wrapped(f"{value.display_name} = {value.formula}", width)
@@ -130,6 +141,33 @@ def lines(methods: dict[Method, list[Efficiencies]], width: int) -> Iterator[Lin
         *((f"wait ({METHODS[method]})", rows[0].definitions["wait"]) for method, rows in methods.items()),
     ):
         yield from _wrapped(f"{name} = {formula}", width)
+
+
+def _hybrid(rows: list[Efficiencies], width: int) -> Iterator[Line]:
+    """Yield the hybrid efficiencies of each run that has them, by both models."""
+    for row in rows:
+        if not row.hybrid:
+            continue
+        half = len(row.hybrid) // 2
+        title = "Hybrid (POP)" + (f", {row.run}" if len(rows) > 1 else "")
+        yield [(title.ljust(_LABEL) + _cell("product") + _cell("sum"), "bold")]
+        for product, added in zip(row.hybrid[:half], row.hybrid[half:], strict=True):
+            label = "  " * _HYBRID_DEPTH[product.name] + product.display_name
+            yield [(label.ljust(_LABEL), ""), _judged(product), _judged(added)]
+        text = "product: each is the product of those below it; sum: their losses add up, as shares of all time."
+        yield from _wrapped(text, width)
+        yield []
+
+
+_HYBRID_DEPTH = {
+    "hybrid_parallel_efficiency": 0,
+    "process_efficiency": 1,
+    "process_load_balance": 2,
+    "process_communication_efficiency": 2,
+    "thread_efficiency": 1,
+    "serial_region_efficiency": 2,
+    "parallel_region_efficiency": 2,
+}
 
 
 def _wrapped(text: str, width: int) -> Iterator[Line]:

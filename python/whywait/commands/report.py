@@ -33,14 +33,14 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Do it."""
-    import whywait
+    from whywait.model.names import metric_name
     from whywait.report.terminal import show, speaks_unicode, width
     from whywait.report.trees import report_data, report_lines
 
     result = load(options.result)
-    if options.metric not in result.metrics:
-        raise whywait.UsageError(f"there is no metric {options.metric}")
-    data = report_data(result, options.metric, callpath=options.callpath, depth=options.depth)
+    data = report_data(
+        result, metric_name(result.profile.metrics, options.metric), callpath=options.callpath, depth=options.depth
+    )
     if options.json:
         print_json(data)
     else:

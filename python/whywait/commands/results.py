@@ -12,6 +12,11 @@ if TYPE_CHECKING:
 
 #: The help of an operand that may be either.
 RESULT = "a directory that `whywait analyze` wrote, or a trace, which is analysed first"
+#: The help of an option that says what the numbers are about.
+FOCUS = (
+    "what the numbers are about: 'all' for the whole run, or only the call paths that end in these names (default: the "
+    "time from start-up to shutdown)"
+)
 #: The help of an option that names a part of the call tree.
 CALLPATH = "only the call paths that end in these names (main/solve), with all below them; or the number of one"
 

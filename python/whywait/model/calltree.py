@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from whywait.model.regions import Region, masked
 
@@ -140,6 +141,11 @@ class CallTree:
         return pa.ListArray.from_arrays(
             pa.array(offsets, pa.int32()), pa.DictionaryArray.from_arrays(steps, names), type=PATH_TYPE
         )
+
+    @cached_property
+    def joined(self) -> pa.StringArray:
+        """Names from the root down as one text with ``/`` between them, by id: what can be a key or a group."""
+        return pc.binary_join(self.paths.cast(pa.list_(pa.string())), "/")
 
     def path(self, callpath: int) -> list[str]:
         """Return the names from the root down to a call path."""

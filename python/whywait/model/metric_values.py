@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from whywait.model import tables
+from whywait.model.names import suggestion
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -98,7 +99,12 @@ class Metrics(Mapping[str, MetricValues]):
         self._locations = locations
 
     def __getitem__(self, name: str) -> MetricValues:
+        if name not in self._profile.metrics:
+            raise KeyError(f"{name}{suggestion(self._profile.metrics, name)}")
         return MetricValues(self._profile, self._locations, self._profile.metrics[name])
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
 
     def __iter__(self) -> Iterator[str]:
         return (metric.name for metric in self._profile.metrics)

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from whywait.model.metrics import Formula, Term
 
 #: Besides wait states, the stored metrics that a window of time has.
-IN_WINDOW = frozenset({"time", "omp_fork", "omp_management"})
+IN_WINDOW = frozenset(
+    {"time", "omp_fork", "omp_management", "critical_path", "omp_idle_threads", "omp_limited_parallelism"}
+)
 
 # Time besides wait states that a perfectly balanced run would not have.
 _BALANCED_AWAY = frozenset({"omp_management", "omp_ordered", "omp_idle_threads"})

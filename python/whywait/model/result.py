@@ -119,6 +119,11 @@ class ResultData:
         if not self.has_causes:
             raise _native.UsageError("this analysis did not look for causes")
 
+    @property
+    def in_window(self) -> set[str]:
+        """The stored metrics that a window has."""
+        return {m.name for m in self.profile.metrics if m.kind in {"wait", "completion"} or m.name in IN_WINDOW}
+
     def window(self, begin: float, end: float) -> Profile:
         """Return what lies in a window of time: times, wait states and what derives from them.
 
@@ -147,6 +152,5 @@ class ResultData:
         begin, end = max(begin, 0.0), min(end, last)
         if not begin < end:
             raise _native.UsageError(f"the window has no part of the run, which lasts from 0 to {last:.9g} s")
-        names = {m.name for m in self.profile.metrics if m.kind in {"wait", "completion"} or m.name in IN_WINDOW}
-        profile = self._profile(self.tables.window(begin, end), names)
+        profile = self._profile(self.tables.window(begin, end), self.in_window)
         return allocation(profile, self.places) if self._idle_threads else profile

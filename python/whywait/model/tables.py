@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from whywait.model.calltree import PATH_TYPE
+from whywait.model.metrics import metric_tree
 from whywait.model.profile import sum_at
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ SEVERITIES = pa.schema(
 WAIT_STATES = pa.schema(
     [
         ("kind", _NAME),
+        ("part_of", _NAME),
+        ("path", _NAME),
         ("callpath", PATH_TYPE),
         ("callpath_id", pa.uint32()),
         ("location", pa.uint32()),
@@ -62,6 +65,10 @@ WAIT_STATES = pa.schema(
         ("caused", pa.float64()),
     ]
 )
+
+#: Columns that follow from others, and that no reader needs.
+_DERIVED = ("part_of", "path")
+NUMBERED_WAITS = pa.schema([field for field in WAIT_STATES if field.name not in _DERIVED])
 
 DELAY_COSTS = pa.schema(
     [
@@ -168,7 +175,32 @@ def _severity_piece(
 
 def wait_state_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterator[pa.RecordBatch]:
     """Yield wait states as rows of `WAIT_STATES`, in the order of the native table."""
-    return _named_pieces(tree, locations, native, WAIT_STATES)
+    named = _named_pieces(tree, locations, native, NUMBERED_WAITS)
+    for piece in named:
+        kinds = piece["kind"].cast(pa.string())
+        names = kinds.unique()
+        part_of = pa.array([_part_of(name) for name in names.to_pylist()], pa.string())
+        columns = {
+            "part_of": part_of.take(pc.index_in(kinds, names)),
+            "path": pa.DictionaryArray.from_arrays(piece["callpath_id"].cast(pa.int32()), tree.joined),
+        }
+        arrays = [columns.get(field.name) for field in WAIT_STATES]
+        yield pa.RecordBatch.from_arrays(
+            [
+                (piece[field.name] if array is None else array).cast(field.type)
+                for field, array in zip(WAIT_STATES, arrays, strict=True)
+            ],
+            schema=WAIT_STATES,
+        )
+
+
+def _part_of(kind: str) -> str | None:
+    """Return what a wait state is a part of: None if it counts itself, ``completion`` if it is no waiting."""
+    tree = metric_tree()
+    whole = tree.wait_state(kind)
+    if whole is None or whole.kind == "completion":
+        return "completion"
+    return None if whole.name == kind else whole.name
 
 
 def transfer_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterator[pa.RecordBatch]:
@@ -256,8 +288,8 @@ def by_callpath(profile: Profile, name: str) -> pa.Table:
     Returns
     -------
     pyarrow.Table
-        ``callpath``, ``callpath_id``, ``value`` (of the call path alone) and ``inclusive`` (with all below it), in the
-        order of the call tree; call paths with neither are left out.
+        ``callpath``, ``callpath_id``, ``path`` (its names in one text), ``value`` (of the call path alone) and
+        ``inclusive`` (with all below it), in the order of the call tree; call paths with neither are left out.
     """
     tree = profile.tree
     value = profile.by_position(name)
@@ -268,6 +300,7 @@ def by_callpath(profile: Profile, name: str) -> pa.Table:
         {
             "callpath": tree.paths.take(pa.array(callpath)),
             "callpath_id": callpath.astype(np.uint32),
+            "path": tree.joined.take(pa.array(callpath)),
             "value": value[shown],
             "inclusive": inclusive[shown],
         }
@@ -282,6 +315,7 @@ def callpaths(tree: CallTree) -> pa.Table:
         {
             "callpath": tree.paths.take(pa.array(tree.preorder)),
             "callpath_id": tree.preorder.astype(np.uint32),
+            "path": tree.joined.take(pa.array(tree.preorder)),
             "parent_id": pa.array(parents.clip(0).astype(np.uint32), mask=parents < 0),
             **{name: regions[name] for name in ("name", "paradigm", "role", "file", "begin_line", "end_line")},
         }

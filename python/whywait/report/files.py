@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait import _native
 from whywait.analysis.explained import explained
+from whywait.analysis.focus import focused
 from whywait.analysis.queues import levels, replayed
 from whywait.model import tables
 from whywait.report.cube import write_cube
@@ -65,6 +66,9 @@ def write_all(
             _write_factors(writer, dataset, factors)
         if replayed(result) and dataset.analysis is not None:
             writer.table("queue_levels", levels(result))
+        if (part := focused(result)).focus.window is not None:
+            names = [metric.name for metric in part.profile.metrics if metric.name in result.in_window]
+            writer.pieces("focus", tables.SEVERITIES, tables.severity_pieces(part.profile, locations, names))
         if transfers:
             writer.pieces("transfers", tables.TRANSFERS, tables.transfer_pieces(tree, locations, dataset.transfers))
         staging.path("summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")

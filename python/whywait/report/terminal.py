@@ -20,6 +20,12 @@ _WIDTH = 80
 _BAR = 16
 _SMALL = 0.001
 _CLASS = 0.05
+# Clocks do not tell shorter times: what is less is left over by a computation.
+_TICK = 0.5e-9
+# Below this share nobody stands out among several.
+_STANDS_OUT = 0.2
+# What differences of sums leave of nothing.
+_NOTHING = 1e-9
 _WORST = 5
 _CAUSES = 3
 
@@ -67,16 +73,18 @@ def summary_lines(summary: dict[str, Any], *, width: int = _WIDTH, unicode: bool
     unicode
         Whether to draw with more than ASCII.
     """
-    yield [(_headline(summary), "bold")]
+    for line in _headline(summary):
+        yield [(line, "bold")]
     yield []
-    yield from _where(summary["metrics"], width, "█" if unicode else "#")
+    yield from _where(summary["focus"]["times"], width, "█" if unicode else "#")
+    yield from outside_lines(summary["focus"], width)
     yield []
     yield from _worst(summary, width, unicode=unicode)
     if summary["focus"]["causes"]:
         yield []
         yield from delay_lines(summary["focus"]["causes"][:_CAUSES], width, unicode=unicode)
         yield from unknown_lines(summary["focus"], width)
-    if (critical := summary.get("critical_path")) and critical["callpaths"]:
+    if (critical := summary["focus"]["critical_path"]) and critical["callpaths"]:
         yield []
         yield from critical_lines(critical, _CAUSES, width, unicode=unicode)
     if summary["warnings"]:
@@ -93,15 +101,30 @@ def finding(note: dict[str, Any]) -> str:
     return f"{count}{note['text']}{place}"
 
 
-def _headline(summary: dict[str, Any]) -> str:
+def _headline(summary: dict[str, Any]) -> list[str]:
     facts, run = summary["facts"], summary["run"]
     processes, locations = facts.get("processes", 0), facts.get("locations", 0)
     parts = [_count(processes, "rank")]
     if locations != processes:
         parts.append(_count(locations, "location"))
     parts += [_count(facts.get("events", 0), "event"), seconds(facts.get("length", 0.0))]
-    parts.append(f"{percent(summary['focus']['account']['share'])} of all time spent waiting")
-    return f"{short_name(run['program'] or run['name'])}: {', '.join(parts)}"
+    focus = summary["focus"]
+    verdict = f"{percent(focus['account']['share'])} of {focus['phrase']} spent waiting"
+    name = short_name(run["program"] or run["name"])
+    if focus["window"] is None and focus["callpath"] is None:
+        return [f"{name}: {', '.join([*parts, verdict])}"]
+    return [f"{name}: {', '.join(parts)}", verdict]
+
+
+def outside_lines(focus: dict[str, Any], width: int) -> Iterator[Line]:
+    """Yield what lies outside of the focus, as `whywait.analysis.summary.headlines` has it: one line, or none."""
+    outside = focus["outside"]
+    if outside["time"] <= 0:
+        return
+    waiting = f", {seconds(outside['waiting'])} of it waiting" if outside["waiting"] > 0 else ""
+    what = "" if focus["callpath"] is not None else " (start-up, shutdown)"
+    text = f"Outside of this focus{what}: {seconds(outside['time'])}{waiting}. --focus all takes it along."
+    yield from _paragraph(text, width, "dim")
 
 
 def _count(number: int, what: str) -> str:
@@ -115,10 +138,12 @@ def percent(share: float) -> str:
 
 def seconds(value: float) -> str:
     """Return a time with three digits that say something and a unit one can imagine."""
+    if abs(value) < _TICK:
+        return "0 s"
     for limit, factor, unit in ((1.0, 1, "s"), (1e-3, 1e3, "ms"), (1e-6, 1e6, "us")):
         if abs(value) >= limit * 0.9995:
             return f"{value * factor:,.{max(0, 2 - _magnitude(value * factor))}f} {unit}"
-    return f"{value * 1e9:.3g} ns" if value else "0 s"
+    return f"{value * 1e9:.3g} ns"
 
 
 def _magnitude(value: float) -> int:
@@ -153,7 +178,9 @@ def _where(metrics: dict[str, dict[str, Any]], width: int, block: str) -> Iterat
 
 
 def _worst(summary: dict[str, Any], width: int, *, unicode: bool) -> Iterator[Line]:
-    places = [place for place in summary["focus"]["worst"] if place["waiting"] > 0][:_WORST]
+    worst = [place for place in summary["focus"]["worst"] if place["waiting"] > 0]
+    # What hardly matters is not worst, unless nothing matters more.
+    places = [place for place in worst if place["share"] >= _SMALL][:_WORST] or worst[:1]
     if not places:
         yield [("No wait states were found.", "")]
         return
@@ -183,7 +210,10 @@ def _who(place: dict[str, Any], width: int, *, unicode: bool) -> str:
         del other[0]
     who = f"threads of rank {cause['rank']}" if place["metric"].startswith("omp_") else f"rank {cause['rank']}"
     what = f"{path(other, width // 2, unicode=unicode)} on {who}" if other else who
-    return f"{where}; mostly waits for {what} ({percent(cause['share'])})"
+    if cause["share"] < _STANDS_OUT:
+        return f"{where}; waits for many ranks, no single one stands out"
+    mostly = "mostly waits" if cause["share"] >= 0.5 else "the largest share"
+    return f"{where}; {mostly} for {what} ({percent(cause['share'])})"
 
 
 def delay_lines(places: list[dict[str, Any]], width: int, *, unicode: bool, bar: int = 0) -> Iterator[Line]:
@@ -199,13 +229,28 @@ def delay_lines(places: list[dict[str, Any]], width: int, *, unicode: bool, bar:
         yield from _paragraph(f"{_on(place)}: {', '.join(kinds)}{through}", width, "dim")
 
 
+def causes_sentence(focus: dict[str, Any]) -> str:
+    """Return how much waiting there is and how much of it is explained."""
+    account = focus["account"]
+    text = f"{seconds(account['waiting'])} of waiting, {percent(account['share'])} of {focus['phrase']}"
+    if focus["callpath"] is not None:
+        return f"{text}. Call paths in it cause {seconds(account['known'])}, wherever that is waited."
+    if account["beyond"]:
+        text += f", and {seconds(account['beyond'])} outside for causes in it"
+    parts = [f"{seconds(account['known'])} with known causes"]
+    if account["elsewhere"]:
+        parts.append(f"{seconds(account['elsewhere'])} with causes outside")
+    return f"{text}: {', '.join(parts)}, {seconds(account['unknown'])} without."
+
+
 def unknown_lines(focus: dict[str, Any], width: int, bar: int = 0) -> Iterator[Line]:
-    """Yield what has no known cause, what nothing explains, and what idle threads cost, of the focus of a summary."""
+    """Yield what has no known cause, what nothing explains, and what idle threads cost, of `headlines`."""
     account = focus["account"]
     amounts = width - 11 - 8 - bar
-    if account["unknown"]:
-        share = percent(account["unknown"] / account["waiting"])
-        yield [("no known cause".ljust(amounts) + seconds(account["unknown"]).rjust(11) + share.rjust(8), "")]
+    for label, amount in (("causes outside of the focus", "elsewhere"), ("no known cause", "unknown")):
+        if account[amount] and account[amount] > _NOTHING * account["waiting"]:
+            share = percent(account[amount] / (account["waiting"] + account["beyond"]))
+            yield [(label.ljust(amounts) + seconds(account[amount]).rjust(11) + share.rjust(8), "")]
     unexplained = account["unexplained"] or 0.0
     if unexplained >= _SMALL * account["waiting"] > 0:
         text = (
@@ -261,7 +306,15 @@ def _labelled(places: list[dict[str, Any]], width: int, *, unicode: bool) -> Ite
 def _on(place: dict[str, Any]) -> str:
     if place["ranks"] == 1:
         return f"on rank {place['worst_rank']}"
+    if place["worst_rank_share"] < min(_STANDS_OUT, 2 / place["ranks"]):
+        return f"on {place['ranks']:,} ranks, no single one stands out"
     return f"on {place['ranks']:,} ranks, most on rank {place['worst_rank']} ({percent(place['worst_rank_share'])})"
+
+
+def paragraph(text: str, width: int) -> Iterator[Line]:
+    """Yield a sentence as lines that fit."""
+    for line in textwrap.wrap(text, width, break_on_hyphens=False):
+        yield [(line, "")]
 
 
 def _paragraph(text: str, width: int, style: str) -> Iterator[Line]:

@@ -92,7 +92,7 @@ class StoredTables(ABC):
 
     @cached_property
     def wait_states(self) -> pa.Table:
-        return self._numbered("wait_states", tables.WAIT_STATES)
+        return self._numbered("wait_states", tables.NUMBERED_WAITS)
 
     def factors(self, rows: Iterable[int] | None) -> tuple[pa.Table, pa.Table]:
         if not self.has("factors"):
@@ -161,7 +161,10 @@ class StoredTables(ABC):
         return read_timeline(file, self.facts) if file.is_file() else {}
 
     def window(self, begin: float, end: float) -> pa.Table:
-        del begin, end
+        """Return the severities of the focus, the only window that is written."""
+        if self.has("focus") and (begin, end) == (self.facts.get("focus_begin"), self.facts.get("focus_end")):
+            table = self.read("focus", ["metric", "callpath_id", "location", "value"])
+            return table.rename_columns(["metric", "callpath", "location", "value"])
         raise _native.UsageError("a written result holds no events: ask for a window of the trace itself")
 
 

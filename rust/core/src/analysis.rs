@@ -12,6 +12,7 @@ use crate::causes::{self, CostModel, Explanation, IntervalIndex};
 use crate::critical_path::{self, Segment};
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::exchange::Transport;
+use crate::focus;
 use crate::matching::epochs::{self, Epochs};
 use crate::matching::messages;
 use crate::per_shard::PerShard;
@@ -158,6 +159,8 @@ pub struct Analysis {
     pub epochs: Vec<Epochs>,
     /// Counters of messages and queues, if asked for.
     pub queues: Option<Queues>,
+    /// First and last tick of the part without start-up and shutdown; `None` where nothing tells them.
+    pub focus: Option<(i64, i64)>,
     /// What was odd.
     pub diagnostics: Diagnostics,
     /// Calls of other processes that wait states name.
@@ -219,7 +222,7 @@ impl Analysis {
 
     /// Gathers what all processes have found, at the first of them.
     fn gather(self, diagnostics: Vec<Diagnostics>, with_transfers: bool) -> Result<Option<Self>> {
-        let Self { trace, severities, waits, causes, epochs, calls, queues, .. } = self;
+        let Self { trace, severities, waits, causes, epochs, calls, queues, focus, .. } = self;
         let exchange = trace.exchange.clone();
         let calls = calls.gather(&trace, &waits)?;
         let of_origins = if with_transfers { transfers::find(&trace, &epochs)? } else { Vec::new() };
@@ -239,7 +242,7 @@ impl Analysis {
         let transfers = with_transfers.then_some(transfers);
         let severities = severity::combine(severities);
         let epochs = Vec::new();
-        let all = Self { trace, severities, waits, causes, epochs, queues, diagnostics, calls, transfers };
+        let all = Self { trace, severities, waits, causes, epochs, queues, focus, diagnostics, calls, transfers };
         Ok(exchange.is_root().then_some(all))
     }
 }
@@ -347,6 +350,7 @@ pub fn analyze(
         None
     };
     let severities = severity::combine(severities);
+    let focus = focus::bounds(&trace)?;
     let is_alone = trace.exchange.processes() == 1;
     let found = Analysis {
         trace,
@@ -355,6 +359,7 @@ pub fn analyze(
         causes,
         epochs: one_sided.epochs,
         queues,
+        focus,
         diagnostics: Diagnostics::default(),
         calls,
         transfers: None,

@@ -11,6 +11,7 @@ pub mod diagnostics;
 pub mod error;
 pub mod exchange;
 pub mod export;
+mod focus;
 mod galloping_search;
 pub mod matching;
 pub mod per_shard;

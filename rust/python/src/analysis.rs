@@ -545,6 +545,10 @@ impl Analysis {
         facts.set_item("begin", 0.0)?;
         facts.set_item("end", self.seconds(last - first))?;
         facts.set_item("length", self.seconds(last - first))?;
+        if let Some((from, to)) = self.result.focus {
+            facts.set_item("focus_begin", self.seconds(from - first))?;
+            facts.set_item("focus_end", self.seconds(to - first))?;
+        }
         facts.set_item("resolution", trace.resolution)?;
         facts.set_item("processes", trace.definitions.processes.len())?;
         facts.set_item("locations", trace.definitions.locations.len())?;

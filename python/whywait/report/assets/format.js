@@ -13,11 +13,15 @@ export function digits(value) {
   });
 }
 
+// Clocks do not tell shorter times: what is less is left over by a computation.
+const TICK = 0.5e-9;
+
 export function seconds(value) {
+  if (Math.abs(value) < TICK) return "0 s";
   for (const { limit, factor, unit } of TIMES) {
     if (Math.abs(value) >= limit * 0.9995) return `${digits(value * factor)} ${unit}`;
   }
-  return value ? `${Number((value * 1e9).toPrecision(3))} ns` : "0 s";
+  return `${Number((value * 1e9).toPrecision(3))} ns`;
 }
 
 export function counted(value) {
@@ -45,5 +49,5 @@ export function percent(share) {
 }
 
 export function plural(count, what) {
-  return `${count.toLocaleString("en-US")} ${what}${count === 1 ? "" : "s"}`;
+  return `${count.toLocaleString("en-US")} ${what}${count === 1 ? "" : /(s|x|ch|sh)$/.test(what) ? "es" : "s"}`;
 }

@@ -45,8 +45,9 @@ export class Overview {
   }
 
   headline() {
-    const { run, facts, story, metricNumber } = this.model;
-    const whole = metricNumber.has("time") ? this.model.total(selection(metricNumber.get("time"))) : 0;
+    const { run, facts, story } = this.model;
+    const { outside: rest } = story.focus;
+    const outside = rest.time > 0 ? ` Outside of it: ${seconds(rest.time)}${rest.waiting > 0 ? `, ${seconds(rest.waiting)} of it waiting` : ""}.` : "";
     const parts = [plural(facts.processes ?? 0, "rank")];
     if (facts.locations !== facts.processes) parts.push(plural(facts.locations ?? 0, "location"));
     parts.push(plural(facts.events ?? 0, "event"), `${seconds(facts.length ?? 0)} long`);
@@ -54,8 +55,8 @@ export class Overview {
       make("div", {}, make("h1", {}, shortName(run.program ?? run.name)), make("p", {}, parts.join(" · "))),
       make("p", { class: "verdict" },
         make("b", { class: story.waiting.share >= 0.05 ? "bad" : "" }, percent(story.waiting.share) || "0.0%"),
-        make("span", {}, " of all time was spent waiting: ", make("b", {}, seconds(story.waiting.total)), " of ",
-          seconds(whole), " on all ", this.model.threaded ? "threads" : "ranks", " together.")));
+        make("span", {}, ` of ${story.focus.phrase} was spent waiting: `, make("b", {}, seconds(story.waiting.total)), " of ",
+          seconds(story.account.time), " on all ", this.model.threaded ? "threads" : "ranks", " together.", outside)));
   }
 
   time() {
@@ -74,7 +75,8 @@ export class Overview {
     const swatch = (part) => make("i", { class: `swatch ${part.family}`, style: { "--colour": part.colour } });
     const explain = (part) => (event) => tip.show(event, make("b", {}, part.label), make("br"),
       `${seconds(part.value)}, ${percent(part.share)} of all time`);
-    return this.card("Where the time went", null,
+    const { focus } = this.model.story;
+    return this.card("Where the time went", focus.name === "all" ? null : "The whole run, start-up and shutdown included.",
       make("div", { class: "stack", role: "img", "aria-label": painted.map((part) => `${part.label} ${percent(part.share)}`).join(", ") },
         painted.map((part) => make("a", {
           class: `part ${part.family}`, href: exploreLink(part.metric), style: { "flex-grow": part.share, "--colour": part.colour },
@@ -192,7 +194,8 @@ export class Overview {
   causes() {
     const { delay, account } = this.model.story;
     if (!delay?.length) return null;
-    const none = account.unknown > 0 ? `, ${seconds(account.unknown)} has none` : "";
+    const elsewhere = account.elsewhere > 0 ? `, ${seconds(account.elsewhere)} has causes outside of the focus` : "";
+    const none = `${elsewhere}${account.unknown > 0 ? `, ${seconds(account.unknown)} has none` : ""}`;
     const isNamed = account.unexplained >= 0.001 * account.waiting && account.unexplained > 0;
     const unknown = none + (isNamed ? `; ${seconds(account.unexplained)} of it is more than all causes together explain` : "");
     const idle = account.idle_costs > 0 ? ` Idle threads, which are no waiting, cost ${seconds(account.idle_costs)} besides.` : "";
@@ -223,10 +226,10 @@ export class Overview {
     const { critical_path: path } = this.model.story;
     if (!path?.callpaths.length) return null;
     const ways = path.hops ? `and changes ranks ${path.hops.toLocaleString("en-US")} times` : "and stays on one rank";
-    const balance = this.model.facts.processes > 1 ? ` ${seconds(path.imbalance)} of it would not be there if all ranks had equal work.` : "";
+    const balance = this.model.facts.processes > 1 ? ` Up to ${seconds(path.imbalance)} of it could be saved by balancing work.` : "";
     return this.card("What determines how long the run takes",
       `The critical path is ${seconds(path.length)} long ${ways}. Only what is on it can make the run shorter.${balance}`,
-      make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["Call path", "On the path", "Share", "Too much by", "Most on"].map((name) => make("th", {}, name)))),
+      make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["Call path", "On the path", "Share", "Imbalance", "Most on"].map((name) => make("th", {}, name)))),
         make("tbody", {}, path.callpaths.map((row) => make("tr", {},
           make("td", {}, this.callLink("critical_path", row.callpath_id)),
           make("td", {}, seconds(row.time)),

@@ -361,7 +361,7 @@ export class TimelinePicture {
     some("waits", waits.begin.length, "wait");
     some("messages", messages.start.length, "message");
     some("transfers", transfers.start.length, "transfer");
-    some("path", path.location.length, "stretch");
+    some("path", path.location.length, "critical-path segment");
     const notes = [];
     if (arrows < here) {
       notes.push(arrows ? `${arrows} of ${here} arrows here are drawn, the most costly` : `zoom in to see ${plural(here, "arrow")}`);

@@ -62,7 +62,7 @@ def _blocks(runs: tuple[ResultData, ResultData], names: tuple[str, str]) -> Iter
         told = {
             "waiting": total_waiting(result),
             "parts": story.parts(result, own),
-            "efficiencies": story.efficiencies(result),
+            "efficiencies": story.efficiencies(result, {"callpath": None, "window": None}),
         }
         for name, block in run_blocks(result, own, told, room=ROOM // 2, waits=0):
             yield f"{side}-{name}", block

@@ -59,11 +59,12 @@ def tell(result: ResultData, formulas: Formulas, summary: dict[str, Any]) -> dic
     return {
         "waiting": {"total": focus["account"]["waiting"], "share": focus["account"]["share"]},
         "account": focus["account"],
+        "focus": {name: focus[name] for name in ("name", "phrase", "window", "outside")},
         "parts": parts(result, formulas),
         "problems": [_problem(result, place, history) for place, history in told],
         "delay": (focus["causes"] or [])[:_TOP],
-        "critical_path": _critical(result, summary["critical_path"]),
-        "efficiencies": efficiencies(result),
+        "critical_path": _critical(result, focus["critical_path"]),
+        "efficiencies": efficiencies(result, focus),
         "odd": [
             {"text": finding["text"], "count": finding.get("count", 1), "place": finding["place"]}
             for finding in (*summary["warnings"], *summary["oddities"])
@@ -223,8 +224,11 @@ def _walk(path: pa.Table, result: ResultData) -> dict[str, Any]:
     }
 
 
-def efficiencies(result: ResultData) -> list[dict[str, Any]] | None:
-    """Return the efficiencies of a run that communicates."""
-    if not _has(result, "mpi"):
+def efficiencies(result: ResultData, focus: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """Return the efficiencies of the focus of a run that communicates."""
+    if not any(_has(result, library) for library in ("mpi", "shmem", "armci")):
         return None
-    return [{"name": one.name, **one.as_dict()} for one in pop_efficiencies(result)]
+    return [
+        {"name": one.name, **one.as_dict()}
+        for one in pop_efficiencies(result, focus["callpath"], window=focus["window"])
+    ]

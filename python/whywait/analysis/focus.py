@@ -1,0 +1,186 @@
+"""The focus: the part of a run that headlines are about, seen as a result of its own.
+
+By default it is the time from the last Leave of the call that starts the communication library to the first Enter of
+the one that ends it; start-up and shutdown take long in short runs and say little about the program. Where nothing
+tells it (a run of threads only), and in results that keep no events of it, the focus is the whole run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from whywait import _native
+from whywait.analysis.causes import cost_classes
+from whywait.model.profile import Cells
+from whywait.model.result import ResultData
+from whywait.model.selection import find_callpaths
+
+if TYPE_CHECKING:
+    from whywait.model.dataset import Dataset
+    from whywait.model.profile import Profile
+
+#: How the focus is called that is the whole run.
+ALL = "all"
+
+
+class Focus(NamedTuple):
+    """What the headlines are about.
+
+    Attributes
+    ----------
+    name
+        ``all``, ``run`` (without start-up and shutdown) or the call path that was asked for.
+    window
+        From when to when, seconds since the begin of the trace; None for all the time.
+    callpath
+        The call path, as `whywait.model.selection.find_callpaths` takes it; None for all of them.
+    """
+
+    name: str
+    window: tuple[float, float] | None = None
+    callpath: str | None = None
+
+    @property
+    def phrase(self) -> str:
+        """What shares of the time are of, in words."""
+        if self.callpath is not None:
+            return f"the time in {self.callpath}"
+        return "the time from start-up to shutdown" if self.window else "all time"
+
+
+def find_focus(result: ResultData, asked: str | None = None) -> Focus:
+    """Return the focus of a result.
+
+    Parameters
+    ----------
+    result
+        What was found.
+    asked
+        ``all`` for the whole run, a call path for that with all below it; None for the default.
+
+    Raises
+    ------
+    whywait.UsageError
+        If there is no such call path.
+    """
+    if asked is not None and asked != ALL:
+        find_callpaths(result.tree, asked)
+        return Focus(asked, callpath=asked)
+    if asked == ALL or "focus_begin" not in result.facts:
+        return Focus(ALL)
+    return Focus("run", (result.facts["focus_begin"], result.facts["focus_end"]))
+
+
+class FocusedData(ResultData):
+    """The part of a result that is in the focus, as a result.
+
+    Its profile has times, wait states and the critical path of the focus, and those delay costs whose causes lie in it.
+    """
+
+    def __init__(self, whole: ResultData, focus: Focus, profile: Profile) -> None:
+        super().__init__(whole.tables, whole.run)
+        self.tree, self.places, self.locations = whole.tree, whole.places, whole.locations
+        self.facts = whole.facts
+        self.profile = profile
+        self.focus = focus
+        self._of_part = cast("Dataset", _Tables(whole, focus))
+
+    @property
+    def tables(self) -> Dataset:
+        """The dataset with the wait states and the critical path of the focus."""
+        return self._of_part
+
+
+class _Tables:
+    """A dataset whose tables of single waits and of the critical path are cut down to the focus."""
+
+    def __init__(self, whole: ResultData, focus: Focus) -> None:
+        self._whole, self._focus = whole, focus
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._whole.tables, name)
+
+    @property
+    def wait_states(self) -> pa.Table:
+        """The wait states of which at least a part is in the focus."""
+        table = self._whole.tables.wait_states
+        if self._focus.callpath is not None:
+            return table.filter(pa.array(_inside(self._whole, self._focus.callpath)[table["callpath"].to_numpy()]))
+        if self._focus.window is None:
+            return table
+        begin, end = self._focus.window
+        return table.filter(pc.and_(pc.less(table["enter"], end), pc.greater(table["leave"], begin)))
+
+    @property
+    def critical_path(self) -> pa.Table:
+        """The segments of the critical path, cut at the bounds of the focus."""
+        table = self._whole.tables.critical_path
+        if self._focus.callpath is not None:
+            kept = _inside(self._whole, self._focus.callpath)
+            callpath = table["callpath"].fill_null(0).to_numpy()
+            return table.filter(pa.array(kept[callpath] & table["callpath"].is_valid().to_numpy()))
+        if self._focus.window is None:
+            return table
+        begin, end = self._focus.window
+        table = table.filter(pc.and_(pc.less(table["from"], end), pc.greater(table["to"], begin)))
+        for name, bound in (("from", pc.max_element_wise), ("to", pc.min_element_wise)):
+            cut = bound(table[name], begin if name == "from" else end)
+            table = table.set_column(table.column_names.index(name), name, cut)
+        return table
+
+
+def _inside(result: ResultData, callpath: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Say of each call path, by number, whether it is in the focus."""
+    tree = result.tree
+    inside = np.zeros(len(tree), np.bool_)
+    for position in find_callpaths(tree, callpath):
+        inside[tree.preorder[position : tree.end[position]]] = True
+    return inside
+
+
+def focused(result: ResultData, asked: str | None = None) -> FocusedData:
+    """Return the part of a result that is in the focus.
+
+    Parameters
+    ----------
+    result, asked
+        As for `find_focus`.
+
+    Raises
+    ------
+    whywait.UsageError
+        If there is no such call path.
+    """
+    focus = find_focus(result, asked)
+    profile = result.profile
+    if focus.callpath is not None:
+        kept = np.flatnonzero(_inside(result, focus.callpath)[result.tree.preorder])
+        stored = (metric.name for metric in profile.metrics if not metric.derived)
+        profile = profile.extended({name: _at(profile, name, kept) for name in stored})
+    elif focus.window is not None:
+        try:
+            window = result.window(*focus.window)
+        except _native.UsageError:
+            # The events are gone: several processes had them.
+            return FocusedData(result, Focus(ALL), profile)
+        running = window.cells("time").key
+        costs = [name for kind in cost_classes(profile.metrics) for name in kind.metrics]
+        costs += [name for name in ("wait_unexplained",) if name in profile.metrics]
+        profile = window.extended({name: _of_keys(profile.cells(name), running) for name in costs})
+    return FocusedData(result, focus, profile)
+
+
+def _at(profile: Profile, name: str, positions: np.ndarray[Any, np.dtype[np.intp]]) -> Cells:
+    cells = profile.cells(name)
+    kept = np.isin(cells.key // profile.locations, positions)
+    return Cells(cells.key[kept], cells.value[kept])
+
+
+def _of_keys(cells: Cells, keys: np.ndarray[Any, np.dtype[np.int64]]) -> Cells:
+    """Keep what stands where something runs in the focus."""
+    kept = np.isin(cells.key, keys)
+    return Cells(cells.key[kept], cells.value[kept])

@@ -1,0 +1,141 @@
+"""The focus: what headlines, efficiencies, causes and the critical path are about."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import whywait
+from whywait import cli
+from whywait.analysis.focus import find_focus, focused
+
+from tests.tracedsl import trace_from_text
+
+DATA = Path(__file__).parent / "data"
+
+# Two ranks start up until 2 and shut down from 8 on; rank 1 works after that, and something runs after MPI_Finalize.
+TEXT = """
+ranks 2
+*: main [0, 12]
+0: MPI_Init [0, 1]
+1: MPI_Init [0, 2]
+0: MPI_Barrier [3, 5.1]
+1: work [2, 5]
+1: MPI_Barrier [5, 5.1]
+0: MPI_Finalize [8, 11]
+1: work [7, 10]
+1: MPI_Finalize [10, 11]
+"""
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory):
+    return whywait.analyze(trace_from_text(TEXT, tmp_path_factory.mktemp("focus")))
+
+
+@pytest.fixture(scope="module")
+def stencil():
+    return whywait.analyze(DATA / "stencil")
+
+
+def test_it_lasts_from_the_last_init_to_the_first_finalize(result):
+    assert (result.facts["focus_begin"], result.facts["focus_end"]) == pytest.approx((2, 8))
+    focus = result.summary()["focus"]
+    assert (focus["name"], focus["window"]) == ("run", pytest.approx((2, 8)))
+    account = focus["account"]
+    assert account["time"] == pytest.approx(12)
+    assert account["waiting"] == pytest.approx(2)
+    assert account["share"] == pytest.approx(2 / 12)
+    assert focus["outside"] == pytest.approx({"time": 12, "waiting": 2})
+    assert [(place["metric"], place["waiting"]) for place in focus["worst"]] == [("mpi_barrier_wait", pytest.approx(2))]
+
+
+def test_the_critical_path_of_the_focus_is_cut_at_its_bounds(result):
+    path = result.summary()["focus"]["critical_path"]
+    assert path["length"] == pytest.approx(6)
+    places = {"/".join(place["callpath"][1:]): place["time"] for place in path["callpaths"]}
+    assert places == pytest.approx({"main/work": 4, "main/MPI_Barrier": 0.1, "main": 1.9})
+
+
+def test_start_up_causes_nothing_in_the_focus(result):
+    focus, whole = (result.summary(focus=name)["focus"] for name in (None, "all"))
+    names = {place["callpath"][-1] for place in focus["causes"]}
+    assert "MPI_Init" not in names
+    assert whole["outside"] == {"time": 0.0, "waiting": 0.0}
+    account = focus["account"]
+    told = account["known"] + account["elsewhere"] + account["unknown"]
+    assert told == pytest.approx(account["waiting"] + account["beyond"])
+
+
+def test_a_call_path_is_a_focus(stencil):
+    focus = stencil.summary(focus="solve")["focus"]
+    assert (focus["name"], focus["callpath"], focus["window"]) == ("solve", "solve", None)
+    assert all("solve" in place["callpath"] for place in focus["worst"] + focus["causes"])
+    assert all("solve" in place["callpath"] for place in focus["critical_path"]["callpaths"])
+    profile = focused(stencil, "solve").profile
+    assert profile.total("waiting") == pytest.approx(focus["account"]["waiting"])
+    assert profile.total("time") < stencil.metrics["time"].total
+    with pytest.raises(whywait.UsageError, match="no call path ends in nowhere"):
+        stencil.summary(focus="nowhere")
+
+
+def test_a_window_of_the_whole_run_has_all_of_the_critical_path(stencil):
+    window = stencil.window(0, stencil.facts["length"])
+    whole = stencil.profile.cells("critical_path")
+    found = window.cells("critical_path")
+    np.testing.assert_array_equal(found.key, whole.key)
+    np.testing.assert_allclose(found.value, whole.value, rtol=1e-9)
+
+
+def test_windows_that_tile_the_run_share_the_critical_path(stencil):
+    bounds = np.linspace(0, stencil.facts["length"], 8)
+    parts = [stencil.window(*pair).total("critical_path") for pair in pairwise(bounds)]
+    assert sum(parts) == pytest.approx(stencil.metrics["critical_path"].total, rel=1e-8)
+
+
+def test_threads_alone_have_the_whole_run_for_their_focus(tmp_path):
+    found = whywait.analyze(trace_from_text("0: main [0, 3]\n0: work [1, 2]\n", tmp_path))
+    assert "focus_begin" not in found.facts
+    assert find_focus(found).name == "all"
+    assert found.summary()["focus"]["window"] is None
+
+
+def test_other_libraries_start_and_end_too(tmp_path):
+    start, end = "shmem_init", "shmem_finalize"
+    calls = f"0: {start} [0, 1]\n1: {start} [0, 2]\n0: {end}(w) [7, 8]\n1: {end}(w) [6, 8]\n"
+    text = f"ranks 2\nwin w on world\n*: main [0, 9]\n{calls}"
+    found = whywait.analyze(trace_from_text(text, tmp_path))
+    assert (found.facts["focus_begin"], found.facts["focus_end"]) == pytest.approx((2, 6))
+
+
+def test_a_written_result_has_its_focus(stencil, tmp_path):
+    stencil.write(tmp_path / "results")
+    read = whywait.load(tmp_path / "results")
+    assert read.summary()["focus"] == stencil.summary()["focus"]
+    summary = json.loads((tmp_path / "results/summary.json").read_text())
+    assert summary["focus"]["account"] == stencil.summary()["focus"]["account"]
+    with pytest.raises(whywait.UsageError, match="holds no events"):
+        read.window(0.1, 0.2)
+
+
+def test_verbs_have_a_focus(stencil, tmp_path, capsys):
+    results = str(tmp_path / "results")
+    stencil.write(results)
+
+    def said(*arguments):
+        assert cli.main([*arguments, results]) == 0
+        return capsys.readouterr().out
+
+    assert "of the time from start-up to shutdown" in said("delay")
+    assert "MPI_Init" not in said("critical")
+    assert "MPI_Init" in said("critical", "--focus", "all")
+    assert "of the time in solve" in said("delay", "--focus", "solve")
+    of_run, of_all = (
+        json.loads(said("efficiency", "--json", *focus))["methods"]["all"][0] for focus in ((), ("--focus", "all"))
+    )
+    assert of_run["window"] == list(stencil.summary()["focus"]["window"])
+    assert of_all["window"] is None
+    parallel = [one["efficiencies"]["parallel_efficiency"]["value"] for one in (of_run, of_all)]
+    assert parallel[0] > parallel[1]
+    assert all(len(line) <= 80 for line in said("delay").splitlines())
