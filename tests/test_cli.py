@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -144,6 +145,50 @@ def test_ctrl_c(monkeypatch, tmp_path):
     monkeypatch.setattr(_native, "analyze", interrupted)
     assert cli.main(["analyze", "t"]) == 130
     assert list(tmp_path.iterdir()) == []
+
+
+# Runs the program, and interrupts it when it first looks for a module.
+INTERRUPTED = """
+import os, signal, sys
+
+MODULE = sys.argv[1]
+
+class Interrupt:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == MODULE:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupt)
+from whywait.__main__ import main
+sys.argv[:2] = ["whywait"]
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "code"),
+    [
+        ("whywait.cli", -signal.SIGINT),
+        ("whywait.commands.delay", -signal.SIGINT),
+        ("whywait._native", -signal.SIGINT),
+        ("pyarrow.lib", -signal.SIGINT),
+        ("whywait.analysis.summary", 130),
+    ],
+)
+def test_ctrl_c_at_any_time_is_no_traceback(module, code):
+    command = [sys.executable, "-c", INTERRUPTED, module, "delay", str(DATA / "stencil")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+
+
+def test_ctrl_c_is_not_taken_from_who_ignores_it():
+    """As a shell has it of what it runs in the background."""
+    ignoring = f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n{INTERRUPTED}"
+    command = [sys.executable, "-c", ignoring, "pyarrow.lib", "info", str(DATA / "stencil")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "stencil" in done.stdout
 
 
 @pytest.mark.parametrize("arguments", [[], ["analyse", "t"], ["analyze"], ["analyze", "t", "--threads", "0"]])

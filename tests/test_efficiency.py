@@ -1,5 +1,7 @@
 """Efficiencies, by hand from the definitions, and what holds for every run."""
 
+import math
+import re
 import sys
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import whywait
 from hypothesis import example, given
 from hypothesis import strategies as st
 from whywait.analysis.efficiency import efficiencies, load_imbalance, scaling, waits_of
+from whywait.analysis.focus import find_focus
 from whywait.model.metrics import metric_tree
 from whywait.model.selection import find_callpaths
 
@@ -15,6 +18,12 @@ from tests import fake_native
 from tests.tracedsl import trace_from_text
 
 DATA = Path(__file__).parent / "data"
+#: Recorded programs with processes and teams of threads.
+HYBRID = sorted(
+    anchor.parent
+    for pattern in ("cases/hyb_*", "real/prk_hyb_*")
+    for anchor in fake_native.SHARED.glob(f"{pattern}/archive/traces.otf2")
+)
 FENCE = ("MPI_Win_fence", "MPI", "FUNCTION")
 WORK = ("work", "USER", "FUNCTION")
 STORED = ("time", "mpi_latesender", "mpi_wait_nxn", "mpi_barrier_completion", "mpi_rma_wait_at_fence")
@@ -88,7 +97,8 @@ def test_every_number_says_how():
         for name, number in names.items():
             formula = formula.replace(name, repr(number))
         assert eval(formula) == pytest.approx(value.value)  # noqa: S307
-    assert found.definitions["wait"] == "mpi_rma_wait_at_fence + mpi_latesender + mpi_wait_nxn"
+    # Of all waits those that occur: nobody waits in a collective call.
+    assert found.definitions["wait"] == "mpi_rma_wait_at_fence + mpi_latesender"
     assert found.as_dict()["efficiencies"]["transfer"]["formula"] == "max(ideal) / max(elapsed)"
     with pytest.raises(KeyError):
         found["beauty"]
@@ -189,29 +199,34 @@ def test_bounds_of_real_runs(anchor):
         assert all_waits["transfer"] >= cube["transfer"]
 
 
-@pytest.mark.parametrize("case", ["cases/hyb_imbalance", "cases/hyb_worker_comm", "real/prk_hyb_p2p"])
-def test_hybrid_efficiencies_multiply_and_add_up(case):
-    directory = fake_native.SHARED / case / "archive"
-    if not directory.is_dir():
-        pytest.skip("the recorded traces are not beside this checkout")
-    result = whywait.analyze(directory)
-    found = {one.name: one.value for one in result.efficiencies().hybrid}
-    whole, process, thread = (found[name] for name in (
-        "hybrid_parallel_efficiency", "process_efficiency", "thread_efficiency"))  # fmt: skip
-    assert process * thread == pytest.approx(whole)
-    assert found["process_load_balance"] * found["process_communication_efficiency"] == pytest.approx(process)
-    assert found["serial_region_efficiency"] * found["parallel_region_efficiency"] == pytest.approx(thread)
-    added = {name.removesuffix("_additive"): value for name, value in found.items() if name.endswith("_additive")}
-    losses = {name: 1 - value for name, value in added.items()}
-    assert added["hybrid_parallel_efficiency"] == pytest.approx(whole)
-    assert losses["process_efficiency"] + losses["thread_efficiency"] == pytest.approx(1 - whole)
-    parts = losses["process_load_balance"] + losses["process_communication_efficiency"]
-    assert parts == pytest.approx(losses["process_efficiency"])
-    parts = losses["serial_region_efficiency"] + losses["parallel_region_efficiency"]
-    assert parts == pytest.approx(losses["thread_efficiency"])
-    # Where workers communicate as well, masters alone do not say how much is left for threads.
-    if case == "cases/hyb_imbalance":
-        assert all(0 <= value <= 1 + 1e-9 for value in found.values())
+@pytest.mark.parametrize("case", HYBRID, ids=lambda case: case.parts[-2])
+@pytest.mark.parametrize("focus", ["all", "focus"])
+def test_hybrid_efficiencies_multiply_and_add_up(case, focus):
+    result = whywait.analyze(case)
+    window = find_focus(result).window if focus == "focus" else None
+    hybrid = result.efficiencies(window=window).hybrid
+    for one in hybrid:
+        formula = re.sub("[a-z]+", lambda name: repr(one.inputs[name[0]]), one.formula)  # noqa: B023
+        assert eval(formula) == pytest.approx(one.value, abs=1e-12), one.name  # noqa: S307
+    found = {one.name: one.value for one in hybrid}
+    # A quotient of two balances, which POP does not bound.
+    assert all(0 <= value <= 1 + 1e-9 for name, value in found.items() if name != "openmp_load_balance"), found
+    whole = found["hybrid_parallel_efficiency"]
+    for parts in (
+        ("hybrid_load_balance", "hybrid_communication_efficiency"),
+        ("mpi_parallel_efficiency", "openmp_parallel_efficiency"),
+    ):
+        assert math.prod(found[part] for part in parts) == pytest.approx(whole)
+    for paradigm in ("mpi", "openmp"):
+        parts = found[f"{paradigm}_load_balance"], found[f"{paradigm}_communication_efficiency"]
+        assert math.prod(parts) == pytest.approx(found[f"{paradigm}_parallel_efficiency"])
+    lost = {name: 1 - value for name, value in found.items()}
+    for name, parts in {
+        "hybrid_parallel_efficiency": ("process_efficiency", "thread_efficiency"),
+        "process_efficiency": ("process_load_balance", "process_communication_efficiency"),
+        "thread_efficiency": ("serial_region_efficiency", "parallel_region_efficiency"),
+    }.items():
+        assert sum(lost[part] for part in parts) == pytest.approx(lost[name])
 
 
 def test_programs_without_teams_are_not_hybrid():
@@ -237,14 +252,44 @@ def test_work_of_threads_by_hand(tmp_path):
     result = whywait.analyze(trace_from_text(text, tmp_path))
     # Of 40 s the masters are 2 x 8 s outside of MPI, for 2 threads each: 32. Serial work of 2 s leaves a thread idle.
     computation = (2 + 5 + 5) + (2 + 3 + 4)
+    assert {one.name: one.value for one in result.efficiencies().hybrid} == pytest.approx(
+        {
+            "hybrid_parallel_efficiency": computation / 40,
+            "hybrid_load_balance": computation / (4 * 7),
+            "hybrid_communication_efficiency": 7 / 10,
+            "mpi_parallel_efficiency": 8 / 10,
+            "mpi_load_balance": 1,
+            "mpi_communication_efficiency": 8 / 10,
+            "openmp_parallel_efficiency": computation / 32,
+            "openmp_load_balance": computation / 28,
+            "openmp_communication_efficiency": 7 / 8,
+            "process_efficiency": 8 / 10,
+            "process_load_balance": 1,
+            "process_communication_efficiency": 8 / 10,
+            "thread_efficiency": 1 - (32 - computation) / 40,
+            "serial_region_efficiency": 1 - 4 / 40,
+            "parallel_region_efficiency": 1 - (28 - computation) / 40,
+        }
+    )
+
+
+def test_threads_that_communicate_lose_the_time_themselves(tmp_path):
+    """In a parallel region the master communicates while the other thread computes: the process loses nothing."""
+    text = """
+    ranks 2
+    threads 2
+    *: main [0, 10]
+    *: fork [2, 10]
+    *: !$omp parallel @a.c:1 [2, 10]
+    0.1: !$omp parallel @a.c:1 [2, 10]
+    1.1: !$omp parallel @a.c:1 [2, 10]
+    *: MPI_Barrier [4, 8]
+    """
+    result = whywait.analyze(trace_from_text(text, tmp_path))
     found = {one.name: one.value for one in result.efficiencies().hybrid}
-    assert found["hybrid_parallel_efficiency"] == pytest.approx(computation / 40)
-    assert found["process_efficiency"] == pytest.approx(32 / 40)
-    assert found["process_load_balance"] == pytest.approx(1)
-    assert found["thread_efficiency"] == pytest.approx(computation / 32)
-    assert found["serial_region_efficiency"] == pytest.approx(28 / 32)
-    assert found["parallel_region_efficiency"] == pytest.approx(computation / 28)
-    assert found["serial_region_efficiency_additive"] == pytest.approx(1 - 4 / 40)
+    assert found["mpi_parallel_efficiency"] == found["process_efficiency"] == pytest.approx(1)
+    assert found["thread_efficiency"] == found["hybrid_parallel_efficiency"] == pytest.approx(1 - (2 * 4 + 2 * 2) / 40)
+    assert found["serial_region_efficiency"] == pytest.approx(1 - 2 * 2 / 40)
 
 
 def test_openshmem_is_communication(tmp_path):

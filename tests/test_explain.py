@@ -268,7 +268,7 @@ def test_ranked_lists(verb, chain, capsys):
 
 @pytest.mark.parametrize("verb", ["explain", "delay", "critical"])
 def test_errors_are_those_of_other_verbs(verb, tmp_path, capsys):
-    assert cli.main([verb, str(tmp_path / "missing")]) == 2
+    assert cli.main([verb, str(tmp_path / "missing")]) == 3
     (tmp_path / "traces.otf2").write_text("nothing")
     assert cli.main([verb, str(tmp_path / "traces.otf2")]) == 3
     assert capsys.readouterr().err.count("\n") == 2

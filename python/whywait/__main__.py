@@ -1,8 +1,23 @@
-"""Run the command line as ``python -m whywait``."""
+"""Run the command line: the program ``whywait``, and ``python -m whywait``."""
 
-import sys
+import signal
 
-from whywait.cli import main
+# Until the command line can answer Ctrl-C, it just ends the process: no traceback of half an import.
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def main() -> int:
+    """Run the command line with the arguments of the program, and return the exit code."""
+    from whywait import cli
+
+    try:
+        return cli.main()
+    finally:
+        # Nor one of an interpreter that is going away.
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

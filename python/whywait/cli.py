@@ -6,6 +6,7 @@ import argparse
 import io
 import os
 import re
+import signal
 import sys
 from difflib import get_close_matches
 from importlib import import_module
@@ -99,6 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return OK
         mpi.leave()
     try:
+        _take_interrupts()
         return _run(options)
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -106,6 +108,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of our output has seen enough. Python would complain once more when it closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
+
+
+def _take_interrupts() -> None:
+    """Answer Ctrl-C from now on, where it ended the process until all is loaded (see `whywait.__main__`)."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        import_module("pyarrow.parquet")
+        import_module("whywait._api")
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whywait import _native
-from whywait.analysis.compare import default_metrics, diff, totals, unit
+from whywait.analysis.compare import default_metrics, diff, known, totals, unit
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -54,7 +54,7 @@ class Threshold:
     Attributes
     ----------
     metric
-        Its name.
+        Its name, the unique one or that which people read ("Late Sender").
     limit
         The growth that is still allowed, in the unit of the metric, or as a share of the first run.
     relative
@@ -80,7 +80,7 @@ class Threshold:
         ValueError
             If it is none of these.
         """
-        match = re.fullmatch(r"\s*(\w+)\s*>\s*(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)\s*(%|s|ms|us|)\s*", text)
+        match = re.fullmatch(r"\s*([^>]*\w)\s*>\s*(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)\s*(%|s|ms|us|)\s*", text)
         if not match:
             raise ValueError(f"{text!r} is not of the form METRIC>5%, METRIC>0.5s or METRIC>100")
         metric, number, unit = match.groups()
@@ -97,14 +97,15 @@ class Threshold:
         whywait.UsageError
             If neither run computes the metric, or the limit is no amount of it: a time needs a unit or a share.
         """
-        is_time = unit(self.metric, first, second) == "sec"
+        metric = known(self.metric, first, second)
+        is_time = unit(metric, first, second) == "sec"
         if is_time and not self.unit:
             ways = f"'{self.text}s', '{self.text}ms' or '{self.text}%'"
             raise _native.UsageError(f"{self.metric} is a time, so a limit needs a unit or a share: {ways}")
         if not is_time and self.unit == "s":
             raise _native.UsageError(f"{self.metric} is no time, so a limit of {self.text} says nothing")
         before, after = (
-            result.profile.total(self.metric) if self.metric in result.profile.metrics else 0.0
+            result.profile.total(metric) if metric in result.profile.metrics else 0.0
             for result in (first, second)
         )  # fmt: skip
         return after - before > self.limit * (before if self.relative else 1.0)

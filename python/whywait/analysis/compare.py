@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whywait import _native
-from whywait.model.names import suggestion
+from whywait.model.names import called, metric_name, suggestion
 from whywait.model.selection import find_callpaths
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def diff(
     first, second
         The runs. What they share is recognised by name: metrics, and call paths by the names from the root down.
     metrics
-        What to compare; None for `default_metrics`.
+        What to compare, by unique names or those that people read; None for `default_metrics`.
     groups
         Into how many groups of neighbours to divide the ranks of each run. The runs may have different numbers of
         ranks; group by group, the same share of them is compared.
@@ -61,7 +61,7 @@ def diff(
     whywait.UsageError
         If neither run computes a metric, or has such a call path.
     """
-    names = default_metrics(first, second) if metrics is None else list(metrics)
+    names = default_metrics(first, second) if metrics is None else [known(name, first, second) for name in metrics]
     if callpath is not None:
         _find_either(first, second, callpath)
     units = [unit(name, first, second) for name in names]
@@ -95,13 +95,29 @@ def diff(
 _BETWEEN = "\x1f"
 
 
+def known(text: str, first: ResultData, second: ResultData) -> str:
+    """Return the unique name of a metric that either run computes.
+
+    Raises
+    ------
+    whywait.UsageError
+        If neither does, or several are called so.
+    """
+    profiles = first.profile, second.profile
+
+    def occurs(name: str) -> bool:
+        return any(name in profile.metrics and profile.total(name) for profile in profiles)
+
+    for profile in profiles:
+        if text in profile.metrics or called(profile.metrics, text):
+            return metric_name(profile.metrics, text, occurs)
+    hint = next(filter(None, (suggestion(profile.metrics, text) for profile in profiles)), "")
+    raise _native.UsageError(f"neither run has a metric {text}{hint}")
+
+
 def unit(name: str, first: ResultData, second: ResultData) -> str:
-    """Return the unit of a metric that either run computes; raise `whywait.UsageError` if neither does."""
-    for result in (first, second):
-        if name in result.profile.metrics:
-            return result.profile.metrics[name].unit
-    hint = suggestion(first.profile.metrics, name) or suggestion(second.profile.metrics, name)
-    raise _native.UsageError(f"neither run has a metric {name}{hint}")
+    """Return the unit of a metric that either run computes."""
+    return next(result.profile.metrics[name].unit for result in (first, second) if name in result.profile.metrics)
 
 
 def _positions(result: ResultData, callpath: str) -> list[int]:

@@ -106,7 +106,7 @@ class Efficiencies:
         The numbers, in the order people read them.
     hybrid
         Of programs with processes and teams of threads POP's hybrid efficiencies besides, first those of the
-        multiplicative model, then those of the additive one, whose names end in ``_additive``.
+        multiplicative model, then those of the additive one: see `whywait.analysis.hybrid`.
     """
 
     run: str
@@ -220,17 +220,10 @@ def efficiencies(
 def _hybrid(found: hybrid.Shares | None) -> Iterator[Efficiency]:
     if found is None:
         return
-    models: tuple[hybrid.Model, ...] = ("multiplicative", "additive")
-    for model in models:
-        for name, display_name, left, of in hybrid.EFFICIENCIES:
-            inputs = {key: getattr(found, key) for key in dict.fromkeys((left, of, "whole"))}
-            formula = f"{left} / {of}"
-            if model == "additive":
-                formula = f"1 - ({of} - {left}) / whole"
-            else:
-                inputs = {key: inputs[key] for key in (left, of)}
-            suffix = "_additive" if model == "additive" else ""
-            yield Efficiency(name + suffix, display_name, hybrid.value(found, left, of, model), formula, inputs)
+    values = hybrid.values(found)
+    for name, display_name, formula in (*hybrid.MULTIPLICATIVE, *hybrid.ADDITIVE):
+        label = display_name.format(found.libraries)
+        yield Efficiency(name, label, values[name], formula, hybrid.inputs(found, formula))
 
 
 def waits_of(metrics: MetricTree, method: Method) -> list[str]:
@@ -260,9 +253,9 @@ def _times(processes: Processes, waits: list[str], positions: list[int] | None) 
 
 
 def _definitions(profile: Profile, waits: list[str]) -> dict[str, str]:
-    """Say what the names in the formulas mean, with the metrics that the run can have."""
+    """Say what the names in the formulas mean, with the libraries that the run can have, and the waits that it has."""
     libraries = [name for name in _LIBRARIES if name in profile.metrics and name not in profile.void] or ["mpi"]
-    occurring = [name for name in waits if name not in profile.void]
+    occurring = [name for name in waits if profile.total(name)]
     io = " - mpi_io" if "mpi" in libraries else ""
     return {
         "elapsed": "execution + omp_idle_threads",

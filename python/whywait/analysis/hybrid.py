@@ -1,19 +1,18 @@
 """Efficiencies of hybrid programs: which part processes lose, and which their threads.
 
-The hybrid metrics of the POP project (https://co-design.pop-coe.eu/metrics/), in both models. With N threads of a
-process, the run time R of the longest process, o its time outside of communication on the master thread, U the
-computation of all its threads and S what of it the master computes outside of parallel regions, where its other threads
-have nothing to do::
+The hybrid metrics of the POP project, by both of its models: https://co-design.pop-coe.eu/metrics/, multiplicative
+(``hm``) and additive (``ha``). Averages over processes weigh a process by its threads, as in POP's glossary.
 
-    parallel  = sum U / sum N R        process = sum N o / sum N R        thread = sum U / sum N o
-
-*Multiplicative*: an efficiency is the product of its parts; each is a share of what the one before left. *Additive*:
-what each part loses is a share of the same whole, ``sum N R``, and the losses of the parts add up to that of the whole.
+To processes the time in a parallel region is useful, whatever its threads do in it: what these communicate there is
+lost by threads (POP, ``ha/process_efficiency``). So the time of a process is that of its master thread without the
+communication outside of parallel regions. It is never less than what any of its threads computes, however many of them
+communicate.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+import re
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -27,33 +26,39 @@ if TYPE_CHECKING:
     from whywait.model.profile import Profile
     from whywait.model.tables import Locations
 
-Model = Literal["multiplicative", "additive"]
-
-_LIBRARIES = ("mpi", "shmem", "armci")
+_LIBRARIES = {"mpi": "MPI", "shmem": "OpenSHMEM", "armci": "ARMCI"}
 
 
 class Shares(NamedTuple):
-    """What there is and what is lost on the way from all processor time to computation, in seconds.
+    """What there is and what is left of it on the way to computation: processor time, in seconds.
 
     Attributes
     ----------
     whole
-        All processor time, ``sum N R``.
-    balanced
-        What would be left if all processes were outside of communication as long as the one that is so longest.
+        All processor time: the run time of the longest process on all threads.
+    longest
+        What would be left for threads if all processes were as long outside of communication as the one that is so
+        longest.
     outside
-        What is left outside of communication, ``sum N o``.
+        What is left for threads: the time of processes outside of communication, on all their threads.
     parallel
-        What is left where all threads have something to do.
+        What is left of that where all threads have something to do: without what the others of a process miss while its
+        master computes alone.
+    busiest
+        What there would be to compute if all threads computed as long as the one that does so longest.
     computation
-        What is left of that, ``sum U``.
+        What is computed.
+    libraries
+        The communication libraries that occur, as people call them.
     """
 
     whole: float
-    balanced: float
+    longest: float
     outside: float
     parallel: float
+    busiest: float
     computation: float
+    libraries: str
 
 
 def shares(profile: Profile, places: Locations, positions: Iterable[int] | None = None) -> Shares | None:
@@ -74,14 +79,12 @@ def shares(profile: Profile, places: Locations, positions: Iterable[int] | None 
         None for a run without communication or without teams of threads.
     """
     tree = profile.tree
-    communicates = any(name in profile.metrics and profile.total(name) > 0 for name in _LIBRARIES)
-    if not tree.parallel.any() or not communicates:
-        return None
+    libraries = [name for name in _LIBRARIES if name in profile.metrics and profile.total(name) > 0]
     masters = np.flatnonzero(places.works & (places.thread == 0))
-    if not (places.works & (places.thread > 0)).any() or not masters.size:
+    has_teams = tree.parallel.any() and (places.works & (places.thread > 0)).any()
+    if not libraries or not has_teams or not masters.size:
         return None
-    ranks = places.rank[masters]
-    threads = np.array([np.count_nonzero(places.works & (places.rank == rank)) for rank in ranks.tolist()])
+    threads = np.array([np.count_nonzero(places.works & (places.rank == rank)) for rank in places.rank[masters]])
     kept = np.ones(len(tree), np.bool_)
     if positions is not None:
         kept[:] = False
@@ -89,40 +92,80 @@ def shares(profile: Profile, places: Locations, positions: Iterable[int] | None 
             kept[position : tree.end[position]] = True
 
     def at(name: str, inside: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
-        if name not in profile.metrics:
-            return np.zeros(profile.locations)
         cells = profile.cells(name)
         here = inside[cells.key // profile.locations]
         return sum_at(cells.key[here] % profile.locations, cells.value[here], profile.locations)
 
+    alone = kept & ~tree.parallel
     elapsed = at("execution", kept)[masters]
-    outside = elapsed - sum(at(name, kept)[masters] for name in _LIBRARIES)
-    serial = at("comp", kept & ~tree.parallel)[masters]
-    run = float(elapsed.max())
+    communication = np.sum([at(name, alone)[masters] for name in libraries], axis=0)
+    outside = elapsed - communication
+    computation = at("comp", kept)[places.works]
+    missed = (threads - 1) * at("comp", alone)[masters]
     return Shares(
-        whole=float(threads.sum()) * run,
-        balanced=float(threads.sum()) * float(outside.max()),
+        whole=float(threads.sum() * elapsed.max()),
+        longest=float(threads.sum() * outside.max()),
         outside=float((threads * outside).sum()),
-        parallel=float((threads * outside - (threads - 1) * serial).sum()),
-        computation=float(at("comp", kept)[places.works].sum()),
+        parallel=float((threads * outside - missed).sum()),
+        busiest=float(threads.sum() * computation.max()),
+        computation=float(computation.sum()),
+        libraries=" and ".join(_LIBRARIES[name] for name in libraries),
     )
 
 
-#: Name, what it is called, and the fields of `Shares` that it compares: what is left, and of what.
-EFFICIENCIES = (
-    ("hybrid_parallel_efficiency", "Hybrid parallel efficiency", "computation", "whole"),
-    ("process_efficiency", "Process efficiency", "outside", "whole"),
-    ("process_load_balance", "Process load balance", "outside", "balanced"),
-    ("process_communication_efficiency", "Process communication efficiency", "balanced", "whole"),
-    ("thread_efficiency", "Thread efficiency", "computation", "outside"),
-    ("serial_region_efficiency", "Serial region efficiency", "parallel", "outside"),
-    ("parallel_region_efficiency", "Parallel region efficiency", "computation", "parallel"),
+#: The multiplicative model: name, what it is called, and its formula. The first is the product of the hybrid load
+#: balance and communication efficiency, and of those of both paradigms.
+MULTIPLICATIVE = (
+    ("hybrid_parallel_efficiency", "Hybrid parallel efficiency", "computation / whole"),
+    ("hybrid_load_balance", "Hybrid load balance", "computation / busiest"),
+    ("hybrid_communication_efficiency", "Hybrid communication efficiency", "busiest / whole"),
+    ("mpi_parallel_efficiency", "{} parallel efficiency", "outside / whole"),
+    ("mpi_load_balance", "{} load balance", "outside / longest"),
+    ("mpi_communication_efficiency", "{} communication efficiency", "longest / whole"),
+    ("openmp_parallel_efficiency", "OpenMP parallel efficiency", "computation / outside"),
+    ("openmp_load_balance", "OpenMP load balance", "computation / busiest / (outside / longest)"),
+    ("openmp_communication_efficiency", "OpenMP communication efficiency", "busiest / longest"),
+)
+#: The additive model: each loses a share of the whole, and the losses of its parts add up to its own.
+ADDITIVE = (
+    ("process_efficiency", "Process efficiency", "1 - (whole - outside) / whole"),
+    ("process_load_balance", "Process load balance", "1 - (longest - outside) / whole"),
+    ("process_communication_efficiency", "Process communication efficiency", "1 - (whole - longest) / whole"),
+    ("thread_efficiency", "Thread efficiency", "1 - (outside - computation) / whole"),
+    ("serial_region_efficiency", "Serial region efficiency", "1 - (outside - parallel) / whole"),
+    ("parallel_region_efficiency", "Parallel region efficiency", "1 - (parallel - computation) / whole"),
 )
 
 
-def value(found: Shares, left: str, of: str, model: Model) -> float | None:
-    """Return an efficiency by one of the models; None where it would be a division by nothing."""
-    first, second = getattr(found, of), getattr(found, left)
-    if model == "multiplicative":
-        return second / first if first > 0 else None
-    return 1 - (first - second) / found.whole if found.whole > 0 else None
+def values(found: Shares) -> dict[str, float | None]:
+    """Return all efficiencies by name; None where it would be a division by nothing."""
+    whole, longest, outside, parallel, busiest, computation, _ = found
+
+    def ratio(above: float, below: float) -> float | None:
+        return above / below if below > 0 else None
+
+    def without(loss: float) -> float | None:
+        return 1 - loss / whole if whole > 0 else None
+
+    return {
+        "hybrid_parallel_efficiency": ratio(computation, whole),
+        "hybrid_load_balance": ratio(computation, busiest),
+        "hybrid_communication_efficiency": ratio(busiest, whole),
+        "mpi_parallel_efficiency": ratio(outside, whole),
+        "mpi_load_balance": ratio(outside, longest),
+        "mpi_communication_efficiency": ratio(longest, whole),
+        "openmp_parallel_efficiency": ratio(computation, outside),
+        "openmp_load_balance": ratio(computation * longest, busiest * outside),
+        "openmp_communication_efficiency": ratio(busiest, longest),
+        "process_efficiency": without(whole - outside),
+        "process_load_balance": without(longest - outside),
+        "process_communication_efficiency": without(whole - longest),
+        "thread_efficiency": without(outside - computation),
+        "serial_region_efficiency": without(outside - parallel),
+        "parallel_region_efficiency": without(parallel - computation),
+    }
+
+
+def inputs(found: Shares, formula: str) -> dict[str, float]:
+    """Return the values of the names in a formula."""
+    return {name: getattr(found, name) for name in re.findall("[a-z]+", formula)}

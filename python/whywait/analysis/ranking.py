@@ -90,6 +90,10 @@ class Kinds:
             return {name}
         return {kind for kind in self._occurring if metrics[name] in metrics.path(kind)}
 
+    def occurs(self, metrics: MetricTree, name: str) -> bool:
+        """Say whether there is a row of this kind, or of one below it."""
+        return any(above.name == name for kind in self._occurring for above in metrics.path(kind))
+
     def rows(self, kinds: set[str]) -> npt.NDArray[np.bool_]:
         """Say of each row whether it is of one of these kinds."""
         rows: npt.NDArray[np.bool_] = np.array([name in kinds for name in self._names], np.bool_)[self._of_row]
@@ -101,7 +105,7 @@ def _wanted(metrics: MetricTree, choice: Choice, kinds: Kinds) -> set[str]:
     whole = {one.name for one in metrics.waiting}
     if choice.completion:
         whole |= {one.name for one in metrics if one.kind == "completion"}
-    name = None if name is None else metric_name(metrics, name)
+    name = None if name is None else metric_name(metrics, name, lambda above: kinds.occurs(metrics, above))
     if name is None or name == "waiting":
         return whole
     if metrics.wait_state(name) is not None:

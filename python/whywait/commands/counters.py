@@ -71,9 +71,10 @@ def run(options: argparse.Namespace) -> int:
             progress=progress,
         )
     if options.metric:
-        table = _table(result, options.metric, course=bool(options.bins), count=options.top)
+        name = _unique_name(result, options.metric)
+        table = _table(result, name, course=bool(options.bins), count=options.top)
         if options.json:
-            print_json({"metric": options.metric, "rows": table})
+            print_json({"metric": name, "rows": table})
         else:
             show(_rows(table), sys.stdout)
     elif options.json:
@@ -96,6 +97,15 @@ def summary(result: Result) -> dict[str, Any]:
             levels[key] = {name: row[name] for name in ("maximum", "time", "rank", "mean", "unit")}
     limits = {name: result.facts[name] for name in ("eager_limit_in_node", "eager_limit_between_nodes")}
     return {"sums": totals, "levels": levels, **limits}
+
+
+def _unique_name(result: Result, text: str) -> str:
+    """Return the counter that people call so; levels have one name only."""
+    from whywait import _native
+    from whywait.model.names import called
+
+    counters = [name for name in called(result.profile.metrics, text) if name in _native.queue_metrics()]
+    return counters[0] if len(counters) == 1 else text
 
 
 def _table(result: Result, name: str, *, course: bool, count: int) -> list[dict[str, Any]]:

@@ -138,35 +138,58 @@ def lines(methods: dict[Method, list[Efficiencies]], width: int) -> Iterator[Lin
     yield []
     for name, formula in (
         *((name, formula) for name, formula in ours[0].definitions.items() if name != "wait"),
-        *((f"wait ({METHODS[method]})", rows[0].definitions["wait"]) for method, rows in methods.items()),
+        *((f"wait ({METHODS[method]})", _waits(rows)) for method, rows in methods.items()),
     ):
         yield from _wrapped(f"{name} = {formula}", width)
 
 
+def _waits(rows: list[Efficiencies]) -> str:
+    """Return what the runs have of the waits of a method."""
+    names = dict.fromkeys(name for row in rows for name in row.definitions["wait"].split(" + "))
+    return " + ".join(name for name in names if name != "0" or len(names) == 1)
+
+
 def _hybrid(rows: list[Efficiencies], width: int) -> Iterator[Line]:
-    """Yield the hybrid efficiencies of each run that has them, by both models."""
-    for row in rows:
-        if not row.hybrid:
-            continue
-        half = len(row.hybrid) // 2
-        title = "Hybrid (POP)" + (f", {row.run}" if len(rows) > 1 else "")
-        yield [(title.ljust(_LABEL) + _cell("product") + _cell("sum"), "bold")]
-        for product, added in zip(row.hybrid[:half], row.hybrid[half:], strict=True):
-            label = "  " * _HYBRID_DEPTH[product.name] + product.display_name
-            yield [(label.ljust(_LABEL), ""), _judged(product), _judged(added)]
-        text = "product: each is the product of those below it; sum: their losses add up, as shares of all time."
-        yield from _wrapped(text, width)
-        yield []
+    """Yield the hybrid efficiencies of the runs that have them, by both models."""
+    from whywait.analysis.hybrid import ADDITIVE, MULTIPLICATIVE
+
+    hybrid = [row for row in rows if row.hybrid]
+    models = (
+        ("Hybrid, multiplicative (POP)", MULTIPLICATIVE, "Each is the product of those below it."),
+        ("Hybrid, additive (POP)", ADDITIVE, "What those below one another lose, as shares of all time, adds up."),
+    )
+    step = max(1, (width - _LABEL) // _COLUMN)
+    for start in range(0, len(hybrid), step):
+        shown = hybrid[start : start + step]
+        for title, model, text in models:
+            names = _names(shown) if len(rows) > 1 else []
+            yield [(title.ljust(_LABEL) + "".join(names), "bold")]
+            for name, _, _ in model:
+                label = "  " * _HYBRID_DEPTH.get(name, 1) + shown[0][name].display_name
+                yield [(label.ljust(_LABEL), ""), *(_judged(row[name]) for row in shown)]
+            yield from _wrapped(text, width)
+            yield []
+        if any((row["openmp_load_balance"].value or 0.0) > 1 for row in shown):
+            text = (
+                "The OpenMP load balance is that of threads divided by that of processes: more than 100% where threads "
+                "are better balanced than the processes to which they belong."
+            )
+            yield from _wrapped(text, width)
+            yield []
 
 
 _HYBRID_DEPTH = {
     "hybrid_parallel_efficiency": 0,
-    "process_efficiency": 1,
-    "process_load_balance": 2,
-    "process_communication_efficiency": 2,
-    "thread_efficiency": 1,
-    "serial_region_efficiency": 2,
-    "parallel_region_efficiency": 2,
+    "hybrid_load_balance": 1,
+    "hybrid_communication_efficiency": 1,
+    "mpi_parallel_efficiency": 1,
+    "mpi_load_balance": 2,
+    "mpi_communication_efficiency": 2,
+    "openmp_parallel_efficiency": 1,
+    "openmp_load_balance": 2,
+    "openmp_communication_efficiency": 2,
+    "process_efficiency": 0,
+    "thread_efficiency": 0,
 }
 
 
@@ -180,7 +203,7 @@ def _table(methods: dict[Method, list[Efficiencies]]) -> Iterator[Line]:
 
     ours = methods["all"]
     title = f"Efficiency of {ours[0].callpath}" if ours[0].callpath is not None else "Efficiency"
-    yield [(title[: _LABEL - 1].ljust(_LABEL) + "".join(_cell(row.run) for row in ours), "bold")]
+    yield [(title[: _LABEL - 1].ljust(_LABEL) + "".join(_names(ours)), "bold")]
     if ours[0].window:
         for number, name in enumerate(("from", "to")):
             bounds = (_cell(seconds(row.window[number])) for row in ours if row.window)
@@ -201,6 +224,15 @@ def _table(methods: dict[Method, list[Efficiencies]]) -> Iterator[Line]:
     for name, cells in inputs.items():
         if not name.endswith("0)"):
             yield [("   " + name.ljust(_LABEL - 3) + cells, "dim")]
+
+
+def _names(rows: list[Efficiencies]) -> list[str]:
+    """Return the heads of the columns: where names would be cut to the same text, their ends."""
+    names = [row.run for row in rows]
+    room = _COLUMN - 1
+    if len({name[:room] for name in names}) < len(set(names)):
+        names = [name if len(name) <= room else f"..{name[-room + 2 :]}" for name in names]
+    return [_cell(name) for name in names]
 
 
 def _cell(text: str) -> str:

@@ -38,9 +38,9 @@ def run(options: argparse.Namespace) -> int:
     from whywait.report.trees import report_data, report_lines
 
     result = load(options.result)
-    data = report_data(
-        result, metric_name(result.profile.metrics, options.metric), callpath=options.callpath, depth=options.depth
-    )
+    profile = result.profile
+    metric = metric_name(profile.metrics, options.metric, lambda name: profile.total(name) != 0)
+    data = report_data(result, metric, callpath=options.callpath, depth=options.depth)
     if options.json:
         print_json(data)
     else:

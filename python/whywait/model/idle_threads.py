@@ -10,7 +10,7 @@ sleeps for the difference. Both add to the time, which then is that of all proce
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -22,13 +22,15 @@ if TYPE_CHECKING:
     from whywait.model.profile import Profile
     from whywait.model.tables import Locations
 
+SomeProfile = TypeVar("SomeProfile", bound="Profile")
+
 NAMES = ("omp_idle_threads", "omp_limited_parallelism")
 
 # What is shorter than this is no difference (seconds).
 _LEAST = 1e-10
 
 
-def allocation(profile: Profile, places: Locations) -> Profile:
+def allocation(profile: SomeProfile, places: Locations) -> SomeProfile:
     """Return a profile with the time of idle threads added.
 
     Parameters

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 from whywait.model import tables
 from whywait.model.names import suggestion
+from whywait.model.profile import Profile
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     import pyarrow as pa
 
+    from whywait.model.calltree import CallTree
     from whywait.model.metrics import Formula, Metric
-    from whywait.model.profile import Profile
 
 
 class MetricValues:
@@ -111,3 +114,35 @@ class Metrics(Mapping[str, MetricValues]):
 
     def __len__(self) -> int:
         return len(self._profile.metrics)
+
+
+class Window(Profile):
+    """The severities of a window of time, and its metrics by unique name.
+
+    >>> round(result.window(0.5, 0.6)["mpi_latesender"].total, 4)  # seconds
+    0.1479
+
+    Parameters
+    ----------
+    tree
+        The call tree.
+    places
+        The locations.
+    severities
+        The native table of the window.
+    stored
+        Names of the stored metrics that a window has.
+    """
+
+    def __init__(self, tree: CallTree, places: tables.Locations, severities: pa.Table, stored: Collection[str]) -> None:
+        super().__init__(tree, len(places), severities, stored, places.works)
+        self._places = places
+
+    def __getitem__(self, name: str) -> MetricValues:
+        return Metrics(self, self._places)[name]
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(Metrics(self, self._places))
+
+    def __repr__(self) -> str:
+        return f"<a window: {len(self.metrics)} metrics, {self.total('time'):.6g} s of all threads>"

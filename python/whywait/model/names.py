@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from whywait import _native
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from whywait.model.metrics import MetricTree
 
 
@@ -25,13 +27,20 @@ def short_name(name: str) -> str:
 
 def suggestion(metrics: MetricTree, text: str) -> str:
     """Return which metrics may be meant by a name that none has, as the end of a message; empty if none is close."""
-    display = {metric.display_name.lower(): metric.name for metric in metrics}
-    known = {**{name.lower(): name for name in (metric.name for metric in metrics)}, **display}
+    known = {metric.name.lower(): metric.name for metric in metrics}
+    # Of several that are called the same, wait states are what people look for.
+    for metric in sorted(metrics, key=lambda metric: metrics.wait_state(metric.name) is None):
+        known.setdefault(metric.display_name.lower(), metric.name)
     close = dict.fromkeys(known[name] for name in get_close_matches(text.lower(), known, 3, 0.7))
     return f": did you mean {', '.join(close)}?" if close else ""
 
 
-def metric_name(metrics: MetricTree, text: str) -> str:
+def called(metrics: MetricTree, text: str) -> list[str]:
+    """Return the metrics that people call so: several can have one name below different parents."""
+    return [metric.name for metric in metrics if metric.display_name.lower() == text.strip().lower()]
+
+
+def metric_name(metrics: MetricTree, text: str, occurs: Callable[[str], bool] | None = None) -> str:
     """Return the unique name of the metric that a person means.
 
     Parameters
@@ -40,6 +49,8 @@ def metric_name(metrics: MetricTree, text: str) -> str:
         The metrics there are.
     text
         A unique name, or the name that people read ("Late Sender").
+    occurs
+        Says whether a metric has a value: of several that are called the same those are meant.
 
     Raises
     ------
@@ -48,13 +59,13 @@ def metric_name(metrics: MetricTree, text: str) -> str:
     """
     if text in metrics:
         return text
-    same = [metric.name for metric in metrics if metric.display_name.lower() == text.strip().lower()]
+    same = called(metrics, text)
+    if not same:
+        raise _native.UsageError(f"there is no metric {text}{suggestion(metrics, text)}")
+    # Wait states are what people ask for by such a name.
+    for is_meant in (occurs, lambda name: metrics.wait_state(name) is not None):
+        if is_meant is not None and len(same) > 1:
+            same = [name for name in same if is_meant(name)] or same
     if len(same) > 1:
-        # Wait states are what people ask for by that name.
-        waits = [name for name in same if metrics.wait_state(name) is not None]
-        same = waits if len(waits) == 1 else same
-    if len(same) == 1:
-        return same[0]
-    if same:
         raise _native.UsageError(f"several metrics are called {text}: name one of {', '.join(same)}")
-    raise _native.UsageError(f"there is no metric {text}{suggestion(metrics, text)}")
+    return same[0]

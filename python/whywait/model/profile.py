@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
@@ -99,13 +99,13 @@ class Profile:
         self._stored = frozenset(stored)
         self._judge()
 
-    def extended(self, cells: Mapping[str, Cells]) -> Profile:
+    def extended(self, cells: Mapping[str, Cells]) -> Self:
         """Return a profile that has other stored metrics besides, or in place of those of these names."""
         # What derives from others may derive from other values now.
         own = {name: found for name, found in self._cells.items() if name in self._stored}
         return copy(self)._with({**own, **cells}, self._stored | cells.keys())  # noqa: SLF001  (its own)
 
-    def _with(self, cells: dict[str, Cells], stored: frozenset[str]) -> Profile:
+    def _with(self, cells: dict[str, Cells], stored: frozenset[str]) -> Self:
         self._cells, self._stored = cells, stored
         self._judge()
         return self

@@ -10,13 +10,11 @@ from whywait.model.calltree import CallTree
 from whywait.model.idle_threads import allocation
 from whywait.model.imbalance import NAMES as IMBALANCE
 from whywait.model.imbalance import imbalance
-from whywait.model.metric_values import Metrics
+from whywait.model.metric_values import Metrics, Window
 from whywait.model.profile import IN_WINDOW, Profile
 from whywait.model.tables import Locations
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     import pyarrow as pa
 
     from whywait.model.dataset import Dataset
@@ -77,14 +75,11 @@ class ResultData:
     def profile(self) -> Profile:
         """All severities, as arrays."""
         stored = self.tables.stored
-        profile = self._profile(self.tables.severities, stored)
+        profile = Profile(self.tree, len(self.places), self.tables.severities, stored, self.places.works)
         # A dataset that was read has them already.
         if not set(IMBALANCE) & set(stored):
             profile = profile.extended(imbalance(profile, self.places))
         return allocation(profile, self.places) if self._idle_threads else profile
-
-    def _profile(self, severities: pa.Table, stored: Collection[str]) -> Profile:
-        return Profile(self.tree, len(self.places), severities, stored, self.places.works)
 
     @cached_property
     def metrics(self) -> Metrics:
@@ -124,7 +119,7 @@ class ResultData:
         """The stored metrics that a window has."""
         return {m.name for m in self.profile.metrics if m.kind in {"wait", "completion"} or m.name in IN_WINDOW}
 
-    def window(self, begin: float, end: float) -> Profile:
+    def window(self, begin: float, end: float) -> Window:
         """Return what lies in a window of time: times, wait states and what derives from them.
 
         Parameters
@@ -134,9 +129,10 @@ class ResultData:
 
         Returns
         -------
-        whywait.model.profile.Profile
-            Windows that tile the run add up to `profile`. A wait lies in its call where the timeline shows it: mostly
-            at the begin; a completion, which is what a call takes after all others have come, at the end.
+        whywait.model.metric_values.Window
+            Its metrics by unique name, as in `metrics`. Windows that tile the run add up to the whole. A wait lies in
+            its call where the timeline shows it: mostly at the begin; a completion, which is what a call takes after
+            all others have come, at the end.
 
         Raises
         ------
@@ -145,12 +141,12 @@ class ResultData:
 
         Examples
         --------
-        >>> round(result.window(0.5, 0.6).total("time"), 6)  # eight ranks, a tenth of a second
+        >>> round(result.window(0.5, 0.6)["time"].total, 6)  # eight ranks, a tenth of a second
         0.8
         """
         last = self.facts["length"]
         begin, end = max(begin, 0.0), min(end, last)
         if not begin < end:
             raise _native.UsageError(f"the window has no part of the run, which lasts from 0 to {last:.9g} s")
-        profile = self._profile(self.tables.window(begin, end), self.in_window)
-        return allocation(profile, self.places) if self._idle_threads else profile
+        window = Window(self.tree, self.places, self.tables.window(begin, end), self.in_window)
+        return allocation(window, self.places) if self._idle_threads else window

@@ -123,7 +123,7 @@ def outside_lines(focus: dict[str, Any], width: int) -> Iterator[Line]:
         return
     waiting = f", {seconds(outside['waiting'])} of it waiting" if outside["waiting"] > 0 else ""
     what = "" if focus["callpath"] is not None else " (start-up, shutdown)"
-    text = f"Outside of this focus{what}: {seconds(outside['time'])}{waiting}. --focus all takes it along."
+    text = f"Outside the focus{what}: {seconds(outside['time'])}{waiting}; --focus all includes it."
     yield from _paragraph(text, width, "dim")
 
 

@@ -9,7 +9,7 @@ use whywait_otf2::Archive;
 
 use crate::causes::factors::{self, Factors};
 use crate::causes::{self, CostModel, Explanation, IntervalIndex};
-use crate::critical_path::{self, Segment};
+use crate::critical_path::{self, Segment, Stretch};
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::exchange::Transport;
 use crate::focus;
@@ -139,6 +139,8 @@ pub struct Causes {
     pub explanations: PerShard<Option<Explanation>>,
     /// The critical path, in the order of time.
     pub path: Vec<Segment>,
+    /// What it is made of, by location; what other processes have is not here.
+    pub(crate) stretches: Vec<Stretch>,
     /// The intervals of each shard; `None` if several processes had them.
     intervals: Option<Vec<IntervalIndex>>,
     model: CostModel,
@@ -343,6 +345,7 @@ pub fn analyze(
             costs,
             explanations: found.explanations,
             path: path.segments,
+            stretches: path.stretches,
             intervals,
             model: options.cost_model,
         })

@@ -3,7 +3,7 @@
 //! *Time*: a location's time from one event to the next belongs to one call path; the window takes its share. The way
 //! from a fork to the parallel region, and back to the join, is moved to the region as in the whole run.
 //! *Waits* lie in their calls as [`interval`] has it.
-//! *Critical path*: what of its segments lies in the window, by the call paths that ran.
+//! *Critical path*: what its [stretches](Stretch) are made of, as far as it lies in the window.
 //!
 //! Windows that tile the run add up to the whole, tick by tick.
 
@@ -13,70 +13,46 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::analysis::Analysis;
-use crate::critical_path::Segment;
+use crate::critical_path::Stretch;
 use crate::severity::{Accumulator, Metric, Severity, combine};
 use crate::trace::columns::Team;
 use crate::trace::{NO_CALLPATH, NONE, Shard, Trace};
 use crate::waits::{WaitState, interval};
 
-/// Times, waits, the critical path and the management of threads from the first tick of the window to the one behind its last.
+/// Times, waits, the critical path and the management of threads between the first tick of the window and the one behind
+/// its last.
 ///
 /// Cells that are not zero, by metric, call path, location.
 #[must_use]
 pub fn severities(analysis: &Analysis, window: &Range<i64>) -> Vec<Severity> {
     let trace = &analysis.trace;
-    let mut path: Vec<Segment> = analysis.causes.as_ref().map_or(&[][..], |causes| &causes.path).to_vec();
-    path.par_sort_unstable_by_key(|segment| (segment.location, segment.from));
+    let path = analysis.causes.as_ref().map_or(&[][..], |causes| &causes.stretches);
     let shards = trace.shards.par_iter().enumerate();
     let cells = shards.map(|(i, shard)| {
         let mut cells = of_shard(trace, shard, analysis.waits.of(i).1, window);
-        for i in 0..shard.locations.len() {
-            let location = shard.location(i);
-            let first = path.partition_point(|segment| segment.location < location);
-            let mut ticks: FxHashMap<u32, i64> = FxHashMap::default();
-            for segment in path[first..].iter().take_while(|segment| segment.location == location) {
-                book_path(trace, shard, i, segment, window, &mut ticks);
-            }
-            let metric = Metric::CriticalPath;
-            cells.extend(ticks.into_iter().map(|(callpath, value)| Severity { metric, callpath, location, value }));
-        }
+        cells.extend(critical_path(trace, shard, path, window));
         cells
     });
     combine(cells.flatten_iter().collect())
 }
 
-/// Books what a location did on its segment of the critical path, as far as it lies in the window.
-fn book_path(
-    trace: &Trace,
-    shard: &Shard,
-    i: usize,
-    segment: &Segment,
-    window: &Range<i64>,
-    ticks: &mut FxHashMap<u32, i64>,
-) {
-    let span = segment.from.max(window.start)..segment.to.min(window.end);
-    if span.is_empty() {
-        return;
-    }
-    let events = &shard.events;
-    let (begin, end) = (shard.event_offsets[i] as usize, shard.event_offsets[i + 1] as usize);
-    let mut next = begin + events.time[begin..end].partition_point(|&time| time <= span.start);
-    let mut since = span.start;
-    while since < span.end {
-        let until = if next < end { events.time[next].min(span.end) } else { span.end };
-        let running = if next > begin { running_after(trace, shard, next as u32 - 1) } else { NO_CALLPATH };
-        if running != NO_CALLPATH && until > since {
-            *ticks.entry(running).or_insert(0) += until - since;
+/// What the locations of a shard do on the critical path, whose stretches are sorted by location.
+fn critical_path(trace: &Trace, shard: &Shard, path: &[Stretch], window: &Range<i64>) -> Vec<Severity> {
+    let first = path.partition_point(|stretch| stretch.location < shard.locations.start);
+    let end = path.partition_point(|stretch| stretch.location < shard.locations.end);
+    let mut ticks: FxHashMap<(u32, u32), i64> = FxHashMap::default();
+    let mut spans = Vec::new();
+    for stretch in &path[first..end] {
+        stretch.collect(trace, shard, &mut spans);
+        for (callpath, span) in &spans {
+            // Where clocks disagree a span can end before it begins, in the whole run as well.
+            let ends = [span.start, span.end].map(|time| time.max(window.start).min(window.end));
+            *ticks.entry((*callpath, stretch.location)).or_insert(0) += ends[1] - ends[0];
         }
-        since = until;
-        next += 1;
     }
-}
-
-/// The call path that runs behind an event.
-fn running_after(trace: &Trace, shard: &Shard, event: u32) -> u32 {
-    let callpath = shard.events.callpath(event);
-    if shard.events.is_leave(event) { trace.tree.nodes()[callpath as usize].parent } else { callpath }
+    let metric = Metric::CriticalPath;
+    let cells = ticks.into_iter().map(|((callpath, location), value)| Severity { metric, callpath, location, value });
+    cells.collect()
 }
 
 fn of_shard(trace: &Trace, shard: &Shard, waits: &[WaitState], window: &Range<i64>) -> Vec<Severity> {

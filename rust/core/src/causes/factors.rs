@@ -233,7 +233,7 @@ fn measure(
     let mut rest = asks;
     for number in first..=last {
         let point = &index.points[number as usize];
-        steps.advance(trace, point.position, |callpath, ticks| profile.add(callpath, ticks));
+        steps.advance(trace, point.position, |callpath, span| profile.add(callpath, span.end - span.start));
         // Release 2.6 loses what a worker does from the last barrier of its team on.
         let lost = before.filter(|before| before.class == Class::OmpBarrier && point.place == Place::Fork);
         if let Some(barrier) = lost.filter(|_| model == CostModel::Scalasca && !is_master) {

@@ -186,7 +186,9 @@ impl Pass<'_> {
             let number = self.table.points.len() as u32;
             let point = self.point(keys[0], group_syncs, pairs);
 
-            steps.advance(self.trace, point.position, |callpath, ticks| self.profile.add(callpath, ticks));
+            steps.advance(self.trace, point.position, |callpath, span| {
+                self.profile.add(callpath, span.end - span.start);
+            });
 
             if point.place == Place::Fork {
                 self.lose_block(is_master);
@@ -209,7 +211,7 @@ impl Pass<'_> {
             }
         }
         self.table.offsets.push(self.table.points.len() as u32);
-        steps.advance(self.trace, Position::END, |callpath, ticks| self.profile.add(callpath, ticks));
+        steps.advance(self.trace, Position::END, |callpath, span| self.profile.add(callpath, span.end - span.start));
         self.lose_block(is_master);
     }
 

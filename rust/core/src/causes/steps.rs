@@ -9,6 +9,8 @@
 //!
 //! *Source*: specification.md#profiles-of-intervals.
 
+use std::ops::Range;
+
 use super::Position;
 use crate::trace::{NO_CALLPATH, NONE, Shard, Trace};
 
@@ -81,21 +83,21 @@ impl<'a> Steps<'a> {
         steps
     }
 
-    /// Hands all steps before a position to `book`: call path and ticks.
+    /// Hands all steps before a position to `book`: call path, and from when to when.
     #[inline]
-    pub(crate) fn advance(&mut self, trace: &Trace, to: Position, mut book: impl FnMut(u32, i64)) {
+    pub(crate) fn advance(&mut self, trace: &Trace, to: Position, mut book: impl FnMut(u32, Range<i64>)) {
         while let Some(&detour) = self.detours.get(self.next_detour).filter(|detour| detour.at < to) {
             self.events(trace, detour.at.event(), &mut book);
             self.next_detour += 1;
             if detour.at.is_fork() {
                 let until = detour.until.min(self.shard.events.time[detour.at.event() as usize]);
                 if self.running != NO_CALLPATH {
-                    book(self.running, until - self.since);
+                    book(self.running, self.since..until);
                 }
                 self.running = detour.callpath;
                 self.since = until;
             } else {
-                book(detour.callpath, detour.until - self.since);
+                book(detour.callpath, self.since..detour.until);
                 self.since = detour.until;
             }
         }
@@ -103,12 +105,12 @@ impl<'a> Steps<'a> {
     }
 
     #[inline]
-    fn events(&mut self, trace: &Trace, to: u32, book: &mut impl FnMut(u32, i64)) {
+    fn events(&mut self, trace: &Trace, to: u32, book: &mut impl FnMut(u32, Range<i64>)) {
         let events = &self.shard.events;
         while self.event < to.min(self.end) {
             let time = events.time[self.event as usize];
             if self.running != NO_CALLPATH && time != self.since {
-                book(self.running, time - self.since);
+                book(self.running, self.since..time);
             }
             self.since = time;
             let callpath = events.callpath(self.event);

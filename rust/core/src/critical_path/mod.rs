@@ -16,20 +16,24 @@
 
 mod exits;
 mod impact;
+mod stretch;
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use bitcode::{Decode, Encode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Result;
 use crate::causes::points::{Place, Relation};
-use crate::causes::{Anchor, Class, CostModel, Position, Steps, Table};
+use crate::causes::{Anchor, Class, CostModel, Position, Table};
 use crate::diagnostics::{DiagnosticKind, Diagnostics};
 use crate::severity::{Cost, Metric, Severity};
 use crate::trace::{NO_CALLPATH, NONE, Trace};
 use crate::waits::threads::teams;
+
+pub(crate) use stretch::Stretch;
 
 /// A stretch of the critical path on one location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
@@ -57,6 +61,8 @@ pub(crate) struct Found {
     pub costs: Vec<Cost>,
     /// The path in the order of time; of several processes the first has it.
     pub segments: Vec<Segment>,
+    /// What the path is made of on the locations of this process, by location.
+    pub stretches: Vec<Stretch>,
     /// What was odd.
     pub diagnostics: Diagnostics,
 }
@@ -72,10 +78,10 @@ pub(crate) fn find(trace: &Trace, tables: &[Table], model: CostModel) -> Result<
         segments: Vec::new(),
         stops: tables.iter().map(|table| vec![0; table.points.len()]).collect(),
         seen: FxHashSet::default(),
-        stretches: Vec::new(),
+        entries: Vec::new(),
     };
     let circular = walk.follow()?;
-    walk.book();
+    let stretches = walk.book();
     let mut segments = trace.exchange.gather(walk.segments)?.concat();
     segments.sort_by_key(|(number, segment)| (segment.from, segment.to, *number));
     let mut own: Vec<Severity> = walk
@@ -98,6 +104,7 @@ pub(crate) fn find(trace: &Trace, tables: &[Table], model: CostModel) -> Result<
         severities: own,
         costs,
         segments: segments.into_iter().map(|(_, segment)| segment).collect(),
+        stretches,
         diagnostics,
     })
 }
@@ -187,7 +194,7 @@ struct Walk<'a> {
     /// Points where the path left a location.
     seen: FxHashSet<(u32, usize)>,
     /// What the path is made of, in the order of the legs.
-    stretches: Vec<EntryRange>,
+    entries: Vec<EntryRange>,
 }
 
 /// In [`Walk::stops`]: not looked at, and nowhere; else the point is one less.
@@ -269,7 +276,7 @@ impl Walk<'_> {
         }
         // What others have followed behind it is not the path.
         if let Some((leg, location, time)) = self.trace.exchange.allgather(circular)?.into_iter().flatten().min() {
-            self.stretches.retain(|stretch| stretch.leg <= leg);
+            self.entries.retain(|entry| entry.leg <= leg);
             token.handovers.clear();
             token.circular.push((location, time));
         }
@@ -304,7 +311,7 @@ impl Walk<'_> {
             token.circular.push((location, owner.time));
             return;
         }
-        self.stretches.push(EntryRange { leg: token.legs, owner, stop });
+        self.entries.push(EntryRange { leg: token.legs, owner, stop });
         if let Some(number) = stop {
             token.handovers.extend(self.next(number, location));
         }
@@ -431,53 +438,50 @@ impl Walk<'_> {
         self.masters.get(&call).copied().unwrap_or(call)
     }
 
-    /// Books what the path is made of.
-    fn book(&mut self) {
+    /// Books what the path is made of, and returns that by location.
+    fn book(&mut self) -> Vec<Stretch> {
         let mut number = (0, 0);
-        for EntryRange { leg, owner, stop } in std::mem::take(&mut self.stretches) {
-            number = if leg == number.0 { (leg, number.1 + 1) } else { (leg, 0) };
-            self.book_one(number, owner, stop);
+        let mut spans = Vec::new();
+        let entries = std::mem::take(&mut self.entries);
+        let mut stretches = Vec::with_capacity(entries.len());
+        for entry in entries {
+            number = if entry.leg == number.0 { (entry.leg, number.1 + 1) } else { (entry.leg, 0) };
+            stretches.push(self.book_one(number, &entry, &mut spans));
         }
+        stretches.sort_by_key(|stretch| stretch.location);
+        stretches
     }
 
-    /// Books the stretch between a point, or the begin, and its end: thesis, definition 22.
-    fn book_one(&mut self, number: (u32, u32), owner: Owner, stop: Option<usize>) {
-        let location = owner.location;
+    /// Books the stretch between a point, or the begin, and its end.
+    fn book_one(&mut self, number: (u32, u32), entry: &EntryRange, spans: &mut Vec<(u32, Range<i64>)>) -> Stretch {
+        let &EntryRange { owner: Owner { time: to, location, position: end, over }, stop, .. } = entry;
         let shard = self.trace.shard(location);
         let (table, i) = self.table(location);
         let point = stop.map(|number| table.points[number]);
-        let mut steps = match point {
-            Some(point) => Steps::from(self.trace, shard, i, point.position),
-            None => Steps::of_location(self.trace, shard, i),
-        };
+        let begin = point.map(|point| point.position);
+        let held = point.map_or(EXACT, |point| (point.callpath, point.held));
+        let stretch = Stretch { location, begin, end, held, over };
+        stretch.collect(self.trace, shard, spans);
         let mut times: BTreeMap<u32, i64> = BTreeMap::new();
-        steps.advance(self.trace, owner.position, |callpath, ticks| *times.entry(callpath).or_insert(0) += ticks);
-        let mut from = shard.spans[i].first;
-        if let Some(point) = point {
-            from = shard.enter(point.instance) + point.held;
-            if point.place == Place::Fork {
-                from -= point.total;
-            }
-            if let Some(time) = times.get_mut(&point.callpath) {
-                *time -= point.held.min(*time);
-            }
+        for (callpath, span) in spans {
+            *times.entry(*callpath).or_insert(0) += span.end - span.start;
         }
-        let (callpath, over) = owner.over;
-        if let Some(time) = times.get_mut(&callpath) {
-            *time -= over.min(*time);
-        }
+        let from = point.map_or(shard.spans[i].first, |point| {
+            let way = if point.place == Place::Fork { point.total } else { 0 };
+            shard.enter(point.instance) + point.held - way
+        });
         let (callpath, ticks) = times
             .iter()
             .map(|(&callpath, &ticks)| (callpath, ticks))
             .max_by_key(|&(callpath, ticks)| (ticks, Reverse(callpath)))
             .unwrap_or((NO_CALLPATH, 0));
         let hop = point.map(|point| point.class).filter(|&class| class != Class::Library);
-        if from < owner.time {
-            let segment = Segment { location, from, to: owner.time, callpath, ticks, hop };
-            self.segments.push((number, segment));
+        if from < to {
+            self.segments.push((number, Segment { location, from, to, callpath, ticks, hop }));
         }
         for (callpath, ticks) in times {
             *self.cells.entry((callpath, location)).or_insert(0) += ticks;
         }
+        stretch
     }
 }
