@@ -397,7 +397,13 @@ class Result(ResultData):
         )
 
     def write_cube(self, path: str | PathLike[str]) -> None:
-        """Write the metrics as a Cube 4 file, for CubeGUI and the Cube tools."""
+        """Write the metrics as a Cube 4 file, for CubeGUI and the Cube tools.
+
+        Parameters
+        ----------
+        path
+            The file; it is there when it is complete.
+        """
         from whywait.report.cube import write_cube
         from whywait.store.staging import Staging
 
@@ -406,7 +412,13 @@ class Result(ResultData):
             write_cube(self, staging.path(target.name))
 
     def write_html(self, path: str | PathLike[str]) -> None:
-        """Write everything as one HTML file to explore in a browser, without a network."""
+        """Write everything as one HTML file to explore in a browser, without a network.
+
+        Parameters
+        ----------
+        path
+            The file; it is there when it is complete.
+        """
         from whywait.report.html import write_html
         from whywait.store.staging import Staging
 

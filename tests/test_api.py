@@ -1,0 +1,66 @@
+"""The public names: they are all there, and their documentation names what they take."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import pytest
+import whywait
+
+
+def callables():
+    """Yield the public functions, and the public methods of public classes, with their names."""
+    for name in whywait.__all__:
+        public = getattr(whywait, name)
+        if inspect.isclass(public) and public.__module__.startswith("whywait.") and not issubclass(public, Exception):
+            for method, member in inspect.getmembers(public, inspect.isfunction):
+                if not method.startswith("_") and member.__module__.startswith("whywait"):
+                    yield f"{name}.{method}", member
+        elif inspect.isfunction(public):
+            yield name, public
+
+
+CALLABLES = dict(callables())
+
+
+def documented(function):
+    """Return the parameters that a docstring in the style of numpy names."""
+    section = re.search(
+        r"^Parameters\n-+\n(.*?)(?=^\w+\n-+\n|\Z)", inspect.getdoc(function) or "", re.DOTALL | re.MULTILINE
+    )
+    lines = section[1].splitlines() if section else []
+    return {name.strip("* ") for line in lines if line[:1].strip() for name in line.partition(":")[0].split(",")}
+
+
+def test_all_public_names_are_there_and_documented():
+    assert {"analyze", "open", "load", "whatif", "Result", "Run"} <= set(whywait.__all__)
+    for name in whywait.__all__:
+        assert getattr(whywait, name).__doc__, name
+    assert set(whywait.__all__) <= set(dir(whywait))
+
+
+def test_the_check_sees_what_is_missing():
+    def undocumented(a, b):
+        """Do something.
+
+        Parameters
+        ----------
+        a
+            What it is.
+
+        Returns
+        -------
+        b
+            No parameter.
+        """
+
+    assert documented(undocumented) == {"a"}
+    assert {"analyze", "Result.write", "Run.events"} <= set(CALLABLES)
+
+
+@pytest.mark.parametrize("name", CALLABLES)
+def test_the_documentation_names_all_parameters(name):
+    function = CALLABLES[name]
+    parameters = set(inspect.signature(function).parameters) - {"self", "cls"}
+    assert documented(function) == parameters
