@@ -97,6 +97,10 @@ TRANSFERS = pa.schema(
 )
 
 
+COUNTERS = pa.schema({"counter": pa.uint32(), "name": pa.string()})
+COUNTER_CELLS = pa.schema({"counter": pa.uint32(), "location": pa.uint32()})
+
+
 def with_names(rows, schema):
     """Make a table of rows; Arrow does not read names as a dictionary by itself."""
     plain = [field.with_type(pa.string()) if pa.types.is_dictionary(field.type) else field for field in schema]
@@ -224,6 +228,12 @@ class FakeAnalysis:
 
     def critical_path(self):
         return self._critical_path
+
+    def counters(self):
+        return COUNTERS.empty_table()
+
+    def counter_cells(self):
+        return COUNTER_CELLS.empty_table()
 
     def warnings(self):
         return self._warnings

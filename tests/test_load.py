@@ -15,6 +15,8 @@ from whywait.analysis.load import (
     share,
 )
 
+from tests.tracedsl import trace_from_text
+
 
 def test_imbalance_of_loads():
     """Equation 4.1."""
@@ -84,6 +86,28 @@ def test_correlation():
     assert pearson((1, 2), (1, 2)) is None
     with pytest.raises(whywait.UsageError):
         pearson((1, 2, 3), (1, 2))
+
+
+def test_ranks_are_correlated(tmp_path, capsys):
+    """Of three ranks that wait 1, 2 and 4 s, by the messages that they received."""
+    import json
+
+    from whywait.cli import main
+
+    lines = ["ranks 4"]
+    for rank, number in ((1, 1), (2, 2), (3, 4)):
+        for i in range(number):
+            t = 10 * rank + 2 * i
+            lines += [f"0: MPI_Send({rank}) [{t + 1}, {t + 1.1}]", f"{rank}: MPI_Recv(0) [{t}, {t + 1.2}]"]
+    anchor = trace_from_text("\n".join(lines), tmp_path)
+    result = whywait.analyze(anchor, causes=False)
+    assert result.correlate("comms_recv", "mpi_latesender") == ("comms_recv", "mpi_latesender", 4, pytest.approx(1))
+    assert result.correlate("comms_recv", "mpi_latereceiver").r is None
+    with pytest.raises(whywait.UsageError, match="nix"):
+        result.correlate("nix", "time")
+    assert main(["counters", str(anchor), "--correlate", "comms_recv", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["correlations"]
+    assert (row["y"], row["n"], row["r"]) == ("mpi_latesender", 4, pytest.approx(1))
 
 
 kernel = st.builds(

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from whywait._run import Run
+    from whywait.analysis.correlation import Correlation
+    from whywait.analysis.counters import Counters
     from whywait.analysis.efficiency import Efficiencies, Method
     from whywait.analysis.explained import Factors
     from whywait.analysis.ranking import Choice
@@ -208,6 +210,40 @@ class Result(ResultData):
         """
         pieces = tables.transfer_pieces(self.tree, self.places, self.tables.transfers)
         return tables.table(tables.TRANSFERS, pieces)
+
+    @cached_property
+    def counters(self) -> Counters:
+        """The counters of the trace, hardware and software ones, by name.
+
+        >>> result.counters["PAPI_TOT_INS"].by_callpath()
+        """
+        from whywait.analysis.counters import Counters
+
+        return Counters(self)
+
+    def correlate(self, x: str, y: str) -> Correlation:
+        """Return how two quantities of ranks go together: Pearson's r.
+
+        >>> result.correlate("mpi_unexpected", "mpi_latesender").r
+
+        Parameters
+        ----------
+        x, y
+            Metrics, or counters of the trace, by name.
+
+        Returns
+        -------
+        whywait.analysis.correlation.Correlation
+            ``n`` (ranks) and ``r``: None of fewer than 3 ranks, or if a side does not vary. No test of significance.
+
+        Raises
+        ------
+        whywait.UsageError
+            If there is no such metric or counter.
+        """
+        from whywait.analysis.correlation import correlate
+
+        return correlate(self, x, y)
 
     def queue_levels(self) -> pa.Table:
         """Return how long the queues of messages and requests were.

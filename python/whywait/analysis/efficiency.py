@@ -13,13 +13,14 @@ that is done at different times: in a window in which one process works and the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from whywait.analysis import hybrid
+from whywait.analysis.counters import CYCLES, INSTRUCTIONS, Counters
 from whywait.model.format import html_table
 from whywait.model.idle_threads import allocation
 from whywait.model.selection import Processes, find_callpaths
@@ -350,14 +351,81 @@ def scaling(
     Notes
     -----
     With P processes and the index 0 for the reference, ``CompS = sum U0 / sum U`` and ``speedup = max T0 / max T``,
-    both times ``P / P0`` under weak scaling; ``GE = PE * CompS``. How computation scaling splits into instructions,
-    instructions per cycle and frequency takes counters, which are not read.
+    both times ``P / P0`` under weak scaling; ``GE = PE * CompS``. Where all runs are fresh and have counters of
+    instructions and cycles (``PAPI_TOT_INS``, ``PAPI_TOT_CYC``), computation scaling is the product of
+    ``instruction_scaling``, ``ipc_scaling`` and ``frequency_scaling``, and ``ipc`` stands beside them.
     """
+    results = list(results)
     rows = [
         efficiencies(result, callpath, method=method, window=window)
         for result, window in zip(results, windows or repeat(None))  # noqa: B905  (what repeats has no end)
     ]
-    return [_against(row, rows[0], mode) for row in rows]
+    compared = [_against(row, rows[0], mode) for row in rows]
+    if windows is not None:
+        return compared
+    counts = [_counts(result, callpath) for result in results]
+    known = [count for count in counts if count is not None]
+    if len(known) < len(rows):
+        return compared
+    return [
+        replace(row, values=(*row.values, *_split(count, known[0], row, mode)))
+        for row, count in zip(compared, known, strict=True)
+    ]
+
+
+class _Counts(NamedTuple):
+    """Instructions, cycles and seconds of computation."""
+
+    instructions: float
+    cycles: float
+    seconds: float
+
+
+def _counts(result: ResultData, callpath: str | int | None) -> _Counts | None:
+    """Count a run's computation; None without counters of instructions and cycles, or in a written result."""
+    if result.tables.analysis is None:
+        return None
+    counters = Counters(result)
+    if INSTRUCTIONS not in counters or CYCLES not in counters:
+        return None
+    instructions, cycles = (counters[name].in_computation(callpath) for name in (INSTRUCTIONS, CYCLES))
+    processes = Processes(result, only_threads=True)
+    positions = None if callpath is None else find_callpaths(result.tree, callpath)
+    return _Counts(instructions, cycles, float(processes.sums("comp", positions).sum()))
+
+
+def _split(one: _Counts, reference: _Counts, row: Efficiencies, mode: Scaling) -> Iterator[Efficiency]:
+    """Yield instructions per cycle, and what instructions, they and the frequency make of the computation scaling."""
+    names = {"sum(ins)": one.instructions, "sum(cyc)": one.cycles, "sum(comp)": one.seconds}
+    names |= {
+        "sum(ins0)": reference.instructions, "sum(cyc0)": reference.cycles, "sum(comp0)": reference.seconds,
+    }  # fmt: skip
+    growth = row["computation_scaling"].inputs
+    factor = growth["processes"] / growth["processes0"] if mode == "weak" else 1.0
+    times = " * processes / processes0" if mode == "weak" else ""
+    if mode == "weak":
+        names |= {name: growth[name] for name in ("processes", "processes0")}
+
+    def value(name: str, display_name: str, above: float, below: float, formula: str) -> Efficiency:
+        inputs = {word: names[word] for word in names if word in formula}
+        return Efficiency(name, display_name, above / below if below > 0 else None, formula, inputs)
+
+    ins, cyc, seconds = one
+    ins0, cyc0, seconds0 = reference
+    yield value("ipc", "Instructions per cycle", ins, cyc, "sum(ins) / sum(cyc)")
+    yield value(
+        "instruction_scaling", "Instruction scaling", factor * ins0, ins, f"sum(ins0) / sum(ins){times}"
+    )  # fmt: skip
+    yield value(
+        "ipc_scaling", "IPC scaling", ins * cyc0, cyc * ins0, "(sum(ins) / sum(cyc)) / (sum(ins0) / sum(cyc0))"
+    )  # fmt: skip
+    yield value(
+        "frequency_scaling",
+        "Frequency scaling",
+        cyc * seconds0,
+        seconds * cyc0,
+        "(sum(cyc) / sum(comp)) / (sum(cyc0) / sum(comp0))",
+    )
 
 
 def _against(one: Efficiencies, reference: Efficiencies, mode: Scaling) -> Efficiencies:

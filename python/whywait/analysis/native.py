@@ -82,6 +82,14 @@ class NativeDataset:
     def transfers(self) -> pa.Table:
         return pa.table(self.analysis.transfers())
 
+    @cached_property
+    def counters(self) -> pa.Table:
+        return pa.table(self.analysis.counters())
+
+    @cached_property
+    def counter_cells(self) -> pa.Table:
+        return pa.table(self.analysis.counter_cells())
+
     @property
     def inconsistencies(self) -> pa.Table:
         return pa.table(self.analysis.inconsistencies())

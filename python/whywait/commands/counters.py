@@ -1,4 +1,4 @@
-"""Count what a modified MPI library would count: unexpected messages, lengths of queues, requests."""
+"""Show the counters of a trace, and count what a modified MPI library would count: messages in queues, requests."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from whywait import Result
+    from whywait.analysis.correlation import Correlation
+    from whywait.analysis.counters import Counter
     from whywait.report.terminal import Line
 
 _NAME, _NUMBER = 32, 14
@@ -24,10 +26,10 @@ def add(verbs: Any) -> None:
     parser = add_verb(
         verbs,
         "counters",
-        "count messages that waited in queues, and requests in flight",
-        "Replay the queues of messages: how many messages were unexpected, what it took to match them, how long the "
-        "queues were and when, which protocol messages took, and how many requests were in flight or leaked. Follows "
-        "from the records of any trace with point-to-point messages.",
+        "show the counters of a trace, and count messages in queues and requests",
+        "Show what the counters of a trace come to, hardware and software ones, and where. Replay the queues of "
+        "messages: how many messages were unexpected, what it took to match them, how long the queues were and when, "
+        "which protocol messages took, and how many requests were in flight or leaked.",
         "whywait counters traces.otf2 --metric mpi_unexpected",
         run,
     )
@@ -47,6 +49,9 @@ def add(verbs: Any) -> None:
     )
     parser.add_argument("--metric", metavar="NAME", help="show where this counter or queue is largest")
     parser.add_argument(
+        "--correlate", metavar="NAME", help="correlate this counter, or metric, with the wait states over ranks"
+    )
+    parser.add_argument(
         "--bins", type=positive, metavar="N", help="show the course of a queue, in so many bins of equal width"
     )
     parser.add_argument(
@@ -59,6 +64,8 @@ def run(options: argparse.Namespace) -> int:
     import whywait
     from whywait.report.terminal import show
 
+    if options.correlate and options.metric:
+        raise whywait.UsageError("--correlate and --metric are two questions: ask one")
     if options.bins and not options.metric:
         raise whywait.UsageError("--bins shows the course of a queue: say which with --metric")
     with Progress() as progress:
@@ -70,7 +77,23 @@ def run(options: argparse.Namespace) -> int:
             queue_bins=options.bins or 0,
             progress=progress,
         )
-    if options.metric:
+    if options.correlate:
+        from whywait.analysis.correlation import with_waits
+
+        found = with_waits(result, options.correlate)[: options.top]
+        if options.json:
+            print_json({"metric": options.correlate, "correlations": [one._asdict() for one in found]})
+        else:
+            show(_correlations(found), sys.stdout)
+    elif options.metric and options.metric in result.counters:
+        if options.bins:
+            raise whywait.UsageError(f"{options.metric} is recorded: only levels of queues have a course")
+        table = _recorded(result.counters[options.metric], options.top)
+        if options.json:
+            print_json({"metric": options.metric, "rows": table})
+        else:
+            show(_rows(table), sys.stdout)
+    elif options.metric:
         name = _unique_name(result, options.metric)
         table = _table(result, name, course=bool(options.bins), count=options.top)
         if options.json:
@@ -85,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def summary(result: Result) -> dict[str, Any]:
-    """Return the sums over the run, and of each level the highest maximum with its place and the greatest mean."""
+    """Return the counters of the trace, the sums over the run, and of each level the highest maximum and its place."""
     from whywait import _native
 
     names = [name for name in _native.queue_metrics() if name in result.metrics]
@@ -96,7 +119,20 @@ def summary(result: Result) -> dict[str, Any]:
         if key not in levels or row["maximum"] > levels[key]["maximum"]:
             levels[key] = {name: row[name] for name in ("maximum", "time", "rank", "mean", "unit")}
     limits = {name: result.facts[name] for name in ("eager_limit_in_node", "eager_limit_between_nodes")}
-    return {"sums": totals, "levels": levels, **limits}
+    recorded = [counter.as_dict() for counter in result.counters.values()]
+    derived = {"instructions_per_cycle": result.counters.instructions_per_cycle}
+    return {"counters": recorded, **derived, "sums": totals, "levels": levels, **limits}
+
+
+def _recorded(counter: Counter, count: int) -> list[dict[str, Any]]:
+    """Return the cells with most of a counter."""
+    cells = counter.cells().sort_by([("value", "descending")]).slice(0, count).to_pylist()
+    kept = ("rank", "thread", "value", "samples", "minimum", "maximum")
+    return [
+        {"callpath": "/".join(cell["callpath"]) if cell["callpath"] else "(outside)"}
+        | {name: cell[name] for name in kept}
+        for cell in cells
+    ]
 
 
 def _unique_name(result: Result, text: str) -> str:
@@ -127,7 +163,7 @@ def _table(result: Result, name: str, *, course: bool, count: int) -> list[dict[
         ]
     levels = result.queue_levels()
     if name not in _native.queue_levels():
-        known = ", ".join([*_native.queue_metrics(), *_native.queue_levels()])
+        known = ", ".join([*result.counters, *_native.queue_metrics(), *_native.queue_levels()])
         raise UsageError(f"there is no counter {name!r}; there are {known}")
     if course:
         return _select(result.queue_series(), name, ("rank", "bin", "begin", "mean", "maximum"))
@@ -140,6 +176,19 @@ def _select(table: pa.Table, name: str, wanted: tuple[str, ...]) -> list[dict[st
 
 
 def _lines(found: dict[str, Any]) -> Iterator[Line]:
+    if found["counters"]:
+        columns = "".join(f"{name:>{_NUMBER}}" for name in ("total", "mean", "minimum", "maximum"))
+        yield [(f"{'Counter':{_NAME}}{columns}{'samples':>{_NUMBER}}  unit", "bold")]
+        for row in found["counters"]:
+            numbers = "".join(
+                f"{'-':>{_NUMBER}}" if row[name] is None else _number(row[name])
+                for name in ("total", "mean", "minimum", "maximum", "samples")
+            )
+            unit = row["unit"] + (" s" if row["kind"] == "level" else "")
+            yield [(f"{row['name'][: _NAME - 1]:{_NAME}}{numbers}  {unit} ({row['kind']}, {row['mode']})", "")]
+        if found["instructions_per_cycle"] is not None:
+            yield [(f"Instructions per cycle: {found['instructions_per_cycle']:.3g}", "")]
+        yield []
     yield [(f"{'Sum over the run':{_NAME}}{'total':>{_NUMBER}}  unit", "bold")]
     for name, row in found["sums"].items():
         yield [(f"{name:{_NAME}}{_number(row['total'])}  {row['unit']}", "")]
@@ -156,6 +205,16 @@ def _lines(found: dict[str, Any]) -> Iterator[Line]:
         limit = found[name]
         text = "not known: no message is proved to have gone by rendezvous" if limit is None else f"{limit:,} bytes"
         yield [(f"Eager limit {where}: {text}", "")]
+
+
+def _correlations(found: list[Correlation]) -> Iterator[Line]:
+    if not found:
+        yield [("no wait states", "")]
+        return
+    yield [(f"{'Wait state':{_NAME}}{'r':>{_NUMBER}}{'ranks':>{_NUMBER}}", "bold")]
+    for one in found:
+        r = "undefined" if one.r is None else f"{one.r:.4f}"
+        yield [(f"{one.y:{_NAME}}{r:>{_NUMBER}}{one.n:>{_NUMBER}}", "")]
 
 
 def _rows(table: list[dict[str, Any]]) -> Iterator[Line]:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 _LABEL = 36
 _COLUMN = 11
-_DEPTH = {"load_balance": 1, "communication_efficiency": 1, "serialization": 2, "transfer": 2}
+_DEPTH = {"load_balance": 1, "communication_efficiency": 1, "serialization": 2, "transfer": 2,
+          "instruction_scaling": 1, "ipc_scaling": 1, "frequency_scaling": 1}  # fmt: skip
 # Where the methods differ, and what to call them there.
 _BY_METHOD = ("serialization", "transfer")
 _LABELS: dict[Method, str] = {"all": "", "cube": ", as Cube has it"}
@@ -106,7 +107,9 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-_COMPARISONS = ("global_efficiency", "computation_scaling", "speedup")
+_COMPARISONS = (
+    "global_efficiency", "computation_scaling", "speedup", "instruction_scaling", "ipc_scaling", "frequency_scaling"
+)  # fmt: skip
 
 
 def _named(one: Efficiencies, path: str) -> Efficiencies:
@@ -243,7 +246,7 @@ def _judged(value: Efficiency) -> tuple[str, str]:
     """Return a number and its colour; POP calls 80 % acceptable."""
     if value.value is None:
         return _cell("-"), ""
-    if value.name == "speedup":
+    if value.name in {"speedup", "ipc"}:
         return _cell(f"{value.value:.2f}"), ""
     good = value.value <= 0.25 if value.name == "load_imbalance" else value.value >= 0.8
     return _cell(f"{value.value:.1%}"), "green" if good else "red"

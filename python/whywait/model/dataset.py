@@ -108,6 +108,16 @@ class Dataset(Protocol):
         ...
 
     @property
+    def counters(self) -> pa.Table:
+        """The counters of the trace, one row each: see `whywait.model.tables.COUNTERS`."""
+        ...
+
+    @property
+    def counter_cells(self) -> pa.Table:
+        """What counters come to at call paths of locations: see `whywait.model.tables.COUNTER_CELLS`."""
+        ...
+
+    @property
     def inconsistencies(self) -> pa.Table:
         """Every place of every kind of warning, at most 10,000 of a kind."""
         ...

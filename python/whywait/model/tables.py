@@ -117,6 +117,38 @@ TRANSFERS = pa.schema(
     ]
 )
 
+COUNTERS = pa.schema(
+    [
+        ("counter", pa.uint32()),
+        ("name", pa.string()),
+        ("description", pa.string()),
+        ("unit", pa.string()),
+        ("type", _NAME),
+        ("mode", _NAME),
+        ("occurrence", _NAME),
+        ("kind", _NAME),
+        ("integer", pa.bool_()),
+        ("factor", pa.float64()),
+    ]
+)
+
+COUNTER_CELLS = pa.schema(
+    [
+        ("counter", pa.uint32()),
+        ("callpath", PATH_TYPE),
+        ("callpath_id", pa.uint32()),
+        ("location", pa.uint32()),
+        ("rank", pa.int32()),
+        ("thread", pa.int32()),
+        ("amount", pa.float64()),
+        ("seconds", pa.float64()),
+        ("sampled", pa.float64()),
+        ("samples", pa.uint64()),
+        ("minimum", pa.float64()),
+        ("maximum", pa.float64()),
+    ]
+)
+
 # Rows of a piece of a table: large enough to be fast, small enough that a piece is never a burden.
 _PIECE = 1 << 18
 
@@ -206,6 +238,11 @@ def _part_of(kind: str) -> str | None:
 def transfer_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterator[pa.RecordBatch]:
     """Yield transfers as rows of `TRANSFERS`, in the order of the native table."""
     return _named_pieces(tree, locations, native, TRANSFERS)
+
+
+def counter_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Yield what counters come to as rows of `COUNTER_CELLS`, in the order of the native table."""
+    return _named_pieces(tree, locations, native, COUNTER_CELLS)
 
 
 def delay_cost_pieces(tree: CallTree, locations: Locations, numbers: pa.Table) -> Iterator[pa.RecordBatch]:

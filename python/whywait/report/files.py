@@ -69,6 +69,10 @@ def write_all(
         if (part := focused(result)).focus.window is not None:
             names = [metric.name for metric in part.profile.metrics if metric.name in result.in_window]
             writer.pieces("focus", tables.SEVERITIES, tables.severity_pieces(part.profile, locations, names))
+        if dataset.counters.num_rows:
+            writer.table("counters", dataset.counters)
+            cells = tables.counter_pieces(tree, locations, dataset.counter_cells)
+            writer.pieces("counter_cells", tables.COUNTER_CELLS, cells)
         if transfers:
             writer.pieces("transfers", tables.TRANSFERS, tables.transfer_pieces(tree, locations, dataset.transfers))
         staging.path("summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")

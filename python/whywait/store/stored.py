@@ -138,6 +138,18 @@ class StoredTables(ABC):
             return tables.CRITICAL_PATH.empty_table()
         return self._numbered("critical_path", tables.CRITICAL_PATH)
 
+    @cached_property
+    def counters(self) -> pa.Table:
+        return self.read("counters") if self.has("counters") else tables.COUNTERS.empty_table()
+
+    @cached_property
+    def counter_cells(self) -> pa.Table:
+        if not self.has("counter_cells"):
+            kept = [field for field in tables.COUNTER_CELLS if field.name not in {"callpath", "rank", "thread"}]
+            empty = pa.schema(kept).empty_table()
+            return empty.rename_columns([name.removesuffix("_id") for name in empty.column_names])
+        return self._numbered("counter_cells", tables.COUNTER_CELLS)
+
     @property
     def transfers(self) -> pa.Table:
         if not self.has("transfers"):

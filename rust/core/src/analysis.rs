@@ -9,6 +9,7 @@ use whywait_otf2::Archive;
 
 use crate::causes::factors::{self, Factors};
 use crate::causes::{self, CostModel, Explanation, IntervalIndex};
+use crate::counters::{self, Recorded};
 use crate::critical_path::{self, Segment, Stretch};
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::exchange::Transport;
@@ -161,6 +162,8 @@ pub struct Analysis {
     pub epochs: Vec<Epochs>,
     /// Counters of messages and queues, if asked for.
     pub queues: Option<Queues>,
+    /// What the recorded counters come to.
+    pub counters: Recorded,
     /// First and last tick of the part without start-up and shutdown; `None` where nothing tells them.
     pub focus: Option<(i64, i64)>,
     /// What was odd.
@@ -224,7 +227,7 @@ impl Analysis {
 
     /// Gathers what all processes have found, at the first of them.
     fn gather(self, diagnostics: Vec<Diagnostics>, with_transfers: bool) -> Result<Option<Self>> {
-        let Self { trace, severities, waits, causes, epochs, calls, queues, focus, .. } = self;
+        let Self { trace, severities, waits, causes, epochs, calls, queues, counters, focus, .. } = self;
         let exchange = trace.exchange.clone();
         let calls = calls.gather(&trace, &waits)?;
         let of_origins = if with_transfers { transfers::find(&trace, &epochs)? } else { Vec::new() };
@@ -244,7 +247,8 @@ impl Analysis {
         let transfers = with_transfers.then_some(transfers);
         let severities = severity::combine(severities);
         let epochs = Vec::new();
-        let all = Self { trace, severities, waits, causes, epochs, queues, focus, diagnostics, calls, transfers };
+        let all =
+            Self { trace, severities, waits, causes, epochs, queues, counters, focus, diagnostics, calls, transfers };
         Ok(exchange.is_root().then_some(all))
     }
 }
@@ -275,7 +279,8 @@ pub fn analyze(
 ) -> Result<Option<Analysis>> {
     monitor.enter(Stage::Decode)?;
     let mut trace = Trace::load(archive, options.shard_events.max(1), transport, &monitor.progress)?;
-    let mut diagnostics = vec![std::mem::take(&mut trace.diagnostics), other_locations(&trace)];
+    let (counters, of_counters) = counters::collect(&mut trace)?;
+    let mut diagnostics = vec![std::mem::take(&mut trace.diagnostics), other_locations(&trace), of_counters];
 
     monitor.enter(Stage::Messages)?;
     let mut found: Vec<Findings> = trace.shards.iter().map(|_| Findings::default()).collect();
@@ -362,6 +367,7 @@ pub fn analyze(
         causes,
         epochs: one_sided.epochs,
         queues,
+        counters,
         focus,
         diagnostics: Diagnostics::default(),
         calls,

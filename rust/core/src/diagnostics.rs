@@ -61,6 +61,14 @@ pub enum DiagnosticKind {
     NotAThread,
     /// Records of a kind that this reader does not know.
     UnknownRecord,
+    /// Metric records whose class is not defined, or which do not fit it.
+    Metric,
+    /// Values of counters that are not numbers.
+    MetricNotANumber,
+    /// Counters that were reset.
+    MetricReset,
+    /// Counters that are said to be totals, and fall.
+    MetricMode,
 }
 
 impl DiagnosticKind {
@@ -95,6 +103,10 @@ impl DiagnosticKind {
             Self::CircularWaits => "circular_waits",
             Self::NotAThread => "not_a_thread",
             Self::UnknownRecord => "unknown_record",
+            Self::Metric => "metric",
+            Self::MetricNotANumber => "metric_not_a_number",
+            Self::MetricReset => "metric_reset",
+            Self::MetricMode => "metric_mode",
         }
     }
 
@@ -159,6 +171,10 @@ impl DiagnosticKind {
             }
             Self::NotAThread => "locations are not CPU threads; only their regions are profiled",
             Self::UnknownRecord => "records of an unknown kind are skipped",
+            Self::Metric => "metric records whose class is not defined, or which do not fit it, are left out",
+            Self::MetricNotANumber => "values of counters that are not finite numbers are left out",
+            Self::MetricReset => "counters fall, as if they were reset; such a step counts as 0",
+            Self::MetricMode => "counters that are said to be totals fall; they are taken as levels at their samples",
         }
     }
 }

@@ -6,6 +6,7 @@
 
 pub mod analysis;
 pub mod causes;
+pub mod counters;
 pub mod critical_path;
 pub mod diagnostics;
 pub mod error;

@@ -27,6 +27,7 @@ use whywait_core::waits::WaitState;
 use whywait_otf2::Archive;
 
 use crate::arrow::{Names, Optional, Table};
+use crate::counters;
 use crate::errors::{UsageError, core_error};
 use crate::job::serve;
 use crate::memory;
@@ -358,6 +359,16 @@ impl Analysis {
         let pool = whywait_core::pool::new(0).map_err(core_error)?;
         let cells = py.detach(|| pool.install(|| whywait_core::window::severities(&self.result, &window)));
         self.cells(&cells, &[], &[])
+    }
+
+    /// What the counters of the trace are.
+    fn counters(&self) -> PyResult<Table> {
+        counters::definitions(self)
+    }
+
+    /// What the counters of the trace come to, by call path and location.
+    fn counter_cells(&self) -> PyResult<Table> {
+        counters::cells(self)
     }
 
     /// Levels of the replayed queues: maxima and means.

@@ -4,6 +4,7 @@
 
 mod analysis;
 mod arrow;
+mod counters;
 mod errors;
 mod job;
 mod memory;

@@ -9,6 +9,7 @@ use bitcode::{Decode, Encode};
 
 use super::NONE;
 use super::calltree::{CallTree, NO_CALLPATH};
+use super::counters::CounterCell;
 use super::definition_index::DefinitionIndex;
 
 /// Marks a Leave in [`Events::node`].
@@ -433,6 +434,10 @@ pub struct Shard {
     pub tasks: Rows<TaskRun>,
     /// Call-path profile.
     pub profile: Rows<ProfileCell>,
+    /// What counters come to at the call paths of the shard's locations.
+    pub counters: Vec<CounterCell>,
+    /// Whether each counter has fallen at a location of the shard.
+    pub fell: Vec<bool>,
     /// One entry a location.
     pub spans: Vec<LocationSpan>,
     /// The shard's own call tree, until it is merged.
@@ -558,6 +563,9 @@ impl Shard {
         if callpaths.iter().enumerate().any(|(i, &callpath)| i as u32 != callpath) {
             self.events.renumber(callpaths);
             for cell in &mut self.profile.rows {
+                cell.callpath = callpaths[cell.callpath as usize];
+            }
+            for cell in self.counters.iter_mut().filter(|cell| cell.callpath != NO_CALLPATH) {
                 cell.callpath = callpaths[cell.callpath as usize];
             }
             for fork in &mut self.forks.rows {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rustc_hash::FxHashMap;
 use whywait_otf2::Definitions;
 use whywait_otf2::enums::{LockType, Paradigm, RmaAtomicType, RmaSyncLevel};
+use whywait_otf2::records::MetricValues;
 use whywait_otf2::{Attributes, Event, EventSink};
 
 use super::NONE;
@@ -14,6 +15,7 @@ use super::columns::{
     ALL, Collective, Fork, LocationSpan, Lock, OpenRequest, Operation, OperationKind, ProfileCell, Received, Sent,
     Shard, SyncKind, Synchronization, TaskRun, Team,
 };
+use super::counters::{Book, Fault, Position};
 use super::definition_index::{Comm, DefinitionIndex, Members};
 use super::id_map::IdMap;
 use super::regions::{RegionClass, Regions};
@@ -193,6 +195,7 @@ pub struct Decoder<'a> {
     last_window: Option<(u32, (u32, u32))>,
     /// By call path, at the current location.
     accounts: Vec<Account>,
+    book: Book,
     /// Parts of the current process' teams at the threads that forked: (team, number of the part) to the fork.
     forks: FxHashMap<(u32, u32), u32>,
     state: State,
@@ -219,6 +222,7 @@ impl<'a> Decoder<'a> {
             last_comm: None,
             last_window: None,
             accounts: Vec::new(),
+            book: Book::new(index.counters.all.len()),
             forks: FxHashMap::default(),
             state: State::new(NONE, NONE),
         }
@@ -276,6 +280,7 @@ impl<'a> Decoder<'a> {
                 (account.visits, account.time) = (0, 0);
             }
         }
+        self.book.end_location(index, &mut shard.counters);
         shard.event_offsets.push(shard.events.len() as u32);
         shard.instance_offsets.push(shard.instances.enter.len() as u32);
         shard.sends.end_location();
@@ -297,6 +302,7 @@ impl<'a> Decoder<'a> {
     #[must_use]
     pub fn finish(self) -> (Shard, Diagnostics) {
         let mut shard = self.shard;
+        shard.fell = self.book.fell().to_vec();
         shard.shrink();
         (shard, self.diagnostics)
     }
@@ -750,6 +756,22 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    fn sample(&mut self, time: i64, metric: u32, values: MetricValues<'_>) {
+        let state = &self.state;
+        let events = &self.shard.events;
+        let (callpath, depth) = (state.top.callpath, state.outer.len() as u32);
+        let position = Position { events: events.len() as u32, callpath, depth };
+        let parent = |callpath: u32| self.shard.tree.nodes()[callpath as usize].parent;
+        let booked = self.book.sample(&self.index.counters, (metric, values), (time, position), events, parent);
+        let kind = match booked {
+            Ok(()) => return,
+            Err(Fault::Unknown) => DiagnosticKind::Metric,
+            Err(Fault::NotANumber) => DiagnosticKind::MetricNotANumber,
+            Err(Fault::Reset) => DiagnosticKind::MetricReset,
+        };
+        self.note(kind, time);
+    }
+
     fn begin_team(&mut self, time: i64, communicator: u32) {
         let comm = self.index.comm(communicator).unwrap_or(NONE);
         let part = self.state.parts.entry(comm).or_insert(0);
@@ -894,6 +916,7 @@ impl EventSink for Decoder<'_> {
                 self.collective(time, collective_op.0, communicator, root, size_sent, size_received);
             }
             Event::NonBlockingCollectiveRequest { .. } => self.note(DiagnosticKind::NonBlockingCollective, time),
+            Event::Metric { metric, values } => self.sample(time, metric, values),
             Event::BufferFlush { stop_time } => {
                 self.state.flush = Some((time, stop_time.max(time)));
                 self.state.until = time;

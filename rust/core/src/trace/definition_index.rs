@@ -5,6 +5,7 @@ use whywait_otf2::Definitions;
 use whywait_otf2::enums::{GroupFlag, GroupType, LocationGroupType, LocationType, Paradigm};
 
 use super::NONE;
+use super::counters::Counters;
 
 /// One stream of events.
 #[derive(Clone, Debug)]
@@ -147,6 +148,8 @@ pub struct DefinitionIndex {
     pub comms: Vec<Comm>,
     /// Windows by index.
     pub windows: Vec<Window>,
+    /// Counters.
+    pub counters: Counters,
     /// Members of the groups of post, start, complete and wait, sorted.
     pub groups: Vec<Members>,
     comm_by_id: FxHashMap<u32, u32>,
@@ -232,6 +235,7 @@ impl DefinitionIndex {
             processes,
             comms,
             windows,
+            counters: Counters::new(definitions),
             groups: own_groups,
             comm_by_id,
             window_by_id,
