@@ -149,7 +149,25 @@ class Result(ResultData):
         rank: int | None = None,
         count: int | None = None,
     ) -> pa.Table:
-        """Return how long ranks wait for which in all; see `whywait.analysis.ranking.Choice` and `between`."""
+        """Return how long ranks wait for which in all.
+
+        Parameters
+        ----------
+        metric
+            A wait state, or a metric that has some below it; None for all that waiting is made of.
+        callpath
+            Where it waits: a name, the names from the root, or a number; None for everywhere.
+        rank
+            The rank that waits; None for all.
+        count
+            How many pairs at most; None for all.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``rank`` (who waits), ``cause_rank`` (for whom; null where unknown), ``waiting`` (s), ``instances`` and
+            ``longest`` (s) of each pair, most waiting first.
+        """
         from whywait.analysis.ranking import Choice, between, choose
 
         return between(self, choose(self, Choice(metric, rank, callpath)), count)
@@ -372,10 +390,16 @@ class Result(ResultData):
         return efficiencies(self, callpath, method=method, window=window)
 
     def summary(self, *, focus: str | None = None) -> dict[str, Any]:
-        """Return what `summary.json` holds; for `focus` see `whywait.analysis.focus.find_focus`.
+        """Return what `summary.json` holds.
 
         >>> result.summary()["run"]["program"]
         'stencil'
+
+        Parameters
+        ----------
+        focus
+            What headlines are about: ``all`` for the whole run, a call path for that with all below it; by default the
+            part of the run that matters, if there is one.
         """
         from whywait.analysis.summary import summarize
 
