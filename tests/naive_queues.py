@@ -97,7 +97,7 @@ class Queues:
             elif k is not None and "sendrecv" not in name:
                 if k.leave <= m.q:
                     m.protocol = "eager"
-                elif k.enter < m.q:
+                elif k.enter < m.q and self._completed(k) == 1:
                     m.protocol = "rendezvous"
             if m.protocol != "unknown":
                 proofs.append(m)
@@ -112,6 +112,11 @@ class Queues:
         for m in self.messages:
             below = self.limit is None or m.bytes <= self.limit
             m.eager = below if m.protocol == "unknown" else m.protocol == "eager"
+
+    def _completed(self, call: naive.Instance) -> int:
+        """Count the requests that a call completes: with others among them it may have waited for those."""
+        ends = ev.MpiIsendComplete, ev.MpiIrecv, ev.MpiSend, ev.MpiRecv
+        return sum(isinstance(event, ends) and by is call for event, by in call.thread.records)
 
     def _estimate(self) -> None:
         transfers, calls, kinds = defaultdict(list), defaultdict(list), {}

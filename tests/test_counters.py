@@ -6,9 +6,11 @@ import gzip
 import json
 import tempfile
 from collections import defaultdict
+from itertools import pairwise
 from pathlib import Path
 
 import otf2
+import pyarrow.parquet as pq
 import pytest
 import whywait
 from hypothesis import given, settings
@@ -17,6 +19,7 @@ from otf2.enums import LocationType, MetricMode, MetricOccurrence, MetricType, T
 
 from tests.results import SHARED
 from tests.test_mpi import JOB, mpiexec
+from tests.tracedsl import trace_from_text
 
 STRICT, ASYNC = MetricOccurrence.SYNCHRONOUS_STRICT, MetricOccurrence.ASYNCHRONOUS
 
@@ -27,7 +30,8 @@ def archive(directory, counters, streams, processes=None):
     `processes` is the number of the process of each stream, by default 0.
 
     `counters` is a list of options of metric members, each in a class of its own. Each stream is a list of
-    (time, "enter"/"leave"/number of a counter, region or value); a stream without regions is a metric location.
+    (time, "enter"/"leave"/number of a counter, region or value); a stream without regions is a metric location. An
+    option `scope` of a counter, "group" or "node", makes an instance of its class for the process of the first stream.
     """
     place = Path(directory) / "archive"
     with otf2.writer.open(str(place), timer_resolution=10) as trace:
@@ -40,26 +44,46 @@ def archive(directory, counters, streams, processes=None):
         ]
         regions = {}
         classes = []
+        scopes = []
         for options in counters:
             occurrence = options.pop("occurrence", ASYNC)
+            scopes.append(options.pop("scope", None))
             member = definitions.metric_member(**options)
             classes.append(definitions.metric_class((member,), occurrence=occurrence))
+        instances = {}
         for number, stream in enumerate(streams):
             kinds = {what for _, what, _ in stream}
             kind = LocationType.CPU_THREAD if kinds & {"enter", "leave"} else LocationType.METRIC
-            writer = trace.event_writer(f"location {number}", group=groups[processes[number]], type=kind)
+            location = definitions.location(f"location {number}", type=kind, group=groups[processes[number]])
+            writer = trace.event_writer_from_location(location)
+            for what, scope in enumerate(scopes):
+                if scope is not None and what in kinds:
+                    place_of = {"group": groups[0], "node": node}[scope]
+                    instances[what] = definitions.metric_instance(classes[what], location, scope=place_of)
             for time, what, value in stream:
                 if what in {"enter", "leave"}:
                     if value not in regions:
                         regions[value] = definitions.region(value)
                     getattr(writer, what)(1000 + time, regions[value])
                 else:
-                    writer.metric(1000 + time, classes[what], value)
+                    writer.metric(1000 + time, instances.get(what, classes[what]), value)
     return place / "traces.otf2"
 
 
 def counter(name="c", mode=MetricMode.ACCUMULATED_START, kind=MetricType.PAPI, value_type=Type.INT64, **options):
     return {"name": name, "metric_mode": mode, "metric_type": kind, "value_type": value_type, "unit": "#", **options}
+
+
+# Rank 1 works three times as long: the same instructions, three times the misses. Rank 0 waits for it, and spins.
+TWO_RANKS = """
+    counters INS MISS
+    *: MPI_Barrier [0, 0.1]
+    0: work(INS=1000, MISS=100) [0.1, 1.1]
+    1: work(INS=1000, MISS=300) [0.1, 3.1]
+    0: MPI_Recv(1, INS=500, MISS=1) [1.1, 3.3]
+    1: MPI_Send(0, INS=7) [3.1, 3.2]
+    *: MPI_Barrier [4, 4.1]
+"""
 
 
 def analyze(anchor):
@@ -107,7 +131,7 @@ def test_a_plugins_total_that_falls_is_a_level(tmp_path):
     stream = [(0, "enter", "main"), *((10 * i, 0, (v,)) for i, v in enumerate((5, 9, 7, 12))), (40, "leave", "main")]
     result = analyze(archive(tmp_path, [counter(kind=MetricType.OTHER)], [stream]))
     found = result.counters["c"]
-    assert (found.mode, found.kind, found.mean) == ("ACCUMULATED_START", "samples", 33 / 4)
+    assert (found.mode, found.kind, found.mean) == ("ACCUMULATED_START", "level", pytest.approx((7 + 8 + 9.5) / 3))
     (note,) = (warning for warning in result.warnings if warning["kind"] == "metric_mode")
     assert note["text"].endswith("first: c")
 
@@ -129,17 +153,67 @@ def test_large_negative_and_real_values(tmp_path):
               (5, 2, (1.5,)), (6, 2, (float("nan"),)), (7, 2, (2.5,)), (8, "leave", "main")]  # fmt: skip
     result = analyze(archive(tmp_path, counters, [stream]))
     assert result.counters["large"].total == 7
-    assert (result.counters["negative"].total, result.counters["negative"].minimum) == (-16, -9)
+    assert (result.counters["negative"].mean, result.counters["negative"].minimum) == (-8, -9)
     assert result.counters["real"].total == pytest.approx(0.004)
     assert [warning["count"] for warning in result.warnings if warning["kind"] == "metric_not_a_number"] == [1]
 
 
-def test_a_counter_on_a_location_of_its_own_is_outside_of_all_regions(tmp_path):
+@pytest.mark.parametrize("scope", [None, "group", "node"])
+def test_a_counter_of_a_process_is_divided_over_time_and_threads(tmp_path, scope):
+    """0, 40, 120 at 0, 4, 8 s; the master calls foo [2, 6] in main [0, 8]; a second thread runs bar [0, 8]."""
+    master = [(0, "enter", "main"), (20, "enter", "foo"), (60, "leave", "foo"), (80, "leave", "main")]
+    samples = [(0, 0, (0,)), (40, 0, (40,)), (80, 0, (120,))]
+
+    def analyzed(name, *streams):
+        anchor = archive(tmp_path / name, [counter(scope=scope)], [*streams, samples])
+        return analyze(anchor).counters["c"]
+
+    one = analyzed("one", master)
+    assert values(one) == {"foo": 60, "main": 60}
+    assert (one.total, one.outside, one.samples) == (120, 0, 3)
+    two = analyzed("two", master, [(0, "enter", "bar"), (80, "leave", "bar")])
+    assert values(two) == {"foo": 30, "main": 30, "bar": 60}
+    assert two.by_location()["value"].to_pylist() == [60, 60]
+    # A thread that runs half of the time only: the other half of its part is outside.
+    half = analyzed("half", master, [(0, "enter", "bar"), (40, "leave", "bar")])
+    assert (values(half)["bar"], half.outside, half.total) == (20, 40, 120)
+
+
+def test_a_counter_of_a_node_is_divided_over_its_processes(tmp_path):
+    stream = [(0, "enter", "main"), (80, "leave", "main")]
+    streams = [stream, [(0, 0, (0,)), (80, 0, (11,))], stream, stream]
+    anchor = archive(tmp_path, [counter(scope="node")], streams, [0, 0, 1, 2])
+    found = analyze(anchor).counters["c"]
+    # Whole parts that add up.
+    assert sorted(found.by_location()["value"].to_pylist()) == [3, 4, 4]
+    done = mpiexec(3, JOB, "compare", anchor.parent)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_level_of_a_process_has_its_mean_whatever_the_number_of_threads(tmp_path):
+    stream = [(0, "enter", "main"), (80, "leave", "main")]
+    samples = [(0, 0, (100,)), (40, 0, (300,)), (80, 0, (0,))]
+    options = counter(mode=MetricMode.ABSOLUTE_NEXT, scope="group")
+    for threads in (1, 2, 3):
+        place = tmp_path / str(threads)
+        found = analyze(archive(place, [dict(options)], [*threads * [stream], samples])).counters["c"]
+        assert (found.mean, found.maximum, found.total) == (pytest.approx(200), 300, pytest.approx(1600))
+
+
+def test_a_counter_without_a_thread_in_its_process_is_outside(tmp_path):
     streams = [[(0, "enter", "main"), (80, "leave", "main")], [(0, 0, (0,)), (40, 0, (40,)), (80, 0, (120,))]]
-    found = analyze(archive(tmp_path, [counter()], streams)).counters["c"]
+    found = analyze(archive(tmp_path, [counter()], streams, [0, 1])).counters["c"]
     assert (found.total, found.outside) == (120, 120)
     assert not found.by_callpath().num_rows
-    assert found.by_location()["value"].to_pylist() == [120]
+
+
+def test_windows_cut_a_counter_by_time(tmp_path):
+    """0 at 0 s, 100 at 10 s: COUNTERS 3.3, example 12."""
+    stream = [(0, 0, (0,)), (0, "enter", "main"), (100, 0, (100,)), (100, "leave", "main")]
+    for scope in (None, "group"):
+        result = analyze(archive(tmp_path / str(scope), [counter(scope=scope)], [stream]))
+        for begin, end, amount in ((2.5, 5, 25), (0, 0.1, 1), (0.1, 0.4, 3), (0.4, 10, 96)):
+            assert result.counters.window(begin, end)["c"].total == amount
 
 
 def test_a_counter_with_one_sample_has_a_value_and_no_growth(tmp_path):
@@ -250,6 +324,51 @@ def test_program_agrees_with_naive_division(stream):
     assert found.total == sum(values(found).values())
 
 
+@settings(max_examples=40, deadline=None)
+@given(stream=streams(), own=st.booleans(), cuts=st.lists(st.integers(1, 60), max_size=4))
+def test_windows_that_tile_a_run_add_up(stream, own, cuts):
+    with tempfile.TemporaryDirectory() as directory:
+        result = analyze(archive(directory, [counter(scope=None if own else "group")], [stream]))
+        if not result.counters:
+            return
+        whole = result.counters["c"]
+        length = result.facts["length"]
+        bounds = [0.0, *sorted({cut / 10 for cut in cuts if cut / 10 < length}), length]
+        windows = [result.counters.window(a, b).get("c") for a, b in pairwise(bounds)]
+    assert sum(window.total for window in windows if window) == whole.total
+
+
+@settings(max_examples=40, deadline=None)
+@given(stream=streams(), spans=st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), min_size=1, max_size=5))
+def test_changes_in_stretches_agree_with_lines_between_samples(stream, spans):
+    samples = {}
+    for time, what, value in stream:
+        if what == 0:
+            samples[time] = value[0]
+    if not samples:
+        return
+    first, last = min(samples), max(samples)
+
+    def upto(time):
+        time = min(max(time, first), last)
+        before, behind = max(t for t in samples if t <= time), min(t for t in samples if t >= time)
+        if before == behind:
+            return samples[before]
+        # What was sampled first at a time is what lines lead to: only its last value is known here.
+        return None
+
+    with tempfile.TemporaryDirectory() as directory:
+        result = analyze(archive(directory, [counter()], [stream]))
+        asked = {"location": [0] * len(spans), "begin": [min(s) / 10 for s in spans],
+                 "end": [max(s) / 10 for s in spans], "callpath": [None] * len(spans)}  # fmt: skip
+        found = result.counters.during(asked).to_pydict().get("c", [None] * len(spans))
+    for (a, b), amount in zip((sorted(span) for span in spans), found, strict=True):
+        if a > last or b < first:
+            assert amount is None
+        elif (begin := upto(a)) is not None and (end := upto(b)) is not None:
+            assert amount == end - begin
+
+
 @pytest.mark.parametrize("case", ["counters_perf", "counters_user"])
 def test_score_ps_profile_has_the_same_sums(case):
     place = SHARED / "cases" / case
@@ -268,13 +387,41 @@ def test_score_ps_profile_has_the_same_sums(case):
                 theirs[tuple(row["callpath"]), row["rank"], row["thread"]] += row["exclusive"] * scale
         # The profile also has what lies before the first and behind the last sample: at the program, without records.
         theirs = {cell: value for cell, value in theirs.items() if value and len(cell[0]) > 1}
+        # Of a level it has the sum of the samples.
+        column = "value" if found.kind == "total" else "sampled"
         ours = {
-            (tuple(row["callpath"]), row["rank"], row["thread"]): row["value"]
-            for row in found.cells().to_pylist() if row["value"] and row["callpath"]
+            (tuple(row["callpath"]), row["rank"], row["thread"]): row[column]
+            for row in found.cells().to_pylist() if row[column] and row["callpath"]
         }  # fmt: skip
         assert ours.keys() == theirs.keys(), name
         for cell, value in theirs.items():
             assert ours[cell] == pytest.approx(value, rel=1e-12), (name, cell)
+
+
+def test_a_real_trace_with_devices():
+    """Counters of a plugin that claims they are all totals: COUNTERS 2.2 and 4.3, number 9."""
+    place = SHARED / "samples" / "mi300"
+    if not place.exists():
+        pytest.skip(f"{place} is only beside a development checkout")
+    result = analyze(place)
+    power, energy = (
+        result.counters[f"A2rocm_smi:::{name}:device=0"] for name in ("current_socket_power", "energy_count")
+    )
+    assert (power.kind, energy.kind) == ("level", "total")
+    assert (power.minimum, power.maximum, power.samples) == (148e6, 502e6, 1740)
+    # Two ways to measure the same: microjoules that are counted, and microwatts that are sampled.
+    assert power.total == pytest.approx(energy.total, rel=3e-3)
+    assert (energy.outside, power.outside) == (0, 0)
+    clock = result.counters["A2coretemp:::hwmon5:freq2_input"]
+    assert (clock.total, clock.minimum, clock.maximum) == (0, 1.3e9, 1.3e9)
+    # Energy of device 0 while its kernel runs, linear at the ends.
+    origin, resolution = result.facts["origin"], result.facts["resolution"]
+    begin, end = ((tick - origin) / resolution for tick in (6127386368557734, 6127403889281692))
+    in_kernel = result.counters.window(begin, end)
+    assert in_kernel["A2rocm_smi:::energy_count:device=0"].total == pytest.approx(1842.5e6, abs=0.05e6)
+    assert in_kernel["A2rocm_smi:::current_socket_power:device=0"].total == pytest.approx(1809.8e6, rel=1e-3)
+    assert result.metrics["hip_sync"].total == pytest.approx(4.735376 + 61.9e-6 + 1.628328 + 12.5e-6, abs=2e-6)
+    assert result.metrics["hip_kernel_executions"].total == pytest.approx(4.7354 + 1.6283, abs=1e-4)
 
 
 def test_instructions_cycles_and_frequency_split_the_scaling_of_computation(tmp_path):
@@ -295,6 +442,61 @@ def test_instructions_cycles_and_frequency_split_the_scaling_of_computation(tmp_
     assert second["ipc_scaling"].value == 1
     assert second["frequency_scaling"].value == 1
     assert second["computation_scaling"].value == pytest.approx(0.5)
+
+
+def test_totals_are_metrics_of_every_report(tmp_path):
+    stream = [(0, 0, (100,)), (0, 1, (7,)), (0, "enter", "main"), (20, 0, (300,)), (20, "enter", "foo"),
+              (50, 0, (900,)), (50, "leave", "foo"), (100, 0, (1000,)), (100, 1, (9,)),
+              (100, "leave", "main")]  # fmt: skip
+    counters = [counter("PAPI_L1_DCM", occurrence=STRICT), counter("time", value_type=Type.INT64)]
+    result = analyze(archive(tmp_path, counters, [stream]))
+    assert result.metrics["PAPI_L1_DCM"].total == 900
+    assert (result.metrics["PAPI_L1_DCM"].unit, result.metrics["time"].total) == ("#", 10)
+    # A name that another metric has.
+    assert result.metrics["counter:time"].total == result.counters["counter:time"].total == 2
+    rows = {row["callpath"][-1]: row["value"] for row in result.severities("PAPI_L1_DCM").to_pylist()}
+    assert rows == {"main": 300, "foo": 600}
+    result.write(tmp_path / "results", html=True)
+    back = whywait.load(tmp_path / "results")
+    assert back.severities("PAPI_L1_DCM") == result.severities("PAPI_L1_DCM")
+    pycubexr = pytest.importorskip("pycubexr")
+    with pycubexr.CubexParser(str(tmp_path / "results" / "report.cubex")) as cube:
+        metric = cube.get_metric_by_name("PAPI_L1_DCM")
+        assert (metric.units, metric.data_type) == ("#", "UINT64")
+        values = cube.get_metric_values(metric)
+        found = {cube.get_region(node).name: values.cnode_values(node).sum() for node in cube.all_cnodes()}
+    assert (found["foo"], found["main"]) == (600, 300)
+
+
+def test_waits_and_the_critical_path_have_counters(tmp_path):
+    result = whywait.analyze(trace_from_text(TWO_RANKS, tmp_path / "trace"))
+    (wait,) = (row for row in result.wait_states(counters=True).to_pylist() if row["kind"] == "mpi_latesender")
+    assert (wait["counter:INS"], wait["counter:MISS"]) == (500, 1)
+    path = result.critical_path(counters=True).to_pylist()
+    assert sum(row["counter:MISS"] for row in path if row["rank"] == 1) == 300
+    (work,) = result.explain(whywait.Choice("mpi_latesender"))["work"]
+    assert work["counters"] == {
+        "INS": {"cause": 1000, "waiter": 1000}, "MISS": {"cause": 300, "waiter": 100},
+    }  # fmt: skip
+    from whywait.report.explanation import differences
+
+    assert differences(work["counters"]) == "the same INS, 3 times the MISS"
+    result.write(tmp_path / "results", counters=True)
+    waits = pq.read_table(tmp_path / "results" / "wait_states.parquet")
+    assert 1 in waits["counter:MISS"].to_pylist()
+    back = whywait.load(tmp_path / "results")
+    assert back.wait_states() == result.wait_states()
+    with pytest.raises(whywait.UsageError, match="holds no events"):
+        back.wait_states(counters=True)
+
+
+def test_differences_say_what_is_alike_first():
+    from whywait.report.explanation import differences
+
+    assert differences({}) == ""
+    assert differences({"A": {"cause": 0, "waiter": 3}}) == ""
+    sides = {"A": {"cause": 10, "waiter": 5}, "B": {"cause": 1, "waiter": 4}, "C": {"cause": 21, "waiter": 20}}
+    assert differences(sides) == "the same C, 0.25 times the B, 2 times the A"
 
 
 def test_command_line(tmp_path, capsys):

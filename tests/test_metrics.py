@@ -46,7 +46,7 @@ def test_tree_is_scalascas():
     assert [row for row in ours if row[1] in names] == [(*row[:-1], row[-1].removesuffix("/REMAP")) for row in theirs]
     added = {row[1] for row in ours} - names
     upper_bounds = "mpi_rma_.*wait_for_progress_last_call"
-    paradigms = f"(shmem|armci)(_|$)|rma_atomic|{upper_bounds}|delay_(rma|lock|unattributed)|interval_delay"
+    paradigms = f"(shmem|armci|hip)(_|$)|rma_atomic|{upper_bounds}|delay_(rma|lock|unattributed)|interval_delay"
     paradigms += "|wait_unexplained$"
     classes = "_(propagating|terminal|direct|indirect)_(coll|omp|rma|lock|barrier|n21|12n|n2n)"
     classifications = "waitstates_.*_(coll|omp|rma)$"

@@ -40,7 +40,9 @@ time in MPI (sends, begins, requests) stands at Enter, what is written after it 
 
 Declarations: `ranks 4`, `threads 2`, `comm half = 0 2` (communicator order), `intercomm both = 0 1 | 2 3`,
 `set evens = 0 2` (a communicator of OpenSHMEM: ranks are PEs), `group g = 1 2` (of world ranks, or of none), `win w on
-half` (`on locations`: of threads, not processes), `clock 1 +0.5` (rank 1's own clock is half a second behind).
+half` (`on locations`: of threads, not processes), `clock 1 +0.5` (rank 1's own clock is half a second behind),
+`counters INS MISS` (strict counters, sampled at each Enter and Leave; as arguments of a call, `INS=100` says by how
+much one grows from the call's Enter to the next sample).
 
 Every rank runs the program `program` from second 0 to its last event.
 """
@@ -64,12 +66,16 @@ from otf2.enums import (
     GroupType,
     LockType,
     MeasurementMode,
+    MetricMode,
+    MetricOccurrence,
+    MetricType,
     Paradigm,
     ParadigmClass,
     RegionRole,
     RmaAtomicType,
     RmaSyncLevel,
     RmaWinFlag,
+    Type,
 )
 
 RESOLUTION = 1_000_000_000
@@ -211,6 +217,7 @@ class Script:
         self.groups: dict[str, list[int]] = {}
         self.windows: dict[str, str] = {}
         self.clocks: dict[int, int] = {}
+        self.counters: list[str] = []
         lines = [line.split("#")[0].strip() for line in text.splitlines()]
         activities = [line for line in lines if line and not self._declare(line)]
         mentioned = [int(who) for line in activities for who in re.findall(r"\d+", line.split(":")[0].split(".")[0])]
@@ -235,6 +242,8 @@ class Script:
             self.windows[match[1]] = match[2]
         elif match := re.fullmatch(r"clock (\d+) ([+-][\d.]+)", line):
             self.clocks[int(match[1])] = round(float(match[2]) * RESOLUTION)
+        elif match := re.fullmatch(r"counters ([\w ]+)", line):
+            self.counters = match[1].split()
         else:
             return False
         return True
@@ -375,6 +384,10 @@ class Archive:
             name: d._rma_wins.create("MPI_Win_create window", self.comms[on], RmaWinFlag.CREATE_DESTROY_EVENTS)
             for name, on in script.windows.items()
         }
+        if script.counters:
+            options = {"metric_type": MetricType.PAPI, "metric_mode": MetricMode.ACCUMULATED_START, "unit": "#"}
+            members = [d.metric_member(name, value_type=Type.INT64, **options) for name in script.counters]
+            self.metric = d.metric_class(members, occurrence=MetricOccurrence.SYNCHRONOUS_STRICT)
         if script.threads > 1:
             group(GroupType.COMM_LOCATIONS, everyone, Paradigm.OPENMP)
             for rank in range(script.ranks):
@@ -416,7 +429,7 @@ class Archive:
             program.records.append((enter, ev.ThreadFork(enter, Paradigm.OPENMP, self.script.threads)))
             program.records.append((leave, ev.ThreadJoin(leave, Paradigm.OPENMP)))
             self._into_caller(program)
-        events = list(self._walk(program, stream))
+        events = list(self._walk(program, stream, dict.fromkeys(self.script.counters, 0)))
         if stream.thread == 0 and events:
             events.insert(0, ev.ProgramBegin(ORIGIN, "./program", ()))
             events.append(ev.ProgramEnd(max(e.time for e in events), 0))
@@ -435,8 +448,13 @@ class Archive:
                 here = inner
             here.records.append((time, event))
 
-    def _walk(self, call: Call, stream: Stream) -> Any:
+    def _walk(self, call: Call, stream: Stream, totals: dict[str, int]) -> Any:
         """All events in a call, in the order of the file: of equals records first, then calls."""
+
+        def sample(time: int) -> Any:
+            if totals:
+                yield ev.Metric(time, self.metric, list(totals.values()))
+
         inside: list[tuple[int, int, Any]] = [(time, 0, event) for time, event in call.records]
         inside += [(child.enter, 1, child) for child in call.children]
         inside.sort(key=lambda item: item[:2])
@@ -448,8 +466,12 @@ class Archive:
             if team is not None:
                 yield ev.ThreadTeamBegin(time, team)
             region = self.region(item.name)
+            yield from sample(time)
             yield ev.Enter(time, region)
-            yield from self._walk(item, stream)
+            for name in totals:
+                totals[name] += item.options.get(name, 0)
+            yield from self._walk(item, stream, totals)
+            yield from sample(item.leave)
             yield ev.Leave(item.leave, region)
             if team is not None:
                 yield ev.ThreadTeamEnd(item.leave, team)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whywait import _native
+from whywait.analysis.counters import with_counters
 from whywait.model import tables
 from whywait.model.result import ResultData
 
@@ -112,11 +113,17 @@ class Result(ResultData):
         pieces = tables.severity_pieces(self.profile, self.places, names, inclusive=inclusive)
         return tables.table(tables.SEVERITIES, pieces)
 
-    def wait_states(self) -> pa.Table:
+    def wait_states(self, *, counters: bool = False) -> pa.Table:
         """Return the wait states, one row each.
 
         A wait state that is also part of another, such as a Late Sender in wrong order, has a row for each of the two:
         the rows of a kind add up to the metric of its name.
+
+        Parameters
+        ----------
+        counters
+            Whether to add what each strict counter of the trace came to in the call that waits, from its Enter to its
+            Leave, as columns ``counter:NAME``; the trace is read once more for that.
 
         Returns
         -------
@@ -139,7 +146,8 @@ class Result(ResultData):
         ('mpi_latesender', 0, 1)
         """
         pieces = tables.wait_state_pieces(self.tree, self.places, self.tables.wait_states)
-        return tables.table(tables.WAIT_STATES, pieces)
+        found = tables.table(tables.WAIT_STATES, pieces)
+        return with_counters(self, found, "enter", "leave") if counters else found
 
     def waits_between(
         self,
@@ -327,8 +335,14 @@ class Result(ResultData):
         pieces = tables.delay_cost_pieces(self.tree, self.places, delay_costs(self))
         return tables.table(tables.DELAY_COSTS, pieces)
 
-    def critical_path(self) -> pa.Table:
+    def critical_path(self, *, counters: bool = False) -> pa.Table:
         """Return the critical path, the chain of activities without waiting that determines how long the run takes.
+
+        Parameters
+        ----------
+        counters
+            Whether to add what each strict counter of the trace came to in each segment, as columns ``counter:NAME``;
+            the trace is read once more for that.
 
         Returns
         -------
@@ -351,7 +365,8 @@ class Result(ResultData):
         """
         self.need_causes()
         pieces = tables.critical_path_pieces(self.tree, self.places, self.tables.critical_path)
-        return tables.table(tables.CRITICAL_PATH, pieces)
+        found = tables.table(tables.CRITICAL_PATH, pieces)
+        return with_counters(self, found, "from", "to") if counters else found
 
     def efficiencies(
         self,
@@ -419,6 +434,7 @@ class Result(ResultData):
         html: bool = False,
         factors: Factors = "longest",
         focus: str | None = None,
+        counters: bool = False,
     ) -> list[Path]:
         """Write the dataset, which `load` reads, and what is made from it: report.cubex, report.stat and summary.json.
 
@@ -438,6 +454,9 @@ class Result(ResultData):
             the longest of each kind and the waits that these go back to. A result of several processes has none.
         focus
             What the headlines of summary.json and report.html are about, as for `summary`.
+        counters
+            Whether to add what strict counters came to in each wait state and on the critical path to the tables of
+            these, as columns ``counter:NAME``.
 
         Returns
         -------
@@ -454,6 +473,7 @@ class Result(ResultData):
             transfers=transfers,
             timeline=timeline,
             factors=factors,
+            counters=counters,
         )
 
     def write_cube(self, path: str | PathLike[str]) -> None:

@@ -5,6 +5,7 @@ What a counter grows by between two samples belongs to the call paths that ran i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from whywait.model.counters import named
 from whywait.model.profile import sum_at
 from whywait.model.selection import find_callpaths
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -48,6 +50,11 @@ class Counter:
         self._result = result
 
     @property
+    def number(self) -> int:
+        """Its number in the tables of a dataset."""
+        return int(self._definition["counter"])
+
+    @property
     def description(self) -> str:
         """What the trace says of it."""
         return str(self._definition["description"])
@@ -71,8 +78,8 @@ class Counter:
     def kind(self) -> str:
         """What its values are taken as.
 
-        ``total`` grows, and its growth counts; ``level`` holds from sample to sample, and is integrated over time;
-        ``samples`` holds at its samples alone. A plugin's total that falls is taken as samples.
+        ``total`` grows, and its growth counts; ``level`` is integrated over time. A plugin's total that falls is
+        taken as a level.
         """
         return str(self._definition["kind"])
 
@@ -83,13 +90,13 @@ class Counter:
 
     @cached_property
     def _value(self) -> npt.NDArray[np.float64]:
-        """What is summed: growth, integrals, or samples."""
-        value: npt.NDArray[np.float64] = self._cells["sampled" if self.kind == "samples" else "amount"]
+        """What is summed: growth, or integrals."""
+        value: npt.NDArray[np.float64] = self._cells["amount"]
         return value
 
     @property
     def total(self) -> float:
-        """The sum over all cells: growth, integral over time (unit times seconds), or sum of the samples."""
+        """The sum over all cells: growth, or integral over time (unit times seconds)."""
         return float(self._value.sum())
 
     @property
@@ -104,11 +111,9 @@ class Counter:
 
     @property
     def mean(self) -> float | None:
-        """The mean of a level over the time in which it is known, or of samples; None of a total."""
-        weight = {"level": "seconds", "samples": "samples"}.get(self.kind)
-        if weight is None or not (sum_of_weights := float(self._cells[weight].sum())):
-            return None
-        return self.total / sum_of_weights
+        """The mean of a level over the time in which it is known; None of a total."""
+        seconds = float(self._cells["seconds"].sum())
+        return self.total / seconds if self.kind == "level" and seconds else None
 
     @property
     def outside(self) -> float:
@@ -146,7 +151,7 @@ class Counter:
         """Sum over call paths: ``location``, ``rank``, ``thread``, ``value``, ``samples``, ``minimum``, ``maximum``."""
         locations = len(self._result.places)
         location = self._cells["location"].astype(np.int64)
-        (shown,) = np.nonzero(np.bincount(location, self._cells["samples"], locations))
+        (shown,) = np.nonzero(np.bincount(location, minlength=locations))
         least, most = np.full(locations, np.inf), np.full(locations, -np.inf)
         np.minimum.at(least, location, self._cells["minimum"])
         np.maximum.at(most, location, self._cells["maximum"])
@@ -166,7 +171,8 @@ class Counter:
     def cells(self) -> pa.Table:
         """Return exclusive values: ``callpath``, ``callpath_id``, ``location``, ``rank``, ``thread``, ``value``, ...
 
-        Then ``seconds`` (in which a level is known), ``samples``, ``minimum`` and ``maximum``. What lies outside of
+        Then ``seconds`` (in which a level is known), ``sampled`` (sum of the samples), ``samples`` (their number),
+        ``minimum`` and ``maximum``. What lies outside of
         all regions has no call path.
         """
         places = self._result.places
@@ -180,7 +186,9 @@ class Counter:
             "thread": places.thread[location],
             "value": self._value,
         }
-        return pa.table(columns | {name: self._cells[name] for name in ("seconds", "samples", "minimum", "maximum")})
+        return pa.table(
+            columns | {name: self._cells[name] for name in ("seconds", "sampled", "samples", "minimum", "maximum")}
+        )
 
     def in_computation(self, callpath: str | int | None = None) -> float:
         """Sum over the call paths that compute: those with time outside of all communication and threading libraries.
@@ -217,22 +225,64 @@ class Counters(Mapping[str, Counter]):
     ----------
     result
         The result.
+    cells
+        What the counters come to, as the table `counter_cells` of a dataset; None for the whole run.
     """
 
-    def __init__(self, result: ResultData) -> None:
-        cells = result.tables.counter_cells
+    def __init__(self, result: ResultData, cells: pa.Table | None = None) -> None:
+        self._result = result
+        cells = result.tables.counter_cells if cells is None else cells
         number = cells["counter"].to_numpy()
-        self._counters: dict[str, Counter] = {}
-        for definition in result.tables.counters.to_pylist():
-            own = cells.filter(pa.array(number == definition["counter"]))
-            if own.num_rows:
-                name = self._free(definition["name"])
-                self._counters[name] = Counter(name, definition, own, result)
+        self._counters = {
+            name: Counter(name, row, cells.filter(pa.array(number == row["counter"])), result)
+            for name, row in named(result.tables.counters, cells)
+        }
 
-    def _free(self, name: str) -> str:
-        """Return a name that no other counter has: the same name may come with another unit or mode."""
-        names = (name if number == 1 else f"{name} ({number})" for number in range(1, len(self._counters) + 2))
-        return next(free for free in names if free not in self._counters)
+    def window(self, begin: float, end: float) -> Counters:
+        """Return what the counters come to between two times, in seconds since the begin of the trace.
+
+        Windows that tile the run add up to the whole: what lies between two samples is divided in proportion to time.
+
+        Raises
+        ------
+        whywait.UsageError
+            If the result is a written one, which holds no events.
+        """
+        # The first and the last sample belong to the run, whatever they stand at.
+        begin = begin if begin > 0 else -math.inf
+        end = end if end < self._result.facts["length"] else math.inf
+        return Counters(self._result, self._result.tables.counter_window(begin, end))
+
+    def during(self, stretches: Mapping[str, Sequence[Any]]) -> pa.Table:
+        """Return what strict counters, and others that speak of their location, came to in stretches of time.
+
+        Parameters
+        ----------
+        stretches
+            Columns ``location`` (index), ``begin`` and ``end`` (seconds since the begin of the trace), and ``callpath``
+            (its number, to count only while it is the innermost one; None for all).
+
+        Returns
+        -------
+        pyarrow.Table
+            A row for each stretch, a column for each counter that is known in any: what it grew by, or of a level the
+            integral; null where it is not known.
+
+        Raises
+        ------
+        whywait.UsageError
+            If the result is a written one, which holds no events.
+        """
+        found = self._result.tables.counter_changes(stretches)
+        counter, stretch = found["counter"].to_numpy(), found["stretch"].to_numpy()
+        columns = {}
+        for name, of_trace in self.items():
+            (rows,) = np.nonzero(counter == of_trace.number)
+            if rows.size:
+                value = np.full(len(stretches["location"]), np.nan)
+                value[stretch[rows]] = found["amount"].to_numpy()[rows]
+                columns[name] = pa.array(value, from_pandas=True)
+        return pa.table(columns)
 
     def __getitem__(self, name: str) -> Counter:
         return self._counters[name]
@@ -249,3 +299,29 @@ class Counters(Mapping[str, Counter]):
         if INSTRUCTIONS not in self or CYCLES not in self or not self[CYCLES].total:
             return None
         return self[INSTRUCTIONS].total / self[CYCLES].total
+
+
+def with_counters(result: ResultData, table: pa.Table, begin: str, end: str) -> pa.Table:
+    """Add what counters came to in each row of a table, as columns ``counter:NAME``.
+
+    Parameters
+    ----------
+    result
+        Where the counters were found.
+    table
+        Stretches of time: a column ``location``, and those of their begin and end.
+    begin, end
+        The names of these columns.
+
+    Raises
+    ------
+    whywait.UsageError
+        If the result is a written one, which holds no events.
+    """
+    rows = table.num_rows
+    stretches = {"location": table["location"].to_pylist(), "begin": table[begin].to_pylist(),
+                 "end": table[end].to_pylist(), "callpath": [None] * rows}  # fmt: skip
+    found = Counters(result).during(stretches)
+    for name in found.column_names:
+        table = table.append_column(f"counter:{name}", found[name])
+    return table

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from whywait import _native
+from whywait.analysis.counters import Counters
 from whywait.analysis.ranking import Choice, chosen
 
 if TYPE_CHECKING:
@@ -73,10 +74,11 @@ def explain(result: ResultData, rows: Sequence[int], depth: int) -> list[dict[st
         the waiter, ``cause_sync`` and ``waiter_sync``: in which calls.
 
         What it is shared out among: ``work``, what the cause did in the meantime longer than the waiter (each
-        ``callpath``, ``time``, ``waiter_time`` and ``explains``); ``completion``, what it took longer to leave the call
-        in which they synchronized, in the same form, or None; ``waits``, what it waited itself, each in this form;
-        ``unattributed``, what nobody is charged for; ``rest``, what factors of less than 2 % explain together. What
-        these explain adds up to ``explains``.
+        ``callpath``, ``time``, ``waiter_time``, ``explains``, and ``counters``: what each strict counter of the trace
+        came to there, at the ``cause`` and the ``waiter``; empty for a written result); ``completion``, what it took
+        longer to leave the call in which they synchronized, in the same form, or None; ``waits``, what it waited
+        itself, each in this form; ``unattributed``, what nobody is charged for; ``rest``, what factors of less than 2 %
+        explain together. What these explain adds up to ``explains``.
 
         ``unexplained`` says how much of that exceeds the factors: it is shared out among them all the same. All times
         are seconds.
@@ -89,6 +91,7 @@ def explain(result: ResultData, rows: Sequence[int], depth: int) -> list[dict[st
     level = [_Open(node, row, frozenset({row}), SMALL * node["waiting"]) for row, node in roots]
     for _ in range(depth):
         level = tree.grow(level)
+    tree.count()
     return [node for _, node in roots]
 
 
@@ -144,6 +147,28 @@ class _Tree:
     def __init__(self, result: ResultData) -> None:
         self._result = result
         self._waits = result.tables.wait_states
+        # Work, the number of its call path, and the intervals that are compared.
+        self._compared: list[tuple[dict[str, Any], int, dict[str, Any]]] = []
+
+    def count(self) -> None:
+        """Say what counters came to in the work that was compared, at both sides."""
+        if not self._compared or self._result.tables.analysis is None:
+            return
+        counters = Counters(self._result)
+        if not counters:
+            return
+        stretches: dict[str, list[Any]] = {"location": [], "begin": [], "end": [], "callpath": []}
+        for _, callpath, interval in self._compared:
+            for side in ("cause", "waiter"):
+                stretches["callpath"].append(callpath)
+                for column in ("location", "begin", "end"):
+                    stretches[column].append(interval[f"{side}_{column}"])
+        found = counters.during(stretches).to_pydict()
+        for row, (part, *_) in enumerate(self._compared):
+            for name, amounts in found.items():
+                cause, waiter = amounts[2 * row], amounts[2 * row + 1]
+                if cause is not None and waiter is not None:
+                    part["counters"][name] = {"cause": cause, "waiter": waiter}
 
     def grow(self, level: list[_Open]) -> list[_Open]:
         """Give the nodes of a level their factors; return the waits among these, as the next level."""
@@ -155,9 +180,10 @@ class _Tree:
         following = []
         for one in level:
             begin, end = np.searchsorted(first, [one.row, one.row + 1])
-            self._intervals(one.node, of_row.get(one.row))
+            interval = of_row.get(one.row)
+            self._intervals(one.node, interval)
             for factor in factors.slice(begin, end - begin).to_pylist():
-                below = self._add(one, factor)
+                below = self._add(one, factor, interval)
                 if below is not None:
                     following.append(below)
         return following
@@ -173,7 +199,7 @@ class _Tree:
             node[f"{side}_sync"] = None if call is None else path(call)
         node["unexplained"] = row["unexplained"] * node["explains"] / node["waiting"]
 
-    def _add(self, one: _Open, factor: dict[str, Any]) -> _Open | None:
+    def _add(self, one: _Open, factor: dict[str, Any], interval: dict[str, Any] | None) -> _Open | None:
         """Add a factor to a node; return it if it is a wait that can be followed."""
         node = one.node
         share = factor["share"] * node["explains"] / node["waiting"]
@@ -197,7 +223,10 @@ class _Tree:
             if kind == "completion":
                 node["completion"] = part
             else:
+                part["counters"] = {}
                 node["work"].append(part)
+                if interval is not None:
+                    self._compared.append((part, factor["callpath"], interval))
         return None
 
     def node(self, row: int, explains: float | None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from whywait.model.system import system_table, topologies_table
 from whywait.model.trace import TraceIdentity
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from whywait.model.trace import Trace
 
@@ -109,6 +109,12 @@ class NativeDataset:
     @property
     def timeline(self) -> Mapping[str, str]:
         return {}
+
+    def counter_window(self, begin: float, end: float) -> pa.Table:
+        return pa.table(self.analysis.counter_window(begin, end))
+
+    def counter_changes(self, stretches: Mapping[str, Sequence[Any]]) -> pa.Table:
+        return pa.table(self.analysis.counter_changes(dict(stretches)))
 
     def window(self, begin: float, end: float) -> pa.Table:
         return pa.table(self.analysis.window(begin, end))

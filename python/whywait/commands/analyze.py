@@ -91,6 +91,12 @@ def add(verbs: Any) -> None:
         "what these go back to, or all (default: %(default)s)",
     )
     parser.add_argument("--focus", metavar="PATH", help=FOCUS)
+    parser.add_argument(
+        "--counters",
+        action="store_true",
+        help="add what strict counters of the trace (PAPI, perf, ...) came to in each wait state and on the critical "
+        "path to their tables",
+    )
     parser.add_argument("--quiet", action="store_true", help="print neither summary nor progress")
 
 
@@ -126,7 +132,12 @@ def run(options: argparse.Namespace) -> int:
         return 0
     summary = result.summary(focus=options.focus)
     files = result.write(
-        directory, transfers=options.transfers, html=options.html, factors=options.factors, focus=options.focus
+        directory,
+        transfers=options.transfers,
+        html=options.html,
+        factors=options.factors,
+        focus=options.focus,
+        counters=options.counters,
     )
     if options.json:
         print_json({**summary, "files": [str(file) for file in files]})

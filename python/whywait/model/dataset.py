@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -145,6 +145,27 @@ class Dataset(Protocol):
     @property
     def analysis(self) -> _native.Analysis | None:
         """The native analysis, which has the events; None if the dataset was read from a directory."""
+        ...
+
+    def counter_window(self, begin: float, end: float) -> pa.Table:
+        """Return what counters come to between two times, in seconds since the begin of the trace."""
+        ...
+
+    def counter_changes(self, stretches: Mapping[str, Sequence[Any]]) -> pa.Table:
+        """Return what counters that speak of their location came to in stretches of time.
+
+        Parameters
+        ----------
+        stretches
+            Columns ``location``, ``begin`` and ``end`` (seconds since the begin of the trace) and ``callpath`` (only
+            while this one is the innermost; None for any).
+
+        Returns
+        -------
+        pyarrow.Table
+            ``stretch`` (row), ``counter``, ``amount`` (growth, or the integral of a level) and ``seconds`` (in which
+            the call path ran); a counter without samples around a stretch has no row there.
+        """
         ...
 
     def window(self, begin: float, end: float) -> pa.Table:

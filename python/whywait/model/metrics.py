@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, cast
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-Kind = Literal["stored", "wait", "completion", "cause", "thesis", "pre", "post", "hidden"]
+Kind = Literal["stored", "wait", "completion", "cause", "thesis", "pre", "post", "hidden", "counter"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Metric:
         ``stored``, ``wait`` (stored, and a wait state), ``completion`` (stored; listed with the wait states, but no
         waiting), ``cause`` (stored if the analysis looks for causes), ``thesis``
         (if it does so by all definitions of the thesis), ``pre`` (derived cell by cell), ``post`` (sum or difference of
-        others) or ``hidden``.
+        others), ``hidden``, or ``counter`` (stored; of the trace, not of the file).
     paradigm
         The programming model without which the metric does not exist, or None.
     formula
@@ -102,6 +102,8 @@ class Metric:
         What it means, in a sentence.
     parent
         Name of the metric it is a part of.
+    real
+        Whether values need not be whole numbers, though they are no times.
     """
 
     name: str
@@ -112,6 +114,7 @@ class Metric:
     formula: Formula | None
     description: str
     parent: str | None
+    real: bool = False
 
     @property
     def derived(self) -> bool:
@@ -120,8 +123,8 @@ class Metric:
 
     @property
     def integer(self) -> bool:
-        """Whether values are whole numbers: everything but times."""
-        return self.unit != "sec"
+        """Whether values are whole numbers: everything but times, and some counters."""
+        return self.unit != "sec" and not self.real
 
 
 class MetricTree:
@@ -176,6 +179,10 @@ class MetricTree:
     def without(self, stored: Collection[str], *kinds: Kind) -> set[str]:
         """Leave out of the names of stored metrics those of some kinds."""
         return {name for name in stored if name not in self or self[name].kind not in kinds}
+
+    def with_roots(self, metrics: Iterable[Metric]) -> MetricTree:
+        """Return the tree with other metrics behind it, which are parts of none."""
+        return MetricTree([*self, *metrics])
 
     def computed(self, stored: Collection[str]) -> MetricTree:
         """Cut the tree down to what follows from the given stored metrics.

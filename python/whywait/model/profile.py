@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from whywait.model.calltree import CallTree
-    from whywait.model.metrics import Formula, Term
+    from whywait.model.metrics import Formula, Metric, Term
 
 #: Besides wait states, the stored metrics that a window of time has.
 IN_WINDOW = frozenset(
@@ -97,22 +97,33 @@ class Profile:
         self._works = works
         self._cells = dict(_split(tree, locations, severities))
         self._stored = frozenset(stored)
+        self._counters: tuple[Metric, ...] = ()
         self._judge()
 
-    def extended(self, cells: Mapping[str, Cells]) -> Self:
-        """Return a profile that has other stored metrics besides, or in place of those of these names."""
+    def extended(self, cells: Mapping[str, Cells], counters: Iterable[Metric] = ()) -> Self:
+        """Return a profile that has other stored metrics besides, or in place of those of these names.
+
+        Parameters
+        ----------
+        cells
+            Their cells, by name.
+        counters
+            Those of them that are counters of the trace, and not in the metric tree.
+        """
         # What derives from others may derive from other values now.
         own = {name: found for name, found in self._cells.items() if name in self._stored}
-        return copy(self)._with({**own, **cells}, self._stored | cells.keys())  # noqa: SLF001  (its own)
+        return copy(self)._with(  # noqa: SLF001  (its own)
+            {**own, **cells}, self._stored | cells.keys(), (*self._counters, *counters)
+        )
 
-    def _with(self, cells: dict[str, Cells], stored: frozenset[str]) -> Self:
-        self._cells, self._stored = cells, stored
+    def _with(self, cells: dict[str, Cells], stored: frozenset[str], counters: tuple[Metric, ...]) -> Self:
+        self._cells, self._stored, self._counters = cells, stored, counters
         self._judge()
         return self
 
     def _judge(self) -> None:
         """Find which metrics follow from the stored ones, and which of them cannot have a value."""
-        self.metrics: MetricTree = metric_tree().computed(self._stored)
+        self.metrics: MetricTree = metric_tree().computed(self._stored).with_roots(self._counters)
         occurring = {name: bool(cells.key.size) for name, cells in self._cells.items()}
         #: Metrics whose programming model does not occur in the run.
         self.void = void(self.metrics, self.tree.paradigms, occurring)

@@ -125,6 +125,8 @@ def _calls(paradigm: str, names: str) -> tuple[Class, ...]:
 
 
 _FLUSH = "BUFFER FLUSH"
+# OTF2 3 has a role for kernels; older recorders tell them by the file.
+_KERNEL = frozenset({"kernel"})
 
 _FILE_ASK = r"File_(delete|get_\w+|seek(_shared)?)"
 _FILE_CHANGE = r"File_(close|open|preallocate|set_(atomicity|info|size|view)|sync)"
@@ -138,6 +140,7 @@ MASKS: dict[str, tuple[Class, ...]] = {
         Class("measurement", "TRACE BUFFER FLUSH|TRACING"),
         Class("opencl", _FLUSH),
         Class("cuda", _FLUSH),
+        Class("hip", _FLUSH),
     ),
     "mpi": (Class("mpi", but="PARALLEL"),),
     "mpi_mgmt_startup": _mpi(r"Init(_thread|ialized)?|Finalized?|Session_\w+"),
@@ -228,7 +231,7 @@ MASKS: dict[str, tuple[Class, ...]] = {
         "opencl", r"clFinish|cl(Enqueue)?WaitForEvents|clEnqueue(Barrier|Marker)\w*|WAIT FOR COMMAND QUEUE"
     ),
     "opencl_kernel_launches": _calls("opencl", r"cl(SetKernel\w+|EnqueueNDRangeKernel|EnqueueTask)"),
-    "opencl_kernel_executions": (Class("opencl", files="OPENCL_KERNEL"),),
+    "opencl_kernel_executions": (Class("opencl", roles=_KERNEL, files="OPENCL_KERNEL"),),
     "cuda": (Class("cuda", but=_FLUSH),),
     "cuda_setup": _calls(
         "cuda",
@@ -238,7 +241,17 @@ MASKS: dict[str, tuple[Class, ...]] = {
     "cuda_comm": _calls("cuda", r"cu(da)?(Mem(?!set)\w+|Malloc\w*|Free\w*|Host\w+|Array\w+|[GS]etSymbol\w+)"),
     "cuda_sync": _calls("cuda", r"cu(da)?(\w+Synchronize|StreamWaitEvent)|(DEVICE|STREAM|EVENT) SYNCHRONIZE"),
     "cuda_kernel_launches": _calls("cuda", r"cu(da)?(Launch\w*|Memset\w*|ConfigureCall|SetupArgument|Param\w+)"),
-    "cuda_kernel_executions": (Class("cuda", files="CUDA_KERNEL"),),
+    "cuda_kernel_executions": (Class("cuda", roles=_KERNEL, files="CUDA_KERNEL"),),
+    "hip": (Class("hip", but=_FLUSH),),
+    "hip_setup": _calls(
+        "hip",
+        r"hip((Device|Ctx|Stream|Event|Module(?!Launch)|Func|Driver|Runtime)(?!\w*(Synchronize|WaitEvent))\w*|Init"
+        r"|GetDevice\w*|SetDevice\w*|ChooseDevice)",
+    ),
+    "hip_comm": _calls("hip", r"hip(Mem(?!set)\w+|Malloc\w*|Free\w*|Host\w+|Array\w+|[GS]etSymbol\w+)"),
+    "hip_sync": _calls("hip", r"hip(\w+Synchronize|StreamWaitEvent)"),
+    "hip_kernel_launches": _calls("hip", r"hip((Module|Ext(Module)?)?Launch\w*|Memset\w*|ConfigureCall|SetupArgument)"),
+    "hip_kernel_executions": (Class("hip", roles=_KERNEL, files="HIP_KERNEL"),),
 }
 
 

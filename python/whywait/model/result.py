@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait import _native
 from whywait.model.calltree import CallTree
+from whywait.model.counters import as_metrics, metrics_of
 from whywait.model.idle_threads import allocation
 from whywait.model.imbalance import NAMES as IMBALANCE
 from whywait.model.imbalance import imbalance
@@ -79,7 +80,15 @@ class ResultData:
         # A dataset that was read has them already.
         if not set(IMBALANCE) & set(stored):
             profile = profile.extended(imbalance(profile, self.places))
+        profile = self._counted(profile, self.tables.counter_cells)
         return allocation(profile, self.places) if self._idle_threads else profile
+
+    def _counted(self, profile: Profile, cells: pa.Table) -> Profile:
+        """Add the counters of the trace to a profile."""
+        if not cells.num_rows:
+            return profile
+        metrics, of_metrics = metrics_of(as_metrics(self.tables.counters, cells, self.tree, len(self.places)))
+        return profile.extended(of_metrics, metrics)
 
     @cached_property
     def metrics(self) -> Metrics:

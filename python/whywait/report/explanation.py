@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from whywait.analysis.explain import SMALL, unexplained
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from whywait.report.terminal import Line
 
 _TIME = 10
+# By what share counters may differ and still be called the same.
+_SAME = 0.1
 
 
 def explanation_lines(
@@ -43,6 +46,33 @@ def who(node: Mapping[str, Any], prefix: str = "") -> str:
     """Return what to call the location of a wait, or with the prefix ``cause_`` that of its cause."""
     thread = f".{node[prefix + 'thread']}" if node[prefix + "thread"] else ""
     return f"rank {node[prefix + 'rank']}{thread}"
+
+
+def differences(counters: Mapping[str, Mapping[str, float]]) -> str:
+    """Return in what the same work differed between cause and waiter, by the counters of the trace.
+
+    Parameters
+    ----------
+    counters
+        What each came to at the ``cause`` and the ``waiter``.
+
+    Returns
+    -------
+    str
+        Such as ``the same PAPI_TOT_INS, 3 times the PAPI_L2_TCM``: what differs by no more than a tenth is the same.
+        Empty if there is nothing to compare.
+    """
+    same, other = [], []
+    for name, sides in counters.items():
+        if sides["cause"] <= 0 or sides["waiter"] <= 0:
+            continue
+        ratio = sides["cause"] / sides["waiter"]
+        if abs(ratio - 1) <= _SAME:
+            same.append(name)
+        else:
+            other.append((abs(math.log(ratio)), f"{ratio:.3g} times the {name}"))
+    texts = [text for _, text in sorted(other, reverse=True)]
+    return ", ".join([f"the same {' and '.join(same)}", *texts] if same else texts)
 
 
 class _Part(NamedTuple):
@@ -111,7 +141,7 @@ class _Writer:
             text = f"{cause} spent {seconds(work['time'])} here"
             if work["waiter_time"]:
                 text += f", {waiter} {seconds(work['waiter_time'])}"
-            yield _Part(work["explains"] * scale, text, callpath=work["callpath"])
+            yield _Part(work["explains"] * scale, text, note=differences(work["counters"]), callpath=work["callpath"])
         if (completion := node["completion"]) is not None:
             call, later = short_name(completion["callpath"][-1]), completion["time"] - completion["waiter_time"]
             text = f"{cause} left the {call} before {seconds(later)} later"

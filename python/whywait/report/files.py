@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from whywait import _native
+from whywait.analysis.counters import with_counters
 from whywait.analysis.explained import explained
 from whywait.analysis.focus import focused
 from whywait.analysis.queues import levels, replayed
@@ -37,12 +38,13 @@ def write_all(
     transfers: bool = False,
     timeline: Mapping[str, str] | None = None,
     factors: Factors = "longest",
+    counters: bool = False,
 ) -> list[Path]:
     """Write everything there is to say about a result; see `whywait.Result.write`.
 
     Parameters
     ----------
-    result, directory, transfers, factors
+    result, directory, transfers, factors, counters
         As there.
     summary
         As `whywait.analysis.summary.summarize` returns it.
@@ -59,10 +61,15 @@ def write_all(
         for name, metrics in (("severities", stored), ("derived", derived)):
             writer.pieces(name, tables.SEVERITIES, tables.severity_pieces(result.profile, locations, metrics))
         waits = tables.wait_state_pieces(tree, locations, dataset.wait_states)
-        writer.pieces("wait_states", tables.WAIT_STATES, waits)
+        if counters:
+            found = tables.table(tables.WAIT_STATES, waits)
+            writer.table("wait_states", with_counters(result, found, "enter", "leave"))
+        else:
+            writer.pieces("wait_states", tables.WAIT_STATES, waits)
         if result.has_causes:
             path = tables.critical_path_pieces(tree, locations, dataset.critical_path)
-            writer.pieces("critical_path", tables.CRITICAL_PATH, path)
+            found = tables.table(tables.CRITICAL_PATH, path)
+            writer.table("critical_path", with_counters(result, found, "from", "to") if counters else found)
             _write_factors(writer, dataset, factors)
         if replayed(result) and dataset.analysis is not None:
             writer.table("queue_levels", levels(result))

@@ -15,7 +15,7 @@ from whywait.model.calltree import PATH_TYPE
 from whywait.store.timeline import read as read_timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from whywait.model.dataset import Dataset
@@ -171,6 +171,13 @@ class StoredTables(ABC):
     def timeline(self) -> Mapping[str, str]:
         file = self.directory / "timeline.parquet"
         return read_timeline(file, self.facts) if file.is_file() else {}
+
+    def counter_window(self, begin: float, end: float) -> pa.Table:
+        return self.window(begin, end)
+
+    def counter_changes(self, stretches: Mapping[str, Sequence[Any]]) -> pa.Table:
+        del stretches
+        raise _native.UsageError("a written result holds no events: ask the trace itself what counters came to")
 
     def window(self, begin: float, end: float) -> pa.Table:
         """Return the severities of the focus, the only window that is written."""

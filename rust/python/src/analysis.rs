@@ -139,6 +139,11 @@ impl Analysis {
         ticks as f64 / self.result.trace.resolution as f64
     }
 
+    /// The tick of a time in seconds since the begin of the trace.
+    pub(crate) fn tick(&self, seconds: f64) -> i64 {
+        self.begin().saturating_add((seconds * self.result.trace.resolution as f64).round() as i64)
+    }
+
     pub(crate) fn begin(&self) -> i64 {
         self.result.trace.span().map_or(0, |(first, _)| first)
     }
@@ -353,9 +358,7 @@ impl Analysis {
     /// Times and waits of a window, in the shape of `severities`; bounds in seconds since the begin of the trace.
     fn window(&self, py: Python<'_>, begin: f64, end: f64) -> PyResult<Table> {
         self.result.need_events().map_err(core_error)?;
-        let resolution = self.result.trace.resolution as f64;
-        let tick = |seconds: f64| self.begin().saturating_add((seconds * resolution).round() as i64);
-        let window = tick(begin)..tick(end);
+        let window = self.tick(begin)..self.tick(end);
         let pool = whywait_core::pool::new(0).map_err(core_error)?;
         let cells = py.detach(|| pool.install(|| whywait_core::window::severities(&self.result, &window)));
         self.cells(&cells, &[], &[])
@@ -368,7 +371,17 @@ impl Analysis {
 
     /// What the counters of the trace come to, by call path and location.
     fn counter_cells(&self) -> PyResult<Table> {
-        counters::cells(self)
+        counters::cells(self, &self.result.counters.cells)
+    }
+
+    /// What the counters of the trace come to in a window of time, in the shape of `counter_cells`.
+    fn counter_window(&self, py: Python<'_>, begin: f64, end: f64) -> PyResult<Table> {
+        counters::window(self, py, begin, end)
+    }
+
+    /// What counters that speak of the location they are recorded at came to in stretches of time.
+    fn counter_changes(&self, py: Python<'_>, asked: counters::Asked) -> PyResult<Table> {
+        counters::changes(self, py, &asked)
     }
 
     /// Levels of the replayed queues: maxima and means.

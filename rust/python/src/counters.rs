@@ -1,14 +1,16 @@
-//! Recorded counters as tables.
+//! Recorded counters as tables, and what they came to in stretches of time.
 
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, StringArray, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
+use whywait_core::counters::Stretch;
 use whywait_core::trace::NO_CALLPATH;
 use whywait_core::trace::counters::{Counter, CounterCell, Kind};
 
 use crate::analysis::Analysis;
 use crate::arrow::{Names, Optional, Table};
+use crate::errors::{UsageError, core_error};
 
 fn all(analysis: &Analysis) -> &[Counter] {
     &analysis.result.trace.definitions.counters.all
@@ -27,8 +29,7 @@ pub(crate) fn definitions(analysis: &Analysis) -> PyResult<Table> {
         occurrences.push(counter.occurrence.name().unwrap_or("UNKNOWN"));
         kinds.push(match kind {
             Kind::Total | Kind::Change { .. } => "total",
-            Kind::Level { .. } => "level",
-            Kind::Samples => "samples",
+            Kind::Level { .. } | Kind::Samples => "level",
         });
     }
     Table::new(vec![
@@ -46,8 +47,8 @@ pub(crate) fn definitions(analysis: &Analysis) -> PyResult<Table> {
 }
 
 /// What they come to.
-pub(crate) fn cells(analysis: &Analysis) -> PyResult<Table> {
-    let (counters, cells) = (all(analysis), &analysis.result.counters.cells);
+pub(crate) fn cells(analysis: &Analysis, cells: &[CounterCell]) -> PyResult<Table> {
+    let counters = all(analysis);
     let factors: Vec<f64> = counters.iter().map(Counter::factor).collect();
     let resolution = analysis.result.trace.resolution as f64;
     let number = |get: &dyn Fn(&CounterCell) -> f64| -> ArrayRef {
@@ -56,15 +57,17 @@ pub(crate) fn cells(analysis: &Analysis) -> PyResult<Table> {
     };
     let kinds = &analysis.result.counters.kinds;
     // A level is integrated over ticks.
-    let amount = |cell: &CounterCell| {
-        let is_level = matches!(kinds[cell.counter as usize], Kind::Level { .. });
-        cell.sums.amount.value() / if is_level { resolution } else { 1.0 }
+    let amount = |cell: &CounterCell| match kinds[cell.counter as usize] {
+        Kind::Level { .. } => cell.sums.amount.value() / resolution,
+        Kind::Samples => cell.sums.area.value() / (2.0 * resolution),
+        Kind::Total | Kind::Change { .. } => cell.sums.amount.value(),
     };
     let mut callpaths = Optional::default();
     for cell in cells {
         callpaths.push((cell.callpath != NO_CALLPATH).then_some(cell.callpath));
     }
-    let seconds = cells.iter().map(|cell| cell.sums.ticks as f64 / resolution);
+    let is_level = |cell: &CounterCell| matches!(kinds[cell.counter as usize], Kind::Level { .. } | Kind::Samples);
+    let seconds = cells.iter().map(|cell| if is_level(cell) { cell.sums.ticks as f64 / resolution } else { 0.0 });
     Table::new(vec![
         ("counter", Arc::new(UInt32Array::from_iter_values(cells.iter().map(|cell| cell.counter)))),
         ("callpath", callpaths.finish()),
@@ -76,4 +79,63 @@ pub(crate) fn cells(analysis: &Analysis) -> PyResult<Table> {
         ("minimum", number(&|cell| cell.sums.range.0)),
         ("maximum", number(&|cell| cell.sums.range.1)),
     ])
+}
+
+/// Stretches of time, of which people ask what counters came to: columns of as many rows.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Asked {
+    location: Vec<u32>,
+    begin: Vec<f64>,
+    end: Vec<f64>,
+    callpath: Vec<Option<u32>>,
+}
+
+/// What counters that speak of their recorder came to in them.
+pub(crate) fn changes(analysis: &Analysis, py: Python<'_>, asked: &Asked) -> PyResult<Table> {
+    let trace = &analysis.result.trace;
+    let size = asked.location.len();
+    if [asked.begin.len(), asked.end.len(), asked.callpath.len()] != [size; 3] {
+        return Err(UsageError::new_err("the columns of the stretches are not of the same length"));
+    }
+    let known = |location: &u32| (*location as usize) < trace.definitions.locations.len();
+    if !asked.location.iter().all(known) {
+        return Err(UsageError::new_err("there is no such location"));
+    }
+    let stretches: Vec<Stretch> = (0..size)
+        .map(|i| {
+            let [begin, end] = [asked.begin[i], asked.end[i]].map(|seconds| analysis.tick(seconds));
+            Stretch { location: asked.location[i], begin, end: end.max(begin), callpath: asked.callpath[i] }
+        })
+        .collect();
+    if stretches.iter().any(|stretch| stretch.callpath.is_some()) {
+        analysis.result.need_events().map_err(core_error)?;
+    }
+    let kinds = &analysis.result.counters.kinds;
+    let pool = whywait_core::pool::new(0).map_err(core_error)?;
+    let work = || pool.install(|| whywait_core::counters::changes(&analysis.archive, trace, kinds, &stretches));
+    let found = py.detach(work);
+    let counters = all(analysis);
+    let resolution = trace.resolution as f64;
+    let amount = found.iter().map(|change| {
+        let is_level = matches!(kinds[change.counter as usize], Kind::Level { .. } | Kind::Samples);
+        change.amount * counters[change.counter as usize].factor() / if is_level { resolution } else { 1.0 }
+    });
+    Table::new(vec![
+        ("stretch", Arc::new(UInt32Array::from_iter_values(found.iter().map(|change| change.stretch)))),
+        ("counter", Arc::new(UInt32Array::from_iter_values(found.iter().map(|change| change.counter)))),
+        ("amount", Arc::new(Float64Array::from_iter_values(amount))),
+        ("seconds", Arc::new(Float64Array::from_iter_values(found.iter().map(|c| c.ticks as f64 / resolution)))),
+    ])
+}
+
+/// What all counters come to in a window.
+pub(crate) fn window(analysis: &Analysis, py: Python<'_>, begin: f64, end: f64) -> PyResult<Table> {
+    analysis.result.need_events().map_err(core_error)?;
+    let window = analysis.tick(begin)..analysis.tick(end);
+    let (trace, kinds) = (&analysis.result.trace, &analysis.result.counters.kinds);
+    let pool = whywait_core::pool::new(0).map_err(core_error)?;
+    let work = || pool.install(|| whywait_core::counters::window(&analysis.archive, trace, kinds, &window));
+    let found = py.detach(work).map_err(core_error)?;
+    cells(analysis, &found)
 }

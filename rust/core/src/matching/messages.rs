@@ -25,6 +25,8 @@ pub struct SendInfo {
     pub complete_enter: i64,
     /// Leave of the call that completed the send, ticks; `i64::MIN` if nothing did.
     pub complete_leave: i64,
+    /// Whether that call completed nothing else: one that did may have waited for the other.
+    pub is_alone: bool,
     /// Bytes sent.
     pub bytes: u64,
     /// Sending process.
@@ -101,6 +103,7 @@ pub fn match_all<R: Send>(
 /// The sends of a shard whose receivers are served.
 fn post(trace: &Trace, shard: &Shard, is_served: impl Fn(u32) -> bool) -> Outbox<SendInfo> {
     let mut outbox = trace.exchange.outbox();
+    let completed = completions(shard);
     for process in shard.processes.clone() {
         let locations = shard.local_locations(&trace.definitions.processes[process as usize].locations);
         let ranges: Vec<_> = locations.clone().map(|i| shard.sends.range(i)).collect();
@@ -122,6 +125,7 @@ fn post(trace: &Trace, shard: &Shard, is_served: impl Fn(u32) -> bool) -> Outbox
                     enter: shard.enter(send.instance),
                     complete_enter: complete.map_or(i64::MAX, |instance| shard.enter(instance)),
                     complete_leave: complete.map_or(i64::MIN, |instance| shard.leave(instance)),
+                    is_alone: complete.is_some_and(|instance| completed[instance as usize] == 1),
                     bytes: send.bytes,
                     source: process,
                     destination: send.peer,
@@ -136,6 +140,17 @@ fn post(trace: &Trace, shard: &Shard, is_served: impl Fn(u32) -> bool) -> Outbox
         }
     }
     outbox
+}
+
+/// How many sends and receives each region instance completed; 2 for any more.
+fn completions(shard: &Shard) -> Vec<u8> {
+    let mut completed = vec![0u8; shard.instances.enter.len()];
+    let sends = shard.sends.rows.iter().map(|send| send.complete).filter(|complete| *complete != NONE);
+    for instance in sends.chain(shard.receives.rows.iter().map(|receive| receive.instance)) {
+        let completed = &mut completed[instance as usize];
+        *completed = (*completed + 1).min(2);
+    }
+    completed
 }
 
 /// All messages between two processes with one communicator and tag.

@@ -1,7 +1,8 @@
 //! Whether a message was sent by the eager or the rendezvous protocol: evidence first, then a limit.
 //!
 //! With k the call that completes the send and q the one that posts the receive: `L(k) <= q` proves eager (it was back
-//! before there was a receive), `E(k) < q < L(k)` (the measured Late Receiver) proves rendezvous. Synchronous sends go by
+//! before there was a receive), `E(k) < q < L(k)` (the measured Late Receiver) proves rendezvous, unless k completes other
+//! requests as well: it may have waited for those. Synchronous sends go by
 //! rendezvous, buffered and ready ones do not. The limit B of a locality, within a node or between nodes, is the least
 //! size that contradicts the fewest proofs; messages without a proof that are longer went by rendezvous.
 //!
@@ -62,7 +63,7 @@ pub(super) fn judge(name: Named, send: &SendInfo, posted: i64) -> Protocol {
         // Nothing completed it.
         Named::Standard if send.complete_leave == i64::MIN => Protocol::Undecided,
         Named::Standard if send.complete_leave <= posted => Protocol::Eager,
-        Named::Standard if send.complete_enter < posted => Protocol::Rendezvous,
+        Named::Standard if send.complete_enter < posted && send.is_alone => Protocol::Rendezvous,
         Named::Standard | Named::Exchanges => Protocol::Undecided,
     }
 }

@@ -9,7 +9,7 @@ use bitcode::{Decode, Encode};
 
 use super::NONE;
 use super::calltree::{CallTree, NO_CALLPATH};
-use super::counters::CounterCell;
+use super::counters::{CounterCell, Sample};
 use super::definition_index::DefinitionIndex;
 
 /// Marks a Leave in [`Events::node`].
@@ -436,6 +436,8 @@ pub struct Shard {
     pub profile: Rows<ProfileCell>,
     /// What counters come to at the call paths of the shard's locations.
     pub counters: Vec<CounterCell>,
+    /// Samples of counters that do not speak of the location they are recorded at, by that location and time.
+    pub samples: Vec<Sample>,
     /// Whether each counter has fallen at a location of the shard.
     pub fell: Vec<bool>,
     /// One entry a location.

@@ -1,30 +1,23 @@
-//! Counters: the values of metric records, booked on call paths while the events are read.
+//! Counters: what the definitions say of them, and what they come to.
 //!
-//! A *sample* is a value of a counter at a time. What a counter grew by between two samples of a location belongs to the
-//! call paths that ran there in between, in proportion to their time: of a strict counter, which is sampled at every
-//! Enter and Leave, that is one call path. A level that holds until the next sample, or since the last one, is integrated
-//! over the same interval. A value that holds only at its time belongs to the call path that runs then.
-//!
-//! What lies outside of all regions is booked on no call path, so that all cells of a location add up to last value less
-//! first value.
-//!
-//! *Source*: COUNTERS 2.4; OTF2's definitions of metric modes.
+//! *Source*: COUNTERS 2.1 and 2.4; OTF2's definitions of metric modes.
 
 use std::ops::AddAssign;
 
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 use whywait_otf2::Definitions;
-use whywait_otf2::enums::{Base, MetricMode, MetricOccurrence, MetricType, Type};
-use whywait_otf2::records::{MetricValues, TypedValue};
+use whywait_otf2::enums::{Base, GroupType, LocationType, MetricMode, MetricOccurrence, MetricScope, MetricType, Type};
+use whywait_otf2::records::TypedValue;
 
-use super::calltree::NO_CALLPATH;
-use super::columns::Events;
+use super::NONE;
+use super::definition_index::{DefinitionIndex, Location};
 
 /// What a counter's values say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// A total so far: what counts is how it grows.
+    #[default]
     Total,
     /// A change.
     Change {
@@ -38,7 +31,7 @@ pub enum Kind {
         /// Whether for the one that begins with the sample.
         next: bool,
     },
-    /// A level at the moment.
+    /// A level at the moment, linear in between.
     Samples,
 }
 
@@ -104,6 +97,8 @@ pub struct Counters {
     pub all: Vec<Counter>,
     /// Indexes of the counters of each metric class and instance, by OTF2 id.
     members: FxHashMap<u32, Vec<u32>>,
+    /// The CPU threads that each metric instance speaks of.
+    instances: FxHashMap<u32, Vec<u32>>,
 }
 
 impl Counters {
@@ -149,10 +144,140 @@ impl Counters {
         counters
     }
 
+    /// Finds the CPU threads in the scope of each metric instance.
+    pub(super) fn find_carriers(&mut self, definitions: &Definitions, locations: &[Location]) {
+        if definitions.metric_instances.is_empty() {
+            return;
+        }
+        let mut by_group: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+        for (index, location) in (0..).zip(locations) {
+            by_group.entry(location.group).or_default().push(index);
+        }
+        let parent_of_group: FxHashMap<u32, u32> =
+            definitions.location_groups.iter().map(|group| (group.id, group.system_tree_parent)).collect();
+        let parent_of_node: FxHashMap<u32, u32> =
+            definitions.system_tree_nodes.iter().map(|node| (node.id, node.parent)).collect();
+        let is_below = |group: u32, node: u32| {
+            let mut next = parent_of_group.get(&group).copied();
+            // A tree has no more levels than nodes: what is longer goes in a circle.
+            for _ in 0..=parent_of_node.len() {
+                match next {
+                    Some(found) if found == node => return true,
+                    Some(found) => next = parent_of_node.get(&found).copied(),
+                    None => return false,
+                }
+            }
+            false
+        };
+        let by_id: FxHashMap<u64, u32> = (0..).zip(locations).map(|(index, location)| (location.id, index)).collect();
+        for instance in &definitions.metric_instances {
+            let scope = u32::try_from(instance.scope).unwrap_or(NONE);
+            let members: Vec<u32> = match instance.metric_scope {
+                MetricScope::LOCATION => by_id.get(&instance.scope).copied().into_iter().collect(),
+                MetricScope::LOCATION_GROUP => by_group.get(&scope).cloned().unwrap_or_default(),
+                MetricScope::SYSTEM_TREE_NODE => {
+                    let mut groups: Vec<u32> =
+                        by_group.keys().copied().filter(|&group| is_below(group, scope)).collect();
+                    groups.sort_unstable();
+                    groups.iter().flat_map(|group| by_group[group].iter().copied()).collect()
+                }
+                MetricScope::GROUP => match definitions.group(scope) {
+                    Some(group) if matches!(group.group_type, GroupType::LOCATIONS | GroupType::COMM_LOCATIONS) => {
+                        group.members.iter().filter_map(|id| by_id.get(id).copied()).collect()
+                    }
+                    _ => Vec::new(),
+                },
+                _ => Vec::new(),
+            };
+            // A scope without a thread, or that does not exist: the process, and at last that of the recorder.
+            let recorder = by_id.get(&instance.recorder).copied();
+            let processes = members.first().copied().into_iter().chain(recorder);
+            let mut carriers = threads(locations, members.iter().copied());
+            for index in processes {
+                if carriers.is_empty() {
+                    carriers = threads_of_process(locations, index);
+                }
+            }
+            self.instances.entry(instance.id).or_insert(carriers);
+        }
+    }
+
+    /// The CPU threads that a record of a metric at a location speaks of; none if nobody knows.
+    #[must_use]
+    pub fn carriers(&self, definitions: &DefinitionIndex, metric: u32, location: u32) -> Vec<u32> {
+        match self.instances.get(&metric) {
+            Some(carriers) => carriers.clone(),
+            None if has_regions(definitions.locations[location as usize].kind) => vec![location],
+            None => threads_of_process(&definitions.locations, location),
+        }
+    }
+
+    /// Whether a record of a metric speaks of the location that it is recorded at, which has regions.
+    #[must_use]
+    pub fn is_of_recorder(&self, definitions: &DefinitionIndex, metric: u32, location: u32) -> bool {
+        match self.instances.get(&metric) {
+            Some(carriers) => carriers[..] == [location],
+            None => has_regions(definitions.locations[location as usize].kind),
+        }
+    }
+
     /// The counters that a metric record has values of; `None` if its class is not defined.
     #[must_use]
     pub fn of(&self, metric: u32) -> Option<&[u32]> {
         self.members.get(&metric).map(Vec::as_slice)
+    }
+}
+
+/// Whether a location can have regions: others record metrics alone.
+fn has_regions(kind: LocationType) -> bool {
+    kind != LocationType::METRIC
+}
+
+fn threads(locations: &[Location], indexes: impl Iterator<Item = u32>) -> Vec<u32> {
+    indexes.filter(|&index| locations[index as usize].kind == LocationType::CPU_THREAD).collect()
+}
+
+/// The CPU threads of the process that a location belongs to.
+fn threads_of_process(locations: &[Location], index: u32) -> Vec<u32> {
+    let process = locations[index as usize].process;
+    if process == NONE {
+        return Vec::new();
+    }
+    // The locations of a process stand together.
+    let begin = locations.partition_point(|location| location.process < process) as u32;
+    let end = locations.partition_point(|location| location.process <= process) as u32;
+    threads(locations, begin..end)
+}
+
+/// A value of a counter that does not speak of the location it is recorded at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Sample {
+    /// OTF2 id of the metric class or instance.
+    pub metric: u32,
+    /// Index of the counter.
+    pub counter: u32,
+    /// Index of the location that recorded it.
+    pub location: u32,
+    /// Whether an integer has no sign.
+    pub is_unsigned: bool,
+    /// Ticks.
+    pub time: i64,
+    /// The value, as it was recorded.
+    pub bits: u64,
+}
+
+impl Sample {
+    /// The value; whether it is a real number, its counter knows.
+    #[must_use]
+    pub fn value(&self, is_real: bool) -> Number {
+        let kind = if is_real {
+            Type::DOUBLE
+        } else if self.is_unsigned {
+            Type::UINT64
+        } else {
+            Type::INT64
+        };
+        Number::of(TypedValue { kind, bits: self.bits }, is_real).unwrap_or_default()
     }
 }
 
@@ -166,7 +291,15 @@ pub struct Number {
 }
 
 impl Number {
-    fn of(value: TypedValue, is_real: bool) -> Option<Self> {
+    /// An integer.
+    #[must_use]
+    pub fn whole(integer: i64) -> Self {
+        Self { integer: i128::from(integer), real: 0.0 }
+    }
+
+    /// A recorded value; `None` if it is of another type than its counter.
+    #[must_use]
+    pub fn of(value: TypedValue, is_real: bool) -> Option<Self> {
         match (value.kind, is_real) {
             (Type::INT64, false) => Some(Self { integer: i128::from(value.bits as i64), real: 0.0 }),
             (Type::UINT64, false) => Some(Self { integer: i128::from(value.bits), real: 0.0 }),
@@ -181,16 +314,27 @@ impl Number {
         self.integer as f64 + self.real
     }
 
-    fn less(self, other: Self) -> Self {
+    /// The sum.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self { integer: self.integer.saturating_add(other.integer), real: self.real + other.real }
+    }
+
+    /// The difference.
+    #[must_use]
+    pub fn less(self, other: Self) -> Self {
         Self { integer: self.integer.saturating_sub(other.integer), real: self.real - other.real }
     }
 
-    fn times(self, ticks: i64) -> Self {
+    /// A level over ticks.
+    #[must_use]
+    pub fn times(self, ticks: i64) -> Self {
         Self { integer: self.integer.saturating_mul(i128::from(ticks)), real: self.real * ticks as f64 }
     }
 
     /// The part of the number that belongs to the first of all ticks: whole parts that add up to it.
-    fn share(self, ticks: i128, all: i128) -> Self {
+    #[must_use]
+    pub fn share(self, ticks: i128, all: i128) -> Self {
         // Wide enough: intervals are shorter than 2^62 ticks, and what does not fit keeps its order of magnitude.
         let integer = match self.integer.checked_mul(ticks) {
             Some(product) => product.div_euclid(all),
@@ -198,13 +342,20 @@ impl Number {
         };
         Self { integer, real: self.real * (ticks as f64 / all as f64) }
     }
+
+    /// The `part`-th of `parts` equal parts: whole parts that add up to it.
+    #[must_use]
+    pub fn part(self, part: usize, parts: usize) -> Self {
+        let (part, parts) = (part as i128, parts as i128);
+        let integer = self.share(part + 1, parts).integer.saturating_sub(self.share(part, parts).integer);
+        Self { integer, real: self.real / parts as f64 }
+    }
 }
 
 impl AddAssign for Number {
     fn add_assign(&mut self, other: Self) {
         // Of integrals of values near 2^64 the sum need not fit.
-        self.integer = self.integer.saturating_add(other.integer);
-        self.real += other.real;
+        *self = self.plus(other);
     }
 }
 
@@ -213,10 +364,12 @@ impl AddAssign for Number {
 pub struct Sums {
     /// What a total grew by, what changes add up to, what a level is when integrated over ticks.
     pub amount: Number,
+    /// Twice the integral over ticks of what is known at its samples, linear in between.
+    pub area: Number,
+    /// Sum of the samples.
+    pub sampled: Number,
     /// Ticks in which a level is known.
     pub ticks: i64,
-    /// Sum of the samples, where they hold at their time.
-    pub sampled: Number,
     /// Number of samples.
     pub samples: u64,
     /// The least and the largest value.
@@ -226,12 +379,31 @@ pub struct Sums {
 impl Default for Sums {
     fn default() -> Self {
         let range = (f64::INFINITY, f64::NEG_INFINITY);
-        Self { amount: Number::default(), ticks: 0, sampled: Number::default(), samples: 0, range }
+        Self {
+            amount: Number::default(),
+            area: Number::default(),
+            sampled: Number::default(),
+            ticks: 0,
+            samples: 0,
+            range,
+        }
+    }
+}
+
+impl AddAssign for Sums {
+    fn add_assign(&mut self, other: Self) {
+        self.amount += other.amount;
+        self.area += other.area;
+        self.sampled += other.sampled;
+        self.ticks += other.ticks;
+        self.samples += other.samples;
+        self.range = (self.range.0.min(other.range.0), self.range.1.max(other.range.1));
     }
 }
 
 impl Sums {
-    fn see(&mut self, value: Number) {
+    /// Takes a value into account that the counter has.
+    pub fn see(&mut self, value: Number) {
         self.range = (self.range.0.min(value.value()), self.range.1.max(value.value()));
     }
 }
@@ -249,211 +421,6 @@ pub struct CounterCell {
     pub sums: Sums,
 }
 
-/// The latest sample of a counter at the current location.
-#[derive(Clone, Copy)]
-struct Latest {
-    time: i64,
-    value: Number,
-    /// Where the events stood.
-    position: Position,
-}
-
-/// Where the events of a location stand at a sample.
-#[derive(Clone, Copy)]
-pub struct Position {
-    /// Number of events of the shard.
-    pub events: u32,
-    /// The innermost region.
-    pub callpath: u32,
-    /// Number of regions around the sample.
-    pub depth: u32,
-}
-
-/// What is wrong with a metric record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// Its class is unknown, or has another number of members or other types.
-    Unknown,
-    /// A total has fallen that was reset.
-    Reset,
-    /// A value is not a number.
-    NotANumber,
-}
-
-/// Books the samples of one location after the other.
-#[derive(Debug, Default)]
-pub struct Book {
-    latest: Vec<Option<Latest>>,
-    /// Position of the cells of each call path of the current location, one behind for [`NO_CALLPATH`].
-    rows: FxHashMap<u32, usize>,
-    cells: Vec<Sums>,
-    /// Counters that have fallen somewhere.
-    fell: Vec<bool>,
-    counters: usize,
-}
-
-impl std::fmt::Debug for Latest {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{} at {}", self.value.value(), self.time)
-    }
-}
-
-impl Book {
-    /// A book for so many counters.
-    #[must_use]
-    pub fn new(counters: usize) -> Self {
-        Self { latest: vec![None; counters], fell: vec![false; counters], counters, ..Self::default() }
-    }
-
-    /// Counters that have fallen somewhere.
-    #[must_use]
-    pub fn fell(&self) -> &[bool] {
-        &self.fell
-    }
-
-    fn sums(&mut self, callpath: u32, counter: u32) -> &mut Sums {
-        let (cells, counters) = (&mut self.cells, self.counters);
-        let row = *self.rows.entry(callpath).or_insert_with(|| {
-            cells.resize(cells.len() + counters, Sums::default());
-            cells.len() / counters - 1
-        });
-        &mut self.cells[row * counters + counter as usize]
-    }
-
-    /// Takes the values of a metric record.
-    pub fn sample(
-        &mut self,
-        counters: &Counters,
-        (metric, values): (u32, MetricValues<'_>),
-        (time, position): (i64, Position),
-        events: &Events,
-        parent: impl Fn(u32) -> u32,
-    ) -> Result<(), Fault> {
-        let members = counters.of(metric).filter(|members| members.len() == values.len()).ok_or(Fault::Unknown)?;
-        let mut result = Ok(());
-        for (&index, value) in members.iter().zip(&values) {
-            let counter = &counters.all[index as usize];
-            let Some(value) = Number::of(value, counter.is_real) else {
-                result = Err(Fault::Unknown);
-                continue;
-            };
-            if !value.real.is_finite() {
-                result = Err(Fault::NotANumber);
-                continue;
-            }
-            let before = self.latest[index as usize].replace(Latest { time, value, position });
-            let here = self.sums(position.callpath, index);
-            here.samples += 1;
-            here.sampled += value;
-            let kind = counter.kind();
-            if !matches!(kind, Kind::Level { .. }) {
-                here.see(value);
-            }
-            if kind == (Kind::Change { next: false, point: true }) {
-                here.amount += value;
-                continue;
-            }
-            let Some(before) = before else { continue };
-            let span = time - before.time;
-            let amount = match kind {
-                Kind::Total => {
-                    let growth = value.less(before.value);
-                    if growth.value() < 0.0 {
-                        self.fell[index as usize] = true;
-                        if counter.is_trusted() {
-                            result = Err(Fault::Reset);
-                            Number::default()
-                        } else {
-                            growth
-                        }
-                    } else {
-                        growth
-                    }
-                }
-                Kind::Change { next: true, .. } => before.value,
-                Kind::Change { .. } => value,
-                Kind::Level { next: true } => before.value.times(span),
-                Kind::Level { next: false } => value.times(span),
-                Kind::Samples => continue,
-            };
-            let level = match kind {
-                Kind::Level { next } => Some(if next { before.value } else { value }),
-                _ => None,
-            };
-            self.divide(index, amount, level, &before, (time, position), events, &parent);
-        }
-        result
-    }
-
-    /// Divides what belongs to an interval over the call paths that ran in it.
-    #[expect(clippy::too_many_arguments, reason = "an interval, and what is known of it")]
-    fn divide(
-        &mut self,
-        counter: u32,
-        amount: Number,
-        level: Option<Number>,
-        before: &Latest,
-        (time, position): (i64, Position),
-        events: &Events,
-        parent: &impl Fn(u32) -> u32,
-    ) {
-        let mut book = |callpath: u32, amount: Number, ticks: i64| {
-            let sums = self.sums(callpath, counter);
-            sums.amount += amount;
-            if let Some(level) = level {
-                sums.ticks += ticks;
-                if ticks > 0 {
-                    sums.see(level);
-                }
-            }
-        };
-        let all = time - before.time;
-        // Nothing between the samples but the event that the first stands before.
-        let between = before.position.events..position.events;
-        let first = events.time.get(between.start as usize);
-        if all == 0 || between.is_empty() || (between.len() == 1 && first == Some(&before.time)) {
-            return book(position.callpath, amount, all);
-        }
-        let (mut callpath, mut depth) = (before.position.callpath, before.position.depth);
-        let (mut since, mut given) = (before.time, Number::default());
-        let mut segment = |callpath: u32, since: i64, until: i64| {
-            if until > since {
-                let sum = amount.share(i128::from(until - before.time), i128::from(all));
-                book(callpath, sum.less(given), until - since);
-                given = sum;
-            }
-        };
-        for event in between {
-            let until = events.time[event as usize].clamp(since, time);
-            segment(if depth == 0 { NO_CALLPATH } else { callpath }, since, until);
-            since = until;
-            let of = events.callpath(event);
-            if events.is_leave(event) {
-                depth = depth.saturating_sub(1);
-                callpath = parent(of);
-            } else {
-                depth += 1;
-                callpath = of;
-            }
-        }
-        segment(position.callpath, since, time);
-    }
-
-    /// Ends a location: appends its cells, by call path and counter.
-    pub fn end_location(&mut self, location: u32, cells: &mut Vec<CounterCell>) {
-        let mut rows: Vec<(u32, usize)> = self.rows.drain().collect();
-        rows.sort_unstable();
-        for (callpath, row) in rows {
-            let of_row = &self.cells[row * self.counters..(row + 1) * self.counters];
-            let is_used = |sums: &Sums| *sums != Sums::default();
-            let used = (0..).zip(of_row).filter(|(_, sums)| is_used(sums));
-            cells.extend(used.map(|(counter, &sums)| CounterCell { counter, callpath, location, sums }));
-        }
-        self.cells.clear();
-        self.latest.fill(None);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -462,9 +429,16 @@ mod tests {
 
     proptest! {
         #[test]
+        fn parts_add_up(amount in any::<i64>(), parts in 1usize..7) {
+            let number = Number::whole(amount);
+            let sum: i128 = (0..parts).map(|part| number.part(part, parts).integer).sum();
+            prop_assert_eq!(sum, i128::from(amount));
+        }
+
+        #[test]
         fn shares_add_up(amount in any::<i64>(), mut cuts in prop::collection::vec(0i64..1000, 0..9)) {
             cuts.sort_unstable();
-            let number = Number { integer: amount.into(), real: 0.0 };
+            let number = Number::whole(amount);
             let upto = |ticks: i64| number.share(ticks.into(), 1000).integer;
             let bounds: Vec<i64> = [0].into_iter().chain(cuts).chain([1000]).collect();
             let sum: i128 = bounds.windows(2).map(|pair| upto(pair[1]) - upto(pair[0])).sum();

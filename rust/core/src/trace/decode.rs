@@ -15,7 +15,7 @@ use super::columns::{
     ALL, Collective, Fork, LocationSpan, Lock, OpenRequest, Operation, OperationKind, ProfileCell, Received, Sent,
     Shard, SyncKind, Synchronization, TaskRun, Team,
 };
-use super::counters::{Book, Fault, Position};
+use super::counter_book::{Book, Fault, Position};
 use super::definition_index::{Comm, DefinitionIndex, Members};
 use super::id_map::IdMap;
 use super::regions::{RegionClass, Regions};
@@ -758,12 +758,22 @@ impl<'a> Decoder<'a> {
 
     fn sample(&mut self, time: i64, metric: u32, values: MetricValues<'_>) {
         let state = &self.state;
+        let counters = &self.index.counters;
+        if !counters.is_of_recorder(self.index, metric, state.index) {
+            let at = (time, state.index);
+            let kept = self.book.keep(counters, (metric, values), at, &mut self.shard.samples);
+            return self.note_fault(kept, time);
+        }
         let events = &self.shard.events;
         let (callpath, depth) = (state.top.callpath, state.outer.len() as u32);
         let position = Position { events: events.len() as u32, callpath, depth };
         let parent = |callpath: u32| self.shard.tree.nodes()[callpath as usize].parent;
-        let booked = self.book.sample(&self.index.counters, (metric, values), (time, position), events, parent);
-        let kind = match booked {
+        let booked = self.book.sample(counters, (metric, values), (time, position), events, parent);
+        self.note_fault(booked, time);
+    }
+
+    fn note_fault(&mut self, result: Result<(), Fault>, time: i64) {
+        let kind = match result {
             Ok(()) => return,
             Err(Fault::Unknown) => DiagnosticKind::Metric,
             Err(Fault::NotANumber) => DiagnosticKind::MetricNotANumber,

@@ -230,12 +230,14 @@ impl DefinitionIndex {
                 });
             }
         }
+        let mut counters = Counters::new(definitions);
+        counters.find_carriers(definitions, &locations);
         Self {
             locations,
             processes,
             comms,
             windows,
-            counters: Counters::new(definitions),
+            counters,
             groups: own_groups,
             comm_by_id,
             window_by_id,

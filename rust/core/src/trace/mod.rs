@@ -8,6 +8,7 @@ mod bounds;
 pub mod calltree;
 pub mod chunks;
 pub mod columns;
+pub mod counter_book;
 pub mod counters;
 pub mod decode;
 pub mod definition_index;

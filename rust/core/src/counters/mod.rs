@@ -1,4 +1,15 @@
 //! What the counters of a trace come to, of all processes of the analysis.
+//!
+//! Counters that speak of the location that records them are booked while the events are read
+//! ([`crate::trace::counter_book`]). Others speak of a process, a machine or a group, or have a location of their own:
+//! their samples are kept, and divided over the CPU threads in their scope ([`scoped`]). Questions about single stretches
+//! of time read the samples once more ([`samples`]).
+
+mod samples;
+mod scoped;
+mod series;
+
+pub use samples::{Change, Stretch, changes, window};
 
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics};
@@ -21,9 +32,11 @@ pub fn collect(trace: &mut Trace) -> Result<(Recorded, Diagnostics)> {
     if counters.is_empty() {
         return Ok((Recorded::default(), diagnostics));
     }
-    let has_fallen = |i: usize| trace.shards.iter().any(|shard| shard.fell.get(i) == Some(&true));
-    let own: Vec<bool> = (0..counters.len()).map(has_fallen).collect();
-    let all = trace.exchange.allgather(own)?;
+    let mut fell = vec![false; counters.len()];
+    for shard in &trace.shards {
+        fell.iter_mut().zip(&shard.fell).for_each(|(fell, of_shard)| *fell |= of_shard);
+    }
+    let all = trace.exchange.allgather(fell)?;
     let begin = trace.span().map_or(0, |(first, _)| first);
     let mut kinds = Vec::with_capacity(counters.len());
     for (i, counter) in counters.iter().enumerate() {
@@ -33,6 +46,16 @@ pub fn collect(trace: &mut Trace) -> Result<(Recorded, Diagnostics)> {
         }
         kinds.push(if is_level { Kind::Samples } else { counter.kind() });
     }
-    let cells = trace.shards.iter_mut().flat_map(|shard| std::mem::take(&mut shard.counters)).collect::<Vec<_>>();
-    Ok((Recorded { cells: trace.exchange.gatherv(cells)?, kinds }, diagnostics))
+    let mut cells = trace.shards.iter_mut().flat_map(|shard| std::mem::take(&mut shard.counters)).collect::<Vec<_>>();
+    cells.extend(scoped::divide(trace, &kinds, None)?);
+    let mut cells = trace.exchange.gatherv(cells)?;
+    cells.sort_by_key(|cell| (cell.location, cell.callpath, cell.counter));
+    cells.dedup_by(|next, cell| {
+        let same = (cell.location, cell.callpath, cell.counter) == (next.location, next.callpath, next.counter);
+        if same {
+            cell.sums += next.sums;
+        }
+        same
+    });
+    Ok((Recorded { cells, kinds }, diagnostics))
 }

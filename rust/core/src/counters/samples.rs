@@ -1,0 +1,161 @@
+//! What counters come to in single stretches of time: their samples are read from the archive once more.
+//!
+//! A trace in memory has no samples of strict counters, which are as many as its events. Reading them again decodes
+//! nothing but metric records.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use whywait_otf2::{Archive, Attributes, Event, EventSink};
+
+use super::scoped::{self, stretches};
+use super::series::Series;
+use crate::trace::Trace;
+use crate::trace::counters::{CounterCell, Kind, Number, Sums};
+
+/// A stretch of time at a location, of which people ask what counters came to.
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch {
+    /// Index of the location.
+    pub location: u32,
+    /// Its begin, ticks.
+    pub begin: i64,
+    /// Its end, ticks.
+    pub end: i64,
+    /// Only while this call path is the innermost one.
+    pub callpath: Option<u32>,
+}
+
+/// What a counter came to in a stretch.
+#[derive(Clone, Copy, Debug)]
+pub struct Change {
+    /// Number of the stretch.
+    pub stretch: u32,
+    /// Index of the counter.
+    pub counter: u32,
+    /// Growth, or the integral of a level over ticks; not scaled.
+    pub amount: f64,
+    /// Ticks of the stretch in which its call path ran.
+    pub ticks: i64,
+}
+
+/// Takes the samples of one location that speak of the location itself.
+struct Reader<'a> {
+    trace: &'a Trace,
+    location: u32,
+    kinds: &'a [Kind],
+    now: i64,
+    series: FxHashMap<u32, Series>,
+}
+
+impl EventSink for Reader<'_> {
+    fn enter(&mut self, _: i64, _: u32) {}
+
+    fn leave(&mut self, _: i64, _: u32) {}
+
+    fn record(&mut self, time: i64, record: &Event<'_>, _: &Attributes<'_>) {
+        let Event::Metric { metric, values } = *record else { return };
+        let counters = &self.trace.definitions.counters;
+        if !counters.is_of_recorder(&self.trace.definitions, metric, self.location) {
+            return;
+        }
+        // Times are what the analysis made of them: none before the one before, none outside of the run.
+        let (first, last) = self.trace.span().unwrap_or_default();
+        self.now = self.now.max(time.clamp(first, last));
+        let members = counters.of(metric).filter(|members| members.len() == values.len()).unwrap_or_default();
+        for (&index, value) in members.iter().zip(&values) {
+            let counter = &counters.all[index as usize];
+            let value = Number::of(value, counter.is_real).filter(|value| value.real.is_finite());
+            if let Some(value) = value {
+                let series = self.series.entry(index);
+                series.or_insert_with(|| Series::new(counter, self.kinds[index as usize])).push(self.now, value);
+            }
+        }
+    }
+}
+
+/// The series of a location, by counter. What cannot be read ends them, as it ended the events.
+fn read(archive: &Archive, trace: &Trace, kinds: &[Kind], location: u32) -> FxHashMap<u32, Series> {
+    let mut reader = Reader { trace, location, kinds, now: i64::MIN, series: FxHashMap::default() };
+    if let Ok(events) = archive.location(trace.definitions.locations[location as usize].id) {
+        let _ = events.read_events(&mut Vec::new(), &mut reader);
+    }
+    reader.series
+}
+
+/// What counters that speak of their recorder came to in stretches of time.
+///
+/// By stretch and counter; a counter without samples around a stretch has no row.
+#[must_use]
+pub fn changes(archive: &Archive, trace: &Trace, kinds: &[Kind], asked: &[Stretch]) -> Vec<Change> {
+    let mut by_location: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+    for (number, stretch) in (0..).zip(asked) {
+        by_location.entry(stretch.location).or_default().push(number);
+    }
+    let changes = by_location.into_par_iter().flat_map_iter(|(location, numbers)| {
+        let series = read(archive, trace, kinds, location);
+        let mut counters: Vec<u32> = series.keys().copied().collect();
+        counters.sort_unstable();
+        let mut changes = Vec::new();
+        for number in numbers {
+            let stretch = asked[number as usize];
+            let spans = spans(trace, &stretch);
+            let ticks = spans.iter().map(|(from, until)| until - from).sum();
+            for &counter in &counters {
+                let series = &series[&counter];
+                if series.covers(stretch.begin, stretch.end) {
+                    let amount = spans.iter().map(|&(from, until)| series.change(from, until)).sum();
+                    changes.push(Change { stretch: number, counter, amount, ticks });
+                }
+            }
+        }
+        changes
+    });
+    let mut changes: Vec<Change> = changes.collect();
+    changes.sort_unstable_by_key(|change| (change.stretch, change.counter));
+    changes
+}
+
+/// When the call path of a stretch runs in it.
+fn spans(trace: &Trace, stretch: &Stretch) -> Vec<(i64, i64)> {
+    let Some(wanted) = stretch.callpath else { return vec![(stretch.begin, stretch.end)] };
+    let shard = trace.shard(stretch.location);
+    let i = (stretch.location - shard.locations.start) as usize;
+    stretches(trace, shard, i, (stretch.begin, stretch.end))
+        .filter(|(callpath, ..)| *callpath == wanted)
+        .map(|(_, from, until)| (from, until))
+        .collect()
+}
+
+/// What all counters come to in a window, at call paths and locations: windows that tile a run add up.
+pub fn window(
+    archive: &Archive,
+    trace: &Trace,
+    kinds: &[Kind],
+    window: &Range<i64>,
+) -> crate::Result<Vec<CounterCell>> {
+    if trace.definitions.counters.all.is_empty() {
+        return Ok(Vec::new());
+    }
+    let own: Vec<Vec<CounterCell>> = (0..trace.definitions.locations.len() as u32)
+        .into_par_iter()
+        .filter(|&location| trace.owns(location))
+        .map(|location| {
+            let mut sums: FxHashMap<(u32, u32), Sums> = FxHashMap::default();
+            let shard = trace.shard(location);
+            for (counter, series) in read(archive, trace, kinds, location) {
+                let i = (location - shard.locations.start) as usize;
+                let stretches = stretches(trace, shard, i, (window.start, window.end));
+                let book = |callpath, add| *sums.entry((callpath, counter)).or_default() += add;
+                series.divide((0, 1), stretches, book);
+            }
+            let cell = |((callpath, counter), sums)| CounterCell { counter, callpath, location, sums };
+            sums.into_iter().map(cell).collect()
+        })
+        .collect();
+    let mut cells = own.concat();
+    cells.extend(scoped::divide(trace, kinds, Some(window))?);
+    cells.sort_by_key(|cell| (cell.location, cell.callpath, cell.counter));
+    Ok(cells)
+}

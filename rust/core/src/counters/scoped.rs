@@ -1,0 +1,102 @@
+//! Counters of a process, a machine or a group: their samples are divided over the threads they speak of.
+//!
+//! With n threads each gets the n-th part of what a counter comes to, and divides it over its call paths in proportion
+//! to time. Integers are divided into whole parts that add up.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use super::series::Series;
+use crate::Result;
+use crate::trace::counters::{CounterCell, Kind, Sample, Sums};
+use crate::trace::{NO_CALLPATH, Shard, Trace};
+
+/// Divides the kept samples, whole or as far as they lie in a window.
+///
+/// Where several processes share the analysis all must call it, without a window.
+pub(super) fn divide(trace: &Trace, kinds: &[Kind], window: Option<&Range<i64>>) -> Result<Vec<CounterCell>> {
+    let counters = &trace.definitions.counters;
+    let mut is_own: FxHashMap<(u32, u32), bool> = FxHashMap::default();
+    let (mut samples, mut shared) = (Vec::new(), Vec::new());
+    for sample in trace.shards.iter().flat_map(|shard| &shard.samples) {
+        let is_own = is_own.entry((sample.metric, sample.location)).or_insert_with(|| {
+            let carriers = counters.carriers(&trace.definitions, sample.metric, sample.location);
+            carriers.iter().all(|&carrier| trace.owns(carrier))
+        });
+        if *is_own { &mut samples } else { &mut shared }.push(*sample);
+    }
+    // Those of a machine, say: every process of the analysis has some of its threads.
+    if trace.exchange.processes() > 1 {
+        samples.extend(trace.exchange.allgather(shared)?.into_iter().flatten());
+    }
+    // Samples of a location stay in their order.
+    samples.sort_by_key(|sample| (sample.metric, sample.counter, sample.location));
+    let of_series: Vec<&[Sample]> =
+        samples.chunk_by(|a, b| (a.metric, a.counter, a.location) == (b.metric, b.counter, b.location)).collect();
+    let cells = of_series.into_par_iter().map(|samples| of_one(trace, kinds, samples, window));
+    Ok(cells.collect::<Vec<_>>().concat())
+}
+
+/// What the samples of one counter come to.
+fn of_one(trace: &Trace, kinds: &[Kind], samples: &[Sample], window: Option<&Range<i64>>) -> Vec<CounterCell> {
+    let Sample { metric, counter, location, .. } = samples[0];
+    let definition = &trace.definitions.counters.all[counter as usize];
+    let mut series = Series::new(definition, kinds[counter as usize]);
+    for sample in samples {
+        series.push(sample.time, sample.value(definition.is_real));
+    }
+    let all = window.map_or((i64::MIN, i64::MAX), |window| (window.start, window.end));
+    let carriers = trace.definitions.counters.carriers(&trace.definitions, metric, location);
+    let mut cells = Vec::new();
+    if carriers.is_empty() && trace.owns(location) {
+        let book = |callpath, sums| cells.push(CounterCell { counter, callpath, location, sums });
+        series.divide((0, 1), std::iter::once((NO_CALLPATH, all.0, all.1)), book);
+    }
+    for (part, &carrier) in carriers.iter().enumerate().filter(|(_, carrier)| trace.owns(**carrier)) {
+        let mut sums: FxHashMap<u32, Sums> = FxHashMap::default();
+        let shard = trace.shard(carrier);
+        let stretches = stretches(trace, shard, (carrier - shard.locations.start) as usize, all);
+        series.divide((part, carriers.len()), stretches, |callpath, add| *sums.entry(callpath).or_default() += add);
+        let cell = |(callpath, sums)| CounterCell { counter, callpath, location: carrier, sums };
+        cells.extend(sums.into_iter().map(cell));
+    }
+    cells
+}
+
+/// What runs at a location: innermost call path ([`NO_CALLPATH`] outside of all regions), begin and end, without gaps from
+/// one time to another.
+pub(super) fn stretches(
+    trace: &Trace,
+    shard: &Shard,
+    i: usize,
+    (from, until): (i64, i64),
+) -> impl Iterator<Item = (u32, i64, i64)> {
+    let events = &shard.events;
+    let (mut running, mut depth, mut since) = (NO_CALLPATH, 0u32, from);
+    let mut next = shard.event_offsets[i]..shard.event_offsets[i + 1];
+    std::iter::from_fn(move || {
+        while since < until {
+            let (ran, begin) = (running, since);
+            let Some(event) = next.next() else {
+                since = until;
+                return Some((ran, begin, until));
+            };
+            let time = events.time[event as usize].clamp(from, until);
+            let callpath = events.callpath(event);
+            if events.is_leave(event) {
+                depth = depth.saturating_sub(1);
+                running = if depth == 0 { NO_CALLPATH } else { trace.tree.nodes()[callpath as usize].parent };
+            } else {
+                depth += 1;
+                running = callpath;
+            }
+            since = since.max(time);
+            if since > begin {
+                return Some((ran, begin, since));
+            }
+        }
+        None
+    })
+}

@@ -1,0 +1,244 @@
+//! A counter over time: its samples, and what it came to by then.
+
+use crate::trace::counters::{Counter, Kind, Number, Sums};
+
+/// A sample, and what the counter came to from the first one to it.
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    time: i64,
+    value: Number,
+    /// Growth of a total, sum of changes, integral of a level over ticks (twice that of one known at its samples).
+    sum: Number,
+}
+
+/// The samples of a counter at one place, in the order of time.
+#[derive(Debug, Default)]
+pub(super) struct Series {
+    points: Vec<Point>,
+    kind: Kind,
+    is_trusted: bool,
+}
+
+impl Series {
+    /// An empty series of a counter whose values are taken as `kind` has it.
+    pub(super) fn new(counter: &Counter, kind: Kind) -> Self {
+        Self { points: Vec::new(), kind, is_trusted: counter.is_trusted() }
+    }
+
+    /// Takes the next sample; one that seems to be earlier than the one before happens with it.
+    pub(super) fn push(&mut self, time: i64, value: Number) {
+        let Some(&last) = self.points.last() else {
+            let sum = if self.is_of_moments() { value } else { Number::default() };
+            return self.points.push(Point { time, value, sum });
+        };
+        let time = time.max(last.time);
+        let span = time - last.time;
+        let step = match self.kind {
+            Kind::Total => {
+                let growth = value.less(last.value);
+                if self.is_trusted && growth.value() < 0.0 { Number::default() } else { growth }
+            }
+            Kind::Change { next: true, .. } => last.value,
+            Kind::Change { .. } => value,
+            Kind::Level { next: true } => last.value.times(span),
+            Kind::Level { next: false } => value.times(span),
+            Kind::Samples => value.plus(last.value).times(span),
+        };
+        self.points.push(Point { time, value, sum: last.sum.plus(step) });
+    }
+
+    /// Whether changes happen at their samples, and not in between.
+    fn is_of_moments(&self) -> bool {
+        self.kind == Kind::Change { next: false, point: true }
+    }
+
+    /// What the counter came to up to a time, from the first sample on; linear between two samples, constant beyond.
+    pub(super) fn at(&self, time: i64) -> Number {
+        if self.is_of_moments() {
+            let before = self.points.partition_point(|point| point.time < time).checked_sub(1);
+            return before.map_or_else(Number::default, |before| self.points[before].sum);
+        }
+        let Some(before) = self.points.partition_point(|point| point.time <= time).checked_sub(1) else {
+            return Number::default();
+        };
+        let from = self.points[before];
+        match self.points.get(before + 1) {
+            Some(to) if time > from.time => {
+                let step = to.sum.less(from.sum);
+                from.sum.plus(step.share(i128::from(time - from.time), i128::from(to.time - from.time)))
+            }
+            _ => from.sum,
+        }
+    }
+
+    /// Ticks up to a time in which a level is known.
+    fn known(&self, time: i64) -> i64 {
+        match (self.kind, self.points.first(), self.points.last()) {
+            (Kind::Level { .. } | Kind::Samples, Some(first), Some(last)) => {
+                time.clamp(first.time, last.time) - first.time
+            }
+            _ => 0,
+        }
+    }
+
+    /// Divides what lies in some stretches of time over what runs there: hands what the `part`-th of `parts` equal parts
+    /// comes to in each stretch to `book`, with its call path. Stretches follow each other without gaps; a sample belongs
+    /// to the one that begins at its time or before.
+    pub(super) fn divide(
+        &self,
+        (part, parts): (usize, usize),
+        stretches: impl Iterator<Item = (u32, i64, i64)>,
+        mut book: impl FnMut(u32, Sums),
+    ) {
+        let known = |time| Number::whole(self.known(time)).part(part, parts).integer as i64;
+        for (callpath, from, until) in stretches {
+            let mut sums = Sums { ticks: known(until) - known(from), ..Sums::default() };
+            let amount = self.at(until).part(part, parts).less(self.at(from).part(part, parts));
+            match self.kind {
+                Kind::Samples => sums.area = amount,
+                _ => sums.amount = amount,
+            }
+            self.look(from, until, &mut sums);
+            if part > 0 {
+                (sums.samples, sums.sampled) = (0, Number::default());
+            }
+            if sums != Sums::default() {
+                book(callpath, sums);
+            }
+        }
+    }
+
+    /// Counts the samples of a stretch, and sees the values that hold there.
+    fn look(&self, from: i64, until: i64, sums: &mut Sums) {
+        let own = |point: &&Point| from <= point.time && point.time < until;
+        let first = self.points.partition_point(|point| point.time < from);
+        let is_level = matches!(self.kind, Kind::Level { .. });
+        for sample in self.points[first..].iter().take_while(own) {
+            sums.samples += 1;
+            sums.sampled += sample.value;
+            if !is_level {
+                sums.see(sample.value);
+            }
+        }
+        if let Kind::Level { next } = self.kind {
+            // A level holds from sample to sample: the first interval may begin before the stretch.
+            for pair in self.points[first.saturating_sub(1)..].windows(2).take_while(|pair| pair[0].time < until) {
+                if pair[0].time < pair[1].time && from < pair[1].time {
+                    sums.see(if next { pair[0].value } else { pair[1].value });
+                }
+            }
+        }
+    }
+
+    /// What the counter came to between two times, as people read it: a level as its integral over ticks.
+    pub(super) fn change(&self, from: i64, until: i64) -> f64 {
+        let doubled = if self.kind == Kind::Samples { 0.5 } else { 1.0 };
+        self.at(until).less(self.at(from)).value() * doubled
+    }
+
+    /// Whether anything is known of the time between two times.
+    pub(super) fn covers(&self, from: i64, until: i64) -> bool {
+        match (self.points.first(), self.points.last()) {
+            (Some(first), Some(last)) => first.time <= until && from <= last.time,
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rustc_hash::FxHashMap;
+
+    use super::*;
+
+    fn series(kind: Kind, samples: &[(i64, i64)]) -> Series {
+        let mut series = Series { kind, ..Series::default() };
+        for &(time, value) in samples {
+            series.push(time, Number::whole(value));
+        }
+        series
+    }
+
+    /// What call paths get of the parts of all carriers.
+    fn divided(series: &Series, carriers: &[&[(u32, i64, i64)]]) -> FxHashMap<u32, Sums> {
+        let mut found: FxHashMap<u32, Sums> = FxHashMap::default();
+        for (part, stretches) in carriers.iter().enumerate() {
+            let each = stretches.iter().copied();
+            series.divide((part, carriers.len()), each, |callpath, sums| *found.entry(callpath).or_default() += sums);
+        }
+        found
+    }
+
+    const MAIN: u32 = 0;
+    const FOO: u32 = 1;
+    const BAR: u32 = 2;
+
+    /// COUNTERS 3.3, example 10.
+    #[test]
+    fn a_total_is_divided_over_carriers_and_time() {
+        let series = series(Kind::Total, &[(0, 0), (4, 40), (8, 120)]);
+        let master: &[_] = &[(MAIN, 0, 2), (FOO, 2, 6), (MAIN, 6, 8)];
+        let alone = divided(&series, &[master]);
+        assert_eq!((alone[&FOO].amount.integer, alone[&MAIN].amount.integer), (60, 60));
+        let two = divided(&series, &[master, &[(BAR, 0, 8)]]);
+        assert_eq!([MAIN, FOO, BAR].map(|callpath| two[&callpath].amount.integer), [30, 30, 60]);
+    }
+
+    /// COUNTERS 3.3, example 11.
+    #[test]
+    fn a_level_is_integrated_where_it_is_known() {
+        let series = series(Kind::Level { next: true }, &[(1, 100), (3, 300), (6, 0)]);
+        let found = divided(&series, &[&[(MAIN, 0, 2), (FOO, 2, 4), (MAIN, 4, 8)]]);
+        let (main, foo) = (found[&MAIN], found[&FOO]);
+        assert_eq!((foo.amount.integer, foo.ticks, foo.range), (400, 2, (100.0, 300.0)));
+        assert_eq!((main.amount.integer, main.ticks), (700, 3));
+    }
+
+    /// COUNTERS 3.3, example 12, in hundredths.
+    #[test]
+    fn windows_cut_totals_by_time() {
+        let series = series(Kind::Total, &[(0, 0), (1000, 100)]);
+        let upto = |time| series.at(time).integer;
+        assert_eq!(upto(500) - upto(250), 25);
+        assert_eq!([upto(15), upto(35) - upto(15), upto(1000) - upto(35)], [1, 2, 97]);
+    }
+
+    #[test]
+    fn samples_are_joined_by_lines() {
+        let series = series(Kind::Samples, &[(0, 5), (10, 9), (20, 7), (30, 12)]);
+        assert!((series.change(0, 30) - 245.0).abs() < 1e-12);
+        let found = divided(&series, &[&[(MAIN, 0, 31)]]);
+        assert_eq!((found[&MAIN].area.integer, found[&MAIN].ticks), (490, 30));
+        assert_eq!((found[&MAIN].samples, found[&MAIN].range), (4, (5.0, 12.0)));
+    }
+
+    #[test]
+    fn changes_of_a_moment_belong_to_what_runs_then() {
+        let series = series(Kind::Change { next: false, point: true }, &[(1, 3), (5, 4)]);
+        let found = divided(&series, &[&[(MAIN, 0, 2), (FOO, 2, 4), (BAR, 4, 9)]]);
+        assert_eq!((found[&MAIN].amount.integer, found[&BAR].amount.integer), (3, 4));
+        assert!(!found.contains_key(&FOO));
+    }
+
+    proptest! {
+        #[test]
+        fn parts_and_windows_add_up(
+            steps in prop::collection::vec((0i64..5, 0i64..40), 1..12),
+            mut cuts in prop::collection::vec(0i64..40, 0..6),
+            carriers in 1usize..4,
+        ) {
+            let (mut time, mut value) = (0, 7);
+            let samples: Vec<(i64, i64)> =
+                steps.into_iter().map(|(span, growth)| { time += span; value += growth; (time, value) }).collect();
+            let series = series(Kind::Total, &samples);
+            cuts.sort_unstable();
+            let bounds: Vec<i64> = [-1].into_iter().chain(cuts).chain([100]).collect();
+            let windows: Vec<_> = bounds.windows(2).map(|pair| (MAIN, pair[0], pair[1])).collect();
+            let all = divided(&series, &vec![&windows[..]; carriers]);
+            let sums = all.get(&MAIN).copied().unwrap_or_default();
+            prop_assert_eq!(sums.amount.integer, i128::from(samples[samples.len() - 1].1 - samples[0].1));
+            prop_assert_eq!(sums.samples, samples.len() as u64);
+        }
+    }
+}
