@@ -23,6 +23,7 @@ def native(monkeypatch, tmp_path):
     analysis = fake_native.small()
     asked = {}
     info = {"trace_format": 2, "length": 1.5, "events": 300, "event_bytes": 4_096, "memory_estimate": 7_200}
+    info |= {"location_types": {"CPU_THREAD": 3}, "definitions": {"Region": 2, "Comm": 1}}
     definitions = {"Region": [{"id": 1, "name": "main"}, {"id": 2, "name": "solve"}], "Comm": [{"id": 0}]}
     oddities = [("duplicate", "traces.def at byte 17", "region 3 is defined twice")]
 

@@ -16,11 +16,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from whywait._analyze import analyze, open  # noqa: A004
+    from whywait._analyze import analyze
     from whywait._api import Result
     from whywait._load import load
     from whywait._native import ArchiveError, Error, TraceError, UsageError
-    from whywait._run import Definitions, Run
+    from whywait._run import Definitions, Run, open  # noqa: A004
     from whywait.analysis.ranking import Choice
     from whywait.model.metric_values import MetricValues
     from whywait.whatif import whatif
@@ -33,7 +33,7 @@ _HOME = {
     "Run": "whywait._run",
     "analyze": "whywait._analyze",
     "load": "whywait._load",
-    "open": "whywait._analyze",
+    "open": "whywait._run",
     "ArchiveError": "whywait._native",
     "Error": "whywait._native",
     "TraceError": "whywait._native",

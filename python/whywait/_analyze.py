@@ -1,4 +1,4 @@
-"""Open a trace, and find its wait states."""
+"""Find the wait states of a trace."""
 
 from __future__ import annotations
 
@@ -17,31 +17,6 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from whywait.model.metrics import Kind
-
-
-def open(path: str | PathLike[str]) -> Run:  # noqa: A001
-    """Open a trace and read its definitions, which is cheap.
-
-    Parameters
-    ----------
-    path
-        The anchor file of an OTF2 archive, whatever its name, or the directory that holds one.
-
-    Returns
-    -------
-    Run
-
-    Raises
-    ------
-    whywait.ArchiveError, whywait.UsageError, OSError
-        As in `Run`.
-
-    Examples
-    --------
-    >>> whywait.open("tests/data/stencil")
-    <whywait.Run 'stencil', 8 locations>
-    """
-    return Run(path)
 
 
 def analyze(

@@ -469,7 +469,7 @@ class Result(ResultData):
         return write_all(
             self,
             Path(directory),
-            self.summary(focus=focus),
+            lambda: self.summary(focus=focus),
             transfers=transfers,
             timeline=timeline,
             factors=factors,

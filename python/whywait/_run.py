@@ -1,4 +1,4 @@
-"""A trace that has been opened, and its definition records."""
+"""Open a trace, and read its definition records."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from whywait import _native
 
+# Arrow takes longer to import than a trace to open.
 if TYPE_CHECKING:
     from os import PathLike
+
+    import pyarrow as pa
 
 # Fields that refer to a String record; those of one kind only come with its name.
 _TEXTS = frozenset(
@@ -22,7 +22,7 @@ _TEXTS = frozenset(
 )
 
 
-class Definitions(Mapping[str, pa.Table]):
+class Definitions(Mapping[str, "pa.Table"]):
     """The definition records of a trace, one Arrow table a kind.
 
     >>> run.definitions["Region"].column_names[:2]
@@ -42,6 +42,9 @@ class Definitions(Mapping[str, pa.Table]):
         return self._run.definition_kinds()
 
     def __getitem__(self, kind: str) -> pa.Table:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
         if kind not in self.kinds():
             raise KeyError(kind)
         table = pa.table(self._run.definitions(kind))
@@ -53,6 +56,8 @@ class Definitions(Mapping[str, pa.Table]):
 
     @cached_property
     def _strings(self) -> pa.Table:
+        import pyarrow as pa
+
         return pa.table(self._run.definitions("String")).combine_chunks()
 
     def __iter__(self) -> Iterator[str]:
@@ -114,6 +119,8 @@ class Run:
         ``location`` (index), ``id``, ``name``, ``type``, ``group``, ``rank`` (-1 if not of a process), ``thread`` and
         ``events``.
         """
+        import pyarrow as pa
+
         return pa.table(self._native.locations())
 
     def events(self, location: int) -> pa.Table:
@@ -134,6 +141,8 @@ class Run:
         >>> run.events(0).column("type").to_pylist()[:2]
         ['ProgramBegin', 'Enter']
         """
+        import pyarrow as pa
+
         return pa.table(self._native.events(location))
 
     @property
@@ -163,3 +172,28 @@ class Run:
         from whywait.report.html import run_table
 
         return run_table(self)
+
+
+def open(path: str | PathLike[str]) -> Run:  # noqa: A001
+    """Open a trace and read its definitions, which is cheap.
+
+    Parameters
+    ----------
+    path
+        The anchor file of an OTF2 archive, whatever its name, or the directory that holds one.
+
+    Returns
+    -------
+    Run
+
+    Raises
+    ------
+    whywait.ArchiveError, whywait.UsageError, OSError
+        As in `Run`.
+
+    Examples
+    --------
+    >>> whywait.open("tests/data/stencil")
+    <whywait.Run 'stencil', 8 locations>
+    """
+    return Run(path)

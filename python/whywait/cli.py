@@ -100,7 +100,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return OK
         mpi.leave()
     try:
-        _take_interrupts()
+        if options.analyzes:
+            _load()
         return _run(options)
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -110,8 +111,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return OK
 
 
-def _take_interrupts() -> None:
-    """Answer Ctrl-C from now on, where it ended the process until all is loaded (see `whywait.__main__`)."""
+def _load() -> None:
+    """Load what takes long, and answer Ctrl-C from then on: until then it ends the process (see `whywait.__main__`)."""
+    # There is no linear algebra here: to start its threads takes longer than some traces.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         import_module("pyarrow.parquet")
         import_module("whywait._api")

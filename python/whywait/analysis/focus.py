@@ -155,7 +155,12 @@ def focused(result: ResultData, asked: str | None = None) -> FocusedData:
     whywait.UsageError
         If there is no such call path.
     """
-    focus = find_focus(result, asked)
+    if asked not in result.parts:
+        result.parts[asked] = _cut(result, find_focus(result, asked))
+    return cast("FocusedData", result.parts[asked])
+
+
+def _cut(result: ResultData, focus: Focus) -> FocusedData:
     profile = result.profile
     if focus.callpath is not None:
         kept = np.flatnonzero(_inside(result, focus.callpath)[result.tree.preorder])

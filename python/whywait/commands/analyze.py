@@ -130,7 +130,6 @@ def run(options: argparse.Namespace) -> int:
         )
     if not result.is_root:
         return 0
-    summary = result.summary(focus=options.focus)
     files = result.write(
         directory,
         transfers=options.transfers,
@@ -139,6 +138,7 @@ def run(options: argparse.Namespace) -> int:
         focus=options.focus,
         counters=options.counters,
     )
+    summary = result.summary(focus=options.focus)
     if options.json:
         print_json({**summary, "files": [str(file) for file in files]})
     elif not options.quiet:

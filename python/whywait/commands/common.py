@@ -30,6 +30,7 @@ def add_verb(
     operands: Mapping[str, str] = _TRACE,
     *,
     together: bool = False,
+    analyzes: bool = True,
 ) -> argparse.ArgumentParser:
     """Add a verb that works on a trace, or on other operands.
 
@@ -45,6 +46,8 @@ def add_verb(
         What it works on: the help of each by name.
     together
         Whether several processes under ``mpiexec`` do it together; else the first does it alone.
+    analyzes
+        Whether it needs more than definitions: then the libraries for tables are loaded before it begins.
     """
     parser: argparse.ArgumentParser = verbs.add_parser(
         name,
@@ -56,7 +59,7 @@ def add_verb(
     for operand, text in operands.items():
         parser.add_argument(operand, metavar=operand.upper(), help=text)
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    parser.set_defaults(run=run, together=together)
+    parser.set_defaults(run=run, together=together, analyzes=analyzes)
     return parser
 
 

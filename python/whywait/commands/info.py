@@ -24,6 +24,7 @@ def add(verbs: Any) -> None:
         "Show what is in a trace: processes and threads, definitions, size, and the memory an analysis takes.",
         "whywait info --events scorep_run/traces.otf2",
         run,
+        analyzes=False,
     )
     parser.add_argument("--events", action="store_true", help="count the events by kind, which reads the whole trace")
 
@@ -43,13 +44,13 @@ def run(options: argparse.Namespace) -> int:
 
 def gather(trace: Run, *, events: bool) -> dict[str, Any]:
     """Return what there is to say, as data that JSON can say."""
-    kinds = trace.locations["type"].to_pylist()
+    info = trace.info(events=events)
+    types = info.pop("location_types")
     return {
         "name": trace.name,
         "path": str(trace.path),
-        **trace.info(events=events),
-        "locations": {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)},
-        "definitions": {kind: table.num_rows for kind, table in trace.definitions.items()},
+        **info,
+        "locations": types,
         "oddities": [dict(zip(("kind", "place", "text"), oddity, strict=True)) for oddity in trace.oddities],
     }
 

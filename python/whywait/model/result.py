@@ -123,6 +123,11 @@ class ResultData:
         if not self.has_causes:
             raise _native.UsageError("this analysis did not look for causes")
 
+    @cached_property
+    def parts(self) -> dict[str | None, ResultData]:
+        """Parts of the result that have been asked for: see `whywait.analysis.focus`."""
+        return {}
+
     @property
     def in_window(self) -> set[str]:
         """The stored metrics that a window has."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from whywait import _native
@@ -12,14 +13,13 @@ from whywait.analysis.focus import focused
 from whywait.analysis.queues import levels, replayed
 from whywait.model import tables
 from whywait.report.cube import write_cube
-from whywait.report.html import write_html
 from whywait.report.stat import write_stat
 from whywait.store.dataset import Writer
 from whywait.store.staging import Staging
 from whywait.store.timeline import write as write_timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from whywait.analysis.explained import Factors
@@ -33,7 +33,7 @@ _STATISTICS = "report.stat"
 def write_all(
     result: ResultData,
     directory: Path,
-    summary: dict[str, Any],
+    summarize: Callable[[], dict[str, Any]],
     *,
     transfers: bool = False,
     timeline: Mapping[str, str] | None = None,
@@ -46,51 +46,64 @@ def write_all(
     ----------
     result, directory, transfers, factors, counters
         As there.
-    summary
-        As `whywait.analysis.summary.summarize` returns it.
+    summarize
+        Returns what `whywait.analysis.summary.summarize` does.
     timeline
         The blocks of the timeline for an HTML report; None for no report.
     """
-    stored = [metric.name for metric in result.profile.metrics if not metric.derived]
-    derived = [metric.name for metric in result.profile.metrics if metric.derived]
-    tree, locations, dataset = result.tree, result.places, result.tables
     with Staging(directory) as staging:
-        write_cube(result, staging.path("report.cubex"), statistics=_STATISTICS)
-        write_stat(result, staging.path(_STATISTICS))
         writer = Writer(staging, result)
-        for name, metrics in (("severities", stored), ("derived", derived)):
-            writer.pieces(name, tables.SEVERITIES, tables.severity_pieces(result.profile, locations, metrics))
-        waits = tables.wait_state_pieces(tree, locations, dataset.wait_states)
-        if counters:
-            found = tables.table(tables.WAIT_STATES, waits)
-            writer.table("wait_states", with_counters(result, found, "enter", "leave"))
-        else:
-            writer.pieces("wait_states", tables.WAIT_STATES, waits)
-        if result.has_causes:
-            path = tables.critical_path_pieces(tree, locations, dataset.critical_path)
-            found = tables.table(tables.CRITICAL_PATH, path)
-            writer.table("critical_path", with_counters(result, found, "from", "to") if counters else found)
-            _write_factors(writer, dataset, factors)
-        if replayed(result) and dataset.analysis is not None:
-            writer.table("queue_levels", levels(result))
-        if (part := focused(result)).focus.window is not None:
-            names = [metric.name for metric in part.profile.metrics if metric.name in result.in_window]
-            writer.pieces("focus", tables.SEVERITIES, tables.severity_pieces(part.profile, locations, names))
-        if dataset.counters.num_rows:
-            writer.table("counters", dataset.counters)
-            cells = tables.counter_pieces(tree, locations, dataset.counter_cells)
-            writer.pieces("counter_cells", tables.COUNTER_CELLS, cells)
-        if transfers:
-            writer.pieces("transfers", tables.TRANSFERS, tables.transfer_pieces(tree, locations, dataset.transfers))
-        staging.path("summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
-        if timeline is not None:
-            write_html(result, staging.path("report.html"), summary, timeline)
-            # With the events gone, a later page has it from here.
-            if timeline:
-                write_timeline(staging.path("timeline.parquet"), timeline, result.facts)
-        writer.definitions()
+        # What both need is found before they part.
+        _ = result.profile, result.tables.wait_states, focused(result)
+        # Arrow writes tables while Python sums up.
+        with ThreadPoolExecutor(1) as beside:
+            written = beside.submit(_write_tables, writer, result, factors, transfers=transfers, counters=counters)
+            write_cube(result, staging.path("report.cubex"), statistics=_STATISTICS)
+            write_stat(result, staging.path(_STATISTICS))
+            summary = summarize()
+            staging.path("summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+            if timeline is not None:
+                from whywait.report.html import write_html
+
+                write_html(result, staging.path("report.html"), summary, timeline)
+                # With the events gone, a later page has it from here.
+                if timeline:
+                    write_timeline(staging.path("timeline.parquet"), timeline, result.facts)
+            written.result()
         writer.manifest(directory, summary)
     return staging.files
+
+
+def _write_tables(writer: Writer, result: ResultData, factors: Factors, *, transfers: bool, counters: bool) -> None:
+    """Write the tables of the dataset."""
+    tree, locations, dataset = result.tree, result.places, result.tables
+    stored = [metric.name for metric in result.profile.metrics if not metric.derived]
+    derived = [metric.name for metric in result.profile.metrics if metric.derived]
+    for name, metrics in (("severities", stored), ("derived", derived)):
+        writer.pieces(name, tables.SEVERITIES, tables.severity_pieces(result.profile, locations, metrics))
+    waits = tables.wait_state_pieces(tree, locations, dataset.wait_states)
+    if counters:
+        found = tables.table(tables.WAIT_STATES, waits)
+        writer.table("wait_states", with_counters(result, found, "enter", "leave"))
+    else:
+        writer.pieces("wait_states", tables.WAIT_STATES, waits)
+    if result.has_causes:
+        path = tables.critical_path_pieces(tree, locations, dataset.critical_path)
+        found = tables.table(tables.CRITICAL_PATH, path)
+        writer.table("critical_path", with_counters(result, found, "from", "to") if counters else found)
+        _write_factors(writer, dataset, factors)
+    if replayed(result) and dataset.analysis is not None:
+        writer.table("queue_levels", levels(result))
+    if (part := focused(result)).focus.window is not None:
+        names = [metric.name for metric in part.profile.metrics if metric.name in result.in_window]
+        writer.pieces("focus", tables.SEVERITIES, tables.severity_pieces(part.profile, locations, names))
+    if dataset.counters.num_rows:
+        writer.table("counters", dataset.counters)
+        cells = tables.counter_pieces(tree, locations, dataset.counter_cells)
+        writer.pieces("counter_cells", tables.COUNTER_CELLS, cells)
+    if transfers:
+        writer.pieces("transfers", tables.TRANSFERS, tables.transfer_pieces(tree, locations, dataset.transfers))
+    writer.definitions()
 
 
 def _write_factors(writer: Writer, dataset: Dataset, which: Factors) -> None:

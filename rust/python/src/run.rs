@@ -141,6 +141,19 @@ impl Run {
         info.set_item("description", &anchor.description)?;
         info.set_item("processes", self.definitions.processes.len())?;
         info.set_item("locations", self.definitions.locations.len())?;
+        let types = PyDict::new(py);
+        for location in &self.definitions.locations {
+            let name = location.kind.name().unwrap_or("UNKNOWN");
+            let others = types.get_item(name)?.map_or(Ok(0), |count| count.extract::<usize>())?;
+            types.set_item(name, others + 1)?;
+        }
+        info.set_item("location_types", types)?;
+        let records = self.archive.definitions();
+        let definitions = PyDict::new(py);
+        for kind in records.kinds() {
+            definitions.set_item(kind, records.of_kind(kind).count())?;
+        }
+        info.set_item("definitions", definitions)?;
         if let Some(clock) = self.archive.definitions().clock_properties.first() {
             info.set_item("timer_resolution", clock.timer_resolution)?;
             info.set_item("length", clock.trace_length as f64 / clock.timer_resolution.max(1) as f64)?;
