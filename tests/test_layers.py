@@ -19,6 +19,7 @@ FLOORS = (
         "whywait",
         "whywait._run",
         "whywait._analyze",
+        "whywait._counted",
         "whywait._api",
         "whywait._load",
         "whywait.compare",

@@ -8,9 +8,10 @@ One line is one call, its nesting follows from the intervals, times are seconds:
     1: MPI_Recv(0, tag=3) [2, 5.3]
     *: MPI_Barrier [6, 7]
 
-*Who*: a rank, `0,2`, `0-3`, `*` (all), or `0.1` for thread 1 of rank 0. *What*: a region with its arguments.
-*When*: Enter and Leave. *@*: the stamps of the records in it, where the defaults do not do: what is written before the
-time in MPI (sends, begins, requests) stands at Enter, what is written after it (receives, ends, completions) at Leave.
+*Who*: a rank, `0,2`, `0-3`, `*` (all), `0.1` for thread 1 of rank 0, or `0/1` for stream 1 of its accelerator.
+*What*: a region with its arguments. *When*: Enter and Leave. *@*: the stamps of the records in it, where the defaults
+do not do: what is written before the time in MPI (sends, begins, requests) stands at Enter, what is written after it
+(receives, ends, completions) at Leave.
 
 | call | arguments |
 |---|---|
@@ -64,6 +65,8 @@ from otf2.enums import (
     CollectiveOp,
     GroupFlag,
     GroupType,
+    LocationGroupType,
+    LocationType,
     LockType,
     MeasurementMode,
     MetricMode,
@@ -220,12 +223,18 @@ class Script:
         self.counters: list[str] = []
         lines = [line.split("#")[0].strip() for line in text.splitlines()]
         activities = [line for line in lines if line and not self._declare(line)]
-        mentioned = [int(who) for line in activities for who in re.findall(r"\d+", line.split(":")[0].split(".")[0])]
+        mentioned = [
+            int(who) for line in activities for who in re.findall(r"\d+", re.split("[./]", line.split(":")[0])[0])
+        ]
         self.ranks = self.ranks or max(mentioned) + 1
         for line in activities:
             for _, thread in self._who(line.split(":")[0]):
                 self.threads = max(self.threads, thread + 1)
         self.streams = {(r, t): Stream(r, t) for r in range(self.ranks) for t in range(self.threads)}
+        # Streams of devices have negative numbers.
+        for line in activities:
+            for place in self._who(line.split(":")[0]):
+                self.streams.setdefault(place, Stream(*place))
         for line in activities:
             self._act(line)
 
@@ -249,6 +258,8 @@ class Script:
         return True
 
     def _who(self, text: str) -> list[tuple[int, int]]:
+        if match := re.fullmatch(r"(\d+)/(\d+)", text.strip()):
+            return [(int(match[1]), -1 - int(match[2]))]
         ranks, _, thread = text.strip().partition(".")
         chosen: list[int] = []
         for part in ranks.split(","):
@@ -338,8 +349,10 @@ class Archive:
             d._paradigms.create(paradigm=Paradigm.OPENMP, name="OpenMP", paradigm_class=ParadigmClass.THREAD_FORK_JOIN)
         node = d.system_tree_node("node", class_name="node", parent=d.system_tree_node("machine", "machine"))
         self.locations: dict[tuple[int, int], Location] = {}
+        processes = {}
         for rank in range(script.ranks):
             process = d.location_group(f"MPI Rank {rank}", system_tree_parent=node)
+            processes[rank] = process
             for thread in range(script.threads):
                 name = f"OMP thread {thread}" if thread else "Master thread"
                 # As Score-P numbers them; the registry would count from 0.
@@ -348,6 +361,7 @@ class Archive:
                 self.locations[rank, thread] = location
         masters = [self.locations[r, 0] for r in range(script.ranks)]
         everyone = list(self.locations.values())
+        self.locations |= self._devices(node, processes)
 
         def group(kind: GroupType, members: list, paradigm: Paradigm = Paradigm.MPI) -> Any:
             flags = GroupFlag.GLOBAL_MEMBERS if paradigm == Paradigm.SHMEM else GroupFlag.NONE
@@ -410,6 +424,22 @@ class Archive:
 
     def _region(self, name: str, role: RegionRole, paradigm: Paradigm) -> Any:
         return self.definitions.region(name, name, "", role, paradigm)
+
+    def _devices(self, node: Any, processes: dict[int, Any]) -> dict[tuple[int, int], Location]:
+        """Define the streams of devices; one device a rank."""
+        d = self.definitions
+        contexts, streams = {}, {}
+        for rank, number in sorted(place for place in self.script.streams if place[1] < 0):
+            if rank not in contexts:
+                options = {"creating_location_group": processes[rank]}
+                kind = LocationGroupType.ACCELERATOR
+                contexts[rank] = d.location_group(f"HIP Context {rank}", kind, system_tree_parent=node, **options)
+            name, reference = f"HIP[{rank}:{-1 - number}]", (64 - number) << 32 | rank
+            kind = LocationType.ACCELERATOR_STREAM
+            stream = Location(d._locations, reference, name, type=kind, group=contexts[rank])
+            d._locations._register(stream)
+            streams[rank, number] = stream
+        return streams
 
     # --- events ------------------------------------------------------------------------------------------------------
 

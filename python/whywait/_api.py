@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whywait import _native
+from whywait._counted import CountedResult
 from whywait.analysis.counters import with_counters
 from whywait.model import tables
-from whywait.model.result import ResultData
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -18,15 +18,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from whywait._run import Run
-    from whywait.analysis.correlation import Correlation
-    from whywait.analysis.counters import Counters
     from whywait.analysis.efficiency import Efficiencies, Method
     from whywait.analysis.explained import Factors
     from whywait.analysis.ranking import Choice
     from whywait.model.dataset import Dataset
 
 
-class Result(ResultData):
+class Result(CountedResult):
     """What an analysis found.
 
     Tables are Arrow tables; ``to_pandas()`` or ``polars.from_arrow()`` takes them further.
@@ -236,77 +234,6 @@ class Result(ResultData):
         """
         pieces = tables.transfer_pieces(self.tree, self.places, self.tables.transfers)
         return tables.table(tables.TRANSFERS, pieces)
-
-    @cached_property
-    def counters(self) -> Counters:
-        """The counters of the trace, hardware and software ones, by name.
-
-        >>> result.counters["PAPI_TOT_INS"].by_callpath()
-        """
-        from whywait.analysis.counters import Counters
-
-        return Counters(self)
-
-    def correlate(self, x: str, y: str) -> Correlation:
-        """Return how two quantities of ranks go together: Pearson's r.
-
-        >>> result.correlate("mpi_unexpected", "mpi_latesender").r
-
-        Parameters
-        ----------
-        x, y
-            Metrics, or counters of the trace, by name.
-
-        Returns
-        -------
-        whywait.analysis.correlation.Correlation
-            ``n`` (ranks) and ``r``: None of fewer than 3 ranks, or if a side does not vary. No test of significance.
-
-        Raises
-        ------
-        whywait.UsageError
-            If there is no such metric or counter.
-        """
-        from whywait.analysis.correlation import correlate
-
-        return correlate(self, x, y)
-
-    def queue_levels(self) -> pa.Table:
-        """Return how long the queues of messages and requests were.
-
-        Returns
-        -------
-        pyarrow.Table
-            ``metric``, ``location``, ``rank`` and ``thread`` (the master thread of a process; null: the whole run),
-            ``maximum``, ``time`` (when it was reached first, seconds since the begin of the trace), ``mean`` (over the
-            time of the run) and ``unit``. A level that is zero all the time has no row.
-
-        Raises
-        ------
-        whywait.UsageError
-            If the queues were not replayed, or this is a written result, whose levels are in ``queue_levels.parquet``.
-        """
-        from whywait.analysis.queues import levels
-
-        return levels(self)
-
-    def queue_series(self) -> pa.Table:
-        """Return the course of all levels of `queue_levels`, in bins of equal width.
-
-        Returns
-        -------
-        pyarrow.Table
-            ``metric``, ``location``, ``rank``, ``thread``, ``bin``, ``begin`` (seconds since the begin of the trace),
-            ``mean`` and ``maximum`` of each bin, and ``unit``.
-
-        Raises
-        ------
-        whywait.UsageError
-            As for `queue_levels`, or if the analysis was not asked for bins.
-        """
-        from whywait.analysis.queues import series
-
-        return series(self)
 
     def delay_costs(self) -> pa.Table:
         """Return who pays for the waiting: what a call path did on a location longer than others made them wait.

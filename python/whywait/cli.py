@@ -26,6 +26,7 @@ _VERBS = (
     "delay",
     "critical",
     "counters",
+    "gpu",
     "efficiency",
     "diff",
     "whatif",

@@ -8,6 +8,7 @@ pub mod analysis;
 pub mod causes;
 pub mod counters;
 pub mod critical_path;
+pub mod devices;
 pub mod diagnostics;
 pub mod error;
 pub mod exchange;

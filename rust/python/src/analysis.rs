@@ -28,6 +28,7 @@ use whywait_otf2::Archive;
 
 use crate::arrow::{Names, Optional, Table};
 use crate::counters;
+use crate::devices;
 use crate::errors::{UsageError, core_error};
 use crate::job::serve;
 use crate::memory;
@@ -372,6 +373,11 @@ impl Analysis {
     /// What the counters of the trace come to, by call path and location.
     fn counter_cells(&self) -> PyResult<Table> {
         counters::cells(self, &self.result.counters.cells)
+    }
+
+    /// What accelerators ran, which calls waited for them, and what hosts did while they starved them.
+    fn devices<'py>(&self, py: Python<'py>) -> PyResult<(Table, Table, Table, Bound<'py, PyDict>)> {
+        devices::tables(self, py)
     }
 
     /// What the counters of the trace come to in a window of time, in the shape of `counter_cells`.

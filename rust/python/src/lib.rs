@@ -5,6 +5,7 @@
 mod analysis;
 mod arrow;
 mod counters;
+mod devices;
 mod errors;
 mod job;
 mod memory;

@@ -67,7 +67,7 @@ fn of_one(trace: &Trace, kinds: &[Kind], samples: &[Sample], window: Option<&Ran
 
 /// What runs at a location: innermost call path ([`NO_CALLPATH`] outside of all regions), begin and end, without gaps from
 /// one time to another.
-pub(super) fn stretches(
+pub(crate) fn stretches(
     trace: &Trace,
     shard: &Shard,
     i: usize,

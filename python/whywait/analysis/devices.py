@@ -1,0 +1,155 @@
+"""Accelerators: what they ran, which calls waited for them, and what hosts did while devices had nothing to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from whywait import _native
+from whywait.analysis.load import imbalance
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from whywait.model.result import ResultData
+
+
+class Devices:
+    """What accelerators ran, and who waited for whom.
+
+    Parameters
+    ----------
+    result
+        A fresh result.
+
+    Attributes
+    ----------
+    kernels : pyarrow.Table
+        What devices ran, one row each: where (``callpath``, ``callpath_id``, ``location``, ``rank``), when (``begin``
+        and ``end``), the call that launched it (``launch_callpath``, ``launch_location``, ``launch_enter``, ...; null),
+        ``idle`` (how long its device had nothing to run before it), of that ``starved`` (before the launch), of that
+        ``mpi_starved`` (while the host waited in MPI), ``latency`` (what it took to start with the device free) and
+        ``queued`` (from its launch to its start, if another ran meanwhile).
+    synchronizations : pyarrow.Table
+        Calls that waited for devices: where, ``enter``, ``leave``, ``waiting`` (while a kernel ran that was launched
+        before), ``completion`` (the rest) and ``kernel`` (the row of the one waited for last, or null).
+    starving : pyarrow.Table
+        What hosts did while they starved devices: ``callpath``, ``location``, ``rank``, ``starving``.
+    counts : dict
+        ``launches``, ``unmatched_launches``, ``unmatched_kernels``, and ``clock_violations``: kernels that seem to end
+        behind the call that awaits them.
+
+    Times are seconds, since the begin of the trace.
+
+    Raises
+    ------
+    whywait.UsageError
+        If the result holds no events: a written one, or one of several processes.
+    """
+
+    def __init__(self, result: ResultData) -> None:
+        if (analysis := result.tables.analysis) is None:
+            raise _native.UsageError("a written result holds no events: ask for the devices of the trace itself")
+        kernels, synchronizations, starving, counts = analysis.devices()
+        self._result = result
+        self.kernels = self._named(pa.table(kernels))
+        self.synchronizations = self._named(pa.table(synchronizations))
+        self.starving = self._named(pa.table(starving))
+        self.counts = counts
+
+    def _named(self, table: pa.Table) -> pa.Table:
+        """Add the names of call paths, and ranks."""
+        columns = {}
+        for name in table.column_names:
+            column = table[name].combine_chunks()
+            if name.endswith("callpath"):
+                columns[name] = self._result.tree.paths.take(column)
+                columns[f"{name}_id"] = column
+            else:
+                columns[name] = column
+            if name == "location":
+                columns["rank"] = pa.array(self._result.places.rank).take(column)
+        return pa.table(columns)
+
+    def summary(self) -> dict[str, Any]:
+        """Return what there is to say of devices, kernels and hosts, as data that JSON can say.
+
+        Returns
+        -------
+        dict
+            ``devices``: of each its ``name`` (that of its first stream), ``rank``, number of ``kernels``, ``busy``
+            (seconds in which it ran any), ``share`` (of the run), sums of ``idle``, ``starved``, ``mpi_starved``,
+            ``latency`` and ``queued``. ``imbalance``: by which share the busiest device exceeds the mean (Eberius 4.1).
+            ``kernels``: ``callpath``, ``device``, ``count``, ``total``. ``synchronizations``: ``callpath``, ``rank``,
+            ``count``, ``waiting``, ``completion``. ``starving``: ``callpath``, ``rank``, ``starving``. Each longest
+            first. And `counts`.
+        """
+        devices = self._devices()
+        busy = [device["busy"] for device in devices]
+        return {
+            "devices": devices,
+            "imbalance": imbalance(busy),
+            "kernels": self._by_kernel(),
+            "synchronizations": _sums(self.synchronizations, ("waiting", "completion"), "waiting"),
+            "starving": _sums(self.starving, ("starving",), "starving", count=False),
+            **self.counts,
+        }
+
+    def _device(self) -> tuple[list[str], npt.NDArray[np.int64]]:
+        """Return the names of devices, and the number of the device of each kernel."""
+        group = self._result.locations["group"].to_numpy()
+        of_kernel = group[self.kernels["location"].to_numpy()]
+        known, number = np.unique(of_kernel, return_inverse=True)
+        names = self._result.locations["name"].to_pylist()
+        first = [int(np.flatnonzero(group == one)[0]) for one in known]
+        return [names[location] for location in first], number
+
+    def _devices(self) -> list[dict[str, Any]]:
+        names, number = self._device()
+        length = self._result.facts["length"]
+        found = []
+        for device, name in enumerate(names):
+            own = self.kernels.filter(pa.array(number == device))
+            begin, end = own["begin"].to_numpy(), own["end"].to_numpy()
+            # Kernels are in the order of their begins: what an earlier one covers does not count again.
+            covered = np.maximum.accumulate(np.concatenate(([-np.inf], end[:-1])))
+            busy = float(np.maximum(end - np.maximum(begin, covered), 0.0).sum())
+            sums = {
+                column: float(own[column].to_numpy().sum())
+                for column in ("idle", "starved", "mpi_starved", "latency", "queued")
+            }
+            rank = int(own["rank"][0].as_py())
+            share = busy / length if length else 0.0
+            found.append({"name": name, "rank": rank, "kernels": own.num_rows, "busy": busy, "share": share} | sums)
+        return found
+
+    def _by_kernel(self) -> list[dict[str, Any]]:
+        names, number = self._device()
+        length = pc.subtract(self.kernels["end"], self.kernels["begin"])
+        table = self.kernels.append_column("device", pa.array([names[one] for one in number], pa.string()))
+        table = table.append_column("total", length)
+        found = table.group_by(["callpath_id", "device"]).aggregate([("total", "sum"), ("total", "count")]).to_pylist()
+        rows = [
+            {"callpath": self._result.tree.path(row["callpath_id"]), "device": row["device"],
+             "count": row["total_count"], "total": row["total_sum"]}
+            for row in found
+        ]  # fmt: skip
+        return sorted(rows, key=lambda row: -row["total"])
+
+
+def _sums(table: pa.Table, columns: tuple[str, ...], order: str, *, count: bool = True) -> list[dict[str, Any]]:
+    """Add columns up by call path and rank, the largest first."""
+    first = table.to_pydict()
+    rows: dict[tuple[Any, Any], dict[str, Any]] = {}
+    asked = [(column, "sum") for column in columns] + [(columns[0], "count")]
+    names = dict(zip(first["callpath_id"], first["callpath"], strict=True))
+    for row in table.group_by(["callpath_id", "rank"]).aggregate(asked).to_pylist():
+        key = (row["callpath_id"], row["rank"])
+        rows[key] = {"callpath": names[row["callpath_id"]], "rank": row["rank"]}
+        if count:
+            rows[key]["count"] = row[f"{columns[0]}_count"]
+        rows[key] |= {column: row[f"{column}_sum"] for column in columns}
+    return sorted(rows.values(), key=lambda row: -row[order])

@@ -1,0 +1,92 @@
+"""Show what accelerators ran, and who waited for whom."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from whywait.commands.common import Progress, add_verb, positive, print_json
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from whywait.report.terminal import Line
+
+_NAME, _NUMBER = 28, 12
+
+
+def add(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = add_verb(
+        verbs,
+        "gpu",
+        "show what accelerators ran, and who waited for whom",
+        "Show how busy accelerators were and what they ran, where the host waited for them, and what the host did "
+        "while they had nothing to do. Launches are matched with kernels, and synchronizations with what they await.",
+        "whywait gpu traces.otf2",
+        run,
+    )
+    parser.add_argument(
+        "--top", type=positive, default=10, metavar="N", help="how many rows of each kind (default: %(default)s)"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do it."""
+    import whywait
+    from whywait.report.terminal import show
+
+    with Progress() as progress:
+        result = whywait.analyze(options.trace, causes=False, progress=progress)
+    found = result.gpu().summary()
+    if options.json:
+        print_json(found)
+    else:
+        show(_lines(found, options.top), sys.stdout)
+    return 0
+
+
+def _lines(found: dict[str, Any], count: int) -> Iterator[Line]:
+    from whywait.report.terminal import seconds
+
+    if not found["devices"]:
+        yield [("no device", "")]
+        return
+
+    def row(name: str, *numbers: str, path: str = "") -> Line:
+        cells = "".join(f"{number:>{_NUMBER}}" for number in numbers)
+        return [(f"{name[: _NAME - 1]:{_NAME}}{cells}" + (f"  {path}" if path else ""), "")]
+
+    def head(name: str, *names: str) -> Line:
+        return [(row(name, *names)[0][0], "bold")]
+
+    yield head("Device", "rank", "kernels", "busy", "of the run", "starved", "in MPI", "latency", "queued")
+    for one in found["devices"]:
+        times = (seconds(one[name]) for name in ("starved", "mpi_starved", "latency", "queued"))
+        share = f"{100 * one['share']:.1f} %"
+        yield row(one["name"], str(one["rank"]), str(one["kernels"]), seconds(one["busy"]), share, *times)
+    if found["imbalance"] is not None and len(found["devices"]) > 1:
+        yield [(f"Imbalance of busy devices: {100 * found['imbalance']:.2f} %", "")]
+    yield []
+    yield head("Kernel on", "count", "total")
+    for one in found["kernels"][:count]:
+        yield row(one["device"], str(one["count"]), seconds(one["total"]), path=one["callpath"][-1])
+    yield []
+    yield head("Host waits", "count", "waiting", "completion")
+    for one in found["synchronizations"][:count]:
+        times = (seconds(one[name]) for name in ("waiting", "completion"))
+        yield row(f"rank {one['rank']}", str(one["count"]), *times, path="/".join(one["callpath"][-2:]))
+    if found["starving"]:
+        yield []
+        yield head("Host starves a device", "time")
+        for one in found["starving"][:count]:
+            path = "/".join(one["callpath"][-2:]) if one["callpath"] else "(outside)"
+            yield row(f"rank {one['rank']}", seconds(one["starving"]), path=path)
+    for name, text in (
+        ("unmatched_launches", "launches without a kernel"),
+        ("unmatched_kernels", "kernels without a launch"),
+        ("clock_violations", "kernels that seem to end behind the call that awaits them"),
+    ):
+        if found[name]:
+            yield [(f"{found[name]} {text}", "dim")]

@@ -1,0 +1,88 @@
+//! Accelerators as tables.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Float64Array, UInt32Array};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use whywait_core::devices::{Kernel, Span, Synchronization};
+use whywait_core::trace::NO_CALLPATH;
+
+use crate::analysis::Analysis;
+use crate::arrow::{Optional, Table};
+use crate::errors::core_error;
+
+/// Kernels, synchronizations, what hosts did meanwhile, and how many launches and kernels have no partner.
+pub(crate) fn tables<'py>(analysis: &Analysis, py: Python<'py>) -> PyResult<(Table, Table, Table, Bound<'py, PyDict>)> {
+    analysis.result.need_events().map_err(core_error)?;
+    let pool = whywait_core::pool::new(0).map_err(core_error)?;
+    let work = || pool.install(|| whywait_core::devices::find(&analysis.archive, &analysis.result));
+    let found = py.detach(work);
+    let begin = analysis.begin();
+    let at = |ticks: i64| analysis.seconds(ticks - begin);
+    let numbers = |values: Vec<u32>| -> ArrayRef { Arc::new(UInt32Array::from(values)) };
+    let times = |values: Vec<f64>| -> ArrayRef { Arc::new(Float64Array::from(values)) };
+
+    let kernels = &found.kernels;
+    let of_runs = |get: fn(&Span) -> u32| numbers(kernels.iter().map(|kernel| get(&kernel.run)).collect());
+    let lengths = |get: fn(&Kernel) -> i64| times(kernels.iter().map(|kernel| analysis.seconds(get(kernel))).collect());
+    let launch = |get: fn(&Span) -> u32| {
+        let mut column = Optional::default();
+        for kernel in kernels {
+            column.push(kernel.launch.as_ref().map(get));
+        }
+        column.finish()
+    };
+    let launched = |get: fn(&Span) -> i64| -> ArrayRef {
+        let values = kernels.iter().map(|kernel| kernel.launch.as_ref().map(|launch| at(get(launch))));
+        Arc::new(values.collect::<Float64Array>())
+    };
+    let of_kernels = Table::new(vec![
+        ("location", of_runs(|run| run.location)),
+        ("callpath", of_runs(|run| run.callpath)),
+        ("begin", times(kernels.iter().map(|kernel| at(kernel.run.enter)).collect())),
+        ("end", times(kernels.iter().map(|kernel| at(kernel.run.leave)).collect())),
+        ("launch_location", launch(|launch| launch.location)),
+        ("launch_callpath", launch(|launch| launch.callpath)),
+        ("launch_enter", launched(|launch| launch.enter)),
+        ("launch_leave", launched(|launch| launch.leave)),
+        ("idle", lengths(|kernel| kernel.idle)),
+        ("starved", lengths(|kernel| kernel.starved)),
+        ("mpi_starved", lengths(|kernel| kernel.mpi_starved)),
+        ("latency", lengths(|kernel| kernel.latency)),
+        ("queued", lengths(|kernel| kernel.queued)),
+    ])?;
+
+    let calls = &found.synchronizations;
+    let mut awaited = Optional::default();
+    for call in calls {
+        awaited.push(call.kernel);
+    }
+    let of_calls = |get: &dyn Fn(&Synchronization) -> f64| times(calls.iter().map(get).collect());
+    let synchronizations = Table::new(vec![
+        ("location", numbers(calls.iter().map(|one| one.call.location).collect())),
+        ("callpath", numbers(calls.iter().map(|one| one.call.callpath).collect())),
+        ("enter", of_calls(&|one| at(one.call.enter))),
+        ("leave", of_calls(&|one| at(one.call.leave))),
+        ("waiting", of_calls(&|one| analysis.seconds(one.waiting))),
+        ("completion", of_calls(&|one| analysis.seconds(one.completion))),
+        ("kernel", awaited.finish()),
+    ])?;
+
+    let mut callpaths = Optional::default();
+    for one in &found.starving {
+        callpaths.push((one.callpath != NO_CALLPATH).then_some(one.callpath));
+    }
+    let starving = Table::new(vec![
+        ("location", numbers(found.starving.iter().map(|one| one.location).collect())),
+        ("callpath", callpaths.finish()),
+        ("starving", times(found.starving.iter().map(|one| analysis.seconds(one.ticks)).collect())),
+    ])?;
+
+    let counts = PyDict::new(py);
+    counts.set_item("launches", found.launches)?;
+    counts.set_item("unmatched_launches", found.unmatched_launches)?;
+    counts.set_item("unmatched_kernels", found.unmatched_kernels)?;
+    counts.set_item("clock_violations", found.clock_violations)?;
+    Ok((of_kernels, synchronizations, starving, counts))
+}

@@ -1,0 +1,96 @@
+"""Accelerators: worked examples, a real trace, and what is bad."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import whywait
+from whywait.cli import main
+
+from tests.results import SHARED
+from tests.tracedsl import trace_from_text
+
+DATA = Path(__file__).parent / "data"
+DOCUMENT = Path(__file__).parent / "devices" / "devices.md"
+EXAMPLES = re.findall(
+    r"^## (.*?)\n.*?```trace\n(.*?)```.*?```gpu\n(.*?)```",
+    DOCUMENT.read_text(encoding="utf-8"),
+    re.DOTALL | re.MULTILINE,
+)
+
+
+def number(value):
+    return f"{value:.9f}".rstrip("0").rstrip(".")
+
+
+def told(result):
+    """Say what there is as the document does."""
+    devices = result.gpu()
+    names = {"idle": "idle", "starved": "starved", "mpi": "mpi_starved", "latency": "latency", "queued": "queued"}
+    kernels = devices.kernels.to_pylist()
+    for kernel in kernels:
+        yield f"{kernel['callpath'][-1]} " + " ".join(f"{name} {number(kernel[of])}" for name, of in names.items())
+    for call in devices.synchronizations.to_pylist():
+        cause = "" if call["kernel"] is None else f" for {kernels[call['kernel']]['callpath'][-1]}"
+        times = f"waiting {number(call['waiting'])} completion {number(call['completion'])}"
+        yield f"{call['callpath'][-1]} {times}{cause}"
+    for row in devices.starving.to_pylist():
+        yield f"{row['callpath'][-1]} starves {number(row['starving'])}"
+    for name, count in devices.counts.items():
+        if name != "launches" and count:
+            yield f"{name} {count}"
+
+
+def test_all_examples_are_tested():
+    assert len(EXAMPLES) == DOCUMENT.read_text(encoding="utf-8").count("\n## ")
+
+
+@pytest.mark.parametrize(("text", "expected"), [one[1:] for one in EXAMPLES], ids=[one[0] for one in EXAMPLES])
+def test_examples(text, expected, tmp_path):
+    result = whywait.analyze(trace_from_text(text, tmp_path / "trace"), causes=False)
+    assert sorted(told(result)) == sorted(expected.splitlines())
+
+
+def test_a_real_trace():
+    """Two devices one after the other: COUNTERS 4.3, number 9, and 5.3, f."""
+    place = SHARED / "samples" / "mi300"
+    if not place.exists():
+        pytest.skip(f"{place} is only beside a development checkout")
+    result = whywait.analyze(place, causes=False)
+    found = result.gpu().summary()
+    resolution = result.facts["resolution"]
+    assert [round(device["busy"] * resolution) for device in found["devices"]] == [17_520_723_958, 6_024_764_085]
+    assert [round(100 * device["share"], 1) for device in found["devices"]] == [65.7, 22.6]
+    assert found["imbalance"] == pytest.approx(0.4882, abs=5e-5)
+    waits = [row for row in result.gpu().synchronizations.to_pylist() if "Event" in row["callpath"][-1]]
+    assert [row["waiting"] for row in waits] == pytest.approx([4.735376, 1.628328], abs=5e-7)
+    assert [row["completion"] for row in waits] == pytest.approx([61.9e-6, 12.5e-6], abs=5e-8)
+    assert (found["launches"], found["unmatched_launches"], found["unmatched_kernels"]) == (2, 0, 0)
+    # The second kernel starts before its launch returns.
+    light = result.gpu().kernels.to_pylist()[1]
+    assert light["launch_leave"] - light["begin"] == pytest.approx(244e-9, abs=2e-9)
+
+
+def test_without_devices_the_verb_says_so(capsys):
+    assert main(["gpu", str(DATA / "p2p")]) == 0
+    assert "no device" in capsys.readouterr().out
+    assert main(["gpu", str(DATA / "p2p"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["devices"], found["imbalance"], found["launches"]) == ([], None, 0)
+
+
+def test_the_verb_shows_who_waits(tmp_path, capsys):
+    anchor = trace_from_text(EXAMPLES[3][1], tmp_path / "trace")
+    assert main(["gpu", str(anchor)]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"HIP\[0:0\] +0 +2 +4\.65 s", out)
+    assert re.search(r"rank 0 +3\.00 s +program/MPI_Recv", out)
+
+
+def test_a_written_result_has_no_events(tmp_path):
+    whywait.analyze(DATA / "p2p", causes=False).write(tmp_path)
+    with pytest.raises(whywait.UsageError, match="holds no events"):
+        whywait.load(tmp_path).gpu()
