@@ -355,3 +355,17 @@ def test_results_of_another_trace_are_left_alone(tmp_path, monkeypatch):
     assert analyze.default_directory(trace) == first
     (first / "manifest.json").write_text(json.dumps({"trace": {"path": "/elsewhere/traces.otf2"}}))
     assert analyze.default_directory(trace) == Path(f"whywait-{trace.name}-2")
+
+
+def test_an_error_of_the_program_itself_says_where_it_was(monkeypatch, capsys):
+    """A panic is `whywait.Error` with its place (rust/core/src/failure.rs): told in a line, without a traceback."""
+
+    def fail(*_, **__):
+        raise whywait.Error("the analysis failed, panicked at rust/core/src/x.rs:7:1: overflow; please report this")
+
+    monkeypatch.setattr(whywait, "analyze", fail)
+    assert cli.main(["analyze", str(DATA / "p2p")]) == 3
+    said = capsys.readouterr()
+    assert said.err.count("\n") == 1
+    assert "x.rs:7" in said.err
+    assert not said.out

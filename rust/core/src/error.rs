@@ -18,6 +18,9 @@ pub enum Error {
     /// The system refused what was to be written.
     #[error(transparent)]
     Write(#[from] std::io::Error),
+    /// This program: where it failed.
+    #[error("the analysis failed, {0}; please report this")]
+    Internal(String),
     /// The caller interrupted the work.
     #[error("interrupted")]
     Interrupted,

@@ -13,6 +13,7 @@ pub mod diagnostics;
 pub mod error;
 pub mod exchange;
 pub mod export;
+pub mod failure;
 mod focus;
 mod galloping_search;
 pub mod matching;

@@ -26,6 +26,7 @@ pub(crate) fn core_error(error: whywait_core::Error) -> PyErr {
     match error {
         whywait_core::Error::Archive(error) => archive_error(error),
         whywait_core::Error::Trace(text) => TraceError::new_err(text),
+        error @ whywait_core::Error::Internal(_) => Error::new_err(error.to_string()),
         whywait_core::Error::Usage(text) => UsageError::new_err(text),
         whywait_core::Error::Write(error) => error.into(),
         whywait_core::Error::Interrupted => PyKeyboardInterrupt::new_err(()),

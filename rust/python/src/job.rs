@@ -4,6 +4,9 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
+use whywait_core::failure::guard;
+
+use crate::errors::core_error;
 
 /// How long to wait for a job that was cancelled. It ends when it looks at that next, which may take a while; who asked
 /// for the end shall not have to wait for it.
@@ -17,7 +20,12 @@ pub(crate) type CallerThreadTasks = Box<dyn Fn(CallerThreadTask) + Send + Sync>;
 
 enum Message<T> {
     CallerThreadTask(CallerThreadTask),
-    Done(T),
+    Done(whywait_core::Result<T>),
+}
+
+/// Does a short job in this thread, while others may use Python.
+pub(crate) fn detached<T: Send>(py: Python<'_>, job: impl FnOnce() -> T + Send) -> PyResult<T> {
+    py.detach(|| guard(job)).map_err(core_error)
 }
 
 /// Does `job` in a thread of its own; calls `tick` again and again, and `cancel` once `tick` has failed. What `tick`
@@ -44,7 +52,7 @@ pub(crate) fn serve<T: Send + 'static>(
     std::thread::spawn(move || {
         let tasks = sender.clone();
         // The receiver is gone only if nobody waits any more: there is nobody left to tell.
-        let result = job(Box::new(move |task| drop(tasks.send(Message::CallerThreadTask(task)))));
+        let result = guard(|| job(Box::new(move |task| drop(tasks.send(Message::CallerThreadTask(task))))));
         let _ = sender.send(Message::Done(result));
     });
     let mut failed: Option<(PyErr, Instant)> = None;
@@ -52,11 +60,13 @@ pub(crate) fn serve<T: Send + 'static>(
         let waited = py.detach(move || (messages.recv_timeout(pause), messages));
         messages = waited.1;
         let done = match waited.0 {
-            Ok(Message::Done(value)) => return failed.map_or(Ok(value), |(error, _)| Err(error)),
+            Ok(Message::Done(result)) => {
+                return failed.map_or_else(|| result.map_err(core_error), |(error, _)| Err(error));
+            }
             Ok(Message::CallerThreadTask(task)) if failed.is_none() => task(py),
             Err(RecvTimeoutError::Timeout) if failed.is_none() => tick(),
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(pyo3::panic::PanicException::new_err("the work stopped unexpectedly; please report this"));
+                return Err(core_error(whywait_core::Error::Internal(String::from("its thread is gone"))));
             }
             _ => Ok(()),
         };

@@ -13,6 +13,7 @@ use whywait_otf2::{Archive, Attributes, Definitions, Event, EventSink};
 
 use crate::arrow::{Names, Table};
 use crate::errors::archive_error;
+use crate::job::detached;
 use crate::records::{Columns, EventTable};
 
 /// An archive whose definitions have been read.
@@ -53,7 +54,7 @@ pub(crate) fn locations_table(records: &Definitions, definitions: &DefinitionInd
 #[pyfunction]
 pub(crate) fn copy_archive(py: Python<'_>, source: PathBuf, destination: PathBuf) -> PyResult<()> {
     let copy = || copy_otf2(&Archive::open(&source)?, &destination, WriteOptions::default());
-    py.detach(copy).map(|_| ()).map_err(archive_error)
+    detached(py, copy)?.map(|_| ()).map_err(archive_error)
 }
 
 #[pymethods]
@@ -61,7 +62,7 @@ impl Run {
     /// Opens an archive: its anchor file, or the directory that holds one.
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let archive = py.detach(|| Archive::open(&path)).map_err(archive_error)?;
+        let archive = detached(py, || Archive::open(&path))?.map_err(archive_error)?;
         let definitions = DefinitionIndex::new(archive.definitions());
         Ok(Self { archive: Arc::new(archive), definitions })
     }
@@ -106,7 +107,7 @@ impl Run {
     fn events(&self, py: Python<'_>, index: usize) -> PyResult<Table> {
         let location =
             self.definitions.locations.get(index).ok_or_else(|| PyIndexError::new_err("no such location"))?;
-        let table = py.detach(|| {
+        let table = detached(py, || {
             let mut table = EventTable::new();
             let reader = self.archive.location(location.id)?;
             let summary = reader.read_events(&mut Vec::new(), &mut table)?;
@@ -114,7 +115,7 @@ impl Run {
                 Some(error) => Err(error),
                 None => Ok(table),
             }
-        });
+        })?;
         table.map_err(archive_error)?.finish()
     }
 
@@ -164,7 +165,7 @@ impl Run {
         info.set_item("event_bytes", py.detach(|| self.event_bytes()))?;
         info.set_item("memory_estimate", declared.saturating_mul(BYTES_PER_EVENT))?;
         if events {
-            let counts = py.detach(|| self.count_events()).map_err(archive_error)?;
+            let counts = detached(py, || self.count_events())?.map_err(archive_error)?;
             let by_type = PyDict::new(py);
             for (id, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
                 by_type.set_item(Event::name_of(id as u8), count)?;

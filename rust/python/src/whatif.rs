@@ -13,6 +13,7 @@ use whywait_core::whatif::{
 use crate::analysis::Analysis;
 use crate::arrow::Table;
 use crate::errors::{UsageError, core_error};
+use crate::job::detached;
 
 /// Which instances a hypothesis is about, as Python compiles it.
 #[derive(FromPyObject)]
@@ -78,7 +79,7 @@ impl Simulator {
         let found = {
             let analysis = analysis.get();
             let definitions = analysis.archive.definitions();
-            py.detach(|| pool.install(|| CoreSimulator::new(&analysis.result, definitions, &model)))
+            detached(py, || pool.install(|| CoreSimulator::new(&analysis.result, definitions, &model)))?
         };
         Ok(Self { analysis, simulator: found.map_err(core_error)? })
     }
@@ -98,7 +99,7 @@ impl Simulator {
         let hypotheses =
             changes.into_iter().map(|change| hypothesis(analysis, change)).collect::<PyResult<Vec<_>>>()?;
         let simulate = || pool.install(|| simulator.simulator.simulate(&analysis.result, &hypotheses));
-        let result = py.detach(simulate).map_err(core_error)?;
+        let result = detached(py, simulate)?.map_err(core_error)?;
         Ok(Simulation { simulator: slf.unbind(), result })
     }
 
@@ -110,7 +111,7 @@ impl Simulator {
         let candidates = candidates.into_iter().map(compile).collect::<PyResult<Vec<Vec<Hypothesis>>>>()?;
         let pool = whywait_core::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
         let evaluate = || pool.install(|| self.simulator.lengths(&analysis.result, &candidates));
-        let lengths = py.detach(evaluate).map_err(core_error)?;
+        let lengths = detached(py, evaluate)?.map_err(core_error)?;
         Ok(lengths.into_iter().map(|ticks| ticks as f64 / analysis.result.trace.resolution as f64).collect())
     }
 }
@@ -137,8 +138,8 @@ impl Simulation {
         let analysis = self.analysis();
         let simulator = &self.simulator.get().simulator;
         let to = (&directory, name);
-        py.detach(|| simulator.write(&analysis.result, &self.result, &analysis.archive, (to.0, to.1), hypotheses))
-            .map_err(core_error)
+        let write = || simulator.write(&analysis.result, &self.result, &analysis.archive, (to.0, to.1), hypotheses);
+        detached(py, write)?.map_err(core_error)
     }
 
     /// What is to be said of the hypotheses.
@@ -155,7 +156,7 @@ impl Simulation {
         let shard = trace.shard(location);
         let i = (location - shard.locations.start) as usize;
         let range = shard.event_offsets[i] as usize..shard.event_offsets[i + 1] as usize;
-        let all = py.detach(|| self.simulator.get().simulator.events(trace, &self.result));
+        let all = detached(py, || self.simulator.get().simulator.events(trace, &self.result))?;
         Table::new(vec![
             ("measured", Arc::new(Int64Array::from(shard.events.time[range.clone()].to_vec()))),
             ("simulated", Arc::new(Int64Array::from(all[trace.position(location)][range].to_vec()))),
