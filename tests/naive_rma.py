@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from otf2 import events as ev
-from otf2.enums import CollectiveOp, GroupFlag, GroupType, LockType, Paradigm, RmaAtomicType, RmaSyncLevel
+from otf2.enums import CollectiveOp, GroupFlag, GroupType, LockType, Paradigm, RmaAtomicType, RmaSyncLevel, RmaSyncType
 
 from tests import naive
 from tests.naive import TESTS, WAIT_MANY, WAIT_SINGLE, Instance, Trace
@@ -36,7 +36,18 @@ FETCHES = {
     RmaAtomicType.TEST_AND_SET,
 }
 # OpenSHMEM calls that wait for all PEs but leave no collective record (measured: Score-P 7.1).
-SHMEM_CREATES = {"shmalloc", "shmemalign", "shrealloc", "shmem_malloc", "shmem_align", "shmem_realloc", "shmem_calloc"}
+SHMEM_CREATES = {
+    "start_pes",
+    "shmem_init",
+    "shmem_init_thread",
+    "shmalloc",
+    "shmemalign",
+    "shrealloc",
+    "shmem_malloc",
+    "shmem_align",
+    "shmem_realloc",
+    "shmem_calloc",
+}
 SHMEM_FREES = {"shfree", "shmem_free", "shmem_finalize"}
 
 
@@ -227,6 +238,9 @@ class Analysis:
         self.locking: dict[Instance, set[int]] = {}  # calls that may block until these processes grant a lock
         self.active: set[Instance] = set()  # calls in which the target takes part: they do not wait for its progress
         self.library: dict[int, list[Instance]] = {}
+        self.passive_syncs: list[tuple[Instance, int, set[int]]] = []  # calls, with how many processes, open windows
+        self.notifications: dict[Any, list[tuple[Instance, bool]]] = defaultdict(list)  # (window, from, to): needed
+        self.notified: dict[Any, list[Instance]] = defaultdict(list)  # (window, from, to)
         self.changes: list[Instance] = []  # calls that wait for a change of local memory
         for rank in self.processes:
             self.read(rank)
@@ -237,6 +251,7 @@ class Analysis:
         self.late_posts()
         self.early_waits()
         self.changes_waits()
+        self.notification_waits()
         self.messages = MessageWaits(trace).until
         self.contention: dict[Instance, tuple[int, Instance]] = {}
         self.find_contention()
@@ -356,9 +371,10 @@ class Analysis:
     def pairs(self) -> None:
         """Count the processes that each call synchronizes with, and those among them with which no data were shared."""
         for parts in self.instances():
+            members = {p.rank for p in parts}
             for p in parts:
-                if p.kind == CollectiveOp.BARRIER and interface(p.call) == "mpi":
-                    accessed = {op.target for op in p.ops}
+                if p.kind == CollectiveOp.BARRIER:
+                    accessed = {op.target for op in p.ops} & members
                     accessing = {op.rank for q in parts for op in q.ops if op.target == p.rank}
                     # In either direction a pair is needed; the process itself is only one.
                     needed = len(accessed) + len(accessing) - (p.rank in accessed)
@@ -375,9 +391,26 @@ class Analysis:
                 partners = {o for o, a in e.partners.items() if any(op.target == e.rank for op in a.ops)}
                 self.count_pairs(e.wait, len(e.group), len(partners))
 
+        for call, processes, locked in self.passive_syncs:
+            size = processes
+            if call.name == "MPI_Win_flush_all":
+                # It leaves no record itself: its window is that of what it completes, or the only one that is locked.
+                windows = {op.window for op in self.ops if op.done_remotely is call}
+                windows = windows or (locked if len(locked) == 1 else set())
+                size = len(self.members.get(windows.pop(), [0])) if windows else 0
+            if size:
+                self.count_pairs(call, size, len(self.completes.get(call, ())))
+        for outgoing in self.notifications.values():
+            for call, needed in outgoing:
+                self.count_pairs(call, 1, int(needed))
+        for key, incoming in self.notified.items():
+            for i, call in enumerate(incoming):
+                outgoing = self.notifications.get(key, [])
+                self.count_pairs(call, 1, int(outgoing[i][1]) if i < len(outgoing) else 1)
+
     def count_pairs(self, call: Instance, size: int, partners: int) -> None:
-        self.result.add("mpi_rma_pairsync_count", call, size)
-        self.result.add("mpi_rma_pairsync_unneeded_count", call, size - partners)
+        self.result.add(f"{interface(call)}_rma_pairsync_count", call, size)
+        self.result.add(f"{interface(call)}_rma_pairsync_unneeded_count", call, size - partners)
 
     def late_posts(self) -> None:
         """The last post lies in the complete, or in the start, or an operation's own target posts within it."""
@@ -576,6 +609,15 @@ class Analysis:
                 signal = max(signals, key=lambda w: (w.enter, -w.thread.rank))
                 self.result.wait("shmem_rma_wait_until", call, signal.enter - call.enter, signal, signal.enter)
 
+    def notification_waits(self) -> None:
+        """The k-th notification of a process to another is what that waits for in its k-th call for it."""
+        metrics = {"mpi": "mpi_rma_early_wait", "shmem": "shmem_rma_wait_until", "armci": "armci_rma_wait_until"}
+        for (w, origin, target), incoming in self.notified.items():
+            for call, (notify, _) in zip(incoming, self.notifications[w, origin, target], strict=False):
+                waiting = min(notify.enter, call.leave) - call.enter
+                if waiting > 0 and origin != target:
+                    self.result.wait(metrics[interface(call)], call, waiting, notify, notify.enter)
+
     # --- volumes and transfers ---------------------------------------------------------------------------------------
 
     def volumes(self) -> None:
@@ -631,7 +673,9 @@ class Process:
         # An id may name several operations, and be used again: a record completes all that are open.
         self.open_locally: dict[tuple, list[Op]] = defaultdict(list)
         self.open_remotely: dict[tuple, list[Op]] = defaultdict(list)
-        self.unfinished: list[Op] = []  # SHMEM: what the next quiet completes
+        # SHMEM and ARMCI: what the next quiet or barrier completes at its target.
+        self.unfinished: dict[str, list[Op]] = defaultdict(list)
+        self.accessed: set[int] = set()  # since the last notification
 
     def see(self, event: Any, call: Instance) -> None:
         if isinstance(event, ev.RmaCollectiveBegin):
@@ -652,10 +696,25 @@ class Process:
             self.all.changes.append(call)
         elif isinstance(event, ev.RmaWinDestroy):
             self.fence_ops.pop(event.win._ref, None)
+        elif isinstance(event, ev.RmaSync):
+            self.notification(event, call)
         elif isinstance(event, ev.Enter) and call.name == "shmem_quiet":
             # It leaves no record of what it completes.
-            self.all.completes[call] |= {op.target for op in self.unfinished if op.done_remotely is None}
-            self.unfinished.clear()
+            pending = self.unfinished.pop("shmem", [])
+            self.all.completes[call] |= {op.target for op in pending if op.done_remotely is None}
+            self.all.passive_syncs.append((call, len(self.all.processes), set()))
+        elif isinstance(event, ev.Enter) and call.name == "ARMCI_AllFence":
+            self.all.passive_syncs.append((call, len(self.all.processes), set()))
+        elif isinstance(event, ev.Enter) and call.name == "MPI_Win_flush_all":
+            self.all.passive_syncs.append((call, 0, {w for w, _, _ in self.locks}))
+
+    def notification(self, event: Any, call: Instance) -> None:
+        w, partner = event.win._ref, self.target(event)
+        if event.sync_type == RmaSyncType.NOTIFY_OUT:
+            self.all.notifications[w, self.rank, partner].append((call, partner in self.accessed))
+            self.accessed.discard(partner)
+        elif event.sync_type == RmaSyncType.NOTIFY_IN:
+            self.all.notified[w, partner, self.rank].append(call)
 
     def target(self, event: Any) -> int | None:
         """The process that a rank in a window names; none for MPI_PROC_NULL, all of the window, and threads."""
@@ -677,8 +736,12 @@ class Process:
         for op in here.ops:
             op.epoch = here
         self.all.collectives[here.window][self.rank].append(here)
-        if interface(call) == "shmem" and here.kind == CollectiveOp.BARRIER:
-            self.unfinished.clear()
+        if interface(call) != "mpi" and here.kind == CollectiveOp.BARRIER:
+            # Of what it completes the records may stand before its own end.
+            pending = self.unfinished.pop(interface(call), [])
+            here.ops = [op for op in pending if op.done_remotely in (None, call)]
+            for op in here.ops:
+                op.epoch = here
 
     def operation(self, event: Any, call: Instance) -> None:
         target = self.target(event)
@@ -690,8 +753,9 @@ class Process:
         self.all.op_calls.add(call)
         self.open_locally[call.thread, w, event.matching_id].append(op)
         self.open_remotely[call.thread, w, event.matching_id].append(op)
-        if interface(call) == "shmem" and not op.fetches:
-            self.unfinished.append(op)
+        self.accessed.add(target)
+        if interface(call) != "mpi" and not op.fetches:
+            self.unfinished[interface(call)].append(op)
         if interface(call) != "mpi":
             return  # no epochs there
         held = [e for e in self.locks.values() if e.window == w and e.target == target]
@@ -759,6 +823,8 @@ class Process:
             return
         if target is not None:
             self.all.completes[call].add(target)
+        else:
+            self.all.passive_syncs.append((call, len(self.all.members.get(w, [0])), set()))
         # Which locks a lock_all really took is unknown but for those of the processes that it accessed.
         for t in {op.target for op in epoch.ops} if target is None else {target}:
             self.all.locks[w, t, event.lock_id].append(epoch)

@@ -74,12 +74,16 @@ ONE_SIDED = (
           "wait_at_create", "wait_at_free", "sync_lock_competition", "comm_lock_competition", "sync_wait_for_progress",
           "comm_wait_for_progress", "sync_wait_for_progress_last_call", "comm_wait_for_progress_last_call")),
     *(f"mpi_rma_{pattern}"
-      for pattern in ("wait_at_fence", "early_fence", "sync_late_post", "comm_late_post", "early_wait", "late_complete",
-                      "pairsync_count", "pairsync_unneeded_count")),
+      for pattern in ("wait_at_fence", "early_fence", "sync_late_post", "comm_late_post", "early_wait",
+                      "late_complete")),
+    *(f"{library}_rma_pairsync_{kind}"
+      for library in ("mpi", "shmem", "armci")
+      for kind in ("count", "unneeded_count")),
     *(f"{library}_{pattern}"
       for library in ("shmem", "armci")
       for pattern in ("barrier_wait", "latebroadcast", "wait_nxn")),
     "shmem_rma_wait_until",
+    "armci_rma_wait_until",
 )  # fmt: skip
 
 

@@ -169,7 +169,10 @@ CONTAINED = {
     "omp_fork": "omp_management",
     "mpi_rma_early_fence": "mpi_rma_wait_at_fence",
     "mpi_rma_late_complete": "mpi_rma_early_wait",
-    "mpi_rma_pairsync_unneeded_count": "mpi_rma_pairsync_count",
+    **{
+        f"{library}_rma_pairsync_unneeded_count": f"{library}_rma_pairsync_count"
+        for library in ("mpi", "shmem", "armci")
+    },
     **{
         f"{library}_rma_{kind}_wait_for_progress": f"{library}_rma_{kind}_wait_for_progress_last_call"
         for library in ("mpi", "shmem", "armci")

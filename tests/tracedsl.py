@@ -77,6 +77,7 @@ from otf2.enums import (
     RegionRole,
     RmaAtomicType,
     RmaSyncLevel,
+    RmaSyncType,
     RmaWinFlag,
     Type,
 )
@@ -527,6 +528,7 @@ class Archive:
             "measurement_mode": MeasurementMode,
             "model": Paradigm,
             "sync_level": RmaSyncLevel,
+            "sync_type": RmaSyncType,
         }
         return getattr(enums[key], value) if key in enums else value
 
@@ -764,8 +766,8 @@ class Recorder:
         """As the thesis has it, section 3.1.2; nobody records it."""
         name = call.name.removeprefix("ARMCI_")
         words = [a for a in call.arguments if isinstance(a, str)]
-        if name == "Test":
-            return  # what it finds complete stands there as a raw record
+        if name in {"Test", "Notify", "Notify_wait"}:
+            return  # what it finds complete, and whom it notifies, stands there as a raw record
         if name == "Wait":
             request = self.requests[call.arguments[0]]
             self._finish(call, [p for p in self.pending if p[0] is request], remote="Get" in request.name or False)

@@ -195,7 +195,7 @@ MASKS: dict[str, tuple[Class, ...]] = {
         r"|Memctl|Uses_shm|Group_?\w+|Domain_\w+|Same_node|Absolute_id)",
     ),
     "armci_sync_collective": (Class("armci", roles=frozenset({"barrier"})),),
-    "armci_sync_rma": _calls("armci", r"P?ARMCI_((All)?Fence|Lock|Unlock|Wait(All|Proc)?|Test)"),
+    "armci_sync_rma": _calls("armci", r"P?ARMCI_((All)?Fence|Lock|Unlock|Wait(All|Proc)?|Test|Notify(_wait)?)"),
     "armci_comm_collective": (Class("armci", roles=frozenset({"one2all", "all2one", "all2all", "other collective"})),),
     "armci_comm_rma": (Class("armci", roles=frozenset({"rma", "atomic"})),),
     "omp_sync_ebarrier": _openmp("barrier"),

@@ -76,3 +76,5 @@ for _library in ("shmem", "armci"):
         )
 WAITS_FOR["shmem_rma_wait_until"] = "for a variable that another process sets late"
 LOOK_AT["shmem_rma_wait_until"] = "What the other process does before it sets the variable."
+WAITS_FOR["armci_rma_wait_until"] = "for another process to notify it"
+LOOK_AT["armci_rma_wait_until"] = "What the other process does before it notifies."

@@ -6,7 +6,8 @@
 //!  1  [ Init ][ f ][ Recv... =][== g ==][ Finalize
 //! ```
 //!
-//! It begins (ends in time) where `MPI_Finalize` is entered last, and follows its location back. At a wait it goes over
+//! It begins (ends in time) where `MPI_Finalize`, `shmem_finalize` or `ARMCI_Finalize` is entered last, and follows its
+//! location back. At a wait it goes over
 //! to the cause: before the call that began late, or behind the release that others waited for. It ends with `MPI_Init`.
 //! At a barrier between threads it goes to the one that came last, at their fork to the master.
 //!
@@ -202,7 +203,8 @@ const UNKNOWN: u32 = 0;
 const NOWHERE: u32 = NONE;
 
 impl Walk<'_> {
-    /// Where the path ends in time: the last Enter of `MPI_Finalize`, else the last event of a master.
+    /// Where the path ends in time: the last Enter of the call that shuts the library down (thesis, section 4.3.2), else the
+    /// last event of a master.
     fn begin(&self) -> Result<Option<Owner>> {
         let processes = self.trace.shards.iter().flat_map(|shard| shard.processes.clone());
         let locations =
@@ -211,8 +213,8 @@ impl Walk<'_> {
             let shard = self.trace.shard(location);
             &shard.spans[(location - shard.locations.start) as usize]
         };
-        let finalize = |location: u32| {
-            let instance = span(location).finalize;
+        let shutdown = |location: u32| {
+            let instance = span(location).shutdown;
             (instance != NONE).then(|| Owner {
                 time: self.trace.shard(location).enter(instance),
                 location,
@@ -225,9 +227,9 @@ impl Walk<'_> {
             let time = span(location).last;
             (is_master && time != i64::MIN).then_some(Owner { time, location, position: Position::END, over: EXACT })
         };
-        let latest = (locations.clone().filter_map(finalize).max(), locations.filter_map(last).max());
-        let (finalize, last): (Vec<_>, Vec<_>) = self.trace.exchange.allgather(latest)?.into_iter().unzip();
-        Ok(finalize.into_iter().max().flatten().or(last.into_iter().max().flatten()))
+        let latest = (locations.clone().filter_map(shutdown).max(), locations.filter_map(last).max());
+        let (shutdown, last): (Vec<_>, Vec<_>) = self.trace.exchange.allgather(latest)?.into_iter().unzip();
+        Ok(shutdown.into_iter().max().flatten().or(last.into_iter().max().flatten()))
     }
 
     fn position(&self, call: (u32, u32), place: Place) -> Position {

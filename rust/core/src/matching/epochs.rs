@@ -7,7 +7,7 @@
 //! *Source*: specification.md#epochs; thesis, section 3.1; docs/one-sided.md lists the decisions.
 
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
@@ -49,10 +49,16 @@ pub struct CollectivePart {
 }
 
 impl CollectivePart {
-    /// Whether the call is a fence, which alone completes operations.
+    /// Whether the call is a fence, which alone completes operations of MPI.
     #[must_use]
     pub fn is_fence(&self) -> bool {
-        self.library == Library::Mpi && self.operation == CollectiveOp::BARRIER.0
+        self.library == Library::Mpi && self.completes()
+    }
+
+    /// Whether the call completes the operations of all its processes: a fence, a barrier of OpenSHMEM or ARMCI.
+    #[must_use]
+    pub fn completes(&self) -> bool {
+        self.operation == CollectiveOp::BARRIER.0
     }
 }
 
@@ -130,6 +136,38 @@ pub struct Change {
     pub instance: u32,
 }
 
+/// A call that synchronizes with many targets on its own.
+#[derive(Clone, Copy, Debug)]
+pub struct PassiveSync {
+    /// Index of the location.
+    pub location: u32,
+    /// Region instance of the call.
+    pub instance: u32,
+    /// Number of processes that it synchronizes with, the own one included.
+    pub size: u32,
+    /// Number of those where it completes operations.
+    pub needed: u32,
+}
+
+/// One process notifies another one, or waits for its notification.
+#[derive(Clone, Copy, Debug)]
+pub struct Notification {
+    /// Index of the window.
+    pub window: u32,
+    /// Index of the process.
+    pub process: u32,
+    /// Index of the other process.
+    pub partner: u32,
+    /// Index of the location.
+    pub location: u32,
+    /// Region instance of the call.
+    pub instance: u32,
+    /// Whether the other process notifies this one.
+    pub is_incoming: bool,
+    /// Whether the process has accessed the other one since its notification before.
+    pub is_needed: bool,
+}
+
 /// A call that completes something at a target: it may wait for progress there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Completion {
@@ -167,6 +205,10 @@ pub struct Epochs {
     pub changes: Vec<Change>,
     /// Calls that complete something at a target, sorted, without repetition.
     pub completions: Vec<Completion>,
+    /// Calls that synchronize with many targets: flushes and unlocks of all, quiet, `ARMCI_AllFence`.
+    pub passive_syncs: Vec<PassiveSync>,
+    /// Notifications, by process in the order of time.
+    pub notifications: Vec<Notification>,
     /// For each operation of the shard its epoch.
     pub epoch_of: Vec<Epoch>,
     /// Operations by collective call.
@@ -226,8 +268,11 @@ fn of_shard(trace: &Trace, shard: &Shard) -> Epochs {
     if shard.operations.rows.is_empty() && shard.synchronizations.rows.is_empty() {
         return epochs;
     }
+    let is_notification = |sync: &Synchronization| matches!(sync.kind, SyncKind::Notify { .. });
+    let has_notifications = shard.synchronizations.rows.iter().any(is_notification);
     for process in shard.processes.clone() {
-        let mut reader = Reader { trace, shard, epochs: &mut epochs, process, state: State::default() };
+        let state = State { accessed: has_notifications.then(FxHashSet::default), ..State::default() };
+        let mut reader = Reader { trace, shard, epochs: &mut epochs, process, state };
         reader.read();
     }
     let of = |select: fn(Epoch) -> Option<u32>| epochs.epoch_of.iter().map(move |&epoch| select(epoch));
@@ -245,6 +290,12 @@ fn of_shard(trace: &Trace, shard: &Shard) -> Epochs {
     // They come in the order of the operations, which is nearly theirs.
     epochs.completions.sort();
     epochs.completions.dedup();
+    let Epochs { passive_syncs, completions, .. } = &mut epochs;
+    for sync in passive_syncs {
+        let first = completions.partition_point(|completion| completion.instance < sync.instance);
+        let own = completions[first..].iter().take_while(|completion| completion.instance == sync.instance);
+        sync.needed = own.count() as u32;
+    }
     epochs
 }
 
@@ -269,8 +320,12 @@ struct State {
     windows: FxHashMap<u32, Open>,
     /// Lock epoch by window, target and lock id, for other libraries than MPI.
     held: FxHashMap<(u32, u32, u64), u32>,
-    /// OpenSHMEM: operations that the next quiet completes at their targets.
-    unfinished: Vec<u32>,
+    /// OpenSHMEM and ARMCI: operations that the next quiet or barrier completes at their targets, by library.
+    unfinished: [Vec<u32>; 3],
+    /// The window on which an `MPI_Win_flush_all` completes something, by region instance.
+    flushed: FxHashMap<u32, u32>,
+    /// Processes accessed since the last notification to them, if there are any notifications.
+    accessed: Option<FxHashSet<u32>>,
 }
 
 struct Reader<'a> {
@@ -341,13 +396,19 @@ impl Reader<'_> {
         let operation = &self.shard.operations.rows[row as usize];
         let library = self.class(operation.instance).library();
         self.complete(operation);
+        let Operation { window, target, done_remote, .. } = *operation;
+        if let Some(accessed) = &mut self.state.accessed {
+            accessed.insert(target);
+        }
         if library != Some(Library::Mpi) {
-            if library == Some(Library::Shmem) && !operation.kind.is_fetching() {
-                self.state.unfinished.push(row);
+            if let Some(library) = library.filter(|_| !operation.kind.is_fetching()) {
+                self.state.unfinished[library as usize].push(row);
             }
             return;
         }
-        let Operation { window, target, .. } = *operation;
+        if done_remote != NONE && self.class(done_remote) == RegionClass::FlushAll {
+            self.state.flushed.insert(done_remote, window);
+        }
         let open = self.state.windows.entry(window).or_default();
         if !open.locks.is_empty()
             && let Some(&lock) = open.locks.get(&target).or_else(|| open.locks.get(&ALL))
@@ -396,6 +457,7 @@ impl Reader<'_> {
             SyncKind::WaitChange => {
                 self.epochs.changes.push(Change { process: self.process, location, instance: sync.instance });
             }
+            SyncKind::Notify { is_incoming } => self.notify(location, sync, is_incoming),
             SyncKind::Destroy => {
                 self.open(sync.window).fence.clear();
             }
@@ -406,15 +468,57 @@ impl Reader<'_> {
 
     fn collective(&mut self, location: u32, sync: &Synchronization, operation: u8) {
         let Some(library) = self.class(sync.instance).library() else { return };
+        // Some tools do record what others leave to the name of the call.
+        let last = self.epochs.collectives.last();
+        if last.is_some_and(|part| part.instance == sync.instance && part.window == NONE) {
+            self.epochs.collectives.pop();
+            self.open(NONE).calls -= 1;
+        }
         let part = self.part(location, sync, operation, library);
         // Creating and freeing complete nothing, but what was pending belongs to no later fence either.
         let open = self.state.windows.entry(sync.window).or_default();
         for row in open.fence.drain(..) {
             self.epochs.epoch_of[row as usize] = Epoch::Collective(part);
         }
-        if library == Library::Shmem && operation == 0 {
-            self.state.unfinished.clear();
+        if library != Library::Mpi && self.epochs.collectives[part as usize].completes() {
+            for row in self.finish_all(library, sync.instance) {
+                self.epochs.epoch_of[row as usize] = Epoch::Collective(part);
+            }
         }
+    }
+
+    /// The operations that a call completes at their targets: all but those that were complete before, as when a lock was
+    /// given back.
+    fn finish_all(&mut self, library: Library, instance: u32) -> Vec<u32> {
+        let enter = self.shard.enter(instance);
+        let mut rows = std::mem::take(&mut self.state.unfinished[library as usize]);
+        rows.retain(|&row| {
+            let done_remote = self.shard.operations.rows[row as usize].done_remote;
+            done_remote == NONE || self.shard.enter(done_remote) >= enter
+        });
+        rows
+    }
+
+    /// A process notifies another one, or is notified (thesis, section 3.1: the sync event).
+    fn notify(&mut self, location: u32, sync: &Synchronization, is_incoming: bool) {
+        let Synchronization { window, target: partner, instance, .. } = *sync;
+        if partner == ALL || self.class(instance).library().is_none() {
+            return;
+        }
+        let is_needed = !is_incoming && self.state.accessed.as_mut().is_some_and(|accessed| accessed.remove(&partner));
+        let process = self.process;
+        let row = Notification { window, process, partner, location, instance, is_incoming, is_needed };
+        self.epochs.notifications.push(row);
+    }
+
+    fn passive_sync(&mut self, location: u32, instance: u32, size: usize) {
+        self.epochs.passive_syncs.push(PassiveSync { location, instance, size: size as u32, needed: 0 });
+    }
+
+    /// Number of processes that share a window.
+    fn window_size(&self, window: u32) -> usize {
+        let is_own = self.trace.definitions.is_own_window(window);
+        if is_own { 1 } else { self.trace.definitions.window_comm(window).map_or(0, |comm| comm.size) }
     }
 
     fn part(&mut self, location: u32, sync: &Synchronization, operation: u8, library: Library) -> u32 {
@@ -433,25 +537,33 @@ impl Reader<'_> {
         self.epochs.collectives.len() as u32 - 1
     }
 
-    /// OpenSHMEM calls without a record of their own.
+    /// Calls without a record of their own.
     fn unrecorded(&mut self, location: u32, sync: &Synchronization) {
         const ALLOCATE: u8 = 19;
         const DEALLOCATE: u8 = 20;
         match self.class(sync.instance) {
             RegionClass::ShmemQuiet => {
-                let enter = self.shard.enter(sync.instance);
-                for row in std::mem::take(&mut self.state.unfinished) {
-                    let Operation { target, done_remote, .. } = self.shard.operations.rows[row as usize];
-                    // Whatever was complete before, as when a lock was given back, needs no quiet.
-                    if done_remote == NONE || self.shard.enter(done_remote) >= enter {
-                        self.completion(sync.instance, target);
-                    }
+                for row in self.finish_all(Library::Shmem, sync.instance) {
+                    self.completion(sync.instance, self.shard.operations.rows[row as usize].target);
+                }
+                self.passive_sync(location, sync.instance, self.trace.definitions.processes.len());
+            }
+            // Its memory is that of all processes.
+            RegionClass::ArmciAllFence => {
+                self.passive_sync(location, sync.instance, self.trace.definitions.processes.len());
+            }
+            RegionClass::FlushAll => {
+                // Nothing says which window it is about but what it completes, or that there is only one.
+                let mut locked = self.state.windows.iter().filter(|(_, open)| !open.locks.is_empty());
+                let only = locked.next().filter(|_| locked.next().is_none()).map(|(&window, _)| window);
+                if let Some(window) = self.state.flushed.remove(&sync.instance).or(only) {
+                    self.passive_sync(location, sync.instance, self.window_size(window));
                 }
             }
             RegionClass::ShmemAllocate => {
                 self.part(location, sync, ALLOCATE, Library::Shmem);
             }
-            RegionClass::ShmemFree => {
+            RegionClass::ShmemFree | RegionClass::ShmemFinalize => {
                 self.part(location, sync, DEALLOCATE, Library::Shmem);
             }
             _ => {}
@@ -533,6 +645,8 @@ impl Reader<'_> {
         // The record names the target: the lock itself must be given back there.
         if mpi && sync.target != ALL {
             self.completion(sync.instance, sync.target);
+        } else if mpi {
+            self.passive_sync(location, sync.instance, self.window_size(sync.window));
         }
     }
 

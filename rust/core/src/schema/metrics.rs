@@ -202,6 +202,14 @@ metrics! {
     PairSyncs = "mpi_rma_pairsync_count",
     /// Pairs without data.
     PairSyncsUnneeded = "mpi_rma_pairsync_unneeded_count",
+    /// Pairs of PEs that a call synchronizes.
+    ShmemPairSyncs = "shmem_rma_pairsync_count",
+    /// Pairs of PEs without data.
+    ShmemPairSyncsUnneeded = "shmem_rma_pairsync_unneeded_count",
+    /// Pairs of ARMCI processes that a call synchronizes.
+    ArmciPairSyncs = "armci_rma_pairsync_count",
+    /// Pairs of ARMCI processes without data.
+    ArmciPairSyncsUnneeded = "armci_rma_pairsync_unneeded_count",
     /// Bytes of OpenSHMEM puts.
     ShmemBytesPut = "shmem_bytes_put",
     /// Bytes of OpenSHMEM gets.
@@ -264,6 +272,8 @@ metrics! {
     ArmciProgressSyncLastCall = "armci_rma_sync_wait_for_progress_last_call",
     /// Waiting for the target's library, in an operation (upper bound).
     ArmciProgressCommLastCall = "armci_rma_comm_wait_for_progress_last_call",
+    /// Waiting for the notification of another process.
+    ArmciWaitUntil = "armci_rma_wait_until",
     /// Time on the critical path.
     CriticalPath = "critical_path",
     /// Time in call paths that are on the critical path somewhere.
@@ -425,7 +435,11 @@ impl Metric {
             | Self::CommsSource
             | Self::CommsDestination
             | Self::PairSyncs
-            | Self::PairSyncsUnneeded => Unit::Count,
+            | Self::PairSyncsUnneeded
+            | Self::ShmemPairSyncs
+            | Self::ShmemPairSyncsUnneeded
+            | Self::ArmciPairSyncs
+            | Self::ArmciPairSyncsUnneeded => Unit::Count,
             Self::BytesSent
             | Self::BytesReceived
             | Self::BytesOut

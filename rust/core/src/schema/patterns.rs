@@ -614,6 +614,16 @@ const PATTERNS: &[Pattern] = &[
         source: "thesis, section 3.1.3",
     },
     Pattern {
+        kind: Metric::ArmciWaitUntil,
+        paradigm: Paradigm::Armci,
+        class: Some(Class::EarlyWait),
+        position: Position::Begin,
+        part_of: None,
+        is_balanced_away: true,
+        document: "one-sided-notifications",
+        source: "thesis, section 3.1",
+    },
+    Pattern {
         kind: Metric::OmpExplicitBarrierWait,
         paradigm: Paradigm::OpenMp,
         class: Some(Class::OmpBarrier),

@@ -249,9 +249,14 @@ pub enum SyncKind {
     Release,
     /// A call waits until another process changes local memory.
     WaitChange,
+    /// One process notifies another, or waits for its notification.
+    Notify {
+        /// Whether it is the other's notification.
+        is_incoming: bool,
+    },
     /// A window is gone.
     Destroy,
-    /// A call that synchronizes all processes but leaves no record.
+    /// A call that synchronizes several processes but leaves no record.
     Unrecorded,
 }
 
@@ -266,7 +271,7 @@ pub struct Synchronization {
     pub instance: u32,
     /// Index of the window, or [`NONE`].
     pub window: u32,
-    /// Index of the target process of a lock, [`ALL`], or [`NONE`].
+    /// Index of the target process of a lock, of the partner of a notification, [`ALL`], or [`NONE`].
     pub target: u32,
     /// Number of operations of the shard before it: their order.
     pub after: u32,
@@ -381,6 +386,8 @@ pub struct LocationSpan {
     pub init: u32,
     /// Instance of the first `MPI_Finalize`, or [`NONE`].
     pub finalize: u32,
+    /// Instance of the last call that shuts a library down, or [`NONE`].
+    pub shutdown: u32,
     /// Number of events read.
     pub events: u64,
     /// Whether the end of the event file is missing.
@@ -389,7 +396,15 @@ pub struct LocationSpan {
 
 impl Default for LocationSpan {
     fn default() -> Self {
-        Self { first: i64::MAX, last: i64::MIN, init: NONE, finalize: NONE, events: 0, truncated: false }
+        Self {
+            first: i64::MAX,
+            last: i64::MIN,
+            init: NONE,
+            finalize: NONE,
+            shutdown: NONE,
+            events: 0,
+            truncated: false,
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustc_hash::FxHashMap;
 use whywait_otf2::Definitions;
-use whywait_otf2::enums::{LockType, Paradigm, RmaAtomicType, RmaSyncLevel};
+use whywait_otf2::enums::{LockType, Paradigm, RmaAtomicType, RmaSyncLevel, RmaSyncType};
 use whywait_otf2::records::MetricValues;
 use whywait_otf2::{Attributes, Event, EventSink};
 
@@ -412,14 +412,18 @@ impl<'a> Decoder<'a> {
 
     /// Opens the instance of a region that matters even without records inside.
     fn remember(&mut self, class: RegionClass) {
+        use RegionClass::{ArmciAllFence, FlushAll, ShmemAllocate, ShmemFinalize, ShmemFree, ShmemQuiet};
         let Some(instance) = self.instance() else { return };
+        if class.is_shutdown() {
+            self.state.span.shutdown = instance;
+        }
         match class {
             RegionClass::Init if self.state.span.init == NONE => self.state.span.init = instance,
             RegionClass::Finalize if self.state.span.finalize == NONE => self.state.span.finalize = instance,
             RegionClass::ExplicitBarrier | RegionClass::ImplicitBarrier if !self.state.teams.is_empty() => {
                 self.state.barriers.push(instance);
             }
-            RegionClass::ShmemAllocate | RegionClass::ShmemFree | RegionClass::ShmemQuiet => {
+            ShmemAllocate | ShmemFree | ShmemFinalize | ShmemQuiet | ArmciAllFence | FlushAll => {
                 self.synchronize(self.state.now, NONE, NONE, 0, SyncKind::Unrecorded);
             }
             RegionClass::Parallel => {
@@ -1021,6 +1025,13 @@ impl EventSink for Decoder<'_> {
                 if let Some((window, _)) = self.window(time, win) {
                     self.synchronize(time, window, NONE, 0, SyncKind::WaitChange);
                 }
+            }
+            // What only orders memory synchronizes with nobody.
+            Event::RmaSync { win, remote, sync_type }
+                if matches!(sync_type, RmaSyncType::NOTIFY_IN | RmaSyncType::NOTIFY_OUT) =>
+            {
+                let is_incoming = sync_type == RmaSyncType::NOTIFY_IN;
+                self.synchronize_lock(time, win, remote, 0, SyncKind::Notify { is_incoming });
             }
             // Score-P destroys the windows of OpenSHMEM outside of any region: no call, and nothing to complain of.
             Event::RmaWinDestroy { win } => {

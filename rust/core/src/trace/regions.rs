@@ -40,12 +40,16 @@ pub enum RegionClass {
     WinWait,
     /// `MPI_Win_test`.
     WinTest,
+    /// `MPI_Win_flush_all`.
+    FlushAll,
     /// Any other MPI call.
     Mpi,
-    /// OpenSHMEM calls that allocate memory: they synchronize all PEs and leave no record.
+    /// OpenSHMEM calls that allocate memory or start the library: they synchronize all PEs and leave no record.
     ShmemAllocate,
-    /// OpenSHMEM calls that free memory, and `shmem_finalize`.
+    /// OpenSHMEM calls that free memory.
     ShmemFree,
+    /// `shmem_finalize`.
+    ShmemFinalize,
     /// `shmem_quiet`: completes all operations of its PE and leaves no record.
     ShmemQuiet,
     /// `shmem_test_lock`: never waits.
@@ -54,7 +58,11 @@ pub enum RegionClass {
     ShmemTest,
     /// Any other OpenSHMEM call.
     Shmem,
-    /// An ARMCI call.
+    /// `ARMCI_AllFence`.
+    ArmciAllFence,
+    /// `ARMCI_Finalize`.
+    ArmciFinalize,
+    /// Any other ARMCI call.
     Armci,
     /// `ARMCI_Test`.
     ArmciTest,
@@ -87,14 +95,14 @@ impl RegionClass {
     pub fn library(self) -> Option<Library> {
         use RegionClass as Class;
         match self {
-            Class::Init | Class::Finalize | Class::Mpi => Some(Library::Mpi),
+            Class::Init | Class::Finalize | Class::FlushAll | Class::Mpi => Some(Library::Mpi),
             Class::BlockingSend | Class::SendAndReceive | Class::Wait | Class::WaitMany | Class::Test => {
                 Some(Library::Mpi)
             }
             Class::Start | Class::Complete | Class::Post | Class::WinWait | Class::WinTest => Some(Library::Mpi),
             Class::ShmemAllocate | Class::ShmemFree | Class::ShmemQuiet | Class::Shmem => Some(Library::Shmem),
-            Class::ShmemTestLock | Class::ShmemTest => Some(Library::Shmem),
-            Class::Armci | Class::ArmciTest => Some(Library::Armci),
+            Class::ShmemFinalize | Class::ShmemTestLock | Class::ShmemTest => Some(Library::Shmem),
+            Class::ArmciAllFence | Class::ArmciFinalize | Class::Armci | Class::ArmciTest => Some(Library::Armci),
             _ => None,
         }
     }
@@ -105,14 +113,21 @@ impl RegionClass {
         matches!(self, Self::Test | Self::WinTest | Self::ShmemTestLock | Self::ShmemTest | Self::ArmciTest)
     }
 
+    /// Whether the call shuts a communication library down.
+    #[must_use]
+    pub fn is_shutdown(self) -> bool {
+        matches!(self, Self::Finalize | Self::ShmemFinalize | Self::ArmciFinalize)
+    }
+
     /// Whether an instance of the region matters even if nothing is recorded inside.
     #[must_use]
     #[inline]
     pub fn is_remembered(self) -> bool {
-        use RegionClass::{ExplicitBarrier, Finalize, ImplicitBarrier, Init, Parallel};
+        use RegionClass::{ExplicitBarrier, ImplicitBarrier, Init, Parallel};
         use RegionClass::{ShmemAllocate, ShmemFree, ShmemQuiet};
-        matches!(self, Init | Finalize | Parallel | ExplicitBarrier | ImplicitBarrier)
+        matches!(self, Init | Parallel | ExplicitBarrier | ImplicitBarrier)
             || matches!(self, ShmemAllocate | ShmemFree | ShmemQuiet)
+            || self.is_shutdown()
     }
 
     /// Whether the region is a barrier between threads.
@@ -135,6 +150,7 @@ impl RegionClass {
                 "win_post" => Self::Post,
                 "win_wait" => Self::WinWait,
                 "win_test" => Self::WinTest,
+                "win_flush_all" => Self::FlushAll,
                 "isendrecv" | "isendrecv_replace" => Self::SendAndReceive,
                 _ if call.starts_with("test") => Self::Test,
                 _ => Self::Mpi,
@@ -142,11 +158,19 @@ impl RegionClass {
         }
         // OTF2 has no paradigm for ARMCI.
         if let Some(call) = name.strip_prefix("ARMCI_").or_else(|| name.strip_prefix("PARMCI_")) {
-            return if call == "Test" { Self::ArmciTest } else { Self::Armci };
+            return match call {
+                "AllFence" => Self::ArmciAllFence,
+                "Finalize" => Self::ArmciFinalize,
+                "Test" => Self::ArmciTest,
+                _ => Self::Armci,
+            };
         }
         match paradigm {
             Paradigm::SHMEM => match name {
-                "shmalloc"
+                "start_pes"
+                | "shmem_init"
+                | "shmem_init_thread"
+                | "shmalloc"
                 | "shmemalign"
                 | "shrealloc"
                 | "shmem_malloc"
@@ -156,7 +180,8 @@ impl RegionClass {
                 | "shmem_malloc_with_hints"
                 | "shpalloc"
                 | "shpclmove" => Self::ShmemAllocate,
-                "shfree" | "shpdeallc" | "shmem_free" | "shmem_finalize" => Self::ShmemFree,
+                "shfree" | "shpdeallc" | "shmem_free" => Self::ShmemFree,
+                "shmem_finalize" => Self::ShmemFinalize,
                 "shmem_quiet" | "shmem_ctx_quiet" | "shmem_pe_quiet" => Self::ShmemQuiet,
                 "shmem_test_lock" => Self::ShmemTestLock,
                 _ if is_shmem_test(name) => Self::ShmemTest,

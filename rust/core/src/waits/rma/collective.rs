@@ -16,7 +16,7 @@
 //! *Early Fence* (part of Wait at Fence): waiting until the last operation on the process that belongs to the epoch
 //! which the fence ends has left its call: Leave(operation) − own Enter, if that lies within the fence.
 //!
-//! *Pairs*: a fence synchronizes as many as its window has members; needed are those that accessed the process in the
+//! *Pairs*: a fence or a barrier synchronizes as many as its window has members; needed are those that accessed the process in the
 //! epoch, and those that it accessed. Who did both is needed in both directions, and counts twice.
 //!
 //! *Source*: specification.md#wait-at-create-fence-and-free, specification.md#early-fence; thesis, wait-state patterns 1
@@ -85,7 +85,7 @@ pub(super) fn detect(
                 // Nobody else is in a window of a process alone, but its fences are fences.
                 if part.is_fence() && trace.definitions.is_own_window(part.window) {
                     let own = u32::from(!epochs.of_collective.of(position).is_empty());
-                    count_pairs(shard, part, 1, own, waits);
+                    waits.count_pairs(shard, part.library, (part.location, part.instance), (1, own));
                 }
                 continue;
             };
@@ -98,29 +98,29 @@ pub(super) fn detect(
                     .collective_syncs
                     .extend(found.collective_sync.map(|collective_sync| CollectiveSync { comm, ..collective_sync }));
             }
+            let on_me = || accesses.of(position);
             if part.is_fence() {
-                let on_me = || accesses.of(position);
                 waits.states.extend(found.wait.and_then(|wait| early_fence(shard, &wait, on_me())));
+            }
+            if part.completes() {
                 partners.clear();
                 // Those that accessed the process, and those that it accessed: who did both is two of them. It itself
                 // is one.
                 partners.extend(on_me().map(|access| (access.origin, access.origin != part.process && directions)));
-                let rows = epochs.of_collective.of(position);
-                partners.extend(rows.iter().map(|&row| (shard.operations.rows[row as usize].target, false)));
+                let targets = epochs.of_collective.of(position).iter();
+                let targets = targets.map(|&row| shard.operations.rows[row as usize].target);
+                // A barrier of some PEs also completes what went to others.
+                let comm = trace.definitions.window_comm(part.window);
+                let is_member = |target: &u32| comm.is_some_and(|comm| comm.rank(*target).is_some());
+                partners.extend(targets.filter(is_member).map(|target| (target, false)));
                 partners.sort_unstable();
                 partners.dedup();
-                count_pairs(shard, part, instance.size, partners.len() as u32, waits);
+                let pairs = (instance.size, partners.len() as u32);
+                waits.count_pairs(shard, part.library, (part.location, part.instance), pairs);
             }
         }
     });
     Ok(diagnostics)
-}
-
-/// Pairs of a fence (thesis, section 3.2.2): unneeded are those over which no operation went.
-fn count_pairs(shard: &Shard, fence: &CollectivePart, size: u32, needed: u32, waits: &mut Waits) {
-    let callpath = shard.callpath(fence.instance);
-    waits.count(fence.location, callpath, Metric::PairSyncs, size.into());
-    waits.count(fence.location, callpath, Metric::PairSyncsUnneeded, size.saturating_sub(needed).into());
 }
 
 fn metric(operation: u8, library: Library) -> Metric {
@@ -198,12 +198,12 @@ fn synchronize(shard: &Shard, part: &CollectivePart, instance: &Instance) -> Fou
     }
 }
 
-/// The accesses of all fence epochs of a shard: the last of each epoch on each target.
+/// The accesses of all epochs of a shard that end with a fence or a barrier: the last of each epoch on each target.
 fn accesses(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Outbox<Access> {
     let mut outbox = trace.exchange.outbox();
     // Target, Leave, and row of the epoch's operations.
     let mut operations: Vec<(u32, i64, u32)> = Vec::new();
-    for (position, part) in epochs.collectives.iter().enumerate().filter(|(_, part)| part.is_fence()) {
+    for (position, part) in epochs.collectives.iter().enumerate().filter(|(_, part)| part.completes()) {
         operations.clear();
         operations.extend(epochs.of_collective.of(position).iter().map(|&row| {
             let operation = &shard.operations.rows[row as usize];

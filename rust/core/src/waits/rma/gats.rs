@@ -37,6 +37,7 @@ use crate::exchange::{Inbox, Outbox};
 use crate::matching::epochs::{Access, Epochs, Exposure};
 use crate::matching::queues::Queues;
 use crate::severity::Metric;
+use crate::trace::regions::Library;
 use crate::trace::{NONE, Shard, Trace};
 use crate::waits::WaitState;
 
@@ -133,9 +134,8 @@ fn book_accesses(trace: &Trace, shard: &Shard, epochs: &Epochs, posts: &Inbox<Po
         targets.extend(rows.iter().map(|&row| shard.operations.rows[row as usize].target));
         targets.sort_unstable();
         targets.dedup();
-        let callpath = shard.callpath(access.complete);
-        waits.count(location, callpath, Metric::PairSyncs, group.len() as i64);
-        waits.count(location, callpath, Metric::PairSyncsUnneeded, (group.len() - targets.len()) as i64);
+        let pairs = (group.len() as u32, targets.len() as u32);
+        waits.count_pairs(shard, Library::Mpi, (location, access.complete), pairs);
         waits.states.extend(late_post(shard, access, rows, &partners));
     }
 }
@@ -174,9 +174,8 @@ fn book_exposures(trace: &Trace, shard: &Shard, epochs: &Epochs, dones: &Inbox<D
             continue;
         }
         let accessing = partners.iter().filter(|done| done.last_operation != i64::MIN).count();
-        let callpath = shard.callpath(wait);
-        waits.count(location, callpath, Metric::PairSyncs, group.len() as i64);
-        waits.count(location, callpath, Metric::PairSyncsUnneeded, (group.len() - accessing) as i64);
+        let pairs = (group.len() as u32, accessing as u32);
+        waits.count_pairs(shard, Library::Mpi, (location, wait), pairs);
         if !exposure.tested {
             book_early_wait(shard, exposure, &partners, waits);
         }

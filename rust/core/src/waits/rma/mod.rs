@@ -8,6 +8,7 @@
 pub mod collective;
 pub mod gats;
 pub mod lock;
+pub mod notification;
 pub mod progress;
 pub mod wait_until;
 
@@ -36,24 +37,29 @@ pub struct OneSided {
 }
 
 /// Detects all wait states of one-sided communication, given its epochs and what was found in messages. If asked for,
-/// says who met whom. `directions`: needed pairs of fences are counted in both directions, as the thesis does.
+/// says who met whom. `thesis_pairs`: needed pairs of fences are counted in both directions, and those of calls of MPI
+/// that synchronize with passive targets, as the thesis does.
 pub fn detect(
     trace: &Trace,
     mut epochs: Vec<Epochs>,
     messages: &[Findings],
-    (with_meetings, directions): (bool, bool),
+    (with_meetings, thesis_pairs): (bool, bool),
 ) -> Result<(OneSided, Diagnostics)> {
     let mut diagnostics = Diagnostics::default();
     for epochs in &mut epochs {
         diagnostics.merge(std::mem::take(&mut epochs.diagnostics));
     }
     let mut waits: Vec<Waits> = trace.shards.iter().map(|_| Waits::default()).collect();
-    diagnostics.merge(collective::detect(trace, &epochs, &mut waits, (with_meetings, directions))?);
+    diagnostics.merge(collective::detect(trace, &epochs, &mut waits, (with_meetings, thesis_pairs))?);
     gats::detect(trace, &epochs, &mut waits)?;
     let (contentions, lock_notes) = lock::detect(trace, &epochs)?;
     diagnostics.merge(lock_notes);
     progress::detect(trace, &epochs, contentions, messages, &mut waits)?;
     wait_until::detect(trace, &epochs, &mut waits)?;
+    notification::detect(trace, &epochs, &mut waits)?;
+    for ((shard, epochs), waits) in trace.shards.iter().zip(&epochs).zip(&mut waits) {
+        waits.count_passive_syncs(trace, shard, epochs, thesis_pairs);
+    }
     let collective_syncs = waits.iter_mut().map(|waits| std::mem::take(&mut waits.collective_syncs)).collect();
     let findings = trace.shards.par_iter().zip(waits).map(|(shard, waits)| waits.book(trace, shard)).collect();
     Ok((OneSided { findings, epochs, collective_syncs }, diagnostics))
@@ -71,6 +77,28 @@ struct Waits {
 impl Waits {
     fn count(&mut self, location: u32, callpath: u32, metric: Metric, value: i64) {
         *self.counts.entry((location, callpath, metric)).or_insert(0) += value;
+    }
+
+    /// Pairs of processes that a call synchronizes, and how many of them share data (thesis, section 3.2.2).
+    fn count_pairs(&mut self, shard: &Shard, library: Library, call: (u32, u32), (size, needed): (u32, u32)) {
+        let [all, unneeded] = match library {
+            Library::Mpi => [Metric::PairSyncs, Metric::PairSyncsUnneeded],
+            Library::Shmem => [Metric::ShmemPairSyncs, Metric::ShmemPairSyncsUnneeded],
+            Library::Armci => [Metric::ArmciPairSyncs, Metric::ArmciPairSyncsUnneeded],
+        };
+        let callpath = shard.callpath(call.1);
+        self.count(call.0, callpath, all, size.into());
+        self.count(call.0, callpath, unneeded, size.saturating_sub(needed).into());
+    }
+
+    /// Counts the pairs of calls that complete operations at passive targets; those of MPI if asked for.
+    fn count_passive_syncs(&mut self, trace: &Trace, shard: &Shard, epochs: &Epochs, with_mpi: bool) {
+        for sync in &epochs.passive_syncs {
+            let library = trace.class(shard, sync.instance).library().unwrap_or(Library::Mpi);
+            if with_mpi || library != Library::Mpi {
+                self.count_pairs(shard, library, (sync.location, sync.instance), (sync.size, sync.needed));
+            }
+        }
     }
 
     /// Adds volumes, sums up by call path.

@@ -1,0 +1,92 @@
+//! Waiting for the notification of another process.
+//!
+//! ```text
+//!  waiter    --[ wait |         ]----      notified: a record of what comes in
+//!  notifier  ---------[ notify ]-----      notifies: a record of what goes out
+//!              |------|  waiting
+//! ```
+//!
+//! *Matching*: by window and pair of processes, the n-th notification that goes out meets the n-th that comes in.
+//!
+//! *Definition*: waiting = min(Enter(notify), Leave(wait)) − Enter(wait), if positive.
+//!
+//! *Pairs*: each side synchronizes with one process; needed if the notifier has accessed the other one since it
+//! notified it before.
+//!
+//! *Source*: specification.md#notifications; the record is that of the thesis, section 3.1, pairs section 3.2.2.
+
+use bitcode::{Decode, Encode};
+use rayon::prelude::*;
+
+use super::Waits;
+use crate::Result;
+use crate::matching::epochs::Epochs;
+use crate::matching::queues::Queues;
+use crate::severity::Metric;
+use crate::trace::Trace;
+use crate::trace::regions::Library;
+use crate::waits::WaitState;
+
+/// A notification, for whom it is.
+#[derive(Clone, Copy, Encode, Decode)]
+struct Notice {
+    window: u32,
+    to: u32,
+    from: u32,
+    call: (u32, u32),
+    enter: i64,
+    is_needed: bool,
+}
+
+pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) -> Result<()> {
+    if !trace.exchange.any(epochs.iter().any(|epochs| !epochs.notifications.is_empty()))? {
+        return Ok(());
+    }
+    let outgoing = trace.shards.par_iter().zip(epochs).map(|(shard, epochs)| {
+        let mut outbox = trace.exchange.outbox();
+        for row in epochs.notifications.iter().filter(|row| !row.is_incoming) {
+            let notice = Notice {
+                window: row.window,
+                to: row.partner,
+                from: row.process,
+                call: (row.location, row.instance),
+                enter: shard.enter(row.instance),
+                is_needed: row.is_needed,
+            };
+            outbox.push(trace.owner(row.partner), notice);
+        }
+        outbox
+    });
+    let received =
+        trace.exchange.alltoallv(outgoing.collect())?.into_par_iter().zip(&trace.shards).zip(epochs).zip(waits);
+    received.for_each(|(((notices, shard), epochs), waits)| {
+        let mut notices = Queues::new(notices.rows(), |notice| (notice.window, notice.to, notice.from));
+        for row in &epochs.notifications {
+            let library = trace.class(shard, row.instance).library().unwrap_or(Library::Mpi);
+            let call = (row.location, row.instance);
+            if !row.is_incoming {
+                waits.count_pairs(shard, library, call, (1, row.is_needed.into()));
+                continue;
+            }
+            let notice = notices.take(&(row.window, row.process, row.partner));
+            // Of what the other side does nothing is known without its record.
+            waits.count_pairs(shard, library, call, (1, notice.is_none_or(|notice| notice.is_needed).into()));
+            let Some(notice) = notice else { continue };
+            let enter = shard.enter(row.instance);
+            let until = notice.enter.min(shard.leave(row.instance));
+            if until > enter && notice.from != row.process {
+                waits.states.push(WaitState::new(metric(library), call, until - enter, notice.call));
+            }
+        }
+    });
+    Ok(())
+}
+
+/// With MPI the notified process is a target that waits for its origin.
+fn metric(library: Library) -> Metric {
+    match library {
+        Library::Mpi => Metric::EarlyWait,
+        Library::Shmem => Metric::ShmemWaitUntil,
+        Library::Armci => Metric::ArmciWaitUntil,
+    }
+}
