@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import whywait
 from hypothesis import given, settings
 
 from tests.compare_reference import differences, report
@@ -19,6 +20,7 @@ from tests.naive_causes import Analysis, read, table
 from tests.programs import programs
 from tests.results import SHARED, cases, is_cause, outcome, scout
 from tests.rma_programs import one_sided_programs
+from tests.skewed import skewed
 from tests.test_patterns import BLOCK, NANOSECOND, PATTERNS, expectation
 from tests.tracedsl import trace_from_text
 
@@ -213,3 +215,97 @@ def invariants(anchor):
         assert length == pytest.approx(path[-1]["to"] - path[0]["from"] if path else 0, abs=exact)
         for before, after in pairwise(path):
             assert before["to"] == pytest.approx(after["from"], abs=exact)
+
+
+ARMCI = """
+ranks 2
+win mem on world
+*: ARMCI_Init(mem) [0, 1]
+0: f [1, 3]
+0: ARMCI_Finalize(mem) [3, 6.1]
+0: output [6.1, 9]
+1: f [1, 6]
+1: ARMCI_Finalize(mem) [6, 6.1]
+"""
+SHMEM = """
+ranks 2
+win all on world
+0: shmem_init [0, 2.1]
+1: setup [0, 2]
+1: shmem_init [2, 2.1]
+0: f [2.1, 5]
+1: f [2.1, 3]
+0: shmem_finalize [5, 5.1]
+1: shmem_finalize [3, 5.1]
+"""
+BOTH = """
+ranks 2
+win all on world
+0: MPI_Init [0, 1]
+1: MPI_Init [0, 1]
+0: f [1, 2]
+1: f [1, 6]
+0: shmem_finalize [2, 6.1]
+1: shmem_finalize [6, 6.1]
+0: g [6.1, 8]
+0: MPI_Finalize [8, 8.1]
+1: MPI_Finalize [7, 8.1]
+"""
+
+
+@pytest.mark.parametrize(
+    ("trace", "expected"),
+    [
+        # Rank 1 enters last; what rank 0 does afterwards is not on the path, though it lasts longer.
+        (ARMCI, {("ARMCI_Init", 1): 1, ("f", 1): 5}),
+        # PE 0 enters last; it has waited for PE 1 at the begin.
+        (SHMEM, {("f", 0): 2.9, ("shmem_init", 0): 0.1, ("setup", 1): 2}),
+        # Of two libraries that which is shut down last counts.
+        (BOTH, {("MPI_Init", 1): 1, ("f", 1): 5, ("shmem_finalize", 0): 0.1, ("g", 0): 1.9}),
+    ],
+    ids=["ARMCI", "OpenSHMEM", "OpenSHMEM and MPI"],
+)
+def test_the_path_starts_where_the_library_is_shut_down(trace, expected, tmp_path):
+    """Thesis, section 4.3.2: not only with MPI_Finalize."""
+    path = outcome(trace_from_text(trace, tmp_path)).cells["critical_path"]
+    assert {(names[-1], rank): value for (names, rank, _), value in path.items()} == pytest.approx(expected)
+
+
+def test_the_sum_of_both_terms_is_offered(tmp_path):
+    """Definition 13 of the thesis has the direct wait in the long-term costs, equation 4.12 has not."""
+    text = (PATTERNS / "causes-delays.md").read_text().partition("## Definition 13")[2]
+    trace = next(block[3] for block in BLOCK.finditer(text) if block[2] == "trace")
+    profile = whywait.analyze(trace_from_text(trace, tmp_path)).profile
+    terms = [profile.total(f"delay_latesender{ending}") for ending in ("", "_longterm", "_aggregate")]
+    assert terms == pytest.approx([2, 2, 4])
+    assert terms[2] == pytest.approx(profile.total("mpi_latesender"))
+
+
+def violations(anchor):
+    facts = analysed(anchor).facts
+    return facts["clock_violations_p2p"] + facts["clock_violations_coll"]
+
+
+SKEWED = [case for case in [*CASES, *DATA] if case.name not in INCOMPLETE | NESTED | set(FORGETFUL)]
+
+
+@pytest.mark.parametrize("case", SKEWED, ids=lambda case: case.name)
+def test_equals_oracle_where_clocks_disagree(case, tmp_path):
+    """Messages arrive before they are sent: both implementations share out the same, by both models."""
+    plain = anchor_of(case)
+    resolution = outcome(plain, causes=False).facts["resolution"]
+    anchor = skewed(plain.parent, tmp_path / "archive", round(3e-6 * resolution))
+    for model in ("thesis", "scalasca"):
+        ours = outcome(anchor, cost_model=model)
+        if any(warning["kind"] == "circular_waits" for warning in ours.warnings):
+            with pytest.raises(AssertionError, match="waits that cause each other"):
+                Analysis(read(anchor), model)
+        else:
+            compare(causes(table(Analysis(read(anchor), model, limit=None).cells())), causes(ours.cells))
+
+
+def test_skewed_copies_have_violations(tmp_path):
+    plain = DATA[[case.name for case in DATA].index("p2p")] / "traces.otf2"
+    resolution = outcome(plain, causes=False).facts["resolution"]
+    anchor = skewed(plain.parent, tmp_path / "archive", round(-40e-6 * resolution))
+    assert violations(anchor) > violations(plain)

@@ -14,6 +14,7 @@ import pytest
 import whywait
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from whywait.analysis.causes import IDLE, UNATTRIBUTED, critical, delay_costs, total_costs
 from whywait.analysis.efficiency import scaling
 from whywait.cli import main
 
@@ -207,3 +208,110 @@ def test_command(capsys, tmp_path):
     # Of a written result the trace has the events.
     assert main(["efficiency", str(tmp_path), "--window", "500ms:0.6", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["methods"]["all"][0]["efficiencies"] == said["efficiencies"]
+
+
+def costs_of(result, left_out=(IDLE,)):
+    """Delay costs by class, call path and location, but for those of idle threads."""
+    rows = delay_costs(result).to_pylist()
+    cells = {(row["class"], row["callpath"], row["location"]): row["short_term"] + row["long_term"] for row in rows}
+    return {cell: cost for cell, cost in cells.items() if cell[0] not in left_out and cost > 1e-12}
+
+
+def path_of(result):
+    cells = result.profile.cells("critical_path")
+    return dict(zip(cells.key.tolist(), cells.value.tolist(), strict=True))
+
+
+def added(parts):
+    sums = defaultdict(float)
+    for part in parts:
+        for cell, value in part.items():
+            sums[cell] += value
+    return sums
+
+
+@pytest.mark.parametrize("model", ["thesis", "bounded"])
+@pytest.mark.parametrize("trace", TRACES, ids=lambda trace: trace.name)
+def test_costs_and_path_of_parts_add_up(trace, model):
+    """What is paid for the waiting of a part of the run, and what it has of the critical path."""
+    whole = whywait.analyze(trace, cost_model=model)
+    last = whole.facts["length"]
+    # Nobody may be to blame for what a wait costs idle threads, which parts leave out.
+    left_out = {IDLE, UNATTRIBUTED} if IDLE in total_costs(whole) else {IDLE}
+    expected = costs_of(whole, left_out)
+    all_of_it = whywait.analyze(trace, cost_model=model, window=(0, last))
+    assert costs_of(all_of_it, left_out) == pytest.approx(expected, rel=1e-6, abs=1e-9)
+    assert path_of(all_of_it) == pytest.approx(path_of(whole), rel=1e-9, abs=1e-9)
+    assert all_of_it.tables.wait_states.num_rows == whole.tables.wait_states.num_rows
+    bounds = [0, 0.3 * last, 0.55 * last, last]
+    parts = [whywait.analyze(trace, cost_model=model, window=window) for window in pairwise(bounds)]
+    found = added(costs_of(part, left_out) for part in parts)
+    assert found == pytest.approx(expected, rel=1e-5, abs=2e-9)
+    assert added(map(path_of, parts)) == pytest.approx(path_of(whole), rel=1e-9, abs=1e-9)
+    assert sum(critical(part, 9)["length"] for part in parts) == pytest.approx(critical(whole, 9)["length"])
+
+
+PART = """
+*: MPI_Init [0, 1]
+0: f [1, 3]
+0: MPI_Send(1) [3, 3]
+1: MPI_Recv(0) [1, 3]
+1: MPI_Send(2) [3, 3]
+2: MPI_Recv(1) [1, 3]
+0: g [3, 7]
+1: g [3, 5]
+0: MPI_Send(1) [7, 7]
+1: MPI_Recv(0) [5, 7]
+*: MPI_Finalize [8, 9]
+"""
+
+
+def test_what_is_paid_for_lies_in_the_window_what_pays_need_not(tmp_path):
+    """In [2, 6]: 1 s of each of the first two waits, for f; 1 s of the last, for g. The path is on rank 0 all along."""
+    result = whywait.analyze(trace_from_text(PART, tmp_path), window=(2, 6))
+    tree = result.tree
+    costs = {(kind, tree.path(path)[-1]): cost for (kind, path, _), cost in costs_of(result).items()}
+    assert costs == pytest.approx({("latesender", "f"): 2, ("latesender", "g"): 1})
+    assert result.profile.total("mpi_latesender") == pytest.approx(3)
+    path = {place["callpath"][-1]: place["time"] for place in critical(result, 9)["callpaths"]}
+    assert path == pytest.approx({"f": 1, "g": 3})
+    # Two of three ranks do not wait for g in it: an average of (3 + 2) / 3 s.
+    imbalance = {place["callpath"][-1]: place["imbalance"] for place in critical(result, 9)["callpaths"]}
+    assert imbalance == pytest.approx({"f": 1 - 1 / 3, "g": 3 - 5 / 3})
+    assert result.tables.wait_states.num_rows == 3
+    assert whywait.analyze(tmp_path, window=(0, 3)).tables.wait_states.num_rows == 2
+
+
+def test_a_part_is_not_written(tmp_path):
+    part = whywait.analyze(DATA / "stencil", window=(0.5, 0.6))
+    for write in (part.write, part.write_html):
+        with pytest.raises(whywait.UsageError, match="part of a run"):
+            write(tmp_path / "x")
+    with pytest.raises(whywait.UsageError, match="analyze the whole"):
+        part.explain(0)
+    with pytest.raises(whywait.UsageError, match="is empty"):
+        whywait.analyze(DATA / "stencil", window=(2, 1))
+
+
+@pytest.mark.parametrize("verb", ["report", "waits", "delay", "critical"])
+def test_verbs_take_a_window(verb, capsys, tmp_path):
+    trace = str(DATA / "stencil")
+    assert main([verb, trace, "--window", "50%:", "--json"]) == 0
+    part = capsys.readouterr().out
+    assert main([verb, trace, "--json"]) == 0
+    assert json.loads(part) != json.loads(capsys.readouterr().out)
+    whywait.analyze(trace).write(tmp_path)
+    assert main([verb, str(tmp_path), "--window", "50%:", "--json"]) == 0
+    assert capsys.readouterr().out == part
+    assert main([verb, trace, "--window", "50%:", "--callpath", "solve"]) == 0
+    assert capsys.readouterr().out
+    assert main([verb, trace, "--window", "5:9"]) == 2
+    assert "no part of the run" in capsys.readouterr().err
+
+
+def test_two_runs_are_compared_in_a_window(capsys):
+    trace = str(DATA / "stencil")
+    assert main(["diff", trace, trace, "--window", "0.5:0.6", "--json"]) == 0
+    metrics = {row["metric"]: row for row in json.loads(capsys.readouterr().out)["metrics"]}
+    assert metrics["time"]["first"] == metrics["time"]["second"] == pytest.approx(0.8)
+    assert metrics["critical_path"]["first"] == pytest.approx(0.1, rel=0.01)

@@ -11,6 +11,7 @@ from whywait._api import Result
 from whywait._run import Run
 from whywait.analysis.native import NativeDataset
 from whywait.model.metrics import metric_tree
+from whywait.model.profile import in_window
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +34,7 @@ def analyze(
     queues: Literal["estimate", "send"] | None = None,
     queue_match: Literal["pair", "list"] = "pair",
     queue_bins: int = 0,
+    window: tuple[float, float] | None = None,
     progress: Callable[[str, float], object] | None = None,
 ) -> Result:
     """Find every wait state of a run, and where its time goes.
@@ -74,6 +76,11 @@ def analyze(
         with one communicator (``"list"``).
     queue_bins
         Into how many bins of equal width to cut the lengths of queues, for `Result.queue_series`.
+    window
+        Only what lies between two times, seconds since the begin of the run: times, wait states, the costs of these
+        (wherever and whenever their causes are), and the critical path. Counts and bytes are left out, as are costs of
+        idle threads; the wait states are those that begin before the end of the window and end after its begin. Such a
+        result is looked at, not written. For one process.
     progress
         Called now and then with the name of the stage and the share of it that is done, 0..1. What it raises ends the
         analysis.
@@ -99,6 +106,8 @@ def analyze(
     >>> whywait.analyze("tests/data/stencil", causes=False)
     <whywait.Result of 'stencil': ... metrics, 22 call paths>
     """
+    if window is not None and not window[0] < window[1]:
+        raise _native.UsageError(f"the window from {window[0]:g} to {window[1]:g} s is empty")
     ranks = mpi.ranks()
     with ranks or nullcontext():
         opened = run if isinstance(run, Run) else Run(run)
@@ -112,6 +121,7 @@ def analyze(
             cost_model=cost_model,
             transfers=transfers,
             queues=None if queues is None else (queues, queue_match, queue_bins),
+            window=window,
             ranks=ranks,
             progress=progress,
         )
@@ -127,5 +137,8 @@ def analyze(
     }
     if queues is not None:
         options |= {"queues": queues, "queue_match": queue_match}
+    if window is not None:
+        stored = in_window(stored)
+        options["window"] = window
     dataset = None if native is None else NativeDataset(native, opened, stored, options)
     return Result(dataset, opened, idle_threads=idle_threads)

@@ -392,6 +392,7 @@ class Result(CountedResult):
         """
         from whywait.report.files import write_all
 
+        self.need_whole()
         timeline = self._timeline if html else None
         return write_all(
             self,
@@ -429,6 +430,7 @@ class Result(CountedResult):
         from whywait.report.html import write_html
         from whywait.store.staging import Staging
 
+        self.need_whole()
         target = Path(path)
         with Staging(target.parent) as staging:
             write_html(self, staging.path(target.name), self.summary(), self._timeline)

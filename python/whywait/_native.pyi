@@ -112,6 +112,7 @@ def analyze(
     cost_model: str = "thesis",
     transfers: bool = False,
     queues: tuple[str, str, int] | None = None,
+    window: tuple[float, float] | None = None,
     shard_events: int = ...,
     ranks: Ranks | None = None,
     progress: Callable[[str, float], object] | None = None,

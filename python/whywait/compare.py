@@ -37,6 +37,8 @@ def write_html(
     from whywait.report.html import write_comparison
     from whywait.store.staging import Staging
 
+    for run in (first, second):
+        run.need_whole()
     target = Path(path)
     if target.is_dir():
         raise _native.UsageError(f"{target} is a directory, not a file to write to")

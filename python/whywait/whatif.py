@@ -16,6 +16,7 @@ import tempfile
 import weakref
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import and_
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
@@ -40,7 +41,7 @@ from whywait.model.hypotheses import (
     check,
     parse,
 )
-from whywait.model.selection import every_callpath
+from whywait.model.selection import every_callpath, subtrees
 
 __all__ = [
     "AsynchronousProgress",
@@ -74,10 +75,11 @@ _LIBRARIES = frozenset({"mpi", "shmem", "armci", "openmp", "pthread", "openacc",
 class _Compiler:
     """Turns hypotheses into numbers of call paths and locations."""
 
-    def __init__(self, result: Result, window: tuple[float, float] | None) -> None:
+    def __init__(self, result: Result, window: tuple[float, float] | None, callpath: str | int | None) -> None:
         self._result = result
         self._window = window
         self._tree: CallTree = result.tree
+        self._inside = None if callpath is None else subtrees(self._tree, callpath).tolist()
 
     def compile(self, hypothesis: Hypothesis) -> dict[str, Any]:
         """Return a hypothesis as the native simulator takes it."""
@@ -149,6 +151,10 @@ class _Compiler:
         return compiled
 
     def _compiled(self, text: str, roots: list[bool], below: list[bool], ranks: str | None) -> _Compiled:
+        if self._inside is not None:
+            roots, below = (list(map(and_, chosen, self._inside)) for chosen in (roots, below))
+            if not any(roots) and not any(below):
+                raise _native.UsageError(f"{text} is not within the chosen call paths")
         return _Compiled(text, roots, below, locations=self._locations(ranks), window=self._window)
 
     def _locations(self, ranks: str | None) -> list[bool]:
@@ -308,6 +314,7 @@ def whatif(
     *,
     hidden: Literal["estimate", "remainder"] = "estimate",
     window: tuple[float, float] | None = None,
+    callpath: str | int | None = None,
     threads: int | None = None,
     progress: Callable[[str, float], object] | None = None,
 ) -> Simulation:
@@ -328,6 +335,9 @@ def whatif(
         what is left of its call (``remainder``).
     window
         Only instances that begin in this part of the measured run change, seconds since its begin.
+    callpath
+        What to find call paths by, see `whywait.model.selection.find_callpaths`: only these and what is below them
+        change. How calls wait (protocols, progress) is that of the whole run.
     threads
         How many threads to use; None for as many as there are cores.
     progress
@@ -348,7 +358,7 @@ def whatif(
         raise _native.UsageError("overhead changes all of the run: it must be the only hypothesis")
     if hidden not in ("estimate", "remainder"):
         raise _native.UsageError("hidden is estimate or remainder")
-    compiler = _Compiler(result, window)
+    compiler = _Compiler(result, window, callpath)
     # The ratio of processors and the network come last: they work on what the others left.
     of_model = (Protocol, EagerLimit, AsynchronousProgress)
     ordered = sorted(

@@ -10,12 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whywait.model.profile import sum_at
-from whywait.model.selection import find_callpaths
+from whywait.model.selection import subtrees
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from whywait.model.calltree import CallTree
     from whywait.model.metrics import MetricTree
     from whywait.model.profile import Cells
     from whywait.model.result import ResultData
@@ -104,20 +103,12 @@ def _spread(cells: Cells | None, key: npt.NDArray[np.int64]) -> npt.NDArray[np.f
     return values
 
 
-def _below(tree: CallTree, callpath: str | int) -> npt.NDArray[np.bool_]:
-    """Say of each call path, by id, whether it is one of those that are meant or below one."""
-    chosen = np.zeros(len(tree), bool)
-    for position in find_callpaths(tree, callpath):
-        chosen[tree.preorder[position : int(tree.end[position])]] = True
-    return chosen
-
-
 def _within(result: ResultData, callpath: str | int | None) -> pa.Table:
     """Return the delay costs of call paths and what is below them; of all if there is none to choose by."""
     table = delay_costs(result)
     if callpath is None:
         return table
-    return table.filter(pa.array(_below(result.tree, callpath)[table["callpath"].to_numpy()]))
+    return table.filter(pa.array(subtrees(result.tree, callpath)[table["callpath"].to_numpy()]))
 
 
 def costliest(
@@ -238,7 +229,7 @@ def critical(result: ResultData, count: int, *, callpath: str | int | None = Non
     profile, tree = result.profile, result.tree
     path, imbalance = (profile.by_position(name) for name in ("critical_path", "critical_path_imbalance"))
     if callpath is not None:
-        chosen = _below(tree, callpath)[tree.preorder]
+        chosen = subtrees(tree, callpath)[tree.preorder]
         path, imbalance = np.where(chosen, path, 0.0), np.where(chosen, imbalance, 0.0)
     length = float(path.sum())
     order = np.argsort(-path, kind="stable")[:count]

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from whywait import _native
 from whywait.model.system import system_table, topologies_table
@@ -67,9 +68,18 @@ class NativeDataset:
 
     @cached_property
     def wait_states(self) -> pa.Table:
-        return pa.table(self.analysis.wait_states())
+        table = pa.table(self.analysis.wait_states())
+        if (window := self.options.get("window")) is None:
+            return table
+        # A completion ends with its call, other waits begin with it.
+        kind, leave, waiting = (table[name] for name in ("kind", "leave", "waiting"))
+        late = pc.ends_with(kind.cast(pa.string()), "_completion")
+        begin = pc.if_else(late, pc.subtract(leave, waiting), table["enter"])
+        return table.filter(pc.and_(pc.less(begin, window[1]), pc.greater(pc.add(begin, waiting), window[0])))
 
     def factors(self, rows: Iterable[int] | None) -> tuple[pa.Table, pa.Table]:
+        if "window" in self.options:
+            raise _native.UsageError("a part of a run does not have what its waits go back to: analyze the whole")
         chosen = range(self.wait_states.num_rows) if rows is None else rows
         intervals, factors = self.analysis.factors(list(chosen))
         return _nullable(intervals), _nullable(factors)

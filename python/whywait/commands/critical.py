@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import add_verb, positive, print_json
-from whywait.commands.results import CALLPATH, FOCUS, RESULT, load
+from whywait.commands.results import CALLPATH, FOCUS, RESULT, add_window, load_part, refuse_both
 
 if TYPE_CHECKING:
     import argparse
@@ -30,6 +30,7 @@ def add(verbs: Any) -> None:
         operands={"result": RESULT},
     )
     parser.add_argument("--callpath", metavar="PATH", help=CALLPATH)
+    add_window(parser)
     parser.add_argument(
         "--top", type=positive, default=10, metavar="N", help="how many to list (default: %(default)s)"
     )  # fmt: skip
@@ -42,9 +43,10 @@ def run(options: argparse.Namespace) -> int:
     from whywait.analysis.focus import focused
     from whywait.report.terminal import show, speaks_unicode, width
 
-    result = load(options.result)
+    refuse_both(options)
+    result = load_part(options.result, options.window)
     result.need_causes()
-    part = focused(result, "all" if options.callpath is not None else options.focus)
+    part = focused(result, "all" if options.callpath is not None or options.window else options.focus)
     path = critical(part, options.top, callpath=options.callpath)
     if options.json:
         print_json({**path, "focus": part.focus.name})

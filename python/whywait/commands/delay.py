@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import add_verb, positive, print_json
-from whywait.commands.results import CALLPATH, FOCUS, RESULT, load
+from whywait.commands.results import CALLPATH, FOCUS, RESULT, add_window, load_part, refuse_both
 
 if TYPE_CHECKING:
     import argparse
@@ -31,6 +31,7 @@ def add(verbs: Any) -> None:
         operands={"result": RESULT},
     )
     parser.add_argument("--callpath", metavar="PATH", help=CALLPATH)
+    add_window(parser)
     parser.add_argument(
         "--top", type=positive, default=10, metavar="N", help="how many to list (default: %(default)s)"
     )  # fmt: skip
@@ -43,11 +44,12 @@ def run(options: argparse.Namespace) -> int:
     from whywait.analysis.summary import headlines
     from whywait.report.terminal import show, speaks_unicode, width
 
-    result = load(options.result)
+    refuse_both(options)
+    result = load_part(options.result, options.window)
     if options.callpath is not None:
         return _part(result, options)
     totals = total_costs(result)
-    found = headlines(result, options.focus, options.top)
+    found = headlines(result, "all" if options.window else options.focus, options.top)
     if options.json:
         print_json({"costs": totals, "callpaths": costliest(result, options.top), "focus": found})
     else:

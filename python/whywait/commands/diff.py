@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import add_verb, positive, print_json
-from whywait.commands.results import CALLPATH, RESULT, load, name_of
+from whywait.commands.results import CALLPATH, RESULT, add_window, load_part, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,6 +38,7 @@ def add(verbs: Any) -> None:
         "--metric", action="append", metavar="NAME", help="compare the places by this metric (may be given again)"
     )
     parser.add_argument("--callpath", metavar="PATH", help=CALLPATH)
+    add_window(parser)
     parser.add_argument(
         "--rank-groups",
         type=positive,
@@ -76,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     from whywait.compare import diff, totals, write_html
     from whywait.report.terminal import show, speaks_unicode, width
 
-    first, second = load(options.a), load(options.b)
+    first, second = (load_part(path, options.window) for path in (options.a, options.b))
     places = diff(first, second, options.metric, groups=options.rank_groups, callpath=options.callpath)
     failed = [limit.text for limit in options.fail_on if limit.exceeded(first, second)]
     metrics = totals(first, second, callpath=options.callpath)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
-import re
 import sys
 import textwrap
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import add_verb, print_json
-from whywait.commands.results import CALLPATH, FOCUS, RESULT, load, name_of
+from whywait.commands.results import CALLPATH, FOCUS, RESULT, add_window, load, name_of, refuse_both
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    import argparse
+    from collections.abc import Iterator
 
     from whywait.analysis.efficiency import Efficiencies, Efficiency, Method, Window
     from whywait.report.terminal import Line
@@ -42,13 +41,7 @@ def add(verbs: Any) -> None:
     parser.add_argument("runs", metavar="RUN", nargs="+", help=RESULT)
     parser.add_argument("--callpath", metavar="PATH", help=CALLPATH)
     parser.add_argument("--focus", metavar="PATH", help=FOCUS)
-    parser.add_argument(
-        "--window",
-        type=_window,
-        metavar="FROM:TO",
-        help="only a part of the time: seconds since the begin of the trace (0.5:2, 500ms:), or shares of each run "
-        "(10%%:90%%); of a written result the trace is analyzed again",
-    )
+    add_window(parser)
     parser.add_argument(
         "--scaling",
         choices=("strong", "weak"),
@@ -57,36 +50,14 @@ def add(verbs: Any) -> None:
     )
 
 
-_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
-
-
-def _window(text: str) -> Callable[[float], Window]:
-    """Read a window; what it returns knows it for a run of some length."""
-    bounds = [
-        re.fullmatch(r"(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)(s|ms|us|%|)|", bound.strip()) for bound in text.split(":")
-    ]
-    if len(bounds) != 2 or not all(bounds):
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form FROM:TO, such as 0.5:2, 500ms: or 10%:90%")
-
-    def seconds(match: re.Match[str], length: float, otherwise: float) -> float:
-        if not match[1]:
-            return otherwise
-        return float(match[1]) * (length / 100 if match[2] == "%" else _UNITS[match[2] or "s"])
-
-    first, last = (bound for bound in bounds if bound)
-    return lambda length: (seconds(first, length, 0.0), seconds(last, length, length))
-
-
 def run(options: argparse.Namespace) -> int:
     """Do it."""
-    from whywait import UsageError
     from whywait.analysis.efficiency import METHODS, scaling
     from whywait.analysis.focus import focused
     from whywait.report.terminal import show, width
 
+    refuse_both(options)
     results = [load(path, events=options.window is not None) for path in options.runs]
-    if options.focus is not None and (options.callpath is not None or options.window):
-        raise UsageError("--focus says what --callpath and --window say as well: give one of them")
     callpath = options.callpath
     windows: list[Window | None] | None = None
     if options.window:

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import add_verb, positive, print_json
-from whywait.commands.results import CALLPATH, RESULT, load
+from whywait.commands.results import CALLPATH, RESULT, add_window, load_part
 
 if TYPE_CHECKING:
     import argparse
@@ -28,6 +28,7 @@ def add(verbs: Any) -> None:
         "--metric", default="time", metavar="NAME", help="what the call tree is about (default: %(default)s)"
     )
     parser.add_argument("--callpath", metavar="PATH", help=CALLPATH)
+    add_window(parser)
     parser.add_argument("--depth", type=positive, metavar="N", help="how many levels of each tree (default: all)")
 
 
@@ -37,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     from whywait.report.terminal import show, speaks_unicode, width
     from whywait.report.trees import report_data, report_lines
 
-    result = load(options.result)
+    result = load_part(options.result, options.window)
     profile = result.profile
     metric = metric_name(profile.metrics, options.metric, lambda name: profile.total(name) != 0)
     data = report_data(result, metric, callpath=options.callpath, depth=options.depth)

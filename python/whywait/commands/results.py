@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whywait.commands.common import Progress
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from whywait import Result
 
 #: The help of an operand that may be either.
@@ -17,8 +21,61 @@ FOCUS = (
     "what the numbers are about: 'all' for the whole run, or only the call paths that end in these names (default: the "
     "time from start-up to shutdown)"
 )
+#: The help of an option that names a part of the time.
+WINDOW = (
+    "only a part of the time: seconds since the begin of the trace (0.5:2, 500ms:), or shares of each run (10%%:90%%); "
+    "the trace is analyzed again"
+)
 #: The help of an option that names a part of the call tree.
 CALLPATH = "only the call paths that end in these names (main/solve), with all below them; or the number of one"
+
+
+_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
+
+
+def time_window(text: str) -> Callable[[float], tuple[float, float]]:
+    """Read a window; what it returns knows it for a run of some length."""
+    bounds = [
+        re.fullmatch(r"(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)(s|ms|us|%|)|", bound.strip()) for bound in text.split(":")
+    ]
+    if len(bounds) != 2 or not all(bounds):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form FROM:TO, such as 0.5:2, 500ms: or 10%:90%")
+
+    def seconds(match: re.Match[str], length: float, otherwise: float) -> float:
+        if not match[1]:
+            return otherwise
+        return float(match[1]) * (length / 100 if match[2] == "%" else _UNITS[match[2] or "s"])
+
+    first, last = (bound for bound in bounds if bound)
+    return lambda length: (seconds(first, length, 0.0), seconds(last, length, length))
+
+
+def add_window(parser: argparse.ArgumentParser) -> None:
+    """Let a verb take a part of the time."""
+    parser.add_argument("--window", type=time_window, metavar="FROM:TO", help=WINDOW)
+
+
+def refuse_both(options: argparse.Namespace) -> None:
+    """Raise `whywait.UsageError` if a part is asked for twice."""
+    from whywait import UsageError
+
+    if options.focus is not None and (options.callpath is not None or options.window):
+        raise UsageError("--focus says what --callpath and --window say as well: give one of them")
+
+
+def load_part(path: str, window: Callable[[float], tuple[float, float]] | None) -> Result:
+    """Return the result that was written to a directory, or that of a trace; of a part of the time if there is one."""
+    import whywait
+
+    result = load(path)
+    if window is None:
+        return result
+    length = result.facts["length"]
+    begin, end = window(length)
+    if not max(begin, 0.0) < min(end, length):
+        raise whywait.UsageError(f"the window has no part of the run, which lasts from 0 to {length:.9g} s")
+    with Progress() as progress:
+        return whywait.analyze(result.run, **result.options, window=(begin, end), progress=progress)
 
 
 def load(path: str, *, events: bool = False) -> Result:

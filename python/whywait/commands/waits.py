@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import add_verb, positive, print_json
-from whywait.commands.results import CALLPATH, RESULT, load
+from whywait.commands.results import CALLPATH, RESULT, add_window, load_part
 
 if TYPE_CHECKING:
     import argparse
@@ -33,6 +33,7 @@ def add(verbs: Any) -> None:
     )
     parser.add_argument("--rank", type=int, metavar="R", help="only where this rank waits")
     parser.add_argument("--callpath", metavar="PATH", help=CALLPATH)
+    add_window(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--groups", action="store_true", help="add up what has the same kind, place and cause")
     form.add_argument(
@@ -49,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     from whywait.analysis.statistics import statistics
     from whywait.report.terminal import show, speaks_unicode, width
 
-    result = load(options.result)
+    result = load_part(options.result, options.window)
     chosen = choose(result, Choice(options.metric, options.rank, options.callpath, options.statistics))
     columns, unicode = width(sys.stdout), speaks_unicode(sys.stdout)
     if options.statistics:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import Progress, add_verb, positive, print_json
+from whywait.commands.results import CALLPATH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -70,6 +71,7 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "--window", metavar="FROM:TO", help="change only instances that begin in this part of the run (0.5:2, seconds)"
     )
+    parser.add_argument("--callpath", metavar="PATH", help=f"change {CALLPATH}")
     parser.add_argument(
         "--hidden",
         choices=("estimate", "remainder"),
@@ -104,7 +106,14 @@ def run(options: argparse.Namespace) -> int:
     with Progress(quiet=options.json) as progress:
         trace = whywait.open(options.trace)
         result = whywait.analyze(trace, threads=options.threads, causes=not options.only_time, progress=progress)
-        sim = whywait.whatif(result, hypotheses, hidden=options.hidden, window=window, threads=options.threads)
+        sim = whywait.whatif(
+            result,
+            hypotheses,
+            hidden=options.hidden,
+            window=window,
+            callpath=options.callpath,
+            threads=options.threads,
+        )
         # The length is not worth much if nobody can say where it is saved.
         if not options.only_time:
             _ = sim.result

@@ -25,6 +25,21 @@ IN_WINDOW = frozenset(
     {"time", "omp_fork", "omp_management", "critical_path", "omp_idle_threads", "omp_limited_parallelism"}
 )
 
+
+def in_window(stored: Collection[str]) -> set[str]:
+    """Choose the stored metrics that a part of the run has: times, wait states, their costs, the critical path."""
+    tree = metric_tree()
+    costs = {"delay", "interval_delay"}
+    return {
+        metric.name
+        for metric in tree
+        if metric.name in stored
+        and (
+            metric.kind in {"wait", "completion"} or metric.name in IN_WINDOW or tree.path(metric.name)[0].name in costs
+        )
+    }
+
+
 # Time besides wait states that a perfectly balanced run would not have.
 _BALANCED_AWAY = frozenset({"omp_management", "omp_ordered", "omp_idle_threads"})
 

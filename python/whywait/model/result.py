@@ -133,6 +133,11 @@ class ResultData:
         """The stored metrics that a window has."""
         return {m.name for m in self.profile.metrics if m.kind in {"wait", "completion"} or m.name in IN_WINDOW}
 
+    def need_whole(self) -> None:
+        """Raise `whywait.UsageError` if this is what lies in a part of the run only."""
+        if "window" in self.tables.options:
+            raise _native.UsageError("this is a part of a run: only the result of the whole run is written")
+
     def window(self, begin: float, end: float) -> Window:
         """Return what lies in a window of time: times, wait states and what derives from them.
 

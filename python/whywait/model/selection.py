@@ -52,6 +52,14 @@ def find_callpaths(tree: CallTree, text: str | int) -> list[int]:
     return outermost
 
 
+def subtrees(tree: CallTree, text: str | int) -> npt.NDArray[np.bool_]:
+    """Say of each call path, by id, whether it is one of those that `find_callpaths` finds, or below one."""
+    chosen = np.zeros(len(tree), bool)
+    for position in find_callpaths(tree, text):
+        chosen[tree.preorder[position : int(tree.end[position])]] = True
+    return chosen
+
+
 def every_callpath(tree: CallTree, text: str | int) -> list[int]:
     """Find all call paths that `find_callpaths` knows by a text, also those below one another, if there are any."""
     return _by_id(tree, int(text)) if isinstance(text, int) or text.isdecimal() else _by_names(tree, text)

@@ -1,6 +1,7 @@
 //! The conductor: reads the archive, runs the stages, gathers what they find.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -27,6 +28,7 @@ use crate::transfers::{self, Transfer};
 use crate::waits::late_sender::Detected;
 use crate::waits::rma::{self, OneSided};
 use crate::waits::{Findings, WaitState, collective, counts, interval, late_receiver, late_sender, threads};
+use crate::window;
 use crate::{Error, Result};
 use whywait_otf2::enums::LocationType;
 
@@ -43,6 +45,9 @@ pub struct Options {
     pub transfers: bool,
     /// How to replay the queues of messages, if at all.
     pub queues: Option<queues::Options>,
+    /// Only what lies between two times, seconds since the begin of the trace: times, waits, the costs of these, and the
+    /// critical path. For one process.
+    pub window: Option<(f64, f64)>,
     /// Shards have about this many events at least.
     pub shard_events: u64,
 }
@@ -55,6 +60,7 @@ impl Default for Options {
             cost_model: CostModel::default(),
             transfers: false,
             queues: None,
+            window: None,
             shard_events: SHARD_EVENTS,
         }
     }
@@ -225,6 +231,15 @@ impl Analysis {
         self.trace.exchange.processes() == 1
     }
 
+    /// Leaves what lies in a window; the wait states stay.
+    fn restrict(&mut self, window: &Range<i64>) {
+        self.severities = window::severities(self, window);
+        if let Some(causes) = &mut self.causes {
+            causes.path = window::clipped(&causes.path, window).collect();
+            causes.costs.retain(|cost| cost.metric.is_delay_cost());
+        }
+    }
+
     /// Gathers what all processes have found, at the first of them.
     fn gather(self, diagnostics: Vec<Diagnostics>, with_transfers: bool) -> Result<Option<Self>> {
         let Self { trace, severities, waits, causes, epochs, calls, queues, counters, focus, .. } = self;
@@ -281,6 +296,10 @@ pub fn analyze(
     let mut trace = Trace::load(archive, options.shard_events.max(1), transport, &monitor.progress)?;
     let (counters, of_counters) = counters::collect(&mut trace)?;
     let mut diagnostics = vec![std::mem::take(&mut trace.diagnostics), other_locations(&trace), of_counters];
+    let window = options.window.map(|bounds| window::ticks(&trace, bounds));
+    if window.is_some() && trace.exchange.processes() > 1 {
+        return Err(Error::Usage("one process analyzes a part of a run: start it without mpiexec".to_owned()));
+    }
 
     monitor.enter(Stage::Messages)?;
     let mut found: Vec<Findings> = trace.shards.iter().map(|_| Findings::default()).collect();
@@ -301,8 +320,8 @@ pub fn analyze(
         None => <(OneSided, Diagnostics)>::default(),
         Some(epochs) => {
             trace.forget_synchronizations();
-            let directions = options.cost_model != CostModel::Scalasca;
-            rma::detect(&trace, epochs, &found, (options.causes, directions))?
+            let thesis_pairs = options.cost_model != CostModel::Scalasca;
+            rma::detect(&trace, epochs, &found, (options.causes, thesis_pairs))?
         }
     };
     diagnostics.push(one_sided_notes);
@@ -338,7 +357,8 @@ pub fn analyze(
     let causes = if options.causes {
         monitor.enter(Stage::Causes)?;
         let collective_syncs = (collective_syncs, &one_sided.collective_syncs[..]);
-        let mut found = causes::find(&trace, (&waits, &calls), collective_syncs, options.cost_model)?;
+        let how = (options.cost_model, window.as_ref());
+        let mut found = causes::find(&trace, (&waits, &calls), collective_syncs, how)?;
         let path = critical_path::find(&trace, &found.tables, options.cost_model)?;
         severities.extend(path.severities);
         found.costs.extend(path.costs);
@@ -360,7 +380,7 @@ pub fn analyze(
     let severities = severity::combine(severities);
     let focus = focus::bounds(&trace)?;
     let is_alone = trace.exchange.processes() == 1;
-    let found = Analysis {
+    let mut found = Analysis {
         trace,
         severities,
         waits,
@@ -373,6 +393,9 @@ pub fn analyze(
         calls,
         transfers: None,
     };
+    if let Some(window) = window {
+        found.restrict(&window);
+    }
     if is_alone {
         return Ok(Some(Analysis { diagnostics: merge(vec![diagnostics]), ..found }));
     }

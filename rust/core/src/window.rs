@@ -2,7 +2,8 @@
 //!
 //! *Time*: a location's time from one event to the next belongs to one call path; the window takes its share. The way
 //! from a fork to the parallel region, and back to the join, is moved to the region as in the whole run.
-//! *Waits* lie in their calls as [`interval`] has it.
+//! *Waits* lie in their calls as [`interval`] has it. Costs are those of what a window has of the waits, wherever and whenever
+//! their causes are: see [`crate::causes`].
 //! *Critical path*: what its [stretches](Stretch) are made of, as far as it lies in the window.
 //!
 //! Windows that tile the run add up to the whole, tick by tick.
@@ -13,11 +14,12 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::analysis::Analysis;
-use crate::critical_path::Stretch;
+use crate::critical_path::{Segment, Stretch};
 use crate::severity::{Accumulator, Metric, Severity, combine};
 use crate::trace::columns::Team;
 use crate::trace::{NO_CALLPATH, NONE, Shard, Trace};
-use crate::waits::{WaitState, interval};
+use crate::waits::WaitState;
+use crate::waits::interval::{self, overlap};
 
 /// Times, waits, the critical path and the management of threads between the first tick of the window and the one behind
 /// its last.
@@ -53,6 +55,22 @@ fn critical_path(trace: &Trace, shard: &Shard, path: &[Stretch], window: &Range<
     let metric = Metric::CriticalPath;
     let cells = ticks.into_iter().map(|((callpath, location), value)| Severity { metric, callpath, location, value });
     cells.collect()
+}
+
+/// The window between two times, seconds since the begin of the trace.
+#[must_use]
+pub fn ticks(trace: &Trace, (begin, end): (f64, f64)) -> Range<i64> {
+    let first = trace.span().map_or(0, |(first, _)| first);
+    let tick = |seconds: f64| first.saturating_add((seconds * trace.resolution as f64).round() as i64);
+    tick(begin)..tick(end)
+}
+
+/// The stretches of the critical path, as far as they lie in a window.
+pub fn clipped(path: &[Segment], window: &Range<i64>) -> impl Iterator<Item = Segment> {
+    path.iter().filter_map(|segment| {
+        let (from, to) = (segment.from.max(window.start), segment.to.min(window.end));
+        (from < to).then_some(Segment { from, to, ticks: segment.ticks.min(to - from), ..*segment })
+    })
 }
 
 fn of_shard(trace: &Trace, shard: &Shard, waits: &[WaitState], window: &Range<i64>) -> Vec<Severity> {
@@ -121,8 +139,4 @@ fn book_management(shard: &Shard, location: u32, team: &Team, window: &Range<i64
     if fork.callpath != NO_CALLPATH && location == shard.location_of(&shard.forks, team.fork) {
         add(Metric::Time, fork.callpath, -(begin + end));
     }
-}
-
-fn overlap(window: &Range<i64>, span: Range<i64>) -> i64 {
-    (span.end.min(window.end) - span.start.max(window.start)).max(0)
 }

@@ -30,7 +30,7 @@ use crate::arrow::{Names, Optional, Table};
 use crate::counters;
 use crate::devices;
 use crate::errors::{UsageError, core_error};
-use crate::job::serve;
+use crate::job::{detached, serve};
 use crate::memory;
 use crate::queues;
 use crate::ranks::Ranks;
@@ -50,10 +50,11 @@ pub(crate) struct Analysis {
 /// first gets a result.
 ///
 /// `queues` is how to replay the queues of messages: when messages arrive (`estimate`, `send`), which share a queue
-/// (`pair`, `list`), and into how many bins to cut levels. `progress(stage, fraction)` is called about ten times a second.
+/// (`pair`, `list`), and into how many bins to cut levels. With a `window`, seconds since the begin of the trace, severities,
+/// costs and the critical path are only those in it. `progress(stage, fraction)` is called about ten times a second.
 #[pyfunction]
 #[pyo3(signature = (run, *, threads=None, wrong_order_window=100, causes=true, cost_model="thesis", transfers=false, queues=None,
-    shard_events=SHARD_EVENTS, ranks=None, progress=None))]
+    window=None, shard_events=SHARD_EVENTS, ranks=None, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "they are named where it is called")]
 pub(crate) fn analyze(
     py: Python<'_>,
@@ -64,6 +65,7 @@ pub(crate) fn analyze(
     cost_model: &str,
     transfers: bool,
     queues: Option<(String, String, usize)>,
+    window: Option<(f64, f64)>,
     shard_events: u64,
     ranks: Option<&Bound<'_, PyAny>>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -84,7 +86,7 @@ pub(crate) fn analyze(
         }
     };
     let queues = queues.as_ref().map(queues::options).transpose()?;
-    let options = Options { wrong_order_window, causes, cost_model, transfers, queues, shard_events };
+    let options = Options { wrong_order_window, causes, cost_model, transfers, queues, window, shard_events };
     let monitor = Arc::new(Monitor::default());
     let expected = archive.definitions().locations.iter().fold(0u64, |sum, l| sum.saturating_add(l.number_of_events));
 
@@ -361,7 +363,7 @@ impl Analysis {
         self.result.need_events().map_err(core_error)?;
         let window = self.tick(begin)..self.tick(end);
         let pool = whywait_core::pool::new(0).map_err(core_error)?;
-        let cells = py.detach(|| pool.install(|| whywait_core::window::severities(&self.result, &window)));
+        let cells = detached(py, || pool.install(|| whywait_core::window::severities(&self.result, &window)))?;
         self.cells(&cells, &[], &[])
     }
 
@@ -475,7 +477,7 @@ impl Analysis {
     /// compared, one row a wait of which the cause is known, and the factors, one row each.
     fn factors(&self, py: Python<'_>, rows: Vec<u32>) -> PyResult<(Table, Table)> {
         let pool = whywait_core::pool::new(0).map_err(core_error)?;
-        let found = py.detach(|| pool.install(|| self.result.factors(&rows))).map_err(core_error)?;
+        let found = detached(py, || pool.install(|| self.result.factors(&rows)))?.map_err(core_error)?;
         Ok((self.intervals(&found.intervals)?, self.factor_table(&found.factors)?))
     }
 

@@ -6,14 +6,22 @@
 //! and the causing process may have had many of these. Then a look at the waiters' own call paths is enough: the others
 //! get the sum of all shares.
 
+use std::ops::Range;
+
 use super::points::Relation;
 use super::table::{Group, ProfileEntry};
 use super::{Class, CostModel, Fixed, Table};
 use crate::severity::{Accumulator, Cost, CostMetric};
 use crate::trace::{NONE, Shard, Trace};
 
-/// Books the costs of a shard's locations, and the classes of their waits.
-pub(super) fn book(trace: &Trace, shard: &Shard, table: &Table, model: CostModel) -> Vec<Cost> {
+/// Books the costs of a shard's locations, and the classes of their waits; of what lies in a window only the costs.
+pub(super) fn book(
+    trace: &Trace,
+    shard: &Shard,
+    table: &Table,
+    model: CostModel,
+    window: Option<&Range<i64>>,
+) -> Vec<Cost> {
     let mut cells = Accumulator::new(&trace.tree);
     let mut kernel = Kernel::new(trace.tree.len());
     for i in 0..shard.locations.len() {
@@ -21,7 +29,10 @@ pub(super) fn book(trace: &Trace, shard: &Shard, table: &Table, model: CostModel
             for group in table.groups.of(number) {
                 kernel.charge(table, group, &mut cells);
             }
-            classify(table, number, model, &mut cells);
+            match window {
+                None => classify(table, number, model, &mut cells),
+                Some(window) => unattributed(shard, table, number, (model, window), &mut cells),
+            }
         }
         cells.end_location(shard.location(i));
     }
@@ -69,6 +80,33 @@ fn classify(table: &Table, number: usize, model: CostModel, cells: &mut Accumula
         rest -= own_wait.waiting;
     }
     propagates(point.class, rest);
+}
+
+/// Books what nobody can be blamed for of the waits at a point, as far as they lie in a window, and of what they caused.
+fn unattributed(
+    shard: &Shard,
+    table: &Table,
+    number: usize,
+    (model, window): (CostModel, &Range<i64>),
+    cells: &mut Accumulator<CostMetric>,
+) {
+    let point = &table.points[number];
+    if point.waiting <= 0 || model == CostModel::Scalasca {
+        return;
+    }
+    let own_waits = table.own_waits.of(number);
+    let mut cost = if own_waits.is_empty() { table.phi[number] } else { 0.0 };
+    for own_wait in own_waits {
+        let unexplained = (own_wait.waiting - own_wait.explained).max(0);
+        if model == CostModel::Bounded || own_wait.explained == 0 {
+            let share = unexplained as f64 / own_wait.waiting.max(1) as f64;
+            cost += share * own_wait.within(shard, point, window) as f64;
+            cost += table.phi[number] * (unexplained as f64 / point.waiting as f64);
+        }
+    }
+    if cost > 0.0 {
+        cells.add(CostMetric::DelayUnattributed, point.callpath, cost);
+    }
 }
 
 /// Sums up the costs of one group after the other.
@@ -192,7 +230,7 @@ fn values(table: &Table, row: usize) -> impl Iterator<Item = f64> {
     let cost_share = &table.cost_shares[row];
     let width = table.classes.all.len();
     let phi = if cost_share.shard == NONE { &[][..] } else { &table.charged_phi[row * width..(row + 1) * width] };
-    std::iter::once(cost_share.direct as f64).chain(phi.iter().copied()).map(|value| value * cost_share.work_rate)
+    std::iter::once(table.paid(row) as f64).chain(phi.iter().copied()).map(|value| value * cost_share.work_rate)
 }
 
 /// What the costs in a column are booked on.

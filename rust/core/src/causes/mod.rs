@@ -37,6 +37,8 @@ mod sync_points;
 mod table;
 mod teams;
 
+use std::ops::Range;
+
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 
@@ -138,12 +140,13 @@ impl CausedWait {
 }
 
 /// Finds the causes of all wait states of this process; `waits` as the analysis has sorted them, with the `calls` that
-/// they name, and with the collective synchronizations of all owners, and those of the shards themselves.
+/// they name, and with the collective synchronizations of all owners, and those of the shards themselves. With a window
+/// (ticks) costs are only those of what lies in it of the waits; those of idle threads are left out.
 pub(crate) fn find(
     trace: &Trace,
     (waits, calls): (&PerShard<WaitState>, &RemoteCalls),
     collective_syncs: (Vec<CollectiveSyncs>, &[Vec<CollectiveSync>]),
-    model: CostModel,
+    (model, window): (CostModel, Option<&Range<i64>>),
 ) -> Result<Found> {
     let (sets, sync_points) = collect_sync_points(trace, (waits, calls), collective_syncs, model)?;
     let outgoing = trace.exchange.own().into_par_iter().zip(&sync_points).map(|(number, sync_points)| {
@@ -178,15 +181,44 @@ pub(crate) fn find(
         })
         .unzip();
     delay::share(trace, &mut tables, works, model)?;
+    if let Some(window) = window {
+        restrict(trace, &mut tables, window)?;
+    }
     let mut diagnostics = Diagnostics::default();
     propagation::propagate(trace, &mut tables, model, &mut diagnostics)?;
 
-    let costs: Vec<Vec<Cost>> =
-        trace.shards.par_iter().zip(&tables).map(|(shard, table)| costs::book(trace, shard, table, model)).collect();
+    let costs: Vec<Vec<Cost>> = trace
+        .shards
+        .par_iter()
+        .zip(&tables)
+        .map(|(shard, table)| costs::book(trace, shard, table, model, window))
+        .collect();
     for table in &mut tables {
         table.forget_costs();
     }
     Ok(Found { costs: costs.concat(), explanations: explain(&tables, waits), tables, diagnostics })
+}
+
+/// Lets costs be paid only for what lies in a window of each wait. The rates, by which a wait is shared out, stay.
+fn restrict(trace: &Trace, tables: &mut [Table], window: &Range<i64>) -> Result<()> {
+    let outgoing = trace.shards.par_iter().zip(&*tables).map(|(shard, table)| {
+        let mut outbox = trace.exchange.outbox();
+        for wait in table.own_waits.rows.iter().filter(|wait| wait.waiting > 0 && wait.cost_share != NONE) {
+            let within = wait.within(shard, &table.points[wait.point as usize], window);
+            outbox.push(trace.shard_of[wait.cause as usize], (wait.cost_share, within, wait.waiting));
+        }
+        outbox
+    });
+    let received = trace.exchange.alltoallv(outgoing.collect())?;
+    received.into_par_iter().zip(tables).for_each(|(inbox, table)| {
+        table.paid = vec![0; table.cost_shares.len()];
+        for &(row, within, waiting) in inbox.rows() {
+            let all = table.cost_shares[row as usize].direct;
+            let part = i128::from(all) * i128::from(within) / i128::from(waiting);
+            table.paid[row as usize] = if within == waiting { all } else { part as i64 };
+        }
+    });
+    Ok(())
 }
 
 /// The sets of all owners, and the pairs and group synchronizations of all shards.

@@ -410,7 +410,7 @@ impl Table {
         let own = self.classes.column(group.class);
         for row in group.cost_shares() {
             let cost_share = &self.cost_shares[row];
-            shares[own] += cost_share.direct as f64 * cost_share.wait_rate;
+            shares[own] += self.paid(row) as f64 * cost_share.wait_rate;
             if cost_share.shard == NONE {
                 continue;
             }

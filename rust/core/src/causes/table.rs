@@ -1,5 +1,7 @@
 //! The points of a shard with all that happens at them.
 
+use std::ops::Range;
+
 use bitcode::{Decode, Encode};
 
 use super::CausedWait;
@@ -7,7 +9,8 @@ use super::Class;
 use super::interval_index::IntervalBegin;
 use super::points::{Point, Position, Relation, SyncPoint};
 use crate::schema::Classes;
-use crate::trace::NONE;
+use crate::trace::{NONE, Shard};
+use crate::waits::interval::overlap;
 
 /// Rows by point, or by another number: `offsets[i]..offsets[i + 1]` belong to the i-th.
 #[derive(Debug)]
@@ -140,6 +143,15 @@ pub(crate) struct OwnWait {
 }
 
 impl OwnWait {
+    /// How much of the wait, which is at this point, lies in a window; ticks.
+    pub(crate) fn within(&self, shard: &Shard, point: &Point, window: &Range<i64>) -> i64 {
+        if point.instance == NONE {
+            return 0;
+        }
+        let end = shard.enter(point.instance) + self.held;
+        overlap(window, end - self.waiting..end)
+    }
+
     /// A wait of which only the waiting side is known.
     pub(crate) fn new(pair: &SyncPoint, point: u32) -> Self {
         Self {
@@ -246,6 +258,8 @@ pub(crate) struct Table {
     pub own_intervals: Vec<IntervalBegin>,
     /// Waits caused, group by group.
     pub cost_shares: Vec<CostShare>,
+    /// For each row of `cost_shares` how much of it is paid for, if that is not all: ticks.
+    pub paid: Vec<i64>,
     /// The groups, by point.
     pub groups: By<Group>,
     /// Work of the groups' intervals; once the delays are known, these and what they are given by.
@@ -270,8 +284,15 @@ impl Table {
         EntryRange { begin, end: self.entries.len() as u32 }
     }
 
+    /// What a row distributes directly, ticks.
+    #[inline]
+    pub(crate) fn paid(&self, row: usize) -> i64 {
+        self.paid.get(row).copied().unwrap_or(self.cost_shares[row].direct)
+    }
+
     /// Forgets what only the costs need.
     pub(crate) fn forget_costs(&mut self) {
+        self.paid = Vec::new();
         self.entries = Vec::new();
         self.charged_phi = Vec::new();
     }

@@ -9,6 +9,8 @@
 //! counts from. Completion ends with the call, or with the end record. Late Complete ends with the Early Wait that it is
 //! a part of. Progress, where the same call waited for a lock first, begins when that had been released.
 
+use std::ops::Range;
+
 use super::WaitState;
 use crate::schema::{Class, Metric, Pattern, Position};
 use crate::trace::columns::Collective;
@@ -55,4 +57,9 @@ fn collective<'a>(shard: &'a Shard, wait: &WaitState) -> Option<&'a Collective> 
         .iter()
         .take_while(|row| row.begin <= shard.leave(wait.instance))
         .find(|row| row.instance == wait.instance)
+}
+
+/// Length of what two spans have in common, ticks.
+pub(crate) fn overlap(window: &Range<i64>, span: Range<i64>) -> i64 {
+    (span.end.min(window.end) - span.start.max(window.start)).max(0)
 }
