@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import tempfile
 from collections import defaultdict
 from itertools import pairwise
@@ -515,3 +516,29 @@ def test_command_line(tmp_path, capsys):
     assert [(row["callpath"], row["value"]) for row in rows] == [
         ("main/foo", 600), ("main", 300), ("(outside)", 0),
     ]  # fmt: skip
+
+
+def test_counters_of_open_mpi_are_recorded_derived_or_not_available(tmp_path, capsys):
+    from whywait.analysis.spc import available, definitions
+    from whywait.cli import main
+
+    assert len({one.name for one in definitions()}) == len(definitions()) == 161
+    stream = [(0, 0, (3,)), (0, "enter", "MPI_Waitall"), (10, 0, (8,)), (10, "leave", "MPI_Waitall"),
+              (20, "enter", "mpi_wait_"), (30, "leave", "mpi_wait_")]  # fmt: skip
+    anchor = archive(tmp_path, [counter("OMPI_SPC_OUT_OF_SEQUENCE")], [stream])
+    result = whywait.analyze(anchor, causes=False, queues="estimate")
+    found = {row["name"]: row for row in available(result)}
+    assert len(found) == 161
+    assert (found["OUT_OF_SEQUENCE"]["state"], found["OUT_OF_SEQUENCE"]["value"]) == ("recorded", 5)
+    assert (found["WAITALL"]["state"], found["WAITALL"]["value"], found["WAIT"]["value"]) == ("derived", 1, 1)
+    assert found["UNEXPECTED"]["source"] == "mpi_unexpected"
+    assert found["BASE_BCAST_BINOMIAL"]["state"] == "not available"
+    # A result without its queues says less.
+    few = {row["name"]: row for row in available(analyze(anchor))}
+    assert few["MAX_UNEXPECTED_IN_QUEUE"]["state"] == few["UNEXPECTED"]["state"] == "not available"
+    assert main(["counters", str(anchor), "--spc", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["spc"]) == 161
+    assert main(["counters", str(anchor), "--spc"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"OUT_OF_SEQUENCE +5  messages \(recorded: OMPI_SPC_OUT_OF_SEQUENCE\)", out)
+    assert main(["counters", str(anchor), "--spc", "--metric", "UNEXPECTED"]) == 2

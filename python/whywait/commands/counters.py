@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import Progress, add_verb, positive, print_json
@@ -52,6 +53,12 @@ def add(verbs: Any) -> None:
         "--correlate", metavar="NAME", help="correlate this counter, or metric, with the wait states over ranks"
     )
     parser.add_argument(
+        "--spc",
+        action="store_true",
+        help="show of each software performance counter of Open MPI whether the trace has it, or what follows from its "
+        "records",
+    )
+    parser.add_argument(
         "--bins", type=positive, metavar="N", help="show the course of a queue, in so many bins of equal width"
     )
     parser.add_argument(
@@ -64,6 +71,8 @@ def run(options: argparse.Namespace) -> int:
     import whywait
     from whywait.report.terminal import show
 
+    if options.spc and (options.correlate or options.metric):
+        raise whywait.UsageError("--spc shows a table of its own: leave --metric and --correlate out")
     if options.correlate and options.metric:
         raise whywait.UsageError("--correlate and --metric are two questions: ask one")
     if options.bins and not options.metric:
@@ -77,7 +86,15 @@ def run(options: argparse.Namespace) -> int:
             queue_bins=options.bins or 0,
             progress=progress,
         )
-    if options.correlate:
+    if options.spc:
+        from whywait.analysis.spc import available
+
+        spcs = available(result)
+        if options.json:
+            print_json({"spc": spcs})
+        else:
+            show(_spc_lines(spcs), sys.stdout)
+    elif options.correlate:
         from whywait.analysis.correlation import with_waits
 
         found = with_waits(result, options.correlate)[: options.top]
@@ -205,6 +222,20 @@ def _lines(found: dict[str, Any]) -> Iterator[Line]:
         limit = found[name]
         text = "not known: no message is proved to have gone by rendezvous" if limit is None else f"{limit:,} bytes"
         yield [(f"Eager limit {where}: {text}", "")]
+
+
+def _spc_lines(found: list[dict[str, Any]]) -> Iterator[Line]:
+    yield [(f"{'Counter of Open MPI':{_NAME}}{'value':>{_NUMBER}}  unit, source", "bold")]
+    for row in found:
+        # Most calls never occur.
+        if row["state"] != "not available" and (row["value"] or row["unit"] != "calls"):
+            where = f"{row['unit']} ({row['state']}: {row['source']})"
+            yield [(f"{row['name']:{_NAME}}{_number(row['value'])}  {where}", "")]
+    missing = [row["name"] for row in found if row["state"] == "not available"]
+    never = sum(row["state"] == "derived" and not row["value"] and row["unit"] == "calls" for row in found)
+    yield []
+    yield [(f"{never} calls never occur; {len(missing)} counters are neither recorded nor derived:", "dim")]
+    yield from ([(f"   {line}", "dim")] for line in textwrap.wrap(" ".join(missing), 100))
 
 
 def _correlations(found: list[Correlation]) -> Iterator[Line]:

@@ -1,0 +1,166 @@
+"""The software performance counters of Open MPI: which of them a trace has, and which follow from its records.
+
+D. Eberius, "Providing Insight into the Performance of Distributed Applications Through Low-Level Metrics"
+(dissertation, University of Tennessee, 2020), table 3.1 and appendix A, table 1.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from whywait.analysis.counters import Counters
+
+if TYPE_CHECKING:
+    from whywait.model.result import ResultData
+
+PREFIX = "OMPI_SPC_"
+
+Kind = Literal["regular", "timer", "watermark", "bin", "collective bin"]
+
+# Calls of MPI, counted each.
+_CALLS = """
+SEND BSEND RSEND SSEND RECV MRECV ISEND IBSEND IRSEND ISSEND IRECV SENDRECV SENDRECV_REPLACE PUT RPUT GET RGET PROBE
+IPROBE BCAST IBCAST BCAST_INIT REDUCE REDUCE_SCATTER REDUCE_SCATTER_BLOCK IREDUCE IREDUCE_SCATTER
+IREDUCE_SCATTER_BLOCK REDUCE_INIT REDUCE_SCATTER_INIT REDUCE_SCATTER_BLOCK_INIT ALLREDUCE IALLREDUCE ALLREDUCE_INIT
+SCAN EXSCAN ISCAN IEXSCAN SCAN_INIT EXSCAN_INIT SCATTER SCATTERV ISCATTER ISCATTERV SCATTER_INIT SCATTERV_INIT
+GATHER GATHERV IGATHER IGATHERV GATHER_INIT GATHERV_INIT ALLTOALL ALLTOALLV ALLTOALLW IALLTOALL IALLTOALLV
+IALLTOALLW ALLTOALL_INIT ALLTOALLV_INIT ALLTOALLW_INIT NEIGHBOR_ALLTOALL NEIGHBOR_ALLTOALLV NEIGHBOR_ALLTOALLW
+INEIGHBOR_ALLTOALL INEIGHBOR_ALLTOALLV INEIGHBOR_ALLTOALLW NEIGHBOR_ALLTOALL_INIT NEIGHBOR_ALLTOALLV_INIT
+NEIGHBOR_ALLTOALLW_INIT ALLGATHER ALLGATHERV IALLGATHER IALLGATHERV ALLGATHER_INIT ALLGATHERV_INIT
+NEIGHBOR_ALLGATHER NEIGHBOR_ALLGATHERV INEIGHBOR_ALLGATHER INEIGHBOR_ALLGATHERV NEIGHBOR_ALLGATHER_INIT
+NEIGHBOR_ALLGATHERV_INIT TEST TESTALL TESTANY TESTSOME WAIT WAITALL WAITANY WAITSOME BARRIER IBARRIER BARRIER_INIT
+WTIME CANCEL
+""".split()
+
+# Algorithms of collective operations.
+_ALGORITHMS = {
+    "BCAST": "LINEAR CHAIN PIPELINE SPLIT_BINTREE BINTREE BINOMIAL",
+    "REDUCE": "CHAIN PIPELINE BINARY BINOMIAL IN_ORDER_BINTREE LINEAR",
+    "REDUCE_SCATTER": "NONOVERLAPPING RECURSIVE_HALVING RING",
+    "ALLREDUCE": "NONOVERLAPPING RECURSIVE_DOUBLING RING RING_SEGMENTED LINEAR",
+    "SCATTER": "BINOMIAL LINEAR",
+    "GATHER": "BINOMIAL LINEAR_SYNC LINEAR",
+    "ALLTOALL": "INPLACE PAIRWISE BRUCK LINEAR_SYNC TWO_PROCS LINEAR",
+    "ALLGATHER": "BRUCK RECURSIVE_DOUBLING RING NEIGHBOR_EXCHANGE TWO_PROCS LINEAR",
+    "BARRIER": "DOUBLE_RING RECURSIVE_DOUBLING BRUCK TWO_PROCS LINEAR TREE",
+}
+
+# Messages and queues: kind, unit, and what has the same meaning here: metrics (added up), or the maximum of a level.
+_MESSAGES: dict[str, tuple[Kind, str, str]] = {
+    "BYTES_SENT_USER": ("regular", "bytes", "bytes_sent"),
+    "BYTES_RECEIVED_USER": ("regular", "bytes", "bytes_rcvd"),
+    "BYTES_SENT_MPI": ("regular", "bytes", ""),
+    "BYTES_RECEIVED_MPI": ("regular", "bytes", ""),
+    "BYTES_PUT": ("regular", "bytes", ""),
+    "BYTES_GET": ("regular", "bytes", ""),
+    "UNEXPECTED": ("regular", "messages", "mpi_unexpected"),
+    "OUT_OF_SEQUENCE": ("regular", "messages", ""),
+    "MATCH_TIME": ("timer", "us", ""),
+    "MATCH_QUEUE_TIME": ("timer", "us", ""),
+    "UNEXPECTED_IN_QUEUE": ("regular", "messages", ""),
+    "OOS_IN_QUEUE": ("regular", "messages", ""),
+    "MAX_UNEXPECTED_IN_QUEUE": ("watermark", "messages", "level mpi_unexpected_queue"),
+    "MAX_OOS_IN_QUEUE": ("watermark", "messages", ""),
+    "P2P_MESSAGE_SIZE": ("bin", "messages", "comms_send"),
+    "EAGER_MESSAGES": ("regular", "messages", ""),
+    "NOT_EAGER_MESSAGES": ("regular", "messages", ""),
+    "QUEUE_ALLOCATION": ("regular", "bytes", ""),
+    "UNEXPECTED_QUEUE_DATA": ("regular", "bytes", ""),
+    "OOS_QUEUE_DATA": ("regular", "bytes", ""),
+    "MAX_QUEUE_ALLOCATION": ("watermark", "bytes", ""),
+    "MAX_UNEXPECTED_QUEUE_DATA": ("watermark", "bytes", "level mpi_unexpected_data"),
+    "MAX_OOS_QUEUE_DATA": ("watermark", "bytes", ""),
+}
+
+#: Counters that tables 3.1, 3.4 and 3.5 have, or Open MPI itself, but not appendix A.
+FURTHER = ("OOS_MATCH_TIME", "OOS_MATCH_QUEUE_TIME", "OOS_QUEUE_HOPS")
+
+
+class Definition(NamedTuple):
+    """A counter of Open MPI: its kind and unit, and what says the same here; empty if nothing does."""
+
+    name: str
+    kind: Kind
+    unit: str
+    same: str
+
+
+def definitions() -> list[Definition]:
+    """Return the 161 counters of appendix A, in its groups: calls, algorithms, messages and queues."""
+    calls = [Definition(name, "regular", "calls", f"visits of MPI_{name}") for name in _CALLS]
+    algorithms = [
+        Definition(f"BASE_{operation}_{algorithm}", "collective bin", "operations", "")
+        for operation, names in _ALGORITHMS.items()
+        for algorithm in names.split()
+    ]
+    return calls + algorithms + [Definition(name, *rest) for name, rest in _MESSAGES.items()]
+
+
+def available(result: ResultData) -> list[dict[str, Any]]:
+    """Return of each counter of Open MPI whether the trace has it, or what follows from its records.
+
+    Parameters
+    ----------
+    result
+        The result; with the queues replayed, more can be derived.
+
+    Returns
+    -------
+    list of dict
+        ``name`` (without ``OMPI_SPC_``), ``kind``, ``unit``, ``state`` (``recorded``, ``derived`` or
+        ``not available``), ``value`` (of the whole run, or None) and ``source`` (the counter, metric or level it
+        is from).
+    """
+    recorded = {_bare(name): counter for name, counter in Counters(result).items()}
+    visits = _visits(result)
+    known = [*definitions(), *(Definition(name, "timer", "us", "") for name in FURTHER if name in recorded)]
+    rows = []
+    for one in known:
+        if one.name in recorded:
+            counter = recorded[one.name]
+            value: float | None = counter.total if counter.kind == "total" else counter.maximum
+            state, source = "recorded", counter.name
+        else:
+            value, source = _derived(result, one, visits)
+            state = "not available" if value is None else "derived"
+        rows.append({**one._asdict(), "state": state, "value": value, "source": source})
+    for row in rows:
+        del row["same"]
+    return rows
+
+
+def _bare(name: str) -> str:
+    """Return the name of a counter without the prefixes that people write or leave out."""
+    return name.upper().removeprefix("OMPI_").removeprefix("SPC_")
+
+
+def _visits(result: ResultData) -> Counter[str]:
+    """Count calls of MPI by name: in capitals, without the endings of Fortran and of large counts."""
+    visits = result.profile.by_position("visits")
+    tree = result.tree
+    names = [tree.kinds[row].name for row in tree.region_rows]
+    found: Counter[str] = Counter()
+    for position, number in enumerate(tree.preorder.tolist()):
+        name = names[number].upper().rstrip("_").removesuffix("()")
+        if name.startswith("MPI_"):
+            found[name.removesuffix("_C") if name.endswith("_C") else name] += round(visits[position])
+    return found
+
+
+def _derived(result: ResultData, one: Definition, visits: Counter[str]) -> tuple[float | None, str]:
+    """Return what says the same as a counter, and where it is from; None and nothing if there is no such thing."""
+    if one.kind == "regular" and one.unit == "calls":
+        return float(visits[f"MPI_{one.name}"]), one.same
+    if one.same.startswith("level "):
+        level = one.same.removeprefix("level ")
+        analysis = result.tables.analysis
+        if analysis is None or "mpi_unexpected" not in result.profile.metrics:
+            return None, ""
+        import pyarrow as pa
+
+        rows = [row for row in pa.table(analysis.queue_levels()).to_pylist() if row["metric"] == level]
+        return float(max((row["maximum"] for row in rows), default=0)), level
+    if one.same and one.same in result.profile.metrics:
+        return result.profile.total(one.same), one.same
+    return None, ""
