@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from whywait import UsageError, _native, cli
 from whywait.model.hypotheses import duration
-from whywait.whatif import Balance, Cpu, EagerLimit, Overhead, Protocol, Scale, Selection, Set, parse
+from whywait.whatif import Balance, Cpu, Cut, CutMessages, EagerLimit, Overhead, Protocol, Scale, Selection, Set, parse
 
 from tests.programs import programs
 from tests.rma_programs import one_sided_programs
@@ -268,6 +268,11 @@ def small(tmp_path_factory):
         (Protocol("MPI_Send", "fast"), "eager or rendezvous"),
         (Protocol("MPI_Send@0", "eager"), "all messages of a call path"),
         (EagerLimit(-1), "number of bytes"),
+        (Cut("main~0"), "whole instances"),
+        (CutMessages("size==77"), "no message"),
+        (CutMessages("weight==1"), "not a condition"),
+        (CutMessages("size==-1"), "not a condition"),
+        (CutMessages("size==8,in=nowhere"), "no call path"),
         (Overhead(-1.0), "not negative"),
     ],
 )
@@ -279,6 +284,34 @@ def test_what_makes_no_sense_is_refused(small, hypothesis, why):
 def test_a_window_without_instances_is_refused(small):
     with pytest.raises(UsageError, match="no instance begins in the window"):
         whywait.whatif(small, [Scale("work", 0.5)], window=(8, 9))
+
+
+@pytest.mark.parametrize("name", ["stencil", "collectives", "mixed", "sor_p2p", "rma_fence"])
+def test_what_is_cut_is_gone_from_the_archive(name, tmp_path):
+    """Whatever of a run is cut, what is written has no message or collective operation without its partners."""
+    result = whywait.analyze(ROOT / "tests/data" / name, causes=False)
+    kinds = [kind.name for kind in result.tree.kinds]
+    for number, region in enumerate(dict.fromkeys(kinds)):
+        try:
+            sim = whywait.whatif(result, [Cut(region, ranks=[1])])
+        except UsageError:
+            continue
+        found = whywait.analyze(sim.write(tmp_path / str(number)))
+        before, after = ({warning["kind"]: warning["count"] for warning in one.warnings} for one in (result, found))
+        assert all(count <= before.get(kind, 0) for kind, count in after.items()), (region, after)
+        assert found.facts["length"] == pytest.approx(sim.after, rel=0, abs=NANOSECOND)
+
+
+def test_the_start_of_the_library_cannot_be_cut(tmp_path):
+    trace = "*: main [0, 2]\n0: MPI_Init [0, 1]\n1: MPI_Init [0, 1]"
+    with pytest.raises(UsageError, match="MPI_Init and MPI_Finalize cannot be cut"):
+        whywait.whatif(trace_from_text(trace, tmp_path), [Cut("main")])
+
+
+def test_one_sided_synchronization_cannot_be_cut(tmp_path):
+    trace = "ranks 2\nwin w on world\n*: foo [0, 2]\n*: MPI_Win_fence(w) [0.5, 1]"
+    with pytest.raises(UsageError, match="one-sided synchronization"):
+        whywait.whatif(trace_from_text(trace, tmp_path), [Cut("foo@0")])
 
 
 def test_overhead_is_alone(small):

@@ -87,6 +87,8 @@ class Simulator:
         asynchronous: bool = False,
         eager_limit: int | None = None,
         protocols: Sequence[tuple[list[bool], bool]] = ...,
+        cut_regions: Sequence[object] = ...,
+        cut_messages: Sequence[tuple[list[tuple[str, str, int]], list[bool]]] = ...,
         threads: int | None = None,
     ) -> Simulator: ...
     def dependencies(self) -> int: ...

@@ -30,6 +30,8 @@ from whywait.model.hypotheses import (
     AsynchronousProgress,
     Balance,
     Cpu,
+    Cut,
+    CutMessages,
     EagerLimit,
     Hypothesis,
     IdealNetwork,
@@ -47,6 +49,8 @@ __all__ = [
     "AsynchronousProgress",
     "Balance",
     "Cpu",
+    "Cut",
+    "CutMessages",
     "EagerLimit",
     "Hypothesis",
     "IdealNetwork",
@@ -106,7 +110,13 @@ class _Compiler:
 
     def model(self, hypotheses: Iterable[Hypothesis]) -> dict[str, Any]:
         """Return what hypotheses change of how calls wait, as arguments of the native simulator."""
-        model: dict[str, Any] = {"asynchronous": False, "eager_limit": None, "protocols": []}
+        model: dict[str, Any] = {
+            "asynchronous": False,
+            "eager_limit": None,
+            "protocols": [],
+            "cut_regions": [],
+            "cut_messages": [],
+        }
         for hypothesis in hypotheses:
             check(hypothesis)
             match hypothesis:
@@ -114,6 +124,15 @@ class _Compiler:
                     model["asynchronous"] = True
                 case EagerLimit(size=size):
                     model["eager_limit"] = size
+                case Cut():
+                    selection = hypothesis.selected
+                    if selection.below or selection.part is not None:
+                        raise _native.UsageError(f"{hypothesis}: whole instances are cut, with all below")
+                    model["cut_regions"].append(self._selection(selection))
+                case CutMessages():
+                    numbers, paths = hypothesis.parsed
+                    inside = [self._selection(Selection(path)).roots for path in paths]
+                    model["cut_messages"].append((numbers, [all(of) for of in zip(*inside, strict=True)]))
                 case Protocol(kind=kind):
                     selection = hypothesis.selected
                     if selection != Selection(selection.path):
@@ -360,7 +379,7 @@ def whatif(
         raise _native.UsageError("hidden is estimate or remainder")
     compiler = _Compiler(result, window, callpath)
     # The ratio of processors and the network come last: they work on what the others left.
-    of_model = (Protocol, EagerLimit, AsynchronousProgress)
+    of_model = (Protocol, EagerLimit, AsynchronousProgress, Cut, CutMessages)
     ordered = sorted(
         (hypothesis for hypothesis in chosen if not isinstance(hypothesis, of_model)),
         key=lambda hypothesis: isinstance(hypothesis, (Cpu, IdealNetwork)),

@@ -26,6 +26,11 @@ _HYPOTHESES = {
             "global or scaled; by=0.5 goes half of the way, uneven=average allows different numbers of instances"
         ),
     ),
+    "cut": ("PATH", "PATH vanishes with all in it, and what communicates with that"),
+    "cut-messages": (
+        "CONDITIONS",
+        "messages vanish of which all conditions hold: size==0,tag!=3,from==0,to<4,comm==1,in=PATH; may be given again",
+    ),
     "cpu": ("F[@RANKS]", "all computation is F times as fast"),
     "protocol": ("PATH=P", "messages sent by PATH are eager, or go by rendezvous"),
     "eager-limit": ("BYTES", "messages of more bytes go by rendezvous, others are eager"),

@@ -219,14 +219,58 @@ class IdealNetwork(Hypothesis):
         return "network ideal"
 
 
+@dataclass(frozen=True)
+class Cut(_Selective):
+    """What is selected vanishes with all it encloses, and what communicates with it (Jül-4297, 3.4.3).
+
+    Of a message inside both sides vanish, of a collective operation the calls of all members.
+    """
+
+    _kind = "cut"
+
+    def __str__(self) -> str:
+        return f"cut {self.selected}"
+
+
+@dataclass(frozen=True)
+class CutMessages(Hypothesis):
+    """Messages vanish, and the calls that serve no others (Jül-4297, 3.4.4).
+
+    Attributes
+    ----------
+    conditions
+        What must hold of a message: ``size==0,tag!=3,in=exchange``. Keys are ``size`` (bytes), ``tag``, ``from`` and
+        ``to`` (ranks), ``comm`` (its id) and ``in`` (call paths of the sending calls, with ``=``).
+    """
+
+    conditions: str
+    _kind = "cut messages"
+
+    def __str__(self) -> str:
+        return f"cut messages {self.conditions}"
+
+    @property
+    def parsed(self) -> tuple[list[tuple[str, str, int]], list[str]]:
+        """Conditions on numbers (key, relation, number), and paths of sending calls."""
+        numbers, paths = [], []
+        for condition in self.conditions.split(","):
+            if match := re.fullmatch(r"\s*(size|tag|from|to|comm)\s*(==|!=|<=|>=|<|>)\s*(\d+)\s*", condition):
+                numbers.append((match[1], match[2], int(match[3])))
+            elif match := re.fullmatch(r"\s*in=(.+)", condition):
+                paths.append(match[1])
+            else:
+                raise _native.UsageError(f"{condition!r} is not a condition such as size==0, tag!=3 or in=exchange")
+        return numbers, paths
+
+
 def parse(kind: str, text: str) -> Hypothesis:
     """Read what follows an option of the command line.
 
     Parameters
     ----------
     kind
-        ``scale``, ``set``, ``balance``, ``cpu``, ``overhead``, ``protocol``, ``eager-limit``, ``progress`` or
-        ``network``.
+        ``cut``, ``cut-messages``, ``scale``, ``set``, ``balance``, ``cpu``, ``overhead``, ``protocol``,
+        ``eager-limit``, ``progress`` or ``network``.
     text
         ``PATH=0.5``, ``PATH=2ms``, ``PATH:scaled,by=0.5``, ``2@0-3``, ``1us``, ``PATH=eager``, ``65536``,
         ``asynchronous``, ``ideal``.
@@ -252,6 +296,10 @@ def parse(kind: str, text: str) -> Hypothesis:
     if kind == "protocol":
         selection, value = _split(kind, text)
         return Protocol(Selection.parse(selection), value)  # type: ignore[arg-type]
+    if kind == "cut":
+        return Cut(Selection.parse(text))
+    if kind == "cut-messages":
+        return CutMessages(text)
     if kind == "eager-limit":
         return EagerLimit(_size(text))
     if kind in _WORDS:

@@ -7,7 +7,8 @@ use arrow_array::Int64Array;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use whywait_core::whatif::{
-    Balance, Hypothesis, Model, Numbers, Part, Selection, Simulation as CoreSimulation, Simulator as CoreSimulator,
+    Balance, Hypothesis, Key, MessageCut, Model, Numbers, Part, Relation, Selection, Simulation as CoreSimulation,
+    Simulator as CoreSimulator,
 };
 
 use crate::analysis::Analysis;
@@ -64,7 +65,8 @@ impl Simulator {
     /// rendezvous, by size or by the call paths of their sends.
     #[new]
     #[pyo3(signature = (analysis, *, hidden=true, asynchronous=false, eager_limit=None, protocols=Vec::new(),
-        threads=None))]
+        cut_regions=Vec::new(), cut_messages=Vec::new(), threads=None))]
+    #[expect(clippy::too_many_arguments, reason = "they are named where it is called")]
     fn new(
         py: Python<'_>,
         analysis: Py<Analysis>,
@@ -72,10 +74,21 @@ impl Simulator {
         asynchronous: bool,
         eager_limit: Option<u64>,
         protocols: Vec<(Vec<bool>, bool)>,
+        cut_regions: Vec<Selected>,
+        cut_messages: Vec<(Vec<(String, String, u64)>, Vec<bool>)>,
         threads: Option<usize>,
     ) -> PyResult<Self> {
         let pool = whywait_core::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
-        let model = Model { estimates: hidden, asynchronous_progress: asynchronous, eager_limit, protocols };
+        let cut_regions = cut_regions.into_iter().map(|selected| selection(analysis.get(), selected)).collect();
+        let cut_messages = cut_messages.into_iter().map(message_cut).collect::<PyResult<_>>()?;
+        let model = Model {
+            estimates: hidden,
+            asynchronous_progress: asynchronous,
+            eager_limit,
+            protocols,
+            cut_regions,
+            cut_messages,
+        };
         let found = {
             let analysis = analysis.get();
             let definitions = analysis.archive.definitions();
@@ -170,11 +183,35 @@ impl Simulation {
     }
 }
 
-fn hypothesis(analysis: &Analysis, change: Change) -> PyResult<Hypothesis> {
+fn message_cut((conditions, callpaths): (Vec<(String, String, u64)>, Vec<bool>)) -> PyResult<MessageCut> {
+    let condition = |(key, relation, number): (String, String, u64)| {
+        let key = match key.as_str() {
+            "size" => Key::Size,
+            "tag" => Key::Tag,
+            "from" => Key::From,
+            "to" => Key::To,
+            "comm" => Key::Comm,
+            _ => return Err(UsageError::new_err(format!("messages have no {key}"))),
+        };
+        let relation = match relation.as_str() {
+            "==" => Relation::Equal,
+            "!=" => Relation::Unequal,
+            "<" => Relation::Less,
+            "<=" => Relation::AtMost,
+            ">" => Relation::More,
+            ">=" => Relation::AtLeast,
+            _ => return Err(UsageError::new_err(format!("{relation} is no relation"))),
+        };
+        Ok((key, relation, number))
+    };
+    Ok(MessageCut { conditions: conditions.into_iter().map(condition).collect::<PyResult<_>>()?, callpaths })
+}
+
+fn selection(analysis: &Analysis, selected: Selected) -> Selection {
     let trace = &analysis.result.trace;
     let ticks = |seconds: f64| (seconds * trace.resolution as f64).round_ties_even() as i64;
     let begin = trace.span().map_or(0, |(first, _)| first);
-    let selection = change.selection.map(|selected| Selection {
+    Selection {
         text: selected.text,
         roots: selected.roots,
         below: selected.below,
@@ -185,7 +222,13 @@ fn hypothesis(analysis: &Analysis, change: Change) -> PyResult<Hypothesis> {
             _ => Numbers::Last,
         }),
         window: selected.window.map(|(from, to)| (begin.saturating_add(ticks(from)), begin.saturating_add(ticks(to)))),
-    });
+    }
+}
+
+fn hypothesis(analysis: &Analysis, change: Change) -> PyResult<Hypothesis> {
+    let resolution = analysis.result.trace.resolution as f64;
+    let ticks = |seconds: f64| (seconds * resolution).round_ties_even() as i64;
+    let selection = change.selection.map(|selected| selection(analysis, selected));
     let mode = match change.mode.as_deref() {
         None | Some("instance") => Balance::Instance,
         Some("local") => Balance::Local,

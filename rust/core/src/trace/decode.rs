@@ -314,6 +314,12 @@ impl<'a> Decoder<'a> {
         self.state.records + self.shard.events.len() as u64 - u64::from(before)
     }
 
+    /// Number of sends and receives so far, of all locations of the block.
+    #[must_use]
+    pub fn messages(&self) -> (usize, usize) {
+        (self.shard.sends.rows.len(), self.shard.receives.rows.len())
+    }
+
     /// Number of Enters and Leaves of the current location so far: those that the columns have.
     #[must_use]
     pub fn positions(&self) -> usize {

@@ -3,6 +3,7 @@
 //! Times are Enter and Leave of the calls. A member that keeps its length does so because nobody recorded whether it
 //! waits inside: the root of a broadcast, those that only send to a root, `MPI_Init`.
 
+use super::cut::Cut;
 use super::graph::{Builder, Node, Raw, enter};
 use super::{Assumption, Assumptions};
 use crate::Result;
@@ -24,6 +25,7 @@ struct Operation {
 struct Found {
     operations: Vec<Operation>,
     undecided: u64,
+    gone: Vec<u32>,
 }
 
 /// A member's call.
@@ -36,8 +38,19 @@ struct Call {
 }
 
 /// Finds the arcs of all collective operations.
-pub(super) fn collect(trace: &Trace, builder: &mut Builder, assumptions: &mut Assumptions) -> Result<()> {
+/// Returns the calls that vanish, because that of another member does.
+pub(super) fn collect(
+    trace: &Trace,
+    cut: &Cut,
+    builder: &mut Builder,
+    assumptions: &mut Assumptions,
+) -> Result<Vec<u32>> {
     let (found, _) = match_all(trace, |found: &mut Found, kind, members| {
+        let is_gone = |member: &Member| cut.has_instance(trace, (member.location, member.instance));
+        if !cut.is_empty() && members.iter().any(is_gone) {
+            let number = |member: &Member| builder.instance(trace, (member.location, member.instance));
+            found.gone.extend(members.iter().filter(|member| !is_gone(member)).map(number));
+        }
         let calls: Vec<Call> = members.iter().map(|member| call(trace, builder, member)).collect();
         let operation = match kind {
             Kind::Init => return,
@@ -53,14 +66,16 @@ pub(super) fn collect(trace: &Trace, builder: &mut Builder, assumptions: &mut As
         };
         found.operations.extend(operation);
     })?;
+    let mut gone = Vec::new();
     for found in found {
+        gone.extend(found.gone);
         assumptions.count(Assumption::UnknownCollective, found.undecided);
         for Operation { members, waiting, arcs } in found.operations {
             builder.meet(&members, &waiting);
             builder.raws.extend(arcs);
         }
     }
-    Ok(())
+    Ok(gone)
 }
 
 fn call(trace: &Trace, builder: &Builder, member: &Member) -> Call {

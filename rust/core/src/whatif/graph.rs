@@ -281,6 +281,22 @@ impl Builder {
         self.first[shard]
     }
 
+    /// Shard and region instance of a number.
+    pub(super) fn place(&self, number: u32) -> (usize, u32) {
+        let shard = self.first.partition_point(|&first| first <= number) - 1;
+        (shard, number - self.first[shard])
+    }
+
+    /// The instance whose Enter or Leave a node is.
+    pub(super) fn call_of(&self, node: Node) -> Option<u32> {
+        (node < 2 * self.instances()).then_some(node / 2)
+    }
+
+    /// The stop that a target is.
+    pub(super) fn stop_of(&self, target: u32) -> Option<&Stop> {
+        self.stops.get(target.checked_sub(self.instances())? as usize)
+    }
+
     /// A meeting of members in the order in which they count, each with its node and measured time; an arc to each of
     /// `waiting`, given with the number of members that it waits for, sorted by this number.
     pub(super) fn meet(&mut self, members: &[(Node, i64)], waiting: &[(u32, u32)]) {

@@ -14,6 +14,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use whywait_otf2::Definitions;
 
+use super::cut::{Cut, Key};
 use super::graph::{Builder, NO_CLASS, OWN, Raw, enter};
 use super::{Assumption, Assumptions, Model};
 use crate::Result;
@@ -47,6 +48,17 @@ struct Message {
     callpath: u32,
     /// Whether that call leaves no choice of the protocol.
     is_named: bool,
+    /// Whether the changed run goes without.
+    is_cut: bool,
+}
+
+/// A message that is cut.
+struct Gone {
+    /// Shards and rows of its send and its receive.
+    send: (usize, u32),
+    receive: (usize, u32),
+    /// Numbers of its calls as in [`Message`].
+    calls: [u32; 4],
 }
 
 /// Sizes by power of two, and 0.
@@ -72,6 +84,7 @@ pub(super) fn collect(
     trace: &Trace,
     definitions: &Definitions,
     model: &Model,
+    cut: &mut Cut,
     builder: &mut Builder,
     assumptions: &mut Assumptions,
 ) -> Result<()> {
@@ -82,9 +95,10 @@ pub(super) fn collect(
         let name = |region| trace.regions.name(definitions, region).to_ascii_lowercase();
         trace.tree.nodes().iter().map(|path| name(path.region).contains("sendrecv")).collect()
     };
+    let is_cutting = !cut.is_empty() || !model.cut_messages.is_empty();
     let receiving: Vec<Vec<bool>> = trace.shards.par_iter().map(receiving).collect();
-    let (mut found, _) = match_all(trace, |index, shard, matches| {
-        let mut messages = Vec::new();
+    let (found, _) = match_all(trace, |index, shard, matches| {
+        let (mut messages, mut gone) = (Vec::new(), Vec::new());
         for (row, receive) in shard.receives.rows.iter().enumerate() {
             let Some(send) = matches.send(row) else { continue };
             let sender = trace.shard(send.location);
@@ -106,13 +120,39 @@ pub(super) fn collect(
             let at_sender = |instance| builder.instance(trace, (send.location, instance));
             let here = |instance| builder.first_of(index) + instance;
             let source = nodes.get(send.source as usize);
+            let calls = [
+                at_sender(send.instance),
+                if complete == NONE { NONE } else { at_sender(complete) },
+                here(receive.request),
+                here(receive.instance),
+            ];
+            let is_cut = is_cutting && {
+                let at = |instance| instance != NONE && cut.has_instance(trace, (send.location, instance));
+                let own = |instance| cut.has_instance(trace, (shard.location_of_instance(instance), instance));
+                let rank = |process: u32| u64::from(trace.definitions.processes[process as usize].rank);
+                let value = |key| match key {
+                    Key::Size => send.bytes,
+                    Key::Tag => send.tag.into(),
+                    Key::From => rank(send.source),
+                    Key::To => rank(send.destination),
+                    Key::Comm => trace.definitions.comms[send.comm as usize].id.into(),
+                };
+                at(send.instance)
+                    || at(complete)
+                    || own(receive.request)
+                    || own(receive.instance)
+                    || model.cut_messages.iter().any(|of| of.holds(callpath, value))
+            };
+            if is_cut {
+                gone.push(Gone {
+                    send: (trace.position(send.location), send.row),
+                    receive: (index, row as u32),
+                    calls,
+                });
+            }
             messages.push(Message {
-                calls: [
-                    at_sender(send.instance),
-                    if complete == NONE { NONE } else { at_sender(complete) },
-                    here(receive.request),
-                    here(receive.instance),
-                ],
+                calls,
+                is_cut,
                 since: [send.enter, posted],
                 bytes: send.bytes,
                 protocol,
@@ -122,8 +162,19 @@ pub(super) fn collect(
                 is_named: by_name[callpath as usize].is_some(),
             });
         }
-        messages
+        (messages, gone)
     })?;
+    let (mut found, gone): (Vec<Vec<Message>>, Vec<Vec<Gone>>) = found.into_iter().unzip();
+    if is_cutting {
+        cut.count(trace, builder);
+        for Gone { send, receive, calls: [start, sent, posted, received] } in gone.into_iter().flatten() {
+            cut.sends[send.0][send.1 as usize] = true;
+            cut.receives[receive.0][receive.1 as usize] = true;
+            let sent = (sent != NONE && sent != start).then_some(sent);
+            let posted = (posted != received).then_some(posted);
+            cut.message([start, received].into_iter().chain(sent).chain(posted));
+        }
+    }
     decide(&mut found, assumptions);
     let arcs = found.par_iter().flat_map_iter(|messages| messages.iter().flat_map(|message| arcs(message, model)));
     builder.raws.par_extend(arcs);
@@ -186,11 +237,12 @@ fn limit(found: &[Vec<Message>], is_local: bool) -> u64 {
 fn arcs(message: &Message, model: &Model) -> impl Iterator<Item = Raw> {
     let &Message { calls: [start, sent, posted, received], since: [s, q], bytes, protocol, is_local, .. } = message;
     let was = protocol == Protocol::Rendezvous;
-    let becomes = model.rendezvous(message.callpath, bytes, was, message.is_named);
+    let stays = !message.is_cut;
+    let becomes = stays && model.rendezvous(message.callpath, bytes, was, message.is_named);
     let class = (size_class(bytes) << 2) | (u16::from(is_local) << 1) | u16::from(was);
     let since = if was { s.max(q) } else { s };
     let mut arcs = [None; 4];
-    arcs[0] = Some(Raw { since, class, ..Raw::new(received, enter(start), s) });
+    arcs[0] = Some(Raw { since, class, kept: stays, ..Raw::new(received, enter(start), s) });
     if was || becomes {
         let source = if posted == received { OWN } else { enter(posted) };
         let raw = Raw::new(received, source, q);

@@ -11,6 +11,7 @@
 //! *Source*: M.-A. Hermanns, Jül-4297 (2008), 3.4 and chapter 4, for the hypotheses; the model is WHATIF section 4.
 
 mod collectives;
+mod cut;
 mod graph;
 mod messages;
 mod one_sided;
@@ -23,11 +24,13 @@ use std::collections::BTreeMap;
 
 use whywait_otf2::Definitions;
 
+pub use self::cut::{Key, MessageCut, Relation};
 pub use self::shape::{Balance, Hypothesis, Numbers, Part, Selection, Shape};
 use crate::analysis::Analysis;
 use crate::diagnostics::DiagnosticKind;
 use crate::trace::Trace;
 use crate::{Error, Result};
+use cut::Cut;
 use graph::{Builder, Graph};
 use messages::Estimates;
 use retime::Times;
@@ -46,11 +49,22 @@ pub struct Model {
     pub eager_limit: Option<u64>,
     /// Sends from these call paths go by rendezvous, or are eager.
     pub protocols: Vec<(Vec<bool>, bool)>,
+    /// Regions that are cut out with all they enclose.
+    pub cut_regions: Vec<Selection>,
+    /// Messages that are cut: those of any of these.
+    pub cut_messages: Vec<MessageCut>,
 }
 
 impl Default for Model {
     fn default() -> Self {
-        Self { estimates: true, asynchronous_progress: false, eager_limit: None, protocols: Vec::new() }
+        Self {
+            estimates: true,
+            asynchronous_progress: false,
+            eager_limit: None,
+            protocols: Vec::new(),
+            cut_regions: Vec::new(),
+            cut_messages: Vec::new(),
+        }
     }
 }
 
@@ -141,6 +155,7 @@ impl Assumptions {
 #[derive(Debug)]
 pub struct Simulator {
     graph: Graph,
+    cut: Cut,
     assumptions: Assumptions,
     adds_waits: bool,
 }
@@ -165,10 +180,19 @@ impl Simulator {
         let trace = &analysis.trace;
         let mut builder = Builder::new(trace)?;
         let mut assumptions = Assumptions::default();
-        messages::collect(trace, definitions, model, &mut builder, &mut assumptions)?;
-        collectives::collect(trace, &mut builder, &mut assumptions)?;
+        let mut cut = Cut::new(trace, &model.cut_regions)?;
+        cut.refuse_open_epochs(trace, &analysis.epochs)?;
+        messages::collect(trace, definitions, model, &mut cut, &mut builder, &mut assumptions)?;
+        let also = collectives::collect(trace, &cut, &mut builder, &mut assumptions)?;
         one_sided::collect(analysis, model, &mut builder, &mut assumptions)?;
         threads::collect(trace, &mut builder);
+        if !cut.is_empty() || !model.cut_messages.is_empty() {
+            cut.settle(trace, &builder, &also);
+            if cut.is_empty() {
+                return Err(Error::Usage("no message of the run is as it shall be cut".into()));
+            }
+            cut.prune(trace, &mut builder);
+        }
         builder.sort();
         let estimates = if model.estimates { Estimates::new(trace, &builder) } else { Estimates::default() };
         let graph = builder.finish(trace, &|arcs, begin, leave, weights| estimates.weigh(arcs, begin, leave, weights));
@@ -183,7 +207,7 @@ impl Simulator {
         ];
         assumptions.count(Assumption::Unmatched, notes(&unmatched));
         assumptions.count(Assumption::NonBlockingCollective, notes(&[DiagnosticKind::NonBlockingCollective]));
-        Ok(Self { graph, assumptions, adds_waits: model.adds_waits() })
+        Ok(Self { graph, cut, assumptions, adds_waits: model.adds_waits() })
     }
 
     /// Number of dependencies between calls.
@@ -195,7 +219,7 @@ impl Simulator {
     /// Applies hypotheses in their order.
     pub fn simulate(&self, analysis: &Analysis, hypotheses: &[Hypothesis]) -> Result<Simulation> {
         let trace = &analysis.trace;
-        let (shape, notes) = Shape::new(trace, &self.graph, hypotheses)?;
+        let (shape, notes) = Shape::new(trace, &self.graph, &self.cut, hypotheses)?;
         let times = retime::evaluate(trace, &self.graph, [&shape]);
         if self.adds_waits && !times.circular.is_empty() {
             let places = times.circular.iter().take(4).map(|&(location, time)| {
@@ -220,7 +244,8 @@ impl Simulator {
         let trace = &analysis.trace;
         let mut lengths = Vec::with_capacity(candidates.len());
         for candidates in candidates.chunks(LANES) {
-            let shapes = candidates.iter().map(|hypotheses| Ok(Shape::new(trace, &self.graph, hypotheses)?.0));
+            let shapes =
+                candidates.iter().map(|hypotheses| Ok(Shape::new(trace, &self.graph, &self.cut, hypotheses)?.0));
             let shapes: Vec<Shape> = shapes.collect::<Result<_>>()?;
             if let [shape] = &shapes[..] {
                 let [(first, last)] = retime::evaluate(trace, &self.graph, [shape]).span(trace);

@@ -4,8 +4,12 @@
 //! At the Leave of a call that waits only the own time of the call counts. Hypotheses work one after the other, each on
 //! what the one before left.
 
-use rayon::prelude::*;
+use std::ops::RangeInclusive;
 
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use super::cut::Cut;
 use super::graph::Graph;
 use crate::trace::{Shard, Trace};
 use crate::{Error, Result};
@@ -158,20 +162,38 @@ impl Shape {
     }
 
     /// Applies hypotheses in their order.
-    pub(super) fn new(trace: &Trace, graph: &Graph, hypotheses: &[Hypothesis]) -> Result<(Self, Vec<String>)> {
+    pub(super) fn new(
+        trace: &Trace,
+        graph: &Graph,
+        cut: &Cut,
+        hypotheses: &[Hypothesis],
+    ) -> Result<(Self, Vec<String>)> {
         let mut shape = Self::default();
+        if !cut.is_empty() {
+            let nothing = |position| Change { position, ticks: 0 };
+            let gone =
+                |location| cut.of(location).iter().flat_map(|range| range.start() + 1..=*range.end()).map(nothing);
+            shape.0 = (0..trace.definitions.locations.len() as u32).map(|location| gone(location).collect()).collect();
+        }
         let mut notes = Vec::new();
         for hypothesis in hypotheses {
-            shape.apply(trace, graph, hypothesis, &mut notes)?;
+            shape.apply(trace, graph, cut, hypothesis, &mut notes)?;
         }
         shape.check(trace)?;
         Ok((shape, notes))
     }
 
-    fn apply(&mut self, trace: &Trace, graph: &Graph, hypothesis: &Hypothesis, notes: &mut Vec<String>) -> Result<()> {
+    fn apply(
+        &mut self,
+        trace: &Trace,
+        graph: &Graph,
+        cut: &Cut,
+        hypothesis: &Hypothesis,
+        notes: &mut Vec<String>,
+    ) -> Result<()> {
         match hypothesis {
             Hypothesis::Scale { selection, factor, min_span } => {
-                let selected = self.select(trace, graph, selection)?;
+                let selected = self.select(trace, graph, cut, selection)?;
                 self.change(selected, |of| {
                     for segment in of.segments.iter_mut().filter(|segment| segment.ticks >= *min_span) {
                         segment.ticks = rounded(segment.ticks as f64 * factor)?;
@@ -180,7 +202,7 @@ impl Shape {
                 })
             }
             Hypothesis::Set { selection, ticks } => {
-                let selected = self.select(trace, graph, selection)?;
+                let selected = self.select(trace, graph, cut, selection)?;
                 self.change(selected, |of| {
                     let lengths = vec![*ticks; of.instances as usize];
                     of.set(&lengths);
@@ -188,7 +210,7 @@ impl Shape {
                 })
             }
             Hypothesis::Balance { selection, mode, by, is_uneven } => {
-                let mut selected = self.select(trace, graph, selection)?;
+                let mut selected = self.select(trace, graph, cut, selection)?;
                 let times: Vec<Vec<i64>> = selected.par_iter().map(Selected::times).collect();
                 let without = trace.definitions.processes.len() - with_instances(trace, &times);
                 if without > 0 {
@@ -205,7 +227,7 @@ impl Shape {
                     text: "overhead".to_owned(),
                     ..Selection::default()
                 };
-                let selected = self.select(trace, graph, &all)?;
+                let selected = self.select(trace, graph, cut, &all)?;
                 self.change(selected, |of| {
                     for segment in &mut of.segments {
                         segment.ticks = (segment.ticks - ticks).max(segment.ticks.min(*least));
@@ -228,10 +250,12 @@ impl Shape {
         })
     }
 
-    fn select(&self, trace: &Trace, graph: &Graph, selection: &Selection) -> Result<Vec<Selected>> {
+    fn select(&self, trace: &Trace, graph: &Graph, cut: &Cut, selection: &Selection) -> Result<Vec<Selected>> {
         let locations = 0..trace.definitions.locations.len() as u32;
-        let selected: Vec<Selected> =
-            locations.into_par_iter().map(|location| self.select_at(trace, graph, selection, location)).collect();
+        let selected: Vec<Selected> = locations
+            .into_par_iter()
+            .map(|location| self.select_at(trace, graph, (cut, selection), location))
+            .collect();
         let left = selected.iter().fold([0u64; 4], |sum, of| std::array::from_fn(|i| sum[i] + of.left[i]));
         let text = &selection.text;
         let why = match left {
@@ -245,11 +269,10 @@ impl Shape {
         Err(Error::Usage(format!("{text} selects nothing: {why}")))
     }
 
-    fn select_at(&self, trace: &Trace, graph: &Graph, selection: &Selection, location: u32) -> Selected {
+    fn select_at(&self, trace: &Trace, graph: &Graph, (cut, selection): (&Cut, &Selection), location: u32) -> Selected {
         let shard = trace.shard(location);
         let i = (location - shard.locations.start) as usize;
         let mut selected = Selected::default();
-        let is_here = selection.locations.is_empty() || selection.locations[location as usize];
         if !shard.profile.of(i).iter().any(|cell| selection.roots[cell.callpath as usize]) {
             return selected;
         }
@@ -260,11 +283,7 @@ impl Shape {
         let mut instances = shard.instances_of(location).map(|number| order.get(number)).peekable();
         let mut open: Vec<u32> = Vec::new();
         let mut frames: Vec<Frame> = Vec::new();
-        let mut visits: rustc_hash::FxHashMap<u32, u64> = rustc_hash::FxHashMap::default();
-        let last = |callpath| {
-            let cell = shard.profile.of(i).iter().find(|cell| cell.callpath == callpath);
-            cell.map_or(0, |cell| cell.visits.saturating_sub(1))
-        };
+        let mut chooser = Chooser::new(selection, shard, i);
         let (begin, end) = (shard.event_offsets[i], shard.event_offsets[i + 1]);
         for position in begin..end {
             let is_leave = shard.events.is_leave(position);
@@ -282,7 +301,9 @@ impl Shape {
                     Some(Part::Nth(part)) => part == number,
                     Some(Part::Last) => is_leave,
                 };
-                if let Some(instance) = frame.selected.filter(|_| is_part && frame.counts) {
+                if let Some(instance) =
+                    frame.selected.filter(|_| is_part && frame.counts && !cut.encloses(location, position))
+                {
                     let ticks = changed.map_or_else(
                         || {
                             let from = stops.partition_point(|stop| stop.position < position);
@@ -305,27 +326,16 @@ impl Shape {
             let around = frames.last().and_then(|frame| frame.selected).filter(|_| !selection.below.is_empty());
             let mut frame =
                 Frame { selected: around, counts: selection.below.get(callpath as usize) != Some(&false), segments: 0 };
-            if around.is_none() && selection.roots[callpath as usize] {
-                let number = visits.entry(callpath).or_insert(0);
-                let counted = match selection.instances {
-                    None => true,
-                    Some(Numbers::Range(from, to)) => (from..=to).contains(number),
-                    Some(Numbers::Last) => *number == last(callpath),
-                };
-                *number += 1;
-                let time = shard.events.time[position as usize];
-                let within = selection.window.is_none_or(|(from, to)| from <= time && time < to);
-                let passed = [true, is_here, is_here && counted, is_here && counted && within];
-                for (left, passed) in selected.left.iter_mut().zip(passed) {
-                    *left += u64::from(passed);
-                }
-                if passed[3] {
-                    frame.selected = Some(selected.instances);
-                    selected.instances += 1;
-                }
+            if around.is_none()
+                && chooser.chooses(callpath, shard.events.time[position as usize])
+                && !cut.has(location, position)
+            {
+                frame.selected = Some(selected.instances);
+                selected.instances += 1;
             }
             frames.push(frame);
         }
+        selected.left = chooser.left;
         selected
     }
 
@@ -343,6 +353,73 @@ impl Shape {
         let total: i128 = (0..self.0.len() as u32).into_par_iter().map(longer).sum();
         if total < LONGEST { Ok(()) } else { Err(Error::Usage("the changed run is longer than the clock".into())) }
     }
+}
+
+/// Says which instances of a location are selected, in the order of their Enters.
+struct Chooser<'a> {
+    selection: &'a Selection,
+    shard: &'a Shard,
+    /// Position of the location in the shard.
+    i: usize,
+    is_here: bool,
+    /// Instances of each call path so far.
+    visits: FxHashMap<u32, u64>,
+    /// Instances that the path, the ranks, the numbers and the window leave.
+    left: [u64; 4],
+}
+
+impl<'a> Chooser<'a> {
+    fn new(selection: &'a Selection, shard: &'a Shard, i: usize) -> Self {
+        let location = shard.location(i) as usize;
+        let is_here = selection.locations.is_empty() || selection.locations[location];
+        Self { selection, shard, i, is_here, visits: FxHashMap::default(), left: [0; 4] }
+    }
+
+    fn chooses(&mut self, callpath: u32, time: i64) -> bool {
+        if !self.selection.roots[callpath as usize] {
+            return false;
+        }
+        let number = self.visits.entry(callpath).or_insert(0);
+        let counted = match self.selection.instances {
+            None => true,
+            Some(Numbers::Range(from, to)) => (from..=to).contains(number),
+            Some(Numbers::Last) => {
+                let cell = self.shard.profile.of(self.i).iter().find(|cell| cell.callpath == callpath);
+                cell.is_none_or(|cell| *number + 1 == cell.visits)
+            }
+        };
+        *number += 1;
+        let within = self.selection.window.is_none_or(|(from, to)| from <= time && time < to);
+        let passed = [true, self.is_here, self.is_here && counted, self.is_here && counted && within];
+        for (left, passed) in self.left.iter_mut().zip(passed) {
+            *left += u64::from(passed);
+        }
+        passed[3]
+    }
+}
+
+/// Positions of the events from Enter to Leave of the selected instances of a location, those inside others left out.
+pub(super) fn entered(trace: &Trace, selection: &Selection, location: u32) -> Vec<RangeInclusive<u32>> {
+    let shard = trace.shard(location);
+    let i = (location - shard.locations.start) as usize;
+    let mut chooser = Chooser::new(selection, shard, i);
+    let mut ranges = Vec::new();
+    let (mut depth, mut begun) = (0u32, None);
+    for position in shard.event_offsets[i]..shard.event_offsets[i + 1] {
+        if shard.events.is_leave(position) {
+            depth = depth.saturating_sub(1);
+            if let Some((from, _)) = begun.take_if(|(_, outside)| *outside == depth) {
+                ranges.push(from..=position);
+            }
+        } else {
+            let chosen = chooser.chooses(shard.events.callpath(position), shard.events.time[position as usize]);
+            if chosen && begun.is_none() {
+                begun = Some((position, depth));
+            }
+            depth += 1;
+        }
+    }
+    ranges
 }
 
 /// A region that has been entered and not left.

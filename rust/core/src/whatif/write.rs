@@ -7,12 +7,14 @@
 use std::path::Path;
 
 use rayon::prelude::*;
+use rustc_hash::FxHashSet;
 use whywait_otf2::records::Definition;
 use whywait_otf2::{
     Archive, ArchiveWriter, AttributeValue, Attributes, Event, EventSink, LocalDefinitions, LocationWriter,
     WriteOptions,
 };
 
+use super::cut::Cut;
 use super::graph::Graph;
 use super::retime::Times;
 use super::{Simulation, Simulator};
@@ -56,8 +58,15 @@ impl Simulator {
             writer.define(definition);
         }
         let bounds = Bounds::new(archive, &trace.definitions);
-        let rewriter =
-            Rewriter { bounds, trace, graph: &self.graph, times: &simulation.times, archive, events: &events };
+        let rewriter = Rewriter {
+            cut: &self.cut,
+            bounds,
+            trace,
+            graph: &self.graph,
+            times: &simulation.times,
+            archive,
+            events: &events,
+        };
         (0..trace.definitions.locations.len() as u32)
             .into_par_iter()
             .try_for_each(|location| rewriter.location(&writer, location))?;
@@ -66,6 +75,7 @@ impl Simulator {
 }
 
 struct Rewriter<'a> {
+    cut: &'a Cut,
     /// Times beyond them are impossible.
     bounds: Bounds,
     trace: &'a Trace,
@@ -90,6 +100,8 @@ impl<'a> Rewriter<'a> {
         decoder.begin_location(location);
         let mut to = Rewritten {
             map: self.map(location),
+            gone: self.gone(location),
+            requests: FxHashSet::default(),
             decoder,
             to: writer.location(of.id)?,
             attributes: Vec::new(),
@@ -105,6 +117,21 @@ impl<'a> Rewriter<'a> {
         let local = reader.local_definitions();
         let local = LocalDefinitions { definitions: local.definitions.clone(), ..LocalDefinitions::default() };
         Ok(to.to.finish(&local)?)
+    }
+
+    /// What vanishes at a location.
+    fn gone(&self, location: u32) -> Gone<'a> {
+        let position = self.trace.position(location);
+        let shard = self.trace.shard(location);
+        let i = (location - shard.locations.start) as usize;
+        let of = |all: &'a [Vec<bool>], rows: std::ops::Range<usize>| all.get(position).map_or(&[][..], |of| &of[rows]);
+        Gone {
+            cut: self.cut,
+            location,
+            first: shard.event_offsets[i],
+            sends: of(&self.cut.sends, shard.sends.range(i)),
+            receives: of(&self.cut.receives, shard.receives.range(i)),
+        }
     }
 
     /// The way from measured to new times of a location; of one without events that of its process' master.
@@ -225,9 +252,49 @@ fn side(record: &Event<'_>) -> Side {
     }
 }
 
+/// What vanishes at a location.
+struct Gone<'a> {
+    cut: &'a Cut,
+    location: u32,
+    /// Position of the first event.
+    first: u32,
+    /// Of each send and receive whether it vanishes.
+    sends: &'a [bool],
+    receives: &'a [bool],
+}
+
+impl Gone<'_> {
+    /// Whether the last of so many events vanishes.
+    fn event(&self, behind: usize) -> bool {
+        behind > 0 && self.cut.has(self.location, self.first + behind as u32 - 1)
+    }
+
+    /// Whether a record that follows so many events vanishes.
+    fn record(&self, behind: usize, record: &Event<'_>) -> bool {
+        let next = self.first + behind as u32;
+        match record {
+            // A part of a team vanishes with its begin and end, which stand around its first region.
+            Event::ThreadTeamBegin { .. } => {
+                self.cut.encloses(self.location, next) || self.cut.teams.contains(&(self.location, next))
+            }
+            Event::ThreadTeamEnd { .. } => {
+                let ends = |&(location, start): &(u32, u32)| {
+                    location == self.location
+                        && self.cut.of(location).iter().any(|range| *range.start() == start && *range.end() + 1 == next)
+                };
+                self.cut.encloses(self.location, next) || self.cut.teams.iter().any(ends)
+            }
+            _ => self.cut.encloses(self.location, next),
+        }
+    }
+}
+
 /// A location on its way into the new archive.
 struct Rewritten<'a> {
     map: Map<'a>,
+    gone: Gone<'a>,
+    /// Requests of sends that vanished.
+    requests: FxHashSet<u64>,
     /// Counts events as the analysis has done.
     decoder: Decoder<'a>,
     to: LocationWriter<'a>,
@@ -248,7 +315,9 @@ impl Rewritten<'_> {
 
     fn region(&mut self, time: i64, event: &Event<'_>) {
         let mut attributes = std::mem::take(&mut self.attributes);
-        self.write(time, Side::Both, event, &Attributes::new(&attributes));
+        if !self.gone.event(self.decoder.positions()) {
+            self.write(time, Side::Both, event, &Attributes::new(&attributes));
+        }
         attributes.clear();
         self.attributes = attributes;
     }
@@ -266,7 +335,31 @@ impl EventSink for Rewritten<'_> {
     }
 
     fn record(&mut self, time: i64, record: &Event<'_>, attributes: &Attributes<'_>) {
+        let (before, events) = (self.decoder.messages(), self.decoder.positions());
         self.decoder.record(time, record, attributes);
+        let (sends, receives) = self.decoder.messages();
+        let is_gone = |rows: &[bool], before: usize, now: usize| now > before && rows.get(before) == Some(&true);
+        if is_gone(self.gone.sends, before.0, sends) {
+            if let Event::MpiIsend { request_id, .. } = record {
+                self.requests.insert(*request_id);
+            }
+            return;
+        }
+        let completes = match record {
+            Event::MpiIsendComplete { request_id }
+            | Event::MpiRequestTest { request_id }
+            | Event::MpiRequestCancelled { request_id } => self.requests.contains(request_id),
+            _ => false,
+        };
+        if let Event::MpiIsendComplete { request_id } = record {
+            self.requests.remove(request_id);
+        }
+        // A record that is an event itself stands at its position, others before the next.
+        let behind = self.decoder.positions();
+        let is_enclosed = if behind > events { self.gone.event(behind) } else { self.gone.record(behind, record) };
+        if completes || is_enclosed || is_gone(self.gone.receives, before.1, receives) {
+            return;
+        }
         let event = if let Event::BufferFlush { stop_time } = *record {
             // Its begin and its end become events once another record follows.
             let behind = self.map.measured.partition_point(|&event| event <= stop_time);

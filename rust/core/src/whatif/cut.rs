@@ -1,0 +1,286 @@
+//! What is cut out of a run: regions with all they enclose, and messages (WHATIF 2.5, 2.6).
+//!
+//! What is cut on one side vanishes on the other: of a message both sides, of a collective operation the calls of all
+//! members. A call goes if nothing is left that it served; one that serves others as well stays, without the arc. What
+//! follows moves forward by the length of what went; the time before it stays with the caller.
+
+use std::ops::RangeInclusive;
+
+use super::graph::Builder;
+use super::shape::{Selection, entered};
+use crate::matching::epochs::Epochs;
+use crate::trace::{NONE, RegionClass, Trace};
+use crate::waits::threads::teams;
+use crate::{Error, Result};
+
+/// Which messages are cut: all conditions must hold.
+#[derive(Clone, Debug)]
+pub struct MessageCut {
+    /// What is compared with what.
+    pub conditions: Vec<(Key, Relation, u64)>,
+    /// Call paths of the sending calls; all if there are none.
+    pub callpaths: Vec<bool>,
+}
+
+/// What is known of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// Bytes.
+    Size,
+    /// Tag.
+    Tag,
+    /// Rank of the sender.
+    From,
+    /// Rank of the receiver.
+    To,
+    /// Id of the communicator.
+    Comm,
+}
+
+/// How two numbers are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// Equal.
+    Equal,
+    /// Not equal.
+    Unequal,
+    /// Less.
+    Less,
+    /// Not more.
+    AtMost,
+    /// More.
+    More,
+    /// Not less.
+    AtLeast,
+}
+
+impl Relation {
+    fn holds(self, a: u64, b: u64) -> bool {
+        match self {
+            Self::Equal => a == b,
+            Self::Unequal => a != b,
+            Self::Less => a < b,
+            Self::AtMost => a <= b,
+            Self::More => a > b,
+            Self::AtLeast => a >= b,
+        }
+    }
+}
+
+impl MessageCut {
+    /// Whether a message is cut; `value` says what is known of it.
+    pub(super) fn holds(&self, callpath: u32, value: impl Fn(Key) -> u64) -> bool {
+        self.callpaths.get(callpath as usize) != Some(&false)
+            && self.conditions.iter().all(|&(key, relation, number)| relation.holds(value(key), number))
+    }
+}
+
+/// What is cut.
+#[derive(Debug, Default)]
+pub(super) struct Cut {
+    /// Positions of the events that vanish at each location, in order and apart; nothing at all if this is empty.
+    ranges: Vec<Vec<RangeInclusive<u32>>>,
+    /// Ranges that are parts of a team whose fork vanishes: first positions.
+    pub teams: Vec<(u32, u32)>,
+    /// Rows of sends and receives that vanish, by shard.
+    pub sends: Vec<Vec<bool>>,
+    pub receives: Vec<Vec<bool>>,
+    /// By number of a call how many messages it serves, and how many of these are cut.
+    served: Vec<(u32, u32)>,
+}
+
+impl Cut {
+    /// Finds what the regions enclose.
+    pub(super) fn new(trace: &Trace, regions: &[Selection]) -> Result<Self> {
+        let locations = trace.definitions.locations.len();
+        let mut cut = Self { ranges: vec![Vec::new(); locations], ..Self::default() };
+        for selection in regions {
+            let mut found = false;
+            for location in 0..locations as u32 {
+                for range in entered(trace, selection, location) {
+                    found = true;
+                    cut.ranges[location as usize].push(range);
+                }
+            }
+            if !found {
+                return Err(Error::Usage(format!("{} selects nothing that could be cut", selection.text)));
+            }
+        }
+        cut.add_teams(trace);
+        cut.ranges.iter_mut().for_each(|ranges| join(ranges));
+        cut.refuse_library(trace)?;
+        cut.sends = trace.shards.iter().map(|shard| vec![false; shard.sends.rows.len()]).collect();
+        cut.receives = trace.shards.iter().map(|shard| vec![false; shard.receives.rows.len()]).collect();
+        Ok(cut)
+    }
+
+    /// A fork vanishes with its whole team.
+    fn add_teams(&mut self, trace: &Trace) {
+        for shard in &trace.shards {
+            for process in shard.processes.clone() {
+                for part in teams(shard, &trace.definitions.processes[process as usize]) {
+                    let forker = shard.location_of(&shard.forks, part.team.fork);
+                    if part.location == forker || part.team.instance == NONE {
+                        continue;
+                    }
+                    let time = shard.forks.rows[part.team.fork as usize].fork;
+                    let inside = self.ranges[forker as usize].iter().any(|range| {
+                        let times = &shard.events.time;
+                        times[*range.start() as usize] <= time && time < times[*range.end() as usize]
+                    });
+                    if inside {
+                        let instance = part.team.instance as usize;
+                        let range = shard.instances.enter[instance]..=shard.instances.leave[instance];
+                        self.teams.push((part.location, *range.start()));
+                        self.ranges[part.location as usize].push(range);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The library cannot start or end only somewhere.
+    fn refuse_library(&self, trace: &Trace) -> Result<()> {
+        for shard in &trace.shards {
+            for location in shard.locations.clone() {
+                let calls = shard.instances_of(location).filter(|&instance| {
+                    matches!(trace.class(shard, instance), RegionClass::Init | RegionClass::Finalize)
+                });
+                for instance in calls {
+                    if self.has_instance(trace, (location, instance)) {
+                        return Err(Error::Usage("MPI_Init and MPI_Finalize cannot be cut".into()));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One-sided synchronization vanishes with its whole epoch or not at all: memory would be used outside of one.
+    pub(super) fn refuse_open_epochs(&self, trace: &Trace, epochs: &[Epochs]) -> Result<()> {
+        for (shard, epochs) in trace.shards.iter().zip(epochs) {
+            let has = |instance: u32| {
+                instance != NONE && self.has_instance(trace, (shard.location_of_instance(instance), instance))
+            };
+            let halved = |a: u32, b: u32| a != NONE && b != NONE && has(a) != has(b);
+            let open = epochs.collectives.iter().any(|part| has(part.instance))
+                || epochs.accesses.iter().any(|access| has(access.start) || has(access.complete))
+                || epochs.exposures.iter().any(|exposure| has(exposure.post) || has(exposure.wait))
+                || epochs.locks.iter().any(|lock| halved(lock.acquire, lock.release));
+            if open {
+                return Err(Error::Usage(
+                    "one-sided synchronization cannot be cut: others would access memory outside of an epoch".into(),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether nothing is cut.
+    pub(super) fn is_empty(&self) -> bool {
+        self.ranges.iter().all(Vec::is_empty)
+    }
+
+    /// What vanishes at a location.
+    pub(super) fn of(&self, location: u32) -> &[RangeInclusive<u32>] {
+        self.ranges.get(location as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether an event vanishes.
+    pub(super) fn has(&self, location: u32, position: u32) -> bool {
+        let ranges = self.of(location);
+        let next = ranges.partition_point(|range| *range.end() < position);
+        ranges.get(next).is_some_and(|range| range.contains(&position))
+    }
+
+    /// Whether the time before an event vanishes.
+    pub(super) fn encloses(&self, location: u32, position: u32) -> bool {
+        let ranges = self.of(location);
+        let next = ranges.partition_point(|range| *range.end() < position);
+        ranges.get(next).is_some_and(|range| *range.start() < position)
+    }
+
+    /// Whether a call vanishes, given as location and region instance.
+    pub(super) fn has_instance(&self, trace: &Trace, (location, instance): (u32, u32)) -> bool {
+        !self.of(location).is_empty() && self.has(location, trace.shard(location).instances.enter[instance as usize])
+    }
+
+    /// Counts the messages that calls serve.
+    pub(super) fn count(&mut self, trace: &Trace, builder: &Builder) {
+        self.served = vec![(0, 0); builder.instances() as usize];
+        let mut serve = |shard: usize, instance: u32| {
+            if instance != NONE {
+                self.served[(builder.first_of(shard) + instance) as usize].0 += 1;
+            }
+        };
+        for (i, shard) in trace.shards.iter().enumerate() {
+            for send in &shard.sends.rows {
+                serve(i, send.instance);
+                if send.complete != send.instance {
+                    serve(i, send.complete);
+                }
+            }
+            for receive in &shard.receives.rows {
+                serve(i, receive.instance);
+                if receive.request != receive.instance {
+                    serve(i, receive.request);
+                }
+            }
+        }
+    }
+
+    /// A message is cut that these calls serve.
+    pub(super) fn message(&mut self, calls: impl Iterator<Item = u32>) {
+        for call in calls {
+            self.served[call as usize].1 += 1;
+        }
+    }
+
+    /// The calls of which nothing is left vanish, and those of `also`.
+    pub(super) fn settle(&mut self, trace: &Trace, builder: &Builder, also: &[u32]) {
+        let gone = self.served.iter().zip(0..).filter(|((all, cut), _)| *all > 0 && all == cut).map(|(_, call)| call);
+        let calls: Vec<u32> = gone.chain(also.iter().copied()).collect();
+        for call in calls {
+            let (position, instance) = builder.place(call);
+            let shard = &trace.shards[position];
+            let location = shard.location_of_instance(instance);
+            let range = shard.instances.enter[instance as usize]..=shard.instances.leave[instance as usize];
+            self.ranges[location as usize].push(range);
+        }
+        self.ranges.iter_mut().for_each(|ranges| join(ranges));
+    }
+
+    /// Takes away the arcs from and to what vanished.
+    pub(super) fn prune(&self, trace: &Trace, builder: &mut Builder) {
+        let gone = |builder: &Builder, call: u32| {
+            let (position, instance) = builder.place(call);
+            let location = trace.shards[position].location_of_instance(instance);
+            self.has_instance(trace, (location, instance))
+        };
+        let mut raws = std::mem::take(&mut builder.raws);
+        for raw in &mut raws {
+            let source = builder.call_of(raw.source);
+            let is_gone = match builder.stop_of(raw.target) {
+                Some(stop) => self.has(stop.location, stop.position),
+                None => gone(builder, raw.target),
+            };
+            raw.kept &= !is_gone && !source.is_some_and(|call| gone(builder, call));
+        }
+        builder.raws = raws;
+    }
+}
+
+/// Puts ranges in order, and those together that overlap.
+fn join(ranges: &mut Vec<RangeInclusive<u32>>) {
+    ranges.sort_unstable_by_key(|range| (*range.start(), *range.end()));
+    let mut joined: Vec<RangeInclusive<u32>> = Vec::with_capacity(ranges.len());
+    for range in ranges.drain(..) {
+        match joined.last_mut() {
+            Some(last) if range.start() <= last.end() => {
+                *last = *last.start()..=(*last.end()).max(*range.end());
+            }
+            _ => joined.push(range),
+        }
+    }
+    *ranges = joined;
+}
