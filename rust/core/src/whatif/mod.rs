@@ -17,6 +17,7 @@ mod messages;
 mod one_sided;
 mod retime;
 mod shape;
+mod stamps;
 mod threads;
 mod write;
 

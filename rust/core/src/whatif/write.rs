@@ -17,6 +17,7 @@ use whywait_otf2::{
 use super::cut::Cut;
 use super::graph::Graph;
 use super::retime::Times;
+use super::stamps::Stamps;
 use super::{Simulation, Simulator};
 use crate::analysis::Analysis;
 use crate::trace::decode::Decoder;
@@ -43,6 +44,7 @@ impl Simulator {
             ));
         }
         let events = self.events(trace, simulation);
+        let stamps = Stamps::new(trace, &simulation.times)?;
         let mut options = WriteOptions { anchor: archive.anchor().clone(), ..WriteOptions::default() };
         options.anchor.number_of_snapshots = 0;
         options.anchor.number_of_thumbnails = 0;
@@ -60,6 +62,7 @@ impl Simulator {
         let bounds = Bounds::new(archive, &trace.definitions);
         let rewriter = Rewriter {
             cut: &self.cut,
+            stamps: &stamps,
             bounds,
             trace,
             graph: &self.graph,
@@ -76,6 +79,7 @@ impl Simulator {
 
 struct Rewriter<'a> {
     cut: &'a Cut,
+    stamps: &'a Stamps,
     /// Times beyond them are impossible.
     bounds: Bounds,
     trace: &'a Trace,
@@ -98,9 +102,13 @@ impl<'a> Rewriter<'a> {
             Shard { locations: location..location + 1, processes: of.process..of.process, ..Shard::default() },
         );
         decoder.begin_location(location);
+        let (position, shard) = (self.trace.position(location), self.trace.shard(location));
+        let i = (location - shard.locations.start) as usize;
         let mut to = Rewritten {
             map: self.map(location),
             gone: self.gone(location),
+            sent: rows(&self.stamps.sends, position, shard.sends.range(i)),
+            received: rows(&self.stamps.receives, position, shard.receives.range(i)),
             requests: FxHashSet::default(),
             decoder,
             to: writer.location(of.id)?,
@@ -124,13 +132,12 @@ impl<'a> Rewriter<'a> {
         let position = self.trace.position(location);
         let shard = self.trace.shard(location);
         let i = (location - shard.locations.start) as usize;
-        let of = |all: &'a [Vec<bool>], rows: std::ops::Range<usize>| all.get(position).map_or(&[][..], |of| &of[rows]);
         Gone {
             cut: self.cut,
             location,
             first: shard.event_offsets[i],
-            sends: of(&self.cut.sends, shard.sends.range(i)),
-            receives: of(&self.cut.receives, shard.receives.range(i)),
+            sends: rows(&self.cut.sends, position, shard.sends.range(i)),
+            receives: rows(&self.cut.receives, position, shard.receives.range(i)),
         }
     }
 
@@ -289,10 +296,18 @@ impl Gone<'_> {
     }
 }
 
+/// What is known of some rows of a shard.
+fn rows<T>(all: &[Vec<T>], shard: usize, rows: std::ops::Range<usize>) -> &[T] {
+    all.get(shard).map_or(&[], |of| &of[rows])
+}
+
 /// A location on its way into the new archive.
 struct Rewritten<'a> {
     map: Map<'a>,
     gone: Gone<'a>,
+    /// Latest time of each send, earliest of each receive.
+    sent: &'a [i64],
+    received: &'a [i64],
     /// Requests of sends that vanished.
     requests: FxHashSet<u64>,
     /// Counts events as the analysis has done.
@@ -306,7 +321,12 @@ struct Rewritten<'a> {
 
 impl Rewritten<'_> {
     fn write(&mut self, time: i64, side: Side, event: &Event<'_>, attributes: &Attributes<'_>) {
-        let time = self.map.new_time(self.decoder.positions(), time, side).max(self.last);
+        let time = self.map.new_time(self.decoder.positions(), time, side);
+        self.write_at(time, event, attributes);
+    }
+
+    fn write_at(&mut self, time: i64, event: &Event<'_>, attributes: &Attributes<'_>) {
+        let time = time.max(self.last);
         self.last = time;
         if self.failed.is_ok() {
             self.failed = self.to.write(time as u64, event, attributes);
@@ -367,7 +387,14 @@ impl EventSink for Rewritten<'_> {
         } else {
             *record
         };
-        self.write(time, side(record), &event, attributes);
+        let mut to = self.map.new_time(behind, time, side(record));
+        if sends > before.0 {
+            to = to.min(self.sent.get(before.0).copied().unwrap_or(i64::MAX));
+        }
+        if receives > before.1 {
+            to = to.max(self.received.get(before.1).copied().unwrap_or(i64::MIN));
+        }
+        self.write_at(to, &event, attributes);
     }
 
     fn attributed(&mut self, attributes: &Attributes<'_>) {

@@ -1,0 +1,138 @@
+//! A network of given latency and bandwidth instead of the measured one: Dimemas' linear model (WHATIF section 8).
+//!
+//! A message of b bytes takes `latency + b / bandwidth`, for partners on one node by values of their own. There is no
+//! contention: neither links nor buses. A collective operation takes, from the last Enter that it needs, as long as
+//! phases of such messages along a binomial tree or one after the other.
+
+use rustc_hash::FxHashMap;
+use whywait_otf2::Definitions;
+
+use crate::trace::{NONE, Trace};
+
+/// A network by its numbers, times in ticks.
+#[derive(Clone, Copy, Debug)]
+pub struct Network {
+    /// Of a message between nodes, ticks.
+    pub latency: f64,
+    /// Between nodes, bytes a tick; may be infinite.
+    pub bandwidth: f64,
+    /// Of a message on a node, ticks.
+    pub local_latency: f64,
+    /// On a node, bytes a tick.
+    pub local_bandwidth: f64,
+    /// What a send takes its caller, ticks.
+    pub send: i64,
+    /// What a receive takes its caller, ticks.
+    pub receive: i64,
+}
+
+/// What an operation does, with its bytes as members have recorded them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Operation {
+    /// A value of `CollectiveOp`.
+    pub kind: u8,
+    /// Number of members.
+    pub size: usize,
+    /// Whether all are on one node.
+    pub is_local: bool,
+    /// Most bytes that a member has sent.
+    pub sent: u64,
+    /// Most bytes that a member other than the root has received.
+    pub received: u64,
+    /// Bytes that the member of the last rank has received.
+    pub received_by_last: u64,
+}
+
+impl Network {
+    /// Ticks of a message.
+    pub(super) fn transfer(&self, bytes: u64, is_local: bool) -> i64 {
+        let (latency, bandwidth) = self.at(is_local);
+        ticks(latency + bytes as f64 / bandwidth)
+    }
+
+    fn at(&self, is_local: bool) -> (f64, f64) {
+        if is_local { (self.local_latency, self.local_bandwidth) } else { (self.latency, self.bandwidth) }
+    }
+
+    /// Ticks of a collective operation from the last Enter that it needs.
+    pub(super) fn collective(&self, operation: &Operation) -> i64 {
+        let (latency, bandwidth) = self.at(operation.is_local);
+        let size = operation.size.max(1) as f64;
+        let phases = f64::from(operation.size.max(1).next_power_of_two().trailing_zeros());
+        let part = |bytes: u64| bytes as f64 / size;
+        let message = |bytes: f64| latency + bytes / bandwidth;
+        ticks(match operation.kind {
+            1 => phases * message(operation.received as f64),
+            12 => phases * message(operation.sent as f64),
+            4 | 5 => phases * latency + (size - 1.0) * operation.received as f64 / bandwidth,
+            2 | 3 => phases * latency + (size - 1.0) * operation.sent as f64 / bandwidth,
+            11 => 2.0 * phases * message(part(operation.sent)),
+            6 | 7 | 13 | 16 => phases * latency + (size - 1.0) * part(operation.sent) / bandwidth,
+            8..=10 => (size - 1.0) * message(part(operation.sent)),
+            14 => phases * message(part(operation.received_by_last)),
+            15 => phases * message(operation.received_by_last as f64 / (size - 1.0).max(1.0)),
+            _ => phases * latency,
+        })
+    }
+}
+
+fn ticks(ticks: f64) -> i64 {
+    ticks.round_ties_even() as i64
+}
+
+/// The node of each process, as something that is equal for two on the same one.
+pub(super) fn nodes(trace: &Trace, definitions: &Definitions) -> Vec<u32> {
+    let parent: FxHashMap<u32, u32> =
+        definitions.location_groups.iter().map(|group| (group.id, group.system_tree_parent)).collect();
+    let of = |process: u32| match trace.definitions.master(process) {
+        NONE => 0,
+        master => trace.definitions.locations[master as usize].group,
+    };
+    (0..trace.definitions.processes.len() as u32)
+        .map(|process| parent.get(&of(process)).copied().unwrap_or(0))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NETWORK: Network = Network {
+        latency: 100.0,
+        bandwidth: 2.0,
+        local_latency: 10.0,
+        local_bandwidth: f64::INFINITY,
+        send: 0,
+        receive: 0,
+    };
+
+    fn operation(kind: u8) -> Operation {
+        Operation { kind, size: 5, is_local: false, sent: 40, received: 20, received_by_last: 200 }
+    }
+
+    #[test]
+    fn messages_take_latency_and_size_over_bandwidth() {
+        assert_eq!(NETWORK.transfer(8, false), 104);
+        assert_eq!(NETWORK.transfer(1 << 40, true), 10);
+    }
+
+    #[test]
+    fn operations_take_phases() {
+        // Five members: three phases.
+        let expected = [
+            (0, 300),
+            (1, 3 * 110),
+            (12, 3 * 120),
+            (4, 300 + 4 * 10),
+            (2, 300 + 4 * 20),
+            (11, 6 * 104),
+            (6, 300 + 4 * 4),
+            (8, 4 * 104),
+            (14, 3 * 120),
+            (15, 3 * 125),
+        ];
+        for (kind, ticks) in expected {
+            assert_eq!(NETWORK.collective(&operation(kind)), ticks, "{kind}");
+        }
+    }
+}
