@@ -11,6 +11,7 @@ one line is
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,8 +22,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from whywait import UsageError, _native, cli
 from whywait.model.hypotheses import duration
-from whywait.whatif import Balance, Cpu, Cut, CutMessages, EagerLimit, Overhead, Protocol, Scale, Selection, Set, parse
+from whywait.whatif import (
+    Balance,
+    Cpu,
+    Cut,
+    CutMessages,
+    EagerLimit,
+    IdealNetwork,
+    Network,
+    Overhead,
+    Protocol,
+    Scale,
+    Selection,
+    Set,
+    fit,
+    parse,
+    read,
+)
 
+from tests import naive_whatif
 from tests.programs import programs
 from tests.rma_programs import one_sided_programs
 from tests.tracedsl import trace_from_text
@@ -150,6 +168,20 @@ def test_random_programs_stay_the_same(tmp_path_factory, program, hidden):
     assert is_identical(whywait.whatif(anchor, hidden=hidden))
 
 
+@given(programs(), st.sampled_from([0.25, 0.7, 1.5, 4.0]))
+@settings(max_examples=60)
+def test_new_times_are_those_of_the_oracle(tmp_path_factory, program, ratio):
+    anchor = trace_from_text(program, tmp_path_factory.mktemp("run"))
+    sim = whywait.whatif(anchor, [Cpu(ratio)], hidden="remainder")
+    oracle = naive_whatif.Simulation(anchor, lambda instance: 1.0 if instance.is_mpi else 1 / ratio)
+    expected = oracle.run()
+    if expected is None:
+        assert "circular" in sim.assumptions["assumption"].to_pylist()
+        return
+    for location, ref in enumerate(sorted(expected)):
+        assert sim.events(location)["simulated"].to_pylist() == expected[ref], (ref, program)
+
+
 @given(st.one_of(programs(), one_sided_programs()), st.sampled_from([0.0, 0.3, 0.9]))
 @settings(max_examples=40)
 def test_faster_is_never_later(tmp_path_factory, program, factor):
@@ -177,7 +209,7 @@ def test_all_times_slower_is_the_whole_run_slower(trace, _, factor, tmp_path):
         assert (simulated - measured[0] == factor * (measured - measured[0])).all()
 
 
-@pytest.mark.parametrize("workload", ["sor-p2p", "sor-fence", "sor-gats"])
+@pytest.mark.parametrize("workload", ["sor-p2p", "sor-fence", "sor-gats", "bt"])
 def test_a_generated_run_without_imbalance_is_predicted_to_the_tick(workload, tmp_path):
     for name, imbalance in (("uneven", 0.2), ("even", 0.0)):
         _native.generate(workload, tmp_path / name, ranks=16, iterations=10, seed=7, imbalance=imbalance)
@@ -185,6 +217,59 @@ def test_a_generated_run_without_imbalance_is_predicted_to_the_tick(workload, tm
     even = whywait.whatif(tmp_path / "even")
     for location in range(16):
         assert sim.events(location)["simulated"].equals(even.events(location)["measured"])
+
+
+@pytest.mark.parametrize("workload", ["sor-locks", "contention"])
+def test_a_run_with_locks_is_predicted_although_others_may_come_first(workload, tmp_path):
+    """Locks keep their order in a simulation, not in another run: the lengths are close."""
+    for name, imbalance in (("uneven", 0.2), ("even", 0.0)):
+        _native.generate(workload, tmp_path / name, ranks=16, iterations=10, seed=7, imbalance=imbalance)
+    sim = whywait.whatif(tmp_path / "uneven", [Set("compute", 1e-3)])
+    even = whywait.analyze(tmp_path / "even", causes=False)
+    truth = even.facts["length"]
+    assert abs(sim.after - truth) < abs(sim.before - truth)
+    assert sim.after == pytest.approx(truth, rel=0.03)
+
+
+@pytest.mark.parametrize("ranks", [8, 13])
+@pytest.mark.parametrize("workload", ["lb-coll", "lb-p2p"])
+def test_a_balance_is_predicted_to_the_tick(workload, ranks, tmp_path):
+    """The benchmarks of Jül-4297, 5.1, with the balanced program itself as the truth."""
+    for name, balanced in (("uneven", False), ("even", True)):
+        _native.generate(workload, tmp_path / name, ranks=ranks, iterations=10, seed=3, balanced=balanced)
+    sim = whywait.whatif(tmp_path / "uneven", [Balance("foo")])
+    even = whywait.whatif(tmp_path / "even")
+    assert sim.saved > 0
+    for location in range(ranks):
+        assert sim.events(location)["simulated"].equals(even.events(location)["measured"])
+
+
+@pytest.mark.parametrize(
+    ("workload", "hypothesis", "percent"), [("sweep", Balance("compute"), 0.01), ("xns", CutMessages("size==0"), 1)]
+)
+def test_other_optimizations_are_predicted_closely(workload, hypothesis, percent, tmp_path):
+    for name, balanced in (("plain", False), ("better", True)):
+        _native.generate(workload, tmp_path / name, ranks=12, iterations=10, seed=3, balanced=balanced)
+    sim = whywait.whatif(tmp_path / "plain", [hypothesis])
+    better = whywait.analyze(tmp_path / "better", causes=False)
+    assert sim.saved > 0
+    assert sim.after == pytest.approx(better.facts["length"], rel=percent / 100)
+
+
+def test_only_some_workloads_have_a_balanced_form(tmp_path):
+    with pytest.raises(UsageError, match="have a balanced form"):
+        _native.generate("sor-p2p", tmp_path, ranks=4, iterations=1, seed=1, balanced=True)
+
+
+def test_predictions_are_measured(capsys):
+    arguments = ["bench", "whatif", "--ranks", "8", "--iterations", "5"]
+    assert cli.main([*arguments, "--json"]) == 0
+    rows = {row["workload"]: row for row in json.loads(capsys.readouterr().out)}
+    assert list(rows) == ["lb-coll", "lb-p2p", "sweep", "xns"]
+    assert all(row["identity"] == 0 for row in rows.values())
+    assert rows["lb-coll"]["ticks"] == rows["lb-p2p"]["ticks"] == 0
+    assert cli.main([*arguments, "--workload", "lb-coll"]) == 0
+    assert "< 0.003 %" in capsys.readouterr().out
 
 
 STENCIL = ROOT / "tests/data/stencil"
@@ -204,6 +289,8 @@ def test_the_critical_path_bounds_what_is_saved(stencil):
             continue
         sim = whywait.whatif(stencil, [Scale(str(callpath), 0.5)], hidden="remainder")
         assert -1e-9 <= sim.saved <= 0.5 * time + 1e-6, callpath
+        slower = whywait.whatif(stencil, [Scale(str(callpath), 1.5)], hidden="remainder")
+        assert -slower.saved >= 0.5 * time - 1e-6, callpath
 
 
 def test_balance_conserves_sums(stencil):
@@ -274,6 +361,9 @@ def small(tmp_path_factory):
         (CutMessages("size==-1"), "not a condition"),
         (CutMessages("size==8,in=nowhere"), "no call path"),
         (Overhead(-1.0), "not negative"),
+        (Network(-1e-6), "times are not negative"),
+        (Network(1e-6, 0.0), "bandwidths above zero"),
+        (Network(float("nan")), "times are not negative"),
     ],
 )
 def test_what_makes_no_sense_is_refused(small, hypothesis, why):
@@ -366,6 +456,7 @@ def test_durations(text, seconds):
     [
         ("scale", "work"), ("scale", "=2"), ("scale", "work=fast"), ("set", "work=soon"), ("cpu", "2@x"),
         ("overhead", "much"), ("eager-limit", "many"), ("progress", "slow"), ("network", "fast"),
+        ("network", "bandwidth=10GB/s"), ("network", "latency=soon"), ("network", "latency=1us,bandwidth=wide"),
         ("balance", "work:uneven=no"), ("protocol", "work"),
     ],
 )  # fmt: skip
@@ -382,6 +473,13 @@ def test_the_command(small, capsys):
     out = capsys.readouterr().out
     assert "Late Sender" in out
     assert "What if: scale work@0=0.4" in out
+    # The answer, and little else.
+    assert len(out.splitlines()) <= 5
+    assert out.index("saved") < out.index("Late Sender")
+    assert cli.main(["whatif", trace, "--scale", "work@0=0.4", "--verbose"]) == 0
+    out = capsys.readouterr().out
+    assert "Metric" in out
+    assert "Place" in out
     assert cli.main(["whatif", trace, "--only-time"]) == 0
     assert "Nothing is changed" in capsys.readouterr().out
     assert cli.main(["whatif", trace, "--scale", "nowhere=2"]) == 2
@@ -423,3 +521,299 @@ def test_the_html_compares_both(small, tmp_path):
     assert cli.main(["whatif", str(small.run.path), "--scale", "work@0=0.4", "--html", str(page)]) == 0
     assert "measured" in page.read_text()
     assert "simulated" in page.read_text()
+
+
+def test_what_waits_less_and_what_more_is_told(tmp_path, capsys):
+    trace = """
+    *: main [0, 10]
+    0: work [0, 5]
+    0: MPI_Send(1) [5, 5.2]
+    1: MPI_Recv(0) [2, 5.3]
+    1: more [5.3, 8]
+    0: MPI_Barrier [6, 8.1]
+    1: MPI_Barrier [8, 8.1]
+    """
+    anchor = trace_from_text(trace, tmp_path)
+    assert cli.main(["whatif", str(anchor), "--scale", "work=0.5", "--scale", "more=2"]) == 0
+    out = capsys.readouterr().out
+    assert "less    Late Sender -2.50 s" in out
+    assert "exposed Wait at Barrier +2.70 s" in out
+
+
+def test_a_limit_makes_it_fail(small, capsys):
+    trace = str(small.run.path)
+    scaled = ["whatif", trace, "--scale", "work@0=2"]
+    assert cli.main([*scaled, "--fail-on", "time>5%"]) == 1
+    assert "failed: time>5%" in capsys.readouterr().out
+    assert cli.main([*scaled, "--fail-on", "time>500%", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["failed"] == []
+    assert cli.main([*scaled, "--only-time", "--fail-on", "time>5%"]) == 2
+    with pytest.raises(SystemExit):
+        cli.main([*scaled, "--fail-on", "time"])
+
+
+def test_with_little_memory(small, capsys):
+    trace = str(small.run.path)
+    assert cli.main(["whatif", trace, "--scale", "work@0=0.4", "--memory-limit", "2G"]) == 0
+    assert "3.00 s saved" in capsys.readouterr().out
+
+
+def test_only_results_are_written(small, tmp_path, capsys):
+    trace, results = str(small.run.path), tmp_path / "results"
+    assert cli.main(["whatif", trace, "--scale", "work@0=0.4", "--results", str(results)]) == 0
+    capsys.readouterr()
+    assert (results / "summary.json").is_file()
+    assert not list(results.glob("*.otf2"))
+    assert whywait.load(results).facts["length"] == pytest.approx(7)
+
+
+LISTING = """
+MODEL "Reenact"             # listing 4.4
+  OPTION "idle overhead" 5e-06
+  OPTION "noop threshold" 1e-06,
+  OPTION "aggregate idle" TRUE
+BALANCE REGION "foo"
+SCALE REGION "bar" 0.5
+CUT MESSAGE SIZE == 0
+"""
+
+
+def test_the_listing_of_the_work_is_read():
+    found = read(LISTING)
+    assert found.hypotheses == [
+        Balance(Selection("foo")),
+        Scale(Selection("bar"), 0.5),
+        CutMessages("size==0"),
+    ]
+    assert found.ignored == ["idle overhead", "noop threshold", "aggregate idle"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('BALANCE REGION "f" OPTION "mode" "global instance"', Balance(Selection("f"))),
+        ('BALANCE REGION "f", OPTION "mode" "process-local"', Balance(Selection("f"), "local")),
+        ('BALANCE REGION "f" OPTION "mode" "scaled" OPTION "by" 0.5', Balance(Selection("f"), "scaled", 0.5)),
+        ('SC_SCALE SC_REGION "f" +1e-1', Scale(Selection("f"), 0.1)),
+        ('CUT REGION "f@0-3"', Cut(Selection("f", ranks="0-3"))),
+        ("CUT MESSAGE TAG >= 3", CutMessages("tag>=3")),
+        ('SET REGION "f" "2ms"', Set(Selection("f"), 2e-3)),
+        ("CPU 2", Cpu(2.0)),
+        ('CPU "2@0-3"', Cpu(2.0, "0-3")),
+        ('NETWORK "ideal"', IdealNetwork()),
+        ('NETWORK "latency=2us,bandwidth=10GB/s"', Network(2e-6, 1e10)),
+        ('PROTOCOL REGION "f" EAGER', Protocol(Selection("f"), "eager")),
+        ('PROGRESS "asynchronous"', parse("progress", "asynchronous")),
+    ],
+)
+def test_hypotheses_of_a_file(text, expected):
+    assert read(f'MODEL "computed"\n{text}').hypotheses == [expected]
+
+
+def test_a_perturbation_is_compensated():
+    assert read('MODEL "Reenact" OPTION "compensate perturbation" TRUE').hypotheses == [Overhead(1.05e-6)]
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "why"),
+    [
+        ('BALANCE REGION "f"', "line 1, column 1", "MODEL is expected"),
+        ('MODEL "m"\nGUESS REGION "f"', "line 2, column 1", "GUESS is no hypothesis"),
+        ('MODEL "m"\n SCALE REGION "f 0.5', "line 2, column 15", "quote is never closed"),
+        ('MODEL "m"\nCUT MESSAGE SIZE == -1', "line 2, column 21", "not a number of zero or more"),
+        ('MODEL "m"\nCUT MESSAGE COLOR == 1', "line 2, column 13", "a SIZE and a TAG"),
+        ('MODEL "m"\nSCALE REGION "f" -1', "line 2, column 1", "not negative"),
+        ('MODEL "m"\nSCALE REGION "f"', "line 2, column 17", "the end of the file"),
+        ('MODEL "m"\nBALANCE REGION "f" OPTION "mode" "fair"', "line 2, column 27", "is no mode"),
+        ('MODEL "m" OPTION "speed" 3', "line 1, column 18", "no option 'speed'"),
+        ('MODEL "m"\nSCALE REGION "f" 0.5 %', "line 2, column 22", "has no meaning"),
+    ],
+)
+def test_a_bad_file_is_refused_where_it_is_bad(text, where, why):
+    with pytest.raises(UsageError) as error:
+        read(text, "file")
+    assert f"file, {where}: " in str(error.value)
+    assert why in str(error.value)
+
+
+def test_a_file_of_hypotheses_on_the_command_line(small, tmp_path, capsys):
+    file = tmp_path / "hypotheses.txt"
+    file.write_text('MODEL "Reenact" OPTION "debug" 1\nSCALE REGION "work@0" 0.4\n')
+    trace = str(small.run.path)
+    assert cli.main(["whatif", trace, "--hypotheses", str(file), "--only-time"]) == 0
+    shown = capsys.readouterr()
+    assert "3.00 s saved" in shown.out
+    assert "these options mean nothing here: 'debug'" in shown.err
+    file.write_bytes(b"\xff\xfe\x00")
+    assert cli.main(["whatif", trace, "--hypotheses", str(file), "--only-time"]) == 2
+    assert cli.main(["whatif", trace, "--hypotheses", str(tmp_path / "none"), "--only-time"]) != 0
+
+
+def test_short_segments_are_kept(tmp_path):
+    """Worked example 15: between a Leave and the next Enter lies a latency that no programmer can change."""
+    trace = "0: foo [0, 10]\n0: bar [2, 5]\n0: baz [5.001, 8]"
+    sim = whywait.whatif(trace_from_text(trace, tmp_path), [Scale("foo", 0.5, min_span=10e-3)])
+    times = instances(sim)
+    assert times["0", "bar"] == [pytest.approx((1, 4))]
+    assert times["0", "baz"] == [pytest.approx((4.001, 7))]
+    assert times["0", "foo"] == [pytest.approx((0, 8))]
+
+
+def test_changes_on_another_network_are_compared_with_the_run_on_it(small, capsys):
+    network = Network(0.1, 80.0)
+    alone = whywait.whatif(small, network=network)
+    assert alone.base is None
+    assert alone.before == 10
+    sim = whywait.whatif(small, [Scale("work@0", 0.4)], network=network)
+    assert sim.before == alone.after != 10
+    assert sim.reference.facts["length"] == pytest.approx(alone.after)
+    trace = str(small.run.path)
+    assert cli.main(["whatif", trace, "--scale", "work@0=0.4", "--network", "latency=0.1,bandwidth=80B/s"]) == 0
+    out = capsys.readouterr().out
+    assert "On this network alone the run takes 9.80 s (measured: 10.0 s)" in out
+
+
+@pytest.mark.parametrize("workload", ["sor-p2p", "bt"])
+def test_a_network_is_found_in_what_messages_took(workload, tmp_path, capsys):
+    """A message travels 1500 ns, and the call that receives it takes 400 ns more."""
+    _native.generate(workload, tmp_path, ranks=16, iterations=10, seed=7, imbalance=0.2)
+    local = fit(tmp_path)["local"]
+    assert local.latency == pytest.approx(1.9e-6)
+    assert local.bandwidth == float("inf")
+    assert cli.main(["whatif", str(tmp_path), "--network", "fit"]) == 0
+    assert "latency=1.9e-06s" in capsys.readouterr().out
+
+
+def test_two_sizes_give_a_bandwidth(tmp_path):
+    lines = ["*: main [0, 100]"]
+    for i in range(6):
+        for offset, size, took in ((0, 8, 0.18), (5, 80, 0.9)):
+            begin = 10 * i + offset
+            lines += [f"0: MPI_Send(1, bytes={size}) [{begin + 2}, {begin + 2.01}]",
+                      f"1: MPI_Recv(0, bytes={size}) [{begin}, {begin + 2 + took}]"]  # fmt: skip
+    found = fit(trace_from_text("\n".join(lines), tmp_path))["local"]
+    assert found.latency == pytest.approx(0.1)
+    assert found.bandwidth == pytest.approx(100)
+
+
+def test_nothing_is_left_if_writing_fails(small, tmp_path, monkeypatch):
+    sim = whywait.whatif(small, [Scale("work@0", 0.4)])
+
+    class Full:
+        def write(self, directory, name, _):
+            (Path(directory) / name).mkdir()
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sim, "_native", Full())
+    with pytest.raises(OSError, match="No space left"):
+        sim.write(tmp_path / "new")
+    assert not [path for path in (tmp_path / "new").rglob("*") if path.is_file() or path.suffix == ".otf2"]
+    assert not list((tmp_path / "new").iterdir())
+
+
+def test_the_measured_archive_is_never_written_to(small, capsys):
+    directory = Path(small.run.path).parent
+    before = sorted(path.name for path in directory.iterdir())
+    assert cli.main(["whatif", str(small.run.path), "--scale", "work@0=0.4", "-o", str(directory)]) == 2
+    assert "is there already" in capsys.readouterr().err
+    assert sorted(path.name for path in directory.iterdir()) == before
+
+
+def test_a_simulated_run_can_be_simulated_again(small, tmp_path):
+    once = whywait.whatif(small, [Scale("work@0", 0.4)]).write(tmp_path / "once")
+    again = whywait.whatif(once, [Scale("work@0", 0.5)])
+    assert again.before == pytest.approx(7)
+    assert is_identical(whywait.whatif(once))
+    assert again.write(tmp_path / "twice").is_file()
+
+
+def test_nothing_changed_says_so(small, capsys):
+    assert cli.main(["whatif", str(small.run.path), "--scale", "work=1", "--only-time"]) == 0
+    assert "0 s saved (0.0%)" in capsys.readouterr().out
+
+
+def test_a_balance_of_one_location_is_allowed(tmp_path):
+    sim = whywait.whatif(
+        trace_from_text("0: main [0, 2]\n0: work [0, 1]\n0: work [1, 1.5]", tmp_path), [Balance("work")]
+    )
+    assert is_identical(sim)
+
+
+def test_messages_to_oneself_and_to_nobody(tmp_path):
+    trace = """
+    0: main [0, 4]
+    0: MPI_Isend(0, req=1) [1, 1.1]
+    0: MPI_Recv(0) [1.1, 1.2]
+    0: MPI_Wait(1) [1.2, 1.3]
+    1: main [0, 4]
+    """
+    anchor = trace_from_text(trace, tmp_path)
+    assert is_identical(whywait.whatif(anchor))
+    assert whywait.whatif(anchor, [Cpu(2)]).after == pytest.approx(2.15)
+
+
+def test_a_circle_in_the_measured_run_is_noted(tmp_path):
+    """Broken clocks: each send by rendezvous ends before the receive of the other begins, which it waits for."""
+    trace = """
+    0: main [0, 4]
+    1: main [0, 4]
+    0: MPI_Ssend(1) [1, 1.1]
+    0: MPI_Recv(1) [2, 2.1]
+    1: MPI_Ssend(0) [1, 1.1]
+    1: MPI_Recv(0) [2, 2.1]
+    """
+    sim = whywait.whatif(trace_from_text(trace, tmp_path))
+    assert is_identical(sim)
+    assert "circular" in sim.assumptions["assumption"].to_pylist()
+
+
+def test_an_incomplete_collective_keeps_its_length(tmp_path):
+    trace = "ranks 3\n*: main [0, 4]\n0: work [0, 1]\n0: MPI_Barrier [1, 3]\n1: MPI_Barrier [2, 3]"
+    sim = whywait.whatif(trace_from_text(trace, tmp_path), [Scale("work", 2.0)])
+    assert instances(sim)["0", "MPI_Barrier"] == [pytest.approx((2, 4))]
+    assert "unmatched" in sim.assumptions["assumption"].to_pylist()
+
+
+def test_equal_results_with_one_thread_and_several(stencil):
+    one, many = (whywait.whatif(stencil, [Scale("relax", 0.7)], threads=threads) for threads in (1, 4))
+    for location in range(len(stencil.places)):
+        assert one.events(location).equals(many.events(location))
+
+
+def test_no_location_is_shorter_than_what_it_does_itself(stencil):
+    sim = whywait.whatif(stencil, [IdealNetwork()])
+    work = stencil.metrics["comp"].by_rank()
+    assert sim.after >= max(row["value"] for row in work.to_pylist()) * 0.999
+    for row in sim.result.wait_states().slice(0, 1000).to_pylist():
+        assert 0 <= row["waiting"] <= row["leave"] - row["enter"] + 1e-9
+
+
+def test_cuts_can_be_taken_in_any_order(stencil):
+    hypotheses = [Cut("MPI_Allreduce#0"), CutMessages("from==0,to==1,size>0")]
+    one, other = (whywait.whatif(stencil, order) for order in (hypotheses, hypotheses[::-1]))
+    assert one.after == other.after
+    for location in range(len(stencil.places)):
+        assert one.events(location).equals(other.events(location))
+
+
+PAIRS = sorted(path.parent for path in (SHARED / "cases/pairs").glob("*/hypothesis.txt"))
+
+
+@pytest.mark.parametrize(
+    "pair", PAIRS or [pytest.param(None, marks=pytest.mark.skip(reason="no ../shared/cases/pairs"))]
+)
+def test_a_prediction_is_what_was_recorded(pair):
+    """Within 2 % of the second recording, from the first Leave of MPI_Init to the first Enter of MPI_Finalize."""
+    line = re.search(r"^options: (.*)$", (pair / "hypothesis.txt").read_text(), re.MULTILINE)
+    options = re.findall(r"--([\w-]+) '([^']+)'", line[1])
+    hypotheses = [parse(kind, text) for kind, text in options]
+    assert hypotheses
+    sim = whywait.whatif(next((pair / "before").rglob("*.otf2")), hypotheses)
+    times = instances(sim)
+    inits = [leave for (_, name), all_of in times.items() if name.startswith("MPI_Init") for _, leave in all_of]
+    ends = [enter for (_, name), all_of in times.items() if name == "MPI_Finalize" for enter, _ in all_of]
+    after = json.loads((pair / "lengths.json").read_text())["after"][0]
+    if not inits:
+        assert sim.after == pytest.approx(after["whole_s"], rel=0.02)
+    else:
+        assert min(ends) - min(inits) == pytest.approx(after["init_to_finalize_s"], rel=0.02)

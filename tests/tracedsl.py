@@ -516,7 +516,7 @@ class Archive:
             return ticks(value)
         if key == "region":
             return self.region(value)
-        if key in {"communicator", "thread_team"}:
+        if key in {"communicator", "thread_team", "thread_contingent"}:
             return self.comms[value]
         if key == "win":
             return self.windows[value]

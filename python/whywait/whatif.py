@@ -15,7 +15,7 @@ import sys
 import tempfile
 import weakref
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from operator import and_
 from pathlib import Path
 from types import ModuleType
@@ -35,6 +35,7 @@ from whywait.model.hypotheses import (
     EagerLimit,
     Hypothesis,
     IdealNetwork,
+    Network,
     Overhead,
     Protocol,
     Scale,
@@ -43,6 +44,8 @@ from whywait.model.hypotheses import (
     check,
     parse,
 )
+from whywait.model.hypothesis_file import read
+from whywait.model.regions import LIBRARIES
 from whywait.model.selection import every_callpath, subtrees
 
 __all__ = [
@@ -54,13 +57,16 @@ __all__ = [
     "EagerLimit",
     "Hypothesis",
     "IdealNetwork",
+    "Network",
     "Overhead",
     "Protocol",
     "Scale",
     "Selection",
     "Set",
     "Simulation",
+    "fit",
     "parse",
+    "read",
     "whatif",
 ]
 
@@ -72,8 +78,9 @@ if TYPE_CHECKING:
     from whywait.model.calltree import CallTree
     from whywait.model.regions import Region
 
-# Whatever belongs to another paradigm is no computation.
-_LIBRARIES = frozenset({"mpi", "shmem", "armci", "openmp", "pthread", "openacc", "opencl", "cuda", "hip"})
+
+# What changes who waits for whom, and no durations.
+_OF_MODEL = (Protocol, EagerLimit, AsynchronousProgress, Cut, CutMessages)
 
 
 class _Compiler:
@@ -84,6 +91,14 @@ class _Compiler:
         self._window = window
         self._tree: CallTree = result.tree
         self._inside = None if callpath is None else subtrees(self._tree, callpath).tolist()
+
+    def changes(self, hypotheses: Iterable[Hypothesis]) -> list[_Change]:
+        """Return hypotheses on durations as the native simulator takes them."""
+        compiled = map(self.compile, hypotheses)
+        # Another network changes nothing where nobody communicates.
+        return [
+            _Change(**change) for change in compiled if change["kind"] != "network" or any(change["selection"].roots)
+        ]
 
     def compile(self, hypothesis: Hypothesis) -> dict[str, Any]:
         """Return a hypothesis as the native simulator takes it."""
@@ -102,10 +117,16 @@ class _Compiler:
                 return common | {"selection": selection, "value": 1 / value}
             case Overhead(seconds=value):
                 return common | {"value": value}
-            case IdealNetwork():
+            case IdealNetwork() | Network():
                 kinds = self._tree.kinds
                 calls = [_communicates(kinds[row]) for row in self._tree.region_rows]
-                return common | {"selection": self._compiled(str(hypothesis), calls, [], None), "value": 0.0}
+                # A network is that of the whole run.
+                selection = _Compiled(str(hypothesis), calls, [])
+                return common | {
+                    "kind": "network",
+                    "selection": selection,
+                    "value": float(isinstance(hypothesis, Network)),
+                }
         raise _native.UsageError(f"{hypothesis} is no hypothesis")
 
     def model(self, hypotheses: Iterable[Hypothesis]) -> dict[str, Any]:
@@ -116,6 +137,7 @@ class _Compiler:
             "protocols": [],
             "cut_regions": [],
             "cut_messages": [],
+            "network": None,
         }
         for hypothesis in hypotheses:
             check(hypothesis)
@@ -124,6 +146,9 @@ class _Compiler:
                     model["asynchronous"] = True
                 case EagerLimit(size=size):
                     model["eager_limit"] = size
+                case Network(eager=size):
+                    model["network"] = hypothesis.numbers
+                    model["eager_limit"] = size if model["eager_limit"] is None else model["eager_limit"]
                 case Cut():
                     selection = hypothesis.selected
                     if selection.below or selection.part is not None:
@@ -144,7 +169,7 @@ class _Compiler:
     def _computation(self) -> list[bool]:
         """Which call paths are the program's own code, by id."""
         kinds = self._tree.kinds
-        return [kinds[row].paradigm not in _LIBRARIES for row in self._tree.region_rows]
+        return [kinds[row].paradigm not in LIBRARIES for row in self._tree.region_rows]
 
     def _selection(self, selection: Selection) -> _Compiled:
         tree = self._tree
@@ -233,17 +258,36 @@ class Simulation:
         What was changed, in this order.
     native
         The native simulation.
+    base
+        What changes are compared with if that is not the measured run: the run on another network without more changes.
+    analyze
+        What finds the result of the simulated archive.
     """
 
-    def __init__(self, result: Result, hypotheses: Sequence[Hypothesis], native: _native.Simulation) -> None:
+    def __init__(
+        self,
+        result: Result,
+        hypotheses: Sequence[Hypothesis],
+        native: _native.Simulation,
+        *,
+        base: Simulation | None = None,
+        analyze: Callable[[Path], Result],
+    ) -> None:
         self.measured = result
         self.hypotheses = list(hypotheses)
+        self.base = base
         self._native = native
+        self._analyze = analyze
 
     @property
     def before(self) -> float:
-        """Length of the measured run, seconds."""
-        return float(self.measured.facts["length"])
+        """Length of the run that changes are compared with, seconds: of `base`, or of the measured run."""
+        return self.base.after if self.base else float(self.measured.facts["length"])
+
+    @property
+    def reference(self) -> Result:
+        """What an analysis finds in the run that changes are compared with."""
+        return self.base.result if self.base else self.measured
 
     @property
     def after(self) -> float:
@@ -257,9 +301,14 @@ class Simulation:
 
     @property
     def assumptions(self) -> pa.Table:
-        """What was assumed: ``assumption``, ``text`` and ``count``."""
+        """What was assumed: ``assumption``, ``text``, ``count`` and ``time``.
+
+        The time is that of the calls it is about, seconds over all locations; null if that is not known.
+        """
         rows = self._native.assumptions()
-        schema = pa.schema([("assumption", pa.string()), ("text", pa.string()), ("count", pa.int64())])
+        schema = pa.schema(
+            [("assumption", pa.string()), ("text", pa.string()), ("count", pa.int64()), ("time", pa.float64())]
+        )
         return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
 
     @property
@@ -302,13 +351,13 @@ class Simulation:
         # The trace lasts as long as the simulation: a result may be asked for more of it.
         directory = tempfile.mkdtemp(prefix="whatif-")
         weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
-        return analyze(self.write(directory))
+        return self._analyze(self.write(directory))
 
     def diff(self, metrics: Iterable[str] | None = None) -> pa.Table:
-        """Compare the simulated run with the measured one, as `whywait.compare.diff` does."""
+        """Compare the simulated run with the one without changes, as `whywait.compare.diff` does."""
         from whywait.analysis.compare import diff
 
-        return diff(self.measured, self.result, metrics)
+        return diff(self.reference, self.result, metrics)
 
     def events(self, location: int) -> pa.Table:
         """Return when a location enters and leaves its regions: ``measured`` and ``simulated``, ticks."""
@@ -331,10 +380,12 @@ def whatif(
     run: Result | Run | str | PathLike[str],
     hypotheses: Iterable[Hypothesis] = (),
     *,
+    network: Literal["measured", "ideal"] | Network = "measured",
     hidden: Literal["estimate", "remainder"] = "estimate",
     window: tuple[float, float] | None = None,
     callpath: str | int | None = None,
     threads: int | None = None,
+    memory_limit: int | None = None,
     progress: Callable[[str, float], object] | None = None,
 ) -> Simulation:
     """Simulate a run with changes.
@@ -349,6 +400,9 @@ def whatif(
         A result of `whywait.analyze`, a run, or the path of one.
     hypotheses
         The changes; each works on what the one before left.
+    network
+        ``"ideal"`` as `IdealNetwork` has it, or one of given latency and bandwidth. Other changes are compared with the
+        run on this network without them.
     hidden
         How long a transfer takes for which no receive had to wait: as others of its class (``estimate``), or as long as
         what is left of its call (``remainder``).
@@ -359,6 +413,8 @@ def whatif(
         change. How calls wait (protocols, progress) is that of the whole run.
     threads
         How many threads to use; None for as many as there are cores.
+    memory_limit
+        As of `whywait.analyze`, for the measured run if it is not yet analysed, and for the simulated one.
     progress
         As of `whywait.analyze`, if the run is not yet analysed.
 
@@ -371,25 +427,138 @@ def whatif(
     whywait.UsageError
         If a hypothesis makes no sense, or selects nothing.
     """
-    result = run if isinstance(run, Result) else analyze(run, threads=threads, causes=False, progress=progress)
+    if isinstance(run, Result):
+        result = run
+    else:
+        result = analyze(run, threads=threads, causes=False, memory_limit=memory_limit, progress=progress)
     chosen = list(hypotheses)
+    if network != "measured":
+        chosen.append(IdealNetwork() if network == "ideal" else network)
     if any(isinstance(hypothesis, Overhead) for hypothesis in chosen) and len(chosen) > 1:
         raise _native.UsageError("overhead changes all of the run: it must be the only hypothesis")
     if hidden not in ("estimate", "remainder"):
         raise _native.UsageError("hidden is estimate or remainder")
     compiler = _Compiler(result, window, callpath)
     # The ratio of processors and the network come last: they work on what the others left.
-    of_model = (Protocol, EagerLimit, AsynchronousProgress, Cut, CutMessages)
     ordered = sorted(
-        (hypothesis for hypothesis in chosen if not isinstance(hypothesis, of_model)),
-        key=lambda hypothesis: isinstance(hypothesis, (Cpu, IdealNetwork)),
+        (hypothesis for hypothesis in chosen if not isinstance(hypothesis, _OF_MODEL)),
+        key=lambda hypothesis: (isinstance(hypothesis, (IdealNetwork, Network)), isinstance(hypothesis, Cpu)),
     )
-    changes = [_Change(**compiler.compile(hypothesis)) for hypothesis in ordered]
-    native, estimated = result.tables.analysis, hidden == "estimate"
+    changes = compiler.changes(ordered)
+    native = _native.Simulator(
+        _analysis(result), hidden=hidden == "estimate", threads=threads, **compiler.model(chosen)
+    )
+    networks = [hypothesis for hypothesis in chosen if isinstance(hypothesis, (IdealNetwork, Network))]
+    base = None
+    if networks and len(chosen) > len(networks):
+        base = whatif(result, networks, hidden=hidden, threads=threads, memory_limit=memory_limit)
+    known = result.options if result is run else {}
+    options = {name: known[name] for name in _OPTIONS if name in known}
+    analyzed = partial(analyze, threads=threads, memory_limit=memory_limit, **options)
+    return Simulation(result, chosen, native.simulate(changes, threads=threads), base=base, analyze=analyzed)
+
+
+def lengths(
+    result: Result, candidates: Iterable[Sequence[Hypothesis]], *, threads: int | None = None
+) -> tuple[list[float | None], float]:
+    """Simulate several lists of hypotheses that wait alike, eight at a time.
+
+    Parameters
+    ----------
+    result
+        What was found in the run.
+    candidates
+        Lists of hypotheses. What they change of who waits for whom must be the same for all, that of the first.
+    threads
+        How many threads to use; None for as many as there are cores.
+
+    Returns
+    -------
+    lengths
+        Of each changed run, seconds; None where its hypotheses cannot be applied.
+    assumed
+        Time of the calls of which something is assumed, seconds.
+    """
+    compiler = _Compiler(result, None, None)
+    lists = [list(of) for of in candidates]
+    if not lists:
+        return [], 0.0
+    try:
+        native = _native.Simulator(_analysis(result), threads=threads, **compiler.model(lists[0]))
+    except _native.UsageError:
+        return [None for _ in lists], 0.0
+    compiled = [compiler.changes(one for one in of if not isinstance(one, _OF_MODEL)) for of in lists]
+    assumed = sum(time or 0.0 for _, _, _, time in native.simulate([], threads=threads).assumptions())
+    try:
+        return list(native.lengths(compiled, threads=threads)), assumed
+    except _native.UsageError:
+        pass
+    found: list[float | None] = []
+    for changes in compiled:
+        try:
+            found += native.lengths([changes], threads=threads)
+        except _native.UsageError:
+            found.append(None)
+    return found, assumed
+
+
+# Of the analysis of the measured run, for that of the simulated one.
+_OPTIONS = ("wrong_order_window", "causes", "cost_model", "idle_threads")
+
+
+def _analysis(result: Result) -> _native.Analysis:
+    native = result.tables.analysis
     if not isinstance(native, _native.Analysis):
         raise _native.UsageError("a written result keeps no events to simulate: analyze the trace again")
-    simulator = _native.Simulator(native, hidden=estimated, threads=threads, **compiler.model(chosen))
-    return Simulation(result, chosen, simulator.simulate(changes, threads=threads))
+    return native
+
+
+def fit(run: Result | Run | str | PathLike[str], *, threads: int | None = None) -> dict[str, Network]:
+    """Find the latency and the bandwidth that messages of a run had.
+
+    Parameters
+    ----------
+    run
+        A result of `whywait.analyze`, a run, or the path of one.
+    threads
+        How many threads to use; None for as many as there are cores.
+
+    Returns
+    -------
+    dict
+        By locality, ``remote`` (between nodes) and ``local`` (on one), as far as enough receives had to wait for
+        their messages: the network whose transfers fit those of each class of sizes best (least squares). Where there
+        is only one size, or larger messages were not slower, the bandwidth is infinite.
+
+    Examples
+    --------
+    >>> network = whywait.whatif.fit("tests/data/stencil")
+    """
+    result = run if isinstance(run, Result) else analyze(run, threads=threads, causes=False)
+    transfers = _native.Simulator(_analysis(result), threads=threads).transfers()
+    fitted = {}
+    for name, is_local in (("remote", False), ("local", True)):
+        samples = [(size, time) for local, _, size, time in transfers if local is is_local]
+        if samples:
+            fitted[name] = _line(samples)
+    return fitted
+
+
+def _line(samples: Sequence[tuple[float, float]]) -> Network:
+    """Fit latency + size / bandwidth."""
+    count = len(samples)
+    size = sum(size for size, _ in samples) / count
+    time = sum(time for _, time in samples) / count
+    spread = sum((own - size) ** 2 for own, _ in samples)
+    slope = sum((own - size) * (took - time) for own, took in samples) / spread if spread else 0.0
+    if slope <= 0:
+        return Network(time)
+    latency = time - slope * size
+    if latency < 0:
+        # The line through zero.
+        slope = sum(own * took for own, took in samples) / sum(own**2 for own, _ in samples)
+        latency = 0.0
+    return Network(latency, 1 / slope)
 
 
 class _Callable(ModuleType):

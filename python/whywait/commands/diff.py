@@ -53,7 +53,7 @@ def add(verbs: Any) -> None:
         "--fail-on",
         action="append",
         default=[],
-        type=_threshold,
+        type=threshold,
         metavar="LIMIT",
         help="fail if a metric grows by more than a share of A ('mpi_latesender>5%%') or than an amount ('time>0.5s', "
         "'visits>1000'); may be given again",
@@ -63,7 +63,8 @@ def add(verbs: Any) -> None:
     )
 
 
-def _threshold(text: str) -> Threshold:
+def threshold(text: str) -> Threshold:
+    """Read a limit of `--fail-on`."""
     from whywait.compare import Threshold
 
     try:

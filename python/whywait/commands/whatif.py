@@ -7,12 +7,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import Progress, add_verb, positive, print_json
+from whywait.commands.common import Progress, add_verb, memory_size, positive, print_json
+from whywait.commands.diff import threshold
 from whywait.commands.results import CALLPATH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from whywait import Result
     from whywait.report.terminal import Line
     from whywait.whatif import Hypothesis, Simulation
 
@@ -36,7 +38,13 @@ _HYPOTHESES = {
     "eager-limit": ("BYTES", "messages of more bytes go by rendezvous, others are eager"),
     "progress": ("asynchronous", "one-sided operations need nobody at their target"),
     "overhead": ("TIME", "every segment is shorter by the TIME that recording an event took (1us); must be alone"),
-    "network": ("ideal", "calls of communication libraries take no time but waiting"),
+    "network": (
+        "NETWORK",
+        (
+            "ideal (calls of communication libraries take no time but waiting), latency=2us,bandwidth=10GB/s (also "
+            "local_latency, local_bandwidth, eager, send, receive), measured, or fit, which prints what messages took"
+        ),
+    ),
 }
 
 _SELECTION = """\
@@ -74,6 +82,12 @@ def add(verbs: Any) -> None:
         parser.add_argument(f"--{name}", action=_Collect, metavar=value, dest="hypotheses", help=text)
     parser.epilog = f"{_SELECTION}\n{parser.epilog}"
     parser.add_argument(
+        "--hypotheses",
+        metavar="FILE",
+        dest="file",
+        help="read hypotheses from a file in the grammar of Jül-4297, table 4.1",
+    )
+    parser.add_argument(
         "--window", metavar="FROM:TO", help="change only instances that begin in this part of the run (0.5:2, seconds)"
     )
     parser.add_argument("--callpath", metavar="PATH", help=f"change {CALLPATH}")
@@ -87,14 +101,28 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "--only-time", action="store_true", help="only the length of the changed run: no analysis of it"
     )
+    parser.add_argument("--verbose", action="store_true", help="show all metrics, places and assumptions")
     parser.add_argument(
         "-o", "--output", metavar="DIR", help="write the changed run, a trace, and its results to this directory"
     )
+    parser.add_argument("--results", metavar="DIR", help="write only the results of the changed run to this directory")
     parser.add_argument("--html", metavar="FILE", help="write both runs side by side as one file for a browser")
     parser.add_argument(
         "--top", type=positive, default=10, metavar="N", help="how many places to show (default: %(default)s)"
     )
+    parser.add_argument(
+        "--fail-on",
+        action="append",
+        default=[],
+        type=threshold,
+        metavar="LIMIT",
+        help="as of diff: exit code 1 if a "
+        "metric grows by more ('time>5%%', 'mpi_latesender>0.5s'); may be given again",
+    )
     parser.add_argument("--threads", type=positive, metavar="N", help="how many threads to use (default: all cores)")
+    parser.add_argument(
+        "--memory-limit", type=memory_size, metavar="SIZE", help="as of analyze: memory, such as 8G (default: no limit)"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -102,38 +130,58 @@ def run(options: argparse.Namespace) -> int:
     import whywait
     from whywait.whatif import parse, refuse_archive
 
-    hypotheses = [parse(kind, text) for kind, text in options.hypotheses or ()]
+    given = [one for one in options.hypotheses or () if one != ("network", "measured")]
+    hypotheses = [parse(kind, text) for kind, text in given if (kind, text) != ("network", "fit")]
+    if options.file:
+        hypotheses = [*_from_file(options.file), *hypotheses]
     window = _window(options.window) if options.window else None
-    if options.only_time and (options.output or options.html):
-        raise whywait.UsageError("--only-time analyzes nothing that could be written")
+    if options.only_time and (options.output or options.html or options.results or options.fail_on):
+        raise whywait.UsageError("--only-time analyzes nothing that could be written or compared")
     if options.output:
         refuse_archive(Path(options.output))
+    common = {"threads": options.threads, "memory_limit": options.memory_limit}
     with Progress(quiet=options.json) as progress:
         trace = whywait.open(options.trace)
-        result = whywait.analyze(trace, threads=options.threads, causes=not options.only_time, progress=progress)
+        result = whywait.analyze(trace, causes=not options.only_time, progress=progress, **common)
+        if ("network", "fit") in given:
+            return _show_fit(result, options)
         sim = whywait.whatif(
-            result,
-            hypotheses,
-            hidden=options.hidden,
-            window=window,
-            callpath=options.callpath,
-            threads=options.threads,
+            result, hypotheses, hidden=options.hidden, window=window, callpath=options.callpath, **common
         )
         # The length is not worth much if nobody can say where it is saved.
         if not options.only_time:
-            _ = sim.result
+            _ = sim.reference, sim.result
     if options.output:
         sim.write(options.output)
         sim.result.write(options.output)
+    if options.results:
+        sim.result.write(options.results)
     if options.html:
         from whywait.compare import write_html
 
-        write_html(result, sim.result, options.html, names=("measured", "simulated"))
+        names = ("on the network" if sim.base else "measured", "simulated")
+        write_html(sim.reference, sim.result, options.html, names=names)
+    failed = [limit.text for limit in options.fail_on if limit.exceeded(sim.reference, sim.result)]
     if options.json:
-        print_json(_json(sim, options))
+        print_json(_json(sim, options, failed))
     else:
-        _show(sim, hypotheses, options)
-    return 0
+        _show(sim, hypotheses, options, failed)
+    return 1 if failed else 0
+
+
+def _from_file(name: str) -> list[Hypothesis]:
+    from whywait import UsageError
+    from whywait.whatif import read
+
+    try:
+        text = Path(name).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise UsageError(f"{name} is not a text file") from None
+    found = read(text, name)
+    if found.ignored:
+        names = ", ".join(repr(option) for option in found.ignored)
+        sys.stderr.write(f"whywait: {name}: nothing is run again, so these options mean nothing here: {names}\n")
+    return found.hypotheses
 
 
 def _window(text: str) -> tuple[float, float]:
@@ -146,84 +194,157 @@ def _window(text: str) -> tuple[float, float]:
         raise UsageError(f"{text!r} is not of the form FROM:TO, such as 0.5:2") from None
 
 
-def _json(sim: Simulation, options: argparse.Namespace) -> dict[str, Any]:
+def _show_fit(result: Result, options: argparse.Namespace) -> int:
+    from dataclasses import asdict
+
+    from whywait.report.terminal import show
+    from whywait.report.values import quantity
+    from whywait.whatif import fit
+
+    fitted = fit(result, threads=options.threads)
+    if options.json:
+        finite = {
+            name: {key: value for key, value in asdict(network).items() if key in ("latency", "bandwidth")}
+            for name, network in fitted.items()
+        }
+        # JSON has no infinity.
+        for numbers in finite.values():
+            numbers["bandwidth"] = None if numbers["bandwidth"] == float("inf") else numbers["bandwidth"]
+        print_json(finite)
+        return 0
+    places = {"remote": "between nodes", "local": "on one node"}
+    lines = [
+        [(f"{places[name]:<14} latency={network.latency:.4g}s,bandwidth={network.bandwidth:.4g}B/s", "bold"),
+         (f"   (a message of 8 KiB: {quantity(network.latency + 8192 / network.bandwidth, 'sec')})", "dim")]
+        for name, network in fitted.items()
+    ]  # fmt: skip
+    show(lines or [[("Too few receives had to wait for their messages to say how long these take.", "")]], sys.stdout)
+    return 0
+
+
+def _json(sim: Simulation, options: argparse.Namespace, failed: list[str]) -> dict[str, Any]:
     from whywait.compare import totals
 
     data: dict[str, Any] = {
         "before": sim.before,
         "after": sim.after,
         "saved": sim.saved,
+        "measured": sim.measured.facts["length"],
         "hypotheses": [str(hypothesis) for hypothesis in sim.hypotheses],
         "assumptions": sim.assumptions.to_pylist(),
         "notes": sim.notes,
     }
     if not options.only_time:
         data["diff"] = {
-            "metrics": totals(sim.measured, sim.result),
+            "metrics": totals(sim.reference, sim.result),
             "places": sim.diff().slice(0, options.top).to_pylist(),
         }
+        data["failed"] = failed
     return data
 
 
-def _show(sim: Simulation, hypotheses: Sequence[Hypothesis], options: argparse.Namespace) -> None:
+def _show(
+    sim: Simulation, hypotheses: Sequence[Hypothesis], options: argparse.Namespace, failed: Sequence[str]
+) -> None:
+    from whywait.report.terminal import show
+
+    show(_summary(sim, hypotheses), sys.stdout)
+    if not options.only_time:
+        show(_effects(sim), sys.stdout)
+        if options.verbose:
+            _show_details(sim, options)
+    show(_assumptions(sim, verbose=options.verbose), sys.stdout)
+    for written in (options.output and f"{options.output}/", options.results and f"{options.results}/", options.html):
+        if written:
+            sys.stdout.write(f"Written to {written}\n")
+    show(([(f"failed: {text}", "bold red")] for text in failed), sys.stdout)
+
+
+def _show_details(sim: Simulation, options: argparse.Namespace) -> None:
     from whywait.commands.diff import metric_lines, place_lines
     from whywait.compare import totals
     from whywait.report.terminal import show, speaks_unicode, width
 
     columns, unicode = width(sys.stdout), speaks_unicode(sys.stdout)
-    show(_summary(sim, hypotheses), sys.stdout)
-    if not options.only_time:
-        metrics = totals(sim.measured, sim.result)
-        show([[], *metric_lines(metrics, columns, ("measured", "simulated"))], sys.stdout)
-        show(_exposed(sim, metrics), sys.stdout)
-        runs = (sim.measured, sim.result)
-        show(place_lines(sim.diff(), runs, columns, options.top, unicode=unicode), sys.stdout)
-    show(_assumptions(sim), sys.stdout)
-    for written in (options.output and f"{options.output}/", options.html):
-        if written:
-            sys.stdout.write(f"Written to {written}\n")
+    names = ("network" if sim.base else "measured", "simulated")
+    show([[], *metric_lines(totals(sim.reference, sim.result), columns, names)], sys.stdout)
+    runs = (sim.reference, sim.result)
+    show(place_lines(sim.diff(), runs, columns, options.top, unicode=unicode), sys.stdout)
+    sys.stdout.write("\n")
+
+
+def _time(value: float) -> str:
+    from whywait.report.values import quantity
+
+    return quantity(value, "sec")
 
 
 def _summary(sim: Simulation, hypotheses: Sequence[Hypothesis]) -> Iterator[Line]:
-    from whywait.report.values import quantity
-
-    def time(value: float) -> str:
-        return quantity(value, "sec")
-
     if not hypotheses:
         yield [("Nothing is changed: the simulated run is the measured one.", "")]
     for hypothesis in hypotheses:
         yield [(f"What if: {hypothesis}", "bold")]
-    saved = f"{time(sim.saved)} saved" if sim.saved >= 0 else f"{time(-sim.saved)} lost"
+    saved = f"{_time(sim.saved)} saved" if sim.saved >= 0 else f"{_time(-sim.saved)} lost"
     share = f" ({abs(sim.saved) / sim.before:.1%})" if sim.before else ""
     speedup = f", speed-up {sim.before / sim.after:.3f}" if sim.after > 0 else ""
-    yield [(f"{time(sim.before)} -> {time(sim.after)}, {saved}{share}{speedup}", "green" if sim.saved > 0 else "")]
+    if sim.base:
+        measured = float(sim.measured.facts["length"])
+        yield [(f"On this network alone the run takes {_time(sim.before)} (measured: {_time(measured)}).", "")]
+    yield [(f"{_time(sim.before)} -> {_time(sim.after)}, {saved}{share}{speedup}", "green" if sim.saved > 0 else "")]
 
 
-def _exposed(sim: Simulation, metrics: list[dict[str, Any]]) -> Iterator[Line]:
-    """Yield the wait states that grew: what the change exposes."""
-    from whywait.report.values import quantity
+def _effects(sim: Simulation) -> Iterator[Line]:
+    """Yield what becomes of the efficiency and of the waiting, in a line each."""
+    from whywait.analysis.waiting import account
 
-    kinds = {wait["metric"] for wait in metrics if _is_wait(sim, wait["metric"])}
-    grown = [row for row in metrics if row["metric"] in kinds and row["difference"] > 1e-3 * max(sim.before, 1e-12)]
-    if grown:
-        yield []
-        yield [("Exposed: wait states that grow", "bold")]
-    for row in sorted(grown, key=lambda row: -row["difference"]):
-        yield [(f"   {row['display_name']}  +{quantity(row['difference'], 'sec')}", "red")]
+    before, after = (account(result.profile) for result in (sim.reference, sim.result))
+    if before["waiting"] or after["waiting"]:
+        yield [
+            (f"Waiting {_time(before['waiting'])} -> {_time(after['waiting'])} of CPU time", ""),
+            (_efficiency(sim), ""),
+        ]
+    elif text := _efficiency(sim):
+        yield [(text.removeprefix(", ").capitalize(), "")]
+    states = {**before["wait_states"], **after["wait_states"]}
+    tree = {name: _name(sim, name) for name in states}
+    change = {name: after["wait_states"].get(name, 0.0) - before["wait_states"].get(name, 0.0) for name in states}
+    small = 1e-3 * max(sim.before, 1e-12)
+    for title, sign, style in (("less", -1, "green"), ("exposed", 1, "red")):
+        found = sorted((-sign * value, name) for name, value in change.items() if sign * value > small)
+        if found:
+            parts = [f"{tree[name]} {'-' if sign < 0 else '+'}{_time(abs(value))}" for value, name in found]
+            more = f" and {len(parts) - _STATES} more" if len(parts) > _STATES else ""
+            yield [(f"   {title:<8}", style), ("; ".join(parts[:_STATES]) + more, "")]
 
 
-def _is_wait(sim: Simulation, name: str) -> bool:
-    tree = sim.result.profile.metrics
-    return name in tree and tree.wait_state(name) is tree[name]
+_STATES = 3
 
 
-def _assumptions(sim: Simulation) -> Iterator[Line]:
+def _efficiency(sim: Simulation) -> str:
+    both = [result.efficiencies()["parallel_efficiency"].value for result in (sim.reference, sim.result)]
+    if both[0] is None or both[1] is None:
+        return ""
+    return f", parallel efficiency {both[0]:.1%} -> {both[1]:.1%}"
+
+
+def _name(sim: Simulation, metric: str) -> str:
+    trees = (result.profile.metrics for result in (sim.result, sim.reference))
+    return next(tree[metric].display_name for tree in trees if metric in tree)
+
+
+def _assumptions(sim: Simulation, *, verbose: bool) -> Iterator[Line]:
     rows = sim.assumptions.to_pylist()
+    if not verbose:
+        if rows:
+            names = [f"{row['count']:,} {row['assumption'].replace('_', ' ')}" for row in rows]
+            yield [(f"Assumed: {', '.join(names)} (--verbose says more)", "dim")]
+        for note in sim.notes:
+            yield [(note, "dim")]
+        return
     if rows or sim.notes:
-        yield []
         yield [("Assumed:", "bold")]
     for row in rows:
-        yield [(f"   {row['count']:,} {row['text']}", "dim")]
+        time = "" if row["time"] is None else f" ({_time(row['time'])} of CPU time)"
+        yield [(f"   {row['count']:,} {row['text']}{time}", "dim")]
     for note in sim.notes:
         yield [(f"   {note}", "dim")]

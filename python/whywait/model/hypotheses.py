@@ -220,6 +220,71 @@ class IdealNetwork(Hypothesis):
 
 
 @dataclass(frozen=True)
+class Network(Hypothesis):
+    """A network of given latency and bandwidth, Dimemas' linear model: a message takes latency + size / bandwidth.
+
+    There is no contention. Other changes are compared with the run on this network without them.
+
+    Attributes
+    ----------
+    latency, bandwidth
+        Between nodes: seconds, and bytes a second.
+    local_latency, local_bandwidth
+        On one node; None as between nodes.
+    eager
+        Messages of more bytes go by rendezvous; None for what the measured run did.
+    send, receive
+        What these calls take themselves, seconds.
+    """
+
+    latency: float
+    bandwidth: float = math.inf
+    local_latency: float | None = None
+    local_bandwidth: float | None = None
+    eager: int | None = None
+    send: float = 0.0
+    receive: float = 0.0
+    _kind = "network"
+
+    def __str__(self) -> str:
+        given = {
+            "latency": f"{self.latency:g}s", "bandwidth": f"{self.bandwidth:g}B/s",
+            "local_latency": None if self.local_latency is None else f"{self.local_latency:g}s",
+            "local_bandwidth": None if self.local_bandwidth is None else f"{self.local_bandwidth:g}B/s",
+            "eager": self.eager, "send": f"{self.send:g}s" if self.send else None,
+            "receive": f"{self.receive:g}s" if self.receive else None,
+        }  # fmt: skip
+        return "network " + ",".join(f"{name}={value}" for name, value in given.items() if value is not None)
+
+    @property
+    def numbers(self) -> tuple[float, float, float, float, float, float]:
+        """Latency and bandwidth between nodes and on one, what a send and a receive take."""
+        local = self.latency if self.local_latency is None else self.local_latency
+        broad = self.bandwidth if self.local_bandwidth is None else self.local_bandwidth
+        return self.latency, self.bandwidth, local, broad, self.send, self.receive
+
+    @classmethod
+    def parse(cls, text: str) -> Network:
+        """Read ``latency=2us,bandwidth=10GB/s,eager=65536``."""
+        known: dict[str, Any] = {}
+        for part in text.split(","):
+            name, _, value = (piece.strip() for piece in part.partition("="))
+            if name in {"latency", "local_latency", "send", "receive"}:
+                known[name] = duration(value)
+            elif name in {"bandwidth", "local_bandwidth"}:
+                known[name] = bandwidth(value)
+            elif name == "eager":
+                known[name] = _size(value)
+            else:
+                raise _native.UsageError(
+                    f"{text!r} is no network: measured, ideal, fit, or latency=2us,bandwidth=10GB/s and so on"
+                )
+        if "latency" not in known:
+            raise _native.UsageError(f"{text!r} does not say the latency of the network: latency=2us")
+        return cls(**known)
+
+
+@dataclass(frozen=True)
 class Cut(_Selective):
     """What is selected vanishes with all it encloses, and what communicates with it (Jül-4297, 3.4.3).
 
@@ -302,6 +367,8 @@ def parse(kind: str, text: str) -> Hypothesis:
         return CutMessages(text)
     if kind == "eager-limit":
         return EagerLimit(_size(text))
+    if kind == "network" and text != "ideal":
+        return Network.parse(text)
     if kind in _WORDS:
         word, made = _WORDS[kind]
         if text != word:
@@ -372,6 +439,18 @@ def duration(text: str) -> float:
         return math.nan
 
 
+_BYTES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+
+
+def bandwidth(text: str) -> float:
+    """Read a bandwidth such as ``10GB/s``; bytes a second without a unit."""
+    match = re.fullmatch(r"([-+]?[\d.]+(?:[eE][-+]?\d+)?|inf)\s*(?:([kmgt]i?|)B/s)?", text.strip(), re.IGNORECASE)
+    try:
+        return float(match[1]) * _BYTES[(match[2] or "").lower()] if match else math.nan
+    except ValueError:
+        return math.nan
+
+
 def check(hypothesis: Hypothesis) -> None:
     """Refuse numbers that make no sense."""
     text = str(hypothesis)
@@ -391,6 +470,11 @@ def check(hypothesis: Hypothesis) -> None:
             good, what = kind in ("eager", "rendezvous"), "a protocol is eager or rendezvous"
         case EagerLimit(size=size):
             good, what = size >= 0, "a limit is a number of bytes"
+        case Network():
+            latency, broad, local, local_broad, send, receive = hypothesis.numbers
+            good = all(math.isfinite(time) and time >= 0 for time in (latency, local, send, receive))
+            good = good and broad > 0 and local_broad > 0 and (hypothesis.eager or 0) >= 0
+            what = "times are not negative (2us), bandwidths above zero (10GB/s)"
         case _:
             return
     if not good:

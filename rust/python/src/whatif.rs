@@ -7,8 +7,8 @@ use arrow_array::Int64Array;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use whywait_core::whatif::{
-    Balance, Hypothesis, Key, MessageCut, Model, Numbers, Part, Relation, Selection, Simulation as CoreSimulation,
-    Simulator as CoreSimulator,
+    Balance, Hypothesis, Key, MessageCut, Model, Network, Numbers, Part, Relation, Selection,
+    Simulation as CoreSimulation, Simulator as CoreSimulator,
 };
 
 use crate::analysis::Analysis;
@@ -44,6 +44,9 @@ struct Change {
     uneven: bool,
 }
 
+/// Conditions on numbers of a message (key, relation, number), and the call paths of the sends.
+type Conditions = (Vec<(String, String, u64)>, Vec<bool>);
+
 /// A run that can be simulated: it is known who waits for whom.
 #[pyclass(frozen, module = "whywait._native")]
 pub(crate) struct Simulator {
@@ -62,10 +65,11 @@ pub(crate) struct Simulation {
 impl Simulator {
     /// Finds the dependencies of an analysed run; `hidden` says whether transfers that nobody waited for are estimated.
     /// The others change the run: whether one-sided operations need nobody at the target, which messages go by
-    /// rendezvous, by size or by the call paths of their sends.
+    /// rendezvous, by size or by the call paths of their sends, what is cut, and the network: latency (s) and bandwidth
+    /// (bytes/s) between nodes and on one, what a send and a receive take (s).
     #[new]
     #[pyo3(signature = (analysis, *, hidden=true, asynchronous=false, eager_limit=None, protocols=Vec::new(),
-        cut_regions=Vec::new(), cut_messages=Vec::new(), threads=None))]
+        cut_regions=Vec::new(), cut_messages=Vec::new(), network=None, threads=None))]
     #[expect(clippy::too_many_arguments, reason = "they are named where it is called")]
     fn new(
         py: Python<'_>,
@@ -75,7 +79,8 @@ impl Simulator {
         eager_limit: Option<u64>,
         protocols: Vec<(Vec<bool>, bool)>,
         cut_regions: Vec<Selected>,
-        cut_messages: Vec<(Vec<(String, String, u64)>, Vec<bool>)>,
+        cut_messages: Vec<Conditions>,
+        network: Option<[f64; 6]>,
         threads: Option<usize>,
     ) -> PyResult<Self> {
         let pool = whywait_core::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
@@ -88,6 +93,7 @@ impl Simulator {
             protocols,
             cut_regions,
             cut_messages,
+            network: network.map(|numbers| of_numbers(analysis.get(), numbers)),
         };
         let found = {
             let analysis = analysis.get();
@@ -95,6 +101,14 @@ impl Simulator {
             detached(py, || pool.install(|| CoreSimulator::new(&analysis.result, definitions, &model)))?
         };
         Ok(Self { analysis, simulator: found.map_err(core_error)? })
+    }
+
+    /// What messages took where enough receives had to wait for them: whether on a node, whether by rendezvous, mean
+    /// size (bytes), time (s).
+    fn transfers(&self) -> Vec<(bool, bool, f64, f64)> {
+        let resolution = self.analysis.get().result.trace.resolution as f64;
+        let transfers = self.simulator.transfers().iter();
+        transfers.map(|of| (of.is_local, of.is_rendezvous, of.bytes, of.ticks as f64 / resolution)).collect()
     }
 
     /// Number of dependencies between calls.
@@ -137,13 +151,12 @@ impl Simulation {
         Ok(self.result.length().map_err(core_error)? as f64 / resolution)
     }
 
-    /// What was assumed: name, text, how often.
-    fn assumptions(&self) -> Vec<(&'static str, &'static str, u64)> {
-        self.result
-            .assumptions
-            .iter()
-            .map(|(assumption, count)| (assumption.name(), assumption.text(), count))
-            .collect()
+    /// What was assumed: name, text, how often, and how many seconds it concerns if that is known.
+    fn assumptions(&self) -> Vec<(&'static str, &'static str, u64, Option<f64>)> {
+        let resolution = self.analysis().result.trace.resolution as f64;
+        let seconds = |time: Option<i64>| time.map(|ticks| ticks as f64 / resolution);
+        let all = self.result.assumptions.iter();
+        all.map(|(assumption, count, time)| (assumption.name(), assumption.text(), count, seconds(time))).collect()
     }
 
     /// Writes the run as the archive `name` in a directory; `hypotheses` says what was changed.
@@ -183,7 +196,21 @@ impl Simulation {
     }
 }
 
-fn message_cut((conditions, callpaths): (Vec<(String, String, u64)>, Vec<bool>)) -> PyResult<MessageCut> {
+fn of_numbers(analysis: &Analysis, numbers: [f64; 6]) -> Network {
+    let resolution = analysis.result.trace.resolution as f64;
+    let [latency, bandwidth, local_latency, local_bandwidth, send, receive] = numbers;
+    let ticks = |seconds: f64| (seconds * resolution).round_ties_even() as i64;
+    Network {
+        latency: latency * resolution,
+        bandwidth: bandwidth / resolution,
+        local_latency: local_latency * resolution,
+        local_bandwidth: local_bandwidth / resolution,
+        send: ticks(send),
+        receive: ticks(receive),
+    }
+}
+
+fn message_cut((conditions, callpaths): Conditions) -> PyResult<MessageCut> {
     let condition = |(key, relation, number): (String, String, u64)| {
         let key = match key.as_str() {
             "size" => Key::Size,
@@ -241,6 +268,9 @@ fn hypothesis(analysis: &Analysis, change: Change) -> PyResult<Hypothesis> {
         ("scale", Some(selection)) => Ok(Hypothesis::Scale { selection, factor: value, min_span: ticks(min_span) }),
         ("set", Some(selection)) => Ok(Hypothesis::Set { selection, ticks: ticks(value) }),
         ("balance", Some(selection)) => Ok(Hypothesis::Balance { selection, mode, by: value, is_uneven }),
+        // An ideal one needs nothing of the graph.
+        ("network", Some(selection)) if value <= 0.0 => Ok(Hypothesis::Set { selection, ticks: 0 }),
+        ("network", Some(selection)) => Ok(Hypothesis::Network { selection }),
         ("overhead", None) => Ok(Hypothesis::Overhead { ticks: ticks(value), least: ticks(1e-8) }),
         (kind, _) => Err(UsageError::new_err(format!("{kind} is no hypothesis"))),
     }

@@ -8,6 +8,7 @@ use super::{Rounds, in_time_order, spread};
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::exchange::Outbox;
+use crate::trace::columns::Nonblocking;
 use crate::trace::definition_index::Members;
 use crate::trace::{NONE, Shard, Trace};
 
@@ -71,10 +72,17 @@ pub struct Member {
     /// Region instance of the call.
     pub instance: u32,
     /// The operation, a value of `CollectiveOp`.
-    operation: u8,
+    pub operation: u8,
 }
 
 impl Member {
+    /// A member's part in a non-blocking operation, the `sequence`-th that it starts on the communicator.
+    #[must_use]
+    pub fn nonblocking(row: &Nonblocking, (begin, end): (i64, i64), sequence: u32, rank: u32, location: u32) -> Self {
+        let &Nonblocking { complete: instance, sent, received, comm, root, operation, .. } = row;
+        Self { begin, end, sent, received, comm, sequence, rank, root, location, instance, operation }
+    }
+
     /// Index of the communicator; `None` at the start and the end of the library.
     #[must_use]
     pub fn comm(&self) -> Option<u32> {

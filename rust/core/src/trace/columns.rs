@@ -179,6 +179,25 @@ pub struct Collective {
     pub operation: u8,
 }
 
+/// One rank's part in a non-blocking collective operation.
+#[derive(Clone, Copy, Debug)]
+pub struct Nonblocking {
+    /// Region instance of the call that starts it.
+    pub post: u32,
+    /// Region instance of the call that completes it.
+    pub complete: u32,
+    /// Bytes sent, as recorded.
+    pub sent: u64,
+    /// Bytes received, as recorded.
+    pub received: u64,
+    /// Index of the communicator.
+    pub comm: u32,
+    /// Rank of the root in the communicator, or one of the constants of `CollectiveRoot`.
+    pub root: u32,
+    /// The operation, a value of `CollectiveOp`.
+    pub operation: u8,
+}
+
 /// One-sided operations by what they move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum OperationKind {
@@ -331,6 +350,30 @@ pub struct Lock {
     pub acquired: bool,
 }
 
+/// What a thread does to another one that it creates or waits for by itself, without a team.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ThreadStep {
+    /// Another thread is created.
+    Create,
+    /// The thread itself begins.
+    Begin,
+    /// The thread itself ends.
+    End,
+    /// Another thread has ended.
+    Wait,
+}
+
+/// A step in the life of a thread that another one created.
+#[derive(Clone, Copy, Debug)]
+pub struct Thread {
+    /// Time of the record, ticks.
+    pub time: i64,
+    /// The thread: id of its communicator, and number in there.
+    pub thread: (u32, u64),
+    /// What happens.
+    pub step: ThreadStep,
+}
+
 /// Rows of one column set by location: `offsets[i]..offsets[i + 1]` belong to the i-th location of the shard.
 #[derive(Debug)]
 pub struct Rows<T> {
@@ -433,6 +476,8 @@ pub struct Shard {
     pub requests: Rows<OpenRequest>,
     /// Collective operations.
     pub collectives: Rows<Collective>,
+    /// Non-blocking collective operations that were completed.
+    pub nonblocking: Rows<Nonblocking>,
     /// One-sided operations.
     pub operations: Rows<Operation>,
     /// Synchronizations of one-sided communication; none any more once the epochs are known.
@@ -445,6 +490,8 @@ pub struct Shard {
     pub barriers: Rows<u32>,
     /// Locks between threads.
     pub locks: Rows<Lock>,
+    /// Threads that are created one by one.
+    pub threads: Rows<Thread>,
     /// Explicit tasks that ran, in the order of time.
     pub tasks: Rows<TaskRun>,
     /// Call-path profile.

@@ -12,8 +12,8 @@ use super::NONE;
 use super::bounds::Bounds;
 use super::calltree::NO_CALLPATH;
 use super::columns::{
-    ALL, Collective, Fork, LocationSpan, Lock, OpenRequest, Operation, OperationKind, ProfileCell, Received, Sent,
-    Shard, SyncKind, Synchronization, TaskRun, Team,
+    ALL, Collective, Fork, LocationSpan, Lock, Nonblocking, OpenRequest, Operation, OperationKind, ProfileCell,
+    Received, Sent, Shard, SyncKind, Synchronization, TaskRun, Team, Thread, ThreadStep,
 };
 use super::counter_book::{Book, Fault, Position};
 use super::definition_index::{Comm, DefinitionIndex, Members};
@@ -110,6 +110,8 @@ struct State {
     /// Messages that were probed, by message id; and those whose receive was posted, by request id.
     probed: FxHashMap<u64, Envelope>,
     posted: FxHashMap<u64, Envelope>,
+    /// Non-blocking collective operations by request id: the instances that started them.
+    nonblocking: FxHashMap<u64, u32>,
     /// The latest operation by matching id, and for each operation of the location the one before it with the same id:
     /// measurement systems give one id to several, and may number the operations of each window anew.
     operations: IdMap<u32>,
@@ -148,6 +150,7 @@ impl State {
             receives: IdMap::default(),
             probed: FxHashMap::default(),
             posted: FxHashMap::default(),
+            nonblocking: FxHashMap::default(),
             operations: IdMap::default(),
             same_id: Vec::new(),
             root: NO_CALLPATH,
@@ -287,6 +290,7 @@ impl<'a> Decoder<'a> {
         shard.receives.end_location();
         shard.requests.end_location();
         shard.collectives.end_location();
+        shard.nonblocking.end_location();
         shard.operations.end_location();
         shard.synchronizations.end_location();
         shard.forks.end_location();
@@ -294,6 +298,7 @@ impl<'a> Decoder<'a> {
         shard.barriers.end_location();
         shard.locks.end_location();
         shard.tasks.end_location();
+        shard.threads.end_location();
         shard.profile.end_location();
         shard.spans.push(self.state.span);
     }
@@ -851,6 +856,10 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    fn thread(&mut self, time: i64, thread: (u32, u64), step: ThreadStep) {
+        self.shard.threads.rows.push(Thread { time, thread, step });
+    }
+
     /// Brings the stack to a calling context, of which the innermost `fresh` nodes were newly entered.
     fn calling_context(&mut self, time: i64, context: u32, fresh: u32) {
         let mut path = Vec::new();
@@ -935,7 +944,29 @@ impl EventSink for Decoder<'_> {
             Event::MpiCollectiveEnd { collective_op, communicator, root, size_sent, size_received } => {
                 self.collective(time, collective_op.0, communicator, root, size_sent, size_received);
             }
-            Event::NonBlockingCollectiveRequest { .. } => self.note(DiagnosticKind::NonBlockingCollective, time),
+            Event::NonBlockingCollectiveRequest { request_id } => {
+                self.note(DiagnosticKind::NonBlockingCollective, time);
+                if let Some(instance) = self.instance() {
+                    self.state.nonblocking.insert(request_id, instance);
+                }
+            }
+            Event::NonBlockingCollectiveComplete {
+                collective_op,
+                communicator,
+                root,
+                size_sent: sent,
+                size_received: received,
+                request_id,
+            } => {
+                let post = self.state.nonblocking.remove(&request_id);
+                if let (Some(post), Some(complete)) = (post, self.instance())
+                    && let Some(KnownComm { comm, .. }) = self.known_comm(communicator)
+                {
+                    let operation = collective_op.0;
+                    let row = Nonblocking { post, complete, sent, received, comm, root, operation };
+                    self.shard.nonblocking.rows.push(row);
+                }
+            }
             Event::Metric { metric, values } => self.sample(time, metric, values),
             Event::BufferFlush { stop_time } => {
                 self.state.flush = Some((time, stop_time.max(time)));
@@ -964,6 +995,18 @@ impl EventSink for Decoder<'_> {
                 if let Some(fork) = self.state.forks.pop() {
                     self.shard.forks.rows[fork as usize].join = time;
                 }
+            }
+            Event::ThreadCreate { thread_contingent, sequence_count } => {
+                self.thread(time, (thread_contingent, sequence_count), ThreadStep::Create);
+            }
+            Event::ThreadBegin { thread_contingent, sequence_count } => {
+                self.thread(time, (thread_contingent, sequence_count), ThreadStep::Begin);
+            }
+            Event::ThreadEnd { thread_contingent, sequence_count } => {
+                self.thread(time, (thread_contingent, sequence_count), ThreadStep::End);
+            }
+            Event::ThreadWait { thread_contingent, sequence_count } => {
+                self.thread(time, (thread_contingent, sequence_count), ThreadStep::Wait);
             }
             Event::ThreadTeamBegin { thread_team } => self.begin_team(time, thread_team),
             Event::ThreadTeamEnd { .. } => self.end_team(),

@@ -42,6 +42,10 @@ pub enum RegionClass {
     WinTest,
     /// `MPI_Win_flush_all`.
     FlushAll,
+    /// `MPI_Probe`: waits for a message that a later call receives.
+    Probe,
+    /// MPI calls that synchronize processes and leave no record: those that make communicators, windows and files.
+    Create,
     /// Any other MPI call.
     Mpi,
     /// OpenSHMEM calls that allocate memory or start the library: they synchronize all PEs and leave no record.
@@ -95,7 +99,7 @@ impl RegionClass {
     pub fn library(self) -> Option<Library> {
         use RegionClass as Class;
         match self {
-            Class::Init | Class::Finalize | Class::FlushAll | Class::Mpi => Some(Library::Mpi),
+            Class::Init | Class::Finalize | Class::FlushAll | Class::Probe | Class::Create | Class::Mpi => Some(Library::Mpi),
             Class::BlockingSend | Class::SendAndReceive | Class::Wait | Class::WaitMany | Class::Test => {
                 Some(Library::Mpi)
             }
@@ -123,9 +127,9 @@ impl RegionClass {
     #[must_use]
     #[inline]
     pub fn is_remembered(self) -> bool {
-        use RegionClass::{ExplicitBarrier, ImplicitBarrier, Init, Parallel};
+        use RegionClass::{Create, ExplicitBarrier, ImplicitBarrier, Init, Parallel, Probe};
         use RegionClass::{ShmemAllocate, ShmemFree, ShmemQuiet};
-        matches!(self, Init | Parallel | ExplicitBarrier | ImplicitBarrier)
+        matches!(self, Init | Probe | Create | Parallel | ExplicitBarrier | ImplicitBarrier)
             || matches!(self, ShmemAllocate | ShmemFree | ShmemQuiet)
             || self.is_shutdown()
     }
@@ -152,6 +156,8 @@ impl RegionClass {
                 "win_test" => Self::WinTest,
                 "win_flush_all" => Self::FlushAll,
                 "isendrecv" | "isendrecv_replace" => Self::SendAndReceive,
+                "probe" => Self::Probe,
+                _ if CREATORS.contains(&call.as_str()) => Self::Create,
                 _ if call.starts_with("test") => Self::Test,
                 _ => Self::Mpi,
             };
@@ -203,6 +209,31 @@ impl RegionClass {
         }
     }
 }
+
+/// Calls of MPI that all processes of a communicator do together.
+const CREATORS: [&str; 21] = [
+    "comm_split",
+    "comm_split_type",
+    "comm_dup",
+    "comm_dup_with_info",
+    "comm_create",
+    "comm_spawn",
+    "cart_create",
+    "cart_sub",
+    "graph_create",
+    "dist_graph_create",
+    "dist_graph_create_adjacent",
+    "intercomm_create",
+    "intercomm_merge",
+    "win_create",
+    "win_create_dynamic",
+    "win_allocate",
+    "win_allocate_shared",
+    "win_free",
+    "file_open",
+    "file_close",
+    "file_set_view",
+];
 
 /// Whether an OpenSHMEM call asks for the value of a variable: `shmem_int_test`, `shmem_test_any`, ...
 fn is_shmem_test(name: &str) -> bool {

@@ -3,12 +3,18 @@
 //! Times are Enter and Leave of the calls. A member that keeps its length does so because nobody recorded whether it
 //! waits inside: the root of a broadcast, those that only send to a root, `MPI_Init`.
 
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashSet;
+
 use super::cut::Cut;
-use super::graph::{Builder, Node, Raw, enter};
+use super::graph::{Builder, MEASURED, Node, Raw, enter};
+use super::network::{self, Network, all_equal};
 use super::{Assumption, Assumptions};
-use crate::Result;
 use crate::matching::collectives::{Kind, Member, match_all};
-use crate::trace::Trace;
+use crate::trace::columns::Nonblocking;
+use crate::trace::{RegionClass, Trace};
+use crate::{Error, Result};
 
 /// What one operation contributes.
 struct Operation {
@@ -18,6 +24,8 @@ struct Operation {
     waiting: Vec<(u32, u32)>,
     /// Whom each of those waits for in addition.
     arcs: Vec<Raw>,
+    /// What it takes on a network of given numbers.
+    cost: i64,
 }
 
 /// What the operations of one owner contribute.
@@ -28,20 +36,127 @@ struct Found {
     gone: Vec<u32>,
 }
 
-/// A member's call.
+/// The operation on a network of given numbers: every member leaves as long after the last Enter that it needs.
+fn on_network(
+    mut operation: Operation,
+    network: &Network,
+    nodes: &[u32],
+    trace: &Trace,
+    members: &[Member],
+    calls: &[Call],
+) -> Operation {
+    let others = || members.iter().filter(|member| member.rank != member.root);
+    let node = |member: &Member| nodes.get(trace.definitions.locations[member.location as usize].process as usize);
+    operation.cost = network.collective(&network::Operation {
+        kind: if members[0].comm().is_some() { members[0].operation } else { 0 },
+        size: members.len(),
+        is_local: all_equal(members.iter().map(node)),
+        sent: others().map(|member| member.sent).max().unwrap_or(0),
+        received: others().map(|member| member.received).max().unwrap_or(0),
+        received_by_last: members[members.len() - 1].received,
+    });
+    operation.arcs.iter_mut().for_each(|arc| arc.cost = operation.cost);
+    // The time of a non-blocking one runs from the call that starts it.
+    let blocking = calls.iter().filter(|call| call.source == call.number);
+    operation.arcs.extend(blocking.map(|call| Raw::own(call.number, operation.cost)));
+    operation
+}
+
+/// Whether all are in their calls at the same time.
+fn overlapping(calls: &[Call]) -> bool {
+    let latest = calls.iter().map(|call| call.enter).max();
+    latest < calls.iter().map(|call| call.leave).min()
+}
+
+/// Calls that synchronize and leave no record: the n-th ones of a region are one operation if all processes have as many,
+/// and all are in it at the same time.
+fn unrecorded(
+    trace: &Trace,
+    cut: &Cut,
+    network: Option<(&Network, &[u32])>,
+    builder: &mut Builder,
+    gone: &mut Vec<u32>,
+) {
+    let is_create: Vec<bool> =
+        trace.tree.nodes().iter().map(|path| trace.regions.class(path.region) == RegionClass::Create).collect();
+    if !is_create.contains(&true) {
+        return;
+    }
+    let mut processes = 0;
+    // Calls of each region, by process in turn.
+    let mut regions: BTreeMap<u32, Vec<Vec<(u32, u32)>>> = BTreeMap::new();
+    for shard in &trace.shards {
+        let recorded: FxHashSet<u32> = shard.collectives.rows.iter().map(|row| row.instance).collect();
+        for process in shard.processes.clone() {
+            let locations = trace.definitions.processes[process as usize].locations.clone();
+            if locations.clone().all(|location| shard.instances_of(location).is_empty()) {
+                continue;
+            }
+            let calls = locations.flat_map(|location| shard.instances_of(location).map(move |call| (location, call)));
+            for (location, call) in calls {
+                let callpath = shard.callpath(call);
+                if is_create[callpath as usize] && !recorded.contains(&call) {
+                    let of = regions.entry(trace.tree.region(callpath)).or_default();
+                    of.resize(processes + 1, Vec::new());
+                    of[processes].push((location, call));
+                }
+            }
+            processes += 1;
+        }
+    }
+    for of in regions.into_values() {
+        if of.len() != processes || processes < 2 || of.iter().any(|calls| calls.len() != of[0].len()) {
+            continue;
+        }
+        for n in 0..of[0].len() {
+            let members: Vec<(u32, u32)> = of.iter().map(|calls| calls[n]).collect();
+            let calls: Vec<Call> = members
+                .iter()
+                .map(|&(location, instance)| Call {
+                    number: builder.instance(trace, (location, instance)),
+                    source: builder.instance(trace, (location, instance)),
+                    enter: trace.shard(location).enter(instance),
+                    leave: trace.shard(location).leave(instance),
+                    sends: true,
+                    receives: true,
+                })
+                .collect();
+            if !overlapping(&calls) {
+                continue;
+            }
+            if members.iter().any(|&call| cut.has_instance(trace, call)) {
+                gone.extend(calls.iter().map(|call| call.number));
+            }
+            let Operation { members: order, waiting, .. } = all(&calls);
+            let cost = network.map_or(MEASURED, |(network, nodes)| {
+                let process = |location: u32| trace.definitions.locations[location as usize].process;
+                let is_local = all_equal(members.iter().map(|&(location, _)| nodes.get(process(location) as usize)));
+                network.barrier(calls.len(), is_local)
+            });
+            builder.meet(&order, &waiting, cost);
+            if cost != MEASURED {
+                builder.raws.extend(calls.iter().map(|call| Raw::own(call.number, cost)));
+            }
+        }
+    }
+}
+
+/// A member's call: what waits, and what others wait for, which is the same if it blocks.
 struct Call {
     number: u32,
+    source: u32,
     enter: i64,
     leave: i64,
     sends: bool,
     receives: bool,
 }
 
-/// Finds the arcs of all collective operations.
+/// Finds the arcs of all collective operations; `network` comes with the node of each process.
 /// Returns the calls that vanish, because that of another member does.
 pub(super) fn collect(
     trace: &Trace,
     cut: &Cut,
+    network: Option<(&Network, &[u32])>,
     builder: &mut Builder,
     assumptions: &mut Assumptions,
 ) -> Result<Vec<u32>> {
@@ -52,17 +167,11 @@ pub(super) fn collect(
             found.gone.extend(members.iter().filter(|member| !is_gone(member)).map(number));
         }
         let calls: Vec<Call> = members.iter().map(|member| call(trace, builder, member)).collect();
-        let operation = match kind {
-            Kind::Init => return,
-            Kind::Undecided => {
-                found.undecided += 1;
-                return;
-            }
-            Kind::Finalize | Kind::Barrier => Some(all(&calls)),
-            Kind::AllToAll => all_to_all(&calls),
-            Kind::OneToAll => one_to_all(members, &calls),
-            Kind::AllToOne => all_to_one(members, &calls),
-            Kind::Scan => Some(scan(&calls)),
+        let operation = of_kind(kind, members, &calls);
+        found.undecided += u64::from(kind == Kind::Undecided && operation.is_none());
+        let operation = match network {
+            None => operation,
+            Some((network, nodes)) => operation.map(|of| on_network(of, network, nodes, trace, members, &calls)),
         };
         found.operations.extend(operation);
     })?;
@@ -70,18 +179,22 @@ pub(super) fn collect(
     for found in found {
         gone.extend(found.gone);
         assumptions.count(Assumption::UnknownCollective, found.undecided);
-        for Operation { members, waiting, arcs } in found.operations {
-            builder.meet(&members, &waiting);
+        for Operation { members, waiting, arcs, cost } in found.operations {
+            builder.meet(&members, &waiting, cost);
             builder.raws.extend(arcs);
         }
     }
+    unrecorded(trace, cut, network, builder, &mut gone);
+    assumptions.count(Assumption::NonBlockingCollective, nonblocking(trace, cut, network, builder)?);
     Ok(gone)
 }
 
 fn call(trace: &Trace, builder: &Builder, member: &Member) -> Call {
     let shard = trace.shard(member.location);
+    let number = builder.instance(trace, (member.location, member.instance));
     Call {
-        number: builder.instance(trace, (member.location, member.instance)),
+        number,
+        source: number,
         enter: shard.enter(member.instance),
         leave: shard.leave(member.instance),
         sends: member.sent > 0,
@@ -90,7 +203,7 @@ fn call(trace: &Trace, builder: &Builder, member: &Member) -> Call {
 }
 
 fn by_enter<'a>(calls: impl Iterator<Item = &'a Call>) -> Vec<(Node, i64)> {
-    let mut members: Vec<(Node, i64)> = calls.map(|call| (enter(call.number), call.enter)).collect();
+    let mut members: Vec<(Node, i64)> = calls.map(|call| (enter(call.source), call.enter)).collect();
     members.sort_unstable_by_key(|&(node, time)| (time, node));
     members
 }
@@ -98,7 +211,7 @@ fn by_enter<'a>(calls: impl Iterator<Item = &'a Call>) -> Vec<(Node, i64)> {
 /// Everybody waits for all.
 fn all(calls: &[Call]) -> Operation {
     let waiting = calls.iter().map(|call| (call.number, calls.len() as u32)).collect();
-    Operation { members: by_enter(calls.iter()), waiting, arcs: Vec::new() }
+    Operation { members: by_enter(calls.iter()), waiting, arcs: Vec::new(), cost: MEASURED }
 }
 
 /// Who receives waits for all if all are in their calls at the same time, else for those that have sent by then.
@@ -109,26 +222,108 @@ fn all_to_all(calls: &[Call]) -> Option<Operation> {
     if taking_part().all(|call| call.leave > latest) {
         let members = by_enter(taking_part());
         let waiting = receivers().map(|call| (call.number, members.len() as u32)).collect();
-        return Some(Operation { members, waiting, arcs: Vec::new() });
+        return Some(Operation { members, waiting, arcs: Vec::new(), cost: MEASURED });
     }
     let members = by_enter(calls.iter().filter(|call| call.sends));
     let before = |call: &Call| members.partition_point(|&(_, time)| time <= call.leave) as u32;
     let mut waiting: Vec<(u32, u32)> = receivers().map(|call| (call.number, before(call))).collect();
     waiting.sort_unstable_by_key(|&(_, count)| count);
-    Some(Operation { members, waiting, arcs: Vec::new() })
+    Some(Operation { members, waiting, arcs: Vec::new(), cost: MEASURED })
 }
 
 fn root(members: &[Member]) -> Option<usize> {
     members.iter().position(|member| member.rank == member.root)
 }
 
+/// The arcs of an operation by its flow of data; none of one whose flow is not known.
+fn of_kind(kind: Kind, members: &[Member], calls: &[Call]) -> Option<Operation> {
+    match (kind, members[0].operation) {
+        (Kind::Init, _) => None,
+        (Kind::Finalize | Kind::Barrier, _) => Some(all(calls)),
+        // Who of an Alltoallv sends to whom is not recorded.
+        (Kind::AllToAll, _) | (_, 9 | 10) => all_to_all(calls),
+        (Kind::OneToAll, _) => one_to_all(members, calls),
+        (Kind::AllToOne, _) => all_to_one(members, calls),
+        (Kind::Scan, _) => Some(scan(calls)),
+        (Kind::Undecided, _) => overlapping(calls).then(|| all(calls)),
+    }
+}
+
+/// Non-blocking operations: the n-th ones that the members of a communicator start are one. The call that completes one
+/// waits for the calls that have started it. Returns how many have no partners.
+fn nonblocking(trace: &Trace, cut: &Cut, network: Option<(&Network, &[u32])>, builder: &mut Builder) -> Result<u64> {
+    let mut operations: BTreeMap<(u32, u32), Vec<(Member, Call)>> = BTreeMap::new();
+    for (number, shard) in trace.shards.iter().enumerate() {
+        for process in shard.processes.clone() {
+            let locations = trace.definitions.processes[process as usize].locations.clone();
+            let mut rows: Vec<(u32, &Nonblocking)> = locations
+                .flat_map(|location| {
+                    let rows = shard.nonblocking.of((location - shard.locations.start) as usize);
+                    rows.iter().map(move |row| (location, row))
+                })
+                .collect();
+            rows.sort_by_key(|(_, row)| shard.enter(row.post));
+            let mut started: BTreeMap<u32, u32> = BTreeMap::new();
+            for (location, row) in rows {
+                let (enter, leave) = (shard.enter(row.post), shard.leave(row.complete));
+                let n = started.entry(row.comm).or_insert(0);
+                *n += 1;
+                let Some(rank) = trace.definitions.comms[row.comm as usize].rank(process) else { continue };
+                let member = Member::nonblocking(row, (enter, leave), *n, rank, location);
+                let call = Call {
+                    number: builder.first_of(number) + row.complete,
+                    source: builder.first_of(number) + row.post,
+                    enter,
+                    leave,
+                    sends: row.sent > 0,
+                    receives: row.received > 0,
+                };
+                operations.entry((row.comm, *n)).or_default().push((member, call));
+            }
+        }
+    }
+    let mut alone = 0;
+    for ((comm, _), mut of) in operations {
+        of.sort_unstable_by_key(|(member, _)| member.rank);
+        let (members, calls): (Vec<Member>, Vec<Call>) = of.into_iter().unzip();
+        let is_gone = |call: u32| {
+            let (shard, instance) = builder.place(call);
+            cut.has_instance(trace, (trace.shards[shard].location_of_instance(instance), instance))
+        };
+        if !cut.is_empty() && calls.iter().any(|call| is_gone(call.number) || is_gone(call.source)) {
+            if calls.iter().all(|call| is_gone(call.number) && is_gone(call.source)) {
+                continue;
+            }
+            return Err(Error::Usage(
+                "a non-blocking collective operation cannot be cut in part: cut it for all, start and end".into(),
+            ));
+        }
+        let same =
+            members.iter().all(|member| (member.operation, member.root) == (members[0].operation, members[0].root));
+        if members.len() != trace.definitions.comms[comm as usize].size || !same {
+            alone += members.len() as u64;
+            continue;
+        }
+        let operation = of_kind(Kind::of(members[0].operation), &members, &calls);
+        let operation = match network {
+            None => operation,
+            Some((network, nodes)) => operation.map(|of| on_network(of, network, nodes, trace, &members, &calls)),
+        };
+        if let Some(Operation { members, waiting, arcs, cost }) = operation {
+            builder.meet(&members, &waiting, cost);
+            builder.raws.extend(arcs);
+        }
+    }
+    Ok(alone)
+}
+
 /// Who receives waits for the root.
 fn one_to_all(members: &[Member], calls: &[Call]) -> Option<Operation> {
     let root = root(members)?;
-    let (node, time) = (enter(calls[root].number), calls[root].enter);
+    let (node, time) = (enter(calls[root].source), calls[root].enter);
     let others = calls.iter().enumerate().filter(|(i, call)| *i != root && call.receives && calls[root].sends);
     let arcs = others.map(|(_, call)| Raw::new(call.number, node, time)).collect();
-    Some(Operation { members: Vec::new(), waiting: Vec::new(), arcs })
+    Some(Operation { members: Vec::new(), waiting: Vec::new(), arcs, cost: MEASURED })
 }
 
 /// The root waits for all that send.
@@ -137,12 +332,12 @@ fn all_to_one(members: &[Member], calls: &[Call]) -> Option<Operation> {
     let senders = calls.iter().enumerate().filter(|(i, call)| *i != root && call.sends && calls[root].receives);
     let members = by_enter(senders.map(|(_, call)| call));
     let waiting = vec![(calls[root].number, members.len() as u32)];
-    Some(Operation { members, waiting, arcs: Vec::new() })
+    Some(Operation { members, waiting, arcs: Vec::new(), cost: MEASURED })
 }
 
 /// Each waits for those of lower ranks; members come by rank.
 fn scan(calls: &[Call]) -> Operation {
-    let members = calls.iter().map(|call| (enter(call.number), call.enter)).collect();
+    let members = calls.iter().map(|call| (enter(call.source), call.enter)).collect();
     let waiting = calls.iter().zip(0..).map(|(call, rank)| (call.number, rank)).collect();
-    Operation { members, waiting, arcs: Vec::new() }
+    Operation { members, waiting, arcs: Vec::new(), cost: MEASURED }
 }

@@ -107,7 +107,7 @@ impl Cut {
             }
         }
         cut.add_teams(trace);
-        cut.ranges.iter_mut().for_each(|ranges| join(ranges));
+        cut.ranges.iter_mut().for_each(join);
         cut.refuse_library(trace)?;
         cut.sends = trace.shards.iter().map(|shard| vec![false; shard.sends.rows.len()]).collect();
         cut.receives = trace.shards.iter().map(|shard| vec![false; shard.receives.rows.len()]).collect();
@@ -247,7 +247,7 @@ impl Cut {
             let range = shard.instances.enter[instance as usize]..=shard.instances.leave[instance as usize];
             self.ranges[location as usize].push(range);
         }
-        self.ranges.iter_mut().for_each(|ranges| join(ranges));
+        self.ranges.iter_mut().for_each(join);
     }
 
     /// Takes away the arcs from and to what vanished.

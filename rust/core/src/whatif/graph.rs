@@ -21,6 +21,9 @@ pub(super) type Node = u32;
 /// Stands for the begin of the own last segment.
 pub(super) const OWN: Node = NONE;
 
+/// No network of given numbers says what an arc takes.
+pub(super) const MEASURED: i64 = i64::MIN;
+
 /// The message of an arc belongs to no class of transfers.
 pub(super) const NO_CLASS: u16 = u16::MAX;
 
@@ -39,12 +42,19 @@ pub(super) struct Raw {
     pub measured: bool,
     /// Whether the changed run has it.
     pub kept: bool,
+    /// What it takes on a network of given numbers, ticks; [`MEASURED`] if the measured run says.
+    pub cost: i64,
 }
 
 impl Raw {
+    /// What a call takes by itself on a network of given numbers.
+    pub(super) fn own(target: u32, cost: i64) -> Self {
+        Self { measured: false, cost, ..Self::new(target, OWN, i64::MIN) }
+    }
+
     /// An arc of both runs that rule R judges.
     pub(super) fn new(target: u32, source: Node, time: i64) -> Self {
-        Self { target, source, since: time, class: NO_CLASS, measured: true, kept: true }
+        Self { target, source, since: time, class: NO_CLASS, measured: true, kept: true, cost: MEASURED }
     }
 }
 
@@ -298,8 +308,9 @@ impl Builder {
     }
 
     /// A meeting of members in the order in which they count, each with its node and measured time; an arc to each of
-    /// `waiting`, given with the number of members that it waits for, sorted by this number.
-    pub(super) fn meet(&mut self, members: &[(Node, i64)], waiting: &[(u32, u32)]) {
+    /// `waiting`, given with the number of members that it waits for, sorted by this number. `cost` is what the operation
+    /// takes on a network of given numbers.
+    pub(super) fn meet(&mut self, members: &[(Node, i64)], waiting: &[(u32, u32)], cost: i64) {
         let first_member = self.members.len() as u32;
         let first_checkpoint = self.checkpoints.len() as u32;
         let mut latest = i64::MIN;
@@ -314,7 +325,7 @@ impl Builder {
             }
             counted = count as usize;
             let source = 2 * self.instances() + self.checkpoints.len() as u32 - 1;
-            self.raws.push(Raw::new(target, source, latest));
+            self.raws.push(Raw { cost, ..Raw::new(target, source, latest) });
         }
         if self.checkpoints.len() as u32 > first_checkpoint {
             self.members.extend(members[..counted].iter().map(|&(node, _)| node));

@@ -10,16 +10,19 @@
 //! have travelled, and how little a call that had to wait does itself, others of its class tell: the lower median of
 //! `L - Z` over those that had to wait (Z the latest start of a transfer), the minimum of `L - E` over those that had not.
 
+use std::collections::BTreeMap;
+
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use whywait_otf2::Definitions;
 
 use super::cut::{Cut, Key};
 use super::graph::{Builder, NO_CLASS, OWN, Raw, enter};
+use super::network::{Network, nodes};
 use super::{Assumption, Assumptions, Model};
 use crate::Result;
 use crate::matching::messages::match_all;
-use crate::trace::{NONE, RegionClass, Shard, Trace};
+use crate::trace::{CallPath, NONE, RegionClass, Shard, Trace};
 
 /// Classes with fewer samples say nothing.
 const SAMPLES: usize = 5;
@@ -34,6 +37,7 @@ enum Protocol {
 }
 
 /// A matched message.
+#[expect(clippy::struct_excessive_bools, reason = "each says something of its own")]
 struct Message {
     /// Numbers of the calls: starting and completing the send, posting and completing the receive; of the second
     /// [`NONE`] if it is missing.
@@ -50,6 +54,16 @@ struct Message {
     is_named: bool,
     /// Whether the changed run goes without.
     is_cut: bool,
+    /// Number of the call that has probed it, or [`NONE`].
+    probe: u32,
+}
+
+impl Message {
+    /// Size by power of two, locality and protocol: what makes transfers alike.
+    fn class(&self) -> u16 {
+        let is_rendezvous = self.protocol == Protocol::Rendezvous;
+        (size_class(self.bytes) << 2) | (u16::from(self.is_local) << 1) | u16::from(is_rendezvous)
+    }
 }
 
 /// A message that is cut.
@@ -79,7 +93,43 @@ fn named_protocol(name: &str) -> Option<Protocol> {
     }
 }
 
-/// Finds the arcs of all messages.
+/// A class of messages with what a transfer takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Transfer {
+    /// Whether sender and receiver are on one node.
+    pub is_local: bool,
+    /// Whether they go by rendezvous.
+    pub is_rendezvous: bool,
+    /// Mean size, bytes.
+    pub bytes: f64,
+    /// Lower median of the transfers, ticks.
+    pub ticks: i64,
+}
+
+/// Sum of bytes and number of the messages of each class.
+pub(super) type Sizes = BTreeMap<u16, (u128, u64)>;
+
+fn sizes(found: &[Vec<Message>]) -> Sizes {
+    let of = |messages: &Vec<Message>| {
+        let mut sizes = Sizes::default();
+        for message in messages {
+            let (bytes, count) = sizes.entry(message.class()).or_default();
+            *bytes += u128::from(message.bytes);
+            *count += 1;
+        }
+        sizes
+    };
+    let merge = |mut all: Sizes, other: Sizes| {
+        for (class, (bytes, count)) in other {
+            let of = all.entry(class).or_default();
+            (of.0, of.1) = (of.0 + bytes, of.1 + count);
+        }
+        all
+    };
+    found.par_iter().map(of).reduce(Sizes::default, merge)
+}
+
+/// Finds the arcs of all messages; returns the sizes of their classes.
 pub(super) fn collect(
     trace: &Trace,
     definitions: &Definitions,
@@ -87,7 +137,7 @@ pub(super) fn collect(
     cut: &mut Cut,
     builder: &mut Builder,
     assumptions: &mut Assumptions,
-) -> Result<()> {
+) -> Result<Sizes> {
     let nodes = nodes(trace, definitions);
     let by_name: Vec<Option<Protocol>> =
         trace.tree.nodes().iter().map(|path| named_protocol(trace.regions.name(definitions, path.region))).collect();
@@ -97,6 +147,7 @@ pub(super) fn collect(
     };
     let is_cutting = !cut.is_empty() || !model.cut_messages.is_empty();
     let receiving: Vec<Vec<bool>> = trace.shards.par_iter().map(receiving).collect();
+    let probes: Vec<FxHashMap<u32, u32>> = trace.shards.par_iter().map(|shard| probes(trace, shard)).collect();
     let (found, _) = match_all(trace, |index, shard, matches| {
         let (mut messages, mut gone) = (Vec::new(), Vec::new());
         for (row, receive) in shard.receives.rows.iter().enumerate() {
@@ -160,6 +211,11 @@ pub(super) fn collect(
                 is_local: source.is_some() && source == nodes.get(send.destination as usize),
                 callpath,
                 is_named: by_name[callpath as usize].is_some(),
+                probe: match probes[index].get(&(row as u32)) {
+                    // A message that comes later is not the one that was probed.
+                    Some(&probe) if send.enter <= shard.leave(probe) => here(probe),
+                    _ => NONE,
+                },
             });
         }
         (messages, gone)
@@ -176,9 +232,44 @@ pub(super) fn collect(
         }
     }
     decide(&mut found, assumptions);
-    let arcs = found.par_iter().flat_map_iter(|messages| messages.iter().flat_map(|message| arcs(message, model)));
+    let arcs = found.par_iter().flat_map_iter(|messages| {
+        messages.iter().flat_map(|message| match &model.network {
+            None => arcs(message, model),
+            Some(network) => on_network(message, model, network),
+        })
+    });
     builder.raws.par_extend(arcs);
-    Ok(())
+    Ok(sizes(&found))
+}
+
+/// Calls that probe messages by the rows of their receives: a matched probe is recorded with its message; another one has
+/// found the message of the next receive that the same call path posts (WHATIF 4.3).
+fn probes(trace: &Trace, shard: &Shard) -> FxHashMap<u32, u32> {
+    let mut probes: FxHashMap<u32, u32> = shard.probes.iter().copied().collect();
+    let is_probe = |path: &CallPath| trace.regions.class(path.region) == RegionClass::Probe;
+    if !trace.tree.nodes().iter().any(is_probe) {
+        return probes;
+    }
+    let (enters, leaves) = (&shard.instances.enter, &shard.instances.leave);
+    let parent = |instance: u32| trace.tree.nodes()[shard.callpath(instance) as usize].parent;
+    for (i, location) in shard.locations.clone().enumerate() {
+        let mut posted: Vec<(u32, u32)> = shard
+            .receives
+            .range(i)
+            .map(|row| (enters[shard.receives.rows[row].request as usize], row as u32))
+            .collect();
+        posted.sort_unstable();
+        let calls = shard.instances_of(location);
+        for probe in calls.filter(|&call| trace.class(shard, call) == RegionClass::Probe) {
+            let next = posted.partition_point(|&(enter, _)| enter < leaves[probe as usize]);
+            if let Some(&(_, row)) = posted.get(next)
+                && parent(shard.receives.rows[row as usize].request) == parent(probe)
+            {
+                probes.insert(row, probe);
+            }
+        }
+    }
+    probes
 }
 
 /// Which instances of a shard complete receives.
@@ -188,16 +279,6 @@ fn receiving(shard: &Shard) -> Vec<bool> {
         receiving[receive.instance as usize] = true;
     }
     receiving
-}
-
-/// The node of each process, as something that is equal for two on the same one.
-fn nodes(trace: &Trace, definitions: &Definitions) -> Vec<u32> {
-    let parent: FxHashMap<u32, u32> =
-        definitions.location_groups.iter().map(|group| (group.id, group.system_tree_parent)).collect();
-    let of = |process| trace.definitions.locations[trace.definitions.master(process) as usize].group;
-    (0..trace.definitions.processes.len() as u32)
-        .map(|process| parent.get(&of(process)).copied().unwrap_or(0))
-        .collect()
 }
 
 /// Decides what the times leave open.
@@ -233,15 +314,51 @@ fn limit(found: &[Vec<Message>], is_local: bool) -> u64 {
     best.1
 }
 
-/// The arcs of a message.
-fn arcs(message: &Message, model: &Model) -> impl Iterator<Item = Raw> {
+/// Arcs of a message.
+type Arcs = std::iter::Flatten<std::array::IntoIter<Option<Raw>, 7>>;
+
+/// The arcs of a message on a network of given numbers: a receive ends when the message is there, and so does a send by
+/// rendezvous; one of an eager message takes what it takes (WHATIF 8.2).
+fn on_network(message: &Message, model: &Model, network: &Network) -> Arcs {
     let &Message { calls: [start, sent, posted, received], since: [s, q], bytes, protocol, is_local, .. } = message;
+    let was = protocol == Protocol::Rendezvous;
+    let becomes = model.rendezvous(message.callpath, bytes, was, message.is_named);
+    let tau = network.transfer(bytes, is_local);
+    let kept = !message.is_cut;
+    let arc = |target, call, from, at, cost| {
+        let source = if call == from { OWN } else { enter(from) };
+        Some(Raw { kept, cost, ..Raw::new(target, source, at) })
+    };
+    let own = |target, cost| Some(Raw { kept, ..Raw::own(target, cost) });
+    let mut arcs = [None; 7];
+    arcs[0] = own(received, network.receive);
+    if becomes {
+        arcs[1] = arc(received, received, start, s, tau + network.receive);
+        arcs[2] = arc(received, received, posted, q, tau + network.receive);
+        if sent != NONE {
+            arcs[3] = arc(sent, sent, posted, q, tau + network.send);
+            arcs[4] = arc(sent, sent, start, s, tau + network.send);
+        }
+    } else {
+        arcs[1] = arc(received, received, start, s, network.send + tau + network.receive);
+    }
+    // The call that starts the send, unless it is the one that ends it.
+    arcs[5] = own(start, network.send).filter(|_| !becomes || sent != start);
+    if message.probe != NONE {
+        arcs[6] = arc(message.probe, message.probe, start, s, network.send + tau);
+    }
+    arcs.into_iter().flatten()
+}
+
+/// The arcs of a message.
+fn arcs(message: &Message, model: &Model) -> Arcs {
+    let &Message { calls: [start, sent, posted, received], since: [s, q], bytes, protocol, .. } = message;
     let was = protocol == Protocol::Rendezvous;
     let stays = !message.is_cut;
     let becomes = stays && model.rendezvous(message.callpath, bytes, was, message.is_named);
-    let class = (size_class(bytes) << 2) | (u16::from(is_local) << 1) | u16::from(was);
+    let class = message.class();
     let since = if was { s.max(q) } else { s };
-    let mut arcs = [None; 4];
+    let mut arcs = [None; 7];
     arcs[0] = Some(Raw { since, class, kept: stays, ..Raw::new(received, enter(start), s) });
     if was || becomes {
         let source = if posted == received { OWN } else { enter(posted) };
@@ -252,6 +369,9 @@ fn arcs(message: &Message, model: &Model) -> impl Iterator<Item = Raw> {
             arcs[2] = (sent != posted).then_some(raw);
             arcs[3] = (sent != start).then_some(Raw { source: enter(start), since: s, ..raw });
         }
+    }
+    if message.probe != NONE {
+        arcs[4] = Some(Raw { kept: stays, ..Raw::new(message.probe, enter(start), s) });
     }
     arcs.into_iter().flatten()
 }
@@ -335,6 +455,35 @@ impl Estimates {
             transfers: transfers.into_iter().filter_map(median).collect(),
             calls: calls.map(|(call, (_, least))| (call, least)).collect(),
         }
+    }
+
+    /// The transfers that are known, by locality, protocol and size.
+    pub(super) fn transfers(&self, sizes: &Sizes) -> Vec<Transfer> {
+        let mut classes: Vec<(&u16, &i64)> = self.transfers.iter().collect();
+        classes.sort_unstable_by_key(|&(class, _)| (class & 3, class >> 2));
+        let transfer = |(class, &ticks): (&u16, &i64)| {
+            let &(bytes, count) = sizes.get(class)?;
+            let (is_local, is_rendezvous) = (class & 2 != 0, class & 1 != 0);
+            Some(Transfer { is_local, is_rendezvous, bytes: bytes as f64 / count as f64, ticks })
+        };
+        classes.into_iter().filter_map(transfer).collect()
+    }
+
+    /// How many calls found their messages there although others of their class had to wait, and the time of these
+    /// calls, ticks: what a change may add to them is an estimate.
+    pub(super) fn hidden(&self, trace: &Trace, builder: &Builder) -> (u64, i64) {
+        let of_call = |arcs: &[Raw]| {
+            let (shard, instance) = builder.place(arcs[0].target);
+            let of = &trace.shards[shard];
+            let at = of.instances.leave[instance as usize] as usize;
+            let (begin, leave) = (of.events.time[at - 1], of.events.time[at]);
+            let seen = see(arcs, leave);
+            let is_known = arcs.iter().any(|raw| raw.measured && self.transfers.contains_key(&raw.class));
+            (is_known && seen.latest <= begin).then_some(leave - begin)
+        };
+        let calls = builder.raws.chunk_by(|a, b| a.target == b.target);
+        let calls = calls.take_while(|arcs| arcs[0].target < builder.instances());
+        calls.filter_map(of_call).fold((0, 0), |(count, time), call| (count + 1, time + call))
     }
 
     /// The weights of the arcs to a call [`begin`, `leave`]: its own time, then those of the arcs (WHATIF 4.2, 4.3).

@@ -14,6 +14,7 @@ mod collectives;
 mod cut;
 mod graph;
 mod messages;
+mod network;
 mod one_sided;
 mod retime;
 mod shape;
@@ -26,13 +27,15 @@ use std::collections::BTreeMap;
 use whywait_otf2::Definitions;
 
 pub use self::cut::{Key, MessageCut, Relation};
+pub use self::messages::Transfer;
+pub use self::network::Network;
 pub use self::shape::{Balance, Hypothesis, Numbers, Part, Selection, Shape};
 use crate::analysis::Analysis;
 use crate::diagnostics::DiagnosticKind;
 use crate::trace::Trace;
 use crate::{Error, Result};
 use cut::Cut;
-use graph::{Builder, Graph};
+use graph::{Builder, Graph, MEASURED};
 use messages::Estimates;
 use retime::Times;
 
@@ -54,6 +57,8 @@ pub struct Model {
     pub cut_regions: Vec<Selection>,
     /// Messages that are cut: those of any of these.
     pub cut_messages: Vec<MessageCut>,
+    /// The network, if it is not the measured one. [`Hypothesis::Network`] has the calls that wait for nobody.
+    pub network: Option<Network>,
 }
 
 impl Default for Model {
@@ -65,6 +70,7 @@ impl Default for Model {
             protocols: Vec::new(),
             cut_regions: Vec::new(),
             cut_messages: Vec::new(),
+            network: None,
         }
     }
 }
@@ -97,10 +103,14 @@ pub enum Assumption {
     Circular,
     /// Messages and operations without a partner.
     Unmatched,
-    /// Non-blocking collective operations.
+    /// Non-blocking collective operations without all of their partners.
     NonBlockingCollective,
     /// Lock epochs that ended before the epoch before them on the same lock.
     LockOrder,
+    /// Receives that found their message there: how long it travelled, others of its class say.
+    HiddenTransfer,
+    /// Calls that ask again and again.
+    Polling,
 }
 
 impl Assumption {
@@ -114,6 +124,8 @@ impl Assumption {
             Self::Unmatched => "unmatched",
             Self::NonBlockingCollective => "nonblocking_collective",
             Self::LockOrder => "lock_order",
+            Self::HiddenTransfer => "hidden_transfer",
+            Self::Polling => "polling",
         }
     }
 
@@ -130,26 +142,48 @@ impl Assumption {
             Self::LockOrder => {
                 "lock epochs of which no call waited until the lock was given back: they wait for nobody"
             }
-            Self::NonBlockingCollective => "non-blocking collective operations: their calls keep their length",
+            Self::HiddenTransfer => {
+                "calls that found their messages there: how long these travelled, others of the same size say"
+            }
+            Self::Polling => "calls that only ask (tests, probes that return at once): loops of them do not shrink",
+            Self::NonBlockingCollective => {
+                "non-blocking collective operations without all of their partners: their calls keep their length"
+            }
         }
     }
 }
 
-/// How often something was assumed.
+/// How often something was assumed, and how much time it concerns, ticks.
 #[derive(Clone, Debug, Default)]
-pub struct Assumptions(BTreeMap<Assumption, u64>);
+pub struct Assumptions(BTreeMap<Assumption, (u64, Option<i64>)>);
 
 impl Assumptions {
     fn count(&mut self, assumption: Assumption, count: u64) {
         if count > 0 {
-            *self.0.entry(assumption).or_default() += count;
+            self.0.entry(assumption).or_default().0 += count;
         }
     }
 
-    /// Those that were made.
-    pub fn iter(&self) -> impl Iterator<Item = (Assumption, u64)> {
-        self.0.iter().map(|(&assumption, &count)| (assumption, count))
+    fn concern(&mut self, assumption: Assumption, count: u64, time: i64) {
+        self.count(assumption, count);
+        if let Some((_, known)) = self.0.get_mut(&assumption) {
+            *known = Some(known.unwrap_or(0) + time);
+        }
     }
+
+    /// Those that were made: how often, and how many ticks they concern if that is known.
+    pub fn iter(&self) -> impl Iterator<Item = (Assumption, u64, Option<i64>)> {
+        self.0.iter().map(|(&assumption, &(count, time))| (assumption, count, time))
+    }
+}
+
+/// Visits of calls that ask and return at once, and the time in them, ticks.
+fn polls(trace: &Trace) -> (u64, i64) {
+    let class = |callpath: u32| trace.regions.class(trace.tree.region(callpath));
+    let cells = trace.shards.iter().flat_map(|shard| &shard.profile.rows);
+    cells
+        .filter(|cell| class(cell.callpath).is_test())
+        .fold((0, 0), |(visits, time), cell| (visits + cell.visits, time + cell.time))
 }
 
 /// A run that can be simulated.
@@ -158,6 +192,7 @@ pub struct Simulator {
     graph: Graph,
     cut: Cut,
     assumptions: Assumptions,
+    transfers: Vec<Transfer>,
     adds_waits: bool,
 }
 
@@ -183,9 +218,11 @@ impl Simulator {
         let mut assumptions = Assumptions::default();
         let mut cut = Cut::new(trace, &model.cut_regions)?;
         cut.refuse_open_epochs(trace, &analysis.epochs)?;
-        messages::collect(trace, definitions, model, &mut cut, &mut builder, &mut assumptions)?;
-        let also = collectives::collect(trace, &cut, &mut builder, &mut assumptions)?;
-        one_sided::collect(analysis, model, &mut builder, &mut assumptions)?;
+        let sizes = messages::collect(trace, definitions, model, &mut cut, &mut builder, &mut assumptions)?;
+        let nodes = model.network.as_ref().map(|_| network::nodes(trace, definitions)).unwrap_or_default();
+        let network = model.network.as_ref().map(|network| (network, &nodes[..]));
+        let also = collectives::collect(trace, &cut, network, &mut builder, &mut assumptions)?;
+        one_sided::collect(analysis, model, network, &mut builder, &mut assumptions)?;
         threads::collect(trace, &mut builder);
         if !cut.is_empty() || !model.cut_messages.is_empty() {
             cut.settle(trace, &builder, &also);
@@ -195,8 +232,20 @@ impl Simulator {
             cut.prune(trace, &mut builder);
         }
         builder.sort();
-        let estimates = if model.estimates { Estimates::new(trace, &builder) } else { Estimates::default() };
-        let graph = builder.finish(trace, &|arcs, begin, leave, weights| estimates.weigh(arcs, begin, leave, weights));
+        let estimates =
+            if model.estimates && network.is_none() { Estimates::new(trace, &builder) } else { Estimates::default() };
+        let (hidden, time) = estimates.hidden(trace, &builder);
+        assumptions.concern(Assumption::HiddenTransfer, hidden, time);
+        let (polls, time) = polls(trace);
+        assumptions.concern(Assumption::Polling, polls, time);
+        let transfers = estimates.transfers(&sizes);
+        let graph = builder.finish(trace, &|arcs, begin, leave, weights| {
+            if arcs.iter().any(|arc| arc.cost != MEASURED) {
+                network::weigh(arcs, weights);
+            } else {
+                estimates.weigh(arcs, begin, leave, weights);
+            }
+        });
         let notes = |kinds: &[DiagnosticKind]| -> u64 {
             kinds.iter().map(|&kind| analysis.diagnostics.occurrences(kind)).sum()
         };
@@ -207,8 +256,13 @@ impl Simulator {
             DiagnosticKind::MixedCollective,
         ];
         assumptions.count(Assumption::Unmatched, notes(&unmatched));
-        assumptions.count(Assumption::NonBlockingCollective, notes(&[DiagnosticKind::NonBlockingCollective]));
-        Ok(Self { graph, cut, assumptions, adds_waits: model.adds_waits() })
+        Ok(Self { graph, cut, assumptions, transfers, adds_waits: model.adds_waits() })
+    }
+
+    /// What messages took, by locality, protocol and size, where enough receives had to wait for them.
+    #[must_use]
+    pub fn transfers(&self) -> &[Transfer] {
+        &self.transfers
     }
 
     /// Number of dependencies between calls.

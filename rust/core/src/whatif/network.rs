@@ -7,7 +7,8 @@
 use rustc_hash::FxHashMap;
 use whywait_otf2::Definitions;
 
-use crate::trace::{NONE, Trace};
+use super::graph::{OWN, Raw};
+use crate::trace::Trace;
 
 /// A network by its numbers, times in ticks.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +55,12 @@ impl Network {
         if is_local { (self.local_latency, self.local_bandwidth) } else { (self.latency, self.bandwidth) }
     }
 
+    /// Ticks of a barrier of so many from the last Enter on.
+    pub(super) fn barrier(&self, size: usize, is_local: bool) -> i64 {
+        let none = Operation { kind: 0, size, is_local, sent: 0, received: 0, received_by_last: 0 };
+        self.collective(&none)
+    }
+
     /// Ticks of a collective operation from the last Enter that it needs.
     pub(super) fn collective(&self, operation: &Operation) -> i64 {
         let (latency, bandwidth) = self.at(operation.is_local);
@@ -84,13 +91,25 @@ fn ticks(ticks: f64) -> i64 {
 pub(super) fn nodes(trace: &Trace, definitions: &Definitions) -> Vec<u32> {
     let parent: FxHashMap<u32, u32> =
         definitions.location_groups.iter().map(|group| (group.id, group.system_tree_parent)).collect();
-    let of = |process: u32| match trace.definitions.master(process) {
-        NONE => 0,
-        master => trace.definitions.locations[master as usize].group,
-    };
+    let of = |process| trace.definitions.locations[trace.definitions.master(process) as usize].group;
     (0..trace.definitions.processes.len() as u32)
         .map(|process| parent.get(&of(process)).copied().unwrap_or(0))
         .collect()
+}
+
+/// Whether all nodes are known and the same.
+pub(super) fn all_equal<'a>(mut nodes: impl Iterator<Item = Option<&'a u32>>) -> bool {
+    let first = nodes.next().flatten();
+    first.is_some() && nodes.all(|node| node == first)
+}
+
+/// The weights of the arcs to a call, own time first: what each costs on the network.
+pub(super) fn weigh(arcs: &[Raw], weights: &mut [i64]) {
+    let own = arcs.iter().filter(|raw| raw.source == OWN && raw.kept).map(|raw| raw.cost);
+    weights[0] = own.max().unwrap_or(0).max(0);
+    for (raw, weight) in arcs.iter().zip(&mut weights[1..]) {
+        *weight = raw.cost;
+    }
 }
 
 #[cfg(test)]

@@ -7,11 +7,12 @@
 use bitcode::{Decode, Encode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::graph::{Builder, Node, Raw, enter, leave};
+use super::graph::{Builder, MEASURED, Node, OWN, Raw, enter, leave};
+use super::network::{Network, all_equal};
 use super::{Assumption, Assumptions, Model};
 use crate::Result;
 use crate::analysis::Analysis;
-use crate::matching::epochs::{Epochs, PairNumbers};
+use crate::matching::epochs::{Epoch, Epochs, PairNumbers};
 use crate::matching::windows::match_all;
 use crate::severity::Metric;
 use crate::trace::{NONE, Shard, Trace};
@@ -31,6 +32,7 @@ struct Instance {
 pub(super) fn collect(
     analysis: &Analysis,
     model: &Model,
+    network: Option<(&Network, &[u32])>,
     builder: &mut Builder,
     assumptions: &mut Assumptions,
 ) -> Result<()> {
@@ -38,7 +40,8 @@ pub(super) fn collect(
     if epochs.is_empty() {
         return Ok(());
     }
-    collectives(trace, epochs, builder)?;
+    let before = builder.raws.len();
+    collectives(trace, epochs, network, builder)?;
     let found = Found::new(analysis);
     gats(trace, epochs, &found, builder);
     complete_progress(trace, epochs, model, builder);
@@ -61,7 +64,56 @@ pub(super) fn collect(
             builder.raws.push(Raw { kept: !(progress && model.asynchronous_progress), ..raw });
         }
     }
+    if let Some((network, nodes)) = network {
+        on_network(trace, epochs, network, nodes, before, builder);
+    }
     Ok(())
+}
+
+/// Costs on a network of given numbers: what one waits for travels as a message without bytes; what an operation moves
+/// is there when the call that completes it is left (WHATIF 8.2).
+fn on_network(
+    trace: &Trace,
+    epochs: &[Epochs],
+    network: &Network,
+    nodes: &[u32],
+    before: usize,
+    builder: &mut Builder,
+) {
+    let mut raws = std::mem::take(&mut builder.raws);
+    let process = |call: u32| {
+        let (shard, instance) = builder.place(call);
+        trace.definitions.locations[trace.shards[shard].location_of_instance(instance) as usize].process
+    };
+    for raw in raws[before..].iter_mut().filter(|raw| raw.cost == MEASURED) {
+        let is_local = builder
+            .call_of(raw.source)
+            .is_some_and(|source| nodes.get(process(source) as usize) == nodes.get(process(raw.target) as usize));
+        raw.cost = network.transfer(0, is_local);
+    }
+    for (number, (shard, epochs)) in trace.shards.iter().zip(epochs).enumerate() {
+        for (operation, epoch) in shard.operations.rows.iter().zip(&epochs.epoch_of) {
+            let ends = match *epoch {
+                _ if operation.done_remote != NONE => operation.done_remote,
+                _ if operation.done_local != NONE => operation.done_local,
+                Epoch::Collective(part) => epochs.collectives[part as usize].instance,
+                Epoch::Access(access) => epochs.accesses[access as usize].complete,
+                Epoch::Lock(lock) => epochs.locks[lock as usize].release,
+                Epoch::Open => NONE,
+            };
+            if ends == NONE {
+                continue;
+            }
+            let of = trace.definitions.locations[shard.location_of_instance(operation.instance) as usize].process;
+            let is_local = nodes.get(of as usize) == nodes.get(operation.target as usize);
+            let answer = if operation.kind.is_fetching() { network.transfer(0, is_local) } else { 0 };
+            let cost = network.transfer(operation.sent.max(operation.received), is_local) + answer;
+            let call = |instance: u32| builder.first_of(number) + instance;
+            let source = if ends == operation.instance { OWN } else { enter(call(operation.instance)) };
+            raws.push(Raw { source, ..Raw::own(call(ends), cost) });
+        }
+    }
+    builder.raws = raws;
 }
 
 /// Calls in which waits for posts and locks were found, by location and instance.
@@ -97,7 +149,12 @@ impl Found {
 
 /// Fences and so on: as barriers where all were in the call at the same time; a fence that did not synchronize waits for
 /// the last operation on its process in the epoch that it ends.
-fn collectives(trace: &Trace, epochs: &[Epochs], builder: &mut Builder) -> Result<()> {
+fn collectives(
+    trace: &Trace,
+    epochs: &[Epochs],
+    network: Option<(&Network, &[u32])>,
+    builder: &mut Builder,
+) -> Result<()> {
     let (instances, _) = match_all(trace, epochs, |parts| {
         let latest = parts.iter().map(|part| part.enter).max().unwrap_or(i64::MIN);
         let first = parts.iter().map(|part| part.leave).min().unwrap_or(i64::MAX);
@@ -127,7 +184,18 @@ fn collectives(trace: &Trace, epochs: &[Epochs], builder: &mut Builder) -> Resul
         let mut members: Vec<(Node, i64)> = of.iter().map(|&(call, time)| (enter(call), time)).collect();
         members.sort_unstable_by_key(|&(node, time)| (time, node));
         let waiting: Vec<(u32, u32)> = of.iter().map(|&(call, _)| (call, members.len() as u32)).collect();
-        builder.meet(&members, &waiting);
+        let cost = network.map_or(MEASURED, |(network, nodes)| {
+            let processes = of.iter().map(|&(call, _)| {
+                let (shard, instance) = builder.place(call);
+                let location = trace.shards[shard].location_of_instance(instance);
+                nodes.get(trace.definitions.locations[location as usize].process as usize)
+            });
+            network.barrier(of.len(), all_equal(processes))
+        });
+        builder.meet(&members, &waiting, cost);
+        if cost != MEASURED {
+            builder.raws.extend(of.iter().map(|&(call, _)| Raw::own(call, cost)));
+        }
     }
     if loose.is_empty() {
         return Ok(());

@@ -97,6 +97,12 @@ pub enum Hypothesis {
         /// Whether the mean is that of those that have an n-th instance.
         is_uneven: bool,
     },
+    /// What communicates takes as long as the graph of a network of given numbers says, and what waits for nobody
+    /// nothing.
+    Network {
+        /// Calls of communication libraries.
+        selection: Selection,
+    },
     /// Every segment becomes shorter by the overhead of the measurement, ticks; 10 ns stay.
     Overhead {
         /// How much, ticks.
@@ -126,6 +132,8 @@ struct Segment {
     /// Number among the selected instances of the location.
     instance: u32,
     ticks: i64,
+    /// Whether it ends in a call that waits.
+    waits: bool,
 }
 
 /// What is selected at a location.
@@ -198,6 +206,16 @@ impl Shape {
                     for segment in of.segments.iter_mut().filter(|segment| segment.ticks >= *min_span) {
                         segment.ticks = rounded(segment.ticks as f64 * factor)?;
                     }
+                    Ok(())
+                })
+            }
+            Hypothesis::Network { selection } => {
+                let selected = self.select(trace, graph, cut, selection)?;
+                self.change(selected, |of| {
+                    of.segments.retain_mut(|segment| {
+                        segment.ticks = 0;
+                        !segment.waits
+                    });
                     Ok(())
                 })
             }
@@ -312,7 +330,8 @@ impl Shape {
                         },
                         |change| change.ticks,
                     );
-                    selected.segments.push(Segment { position, instance, ticks });
+                    let waits = known.is_some_and(|instance| !graph.arcs(first + instance).is_empty());
+                    selected.segments.push(Segment { position, instance, ticks, waits });
                 }
             }
             if is_leave {
@@ -607,7 +626,7 @@ mod tests {
 
     #[test]
     fn segments_change_in_proportion_and_the_rest_is_the_longest_ones() {
-        let segment = |position, ticks| Segment { position, instance: 0, ticks };
+        let segment = |position, ticks| Segment { position, instance: 0, ticks, waits: false };
         let mut selected =
             Selected { segments: vec![segment(1, 1), segment(2, 5), segment(3, 1)], instances: 1, left: [1; 4] };
         selected.set(&[10]);

@@ -2,9 +2,13 @@
 //!
 //! A thread of a team begins as long after the fork as measured; the join waits for the ends of all. Of a barrier in which
 //! threads run tasks, it is the end of their last task that the others wait for. A lock is taken when its owner before
-//! gives it back, in the order of the acquisitions.
+//! gives it back, in the order of the acquisitions. A thread that another one creates begins as long after that as
+//! measured; who waits for its end waits for it.
 
-use super::graph::{Builder, Node, Raw, StopKind, enter, leave, stop};
+use super::graph::{Builder, MEASURED, Node, Raw, StopKind, enter, leave, stop};
+use rustc_hash::FxHashMap;
+
+use crate::trace::columns::ThreadStep;
 use crate::trace::definition_index::Process;
 use crate::trace::{NONE, Shard, Trace};
 use crate::waits::threads::{Part, barriers_of, handovers, teams};
@@ -20,6 +24,7 @@ pub(super) fn collect(trace: &Trace, builder: &mut Builder) {
                 threads.team(team, builder);
             }
             threads.locks(process, builder);
+            threads.created(process, builder);
         }
     }
 }
@@ -61,7 +66,7 @@ impl Threads<'_> {
                 .map(|part| (leave(self.first + part.team.instance), shard.leave(part.team.instance)))
                 .collect();
             let target = builder.stop_target(joined);
-            builder.meet(&ends, &[(target, ends.len() as u32)]);
+            builder.meet(&ends, &[(target, ends.len() as u32)], MEASURED);
         }
         self.barriers(team, builder);
     }
@@ -86,7 +91,7 @@ impl Threads<'_> {
                 members.push(source.unwrap_or((enter(self.first + of[k]), begin)));
             }
             let waiting: Vec<(u32, u32)> = all.iter().map(|of| (self.first + of[k], members.len() as u32)).collect();
-            builder.meet(&members, &waiting);
+            builder.meet(&members, &waiting, MEASURED);
         }
     }
 
@@ -103,6 +108,42 @@ impl Threads<'_> {
             if let Some(taken) = self.stop(builder, own, acquire.time, Some(within), StopKind::Gate) {
                 let target = builder.stop_target(taken);
                 builder.raws.push(Raw::new(target, stop(released), release.time));
+            }
+        }
+    }
+
+    /// Threads that were created one by one.
+    fn created(&self, process: &Process, builder: &mut Builder) {
+        let mut steps: FxHashMap<((u32, u64), ThreadStep), (u32, i64)> = FxHashMap::default();
+        for location in process.locations.clone() {
+            for row in self.shard.threads.of((location - self.shard.locations.start) as usize) {
+                steps.entry((row.thread, row.step)).or_insert((location, row.time));
+            }
+        }
+        let mut pairs: Vec<_> = steps.iter().filter(|((_, step), _)| *step == ThreadStep::Begin).collect();
+        pairs.sort_unstable_by_key(|((thread, _), _)| *thread);
+        for (&(thread, _), &(own, begun)) in pairs {
+            let begin = |location: u32| {
+                let i = (location - self.shard.locations.start) as usize;
+                self.shard.event_offsets[i]
+            };
+            if let Some(&(creator, created)) = steps.get(&(thread, ThreadStep::Create))
+                && creator != own
+                && created <= begun
+                && let Some(create) = self.stop(builder, creator, created, None, StopKind::Point)
+                && let Some(begins) = self.stop(builder, own, begun, Some(begin(own)), StopKind::Begin)
+            {
+                let target = builder.stop_target(begins);
+                builder.raws.push(Raw::new(target, stop(create), created));
+            }
+            if let Some(&(_, ended)) = steps.get(&(thread, ThreadStep::End))
+                && let Some(&(joiner, joined)) = steps.get(&(thread, ThreadStep::Wait))
+                && joiner != own
+                && let Some(end) = self.stop(builder, own, ended, None, StopKind::Point)
+                && let Some(join) = self.stop(builder, joiner, joined, None, StopKind::Gate)
+            {
+                let target = builder.stop_target(join);
+                builder.raws.push(Raw::new(target, stop(end), ended));
             }
         }
     }

@@ -1,0 +1,259 @@
+"""Files of hypotheses: the grammar of Jül-4297 (table 4.1, listing 4.4), and what this package adds to it.
+
+    MODEL "Reenact"
+      OPTION "compensate perturbation" TRUE
+    BALANCE REGION "foo" OPTION "mode" "scaled"
+    SCALE REGION "bar" 0.5          # half as long
+    CUT MESSAGE SIZE == 0
+
+A region is what a selection is on the command line (``solve/relax@0-3``). Added are ``SET REGION "r" "2ms"``, ``CPU 2``
+(or ``CPU "2@0-3"``), ``NETWORK "ideal"``, ``PROTOCOL REGION "r" "eager"`` and ``PROGRESS "asynchronous"``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+from whywait import _native
+from whywait.model.hypotheses import Balance, CutMessages, Hypothesis, Overhead, Selection, check, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_TOKEN = re.compile(
+    r'(?P<string>"[^"\n]*")|(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|(?P<word>[A-Za-z_]\w*)'
+    r"|(?P<relation>==|!=|<=|>=|<|>)|(?P<comma>,)|(?P<skip>[ \t\r\n]+|#[^\n]*)"
+)
+
+# The modes of a balance, as the work names them.
+_MODES = {"global instance": "instance", "process-local": "local", "global": "global", "scaled": "scaled"}
+#: What Scalasca 1.x took for the time of an event.
+_PERTURBATION = 1.05e-6
+# Options of a simulator that runs the program again, and of its log: nothing is run here.
+_IGNORED = frozenset(
+    {
+        "aggregate idle", "idle overhead", "noop threshold", "skip threshold", "deterministic", "mininal latency",
+        "minimal latency", "max messagesize", "max sendbufs", "debug",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class HypothesisFile:
+    """What a file says.
+
+    Attributes
+    ----------
+    hypotheses
+        In their order.
+    ignored
+        Names of options that mean nothing here, in their order, each once.
+    """
+
+    hypotheses: list[Hypothesis]
+    ignored: list[str]
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: str
+    text: str
+    line: int
+    column: int
+
+
+def read(text: str, name: str = "hypotheses") -> HypothesisFile:
+    """Read a file of hypotheses.
+
+    Parameters
+    ----------
+    text
+        Its content.
+    name
+        What to call it in messages.
+
+    Raises
+    ------
+    whywait.UsageError
+        If it does not follow the grammar; the message says where.
+    """
+    return _Parser(name, list(_tokens(text, name))).configuration()
+
+
+def _fail(name: str, line: int, column: int, why: str) -> NoReturn:
+    raise _native.UsageError(f"{name}, line {line}, column {column}: {why}")
+
+
+def _tokens(text: str, name: str) -> Iterator[_Token]:
+    position, line, start = 0, 1, 0
+    while position < len(text):
+        column = position - start + 1
+        match = _TOKEN.match(text, position)
+        if not match:
+            why = "a quote is never closed" if text[position] == '"' else f"{text[position]!r} has no meaning here"
+            _fail(name, line, column, why)
+        kind, found = match.lastgroup or "", match[0]
+        if kind == "string":
+            yield _Token(kind, found[1:-1], line, column)
+        elif kind == "word":
+            # Files of Scalasca 1.x have a prefix before every keyword.
+            yield _Token(kind, found.upper().removeprefix("SC_"), line, column)
+        elif kind != "skip":
+            yield _Token(kind, found, line, column)
+        line += found.count("\n")
+        start = position + found.rindex("\n") + 1 if "\n" in found else start
+        position = match.end()
+    yield _Token("end", "the end of the file", line, position - start + 1)
+
+
+class _Parser:
+    """Reads a list of tokens from left to right."""
+
+    def __init__(self, name: str, tokens: list[_Token]) -> None:
+        self._name = name
+        self._tokens = tokens
+        self._next = 0
+        self._ignored: list[str] = []
+
+    def configuration(self) -> HypothesisFile:
+        self._expect("word", "MODEL")
+        self._expect("string")
+        found: list[Hypothesis] = []
+        for token, option, value in self._options():
+            if option == "compensate perturbation":
+                if value.upper() in {"TRUE", "ENABLED", "1"}:
+                    found.append(Overhead(_PERTURBATION))
+            else:
+                self._ignore(token, option)
+        while self._peek().kind != "end":
+            self._skip_comma()
+            token = self._expect("word")
+            reader = _HYPOTHESES.get(token.text)
+            if reader is None:
+                self._fail(token, f"{token.text} is no hypothesis: one of {', '.join(_HYPOTHESES)}")
+            hypothesis = reader(self)
+            try:
+                check(hypothesis)
+            except _native.UsageError as error:
+                self._fail(token, str(error))
+            found.append(hypothesis)
+        return HypothesisFile(found, list(dict.fromkeys(self._ignored)))
+
+    def balance(self) -> Hypothesis:
+        selection = self._region()
+        mode, by, uneven = "instance", 1.0, None
+        for token, option, value in self._options():
+            if option == "mode":
+                mode = _MODES.get(value, value)
+                if mode not in _MODES.values():
+                    self._fail(token, f"{value!r} is no mode: one of {', '.join(_MODES)}")
+            elif option == "by":
+                by = self._float(token, value)
+            elif option == "uneven" and value == "average":
+                uneven = "average"
+            else:
+                self._ignore(token, option)
+        return Balance(selection, mode, by, uneven)  # type: ignore[arg-type]
+
+    def cut(self) -> Hypothesis:
+        what = self._expect("word")
+        if what.text == "REGION":
+            selection = self._expect("string").text
+            self._no_options()
+            return parse("cut", selection)
+        if what.text != "MESSAGE":
+            self._fail(what, "REGION or MESSAGE is cut")
+        key = self._expect("word")
+        if key.text not in {"SIZE", "TAG"}:
+            self._fail(key, "a message has a SIZE and a TAG")
+        relation, number = self._expect("relation").text, self._expect("number")
+        if not number.text.lstrip("+").isdecimal():
+            self._fail(number, f"{number.text} is not a number of zero or more")
+        self._no_options()
+        return CutMessages(f"{key.text.lower()}{relation}{number.text.lstrip('+')}")
+
+    def scale(self) -> Hypothesis:
+        return parse("scale", f"{self._region()}={self._value().text}")
+
+    def set(self) -> Hypothesis:
+        return parse("set", f"{self._region()}={self._value().text}")
+
+    def cpu(self) -> Hypothesis:
+        return parse("cpu", self._value().text)
+
+    def network(self) -> Hypothesis:
+        return parse("network", self._expect("string").text)
+
+    def protocol(self) -> Hypothesis:
+        return parse("protocol", f"{self._region()}={self._value().text.lower()}")
+
+    def progress(self) -> Hypothesis:
+        return parse("progress", self._value().text.lower())
+
+    def _no_options(self) -> None:
+        for token, option, _ in self._options():
+            self._ignore(token, option)
+
+    def _ignore(self, token: _Token, option: str) -> None:
+        if option not in _IGNORED:
+            self._fail(token, f"there is no option {option!r} here")
+        self._ignored.append(option)
+
+    def _region(self) -> Selection:
+        self._expect("word", "REGION")
+        return Selection.parse(self._expect("string").text)
+
+    def _options(self) -> Iterator[tuple[_Token, str, str]]:
+        while True:
+            comma = self._next
+            self._skip_comma()
+            if (self._peek().kind, self._peek().text) != ("word", "OPTION"):
+                self._next = comma
+                return
+            self._next += 1
+            name = self._expect("string")
+            yield name, name.text, self._value().text
+
+    def _value(self) -> _Token:
+        token = self._peek()
+        if token.kind not in {"string", "number", "word"}:
+            self._fail(token, f"a value is expected, not {token.text}")
+        self._next += 1
+        return token
+
+    def _float(self, token: _Token, text: str) -> float:
+        try:
+            return float(text)
+        except ValueError:
+            self._fail(token, f"{text!r} is not a number")
+
+    def _skip_comma(self) -> None:
+        if self._peek().kind == "comma":
+            self._next += 1
+
+    def _peek(self) -> _Token:
+        return self._tokens[self._next]
+
+    def _expect(self, kind: str, text: str | None = None) -> _Token:
+        token = self._peek()
+        if token.kind != kind or (text is not None and token.text != text):
+            self._fail(token, f"{text or f'a {kind}'} is expected, not {token.text}")
+        self._next += 1
+        return token
+
+    def _fail(self, token: _Token, why: str) -> NoReturn:
+        _fail(self._name, token.line, token.column, why)
+
+
+_HYPOTHESES: dict[str, Callable[[_Parser], Hypothesis]] = {
+    "BALANCE": _Parser.balance,
+    "CUT": _Parser.cut,
+    "SCALE": _Parser.scale,
+    "SET": _Parser.set,
+    "CPU": _Parser.cpu,
+    "NETWORK": _Parser.network,
+    "PROTOCOL": _Parser.protocol,
+    "PROGRESS": _Parser.progress,
+}

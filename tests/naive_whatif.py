@@ -1,0 +1,217 @@
+"""The what-if simulation in plain Python, for messages and collective operations of processes without threads.
+
+An oracle that shares nothing with the program: it follows rule R sentence by sentence (docs/whatif.md, "How it works"),
+without estimates of hidden transfers, and lets one process after the other go as far as it gets.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import otf2
+from otf2 import events as ev
+from otf2.enums import CollectiveOp, GroupType
+
+from tests import naive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.naive import Instance, Message, Trace
+
+RENDEZVOUS, EAGER = True, False
+TO_ALL = {*naive.N_TO_N, CollectiveOp.ALLTOALLV, CollectiveOp.ALLTOALLW}
+
+
+@dataclass
+class Call:
+    """A call in a collective operation."""
+
+    instance: Instance
+    rank: int
+    root: int
+    sends: bool
+    receives: bool
+
+
+@dataclass
+class Simulation:
+    """New times of the Enters and Leaves of each process, in the order of its events.
+
+    `factor` says how many times as long a segment takes by the region instance that it belongs to.
+    """
+
+    anchor: Path
+    factor: Callable[[Instance], float]
+    trace: Trace = field(init=False)
+    # The Enters that the Leave of a call waits for.
+    sources: dict[Instance, list[Instance]] = field(init=False, default_factory=lambda: defaultdict(list))
+
+    def __post_init__(self) -> None:
+        self.trace = naive.Trace(self.anchor)
+        assert all(len(threads) == 1 for threads in self.trace.processes.values())
+        self._messages()
+        self._collectives()
+        self._finalize()
+
+    # --- who waits for whom ------------------------------------------------------------------------------------------
+
+    def _messages(self) -> None:
+        result = naive.Result(self.trace.resolution, self.trace.begin)
+        everyone = [m for of in naive.match(self.trace, result).values() for m in of]
+        receives = [m for m in everyone if naive.is_receive(m) and m.partner]
+        receiving = {m.done for m in everyone if naive.is_receive(m)}
+        proofs = {id(r): proof(r.partner, r, receiving) for r in receives}
+        sizes = [(r.partner.event.msg_length, proofs[id(r)]) for r in receives if proofs[id(r)] is not None]
+        limit = best_limit(sizes)
+        for r in receives:
+            s = r.partner
+            protocol = proofs[id(r)]
+            if protocol is None:
+                protocol = RENDEZVOUS if limit is not None and s.event.msg_length > limit else EAGER
+            self._wait(r.done, s.start)
+            if protocol is RENDEZVOUS:
+                self._wait(r.done, r.start)
+                if s.done is not None:
+                    self._wait(s.done, r.start)
+                    self._wait(s.done, s.start)
+
+    def _wait(self, who: Instance, what: Instance) -> None:
+        if who is not what:
+            self.sources[who].append(what)
+
+    def _collectives(self) -> None:
+        operations: dict[tuple[int, int], tuple[Any, list[Call], int]] = {}
+        for thread in self.trace.threads.values():
+            turn: Counter[int] = Counter()
+            for event, call in thread.records:
+                if not isinstance(event, ev.MpiCollectiveEnd):
+                    continue
+                comm = event.communicator
+                if isinstance(comm, otf2.definitions.InterComm) or comm.group.group_type == GroupType.COMM_SELF:
+                    continue
+                members = [m.group._ref for m in comm.group.members]
+                rank = members.index(thread.process)
+                part = Call(call, rank, event.root, event.size_sent > 0, event.size_received > 0)
+                key = (comm._ref, turn[comm._ref])
+                turn[comm._ref] += 1
+                operations.setdefault(key, (event.collective_op, [], len(members)))[1].append(part)
+        for op, calls, size in operations.values():
+            if size > 1 and len(calls) == size:
+                self._collective(op, sorted(calls, key=lambda call: call.rank))
+
+    def _collective(self, op: CollectiveOp, calls: list[Call]) -> None:
+        if op in naive.BARRIER:
+            for one in calls:
+                for other in calls:
+                    self._wait(one.instance, other.instance)
+        elif op in TO_ALL:
+            part = [call for call in calls if call.sends or call.receives]
+            latest = max((call.instance.enter for call in part), default=0)
+            together = all(call.instance.leave > latest for call in part)
+            for one in (call for call in part if call.receives):
+                for other in part:
+                    if together or (other.sends and other.instance.enter <= one.instance.leave):
+                        self._wait(one.instance, other.instance)
+        elif op in naive.ONE_TO_N:
+            root = calls[calls[0].root]
+            for one in calls:
+                if one is not root and one.receives and root.sends:
+                    self._wait(one.instance, root.instance)
+        elif op in naive.N_TO_ONE:
+            root = calls[calls[0].root]
+            for other in calls:
+                if other is not root and other.sends and root.receives:
+                    self._wait(root.instance, other.instance)
+        elif op in naive.SCAN:
+            for one in calls:
+                for other in calls[: one.rank]:
+                    self._wait(one.instance, other.instance)
+
+    def _finalize(self) -> None:
+        ends = [
+            next((i for i in thread.instances if i.name == "MPI_Finalize"), None)
+            for thread in self.trace.threads.values()
+        ]
+        known = [end for end in ends if end is not None]
+        if len(known) > 1:
+            for one in known:
+                for other in known:
+                    self._wait(one, other)
+
+    # --- new times ---------------------------------------------------------------------------------------------------
+
+    def run(self) -> dict[int, list[int]] | None:
+        """Return the new times by location; None if calls wait for each other in a circle."""
+        steps = {ref: list(of_thread(thread)) for ref, thread in self.trace.threads.items()}
+        new: dict[int, list[int]] = {ref: [] for ref in steps}
+        enters: dict[Instance, int] = {}
+        moved = True
+        while moved:
+            moved = False
+            for ref, of in steps.items():
+                while len(new[ref]) < len(of) and self._step(of, new[ref], enters):
+                    moved = True
+        return new if all(len(new[ref]) == len(of) for ref, of in steps.items()) else None
+
+    def _step(self, of: list[tuple[int, bool, Instance]], new: list[int], enters: dict[Instance, int]) -> bool:
+        time, leaves, instance = of[len(new)]
+        if not new:
+            now = time
+        else:
+            before, left, last = of[len(new) - 1]
+            inside = last.parent if left else last
+            sources = self.sources.get(instance, []) if leaves else []
+            if any(source not in enters for source in sources):
+                return False
+            latest = max([before, *(min(source.enter, time) for source in sources)])
+            remainder = round((time - latest) * (self.factor(inside) if inside else 1.0))
+            offsets = (enters[source] + min(0, time - source.enter) for source in sources)
+            now = max([new[-1], *offsets]) + remainder
+        new.append(now)
+        if not leaves:
+            enters[instance] = now
+        return True
+
+
+def of_thread(thread: naive.Thread) -> Any:
+    """Every Enter and Leave of a process: time, whether it leaves, and what."""
+    for event, instance in thread.records:
+        if isinstance(event, (ev.Enter, ev.ProgramBegin)):
+            yield event.time, False, instance
+        elif isinstance(event, (ev.Leave, ev.ProgramEnd)):
+            yield event.time, True, instance
+
+
+def proof(s: Message, r: Message, receiving: set[Instance]) -> bool | None:
+    """What name and times say of the protocol of a message; None if nothing."""
+    name = s.start.name
+    if name.startswith(("MPI_Ssend", "MPI_Issend")):
+        return RENDEZVOUS
+    if name.startswith(("MPI_Bsend", "MPI_Ibsend", "MPI_Rsend", "MPI_Irsend")):
+        return EAGER
+    if "sendrecv" in name.lower() or s.done is None:
+        return None
+    if s.done.leave <= r.start.enter:
+        return EAGER
+    if s.done.enter < r.start.enter and s.done not in receiving:
+        return RENDEZVOUS
+    return None
+
+
+def best_limit(sizes: list[tuple[int, bool]]) -> int | None:
+    """The size that contradicts the fewest proofs, the least of several; None if nothing went by rendezvous."""
+    if not any(protocol is RENDEZVOUS for _, protocol in sizes):
+        return None
+
+    def wrong(limit: int) -> int:
+        return sum((size > limit) is not protocol for size, protocol in sizes)
+
+    limits = sorted({size for size, _ in sizes})
+    best = min(limits, key=lambda limit: (wrong(limit), limit))
+    # With a limit below all sizes everything goes by rendezvous.
+    below = sum(protocol is EAGER for _, protocol in sizes)
+    return 0 if below < wrong(best) or (below == wrong(best) and best > 0) else best
