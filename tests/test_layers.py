@@ -25,6 +25,7 @@ FLOORS = (
         "whywait.compare",
         "whywait.benchmark",
         "whywait.whatif",
+        "whywait.advise",
     ),
     ("whywait.commands",),
     ("whywait.cli", "whywait.__main__"),

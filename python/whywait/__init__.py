@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from whywait._load import load
     from whywait._native import ArchiveError, Error, TraceError, UsageError
     from whywait._run import Definitions, Run, open  # noqa: A004
+    from whywait.advise import advise
     from whywait.analysis.ranking import Choice
     from whywait.model.metric_values import MetricValues
     from whywait.whatif import whatif
@@ -51,6 +52,7 @@ __all__ = [
     "TraceError",
     "UsageError",
     "__version__",
+    "advise",
     "analyze",
     "load",
     "open",
@@ -65,9 +67,9 @@ def __getattr__(name: str) -> object:
         return VERSION
     from importlib import import_module
 
-    if name == "whatif":
-        # A module that can be called: `whywait.whatif(run, [whywait.whatif.Scale(...)])`.
-        return import_module("whywait.whatif")
+    if name in {"advise", "whatif"}:
+        # Modules that can be called: `whywait.whatif(run, [whywait.whatif.Scale(...)])`.
+        return import_module(f"whywait.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'whywait' has no attribute {name!r}")
     value = getattr(import_module(_HOME[name]), name)

@@ -362,6 +362,7 @@ class Result(CountedResult):
         factors: Factors = "longest",
         focus: str | None = None,
         counters: bool = False,
+        advice: Mapping[str, Any] | None = None,
     ) -> list[Path]:
         """Write the dataset, which `load` reads, and what is made from it: report.cubex, report.stat and summary.json.
 
@@ -384,6 +385,8 @@ class Result(CountedResult):
         counters
             Whether to add what strict counters came to in each wait state and on the critical path to the tables of
             these, as columns ``counter:NAME``.
+        advice
+            What would help, for both: as ``whywait.advise(...).as_dict()`` returns it.
 
         Returns
         -------
@@ -397,7 +400,7 @@ class Result(CountedResult):
         return write_all(
             self,
             Path(directory),
-            lambda: self.summary(focus=focus),
+            lambda: self.summary(focus=focus) | ({"advice": dict(advice)} if advice else {}),
             transfers=transfers,
             timeline=timeline,
             factors=factors,

@@ -30,6 +30,7 @@ _VERBS = (
     "efficiency",
     "diff",
     "whatif",
+    "advise",
     "export",
     "info",
     "validate",

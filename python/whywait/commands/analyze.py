@@ -97,6 +97,11 @@ def add(verbs: Any) -> None:
         help="add what strict counters of the trace (PAPI, perf, ...) came to in each wait state and on the critical "
         "path to their tables",
     )
+    parser.add_argument(
+        "--advise",
+        action="store_true",
+        help="simulate which changes would save most (see whywait advise), for summary.json and report.html",
+    )
     parser.add_argument("--quiet", action="store_true", help="print neither summary nor progress")
 
 
@@ -128,8 +133,13 @@ def run(options: argparse.Namespace) -> int:
             queues="estimate" if options.queues else None,
             progress=progress,
         )
-    if not result.is_root:
-        return 0
+        if not result.is_root:
+            return 0
+        advice = None
+        if options.advise:
+            if options.no_causes:
+                raise whywait.UsageError("--advise starts from causes: leave --no-causes out")
+            advice = whywait.advise(result, threads=options.threads, progress=progress).as_dict()
     files = result.write(
         directory,
         transfers=options.transfers,
@@ -137,8 +147,9 @@ def run(options: argparse.Namespace) -> int:
         factors=options.factors,
         focus=options.focus,
         counters=options.counters,
+        advice=advice,
     )
-    summary = result.summary(focus=options.focus)
+    summary = result.summary(focus=options.focus) | ({"advice": advice} if advice else {})
     if options.json:
         print_json({**summary, "files": [str(file) for file in files]})
     elif not options.quiet:

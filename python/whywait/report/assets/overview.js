@@ -23,7 +23,7 @@ export class Overview {
   sections() {
     const { story } = this.model;
     return [
-      this.headline(), this.time(), this.problems(), this.causes(), this.histories(), this.critical(),
+      this.headline(), this.time(), this.problems(), this.causes(), this.histories(), this.critical(), this.advice(),
       make("div", { class: "pair" }, this.efficiencies(), this.odd(story.odd)), this.about(),
     ];
   }
@@ -237,6 +237,23 @@ export class Overview {
           make("td", {}, row.imbalance > 0 ? seconds(row.imbalance) : "–"),
           make("td", {}, `rank ${row.worst_rank} (${percent(row.worst_rank_share)})`))))),
       this.walk(path.walk));
+  }
+
+  // Changes by what a simulation of each says that they save.
+  advice() {
+    const { advice: found } = this.model.story;
+    if (!found?.advice.length) return null;
+    const steps = found.plan.map(({ what, before, after }) => `${what} (${seconds(before)} → ${seconds(after)})`);
+    const plan = steps.length ? ` One after the other: ${steps.join(", then ")}.` : "";
+    return this.card("What would help",
+      `Each change was simulated in this run of ${seconds(found.before)}. What two of them save does not add up.${plan}`,
+      make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["Change", "Saved", "Share", "Length", "Repeat with"].map((name) => make("th", {}, name)))),
+        make("tbody", {}, found.advice.slice(0, 6).map((row) => make("tr", {},
+          make("td", {}, row.what, row.worst && make("small", {}, ` leaves ${row.worst.display_name}, ${seconds(row.worst.waiting)}`)),
+          make("td", {}, seconds(row.saved)),
+          make("td", { class: "bar" }, make("i", { style: { width: `${100 * row.share}%` } }), make("span", {}, percent(row.share))),
+          make("td", {}, seconds(row.after)),
+          make("td", {}, make("code", {}, `whywait whatif ${row.option}`)))))));
   }
 
   // On which location the critical path is, over time.

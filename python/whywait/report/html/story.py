@@ -65,6 +65,7 @@ def tell(result: ResultData, formulas: Formulas, summary: dict[str, Any]) -> dic
         "delay": (focus["causes"] or [])[:_TOP],
         "critical_path": _critical(result, focus["critical_path"]),
         "efficiencies": efficiencies(result, focus),
+        "advice": summary.get("advice"),
         "odd": [
             {"text": finding["text"], "count": finding.get("count", 1), "place": finding["place"]}
             for finding in (*summary["warnings"], *summary["oddities"])

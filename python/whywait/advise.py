@@ -1,0 +1,260 @@
+"""What would help: changes that may be worth trying, simulated and ranked by what they save.
+
+>>> import whywait
+>>> advice = whywait.advise("tests/data/stencil", top=3, rounds=1)
+>>> advice[0].saved > 0
+True
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal
+
+from whywait import _native
+from whywait._analyze import analyze
+from whywait._api import Result
+from whywait.analysis.candidates import KINDS, Candidate, candidates
+from whywait.analysis.waiting import account
+from whywait.model.hypotheses import AsynchronousProgress, Cut, CutMessages, EagerLimit
+from whywait.whatif import Simulation, lengths, whatif
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from os import PathLike
+
+    from whywait._run import Run
+    from whywait.model.hypotheses import Hypothesis
+
+__all__ = ["KINDS", "Advice", "AdviceList", "advise"]
+
+Goal = Literal["time", "cpu"]
+
+# What changes who waits for whom, and so needs a graph of its own.
+_ALONE = (Cut, CutMessages, EagerLimit, AsynchronousProgress)
+# So many are analyzed for what they expose.
+_EXPOSED = 3
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A change with what it saves.
+
+    Attributes
+    ----------
+    hypothesis
+        The change.
+    what
+        What it is, in words.
+    option
+        The option of ``whywait whatif`` that repeats it.
+    before, after
+        Length of the run without and with it, seconds.
+    cpu_saved
+        What is saved on all processes together, seconds.
+    locations
+        How many locations change.
+    assumed
+        The share of the time of the run that calls take of which something is assumed (docs/whatif.md).
+    """
+
+    hypothesis: Hypothesis
+    what: str
+    option: str
+    before: float
+    after: float
+    cpu_saved: float
+    locations: int
+    assumed: float
+    _base: Result = field(repr=False, compare=False)
+    _threads: int | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def saved(self) -> float:
+        """How much shorter the run is, seconds."""
+        return self.before - self.after
+
+    @property
+    def share(self) -> float:
+        """How much shorter the run is, as a share of it."""
+        return self.saved / self.before if self.before else 0.0
+
+    @cached_property
+    def simulation(self) -> Simulation:
+        """The changed run."""
+        return whatif(self._base, [self.hypothesis], threads=self._threads)
+
+    @property
+    def result(self) -> Result:
+        """What an analysis finds in the changed run."""
+        return self.simulation.result
+
+    @cached_property
+    def exposed(self) -> dict[str, Any]:
+        """What becomes of the waiting: ``waiting_saved`` (s of CPU time) and the ``worst`` wait state that is left.
+
+        Of the latter ``metric``, ``display_name`` and ``waiting`` (s), or None.
+        """
+        before, after = account(self._base.profile), account(self.result.profile)
+        worst = max(after["wait_states"].items(), key=lambda item: item[1], default=None)
+        return {
+            "waiting_saved": before["waiting"] - after["waiting"],
+            "worst": None
+            if worst is None
+            else {
+                "metric": worst[0],
+                "display_name": self.result.profile.metrics[worst[0]].display_name,
+                "waiting": worst[1],
+            },
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as data that JSON can say."""
+        names = ("what", "option", "before", "after", "saved", "share", "cpu_saved", "locations", "assumed")
+        return {name: getattr(self, name) for name in names}
+
+
+class AdviceList(list[Advice]):
+    """Advice, best first.
+
+    Attributes
+    ----------
+    before
+        Length of the measured run, seconds.
+    plan
+        What to do one after the other: each the best once those before it are done, so that what they save adds up.
+    """
+
+    def __init__(self, advice: list[Advice], before: float, plan: list[Advice]) -> None:
+        super().__init__(advice)
+        self.before = before
+        self.plan = plan
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as data that JSON can say; the first ones with what they expose."""
+        first = [one.as_dict() | one.exposed for one in self[:_EXPOSED]]
+        return {
+            "before": self.before,
+            "advice": first + [one.as_dict() for one in self[_EXPOSED:]],
+            "plan": [one.as_dict() for one in self.plan],
+        }
+
+
+def advise(
+    run: Result | Run | str | PathLike[str],
+    *,
+    top: int = 10,
+    rounds: int = 3,
+    goal: Goal = "time",
+    keep_going: float = 0.005,
+    only: Collection[str] | None = None,
+    threads: int | None = None,
+    progress: Callable[[str, float], object] | None = None,
+) -> AdviceList:
+    """Say which changes would save most time.
+
+    Candidates come from delay costs, the critical path and wait states (`whywait.analysis.candidates`); each is
+    simulated. What two changes save does not add up; what the steps of the plan save does.
+
+    Parameters
+    ----------
+    run
+        A result of `whywait.analyze` with causes, a run, or the path of one.
+    top
+        How many to return at most.
+    rounds
+        How many steps the plan has at most; 0 for none.
+    goal
+        Whether to rank by the length of the run (``"time"``) or by CPU time without waiting (``"cpu"``).
+    keep_going
+        The plan ends where the next step saves less than this share of the measured run.
+    only
+        Kinds of changes to try: `KINDS`; None for all.
+    threads
+        How many threads to use; None for as many as there are cores.
+    progress
+        As of `whywait.analyze`.
+
+    Returns
+    -------
+    AdviceList
+
+    Raises
+    ------
+    whywait.UsageError
+        If the result has no causes or no events, or an argument makes no sense.
+    """
+    if top < 1 or rounds < 0 or goal not in ("time", "cpu"):
+        raise _native.UsageError("top is one or more, rounds zero or more, goal time or cpu")
+    if unknown := [kind for kind in only or () if kind not in KINDS]:
+        raise _native.UsageError(f"{unknown[0]} is no kind of change: one of {', '.join(KINDS)}")
+    result = run if isinstance(run, Result) else analyze(run, threads=threads, progress=progress)
+    first: AdviceList | None = None
+    base = result
+    plan: list[Advice] = []
+    for step in range(max(rounds, 1)):
+        if progress:
+            progress("advise", step / max(rounds, 1))
+        ranked = _ranked(base, [one.option for one in plan], goal, only, threads)
+        if first is None:
+            first = AdviceList(ranked[:top], float(result.facts["length"]), plan)
+        # What cannot be reached is no step of a plan.
+        best = next((one for one in ranked if "the bound" not in one.what), None)
+        if not rounds or best is None or best.saved < keep_going * float(result.facts["length"]):
+            break
+        plan.append(best)
+        if step + 1 < rounds:
+            base = best.result
+    return first or AdviceList([], float(result.facts["length"]), plan)
+
+
+def _ranked(
+    base: Result, done: Collection[str], goal: Goal, only: Collection[str] | None, threads: int | None
+) -> list[Advice]:
+    """Simulate what may be worth it; best first."""
+    tried = [candidate for candidate in candidates(base, only) if candidate.option not in done]
+    together = [candidate for candidate in tried if not isinstance(candidate.hypothesis, _ALONE)]
+    after: dict[str, float] = {}
+    found, assumed = lengths(base, [[candidate.hypothesis] for candidate in together], threads=threads)
+    for candidate, length in zip(together, found, strict=True):
+        if length is not None:
+            after[candidate.option] = length
+    for candidate in tried:
+        if isinstance(candidate.hypothesis, _ALONE):
+            (length,), _ = lengths(base, [[candidate.hypothesis]], threads=threads)
+            if length is not None:
+                after[candidate.option] = length
+    before = float(base.facts["length"])
+    processes = len({int(rank) for rank in base.places.rank if rank >= 0})
+    whole = base.profile.total("time")
+
+    def advice(candidate: Candidate) -> Advice:
+        length = after[candidate.option]
+        return Advice(
+            candidate.hypothesis, candidate.what, candidate.option, before, length, (before - length) * processes,
+            candidate.locations, assumed / whole if whole else 0.0, base, threads,
+        )  # fmt: skip
+
+    least = 1e-6 * before
+    made = [advice(one) for one in tried if one.option in after and before - after[one.option] > least]
+    if goal == "cpu":
+        made = [replace(one, cpu_saved=_busy(base) - _busy(one.result)) for one in made]
+    return sorted(made, key=lambda one: (-(one.cpu_saved if goal == "cpu" else one.saved), one.locations, one.option))
+
+
+def _busy(result: Result) -> float:
+    """CPU time that is no waiting."""
+    found = account(result.profile)
+    return float(found["time"] - found["waiting"])
+
+
+class _Callable(ModuleType):
+    """A module that can be called, as `whywait.whatif` is."""
+
+    __call__ = staticmethod(advise)
+
+
+sys.modules[__name__].__class__ = _Callable

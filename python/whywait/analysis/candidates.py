@@ -1,0 +1,275 @@
+"""Changes that may be worth trying: from what causes waiting and what is on the critical path.
+
+After figure 4.4 of M.-A. Hermanns, Jül-4297 (2008), which leaves to people what is a rule here: analyze, find
+imbalance, propose a change. What each change gains, only a simulation says.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from whywait.analysis.causes import costliest, critical, delay_costs
+from whywait.model.hypotheses import (
+    AsynchronousProgress,
+    Balance,
+    Cut,
+    CutMessages,
+    EagerLimit,
+    IdealNetwork,
+    Scale,
+    Selection,
+)
+from whywait.model.names import short_name
+from whywait.model.profile import sum_at
+from whywait.model.regions import LIBRARIES
+from whywait.model.selection import every_callpath
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    import numpy.typing as npt
+
+    from whywait.model.hypotheses import Hypothesis
+    from whywait.model.result import ResultData
+
+#: What can be tried, by name.
+KINDS = ("balance", "scale", "cut", "cut-messages", "eager-limit", "progress", "network")
+
+_PLACES = 50
+_LONGEST = 5
+# Costs, and imbalance, from this share of the time on; other waiting from half of it on.
+_SHARE = 0.01
+_WAITING = 0.005
+# Where so much of the costs is paid by so few locations, these are brought to the others.
+_FEW_COSTS, _FEW = 0.8, 0.1
+
+_BARRIERS = ("mpi_barrier_wait", "shmem_barrier_wait", "armci_barrier_wait")
+_EXCHANGES = ("mpi_wait_nxn", "shmem_wait_nxn", "armci_wait_nxn")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A change that may be worth trying.
+
+    Attributes
+    ----------
+    hypothesis
+        The change.
+    what
+        What it is, in words.
+    kind
+        One of `KINDS`.
+    option
+        The option of ``whywait whatif`` that repeats it.
+    bound
+        What it saves at most, seconds; infinite if nobody knows.
+    locations
+        How many locations change.
+    """
+
+    hypothesis: Hypothesis
+    what: str
+    kind: str
+    option: str
+    bound: float
+    locations: int
+
+
+def candidates(result: ResultData, only: Collection[str] | None = None) -> list[Candidate]:
+    """Propose changes of a run, each once.
+
+    Parameters
+    ----------
+    result
+        What was found in the run, with causes.
+    only
+        Kinds to propose, of `KINDS`; None for all.
+    """
+    result.need_causes()
+    found: dict[str, Candidate] = {}
+    for candidate in _Proposer(result).all():
+        if only is None or candidate.kind in only:
+            found.setdefault(candidate.option, candidate)
+    return list(found.values())
+
+
+class _Proposer:
+    def __init__(self, result: ResultData) -> None:
+        self._result = result
+        self._profile, self._tree = result.profile, result.tree
+        self._time = self._profile.total("time")
+        self._path = critical(result, _PLACES)
+        self._on_path = {place["callpath_id"]: place["time"] for place in self._path["callpaths"]}
+
+    def all(self) -> Iterator[Candidate]:
+        yield from self._of_costs()
+        yield from self._of_path()
+        yield from self._of_operations()
+        yield from self._of_messages()
+        yield from self._of_libraries()
+
+    def _of_costs(self) -> Iterator[Candidate]:
+        """Yield changes of what costs most: balance it; if few pay for it, bring these to the others."""
+        table = delay_costs(self._result)
+        callpath, location = (table[name].to_numpy().astype(np.int64) for name in ("callpath", "location"))
+        costs = table["short_term"].to_numpy() + table["long_term"].to_numpy()
+        for place in costliest(self._result, _PLACES, paid_for="waiting"):
+            number = place["callpath_id"]
+            if place["costs"] < _SHARE * self._time or not self._computes(number):
+                continue
+            yield from self._balance(number)
+            rows = callpath == number
+            by_location = sum_at(location[rows], costs[rows], len(self._result.places))
+            yield from self._bring(number, by_location)
+
+    def _bring(self, number: int, costs: npt.NDArray[np.float64]) -> Iterator[Candidate]:
+        time, visits = (self._by_location(name, number) for name in ("time", "visits"))
+        here = np.flatnonzero(visits)
+        few = np.argsort(-costs, kind="stable")[: max(1, int(_FEW * here.size))]
+        few = few[costs[few] > 0]
+        others = np.setdiff1d(here, few)
+        if not few.size or not others.size or costs[few].sum() < _FEW_COSTS * costs.sum():
+            return
+        mine, theirs = (float(time[those].sum() / those.size) for those in (few, others))
+        if not 0 < theirs < mine:
+            return
+        ranks = ",".join(self._label(one) for one in sorted(few.tolist()))
+        factor = float(f"{theirs / mine:.4g}")
+        selection = self._selection(number, ranks)
+        who = f"rank{'s' * (few.size > 1)} {ranks}"
+        what = f"bring {self._name(number)} on {who} to the others"
+        bound = (1 - factor) * self._on_path.get(number, 0.0)
+        yield Candidate(
+            Scale(selection, factor), what, "scale", f"--scale '{selection}={factor:g}'", bound, int(few.size)
+        )
+
+    def _of_path(self) -> Iterator[Candidate]:
+        """Yield changes of what the length of the run consists of: balance it, make it faster."""
+        for place in self._path["callpaths"]:
+            if place["imbalance"] >= _SHARE * self._path["length"] and self._computes(place["callpath_id"]):
+                yield from self._balance(place["callpath_id"])
+        longest = [place for place in self._path["callpaths"] if self._computes(place["callpath_id"])]
+        for place in longest[:_LONGEST]:
+            number = place["callpath_id"]
+            selection = self._selection(number)
+            for factor, what in ((0.5, "twice as fast"), (0.0, "without any time: the bound")):
+                yield Candidate(
+                    Scale(selection, factor), f"{self._name(number)} {what}", "scale",
+                    f"--scale '{selection}={factor:g}'", (1 - factor) * place["time"], self._locations(number),
+                )  # fmt: skip
+        yield from self._of_locks()
+
+    def _of_locks(self) -> Iterator[Candidate]:
+        """Yield a change of what holders of locks do in the meantime."""
+        for place in costliest(self._result, _PLACES, paid_for="waiting"):
+            held = sum(kind["costs"] for kind in place["classes"] if kind["class"].startswith("interval_"))
+            number = place["callpath_id"]
+            if held >= _WAITING * self._time and self._computes(number):
+                selection = self._selection(number)
+                yield Candidate(
+                    Scale(selection, 0.5), f"{self._name(number)}, in which locks are held, twice as fast", "scale",
+                    f"--scale '{selection}=0.5'", self._on_path.get(number, 0.0) / 2, self._locations(number),
+                )  # fmt: skip
+                return
+
+    def _of_operations(self) -> Iterator[Candidate]:
+        """Yield operations in which much is waited: perhaps they are not needed."""
+        for metric in (*_BARRIERS, *_EXCHANGES):
+            if metric not in self._profile.metrics:
+                continue
+            waiting = self._profile.by_position(metric)
+            for position in np.flatnonzero(waiting >= _WAITING * self._time).tolist():
+                number = int(self._tree.preorder[position])
+                selection = self._selection(number)
+                yield Candidate(
+                    Cut(selection), f"without {self._name(number)}: is it needed?", "cut", f"--cut '{selection}'",
+                    math.inf, self._locations(number),
+                )  # fmt: skip
+
+    def _of_messages(self) -> Iterator[Candidate]:
+        everywhere = len(self._result.places)
+        empty, full = (self._profile.total(name) for name in ("syncs_send", "comms_send"))
+        if empty and empty >= _SHARE * (empty + full):
+            yield Candidate(
+                CutMessages("size==0"), "without messages that carry nothing", "cut-messages",
+                "--cut-messages 'size==0'", math.inf, everywhere,
+            )  # fmt: skip
+        if self._waiting("latereceiver") >= _WAITING * self._time and (size := self._largest()):
+            yield Candidate(
+                EagerLimit(size), f"send messages up to {size:,} bytes without waiting for their receives",
+                "eager-limit", f"--eager-limit {size}", math.inf, everywhere,
+            )  # fmt: skip
+
+    def _of_libraries(self) -> Iterator[Candidate]:
+        everywhere = len(self._result.places)
+        if self._waiting("wait_for_progress") >= _WAITING * self._time:
+            yield Candidate(
+                AsynchronousProgress(), "one-sided operations that need nobody at their target", "progress",
+                "--progress asynchronous", math.inf, everywhere,
+            )  # fmt: skip
+        if self._tree.paradigms & {"mpi", "shmem", "armci"}:
+            yield Candidate(
+                IdealNetwork(), "a network that takes no time: the bound", "network", "--network ideal", math.inf,
+                everywhere,
+            )  # fmt: skip
+
+    def _waiting(self, ending: str) -> float:
+        metrics = [metric for metric in self._profile.metrics.waiting if metric.name.endswith(ending)]
+        return sum(self._profile.total(metric.name) for metric in metrics)
+
+    def _largest(self) -> int:
+        """Return the size of the largest messages: of a call path and rank that sends several sizes, their mean."""
+        count, volume = (self._profile.cells(name) for name in ("comms_send", "bytes_sent"))
+        _, of_count, of_volume = np.intersect1d(count.key, volume.key, return_indices=True)
+        if not of_count.size:
+            return 0
+        return math.ceil(float((volume.value[of_volume] / count.value[of_count]).max()))
+
+    def _balance(self, number: int) -> Iterator[Candidate]:
+        visits = self._by_location("visits", number)
+        visits = visits[visits > 0]
+        if visits.size < 2:
+            return
+        selection = self._selection(number)
+        mode = "instance" if (visits == visits[0]).all() else "scaled"
+        text = str(selection) if mode == "instance" else f"{selection}:{mode}"
+        yield Candidate(
+            Balance(selection, mode=mode), f"{self._name(number)} equally long everywhere",  # type: ignore[arg-type]
+            "balance", f"--balance '{text}'", self._on_path.get(number, math.inf), int(visits.size),
+        )  # fmt: skip
+
+    def _by_location(self, metric: str, number: int) -> npt.NDArray[np.float64]:
+        rows = list(self._profile.rows(metric, [int(self._tree.position[number])]))
+        return rows[0][1] if rows else np.zeros(len(self._result.places))
+
+    def _locations(self, number: int) -> int:
+        return int(np.count_nonzero(self._by_location("visits", number)))
+
+    def _computes(self, number: int) -> bool:
+        region = self._tree.kinds[self._tree.region_rows[number]]
+        return region.paradigm not in LIBRARIES and region.paradigm != "measurement"
+
+    def _label(self, location: int) -> str:
+        places = self._result.places
+        thread = int(places.thread[location])
+        return f"{places.rank[location]}" + (f".{thread}" if thread else "")
+
+    def _name(self, number: int) -> str:
+        return short_name(self._tree.path(number)[-1])
+
+    def _selection(self, number: int, ranks: str | None = None) -> Selection:
+        """Return the shortest text that means this call path alone; its number if none does."""
+        names = [short_name(name) for name in self._tree.path(number)]
+        position = int(self._tree.position[number])
+        for first in reversed(range(len(names))):
+            text = "/".join(names[first:])
+            if every_callpath(self._tree, text) == [position]:
+                if not re.fullmatch(r"[\w/.:+-]+", text) or text.isdecimal():
+                    break
+                return Selection(text, ranks=ranks)
+        return Selection(str(number), ranks=ranks)

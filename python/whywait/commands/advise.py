@@ -1,0 +1,145 @@
+"""Say which changes would save most."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING
+
+from whywait.commands.common import Progress, add_verb, memory_size, positive, print_json
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+    from typing import Any
+
+    from whywait.advise import Advice, AdviceList
+    from whywait.report.terminal import Line
+
+
+def add(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = add_verb(
+        verbs,
+        "advise",
+        "say which changes would save most time",
+        "Try changes that delay costs, the critical path and wait states suggest, each in a simulation of the run, and "
+        "rank them by what they save. What two of them save does not add up; what the steps of the plan save does.",
+        "whywait advise run/ --only balance,scale --rounds 2",
+        run,
+    )
+    parser.add_argument(
+        "--top", type=positive, default=10, metavar="N", help="how many changes to list (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--rounds", type=_count, default=3, metavar="N", help="steps of the plan at most (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--goal",
+        choices=("time", "cpu"),
+        default="time",
+        help="save time, or CPU time that is no waiting (default: time)",
+    )
+    parser.add_argument(
+        "--keep-going",
+        type=_share,
+        default=0.005,
+        metavar="SHARE",
+        help="end the plan where the next step saves less of the run (default: 0.5%%)",
+    )
+    parser.add_argument(
+        "--only",
+        metavar="KINDS",
+        help="only these changes: balance, scale, cut, cut-messages, eager-limit, progress, network",
+    )
+    parser.add_argument("--threads", type=positive, metavar="N", help="how many threads to use (default: all cores)")
+    parser.add_argument(
+        "--memory-limit", type=memory_size, metavar="SIZE", help="as of analyze: memory, such as 8G (default: no limit)"
+    )
+
+
+def _count(text: str) -> int:
+    return 0 if text == "0" else positive(text)
+
+
+def _share(text: str) -> float:
+    import argparse
+
+    match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)(%?)", text)
+    if not match:
+        raise argparse.ArgumentTypeError(f"{text} is not a share such as 0.5% or 0.005")
+    return float(match[1]) * (0.01 if match[2] else 1.0)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do it."""
+    import whywait
+    from whywait.report.terminal import show, width
+
+    with Progress(quiet=options.json) as progress:
+        result = whywait.analyze(
+            options.trace, threads=options.threads, memory_limit=options.memory_limit, progress=progress
+        )
+        advice = whywait.advise(
+            result,
+            top=options.top,
+            rounds=options.rounds,
+            goal=options.goal,
+            keep_going=options.keep_going,
+            only=[kind.strip() for kind in options.only.split(",")] if options.only else None,
+            threads=options.threads,
+            progress=progress,
+        )
+        data = advice.as_dict() if options.json else None
+    if options.json:
+        print_json(data)
+    else:
+        show(lines(advice, width(sys.stdout)), sys.stdout)
+    return 0
+
+
+_COLUMN = 11
+
+
+def lines(advice: AdviceList, width: int) -> Iterator[Line]:
+    """Yield the list, and the plan below it."""
+    from whywait.report.values import quantity
+
+    if not advice:
+        yield [("No change that was tried saves any time.", "")]
+        return
+    head = width - 2 * _COLUMN - 8
+    title = f"What would help ({quantity(advice.before, 'sec')} measured)"
+    yield [(title.ljust(head) + "length".rjust(_COLUMN) + "saved".rjust(_COLUMN) + "share".rjust(8), "bold")]
+    for number, one in enumerate(advice, 1):
+        yield from _entry(f"{number}. ", one, one.after, one.saved, one.share, head)
+        if number <= 3:
+            yield from _exposed(one)
+    if advice.plan:
+        yield []
+        yield [("Plan: one after the other".ljust(head) + "length".rjust(_COLUMN) + "saved".rjust(_COLUMN), "bold")]
+        for number, one in enumerate(advice.plan, 1):
+            saved = advice.before - one.after
+            yield from _entry(f"{number}. ", one, one.after, saved, saved / advice.before, head)
+    if advice[0].assumed >= 0.001:
+        yield [(f"Calls of which something is assumed take {advice[0].assumed:.1%} of the time.", "dim")]
+
+
+def _entry(number: str, one: Advice, after: float, saved: float, share: float, head: int) -> Iterator[Line]:
+    from whywait.report.values import quantity
+
+    label = one.what if len(one.what) < head - len(number) else one.what[: head - len(number) - 2] + "…"
+    cells = quantity(after, "sec").rjust(_COLUMN) + quantity(saved, "sec").rjust(_COLUMN) + f"{share:.1%}".rjust(8)
+    yield [(number, ""), (label.ljust(head - len(number)), ""), (cells, "green")]
+    yield [(f"   {one.option}", "dim")]
+
+
+def _exposed(one: Advice) -> Iterator[Line]:
+    from whywait.report.values import quantity
+
+    exposed = one.exposed
+    if worst := exposed["worst"]:
+        left = f"{worst['display_name']}, {quantity(worst['waiting'], 'sec')}"
+        saved = exposed["waiting_saved"]
+        change = f"{quantity(abs(saved), 'sec')} {'less' if saved >= 0 else 'more'} waiting"
+        yield [(f"   {change}; the worst that is left: {left}", "dim")]

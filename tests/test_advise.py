@@ -1,0 +1,121 @@
+"""Advice: candidates, ranking, the plan, and the verb."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import whywait
+from whywait import UsageError, cli
+
+from tests.tracedsl import trace_from_text
+
+ROOT = Path(__file__).parents[1]
+
+
+def worked_example() -> str:
+    """Four ranks, two iterations of `foo` (4 s on rank 0, 2 s elsewhere), `bar` of 1 s, and an Allreduce of 0.2 s."""
+    lines = []
+    for rank in range(4):
+        lines.append(f"{rank}: main [0, 10.4]")
+        for begin in (0.0, 5.2):
+            foo = begin + (4 if rank == 0 else 2)
+            lines.append(f"{rank}: foo [{begin}, {foo}]")
+            lines.append(f"{rank}: bar [{foo}, {foo + 1}]")
+            lines.append(f"{rank}: MPI_Allreduce [{foo + 1}, {begin + 5.2}]")
+    return "\n".join(lines)
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory):
+    return whywait.analyze(trace_from_text(worked_example(), tmp_path_factory.mktemp("example")))
+
+
+def test_the_worked_example(example):
+    advice = whywait.advise(example, top=30, rounds=2)
+    assert advice.before == pytest.approx(10.4)
+    after = {one.option: one.after for one in advice}
+    expected = {
+        "--balance 'foo'": 7.4,
+        "--scale 'foo@0=0.5'": 6.4,
+        "--scale 'foo=0.5'": 6.4,
+        "--scale 'bar=0.5'": 9.4,
+        "--cut 'MPI_Allreduce'": 10.0,
+    }
+    assert {option: after[option] for option in expected} == pytest.approx(expected)
+    # What changes fewer locations comes first.
+    reachable = [one.option for one in advice if one.option in expected]
+    assert reachable == list(
+        dict(sorted(expected.items(), key=lambda item: (item[1], item[0] != "--scale 'foo@0=0.5'")))
+    )
+    assert advice[0].cpu_saved == pytest.approx(4 * advice[0].saved)
+
+
+def test_after_a_balance_the_next_best_is_found_in_the_balanced_run(example):
+    advice = whywait.advise(example, rounds=2, only=["balance"])
+    assert [one.option for one in advice.plan] == ["--balance 'foo'"]
+    balanced = advice.plan[0].result
+    best = whywait.advise(balanced, rounds=1, only=["scale"])
+    after = {one.option: one.after for one in best}
+    assert after["--scale 'foo=0.5'"] == pytest.approx(4.9)
+
+
+def test_the_plan_adds_up(example):
+    advice = whywait.advise(example, rounds=3)
+    assert 1 < len(advice.plan) <= 3
+    assert [one.before for one in advice.plan[1:]] == pytest.approx([one.after for one in advice.plan[:-1]])
+    assert all("the bound" not in one.what for one in advice.plan)
+
+
+def test_advice_says_what_a_simulation_says(example):
+    for one in whywait.advise(example, top=5, rounds=1):
+        sim = whywait.whatif(example, [one.hypothesis])
+        assert sim.after == one.after == one.simulation.after
+        kind, text = one.option.removeprefix("--").split(" ", 1)
+        assert whywait.whatif.parse(kind, text.strip("'")) == one.hypothesis
+
+
+def test_what_it_exposes(example):
+    best = next(one for one in whywait.advise(example, rounds=1) if one.option == "--balance 'foo'")
+    assert best.exposed["waiting_saved"] == pytest.approx(12)
+    assert best.exposed["worst"] is None
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"top": 0}, {"rounds": -1}, {"goal": "money"}, {"only": ["luck"]}],
+)
+def test_what_makes_no_sense_is_refused(example, options):
+    with pytest.raises(UsageError):
+        whywait.advise(example, **options)
+
+
+def test_the_goal_can_be_processor_time(example):
+    by_cpu = whywait.advise(example, rounds=0, goal="cpu", only=["balance", "scale"])
+    assert by_cpu[0].cpu_saved == max(one.cpu_saved for one in by_cpu)
+    # Balance moves work, and saves none.
+    assert next(one for one in by_cpu if "balance" in one.option).cpu_saved == pytest.approx(0, abs=1e-6)
+
+
+def test_the_verb(example, capsys):
+    trace = str(example.run.path)
+    assert cli.main(["advise", trace, "--rounds", "1", "--only", "balance,scale"]) == 0
+    out = capsys.readouterr().out
+    assert "What would help (10.4 s measured)" in out
+    assert "--scale 'foo@0=0.5'" in out
+    assert "Plan" in out
+    assert cli.main(["advise", trace, "--rounds", "0", "--top", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert len(found["advice"]) == 2
+    assert found["plan"] == []
+    assert cli.main(["advise", trace, "--only", "luck"]) == 2
+    assert "is no kind of change" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        cli.main(["advise", trace, "--keep-going", "much"])
+
+
+@pytest.mark.parametrize("name", ["stencil", "rma_fence", "mixed", "omp_nested", "rma_lock_sm"])
+def test_every_candidate_can_be_simulated(name):
+    advice = whywait.advise(ROOT / "tests/data" / name, rounds=1)
+    assert [one.saved for one in advice] == sorted((one.saved for one in advice), reverse=True)
