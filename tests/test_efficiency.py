@@ -1,5 +1,6 @@
 """Efficiencies, by hand from the definitions, and what holds for every run."""
 
+import json
 import math
 import re
 import sys
@@ -9,6 +10,7 @@ import pytest
 import whywait
 from hypothesis import example, given
 from hypothesis import strategies as st
+from whywait import cli
 from whywait.analysis.efficiency import efficiencies, load_imbalance, scaling, waits_of
 from whywait.analysis.focus import find_focus
 from whywait.model.metrics import metric_tree
@@ -309,3 +311,30 @@ def test_openshmem_is_communication(tmp_path):
     assert found["transfer"].value == pytest.approx((10 - 0.1) / 10)
     assert found["serialization"].value == pytest.approx(9.9 / 9.9)
     assert found["load_balance"].value == pytest.approx((3.9 + 9.9) / 2 / 9.9)
+
+
+def test_an_ideal_network_is_simulated(tmp_path, capsys):
+    """Worked example 16 of the what-if simulation: the estimate says 0.90 and 0.778, the simulation 0.80 and 0.875."""
+    text = """
+    0: work [0, 4]
+    0: MPI_Send(1) [4, 4.5]
+    0: work [4.5, 6.5]
+    0: MPI_Recv(1) [6.5, 9]
+    0: work [9, 10]
+    1: work [0, 1]
+    1: MPI_Recv(0) [1, 5.5]
+    1: work [5.5, 8.5]
+    1: MPI_Send(0) [8.5, 9]
+    1: work [9, 9.5]
+    """
+    anchor = str(trace_from_text(text, tmp_path))
+    found = {}
+    for option in ((), ("--simulate",)):
+        assert cli.main(["efficiency", anchor, *option, "--json"]) == 0
+        row = json.loads(capsys.readouterr().out)["methods"]["all"][0]["efficiencies"]
+        found[bool(option)] = {name: row[name]["value"] for name in ("transfer", "serialization")}
+    assert found[False] == pytest.approx({"transfer": 0.9, "serialization": 7 / 9})
+    assert found[True] == pytest.approx({"transfer": 0.8, "serialization": 0.875})
+    assert cli.main(["efficiency", anchor, "--simulate"]) == 0
+    assert "simulated on a network that takes no time" in capsys.readouterr().out
+    assert cli.main(["efficiency", anchor, "--simulate", "--window", "0:5"]) == 2

@@ -120,8 +120,10 @@ class _Compiler:
             case IdealNetwork() | Network():
                 kinds = self._tree.kinds
                 calls = [_communicates(kinds[row]) for row in self._tree.region_rows]
-                # A network is that of the whole run.
-                selection = _Compiled(str(hypothesis), calls, [])
+                selection = self._compiled(str(hypothesis), calls, [], None)
+                if isinstance(hypothesis, Network):
+                    # Who waits how long for whom is that of the whole run.
+                    selection = _Compiled(str(hypothesis), calls, [])
                 return common | {
                     "kind": "network",
                     "selection": selection,

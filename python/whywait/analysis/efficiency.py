@@ -322,6 +322,36 @@ def _most(values: npt.NDArray[np.float64]) -> float:
     return float(values.max(initial=0.0))
 
 
+def on_ideal_network(one: Efficiencies, ideal: Efficiencies) -> Efficiencies:
+    """Judge serialization and transfer by a simulation of the same run on an ideal network, not by an estimate.
+
+    Parameters
+    ----------
+    one
+        The efficiencies of the measured run.
+    ideal
+        Those of the simulated run, of the same part.
+
+    Notes
+    -----
+    With T_id the time on the ideal network, serialization efficiency is max U / T_id and transfer efficiency T_id / T:
+    the definitions of POP. The estimate leaves waits as they are; on the ideal network they change, up or down. The
+    product of the two is the same.
+    """
+    elapsed = ideal["parallel_efficiency"].inputs["max(elapsed)"]
+
+    def judged(value: Efficiency) -> Efficiency:
+        if "max(ideal)" not in value.inputs:
+            return value
+        inputs = {**value.inputs, "max(ideal)": elapsed}
+        above, below = (inputs[name] for name in value.formula.split(" / "))
+        return replace(value, value=above / below if below > 0 else None, inputs=inputs)
+
+    definitions = {name: text for name, text in one.definitions.items() if name != "wait"}
+    definitions["ideal"] = "elapsed, simulated on a network that takes no time"
+    return replace(one, definitions=definitions, values=tuple(map(judged, one.values)))
+
+
 def scaling(
     results: Iterable[ResultData],
     callpath: str | int | None = None,

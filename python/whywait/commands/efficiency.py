@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
+    from whywait import Result
     from whywait.analysis.efficiency import Efficiencies, Efficiency, Method, Window
     from whywait.report.terminal import Line
 
@@ -49,15 +50,25 @@ def add(verbs: Any) -> None:
         help="whether all runs have the same work, or all processes (default: %(default)s)",
     )
 
+    parser.add_argument(
+        "--simulate",
+        action="store_true",
+        help="find serialization and transfer by a simulation on an ideal network, not by an estimate; of a written "
+        "result the trace is analyzed again",
+    )
+
 
 def run(options: argparse.Namespace) -> int:
     """Do it."""
+    from whywait import UsageError
     from whywait.analysis.efficiency import METHODS, scaling
     from whywait.analysis.focus import focused
     from whywait.report.terminal import show, width
 
     refuse_both(options)
-    results = [load(path, events=options.window is not None) for path in options.runs]
+    if options.simulate and options.window:
+        raise UsageError("--simulate is about a whole run or a call path: a window is another one in the simulated run")
+    results = [load(path, events=options.window is not None or options.simulate) for path in options.runs]
     callpath = options.callpath
     windows: list[Window | None] | None = None
     if options.window:
@@ -68,6 +79,8 @@ def run(options: argparse.Namespace) -> int:
     methods = {
         method: scaling(results, callpath, method=method, mode=options.scaling, windows=windows) for method in METHODS
     }
+    if options.simulate:
+        methods = {"all": _simulated(methods["all"], results, callpath, options)}
     shown = _named if len(results) > 1 else _alone
     methods = {method: list(map(shown, rows, options.runs)) for method, rows in methods.items()}
     if options.json:
@@ -76,6 +89,22 @@ def run(options: argparse.Namespace) -> int:
     else:
         show(lines(methods, width(sys.stdout)), sys.stdout)
     return 0
+
+
+def _simulated(
+    rows: list[Efficiencies], results: list[Result], callpath: str | int | None, options: argparse.Namespace
+) -> list[Efficiencies]:
+    """Judge each run by its simulation on an ideal network, of the same part."""
+    from whywait import whatif
+    from whywait.analysis.efficiency import efficiencies, on_ideal_network
+    from whywait.analysis.focus import focused
+
+    judged = []
+    for row, result in zip(rows, results, strict=True):
+        ideal = whatif(result, network="ideal").result
+        window = focused(ideal, options.focus).focus.window if row.window else None
+        judged.append(on_ideal_network(row, efficiencies(ideal, callpath, window=window)))
+    return judged
 
 
 _COMPARISONS = (
@@ -112,7 +141,11 @@ def lines(methods: dict[Method, list[Efficiencies]], width: int) -> Iterator[Lin
     yield []
     for name, formula in (
         *((name, formula) for name, formula in ours[0].definitions.items() if name != "wait"),
-        *((f"wait ({METHODS[method]})", _waits(rows)) for method, rows in methods.items()),
+        *(
+            (f"wait ({METHODS[method]})", _waits(rows))
+            for method, rows in methods.items()
+            if "wait" in rows[0].definitions
+        ),
     ):
         yield from _wrapped(f"{name} = {formula}", width)
 
@@ -185,7 +218,7 @@ def _table(methods: dict[Method, list[Efficiencies]]) -> Iterator[Line]:
     yield [("processes".ljust(_LABEL) + "".join(_cell(f"{row.processes:,}") for row in ours), "")]
     inputs: dict[str, str] = {}
     for value in ours[0]:
-        shown: list[Method] = ["all", "cube"] if value.name in _BY_METHOD else ["all"]
+        shown: list[Method] = ["all", "cube"] if value.name in _BY_METHOD and "cube" in methods else ["all"]
         for method in shown:
             label = "  " * _DEPTH.get(value.name, 0) + value.display_name + _LABELS[method]
             yield [(label.ljust(_LABEL), ""), *(_judged(row[value.name]) for row in methods[method])]
