@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from whywait._native import Error, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 #: How the work grows with the processes.
@@ -100,6 +100,72 @@ def measure(trace: str | Path, *, threads: int = 1, repeat: int = 3, causes: boo
         runs.append(json.loads(done.stdout))
     best: dict[str, Any] = min(runs, key=lambda run: run["cpu"])
     return best
+
+
+#: What the experiments of Jül-4297 (5.1 and 5.2) say of the same predictions, percent of the run.
+PUBLISHED = {"lb-coll": "< 0.003 %", "lb-p2p": "very close", "sweep": "-", "xns": "< 3 %"}
+
+
+def predictions(
+    workloads: Mapping[str, tuple[str, str]],
+    ranks: Sequence[int],
+    iterations: int,
+    *,
+    seed: int,
+    progress: Callable[[str, float], object] | None = None,
+) -> Iterator[dict[str, Any]]:
+    """Predict the optimized form of workloads, and compare with it.
+
+    Parameters
+    ----------
+    workloads
+        By name, the option of ``whywait whatif`` that predicts the optimized form, and its value.
+    ranks
+        Numbers of processes.
+    iterations
+        Of each run.
+    seed
+        Of the traces.
+    progress
+        Called with the name of the workload and the share that is done.
+
+    Yields
+    ------
+    dict
+        ``workload``, ``ranks``, ``measured``, ``predicted``, ``optimized`` (lengths, s), ``identity`` and ``deviation``
+        (percent of the measured and the optimized run), ``ticks`` (by how many the prediction is off) and
+        ``published`` (what Jül-4297 says of the deviation).
+    """
+    from whywait import _native
+    from whywait._analyze import analyze
+    from whywait.model.hypotheses import parse
+    from whywait.whatif import whatif
+
+    what = list(itertools.product(workloads, ranks))
+    for number, (workload, count) in enumerate(what):
+        if progress:
+            progress(workload, number / len(what))
+        with tempfile.TemporaryDirectory(prefix="whywait-bench-") as directory:
+            results = []
+            for name, balanced in (("plain", False), ("optimized", True)):
+                path = os.path.join(directory, name)  # noqa: PTH118
+                _native.generate(workload, path, ranks=count, iterations=iterations, seed=seed, balanced=balanced)
+                results.append(analyze(path, causes=False))
+            plain, optimized = results
+            same, changed = whatif(plain), whatif(plain, [parse(*workloads[workload])])
+            lengths = [same.before, same.after, changed.after, float(optimized.facts["length"])]
+            measured, identical, predicted, truth = lengths
+            yield {
+                "workload": workload,
+                "ranks": count,
+                "measured": measured,
+                "predicted": predicted,
+                "optimized": truth,
+                "identity": 100 * (identical - measured) / measured,
+                "deviation": 100 * (predicted - truth) / truth,
+                "ticks": round((predicted - truth) * plain.facts["resolution"]),
+                "published": PUBLISHED[workload],
+            }
 
 
 def read(path: Path) -> dict[str, Any]:

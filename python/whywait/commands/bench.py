@@ -11,7 +11,20 @@ from typing import Any
 from whywait.commands.common import Progress, positive, print_json
 
 #: As the native module has them, which help does not load.
-WORKLOADS = ("sor-p2p", "sor-fence", "sor-gats", "sor-locks", "srumma", "bt", "contention", "random-rma")
+WORKLOADS = (
+    "sor-p2p",
+    "sor-fence",
+    "sor-gats",
+    "sor-locks",
+    "srumma",
+    "bt",
+    "contention",
+    "random-rma",
+    "lb-coll",
+    "lb-p2p",
+    "sweep",
+    "xns",
+)
 
 _GENERATE = """\
 Write the OTF2 archive of a synthetic workload, and beside it its waiting times as they are known by construction:
@@ -27,6 +40,13 @@ workloads:
   contention   all ranks but the first lock the window of the first, an epoch an iteration
   random-rma   puts, gets and atomics of random number, size and target: an iteration between fences, the next one in
                epochs of locks (exclusive, shared, lock_all) with flushes, and so on in turn
+  lb-coll      foo, whose time depends on the rank, bar, whose time does not, and an Allreduce
+  lb-p2p       the same before messages between ranks of equal parity, and between even and odd ones
+  sweep        wavefronts from the four corners of a grid, block by block
+  xns          messages among many ranks, seven of ten of them empty
+
+With --balanced the last four are written as an optimization would leave them: all ranks work the mean of their times
+(lb-coll, lb-p2p, sweep), or no message is empty (xns). What `whywait whatif` predicts can be compared with that.
 """
 
 _RUN = """\
@@ -42,6 +62,22 @@ One trace at a time lies in the temporary directory (TMPDIR). What the sor-... t
 
 A trace of 65,536 ranks has 131,072 files. To make and remove them can take a disk longer than all the rest:
 TMPDIR=/dev/shm keeps them in memory.
+"""
+
+
+#: Workloads that have an optimized form, and the option of `whywait whatif` that predicts it.
+PREDICTED = {
+    "lb-coll": ("balance", "foo"),
+    "lb-p2p": ("balance", "foo"),
+    "sweep": ("balance", "compute"),
+    "xns": ("cut-messages", "size==0"),
+}
+
+_WHATIF = """\
+Predict the optimized form of synthetic workloads from the other one, generate it, and compare: how far the simulation
+without a change is from the measured run (identity), and how far the prediction is from the optimized run. Beside them
+stands what the same experiments gave on a Blue Gene/L, where the simulator ran the program again (M.-A. Hermanns,
+Jül-4297, 2008, chapter 5).
 """
 
 
@@ -74,6 +110,7 @@ def add(verbs: Any) -> None:
         metavar="SHARE",
         help="what is added to the work at most, half by rank and half at random (default: %(default)s)",
     )
+    generate.add_argument("--balanced", action="store_true", help="the optimized form of lb-coll, lb-p2p, sweep or xns")
     generate.add_argument("-o", "--output", metavar="DIR", help="where to write to (default: the name of the workload)")
     generate.set_defaults(run=_generate)
 
@@ -114,6 +151,30 @@ def add(verbs: Any) -> None:
     run.add_argument("-o", "--output", default="whywait-bench", metavar="DIR", help=where)
     run.set_defaults(run=_run)
 
+    whatif = _action(
+        actions,
+        "whatif",
+        "measure how exact predictions are",
+        _WHATIF,
+        "whywait bench whatif --ranks 32 128 512 2048",
+    )
+    whatif.add_argument(
+        "--workload",
+        nargs="+",
+        default=list(PREDICTED),
+        choices=PREDICTED,
+        metavar="NAME",
+        help=f"what to predict (default: {' '.join(PREDICTED)})",
+    )
+    whatif.add_argument(
+        "--ranks", nargs="+", type=positive, default=[32, 128, 512], metavar="N", help="processes (default: 32 128 512)"
+    )
+    whatif.add_argument(
+        "--iterations", type=positive, default=100, metavar="N", help="of each run (default: %(default)s)"
+    )
+    whatif.add_argument("--seed", type=int, default=1, metavar="N", help="of the traces (default: %(default)s)")
+    whatif.set_defaults(run=_whatif)
+
 
 def _action(actions: Any, name: str, summary: str, description: str, example: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = actions.add_parser(
@@ -145,6 +206,7 @@ def _generate(options: argparse.Namespace) -> int:
             seed=options.seed,
             work=work,
             imbalance=options.imbalance,
+            balanced=options.balanced,
             progress=lambda share: progress("generate", share),
         )
     if options.json:
@@ -185,3 +247,35 @@ def _run(options: argparse.Namespace) -> int:
     else:
         sys.stdout.write(f"{text}\nWritten to {directory}/\n   bench.json bench.md bench.svg\n")
     return 0
+
+
+def _whatif(options: argparse.Namespace) -> int:
+    from whywait import UsageError, benchmark
+    from whywait.report.terminal import show
+
+    if options.seed < 0:
+        raise UsageError(f"{options.seed}: a seed is not negative")
+    with Progress(quiet=options.json) as progress:
+        rows = list(
+            benchmark.predictions(
+                {name: PREDICTED[name] for name in options.workload},
+                options.ranks,
+                options.iterations,
+                seed=options.seed,
+                progress=progress,
+            )
+        )
+    if options.json:
+        print_json(rows)
+    else:
+        show(_predicted(rows), sys.stdout)
+    return 0
+
+
+def _predicted(rows: list[dict[str, Any]]) -> Any:
+    heads = ("measured", "predicted", "optimized", "identity", "deviation", "Jül-4297")
+    yield [("workload    ranks" + "".join(head.rjust(12) for head in heads), "bold")]
+    for row in rows:
+        lengths = "".join(f"{row[name] * 1e3:.3f} ms".rjust(12) for name in ("measured", "predicted", "optimized"))
+        deviations = "".join(f"{row[name]:.2g} %".rjust(12) for name in ("identity", "deviation"))
+        yield [(f"{row['workload']:<10}{row['ranks']:>7,}{lengths}{deviations}{row['published']:>12}", "")]

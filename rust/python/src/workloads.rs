@@ -25,7 +25,7 @@ pub(crate) fn workloads() -> Vec<&'static str> {
 ///
 /// `progress(share)` is called about ten times a second.
 #[pyfunction]
-#[pyo3(signature = (workload, directory, *, ranks, iterations, seed, work=None, imbalance=None, progress=None))]
+#[pyo3(signature = (workload, directory, *, ranks, iterations, seed, work=None, imbalance=None, balanced=false, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "they are named where it is called")]
 pub(crate) fn generate(
     py: Python<'_>,
@@ -36,13 +36,15 @@ pub(crate) fn generate(
     seed: u64,
     work: Option<u32>,
     imbalance: Option<f64>,
+    balanced: bool,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<u64> {
     let Some(workload) = Workload::named(workload) else {
         return Err(UsageError::new_err(format!("{workload}: no such workload ({})", workloads().join(", "))));
     };
     let spec = Spec::new(workload, ranks, iterations, seed);
-    let spec = Spec { work: work.unwrap_or(spec.work), imbalance: imbalance.unwrap_or(spec.imbalance), ..spec };
+    let (work, imbalance) = (work.unwrap_or(spec.work), imbalance.unwrap_or(spec.imbalance));
+    let spec = Spec { work, imbalance, balanced, ..spec };
     let pool = whywait_core::pool::new(0).map_err(core_error)?;
     let state = Arc::new(Progress::default());
     let shared = state.clone();

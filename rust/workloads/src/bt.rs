@@ -9,6 +9,7 @@ use whywait_otf2::{Event, Result};
 
 use crate::definitions::{Region, WORLD};
 use crate::grid::Grid;
+use crate::late::Recent;
 use crate::meeting::{CALL, GAP, Kind, Meeting, TRANSFER};
 use crate::tape::Tape;
 use crate::{Schedule, Start};
@@ -19,8 +20,6 @@ const STAGES: usize = 4;
 const SWEEPS: [Region; 3] = [Region::SolveX, Region::SolveY, Region::SolveZ];
 /// Bytes of a border.
 const BORDER: u64 = 1 << 14;
-/// How many Late Senders are remembered to notice a wrong order.
-const REMEMBERED: usize = 100;
 
 pub(crate) struct Bt<'a> {
     start: &'a Start,
@@ -28,15 +27,6 @@ pub(crate) struct Bt<'a> {
     /// When each rank is done with its work, by stage of the run.
     ready: Vec<Vec<i64>>,
     barrier: Meeting,
-}
-
-/// A Late Sender.
-struct Late {
-    path: usize,
-    source: u32,
-    /// When the message was sent.
-    sent: i64,
-    waiting: i64,
 }
 
 /// Begin of a stage's calls: receive, send, wait for the receive.
@@ -96,7 +86,7 @@ impl<'a> Bt<'a> {
         self.delivered(rank, self.ready.len() - 1) + 2 * GAP
     }
 
-    fn play_stage(&self, tape: &mut Tape<'_>, rank: u32, stage: usize, recent: &mut Vec<Late>) -> Result<()> {
+    fn play_stage(&self, tape: &mut Tape<'_>, rank: u32, stage: usize, recent: &mut Recent) -> Result<()> {
         let ready = &self.ready[stage];
         let own = ready[rank as usize];
         let (sender, receiver) = self.partners(rank, stage);
@@ -114,20 +104,7 @@ impl<'a> Bt<'a> {
         let event = Event::MpiIrecv { sender, communicator, msg_tag, msg_length, request_id: requests };
         tape.record(leave - 20, &event)?;
         let begun = sent(ready[sender as usize]);
-        let message = begun + 20;
-        // Whoever waited for a message that was sent after this one could have taken this one.
-        for late in recent.extract_if(.., |late| late.sent > message) {
-            tape.book_at(late.path, "mpi_latesender_wo", late.waiting);
-            let kind = if late.source == sender { "mpi_lswo_same" } else { "mpi_lswo_different" };
-            tape.book_at(late.path, kind, late.waiting);
-        }
-        tape.book("mpi_latesender", begun - enter);
-        if begun > enter {
-            if recent.len() == REMEMBERED {
-                recent.remove(0);
-            }
-            recent.push(Late { path: tape.path(), source: sender, sent: message, waiting: begun - enter });
-        }
+        recent.receive(tape, sender, enter, begun, begun + 20);
         tape.leave(leave)?;
 
         let enter = leave + GAP;
@@ -141,7 +118,7 @@ impl<'a> Bt<'a> {
 
 impl Schedule for Bt<'_> {
     fn play(&self, tape: &mut Tape<'_>, rank: u32) -> Result<()> {
-        let mut recent = Vec::new();
+        let mut recent = Recent::default();
         for stage in 0..self.ready.len() {
             if stage.is_multiple_of(STAGES) {
                 tape.enter(self.begin(rank, stage) - GAP, SWEEPS[stage / STAGES % SWEEPS.len()])?;

@@ -75,6 +75,10 @@ regions! {
     ArmciGet "ARMCI_Get" FUNCTION UNKNOWN
     ArmciBarrier "ARMCI_Barrier" FUNCTION UNKNOWN
     ArmciFree "ARMCI_Free" FUNCTION UNKNOWN
+    Foo "foo" FUNCTION COMPILER
+    Bar "bar" FUNCTION COMPILER
+    Bsend "MPI_Bsend" POINT2POINT MPI
+    Recv "MPI_Recv" POINT2POINT MPI
 }
 
 /// Ticks a second.

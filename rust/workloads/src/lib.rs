@@ -11,15 +11,20 @@ mod bt;
 mod contention;
 mod definitions;
 mod grid;
+mod late;
+mod lb;
 mod meeting;
+mod messages;
 mod noise;
 mod passive;
 mod program;
 mod random_rma;
 mod sor;
 mod srumma;
+mod sweep;
 mod tape;
 mod truth;
+mod xns;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -51,6 +56,14 @@ pub enum Workload {
     Contention,
     /// Puts, gets and atomics of random number, size and target: an iteration between fences, one between locks in turn.
     RandomRma,
+    /// Load imbalance before a collective operation (LB-COLL).
+    LbColl,
+    /// Load imbalance before messages (LB-P2P).
+    LbP2p,
+    /// Wavefronts from the four corners of a grid.
+    Sweep,
+    /// Messages among many ranks, most of them empty.
+    Xns,
 }
 
 impl Workload {
@@ -64,6 +77,10 @@ impl Workload {
         ("bt", Self::Bt),
         ("contention", Self::Contention),
         ("random-rma", Self::RandomRma),
+        ("lb-coll", Self::LbColl),
+        ("lb-p2p", Self::LbP2p),
+        ("sweep", Self::Sweep),
+        ("xns", Self::Xns),
     ];
 
     /// The workload with a name.
@@ -92,13 +109,16 @@ pub struct Spec {
     pub work: u32,
     /// What is added to the work at most, as a share of it: half by rank, half by rank and iteration.
     pub imbalance: f64,
+    /// Whether to write the run that an optimization aims at: of the benchmarks of load balance with equal work (the mean
+    /// of all ranks), of `Xns` without empty messages.
+    pub balanced: bool,
 }
 
 impl Spec {
     /// A workload with a millisecond of work and a fifth of imbalance.
     #[must_use]
     pub fn new(workload: Workload, ranks: u32, iterations: u32, seed: u64) -> Self {
-        Self { workload, ranks, iterations, seed, work: 1_000_000, imbalance: 0.2 }
+        Self { workload, ranks, iterations, seed, work: 1_000_000, imbalance: 0.2, balanced: false }
     }
 }
 
@@ -214,6 +234,12 @@ impl Start {
     }
 }
 
+/// A rank's share of a sum: the quotient, and one more for the first so many as the rest says.
+fn mean(sum: i64, ranks: u32, rank: u32) -> i64 {
+    let (quotient, rest) = (sum / i64::from(ranks), sum % i64::from(ranks));
+    quotient + i64::from(i64::from(rank) < rest)
+}
+
 /// Writes the archive `traces` and the truth into a directory.
 pub fn generate(spec: Spec, directory: &Path, progress: &Progress) -> Result<Summary, Error> {
     if spec.ranks < 2 || spec.iterations == 0 {
@@ -222,7 +248,12 @@ pub fn generate(spec: Spec, directory: &Path, progress: &Progress) -> Result<Sum
     if spec.work < SHORTEST_WORK || !(0.0..=100.0).contains(&spec.imbalance) {
         return Err(Error::Spec("work must be 20000 ticks at least, and imbalance between 0 and 100"));
     }
-    let start = Start::new(spec, !matches!(spec.workload, Workload::SorP2p | Workload::Bt));
+    let has_counterpart = matches!(spec.workload, Workload::LbColl | Workload::LbP2p | Workload::Sweep | Workload::Xns);
+    if spec.balanced && !has_counterpart {
+        return Err(Error::Spec("only lb-coll, lb-p2p, sweep and xns have a balanced form"));
+    }
+    let window = !has_counterpart && !matches!(spec.workload, Workload::SorP2p | Workload::Bt);
+    let start = Start::new(spec, window);
     let (create, free) = match spec.workload {
         Workload::Srumma => (Kind::MALLOC, Kind::DISPOSE),
         _ => (Kind::CREATE, Kind::FREE),
@@ -236,6 +267,10 @@ pub fn generate(spec: Spec, directory: &Path, progress: &Progress) -> Result<Sum
         Workload::Bt => Box::new(bt::Bt::new(&start)),
         Workload::Contention => Box::new(contention::Contention::new(&start)),
         Workload::RandomRma => Box::new(random_rma::RandomRma::new(&start)),
+        Workload::LbColl => Box::new(lb::Coll::new(&start)),
+        Workload::LbP2p => Box::new(lb::P2p::new(&start)),
+        Workload::Sweep => Box::new(sweep::Sweep::new(&start)),
+        Workload::Xns => Box::new(xns::Xns::new(&start)),
     };
     let end = |rank| schedule.end(rank) + GAP;
     let freed = start.create.map(|_| start.meet(2, end));
@@ -276,6 +311,7 @@ pub fn generate(spec: Spec, directory: &Path, progress: &Progress) -> Result<Sum
         ("seed", spec.seed.to_string()),
         ("work", spec.work.to_string()),
         ("imbalance", spec.imbalance.to_string()),
+        ("balanced", spec.balanced.to_string()),
         ("events", events.to_string()),
         ("length", length.to_string()),
         ("ticks_per_second", RESOLUTION.to_string()),

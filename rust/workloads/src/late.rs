@@ -1,0 +1,40 @@
+//! Late Senders, and messages in the wrong order: whoever waited for a message that was sent after another one that had
+//! come already could have taken that one.
+
+use crate::tape::Tape;
+
+/// How many Late Senders are remembered to notice a wrong order.
+const REMEMBERED: usize = 100;
+
+/// A Late Sender.
+struct Late {
+    path: usize,
+    source: u32,
+    /// When the message was sent.
+    sent: i64,
+    waiting: i64,
+}
+
+/// The latest Late Senders of a rank.
+#[derive(Default)]
+pub(crate) struct Recent(Vec<Late>);
+
+impl Recent {
+    /// Books what the innermost region waits for a message of `source`: from `enter` until its send begins, whose record
+    /// has the time `record`.
+    pub(crate) fn receive(&mut self, tape: &mut Tape<'_>, source: u32, enter: i64, begun: i64, record: i64) {
+        for late in self.0.extract_if(.., |late| late.sent > record) {
+            tape.book_at(late.path, "mpi_latesender_wo", late.waiting);
+            let kind = if late.source == source { "mpi_lswo_same" } else { "mpi_lswo_different" };
+            tape.book_at(late.path, kind, late.waiting);
+        }
+        let waiting = begun - enter;
+        tape.book("mpi_latesender", waiting);
+        if waiting > 0 {
+            if self.0.len() == REMEMBERED {
+                self.0.remove(0);
+            }
+            self.0.push(Late { path: tape.path(), source, sent: record, waiting });
+        }
+    }
+}
