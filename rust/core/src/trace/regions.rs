@@ -99,7 +99,9 @@ impl RegionClass {
     pub fn library(self) -> Option<Library> {
         use RegionClass as Class;
         match self {
-            Class::Init | Class::Finalize | Class::FlushAll | Class::Probe | Class::Create | Class::Mpi => Some(Library::Mpi),
+            Class::Init | Class::Finalize | Class::FlushAll | Class::Probe | Class::Create | Class::Mpi => {
+                Some(Library::Mpi)
+            }
             Class::BlockingSend | Class::SendAndReceive | Class::Wait | Class::WaitMany | Class::Test => {
                 Some(Library::Mpi)
             }
