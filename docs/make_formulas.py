@@ -132,7 +132,9 @@ def page() -> str:
     found = places()
     rows = []
     for (kind, number), title in FORMULAS.items():
-        where = "; ".join(f"`{place.item}` ({place.path}:{place.line})" for place in found.get((kind, number), []))
+        # Without lines: these change with every commit. One item may name a formula more than once.
+        places_of = dict.fromkeys(f"`{place.item}` ({place.path})" for place in found.get((kind, number), []))
+        where = "; ".join(places_of)
         rows.append(f"| {kind} {number} | {title} | {where} |\n")
     return INTRODUCTION + "".join(rows)
 
