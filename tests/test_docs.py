@@ -72,3 +72,8 @@ def test_formulas_are_named_where_they_are_computed():
 def test_metrics_are_up_to_date():
     script = "import make_metrics; assert make_metrics.TARGET.read_text(encoding='utf-8') == make_metrics.page()"
     subprocess.run([sys.executable, "-c", script], cwd=ROOT / "docs", check=True)
+
+
+def test_tables_are_up_to_date():
+    script = "import make_tables; assert make_tables.TARGET.read_text(encoding='utf-8') == make_tables.page()"
+    subprocess.run([sys.executable, "-c", script], cwd=ROOT / "docs", check=True)

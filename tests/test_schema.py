@@ -1,12 +1,16 @@
 """What the core declares once is what everything else says."""
 
+import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+import whywait
 from whywait import _native
 from whywait.model.metrics import metric_tree
-from whywait.model.schema import cost_classes, patterns
+from whywait.model.schema import cost_classes, patterns, tables
 from whywait.report.html.words import LOOK_AT, WAITS_FOR
+from whywait.store.dataset import type_name
 
 ROOT = Path(__file__).parents[1]
 TREE = metric_tree()
@@ -55,3 +59,61 @@ def test_costs_are_booked_on_metrics_of_the_tree():
     for cost_class in cost_classes().values():
         booked = (cost_class.short_term, cost_class.long_term, cost_class.indirect, cost_class.propagating)
         assert all(name in TREE for name in booked if name is not None)
+
+
+@pytest.fixture(scope="module")
+def result():
+    return whywait.analyze(whywait.open(ROOT / "tests/data/stencil"), transfers=True, queues="estimate", queue_bins=4)
+
+
+@pytest.fixture(scope="module")
+def stored(result, tmp_path_factory):
+    """Return what the manifest of a written result says of its tables."""
+    directory = tmp_path_factory.mktemp("result")
+    result.write(directory, transfers=True)
+    return json.loads((directory / "manifest.json").read_text(encoding="utf-8"))["tables"]
+
+
+def columns(schema):
+    return {field.name: type_name(field.type) for field in schema}
+
+
+def declared(table):
+    return {column.name: column.type for column in table.columns}
+
+
+def test_the_dataset_has_the_tables_that_are_declared(stored):
+    for name, written in stored.items():
+        assert list(written["columns"].items()) == list(declared(tables()[name]).items()), name
+    # The trace has no counters.
+    missing = {name for name, table in tables().items() if table.is_stored} - stored.keys()
+    assert missing <= {"counters", "counter_cells"}
+
+
+METHODS = [(method, name) for name, table in tables().items() for method in table.methods]
+
+
+@pytest.mark.parametrize(("method", "name"), METHODS)
+def test_results_return_the_tables_that_are_declared(result, method, name):
+    returned = getattr(result, method)()
+    assert list(columns(returned.schema).items()) == list(declared(tables()[name]).items())
+
+
+def test_each_method_that_returns_a_table_without_a_question_is_declared():
+    # What answers a question has columns that depend on it.
+    questions = {"waits_between"}
+    hints = {name: getattr(whywait.Result, name) for name in dir(whywait.Result) if not name.startswith("_")}
+    found = {
+        name for name, member in hints.items() if getattr(member, "__annotations__", {}).get("return") == "pa.Table"
+    }
+    assert found - questions == {method for method, _ in METHODS}
+
+
+def test_columns_are_explained_and_the_dataset_is_listed():
+    listed = (ROOT / "docs/dataset.md").read_text(encoding="utf-8")
+    for name, table in tables().items():
+        assert table.columns
+        assert all(column.meaning for column in table.columns), name
+        assert table.schema.names == list(declared(table))
+        assert (f"[`{name}`](tables.md#{name})" in listed) == table.is_stored
+        assert isinstance(table.schema, pa.Schema)

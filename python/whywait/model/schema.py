@@ -1,9 +1,11 @@
-"""Patterns and cost classes as the core declares them: what the package knows of a wait state by its name."""
+"""Patterns, cost classes and tables as the core declares them: what the package knows of them by name."""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import NamedTuple
+
+import pyarrow as pa
 
 from whywait import _native
 
@@ -74,3 +76,90 @@ def patterns() -> dict[str, Pattern]:
 def cost_classes() -> dict[str, CostClass]:
     """Return all cost classes by name."""
     return {row["name"]: CostClass(**row) for row in _native.cost_classes()}
+
+
+class Column(NamedTuple):
+    """A column of a table.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    type
+        What stands in it, in the words of Arrow.
+    is_name
+        Whether it is one of few texts that occur again and again, each of which is kept once.
+    unit
+        What it is measured in; empty if in nothing.
+    meaning
+        What it means.
+    """
+
+    name: str
+    type: str
+    is_name: bool
+    unit: str
+    meaning: str
+
+
+class Table(NamedTuple):
+    """A table of a result.
+
+    Attributes
+    ----------
+    name
+        That of its file, or what the methods return.
+    is_stored
+        Whether it is part of the dataset that is written.
+    methods
+        Methods of `whywait.Result` that return it.
+    row
+        What one row is.
+    columns
+        Its columns, in their order.
+    """
+
+    name: str
+    is_stored: bool
+    methods: tuple[str, ...]
+    row: str
+    columns: tuple[Column, ...]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns as Arrow has them."""
+        return pa.schema([(column.name, _NAME if column.is_name else _TYPES[column.type]) for column in self.columns])
+
+
+_NAME = pa.dictionary(pa.int32(), pa.string())
+_TYPES = {
+    "bool": pa.bool_(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "uint32": pa.uint32(),
+    "uint64": pa.uint64(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "list<string>": pa.list_(_NAME),
+    "list<struct<name: string, size: uint32, periodic: bool>>": pa.list_(
+        pa.struct([("name", pa.string()), ("size", pa.uint32()), ("periodic", pa.bool_())])
+    ),
+    "list<struct<location: uint32, at: list<uint32>>>": pa.list_(
+        pa.struct([("location", pa.uint32()), ("at", pa.list_(pa.uint32()))])
+    ),
+}
+
+
+@cache
+def tables() -> dict[str, Table]:
+    """Return all tables by name."""
+    rows = {}
+    for row in _native.tables():
+        columns = tuple(Column(**column) for column in row.pop("columns"))
+        rows[row["name"]] = Table(row["name"], row["is_stored"], tuple(row["methods"]), row["row"], columns)
+    return rows
+
+
+def schema_of(table: str) -> pa.Schema:
+    """Return the columns of a table as Arrow has them."""
+    return tables()[table].schema

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from whywait.model.schema import schema_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
@@ -15,25 +17,10 @@ _NAME = pa.dictionary(pa.int32(), pa.string())
 #: The system tree in pre-order: ``parent`` is the row above, null at a root. ``kind`` is ``node``, ``group`` (of
 #: locations, such as a process) or ``location``; ``class`` says what kind of these, in the words of Cube: ``machine``,
 #: ``node``, ``process``, ``thread``, ... A group has a ``rank``, -1 if it is no process; a location has its index.
-SYSTEM = pa.schema(
-    [
-        ("parent", pa.uint32()),
-        ("kind", _NAME),
-        ("class", _NAME),
-        ("name", pa.string()),
-        ("rank", pa.int32()),
-        ("location", pa.uint32()),
-    ]
-)
+SYSTEM = schema_of("system")
 
 #: Cartesian topologies: ``axes``, each with its ``size`` and whether it is ``periodic``; ``coordinates`` of locations.
-TOPOLOGIES = pa.schema(
-    [
-        ("name", pa.string()),
-        ("axes", pa.list_(pa.struct([("name", pa.string()), ("size", pa.uint32()), ("periodic", pa.bool_())]))),
-        ("coordinates", pa.list_(pa.struct([("location", pa.uint32()), ("at", pa.list_(pa.uint32()))]))),
-    ]
-)
+TOPOLOGIES = schema_of("topologies")
 
 #: Types of locations as OTF2 and as Cube has them.
 LOCATION_TYPES = {"CPU_THREAD": "thread", "ACCELERATOR_STREAM": "gpu", "METRIC": "metric"}

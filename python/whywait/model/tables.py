@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from whywait.model.calltree import PATH_TYPE
 from whywait.model.metrics import metric_tree
 from whywait.model.profile import sum_at
+from whywait.model.schema import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,130 +25,17 @@ if TYPE_CHECKING:
     from whywait.model.calltree import CallTree
     from whywait.model.profile import Cells, Profile
 
-_NAME = pa.dictionary(pa.int32(), pa.string())
-
-SEVERITIES = pa.schema(
-    [
-        ("metric", _NAME),
-        ("callpath", PATH_TYPE),
-        ("callpath_id", pa.uint32()),
-        ("location", pa.uint32()),
-        ("rank", pa.int32()),
-        ("thread", pa.int32()),
-        ("value", pa.float64()),
-    ]
-)
-
-WAIT_STATES = pa.schema(
-    [
-        ("kind", _NAME),
-        ("part_of", _NAME),
-        ("path", _NAME),
-        ("callpath", PATH_TYPE),
-        ("callpath_id", pa.uint32()),
-        ("location", pa.uint32()),
-        ("rank", pa.int32()),
-        ("thread", pa.int32()),
-        ("enter", pa.float64()),
-        ("leave", pa.float64()),
-        ("waiting", pa.float64()),
-        ("cause_callpath", PATH_TYPE),
-        ("cause_callpath_id", pa.uint32()),
-        ("cause_location", pa.uint32()),
-        ("cause_rank", pa.int32()),
-        ("cause_thread", pa.int32()),
-        ("cause_time", pa.float64()),
-        ("last", _NAME),
-        ("direct", pa.float64()),
-        ("indirect", pa.float64()),
-        ("propagating", pa.float64()),
-        ("caused", pa.float64()),
-    ]
-)
-
+SEVERITIES = schema_of("severities")
+WAIT_STATES = schema_of("wait_states")
 #: Columns that follow from others, and that no reader needs.
 _DERIVED = ("part_of", "path")
 NUMBERED_WAITS = pa.schema([field for field in WAIT_STATES if field.name not in _DERIVED])
 
-DELAY_COSTS = pa.schema(
-    [
-        ("class", _NAME),
-        ("callpath", PATH_TYPE),
-        ("callpath_id", pa.uint32()),
-        ("location", pa.uint32()),
-        ("rank", pa.int32()),
-        ("thread", pa.int32()),
-        ("short_term", pa.float64()),
-        ("long_term", pa.float64()),
-    ]
-)
-
-CRITICAL_PATH = pa.schema(
-    [
-        ("location", pa.uint32()),
-        ("rank", pa.int32()),
-        ("thread", pa.int32()),
-        ("from", pa.float64()),
-        ("to", pa.float64()),
-        ("callpath", PATH_TYPE),
-        ("callpath_id", pa.uint32()),
-        ("callpath_time", pa.float64()),
-        ("hop", _NAME),
-    ]
-)
-
-TRANSFERS = pa.schema(
-    [
-        ("kind", _NAME),
-        ("epoch", _NAME),
-        ("window", pa.uint32()),
-        ("bytes", pa.uint64()),
-        ("origin_callpath", PATH_TYPE),
-        ("origin_callpath_id", pa.uint32()),
-        ("origin_location", pa.uint32()),
-        ("origin_rank", pa.int32()),
-        ("origin", pa.float64()),
-        ("source_location", pa.uint32()),
-        ("source_rank", pa.int32()),
-        ("start", pa.float64()),
-        ("destination_location", pa.uint32()),
-        ("destination_rank", pa.int32()),
-        ("end", pa.float64()),
-    ]
-)
-
-COUNTERS = pa.schema(
-    [
-        ("counter", pa.uint32()),
-        ("name", pa.string()),
-        ("description", pa.string()),
-        ("unit", pa.string()),
-        ("type", _NAME),
-        ("mode", _NAME),
-        ("occurrence", _NAME),
-        ("kind", _NAME),
-        ("integer", pa.bool_()),
-        ("factor", pa.float64()),
-    ]
-)
-
-COUNTER_CELLS = pa.schema(
-    [
-        ("counter", pa.uint32()),
-        ("callpath", PATH_TYPE),
-        ("callpath_id", pa.uint32()),
-        ("location", pa.uint32()),
-        ("rank", pa.int32()),
-        ("thread", pa.int32()),
-        ("amount", pa.float64()),
-        ("seconds", pa.float64()),
-        ("sampled", pa.float64()),
-        ("samples", pa.uint64()),
-        ("minimum", pa.float64()),
-        ("maximum", pa.float64()),
-    ]
-)
-
+DELAY_COSTS = schema_of("delay_costs")
+CRITICAL_PATH = schema_of("critical_path")
+TRANSFERS = schema_of("transfers")
+COUNTERS = schema_of("counters")
+COUNTER_CELLS = schema_of("counter_cells")
 # Rows of a piece of a table: large enough to be fast, small enough that a piece is never a burden.
 _PIECE = 1 << 18
 

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from whywait import _native
 from whywait.model import tables
+from whywait.model.schema import schema_of
 from whywait.model.trace import TraceIdentity
 from whywait.model.version import VERSION
 from whywait.store.files import read_json, read_table
@@ -37,17 +38,7 @@ MANIFEST = "manifest.json"
 # The mark of a table: it belongs to the manifest that has the same.
 _MARK = b"whywait.result"
 
-METRICS = pa.schema(
-    [
-        ("metric", pa.string()),
-        ("display_name", pa.string()),
-        ("parent", pa.string()),
-        ("unit", pa.string()),
-        ("stored", pa.bool_()),
-        ("formula", pa.string()),
-        ("description", pa.string()),
-    ]
-)
+METRICS = schema_of("metrics")
 
 
 def metrics_table(profile: Profile) -> pa.Table:

@@ -15,7 +15,7 @@ use whywait_core::causes::{Class, CostModel, Explanation};
 use whywait_core::critical_path::Segment;
 use whywait_core::diagnostics::DiagnosticKind;
 use whywait_core::exchange::Transport;
-use whywait_core::queues::{Cell as QueueCell, Unit as QueueUnit};
+use whywait_core::queues::Cell as QueueCell;
 use whywait_core::remote_calls::Call;
 use whywait_core::schema::Unit;
 use whywait_core::severity::{Cost, Severity};
@@ -167,8 +167,8 @@ impl Analysis {
         }
         for cell in queues {
             let value = match cell.metric.unit() {
-                QueueUnit::Time => self.seconds(cell.value),
-                QueueUnit::Number => cell.value as f64,
+                Unit::Time => self.seconds(cell.value),
+                Unit::Count | Unit::Bytes => cell.value as f64,
             };
             columns.push(cell.metric.name(), (cell.callpath, cell.location), value);
         }

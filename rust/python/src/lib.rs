@@ -39,7 +39,7 @@ mod _native {
     #[pymodule_export]
     use super::run::{Run, copy_archive};
     #[pymodule_export]
-    use super::schema::{cost_classes, patterns, stored_metrics};
+    use super::schema::{cost_classes, patterns, stored_metrics, tables};
     #[pymodule_export]
     use super::timeline::timeline;
     #[pymodule_export]

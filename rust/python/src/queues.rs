@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use arrow_array::{Float64Array, Int64Array, UInt32Array};
 use pyo3::prelude::*;
-use whywait_core::queues::{Arrival, Level, Lists, Metric, Options, Quantity};
+use whywait_core::queues::{Arrival, Level, Lists, Options, Quantity};
+use whywait_core::schema::QueueMetric;
 use whywait_core::trace::NONE;
 
 use crate::analysis::Analysis;
@@ -14,7 +15,7 @@ use crate::errors::UsageError;
 /// Names of all sums.
 #[pyfunction]
 pub(crate) fn queue_metrics() -> Vec<&'static str> {
-    Metric::ALL.iter().map(|metric| metric.name()).collect()
+    QueueMetric::ALL.iter().map(|metric| metric.name()).collect()
 }
 
 /// Names of all levels.

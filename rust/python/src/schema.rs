@@ -2,7 +2,8 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use whywait_core::schema::{Class, CostMetric, Metric, Pattern};
+use whywait_core::schema::tables::Type;
+use whywait_core::schema::{Class, CostMetric, Metric, Pattern, Table};
 
 /// Unique names of the metrics whose values the analysis computes.
 #[pyfunction]
@@ -42,6 +43,32 @@ pub(crate) fn cost_classes(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         row.set_item("indirect", class.indirect().map(CostMetric::name))?;
         row.set_item("propagating", class.propagating().map(CostMetric::name))?;
         row.set_item("is_known_to_scalasca", class.is_known_to_scalasca())?;
+        rows.append(row)?;
+    }
+    Ok(rows)
+}
+
+/// The tables of a result, with their columns.
+#[pyfunction]
+pub(crate) fn tables(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    let rows = PyList::empty(py);
+    for table in Table::ALL {
+        let columns = PyList::empty(py);
+        for column in table.columns {
+            let one = PyDict::new(py);
+            one.set_item("name", column.name)?;
+            one.set_item("type", column.kind.name())?;
+            one.set_item("is_name", column.kind == Type::Name)?;
+            one.set_item("unit", column.unit)?;
+            one.set_item("meaning", column.meaning)?;
+            columns.append(one)?;
+        }
+        let row = PyDict::new(py);
+        row.set_item("name", table.name)?;
+        row.set_item("is_stored", table.is_stored)?;
+        row.set_item("methods", PyList::new(py, table.methods)?)?;
+        row.set_item("row", table.row)?;
+        row.set_item("columns", columns)?;
         rows.append(row)?;
     }
     Ok(rows)

@@ -22,7 +22,6 @@ mod receivers;
 mod requests;
 mod senders;
 
-use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use whywait_otf2::Definitions;
@@ -32,6 +31,7 @@ pub use protocol::Protocol;
 
 use crate::Result;
 use crate::matching::messages::Matches;
+use crate::schema::{MetricSet, QueueMetric};
 use crate::trace::{Shard, Trace};
 
 /// How to replay.
@@ -63,127 +63,23 @@ pub enum Lists {
     Receiver,
 }
 
-macro_rules! metrics {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal in $unit:ident),+ $(,)?) => {
-        /// What is summed by call path and location.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
-        #[repr(u8)]
-        pub enum Metric {
-            $($(#[$doc])* $variant),+
-        }
-
-        impl Metric {
-            /// All of them in the order of their numbers.
-            pub const ALL: &'static [Metric] = &[$(Metric::$variant),+];
-
-            /// Unique name.
-            #[must_use]
-            pub fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name),+ }
-            }
-
-            /// What its values count.
-            #[must_use]
-            pub fn unit(self) -> Unit {
-                match self { $(Self::$variant => Unit::$unit),+ }
-            }
-        }
-    };
-}
-
-/// What a value counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Ticks inside, seconds outside.
-    Time,
-    /// Occurrences or bytes.
-    Number,
-}
-
-metrics! {
-    /// Messages that could have arrived before their receive was posted: s < q.
-    UnexpectedPossible = "mpi_unexpected_possible" in Number,
-    /// Messages that arrived before their receive was posted: a < q.
-    Unexpected = "mpi_unexpected" in Number,
-    /// Bytes of those that are eager.
-    UnexpectedBytes = "mpi_unexpected_bytes" in Number,
-    /// Time that unexpected messages waited: q - a.
-    UnexpectedTime = "mpi_unexpected_time" in Time,
-    /// Time that posted receives waited for their message: a - q.
-    PostedTime = "mpi_posted_time" in Time,
-    /// Comparisons of messages with posted receives, and of receives with unexpected messages.
-    MatchAttempts = "mpi_match_attempts" in Number,
-    /// Messages whose receive was posted after that of a later message of the same pair and communicator.
-    Overtaken = "mpi_overtaken" in Number,
-    /// Messages whose send overlaps one of another thread to the same process and communicator.
-    OutOfSequencePossible = "mpi_oos_possible" in Number,
-    /// Messages proved eager.
-    Eager = "mpi_eager" in Number,
-    /// Messages proved to have gone by rendezvous.
-    Rendezvous = "mpi_rendezvous" in Number,
-    /// Messages whose protocol only the limit decides.
-    Undecided = "mpi_protocol_unknown" in Number,
-    /// Bytes of messages proved eager.
-    EagerBytes = "mpi_eager_bytes" in Number,
-    /// Bytes of messages proved to have gone by rendezvous.
-    RendezvousBytes = "mpi_rendezvous_bytes" in Number,
-    /// Bytes of messages whose protocol only the limit decides.
-    UndecidedBytes = "mpi_protocol_unknown_bytes" in Number,
-    /// Messages without data.
-    Size0 = "mpi_message_size_0" in Number,
-    /// Messages of at most 64 bytes.
-    Size64 = "mpi_message_size_64" in Number,
-    /// Messages of at most 1 KiB.
-    Size1Ki = "mpi_message_size_1ki" in Number,
-    /// Messages of at most 8 KiB.
-    Size8Ki = "mpi_message_size_8ki" in Number,
-    /// Messages of at most 64 KiB.
-    Size64Ki = "mpi_message_size_64ki" in Number,
-    /// Messages of at most 1 MiB.
-    Size1Mi = "mpi_message_size_1mi" in Number,
-    /// Messages of more than 1 MiB.
-    SizeMore = "mpi_message_size_more" in Number,
-    /// Messages of more bytes than the eager limit of their locality.
-    AboveLimit = "mpi_message_size_above_limit" in Number,
-    /// Requests that are never completed.
-    RequestsLeaked = "mpi_requests_leaked" in Number,
-    /// Parts in collective operations: at most B bytes, at most 64 members.
-    CollectiveSmallSmall = "mpi_collective_size_small_small" in Number,
-    /// Parts in collective operations: at most B bytes, more than 64 members.
-    CollectiveSmallLarge = "mpi_collective_size_small_large" in Number,
-    /// Parts in collective operations: more than B bytes, at most 64 members.
-    CollectiveLargeSmall = "mpi_collective_size_large_small" in Number,
-    /// Parts in collective operations: more than B bytes, more than 64 members.
-    CollectiveLargeLarge = "mpi_collective_size_large_large" in Number,
-}
-
 /// A sum of a metric at a call path and a location.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Cell {
-    /// What is summed.
-    pub metric: Metric,
-    /// Call path.
-    pub callpath: u32,
-    /// Index of the location.
-    pub location: u32,
-    /// Ticks, occurrences or bytes.
-    pub value: i64,
-}
+pub type Cell = crate::severity::Cell<QueueMetric, i64>;
 
 /// Sums by call path and location.
 #[derive(Default)]
-struct Sums(FxHashMap<(u32, u32), [i64; Metric::ALL.len()]>);
+struct Sums(FxHashMap<(u32, u32), [i64; QueueMetric::ALL.len()]>);
 
 impl Sums {
-    fn add(&mut self, metric: Metric, (callpath, location): (u32, u32), value: i64) {
-        let sums = self.0.entry((callpath, location)).or_insert([0; Metric::ALL.len()]);
-        let sum = &mut sums[metric as usize];
-        *sum = sum.saturating_add(value);
+    fn add(&mut self, metric: QueueMetric, (callpath, location): (u32, u32), value: i64) {
+        let sums = self.0.entry((callpath, location)).or_insert([0; QueueMetric::ALL.len()]);
+        let sum = &mut sums[metric.number()];
+        *sum = QueueMetric::sum(*sum, value);
     }
 
     fn cells(self) -> impl Iterator<Item = Cell> {
         self.0.into_iter().flat_map(|((callpath, location), sums)| {
-            let cells = Metric::ALL.iter().zip(sums).filter(|(_, value)| *value != 0);
+            let cells = QueueMetric::ALL.iter().zip(sums).filter(|(_, value)| *value != 0);
             cells.map(move |(&metric, value)| Cell { metric, callpath, location, value })
         })
     }

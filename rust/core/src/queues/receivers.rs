@@ -1,7 +1,7 @@
 //! The queues of receivers: unexpected messages, posted receives, what overtakes what.
 
 use super::levels::{Level, Quantity, follow, in_flight};
-use super::{Lists, Message, Metric, Options, Sums, attempts};
+use super::{Lists, Message, Options, QueueMetric, Sums, attempts};
 use crate::trace::{Shard, Trace};
 
 /// What the queues of a shard's processes show.
@@ -28,7 +28,7 @@ pub(super) fn replay(
         for (number, message) in channel.iter_mut().enumerate().rev() {
             message.number = number as u32;
             if earliest < message.posted {
-                sums.add(Metric::Overtaken, place(message), 1);
+                sums.add(QueueMetric::Overtaken, place(message), 1);
             }
             earliest = earliest.min(message.posted);
         }
@@ -37,16 +37,16 @@ pub(super) fn replay(
         let place = place(message);
         let Message { sent, arrival, posted, .. } = *message;
         if sent < posted {
-            sums.add(Metric::UnexpectedPossible, place, 1);
+            sums.add(QueueMetric::UnexpectedPossible, place, 1);
         }
         if arrival < posted {
-            sums.add(Metric::Unexpected, place, 1);
-            sums.add(Metric::UnexpectedTime, place, posted - arrival);
+            sums.add(QueueMetric::Unexpected, place, 1);
+            sums.add(QueueMetric::UnexpectedTime, place, posted - arrival);
             if is_eager(message) {
-                sums.add(Metric::UnexpectedBytes, place, i64::try_from(message.bytes).unwrap_or(i64::MAX));
+                sums.add(QueueMetric::UnexpectedBytes, place, i64::try_from(message.bytes).unwrap_or(i64::MAX));
             }
         } else {
-            sums.add(Metric::PostedTime, place, arrival - posted);
+            sums.add(QueueMetric::PostedTime, place, arrival - posted);
         }
     }
     let same_queue = |a: &Message, b: &Message| {
@@ -54,7 +54,7 @@ pub(super) fn replay(
     };
     for queue in messages.chunk_by(same_queue) {
         attempts::of_queue(queue, |message, attempts| {
-            sums.add(Metric::MatchAttempts, place(message), attempts.into());
+            sums.add(QueueMetric::MatchAttempts, place(message), attempts.into());
         });
     }
     let mut levels = Vec::new();

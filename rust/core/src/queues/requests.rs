@@ -1,7 +1,7 @@
 //! Requests of point-to-point messages: from the call that begins them to the Leave of the one that completes them.
 
 use super::levels::{Level, Quantity, follow};
-use super::{Metric, Sums};
+use super::{QueueMetric, Sums};
 use crate::trace::{NONE, Shard, Trace};
 
 /// Follows the requests of all processes of a shard, and counts those that are never completed.
@@ -17,7 +17,7 @@ pub(super) fn replay(trace: &Trace, shard: &Shard, sums: &mut Sums, bins: usize)
                 let changes = &mut changes[usize::from(!is_send)];
                 changes.push((shard.enter(begin), 1));
                 if end == NONE {
-                    sums.add(Metric::RequestsLeaked, (shard.callpath(begin), location), 1);
+                    sums.add(QueueMetric::RequestsLeaked, (shard.callpath(begin), location), 1);
                 } else {
                     changes.push((shard.leave(end), -1));
                 }

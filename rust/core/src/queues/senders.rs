@@ -3,7 +3,7 @@
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 
-use super::{Message, Metric, Protocol, Sums};
+use super::{Message, Protocol, QueueMetric, Sums};
 use crate::Result;
 use crate::trace::{Shard, Trace};
 
@@ -17,13 +17,13 @@ struct Verdict {
 }
 
 /// Bounds of sizes, and what counts messages up to them.
-const SIZES: [(u64, Metric); 6] = [
-    (0, Metric::Size0),
-    (64, Metric::Size64),
-    (1 << 10, Metric::Size1Ki),
-    (8 << 10, Metric::Size8Ki),
-    (64 << 10, Metric::Size64Ki),
-    (1 << 20, Metric::Size1Mi),
+const SIZES: [(u64, QueueMetric); 6] = [
+    (0, QueueMetric::Size0),
+    (64, QueueMetric::Size64),
+    (1 << 10, QueueMetric::Size1Ki),
+    (8 << 10, QueueMetric::Size8Ki),
+    (64 << 10, QueueMetric::Size64Ki),
+    (1 << 20, QueueMetric::Size1Mi),
 ];
 
 /// Communicators with more members are large (COUNTERS, decision 15).
@@ -64,16 +64,17 @@ fn count_message(shard: &Shard, verdict: Verdict, limits: &[u64; 2], sums: &mut 
     let place = (shard.callpath(send.instance), shard.location_of(&shard.sends, verdict.row));
     let bytes = i64::try_from(send.bytes).unwrap_or(i64::MAX);
     let (messages, amount) = match verdict.protocol {
-        0 => (Metric::Eager, Metric::EagerBytes),
-        1 => (Metric::Rendezvous, Metric::RendezvousBytes),
-        _ => (Metric::Undecided, Metric::UndecidedBytes),
+        0 => (QueueMetric::Eager, QueueMetric::EagerBytes),
+        1 => (QueueMetric::Rendezvous, QueueMetric::RendezvousBytes),
+        _ => (QueueMetric::Undecided, QueueMetric::UndecidedBytes),
     };
     sums.add(messages, place, 1);
     sums.add(amount, place, bytes);
-    let size = SIZES.iter().find(|(bound, _)| send.bytes <= *bound).map_or(Metric::SizeMore, |(_, metric)| *metric);
+    let size =
+        SIZES.iter().find(|(bound, _)| send.bytes <= *bound).map_or(QueueMetric::SizeMore, |(_, metric)| *metric);
     sums.add(size, place, 1);
     if send.bytes > limits[usize::from(!verdict.is_local)] {
-        sums.add(Metric::AboveLimit, place, 1);
+        sums.add(QueueMetric::AboveLimit, place, 1);
     }
 }
 
@@ -110,7 +111,7 @@ fn out_of_sequence(trace: &Trace, shard: &Shard, is_matched: &[bool], sums: &mut
             for (call, overlaps) in calls.iter().zip(overlapping(&calls)) {
                 if overlaps {
                     let callpath = shard.callpath(shard.sends.rows[call.row as usize].instance);
-                    sums.add(Metric::OutOfSequencePossible, (callpath, call.location), 1);
+                    sums.add(QueueMetric::OutOfSequencePossible, (callpath, call.location), 1);
                 }
             }
         }
@@ -164,10 +165,10 @@ fn collectives(trace: &Trace, shard: &Shard, limits: &[u64; 2], sums: &mut Sums)
             let is_large = part.sent.max(part.received) > limit;
             let has_many = trace.definitions.comms[part.comm as usize].size > MEMBERS;
             let metric = match (is_large, has_many) {
-                (false, false) => Metric::CollectiveSmallSmall,
-                (false, true) => Metric::CollectiveSmallLarge,
-                (true, false) => Metric::CollectiveLargeSmall,
-                (true, true) => Metric::CollectiveLargeLarge,
+                (false, false) => QueueMetric::CollectiveSmallSmall,
+                (false, true) => QueueMetric::CollectiveSmallLarge,
+                (true, false) => QueueMetric::CollectiveLargeSmall,
+                (true, true) => QueueMetric::CollectiveLargeLarge,
             };
             sums.add(metric, (shard.callpath(part.instance), shard.location(i)), 1);
         }

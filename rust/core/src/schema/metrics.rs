@@ -4,8 +4,6 @@
 //! integer number of ticks, occurrences or bytes ([`Metric`]); a share of a wait is a real number of ticks
 //! ([`CostMetric`]). They are two types, so that neither can be booked as the other.
 
-use bitcode::{Decode, Encode};
-
 /// Metrics with cells of one type.
 pub trait MetricSet: Copy + Ord + 'static {
     /// What stands in a cell.
@@ -38,7 +36,9 @@ macro_rules! metrics {
         $set:ident of $value:ty, summed by $sum:expr; $($(#[$doc:meta])* $variant:ident = $name:literal),+ $(,)?
     ) => {
         $(#[$doc_of_set])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, bitcode::Encode, bitcode::Decode,
+        )]
         #[repr(u8)]
         pub enum $set {
             $($(#[$doc])* $variant),+
@@ -55,7 +55,7 @@ macro_rules! metrics {
             }
         }
 
-        impl MetricSet for $set {
+        impl $crate::schema::MetricSet for $set {
             type Value = $value;
 
             const ALL: &'static [Self] = Self::ALL;
@@ -72,6 +72,8 @@ macro_rules! metrics {
         }
     };
 }
+
+pub(super) use metrics;
 
 metrics! {
     /// What is counted or measured: the sum of its cells does not depend on the order.

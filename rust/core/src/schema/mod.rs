@@ -1,4 +1,4 @@
-//! What the analysis knows by name, declared once: metrics, patterns, cost classes.
+//! What the analysis knows by name, declared once: metrics, patterns, cost classes, tables.
 //!
 //! Everything else that speaks of them (detectors, costs, the metric tree, reports, documents) follows from these rows or
 //! is checked against them.
@@ -6,8 +6,12 @@
 pub mod cost_classes;
 pub mod metrics;
 pub mod patterns;
+pub mod queue_metrics;
+pub mod tables;
 
 pub use cost_classes::Class;
 pub(crate) use cost_classes::Classes;
 pub use metrics::{CostMetric, Metric, MetricSet, Unit};
 pub use patterns::{Paradigm, Pattern, Position};
+pub use queue_metrics::QueueMetric;
+pub use tables::{Column, Table};

@@ -1,0 +1,42 @@
+"""Write docs/tables.md from the tables that the core declares: ``python docs/make_tables.py``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whywait.model.schema import tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whywait.model.schema import Table
+
+TARGET = Path(__file__).with_name("tables.md")
+INTRODUCTION = """\
+# Tables
+
+The tables of [the dataset](dataset.md) and those that `whywait.Result` returns, column by column. Types are those of
+Arrow. Times are seconds since the begin of the trace; other quantities in `s` are durations.
+
+Written by `docs/make_tables.py` from `rust/core/src/schema/tables.rs`.
+"""
+
+
+def page() -> str:
+    """Return the text of the page."""
+    return INTRODUCTION + "".join("".join(_lines(table)) for table in tables().values())
+
+
+def _lines(table: Table) -> Iterator[str]:
+    yield f"\n## {table.name}\n\nOne row is {table.row}.\n\n"
+    homes = [f"`{table.name}.parquet`"] if table.is_stored else []
+    homes += [f"`Result.{method}()`" for method in table.methods]
+    yield f"In {', '.join(homes)}.\n\n"
+    yield "| column | type | unit | meaning |\n|---|---|---|---|\n"
+    for column in table.columns:
+        yield f"| `{column.name}` | {column.type} | {column.unit} | {column.meaning} |\n"
+
+
+if __name__ == "__main__":
+    TARGET.write_text(page(), encoding="utf-8")
