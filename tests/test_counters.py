@@ -121,7 +121,7 @@ def test_a_missing_sample_is_made_up_by_time(tmp_path):
 def test_a_level_is_integrated(tmp_path):
     """100, 300, 0 from 1, 3, 6 s on; main [0, 8] calls foo [2, 4]: before the first sample nothing is known."""
     stream = [(0, "enter", "main"), (10, 0, (100,)), (20, "enter", "foo"), (30, 0, (300,)), (40, "leave", "foo"),
-              (60, 0, (0,)), (80, 0, (0,)), (80, "leave", "main")]  # fmt: skip
+              (60, 0, (0,)), (80, "leave", "main")]  # fmt: skip
     found = analyze(archive(tmp_path, [counter(mode=MetricMode.ABSOLUTE_NEXT)], [stream])).counters["c"]
     assert values(found) == pytest.approx({"foo": 400, "main": 700})
     assert values(found, "seconds") == pytest.approx({"foo": 2, "main": 5})
@@ -252,6 +252,21 @@ def test_a_result_without_counters_has_none(tmp_path):
     assert not (tmp_path / "results" / "counters.parquet").exists()
     assert not whywait.load(tmp_path / "results").counters
     assert not whywait.load(Path(__file__).parent / "data" / "result_0_1_0").counters
+
+
+def test_only_locations_with_samples_have_cells(tmp_path):
+    plain = [(0, "enter", "main"), (100, "leave", "main")]
+    stream = [(0, 0, (1,)), *plain, (100, 0, (5,))]
+    result = analyze(archive(tmp_path, [counter()], [stream, *63 * [plain]], range(64)))
+    assert result.tables.counter_cells.num_rows == 1
+    assert result.counters["c"].by_location()["location"].to_pylist() == [0]
+
+
+def test_counters_do_not_depend_on_a_memory_limit(tmp_path):
+    stream = [(0, 0, (100,)), (0, "enter", "main"), (50, 0, (900,)), (100, "leave", "main")]
+    anchor = archive(tmp_path, [counter(), counter("level", MetricMode.ABSOLUTE_POINT)], [stream])
+    limited = whywait.analyze(anchor, causes=False, memory_limit=512 << 20, spill_directory=tmp_path)
+    assert limited.tables.counter_cells == analyze(anchor).tables.counter_cells
 
 
 def test_processes_share_the_work(tmp_path):

@@ -81,6 +81,14 @@ fn read(archive: &Archive, trace: &Trace, kinds: &[Kind], location: u32) -> FxHa
     if let Ok(events) = archive.location(trace.definitions.locations[location as usize].id) {
         let _ = events.read_events(&mut Vec::new(), &mut reader);
     }
+    // Of several processes each knows the ends of its own locations.
+    let last = if trace.owns(location) {
+        let shard = trace.shard(location);
+        shard.spans[(location - shard.locations.start) as usize].last
+    } else {
+        trace.span().map_or(i64::MIN, |(_, last)| last)
+    };
+    reader.series.values_mut().for_each(|series| series.hold(last));
     reader.series
 }
 

@@ -47,6 +47,7 @@ fn of_one(trace: &Trace, kinds: &[Kind], samples: &[Sample], window: Option<&Ran
     for sample in samples {
         series.push(sample.time, sample.value(definition.is_real));
     }
+    series.hold(trace.span().map_or(i64::MIN, |(_, last)| last));
     let all = window.map_or((i64::MIN, i64::MAX), |window| (window.start, window.end));
     let carriers = trace.definitions.counters.carriers(&trace.definitions, metric, location);
     let mut cells = Vec::new();

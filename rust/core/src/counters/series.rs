@@ -7,6 +7,8 @@ use crate::trace::counters::{Counter, Kind, Number, Sums};
 struct Point {
     time: i64,
     value: Number,
+    /// Whether it is a sample, and not the end of the time for which the last one holds.
+    is_sample: bool,
     /// Growth of a total, sum of changes, integral of a level over ticks (twice that of one known at its samples).
     sum: Number,
 }
@@ -29,7 +31,7 @@ impl Series {
     pub(super) fn push(&mut self, time: i64, value: Number) {
         let Some(&last) = self.points.last() else {
             let sum = if self.is_of_moments() { value } else { Number::default() };
-            return self.points.push(Point { time, value, sum });
+            return self.points.push(Point { time, value, is_sample: true, sum });
         };
         let time = time.max(last.time);
         let span = time - last.time;
@@ -44,7 +46,17 @@ impl Series {
             Kind::Level { next: false } => value.times(span),
             Kind::Samples => value.plus(last.value).times(span),
         };
-        self.points.push(Point { time, value, sum: last.sum.plus(step) });
+        self.points.push(Point { time, value, is_sample: true, sum: last.sum.plus(step) });
+    }
+
+    /// Lets a level that holds until its next sample hold until a time.
+    pub(super) fn hold(&mut self, until: i64) {
+        if let Some(&last) = self.points.last().filter(|last| last.time < until)
+            && self.kind == (Kind::Level { next: true })
+        {
+            let sum = last.sum.plus(last.value.times(until - last.time));
+            self.points.push(Point { time: until, is_sample: false, sum, ..last });
+        }
     }
 
     /// Whether changes happen at their samples, and not in between.
@@ -113,7 +125,7 @@ impl Series {
         let own = |point: &&Point| from <= point.time && point.time < until;
         let first = self.points.partition_point(|point| point.time < from);
         let is_level = matches!(self.kind, Kind::Level { .. });
-        for sample in self.points[first..].iter().take_while(own) {
+        for sample in self.points[first..].iter().take_while(own).filter(|point| point.is_sample) {
             sums.samples += 1;
             sums.sampled += sample.value;
             if !is_level {
@@ -188,11 +200,12 @@ mod tests {
     /// COUNTERS 3.3, example 11.
     #[test]
     fn a_level_is_integrated_where_it_is_known() {
-        let series = series(Kind::Level { next: true }, &[(1, 100), (3, 300), (6, 0)]);
+        let mut series = series(Kind::Level { next: true }, &[(1, 100), (3, 300), (6, 0)]);
+        series.hold(8);
         let found = divided(&series, &[&[(MAIN, 0, 2), (FOO, 2, 4), (MAIN, 4, 8)]]);
         let (main, foo) = (found[&MAIN], found[&FOO]);
         assert_eq!((foo.amount.integer, foo.ticks, foo.range), (400, 2, (100.0, 300.0)));
-        assert_eq!((main.amount.integer, main.ticks), (700, 3));
+        assert_eq!((main.amount.integer, main.ticks, main.samples), (700, 5, 2));
     }
 
     /// COUNTERS 3.3, example 12, in hundredths.

@@ -261,6 +261,24 @@ impl Book {
         segment(position.callpath, since, time);
     }
 
+    /// Lets levels that hold until their next sample hold until the last event of the location.
+    pub fn hold(
+        &mut self,
+        counters: &Counters,
+        (last, position): (i64, Position),
+        events: &Events,
+        parent: impl Fn(u32) -> u32,
+    ) {
+        for index in 0..self.latest.len() {
+            let Some(before) = self.latest[index].filter(|before| before.time < last) else { continue };
+            if counters.all[index].kind() == (Kind::Level { next: true }) {
+                let (amount, level) = (before.value.times(last - before.time), Some(before.value));
+                let interval = Interval { amount, level, is_known: true, ..Interval::default() };
+                self.divide(index as u32, &interval, &before, (last, position), events, &parent);
+            }
+        }
+    }
+
     /// Ends a location: appends its cells, by call path and counter.
     pub fn end_location(&mut self, location: u32, cells: &mut Vec<CounterCell>) {
         let mut rows: Vec<(u32, usize)> = self.rows.drain().collect();

@@ -283,6 +283,10 @@ impl<'a> Decoder<'a> {
                 (account.visits, account.time) = (0, 0);
             }
         }
+        let events = &shard.events;
+        let position = Position { events: events.len() as u32, callpath: NO_CALLPATH, depth: 0 };
+        let parent = |callpath: u32| shard.tree.nodes()[callpath as usize].parent;
+        self.book.hold(&self.index.counters, (last, position), events, parent);
         self.book.end_location(index, &mut shard.counters);
         shard.event_offsets.push(shard.events.len() as u32);
         shard.instance_offsets.push(shard.instances.enter.len() as u32);
