@@ -13,11 +13,15 @@ HEADER = 18  # bytes of a chunk before its first record
 
 
 def skewed(archive: Path, directory: Path, ticks: int) -> Path:
-    """Copy an archive, with the clocks of every second process `ticks` ahead; return the anchor of the copy."""
+    """Copy an archive, and return the anchor of the copy.
+
+    The clocks of processes with odd numbers are `ticks` ahead; if that is negative those of the others are, since the
+    official reader knows no time before 0.
+    """
     shutil.copytree(archive, directory, dirs_exist_ok=True)
     for file in (directory / "traces").glob("*.def"):
-        if int(file.stem) % 2:
-            file.write_bytes(moved(file.read_bytes(), ticks))
+        if int(file.stem) % 2 == (ticks > 0):
+            file.write_bytes(moved(file.read_bytes(), abs(ticks)))
     return directory / "traces.otf2"
 
 

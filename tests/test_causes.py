@@ -289,12 +289,13 @@ def violations(anchor):
 SKEWED = [case for case in [*CASES, *DATA] if case.name not in INCOMPLETE | NESTED | set(FORGETFUL)]
 
 
+@pytest.mark.parametrize("microseconds", [3, -40])
 @pytest.mark.parametrize("case", SKEWED, ids=lambda case: case.name)
-def test_equals_oracle_where_clocks_disagree(case, tmp_path):
+def test_equals_oracle_where_clocks_disagree(case, microseconds, tmp_path):
     """Messages arrive before they are sent: both implementations share out the same, by both models."""
     plain = anchor_of(case)
     resolution = outcome(plain, causes=False).facts["resolution"]
-    anchor = skewed(plain.parent, tmp_path / "archive", round(3e-6 * resolution))
+    anchor = skewed(plain.parent, tmp_path / "archive", round(microseconds * 1e-6 * resolution))
     for model in ("thesis", "scalasca"):
         ours = outcome(anchor, cost_model=model)
         if any(warning["kind"] == "circular_waits" for warning in ours.warnings):

@@ -48,6 +48,16 @@ def test_a_subtree_of_two_runs(result):
         diff(result, other, callpath="nowhere")
 
 
+def test_hypotheses_about_a_subtree(result):
+    """`work` is called below `relax` and elsewhere: chosen by a call path, or by a longer name."""
+    half = [whywait.whatif.Scale("work", 0.5)]
+    below = whywait.whatif(result, half, callpath="relax").after
+    assert below == whywait.whatif(result, [whywait.whatif.Scale("relax/work", 0.5)]).after
+    assert below != whywait.whatif(result, half).after
+    with pytest.raises(whywait.UsageError, match="not within"):
+        whywait.whatif(result, [whywait.whatif.Scale("relax/work", 0.5)], callpath="collect_reports")
+
+
 @pytest.mark.parametrize("verb", ["delay", "critical"])
 def test_verbs_take_a_call_path(verb, capsys):
     assert main([verb, str(DATA / "stencil"), "--callpath", "solve", "--json"]) == 0

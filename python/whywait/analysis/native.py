@@ -98,6 +98,8 @@ class NativeDataset:
 
     @cached_property
     def counter_cells(self) -> pa.Table:
+        if (window := self.options.get("window")) is not None:
+            return self.counter_window(*window)
         return pa.table(self.analysis.counter_cells())
 
     @property
