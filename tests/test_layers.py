@@ -21,6 +21,7 @@ FLOORS = (
         "whywait._analyze",
         "whywait._counted",
         "whywait._api",
+        "whywait._structure",
         "whywait._load",
         "whywait.compare",
         "whywait.benchmark",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait import _native
 from whywait._counted import CountedResult
+from whywait._structure import Structure
 from whywait.analysis.counters import with_counters
 from whywait.model import tables
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from whywait.model.dataset import Dataset
 
 
-class Result(CountedResult):
+class Result(Structure, CountedResult):
     """What an analysis found.
 
     Tables are Arrow tables; ``to_pandas()`` or ``polars.from_arrow()`` takes them further.
@@ -363,6 +364,7 @@ class Result(CountedResult):
         focus: str | None = None,
         counters: bool = False,
         advice: Mapping[str, Any] | None = None,
+        iterations: str | int | None = None,
     ) -> list[Path]:
         """Write the dataset, which `load` reads, and what is made from it: report.cubex, report.stat and summary.json.
 
@@ -387,6 +389,8 @@ class Result(CountedResult):
             these, as columns ``counter:NAME``.
         advice
             What would help, for both: as ``whywait.advise(...).as_dict()`` returns it.
+        iterations
+            The loop whose iterations to write (iterations.parquet), as in `iterations`; None for the main loop.
 
         Returns
         -------
@@ -396,7 +400,7 @@ class Result(CountedResult):
         from whywait.report.files import write_all
 
         self.need_whole()
-        timeline = self._timeline if html else None
+        timeline = self.timeline if html else None
         return write_all(
             self,
             Path(directory),
@@ -405,6 +409,7 @@ class Result(CountedResult):
             timeline=timeline,
             factors=factors,
             counters=counters,
+            iterations=iterations,
         )
 
     def write_cube(self, path: str | PathLike[str]) -> None:
@@ -436,7 +441,7 @@ class Result(CountedResult):
         self.need_whole()
         target = Path(path)
         with Staging(target.parent) as staging:
-            write_html(self, staging.path(target.name), self.summary(), self._timeline)
+            write_html(self, staging.path(target.name), self.summary(), self.timeline)
 
     def to_hatchet(self, metrics: Iterable[str] | None = None, *, rank: int | None = None) -> list[dict[str, Any]]:
         """Return the call tree with values as Hatchet and Thicket read it. Neither of them is needed here.
@@ -467,8 +472,8 @@ class Result(CountedResult):
         return literal(self, metrics, rank=rank)
 
     @cached_property
-    def _timeline(self) -> Mapping[str, str]:
-        """The timeline of the HTML report, packed; empty where there are no events to make it from."""
+    def timeline(self) -> Mapping[str, str]:
+        """The timeline of the HTML report, in packed blocks; empty where there are no events to make it from."""
         from whywait.report.html.timeline import pack
 
         analysis = self.tables.analysis

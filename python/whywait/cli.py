@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _VERBS = (
     "analyze",
     "report",
+    "summary",
+    "serve",
     "waits",
     "explain",
     "delay",
@@ -28,6 +30,8 @@ _VERBS = (
     "counters",
     "gpu",
     "efficiency",
+    "iterations",
+    "messages",
     "diff",
     "whatif",
     "advise",

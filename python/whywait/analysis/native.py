@@ -5,15 +5,19 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from whywait import _native
+from whywait.model.metrics import metric_tree
 from whywait.model.system import system_table, topologies_table
 from whywait.model.trace import TraceIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    import numpy.typing as npt
 
     from whywait.model.trace import Trace
 
@@ -41,6 +45,7 @@ class NativeDataset:
         self.options = options
         self.trace = TraceIdentity.of(run.name, run.path)
         self._run = run
+        self._iterations: dict[int, pa.Table] = {}
 
     @cached_property
     def regions(self) -> pa.Table:
@@ -128,8 +133,45 @@ class NativeDataset:
     def counter_changes(self, stretches: Mapping[str, Sequence[Any]]) -> pa.Table:
         return pa.table(self.analysis.counter_changes(dict(stretches)))
 
+    @property
+    def stored_iterations(self) -> None:
+        return None
+
+    def iterations(self, marker: int, body: Sequence[int], computes: npt.NDArray[np.bool_]) -> pa.Table:
+        if marker not in self._iterations:
+            found = _native.iterations(self._events, marker, body=list(body), computes=computes.tolist())
+            self._iterations[marker] = pa.table(found)
+        return self._iterations[marker]
+
+    @cached_property
+    def communication(self) -> tuple[pa.Table, pa.Table]:
+        waiting = [metric.name for metric in metric_tree().computed(self.stored).waiting]
+        pairs, block, sizes = _native.communication(self._events, waiting=waiting, most=_PAIRS)
+        last = int(self.locations["rank"].to_numpy().max(initial=0))
+        return _with_ends(pa.table(pairs), block, last), pa.table(sizes)
+
+    @property
+    def _events(self) -> _native.Analysis:
+        if not isinstance(self.analysis, _native.Analysis):
+            raise _native.UsageError("there are no events")
+        return self.analysis
+
     def window(self, begin: float, end: float) -> pa.Table:
         return pa.table(self.analysis.window(begin, end))
+
+
+# More pairs of ranks are merged to pairs of blocks of ranks.
+_PAIRS = 1 << 20
+
+
+def _with_ends(pairs: pa.Table, block: int, last: int) -> pa.Table:
+    """Add the last rank of each block."""
+    columns = {}
+    for name in pairs.column_names:
+        columns[name] = pairs[name]
+        if name in {"rank", "peer"}:
+            columns[f"last_{name}"] = np.minimum(pairs[name].to_numpy() + np.int32(block - 1), np.int32(last))
+    return pa.table(columns)
 
 
 def _nullable(found: _native.Table) -> pa.Table:

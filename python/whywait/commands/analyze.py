@@ -102,6 +102,12 @@ def add(verbs: Any) -> None:
         action="store_true",
         help="simulate which changes would save most (see whywait advise), for summary.json and report.html",
     )
+    parser.add_argument(
+        "--iterations",
+        metavar="PATH",
+        help="the call path that is entered once in each iteration, whose iterations to write (default: that of the "
+        "main loop)",
+    )
     parser.add_argument("--quiet", action="store_true", help="print neither summary nor progress")
 
 
@@ -148,6 +154,7 @@ def run(options: argparse.Namespace) -> int:
         focus=options.focus,
         counters=options.counters,
         advice=advice,
+        iterations=options.iterations,
     )
     summary = result.summary(focus=options.focus) | ({"advice": advice} if advice else {})
     if options.json:

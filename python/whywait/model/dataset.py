@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    import numpy as np
+    import numpy.typing as npt
     import pyarrow as pa
 
     from whywait import _native
@@ -165,6 +167,46 @@ class Dataset(Protocol):
         pyarrow.Table
             ``stretch`` (row), ``counter``, ``amount`` (growth, or the integral of a level) and ``seconds`` (in which
             the call path ran); a counter without samples around a stretch has no row there.
+        """
+        ...
+
+    @property
+    def stored_iterations(self) -> pa.Table | None:
+        """The iterations that were stored with a result, as `whywait.analysis.iterations` returns them; else None."""
+        ...
+
+    def iterations(self, marker: int, body: Sequence[int], computes: npt.NDArray[np.bool_]) -> pa.Table:
+        """Return the iterations of a loop, from the events.
+
+        Parameters
+        ----------
+        marker
+            The call path that is entered once in each iteration.
+        body
+            The call paths whose last Leave ends the last iteration.
+        computes
+            For each call path whether time in it is computation.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``iteration``, ``begin`` and ``end`` (s since the begin of the trace), ``ranks`` (how many have it),
+            ``shortest`` and ``longest`` on a process, ``elapsed`` (the most of a process, times its threads),
+            ``computation`` (of all), ``most`` (of the process that computes longest) and ``slowest`` (its rank),
+            ``critical_path`` and ``critical_location``, and a column for each kind of wait state (s, of all locations).
+
+        Raises
+        ------
+        whywait.UsageError
+            If there are no events.
+        """
+        ...
+
+    @property
+    def communication(self) -> tuple[pa.Table, pa.Table]:
+        """Who communicates with whom, and in which sizes: see `whywait.Result.communication`, ``message_sizes``.
+
+        Raises `whywait.UsageError` if there are no events, and they were not stored.
         """
         ...
 

@@ -10,6 +10,7 @@ from whywait import _native
 from whywait.analysis.counters import with_counters
 from whywait.analysis.explained import explained
 from whywait.analysis.focus import focused
+from whywait.analysis.iterations import iterations as find_iterations
 from whywait.analysis.queues import levels, replayed
 from whywait.model import tables
 from whywait.report.cube import write_cube
@@ -39,12 +40,13 @@ def write_all(
     timeline: Mapping[str, str] | None = None,
     factors: Factors = "longest",
     counters: bool = False,
+    iterations: str | int | None = None,
 ) -> list[Path]:
     """Write everything there is to say about a result; see `whywait.Result.write`.
 
     Parameters
     ----------
-    result, directory, transfers, factors, counters
+    result, directory, transfers, factors, counters, iterations
         As there.
     summarize
         Returns what `whywait.analysis.summary.summarize` does.
@@ -55,6 +57,8 @@ def write_all(
         writer = Writer(staging, result)
         # What both need is found before they part.
         _ = result.profile, result.tables.wait_states, focused(result)
+        _write_iterations(writer, result, iterations)
+        _write_communication(writer, result.tables)
         # Arrow writes tables while Python sums up.
         with ThreadPoolExecutor(1) as beside:
             written = beside.submit(_write_tables, writer, result, factors, transfers=transfers, counters=counters)
@@ -65,7 +69,7 @@ def write_all(
             if timeline is not None:
                 from whywait.report.html import write_html
 
-                write_html(result, staging.path("report.html"), summary, timeline)
+                write_html(result, staging.path("report.html"), summary, timeline, iterations)
                 # With the events gone, a later page has it from here.
                 if timeline:
                     write_timeline(staging.path("timeline.parquet"), timeline, result.facts)
@@ -114,3 +118,25 @@ def _write_factors(writer: Writer, dataset: Dataset, which: Factors) -> None:
         return
     writer.table("intervals", intervals)
     writer.table("factors", factors)
+
+
+def _write_iterations(writer: Writer, result: ResultData, named: str | int | None) -> None:
+    """Write the iterations of the main loop, or of the one that was named; none of a main loop that nobody can tell."""
+    try:
+        table = find_iterations(result, named)
+    except _native.UsageError:
+        if named is not None:
+            raise
+        return
+    if table is not None:
+        writer.table("iterations", table)
+
+
+def _write_communication(writer: Writer, dataset: Dataset) -> None:
+    """Write who communicates with whom, unless nobody can tell."""
+    try:
+        pairs, sizes = dataset.communication
+    except _native.UsageError:
+        return
+    writer.table("communication", pairs)
+    writer.table("message_sizes", sizes)

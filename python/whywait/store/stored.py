@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
+    import numpy as np
+    import numpy.typing as npt
+
     from whywait.model.dataset import Dataset
     from whywait.model.trace import TraceIdentity
 
@@ -178,6 +181,23 @@ class StoredTables(ABC):
     def counter_changes(self, stretches: Mapping[str, Sequence[Any]]) -> pa.Table:
         del stretches
         raise _native.UsageError("a written result holds no events: ask the trace itself what counters came to")
+
+    @cached_property
+    def stored_iterations(self) -> pa.Table | None:
+        return self.read("iterations") if self.has("iterations") else None
+
+    def iterations(self, marker: int, body: Sequence[int], computes: npt.NDArray[np.bool_]) -> pa.Table:
+        del marker, body, computes
+        raise _native.UsageError(
+            f"{self.directory} does not hold the iterations of this loop: analyze the trace with `--iterations`"
+        )
+
+    @cached_property
+    def communication(self) -> tuple[pa.Table, pa.Table]:
+        if not self.has("communication"):
+            lack = "does not say who communicates with whom: analyze the trace again"
+            raise _native.UsageError(f"{self.directory} {lack}")
+        return self.read("communication"), self.read("message_sizes")
 
     def window(self, begin: float, end: float) -> pa.Table:
         """Return the severities of the focus, the only window that is written."""

@@ -6,6 +6,7 @@
 
 pub mod analysis;
 pub mod causes;
+pub mod communication;
 pub mod counters;
 pub mod critical_path;
 pub mod devices;
@@ -16,6 +17,7 @@ pub mod export;
 pub mod failure;
 mod focus;
 mod galloping_search;
+pub mod iterations;
 pub mod matching;
 pub mod per_shard;
 pub mod pool;

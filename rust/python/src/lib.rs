@@ -8,6 +8,7 @@ mod counters;
 mod devices;
 mod errors;
 mod job;
+mod loops;
 mod memory;
 mod perfetto;
 mod queues;
@@ -30,6 +31,8 @@ mod _native {
     use super::arrow::Table;
     #[pymodule_export]
     use super::errors::{ArchiveError, Error, TraceError, UsageError};
+    #[pymodule_export]
+    use super::loops::{find_communication, find_iterations};
     #[pymodule_export]
     use super::memory::{limit_memory, peak_memory};
     #[pymodule_export]

@@ -1,14 +1,16 @@
 // The report of one run: its views and its keys.
 
+import { Communication } from "./communication.js";
 import { fill, make } from "./dom.js";
 import { Explorer, SHOWN } from "./explorer.js";
 import { Frame, openPage } from "./frame.js";
+import { Functions } from "./functions.js";
 import { address } from "./link.js";
 import { Model } from "./model.js";
 import { Overview } from "./overview.js";
 import { Timeline } from "./timeline.js";
 
-const VIEWS = { overview: "Overview", explore: "Explorer", timeline: "Timeline" };
+const VIEWS = { overview: "Overview", explore: "Explorer", functions: "Functions", timeline: "Timeline", communication: "Communication" };
 
 const HELP = [
   "Each pane shows what is selected in the panes to its left: a metric, then its values in the program, "
@@ -20,12 +22,12 @@ const KEYS = [
   ["↑ ↓", "next, previous line"],
   ["→ ←", "open, close; to the first below, to the one above"],
   ["Enter, Space", "open or close"],
-  ["Home, End, Page", "far"],
+  ["Home, End, Page", "first, last, one page"],
   ["1 2 3", "to metrics, call tree, system"],
   ["/", "find in this tree; Enter for the next, Escape to leave"],
   ["h", "follow the largest value down"],
   ["%", "values, shares of the root, shares of the selection"],
-  ["o  e  l", "overview, explorer, timeline"],
+  ["o  e  f  l  m", "overview, explorer, functions, timeline, communication"],
   ["+ −  0", "timeline: zoom in, zoom out, everything"],
   ["[ ]", "timeline: more ranks, fewer ranks"],
   ["w", "timeline: to the next one of the longest waits; Enter to its cause"],
@@ -39,15 +41,22 @@ class App extends Frame {
     this.model = model;
     this.overview = new Overview(model);
     this.explorer = new Explorer(model);
+    this.functions = new Functions(model);
     this.timeline = new Timeline(model);
+    this.communication = new Communication(model);
     this.follow();
   }
 
   follow() {
     const { shown, query } = this.arrive();
-    fill(document.getElementById("view"), { overview: this.overview, explore: this.explorer, timeline: this.timeline }[shown].node);
+    const views = {
+      overview: this.overview, explore: this.explorer, functions: this.functions, timeline: this.timeline, communication: this.communication,
+    };
+    fill(document.getElementById("view"), views[shown].node);
     if (shown === "overview") { scrollTo(0, 0); return; }
     if (shown === "timeline") { this.timeline.follow(query); return; }
+    if (shown === "communication") { scrollTo(0, 0); this.communication.follow(); return; }
+    if (shown === "functions") { scrollTo(0, 0); this.functions.follow(); return; }
     if (query.has("metric")) this.explorer.follow(query);
     else if (this.been) this.explorer.select(this.explorer.metric, this.explorer.call, this.explorer.system);
     else this.explorer.follow(new URLSearchParams(this.start()));
@@ -66,6 +75,8 @@ class App extends Frame {
       o: () => { location.hash = address("overview"); },
       e: () => { location.hash = address("explore"); },
       l: () => { location.hash = address("timeline"); },
+      f: () => { location.hash = address("functions"); },
+      m: () => { location.hash = address("communication"); },
     };
     if (document.body.dataset.view === "timeline" && this.timeline.data) Object.assign(actions, this.timeline.actions);
     if (document.body.dataset.view === "explore") {
@@ -88,6 +99,8 @@ class App extends Frame {
     this.explorer.map.draw();
     this.timeline.draw();
     this.overview.redraw?.();
+    this.overview.iterations.draw?.();
+    this.communication.draw();
   }
 }
 

@@ -1,7 +1,16 @@
-// Blocks of compressed columns and documents, unpacked when they are needed. See blocks.py for the format.
+// Blocks of compressed columns and documents, unpacked when they are needed. See blocks.py for the format. They are in
+// the page, or a server has them (`whywait serve`).
+
+async function content(name) {
+  const block = document.getElementById(`data-${name}`);
+  if (block.dataset.served === undefined) return block.textContent;
+  const answer = await fetch(`data/${name}`);
+  if (!answer.ok) throw new Error(`the server has no ${name} (${answer.status})`);
+  return answer.text();
+}
 
 async function unpacked(name) {
-  const text = atob(document.getElementById(`data-${name}`).textContent);
+  const text = atob(await content(name));
   const packed = new Uint8Array(text.length);
   for (let i = 0; i < packed.length; i++) packed[i] = text.charCodeAt(i);
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"));

@@ -5,6 +5,7 @@ import { choice, fill, make } from "./dom.js";
 import { percent, plural, quantity, seconds } from "./format.js";
 import { address, nodeText, readNode, timelineLink } from "./link.js";
 import { selection } from "./model.js";
+import { takeAlong } from "./take_along.js";
 import { TreeView } from "./tree.js";
 
 export const SHOWN = [
@@ -76,15 +77,16 @@ export class Explorer {
       for (const view of this.views) { view.hideZero = !zeros.checked; view.refresh(); view.bringIntoSight(); }
     } });
     this.crumbs = make("p", { class: "crumbs", "aria-live": "polite" });
+    const take = takeAlong("values", () => this.valueTable());
     this.node = make("div", { class: "explorer" },
       make("div", { class: "toolbar" }, this.showChoice.node, this.orderChoice.node,
         make("label", { class: "check" }, zeros, "with zeros"),
         make("button", { type: "button", title: "Open what has the largest values, from the selection down (h)",
-          onclick: () => this.callView.followLargest() }, "Follow the largest"), this.crumbs),
+          onclick: () => this.callView.followLargest() }, "Follow the largest"), take, this.crumbs),
       make("div", { class: "panes" }, this.views.map((view) => view.node)),
       make("div", { class: "details" },
         make("section", { class: "detail", "aria-label": "Wait states" },
-          make("header", {}, make("h2", {}, "Longest waits"), this.listNote), this.list),
+          make("header", {}, make("h2", {}, "Longest waits"), this.listNote, takeAlong("waits", () => this.waitTable())), this.list),
         this.boxes.node, this.map.node));
   }
 
@@ -127,9 +129,16 @@ export class Explorer {
 
   // Selections -----------------------------------------------------------------------------------------------------
 
+  // What is selected in the program stays, or what is above it where the metric has nothing there.
   chooseMetric(metric) {
     this.metric = metric;
-    this.callView.refresh();
+    const { callTree } = this.model;
+    let { node } = this.call;
+    while (callTree.parent[node] >= 0 && this.model.callValue(metric, selection(node)) === 0) node = callTree.parent[node];
+    if (node !== this.call.node) {
+      this.callView.reveal(node);
+      this.call = selection(node, this.callView.isOpen(node));
+    } else this.callView.refresh();
     this.placesChanged();
   }
 
@@ -228,7 +237,7 @@ export class Explorer {
     const { rows, all, everywhere } = model.waits(this.metric, this.call, this.system, INSTANCES);
     const several = model.kindsOf(this.metric).length > 1;
     const i = model.instances;
-    const who = (rank, thread) => (rank < 0 ? "a stream" : `rank ${rank}${model.threaded && thread >= 0 ? `.${thread}` : ""}`);
+    const who = (rank, thread) => (rank < 0 ? "a stream" : `rank ${rank}${model.threaded && thread >= 0 ? `, thread ${thread}` : ""}`);
     this.listNote.textContent = rows.length
       ? everywhere ? `${rows.length.toLocaleString("en-US")} of ${all.toLocaleString("en-US")}` : `${plural(rows.length, "worst one")} here`
       : "";
@@ -287,6 +296,26 @@ export class Explorer {
       jumps.push(make("a", { href: timelineLink(i.enter[row], i.leave[row]) }, "On the timeline"));
     }
     return [rows.map(([name, text]) => [make("dt", {}, name), make("dd", {}, text)]), make("dd", { class: "jumps" }, jumps)];
+  }
+
+  // The selected metric at every call path that has any of it.
+  valueTable() {
+    const { model } = this;
+    const { own, below } = model.byCall(this.metric);
+    const { label, unit } = model.metrics[this.metric.node];
+    const rows = Array.from(own, (_, node) => node).filter((node) => node >= model.shift && below[node] !== 0);
+    return [["call path", `${label}, own (${unit})`, `${label}, with callees (${unit})`],
+      ...rows.map((node) => [model.callPath(node).join(" / "), own[node], below[node]])];
+  }
+
+  waitTable() {
+    const { model } = this;
+    const { rows } = model.waits(this.metric, this.call, this.system, INSTANCES);
+    const i = model.instances;
+    const path = (position) => (position >= 0 ? model.callPath(position + model.shift).join(" / ") : "");
+    return [["wait state", "rank", "thread", "call path", "enter (s)", "waiting (s)", "for rank", "for thread", "for call path"],
+      ...rows.map((row) => [model.metrics[model.kindMetrics[i.kind[row]]].label, i.rank[row], i.thread[row], path(i.position[row]),
+        i.enter[row], i.waiting[row], i.cause_rank[row] >= 0 ? i.cause_rank[row] : "", i.cause_rank[row] >= 0 ? i.cause_thread[row] : "", path(i.cause_position[row])])];
   }
 
   go(call, place, metric) {

@@ -217,7 +217,7 @@ export class Model {
     if (place < 0) return "unknown";
     if (rank[place] !== last[place]) return `ranks ${rank[place]}–${last[place]}`;
     if (rank[place] < 0) return this.system.name[this.systemOfPlace[place]] ?? `location ${place}`;
-    return this.threaded ? `rank ${rank[place]} thread ${thread[place]}` : `rank ${rank[place]}`;
+    return this.threaded ? `rank ${rank[place]}, thread ${thread[place]}` : `rank ${rank[place]}`;
   }
 
   get threaded() {

@@ -5,8 +5,8 @@ import { fitCanvas } from "./charts.js";
 import { css } from "./colour.js";
 import { make, tip } from "./dom.js";
 import { percent, plural, seconds } from "./format.js";
+import { Iterations } from "./iterations.js";
 import { exploreLink, timelineLink } from "./link.js";
-import { selection } from "./model.js";
 
 const FAMILIES = {
   work: "Computation", devices: "Devices", threads: "Threads", communication: "Communication", overhead: "Measurement",
@@ -17,13 +17,14 @@ export class Overview {
   constructor(model) {
     this.model = model;
     for (const region of model.regions) shortNames.set(region.name, region.short);
+    this.iterations = new Iterations(model);
     this.node = make("div", { class: "overview" }, this.sections());
   }
 
   sections() {
     const { story } = this.model;
     return [
-      this.headline(), this.time(), this.problems(), this.causes(), this.histories(), this.critical(), this.advice(),
+      this.headline(), this.time(), this.problems(), this.iterations.node, this.causes(), this.histories(), this.critical(), this.advice(),
       make("div", { class: "pair" }, this.efficiencies(), this.odd(story.odd)), this.about(),
     ];
   }

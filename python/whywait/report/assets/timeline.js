@@ -5,6 +5,7 @@ import { percent, seconds } from "./format.js";
 import { address, exploreLink } from "./link.js";
 import { TimelineData } from "./timeline_data.js";
 import { AXIS, GUTTER, TimelinePicture } from "./timeline_paint.js";
+import { WindowStatistics } from "./window_statistics.js";
 
 const LAYERS = [
   ["waits", "Waits", "Mark single waits"], ["path", "Critical path", "What determines how long the run takes"],
@@ -90,7 +91,7 @@ export class Timeline extends TimelinePicture {
       make("div", { class: "classes" }, data.classes.map(([name, text], plane) => present.has(plane)
         && make("span", {}, make("i", { class: `swatch ${name}`, style: { "--colour": `var(--time-${name})` } }), text)),
         make("span", {}, make("i", { class: "swatch nothing" }), "Outside of the program"), left),
-      this.details);
+      this.details, (this.statistics = new WindowStatistics(data)).node);
     this.describe();
     new ResizeObserver(() => this.resize()).observe(this.canvas.parentElement);
   }

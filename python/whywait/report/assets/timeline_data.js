@@ -46,7 +46,13 @@ export class TimelineData {
   name(location) {
     const { rank, thread } = this.places;
     if (rank[location] < 0) return `location ${location}`;
-    return this.threaded ? `rank ${rank[location]}.${thread[location]}` : `rank ${rank[location]}`;
+    return this.threaded ? `rank ${rank[location]}, thread ${thread[location]}` : `rank ${rank[location]}`;
+  }
+
+  // The same where there is little room.
+  shortName(location) {
+    const { rank, thread } = this.places;
+    return this.threaded && rank[location] >= 0 ? `rank ${rank[location]}.${thread[location]}` : this.name(location);
   }
 
   callName(position) {

@@ -13,6 +13,8 @@ const STRIP = 46;
 const STACKED = 10;
 const ARROWS = 300;
 const WAITS = 4000;
+// Where the critical path changes location more often than every so many pixels, it is shown where it mostly is in them.
+const MOSTLY = 12;
 
 // A window of time and locations on two canvases: the window itself, and the whole run in a strip.
 export class TimelinePicture {
@@ -28,6 +30,8 @@ export class TimelinePicture {
     this.canvas = null;
     /** @type {HTMLCanvasElement} */
     this.strip = null;
+    /** @type {import("./window_statistics.js").WindowStatistics | null} */
+    this.statistics = null;
     /** What the window is, and what is left out of it, in words. @type {Record<"where" | "left", HTMLElement>} */
     this.said = null;
   }
@@ -51,6 +55,7 @@ export class TimelinePicture {
       this.frame = null;
       this.paint();
       this.paintStrip();
+      this.statistics?.show(this.window);
     });
   }
 
@@ -230,25 +235,42 @@ export class TimelinePicture {
     return this.hatched.pattern;
   }
 
-  paintPath({ context, x, y, rowHeight }) {
+  paintPath({ context, room, x, y, rowHeight }) {
     const { location, from, to } = this.data.path;
     const window = this.window;
+    const inside = [];
+    for (let i = 0; i < location.length; i++) {
+      if (from[i] <= window.to && to[i] >= window.from) inside.push({ location: location[i], from: from[i], to: to[i] });
+    }
+    const mostly = inside.length * MOSTLY > room.width;
+    const stretches = mostly ? mostlyOn(inside, window, Math.ceil(room.width / MOSTLY)) : inside;
+    this.canvas.dataset.path = mostly ? "mostly" : "each";
     // Below the names of calls, where there are any.
     const at = (row) => y(row) + Math.max(0.5, rowHeight - 1) * (rowHeight >= 15 ? 0.85 : 0.5);
-    context.lineJoin = "round";
-    context.beginPath();
-    for (let i = 0; i < location.length; i++) {
-      if (from[i] > window.to || to[i] < window.from) continue;
-      const before = i > 0 && to[i - 1] >= window.from ? location[i - 1] : location[i];
-      context.moveTo(x(from[i]), at(before));
-      context.lineTo(x(from[i]), at(location[i]));
-      context.lineTo(x(to[i]), at(location[i]));
-    }
-    for (const [colour, wide] of [[css("--card"), 5], [css("--path"), 2.5]]) {
+    const stroke = (colour, wide) => {
       context.strokeStyle = colour;
       context.lineWidth = wide;
       context.stroke();
+    };
+    context.lineJoin = "round";
+    // The ways between locations are thinner, so that many of them hide nothing.
+    context.beginPath();
+    stretches.forEach((stretch, i) => {
+      if (i === 0 || stretches[i - 1].location === stretch.location) return;
+      context.moveTo(x(stretch.from), at(stretches[i - 1].location));
+      context.lineTo(x(stretch.from), at(stretch.location));
+    });
+    if (!mostly) stroke(css("--card"), 5);
+    context.globalAlpha = mostly ? 0.35 : 1;
+    stroke(css("--path"), mostly ? 1 : 2.5);
+    context.globalAlpha = 1;
+    context.beginPath();
+    for (const stretch of stretches) {
+      context.moveTo(x(stretch.from), at(stretch.location));
+      context.lineTo(x(stretch.to), at(stretch.location));
     }
+    stroke(css("--card"), 5);
+    stroke(css("--path"), 2.5);
   }
 
   // The most costly of those that are here; none if that would be but a small part.
@@ -326,7 +348,7 @@ export class TimelinePicture {
     const every = Math.max(1, 2 ** Math.ceil(Math.log2(14 / rowHeight)));
     for (let row = Math.ceil(first / every) * every; row < last; row += every) {
       const middle = every > 1 ? y(row) + 5 : y(row) + rowHeight / 2;
-      if (middle < this.height - 5) context.fillText(data.name(row), room.x - 8, middle);
+      if (middle < this.height - 5) context.fillText(data.shortName(row), room.x - 8, middle);
     }
     context.textAlign = "center";
     const step = niceStep((to - from) / Math.max(2, room.width / 130));
@@ -367,8 +389,10 @@ export class TimelinePicture {
       notes.push(arrows ? `${arrows} of ${here} arrows here are drawn, the most costly` : `zoom in to see ${plural(here, "arrow")}`);
     }
     if (coarse) notes.push(`shares of ${seconds(coarse.width)}${coarse.merged > 1 ? ` and ${coarse.merged} locations` : ""} each`);
-    if (left.length) notes.push(`single things in this file: the largest ${left.join(", ")}`);
-    if (!calls.location.length && totals.calls) notes.push(`no single calls (${counted(totals.calls)} are too many)`);
+    if (this.layers.path && this.canvas.dataset.path === "mostly") notes.push("critical path: where it mostly is; zoom in to see it change");
+    const no = !calls.location.length && totals.calls ? `individual calls omitted (${counted(totals.calls)})` : "";
+    if (left.length) notes.push(`kept in this file: the longest ${[...left, ...(no ? [no] : [])].join(", ")}`);
+    else if (no) notes.push(no);
     this.said.left.textContent = notes.join("; ");
     this.said.left.dataset.close = String(close);
   }
@@ -413,6 +437,26 @@ export class TimelinePicture {
     }
     return canvas;
   }
+}
+
+// The critical path in columns of time: the location that has most of it in each.
+export function mostlyOn(stretches, { from, to }, columns) {
+  const step = (to - from) / columns;
+  const times = Array.from({ length: columns }, () => new Map());
+  for (const stretch of stretches) {
+    const first = Math.max(0, Math.floor((stretch.from - from) / step));
+    const last = Math.min(columns - 1, Math.floor((stretch.to - from) / step));
+    for (let column = first; column <= last; column++) {
+      const begin = from + column * step;
+      const time = Math.min(stretch.to, begin + step) - Math.max(stretch.from, begin);
+      times[column].set(stretch.location, (times[column].get(stretch.location) ?? 0) + time);
+    }
+  }
+  return times.flatMap((known, column) => {
+    if (!known.size) return [];
+    const [location] = [...known].reduce((best, one) => (one[1] > best[1] ? one : best));
+    return [{ location, from: from + column * step, to: from + (column + 1) * step }];
+  });
 }
 
 function niceStep(least) {

@@ -5,6 +5,8 @@ import { fill, make } from "./dom.js";
 import { plural } from "./format.js";
 
 const ROW = 24;
+// Of what a search finds so many are opened.
+const FOUND = 200;
 
 /**
  * What a tree shows, and what happens when a node is chosen.
@@ -91,7 +93,11 @@ export class TreeView {
       if (!this.whole.has(node)) this.whole.set(node, this.value(node, false) ?? 0);
       return this.whole.get(node);
     };
-    const keep = new Set(this.selected >= 0 ? [this.selected, ...this.forest.above(this.selected)] : []);
+    const keep = new Set();
+    for (const node of [...(this.selected >= 0 ? [this.selected] : []), ...this.found.slice(0, FOUND)]) {
+      keep.add(node);
+      for (const above of this.forest.above(node)) keep.add(above);
+    }
     const arranged = (nodes) => {
       const shown = this.hideZero ? nodes.filter((node) => !this.isEmpty(node, whole(node)) || keep.has(node)) : nodes.slice();
       if (this.order === "value") shown.sort((a, b) => this.size(whole(b)) - this.size(whole(a)));
@@ -243,8 +249,9 @@ export class TreeView {
     this.found = this.query ? this.names.flatMap((name, node) => (name.includes(this.query) ? [node] : [])) : [];
     this.foundAt = -1;
     this.count.textContent = this.query ? plural(this.found.length, "match").replace("matchs", "matches") : "";
+    for (const node of this.found.slice(0, FOUND)) for (const above of this.forest.above(node)) this.expanded.add(above);
     if (this.found.length) this.step(1);
-    else this.paint();
+    else this.refresh();
   }
 
   step(by) {

@@ -13,7 +13,7 @@ import numpy as np
 from whywait.analysis.summary import identity
 from whywait.model.names import short_name
 from whywait.model.version import VERSION
-from whywait.report.html import blocks, instances, places, story
+from whywait.report.html import blocks, instances, loops, places, story
 from whywait.report.html.bundle import bundle
 from whywait.report.html.formulas import Factors, Formulas
 
@@ -31,7 +31,13 @@ if TYPE_CHECKING:
 ROOM = 46_000_000
 
 
-def write_html(result: ResultData, path: Path, summary: dict[str, Any], timeline: Mapping[str, str]) -> None:
+def write_html(
+    result: ResultData,
+    path: Path,
+    summary: dict[str, Any],
+    timeline: Mapping[str, str],
+    loop: str | int | None = None,
+) -> None:
     """Write a result as one file for the browser.
 
     Parameters
@@ -44,16 +50,19 @@ def write_html(result: ResultData, path: Path, summary: dict[str, Any], timeline
         As `whywait.analysis.summary.summarize` returns it.
     timeline
         The blocks of the timeline, as `whywait.report.html.timeline.pack` makes them; empty without one.
+    loop
+        The loop whose iterations to show, as in `whywait.analysis.iterations.iterations`; None for the main loop.
     """
     formulas = Formulas(result.profile)
     told = story.tell(result, formulas, summary)
-    room = ROOM - sum(len(block) for block in timeline.values())
-    data = chain(run_blocks(result, formulas, told, room=room), timeline.items())
+    more = {**timeline, **dict(loops.loop_blocks(result, loop)), **dict(loops.communication_blocks(result))}
+    room = ROOM - sum(len(block) for block in more.values())
+    data = chain(run_blocks(result, formulas, told, room=room), more.items())
     with path.open("w", encoding="utf-8") as out:
         out.writelines(page(result.run.name, "app", data))
 
 
-def page(title: str, program: str, data: Iterable[tuple[str, str]]) -> Iterator[str]:
+def page(title: str, program: str, data: Iterable[tuple[str, str | None]], *, served: bool = False) -> Iterator[str]:
     """Yield the pieces of a page.
 
     Parameters
@@ -63,11 +72,14 @@ def page(title: str, program: str, data: Iterable[tuple[str, str]]) -> Iterator[
     program
         The module that the program of the page begins with.
     data
-        Name and content of each block.
+        Name and content of each block; None for one that the page asks a server for.
+    served
+        Whether it may ask the server that it comes from; a page in a file asks nobody.
     """
     assets = files("whywait.report").joinpath("assets")
     filled = {
         "title": escape(f"{title} - whywait"),
+        "connections": "; connect-src 'self'" if served else "",
         "style": assets.joinpath("style.css").read_text(encoding="utf-8"),
         "program": bundle(program, lambda name: assets.joinpath(f"{name}.js").read_text(encoding="utf-8")),
     }
@@ -78,7 +90,8 @@ def page(title: str, program: str, data: Iterable[tuple[str, str]]) -> Iterator[
             yield piece
         elif piece == "data":
             for name, block in data:
-                yield f'<script type="text/plain" id="data-{name}">{block}</script>\n'
+                source = ' data-served=""' if block is None else ""
+                yield f'<script type="text/plain" id="data-{name}"{source}>{block or ""}</script>\n'
         else:
             yield filled[piece]
 
@@ -99,9 +112,26 @@ def run_blocks(
     waits
         How many single wait states to write at most.
     """
+    stored = stored_metrics(result.profile)
+    resolution, cells = _cells(result.profile, stored, room)
+    yield from fixed_blocks(result, formulas, told, stored, resolution, waits)
+    for number, block in enumerate(cells):
+        yield f"cells-{number}", block
+
+
+def stored_metrics(profile: Profile) -> list[str]:
+    """Return the metrics that a page has cells of."""
+    return [m.name for m in profile.metrics if not m.derived and len(profile.cells(m.name))]
+
+
+def fixed_blocks(
+    result: ResultData, formulas: Formulas, told: object, stored: list[str], resolution: places.Resolution, waits: int
+) -> Iterator[tuple[str, str]]:
+    """Yield name and content of each block of a run but the cells, with the parameters of `run_blocks`.
+
+    ``stored`` are the metrics that there are cells of, ``resolution`` is how finely.
+    """
     profile, locations = result.profile, result.places
-    stored = [m.name for m in profile.metrics if not m.derived and len(profile.cells(m.name))]
-    resolution, cells = _cells(profile, stored, room)
     factors = _Vectors()
     kinds, longest = instances.worst(result.tree, locations, result.tables.wait_states, resolution.merged, waits)
     yield (
@@ -127,8 +157,6 @@ def run_blocks(
     yield "factors", blocks.columns({"factor": factors.all(len(result.tree))})
     yield "totals", blocks.columns(_totals(profile, stored))
     yield "instances", blocks.columns(longest)
-    for number, block in enumerate(cells):
-        yield f"cells-{number}", block
 
 
 def _cells(profile: Profile, stored: list[str], room: int) -> tuple[places.Resolution, list[str]]:

@@ -197,6 +197,45 @@ tables! {
         "earlier" Int64: "the row in `wait_states` of the wait it goes back to, or null",
         "share" Double "s": "what it explains; those of a wait add up to it",
     }
+    "iterations" stored [] "an iteration of the main loop, on all ranks together; one more column has each wait state that occurs, of all locations" {
+        "iteration" UInt32: "its number, from 0",
+        "begin" Double "s": "when the first rank begins it",
+        "end" Double "s": "when the last rank ends it",
+        "ranks" UInt32: "how many have it",
+        "duration" Double "s": "the longest that it takes on a rank",
+        "shortest" Double "s": "the shortest that it takes on a rank",
+        "computation" Double "s": "of a rank, in the mean, threads added up",
+        "slowest_rank" Int32: "the rank that computes longest",
+        "slowest_computation" Double "s": "how long that computes",
+        "waiting" Double "s": "of all locations, each time once",
+        "critical_path" Double "s": "how much of the critical path lies in it",
+        "critical_rank" Int32: "the rank with most of that; null if it has none",
+        "parallel_efficiency" Double: "average computation over the greatest duration times threads; null if nothing takes time",
+        "load_balance" Double: "average over greatest computation; null if nobody computes",
+        "communication_efficiency" Double: "greatest computation over the greatest duration times threads; null if nothing takes time",
+        "callpath_id" UInt32: "where each begins, a row of `callpaths`",
+    }
+    "communication" stored ["communication"] "a pair of ranks, or of blocks of ranks, that communicate or wait for each other" {
+        "rank" Int32: "the first rank of those that data leave, or that wait",
+        "last_rank" Int32: "the last of them",
+        "peer" Int32: "the first rank of those where data arrive, or that are waited for",
+        "last_peer" Int32: "the last of them",
+        "messages" UInt64: "messages between two processes",
+        "bytes" UInt64 "bytes": "of all of them",
+        "time" Double "s": "from send to receive, of all of them",
+        "transfers" UInt64: "one-sided transfers",
+        "transfer_bytes" UInt64 "bytes": "of all of them",
+        "transfer_time" Double "s": "from start to end, of all of them",
+        "waiting" Double "s": "how long the rank waits for the peer",
+    }
+    "message_sizes" stored ["message_sizes"] "a kind of communication and a class of sizes" {
+        "kind" Name: "`message`, `put`, `get` or `atomic`",
+        "least" UInt64 "bytes": "the class begins here",
+        "below" UInt64 "bytes": "and ends below this",
+        "count" UInt64: "how many there are",
+        "bytes" UInt64 "bytes": "of all of them",
+        "time" Double "s": "in flight, of all of them",
+    }
     "transfers" stored ["transfers"] "a one-sided transfer; written only with `--transfers`" {
         "kind" Name: "`put`, `get` or `atomic`",
         "epoch" Name: "what kind of epoch it is in: `fence`, `access` or `lock`; null if in none",

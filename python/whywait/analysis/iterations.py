@@ -1,0 +1,311 @@
+"""The iterations of the main loop: how long each takes, how much of it is waiting, which is worst, and how they change.
+
+A loop is told by its *marker*, the call path that every process enters once in each iteration. An iteration lasts on a
+process from one Enter of the marker to the next; the last one ends with the last Leave of the loop's *body*: the
+marker, and those of its siblings that the loop enters as often, several times as often, or every so many iterations.
+
+The marker is named, or found from visits and times alone. Of all sets of siblings that every process enters the same
+number of times, three times at least, the one with most of the time belongs to the main loop, if its body has at least
+half of the time outside of ``MPI_Init`` and ``MPI_Finalize``; the first of the siblings is the marker. A call path has
+more time than those inside of it, so of nested loops the outer is found, as long as its body is a call path.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from whywait import _native
+from whywait.model.profile import Profile
+from whywait.model.schema import schema_of
+from whywait.model.selection import every_callpath
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from whywait.model.result import ResultData
+
+#: The columns that every table of iterations has; after them comes one for each kind of wait state that occurs.
+ITERATIONS = schema_of("iterations")
+
+_FEWEST = 3
+_LEAST_SHARE = 0.5
+# A change over the run counts as a trend if it is so large, and if a line says so much of how durations vary.
+_TREND, _FIT = 0.05, 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop of a program.
+
+    Attributes
+    ----------
+    marker
+        The call path (its number) that is entered once in each iteration.
+    body
+        The call paths whose last Leave ends the last iteration.
+    """
+
+    marker: int
+    body: tuple[int, ...]
+
+
+def find_loop(result: ResultData, named: str | int | None = None) -> Loop | None:
+    """Find the main loop, or the one that a person names.
+
+    Parameters
+    ----------
+    result
+        What was found in the run.
+    named
+        The marker: the last names of its call path, with ``/`` between them, or its number. None to look for it.
+
+    Returns
+    -------
+    Loop or None
+        None if no loop has enough of the time.
+
+    Raises
+    ------
+    whywait.UsageError
+        If no call path is named so, or several are, or no process enters it.
+    """
+    visits = _Visits(result)
+    if named is None:
+        return visits.main_loop()
+    positions = every_callpath(result.tree, named)
+    if not positions:
+        raise _native.UsageError(f"no call path ends in {named}")
+    if len(positions) > 1:
+        several = ", ".join("/".join(result.tree.path(int(result.tree.preorder[p]))) for p in positions[:3])
+        raise _native.UsageError(f"several call paths end in {named}: {several}; name more of the one that is meant")
+    return visits.loop(positions[0])
+
+
+class _Visits:
+    """How often each process enters each call path, on its master thread."""
+
+    def __init__(self, result: ResultData) -> None:
+        self._result = result
+        self._tree = result.tree
+        places = result.places
+        master = places.works & (places.thread == 0)
+        cells = result.profile.cells("visits")
+        kept = master[cells.key % len(places)]
+        position, value = (cells.key // len(places))[kept], cells.value[kept]
+        starts = np.flatnonzero(np.concatenate(([True], position[1:] != position[:-1]))) if position.size else position
+        size = len(self._tree)
+        self._most, on_all = np.zeros(size), np.zeros(size, np.bool_)
+        if position.size:
+            most, least = np.maximum.reduceat(value, starts), np.minimum.reduceat(value, starts)
+            ranks = np.diff(np.append(starts, position.size))
+            self._most[position[starts]] = most
+            on_all[position[starts]] = (most == least) & (ranks == np.count_nonzero(master))
+        #: Visits of each process by position; zero where they differ.
+        self._each = np.where(on_all, self._most, 0).astype(np.int64)
+
+    def loop(self, position: int) -> Loop:
+        """Return the loop of a marker."""
+        if not self._most[position]:
+            raise _native.UsageError(f"no process enters {self._tree.path(int(self._tree.preorder[position]))[-1]}")
+        body = [position]
+        if self._each[position]:
+            body = self._body(position).tolist()
+        return Loop(int(self._tree.preorder[position]), tuple(int(self._tree.preorder[p]) for p in body))
+
+    def _body(self, marker: int) -> npt.NDArray[np.int64]:
+        siblings = np.flatnonzero(self._tree.above == self._tree.above[marker])
+        each, visits = self._each[siblings], self._each[marker]
+        several = (each > 0) & (each % visits == 0)
+        body: npt.NDArray[np.int64] = siblings[several | ((each >= _FEWEST) & (visits % np.maximum(each, 1) == 0))]
+        return body
+
+    def main_loop(self) -> Loop | None:
+        """Return the loop with most of the time, if it has enough of it."""
+        profile, above = self._result.profile, self._tree.above
+        own = profile.by_position("time")
+        time = profile.inclusive(own)
+        ends = self._tree.mask("mpi_mgmt_startup")
+        enough = _LEAST_SHARE * float(own[~ends].sum())
+        best: tuple[float, int] | None = None
+        for parent in np.unique(above).tolist():
+            siblings = np.flatnonzero(above == parent)
+            each = self._each[siblings]
+            for visits in np.unique(each[each >= _FEWEST]).tolist():
+                inside = siblings[each == visits]
+                # Of siblings the first to be entered has the lowest number.
+                marker = min(inside.tolist(), key=lambda p: int(self._tree.preorder[p]))
+                covered = float(time[inside].sum())
+                if time[self._body(marker)].sum() >= enough and (best is None or covered > best[0]):
+                    best = covered, marker
+        return None if best is None else self.loop(best[1])
+
+
+def iterations(result: ResultData, named: str | int | None = None) -> pa.Table | None:
+    """Return the iterations of the main loop, or of the one that a person names.
+
+    Parameters
+    ----------
+    result
+        What was found in the run. A written result has the iterations of one loop.
+    named
+        As for `find_loop`.
+
+    Returns
+    -------
+    pyarrow.Table or None
+        See `whywait.Result.iterations`. None if there is no main loop.
+
+    Raises
+    ------
+    whywait.UsageError
+        As `find_loop`, and if there are no events to tell the iterations of this loop from.
+
+    Notes
+    -----
+    With U the computation of each process in the iteration, threads added up, and T how long the process takes, times
+    its threads: ``PE = avg U / max T = LB * CommE``, ``LB = avg U / max U``, ``CommE = max U / max T``.
+    """
+    dataset = result.tables
+    if named is None and (stored := dataset.stored_iterations) is not None:
+        return stored
+    if (loop := find_loop(result, named)) is None:
+        return None
+    stored = dataset.stored_iterations
+    if stored is not None and stored["callpath_id"][0].as_py() == loop.marker:
+        return stored
+    return _named(result, loop, dataset.iterations(loop.marker, loop.body, _computes(result)))
+
+
+def _computes(result: ResultData) -> npt.NDArray[np.bool_]:
+    """Say for each call path, by number, whether time in it is computation."""
+    tree = result.tree
+    size = len(tree)
+    one_second = pa.table(
+        {
+            "metric": pa.array(["time"] * size).dictionary_encode(),
+            "callpath": np.arange(size, dtype=np.uint32),
+            "location": np.zeros(size, np.uint32),
+            "value": np.ones(size),
+        }
+    )
+    computation = Profile(tree, 1, one_second, result.tables.stored, np.ones(1, np.bool_)).by_position("comp")
+    computes = np.zeros(size, np.bool_)
+    computes[tree.preorder] = computation > 0
+    return computes
+
+
+def _named(result: ResultData, loop: Loop, found: pa.Table) -> pa.Table:
+    kinds = found.column_names[found.column_names.index("critical_location") + 1 :]
+    ranks = found["ranks"].to_numpy()
+    computation = found["computation"].to_numpy() / ranks
+    most, elapsed = found["most"].to_numpy(), found["elapsed"].to_numpy()
+    # The sum is rounded: without the bound, equal loads would make an efficiency of more than 1.
+    computation = np.minimum(computation, most)
+    waiting = np.zeros(found.num_rows)
+    for metric in result.profile.metrics.waiting:
+        if metric.name in kinds:
+            waiting += found[metric.name].to_numpy()
+    critical = found["critical_location"].cast(pa.int64())
+    critical_rank = pa.array(result.places.rank).take(critical.combine_chunks())
+    columns: dict[str, Any] = {
+        "iteration": found["iteration"],
+        "begin": found["begin"],
+        "end": found["end"],
+        "ranks": found["ranks"],
+        "duration": found["longest"],
+        "shortest": found["shortest"],
+        "computation": computation,
+        "slowest_rank": found["slowest"],
+        "slowest_computation": most,
+        "waiting": waiting,
+        "critical_path": found["critical_path"],
+        "critical_rank": critical_rank,
+        "parallel_efficiency": _ratio(computation, elapsed),
+        "load_balance": _ratio(computation, most),
+        "communication_efficiency": _ratio(most, elapsed),
+        "callpath_id": np.full(found.num_rows, loop.marker, np.uint32),
+    }
+    fixed = pa.table(columns).cast(ITERATIONS)
+    for kind in kinds:
+        if found[kind].to_numpy().any():
+            fixed = fixed.append_column(kind, found[kind])
+    return fixed
+
+
+def _ratio(above: npt.NDArray[np.float64], below: npt.NDArray[np.float64]) -> pa.Array:
+    value = np.divide(above, below, out=np.zeros_like(above), where=below > 0)
+    return pa.array(value, mask=below <= 0)
+
+
+def kinds(table: pa.Table) -> list[str]:
+    """Return the kinds of wait states that a table of iterations has columns of."""
+    return [name for name in table.column_names if name not in ITERATIONS.names]
+
+
+def assess(result: ResultData, table: pa.Table) -> dict[str, Any]:
+    """Say what is remarkable about the iterations of a loop.
+
+    Parameters
+    ----------
+    result
+        What was found in the run.
+    table
+        What `iterations` returned.
+
+    Returns
+    -------
+    dict
+        ``callpath`` and ``callpath_id`` of the marker; how many ``iterations`` there are; ``time`` from the first to
+        the last (s) and its ``share`` of the run; ``duration`` (``mean``, ``median``, ``minimum``, ``maximum``, s);
+        ``waiting`` (s, over all locations) and ``wait_states`` (the same by kind, largest first); ``worst``, the
+        longest iteration; ``outliers``, those longer than ``limit``; ``trend``: by how much a straight line through all
+        durations rises from one iteration to the next (``slope``, s) and over all of them (``change``, a share of the
+        mean), how much of the variance it explains (``fit``, the coefficient of determination), and whether it
+        ``grows``, ``shrinks`` or is ``steady``.
+
+    Notes
+    -----
+    Outliers lie beyond Tukey's outer fence, ``Q3 + 3 (Q3 - Q1)``, and 5 % above the median at least. It is a trend if
+    the line changes by 5 % of the mean and explains half of the variance.
+    """
+    duration = table["duration"].to_numpy()
+    lower, median, upper = np.quantile(duration, (0.25, 0.5, 0.75))
+    limit = max(upper + 3 * (upper - lower), 1.05 * median)
+    outliers = np.flatnonzero(duration > limit)
+    callpath = table["callpath_id"][0].as_py()
+    begin, end = float(table["begin"].to_numpy().min()), float(table["end"].to_numpy().max())
+    waiting = {kind: float(table[kind].to_numpy().sum()) for kind in kinds(table)}
+    length = result.facts["length"]
+    return {
+        "callpath": result.tree.path(callpath),
+        "callpath_id": callpath,
+        "iterations": table.num_rows,
+        "time": end - begin,
+        "share": (end - begin) / length if length else 0.0,
+        "duration": {
+            "mean": float(duration.mean()), "median": float(median),
+            "minimum": float(duration.min()), "maximum": float(duration.max()),
+        },
+        "waiting": float(table["waiting"].to_numpy().sum()),
+        "wait_states": dict(sorted(waiting.items(), key=lambda item: -item[1])),
+        "worst": int(duration.argmax()),
+        "outliers": outliers[np.argsort(-duration[outliers], kind="stable")].tolist(),
+        "limit": float(limit),
+        "trend": _trend(duration),
+    }  # fmt: skip
+
+
+def _trend(duration: npt.NDArray[np.float64]) -> dict[str, Any]:
+    count, mean = duration.size, float(duration.mean())
+    at = np.arange(count) - (count - 1) / 2
+    variance, spread = float(((duration - mean) ** 2).sum()), float((at**2).sum())
+    slope = float((at * (duration - mean)).sum()) / spread if spread else 0.0
+    change = slope * (count - 1) / mean if mean else 0.0
+    fit = slope**2 * spread / variance if variance else 0.0
+    is_trend = abs(change) >= _TREND and fit >= _FIT and count >= _FEWEST
+    kind = "steady" if not is_trend else "grows" if slope > 0 else "shrinks"
+    return {"slope": slope, "change": change, "fit": fit, "kind": kind}

@@ -1,0 +1,140 @@
+"""Show the iterations of the main loop."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from whywait.commands.common import add_verb, positive, print_json
+from whywait.commands.results import RESULT, load
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    from whywait import Result
+    from whywait.model.metrics import MetricTree
+    from whywait.report.terminal import Line
+
+_HEADS = ("iteration", "begin", "duration", "waiting", "efficiency", "slowest")
+_WIDTHS = (9, 13, 11, 11, 11, 9)
+
+
+def add(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = add_verb(
+        verbs,
+        "iterations",
+        "show the iterations of the main loop",
+        "Find the main loop and show how long its iterations take: the longest ones, outliers, the trend, and for each "
+        "its waiting, parallel efficiency, and the rank that computes longest. The main loop is the repeated part of "
+        "the program with most of the time; --iterations names another.",
+        "whywait iterations results --top 5",
+        run,
+        operands={"result": RESULT},
+    )
+    parser.add_argument(
+        "--iterations",
+        metavar="PATH",
+        help="the call path that is entered once in each iteration: its last names (main/step), or its number",
+    )
+    parser.add_argument(
+        "--top", type=positive, default=10, metavar="N", help="how many iterations to list (default: %(default)s)"
+    )  # fmt: skip
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the iterations."""
+    from whywait import UsageError
+    from whywait.analysis.iterations import assess
+    from whywait.report.terminal import show, speaks_unicode, width
+
+    result, table = _iterations(options)
+    if table is None:
+        raise UsageError(
+            "no part of the program that every process repeats as often has most of the time: name the call path that "
+            "is entered once in each iteration with --iterations"
+        )
+    found = assess(result, table)
+    if options.json:
+        print_json({**found, "table": table.to_pylist()})
+        return 0
+    columns, unicode = width(sys.stdout), speaks_unicode(sys.stdout)
+    show(_summary(found, result.profile.metrics, columns, unicode=unicode), sys.stdout)
+    show(_chart(table["duration"].to_numpy(), columns, unicode=unicode), sys.stdout)
+    show(_longest(table, found, options.top), sys.stdout)
+    return 0
+
+
+def _iterations(options: argparse.Namespace) -> tuple[Result, pa.Table | None]:
+    """Return the iterations; a written result of another loop is analyzed again."""
+    from whywait import UsageError
+
+    result = load(options.result)
+    try:
+        return result, result.iterations(options.iterations)
+    except UsageError:
+        if result.tables.analysis is not None:
+            raise
+    result = load(options.result, events=True)
+    return result, result.iterations(options.iterations)
+
+
+def _summary(found: dict[str, Any], metrics: MetricTree, width: int, *, unicode: bool) -> Iterator[Line]:
+    from whywait.report.terminal import path, percent, seconds
+
+    text = f"{found['iterations']:,} iterations take {seconds(found['time'])}, {percent(found['share'])} of the run"
+    yield [(text, "bold")]
+    yield [("   each begins with ", "dim"), (path(found["callpath"], width - 20, unicode=unicode), "")]
+    times = found["duration"]
+    text = f"   {seconds(times['minimum'])} to {seconds(times['maximum'])}, median {seconds(times['median'])}; "
+    trend = found["trend"]
+    words = {"grows": "they get longer", "shrinks": "they get shorter", "steady": "no trend"}
+    change = "" if trend["kind"] == "steady" else f" by {percent(abs(trend['change']))} over the run"
+    yield [(text + words[trend["kind"]] + change, "")]
+    if found["outliers"]:
+        first = ", ".join(map(str, found["outliers"][:5])) + (", ..." if len(found["outliers"]) > 5 else "")
+        text = f"   {len(found['outliers']):,} outliers, longer than {seconds(found['limit'])}: {first}"
+        yield [(text, "red")]
+    yield [(f"   waiting on all ranks: {seconds(found['waiting'])}", "")]
+    largest = [(kind, value) for kind, value in found["wait_states"].items() if value > 0][:2]
+    if largest:
+        kinds = ", ".join(f"{metrics[kind].display_name} {seconds(value)}" for kind, value in largest)
+        yield [(f"   most of it: {kinds}"[:width], "")]
+    yield []
+
+
+def _chart(durations: Any, width: int, *, unicode: bool) -> Iterator[Line]:
+    """Draw the durations, the longest where there are more iterations than columns."""
+    from whywait.report.terminal import seconds
+
+    bars = " ▁▂▃▄▅▆▇█" if unicode else " .:-=+*#%"
+    count = len(durations)
+    columns = max(1, min(count, width - 6))
+    most = max(durations)
+    heights = [max(durations[count * i // columns : count * (i + 1) // columns]) for i in range(columns)]
+    text = "".join(bars[max(1, round(height / most * 8)) if most > 0 else 0] for height in heights)
+    yield [("   " + text, "green")]
+    yield [(f"   0 to {count - 1}, highest: {seconds(most)}", "dim")]
+    yield []
+
+
+def _longest(table: pa.Table, found: dict[str, Any], top: int) -> Iterator[Line]:
+    from whywait.report.terminal import percent, seconds
+
+    yield [("".join(head.rjust(width) for head, width in zip(_HEADS, _WIDTHS, strict=True)), "bold")]
+    outliers = set(found["outliers"])
+    for row in table.sort_by([("duration", "descending"), ("iteration", "ascending")]).slice(0, top).to_pylist():
+        efficiency = row["parallel_efficiency"]
+        cells = (
+            str(row["iteration"]),
+            f"{row['begin']:.6f} s",
+            seconds(row["duration"]),
+            seconds(row["waiting"]),
+            "-" if efficiency is None else percent(efficiency),
+            f"rank {row['slowest_rank']}",
+        )
+        text = "".join(cell.rjust(width) for cell, width in zip(cells, _WIDTHS, strict=True))
+        yield [(text, "red" if row["iteration"] in outliers else "")]

@@ -1,0 +1,161 @@
+"""Show who communicates with whom."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from whywait.commands.common import add_verb, positive, print_json
+from whywait.commands.results import RESULT, load
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    from whywait.analysis.communication import Measure
+    from whywait.report.terminal import Line
+
+# A cell of the picture is two characters wide, and about square.
+_CELLS = 32
+
+
+def add(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = add_verb(
+        verbs,
+        "messages",
+        "show who communicates with whom",
+        "Show the communication matrix: messages and one-sided transfers from rank to rank, their bytes and their time "
+        "in flight, and who waits for whom; and how large messages are. Neighboring ranks are merged where there are "
+        "many.",
+        "whywait messages results --by waiting",
+        run,
+        operands={"result": RESULT},
+    )
+    parser.add_argument(
+        "--by",
+        choices=("bytes", "messages", "time", "waiting"),
+        default="bytes",
+        help="what the matrix shows and pairs are ordered by (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--top", type=positive, default=10, metavar="N", help="how many pairs to list (default: %(default)s)"
+    )  # fmt: skip
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the communication matrix."""
+    from whywait import UsageError
+    from whywait.analysis.communication import coarser, heaviest, totals
+    from whywait.report.terminal import show, speaks_unicode, width
+
+    result = load(options.result)
+    try:
+        pairs = result.communication()
+    except UsageError:
+        if result.tables.analysis is not None:
+            raise
+        result = load(options.result, events=True)
+        pairs = result.communication()
+    sizes = result.message_sizes()
+    top = heaviest(pairs, options.by, options.top)
+    if options.json:
+        print_json({"by": options.by, "totals": totals(result), "pairs": top, "sizes": sizes.to_pylist()})
+        return 0
+    columns, unicode = width(sys.stdout), speaks_unicode(sys.stdout)
+    show(_totals(totals(result)), sys.stdout)
+    if pairs.num_rows:
+        show(_matrix(coarser(pairs, min(_CELLS, (columns - 16) // 2)), options.by, unicode=unicode), sys.stdout)
+        show(_pairs(top, options.by), sys.stdout)
+    show(_sizes(sizes, columns, unicode=unicode), sys.stdout)
+    return 0
+
+
+def _totals(total: dict[str, float]) -> Iterator[Line]:
+    from whywait.report.terminal import seconds
+    from whywait.report.values import quantity
+
+    if not any(total.values()):
+        yield [("No messages, no one-sided transfers, and nobody waits for anybody.", "")]
+        return
+    for count, volume, time, what in (
+        ("messages", "bytes", "time", "message"),
+        ("transfers", "transfer_bytes", "transfer_time", "one-sided transfer"),
+    ):
+        if number := int(total[count]):
+            text = f"{number:,} {what}{'' if number == 1 else 's'}, {quantity(total[volume], 'bytes')}"
+            yield [(text, "bold"), (f", {seconds(total[time])} in flight", "")]
+    yield [(f"{seconds(total['waiting'])} of waiting for a rank that is known", "")]
+    yield []
+
+
+def _matrix(pairs: pa.Table, by: Measure, *, unicode: bool) -> Iterator[Line]:
+    from whywait.analysis.communication import MEASURES, measure
+
+    shades = " ░▒▓█" if unicode else " .+*#"
+    values = measure(pairs, by)
+    most = float(values.max())
+    if most <= 0:
+        return
+    starts = sorted({*pairs["rank"].to_pylist(), *pairs["peer"].to_pylist()})
+    cells = {
+        (rank, peer): value
+        for rank, peer, value in zip(pairs["rank"].to_pylist(), pairs["peer"].to_pylist(), values.tolist(), strict=True)
+    }
+    who = "waiting rank, for which rank" if by == "waiting" else "from rank, to rank"
+    yield [(f"{MEASURES[by][0]} ({who}: darkest is the most)", "bold")]
+    for rank in starts:
+        shown = "".join(
+            2 * shades[-(-4 * cells.get((rank, peer), 0.0) // most).__int__()] for peer in starts
+        )  # fmt: skip
+        yield [(f"{rank:>8} ", "dim"), (shown, "red" if by == "waiting" else "green")]
+    yield [(f"{'':8} {starts[0]} to {int(pairs['last_peer'].to_numpy().max())}", "dim")]
+    yield []
+
+
+def _pairs(rows: list[dict[str, Any]], by: Measure) -> Iterator[Line]:
+    from whywait.report.terminal import percent, seconds
+    from whywait.report.values import quantity
+
+    if not rows:
+        return
+    first, second = ("rank", "waits for") if by == "waiting" else ("from rank", "to rank")
+    head = ("messages", "bytes", "in flight", "waiting", "share")
+    widths = (10, 11, 11, 11, 8)
+    names = "".join(name.rjust(width) for name, width in zip(head, widths, strict=True))
+    yield [(f"{first:>13}{second:>14}{names}", "bold")]
+    for row in rows:
+        cells = (
+            f"{int(row['messages'] + row['transfers']):,}",
+            quantity(row["bytes"] + row["transfer_bytes"], "bytes"),
+            seconds(row["time"] + row["transfer_time"]),
+            seconds(row["waiting"]),
+            percent(row["share"]),
+        )
+        rank, peer = _name(row["rank"], row["last_rank"]), _name(row["peer"], row["last_peer"])
+        values = "".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
+        yield [(f"{rank:>13}{peer:>14}{values}", "")]
+    yield []
+
+
+def _name(first: int, last: int) -> str:
+    return str(int(first)) if first == last else f"{int(first)}-{int(last)}"
+
+
+def _sizes(sizes: pa.Table, width: int, *, unicode: bool) -> Iterator[Line]:
+    from whywait.report.values import quantity
+
+    if not sizes.num_rows:
+        return
+    rows = sizes.to_pylist()
+    most = max(row["count"] for row in rows)
+    yield [(f"{'size':<24}{'what':<9}{'count':>12}{'bytes':>11}", "bold")]
+    room = max(1, width - 58)
+    for row in rows:
+        least, most_bytes = quantity(row["least"], "bytes"), quantity(row["below"] - 1, "bytes")
+        size = least if row["below"] == 1 else f"{least} to {most_bytes}"
+        bar = ("█" if unicode else "#") * max(1, round(row["count"] / most * room))
+        text = f"{size:<24}{row['kind']:<9}{row['count']:>12,}{quantity(row['bytes'], 'bytes'):>11}  "
+        yield [(text, ""), (bar, "green")]

@@ -1,0 +1,89 @@
+// The flat profile: what each function takes, wherever it is called.
+
+import { fill, make } from "./dom.js";
+import { counted, percent, seconds } from "./format.js";
+import { exploreLink } from "./link.js";
+import { selection } from "./model.js";
+import { takeAlong } from "./take_along.js";
+
+// Key, heading and text of each column.
+/** @type {[string, string, (row: any) => string][]} */
+const COLUMNS = [
+  ["name", "Function", (row) => row.name], ["own", "Own time", (row) => seconds(row.own)], ["share", "Share", (row) => percent(row.share)],
+  ["whole", "With callees", (row) => seconds(row.whole)], ["waiting", "Waiting in it", (row) => seconds(row.waiting)],
+  ["path", "On the critical path", (row) => seconds(row.path)], ["visits", "Visits", (row) => counted(row.visits)], ["place", "Source", (row) => row.place],
+];
+
+export class Functions {
+  constructor(model) {
+    this.model = model;
+    this.by = "own";
+    this.query = "";
+    this.node = make("section", { class: "overview functions", "aria-label": "Functions" });
+    this.body = make("tbody");
+    this.heads = make("tr");
+  }
+
+  follow() {
+    if (!this.rows) this.build();
+  }
+
+  // One row a region: its own values wherever it is called, and its time with what it calls, recursion counted once.
+  profile() {
+    const { model } = this;
+    const rows = model.regions.map((region, number) => ({
+      name: region.short, long: region.name, place: region.file ? `${region.file}${region.line ? `:${region.line}` : ""}` : "",
+      own: 0, whole: 0, waiting: 0, path: 0, visits: 0, share: 0, callpath: -1, most: -1, number,
+    }));
+    const values = (name) => (model.metricNumber.has(name) ? model.byCall(selection(model.metricNumber.get(name))) : null);
+    const columns = { own: values("time"), waiting: values("waiting"), path: values("critical_path"), visits: values("visits") };
+    const time = columns.own;
+    for (let position = 0; position < model.positions; position++) {
+      const node = position + model.shift;
+      const row = rows[model.callpaths.region[position]];
+      for (const [name, found] of Object.entries(columns)) row[name] += found?.own[node] ?? 0;
+      const above = model.callTree.above(node);
+      if (!above.some((other) => other >= model.shift && model.callpaths.region[other - model.shift] === row.number)) row.whole += time?.below[node] ?? 0;
+      // Its link leads to where it takes most.
+      const size = time?.own[node] ?? 0;
+      if (size > row.most) [row.most, row.callpath] = [size, model.callpaths.id[position]];
+    }
+    const whole = rows.reduce((sum, row) => sum + row.own, 0);
+    for (const row of rows) row.share = whole ? row.own / whole : 0;
+    return rows.filter((row) => row.callpath >= 0);
+  }
+
+  build() {
+    this.rows = this.profile();
+    this.used = COLUMNS.filter(([name]) => name === "name" || this.rows.some((row) => row[name]));
+    const find = make("input", { type: "search", placeholder: "Find", "aria-label": "Find a function", spellcheck: "false",
+      oninput: () => { this.query = find.value.trim().toLowerCase(); this.list(); } });
+    fill(this.node, make("section", { class: "card" },
+      make("header", { class: "toolbar" }, make("h2", {}, "Functions"),
+        make("span", { class: "hint" }, "All calls together, on all locations. Click on a heading to sort."), find,
+        takeAlong("functions", () => this.table())),
+      make("div", { class: "wide" }, make("table", { class: "ranking plain" }, make("thead", {}, this.heads), this.body))));
+    this.list();
+  }
+
+  shown() {
+    const { by, query } = this;
+    const rows = this.rows.filter((row) => !query || row.long.toLowerCase().includes(query));
+    const isText = by === "name" || by === "place";
+    return rows.sort((a, b) => (isText ? a[by].localeCompare(b[by], "en", { numeric: true }) : b[by] - a[by]) || a.number - b.number);
+  }
+
+  table() {
+    return [this.used.map(([name, title]) => (name === "visits" || name === "name" || name === "place" || name === "share" ? title : `${title} (s)`)),
+      ...this.shown().map((row) => this.used.map(([name]) => (name === "name" ? row.long : row[name])))];
+  }
+
+  list() {
+    fill(this.heads, this.used.map(([name, title]) => make("th", { "aria-sort": name === this.by ? "descending" : undefined },
+      make("button", { type: "button", class: "sort", onclick: () => { this.by = name; this.list(); } }, title))));
+    const most = Math.max(...this.rows.map((row) => row.share), 0) || 1;
+    fill(this.body, this.shown().map((row) => make("tr", {}, this.used.map(([name, , text]) => make("td", { class: name === "share" ? "bar" : undefined },
+      name === "name" ? make("a", { class: "path", title: row.long, href: exploreLink("time", row.callpath) }, make("b", {}, text(row)))
+        : name === "share" ? [make("i", { style: { width: `${(100 * row.share) / most}%` } }), make("span", {}, text(row))] : text(row))))));
+  }
+}

@@ -1,0 +1,99 @@
+"""The iterations of the main loop, and who communicates with whom, as blocks of a page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from whywait import _native
+from whywait.analysis.communication import coarser, heaviest
+from whywait.analysis.iterations import assess, iterations, kinds
+from whywait.model.names import short_name
+from whywait.report.html import blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from whywait.model.result import ResultData
+
+# The matrix of a page has so many rows and columns at most, and its table so many pairs.
+_ROWS = 256
+_PAIRS = 12
+# Single kinds of waits that the page has values of for each iteration.
+_KINDS = 6
+
+
+def loop_blocks(result: ResultData, named: str | int | None = None) -> Iterator[tuple[str, str]]:
+    """Yield the blocks of the iterations, if there is a main loop, and events or stored numbers to tell them from.
+
+    Parameters
+    ----------
+    result
+        The run.
+    named
+        The loop, as in `whywait.analysis.iterations.iterations`.
+    """
+    try:
+        table = iterations(result, named)
+    except _native.UsageError:
+        table = None
+    if table is None:
+        return
+    found = assess(result, table)
+    shown = [kind for kind in found["wait_states"] if kind in kinds(table)][:_KINDS]
+    names = [short_name(name) for name in found["callpath"]]
+    labels = {kind: result.profile.metrics[kind].display_name for kind in shown}
+    yield "iterations", blocks.document({**found, "names": names, "kinds": list(labels.items())})
+    yield "iterations-rows", blocks.columns(_rows(result, table, shown))
+
+
+def _rows(result: ResultData, table: pa.Table, shown: list[str]) -> dict[str, npt.NDArray[Any]]:
+    def numbers(name: str) -> npt.NDArray[np.float64]:
+        values: npt.NDArray[np.float64] = table[name].fill_null(np.nan).to_numpy()
+        return values
+
+    # Waiting of a thread, in the mean: a part of the duration, as the efficiency is.
+    threads = np.count_nonzero(result.places.works) / max(1, int(np.unique(result.places.rank).size))
+    each = 1 / np.maximum(table["ranks"].to_numpy() * threads, 1)
+    rows: dict[str, npt.NDArray[Any]] = {name: numbers(name) for name in ("begin", "end", "duration")}
+    rows["computation"] = np.nan_to_num(numbers("parallel_efficiency")) * numbers("duration")
+    rows["waiting"] = numbers("waiting") * each
+    rows["critical_path"] = numbers("critical_path")
+    rows["slowest"] = table["slowest_rank"].to_numpy()
+    rows["critical_rank"] = table["critical_rank"].fill_null(-1).to_numpy()
+    for name in ("parallel_efficiency", "load_balance", "communication_efficiency"):
+        rows[name] = numbers(name).astype(np.float32)
+    for number, kind in enumerate(shown):
+        rows[f"kind-{number}"] = (numbers(kind) * each).astype(np.float32)
+    return rows
+
+
+def communication_blocks(result: ResultData) -> Iterator[tuple[str, str]]:
+    """Yield the blocks of the communication matrix, if there is any communication and somebody can tell."""
+    try:
+        pairs, sizes = result.tables.communication
+    except _native.UsageError:
+        return
+    if not pairs.num_rows:
+        return
+    matrix = coarser(pairs, _ROWS)
+    block = int((matrix["last_rank"].to_numpy() - matrix["rank"].to_numpy()).max()) + 1
+    top = {by: heaviest(pairs, by, _PAIRS) for by in ("bytes", "messages", "time", "waiting")}
+    yield (
+        "communication",
+        blocks.document(
+            {"block": block, "ranks": int(result.places.rank.max()) + 1, "top": top, "sizes": sizes.to_pylist()}
+        ),
+    )
+    counted = ("messages", "bytes", "transfers", "transfer_bytes", "time", "transfer_time", "waiting")
+    yield (
+        "communication-pairs",
+        blocks.columns(
+            {name: (matrix[name].to_numpy() // block).astype(np.uint32) for name in ("rank", "peer")}
+            | {name: matrix[name].to_numpy().astype(np.float64) for name in counted}
+        ),
+    )

@@ -1,0 +1,69 @@
+"""The page of a result as a server gives it: the same program, but each block of data when the page asks for it.
+
+So it has all values, however many there are: a page in one file merges ranks and cuts digits to stay small.
+"""
+
+from __future__ import annotations
+
+import threading
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from whywait.report.html import blocks, loops, page, places, story
+from whywait.report.html.formulas import Formulas
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from whywait.model.result import ResultData
+
+#: So many single wait states: more than a page in one file has.
+_WAITS = 200_000
+
+
+class ServedPage:
+    """A page, and its blocks of data by name.
+
+    Parameters
+    ----------
+    result
+        What to show.
+    summary
+        As `whywait.analysis.summary.summarize` returns it.
+    timeline
+        The blocks of the timeline; empty without one.
+    """
+
+    def __init__(self, result: ResultData, summary: dict[str, Any], timeline: Mapping[str, str]) -> None:
+        self._result = result
+        formulas = Formulas(result.profile)
+        told = story.tell(result, formulas, summary)
+        self._stored = page.stored_metrics(result.profile)
+        self._resolution = places.Resolution(1, exact=True)
+        fixed = page.fixed_blocks(result, formulas, told, self._stored, self._resolution, _WAITS)
+        self._blocks = dict(
+            chain(fixed, timeline.items(), loops.loop_blocks(result), loops.communication_blocks(result))
+        )
+        self._lock = threading.Lock()
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all blocks."""
+        return [*self._blocks, *(f"cells-{number}" for number in range(len(self._stored)))]
+
+    def html(self) -> bytes:
+        """Return the page, with a place for each block that names where to get it."""
+        data = ((name, None) for name in self.names)
+        return "".join(page.page(self._result.run.name, "app", data, served=True)).encode()
+
+    def block(self, name: str) -> bytes | None:
+        """Return a block; None if there is none of this name."""
+        if name in self._blocks:
+            return self._blocks[name].encode()
+        kind, _, number = name.partition("-")
+        if kind != "cells" or not number.isdecimal() or int(number) >= len(self._stored):
+            return None
+        # The profile computes what it is asked for first, and then keeps it: one thread at a time.
+        with self._lock:
+            cells = self._result.profile.cells(self._stored[int(number)])
+            return blocks.columns(self._resolution.cells(cells, self._result.profile.locations)).encode()

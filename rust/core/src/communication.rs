@@ -1,0 +1,260 @@
+//! Who communicates with whom: messages, one-sided transfers and waiting by pairs of ranks, and how large messages are.
+//!
+//! *Pairs*: from the rank that data leave to the rank where they arrive. *Waiting* has the direction of blame: from the
+//! rank that waits to the rank that it waits for, whatever the wait state, so collective operations are in it too.
+//! *Blocks*: where there are more pairs than asked for, neighbouring ranks are merged into blocks, of the smallest power of
+//! two that is enough. So the pairs do not depend on how the run is cut into shards.
+//!
+//! *In flight*: from the record of the send to that of the receive, or from the start of a transfer to its end; clocks that
+//! disagree give no negative times.
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use crate::Result;
+use crate::analysis::Analysis;
+use crate::matching::messages;
+use crate::schema::MetricSet;
+use crate::severity::Metric;
+use crate::trace::columns::OperationKind;
+use crate::trace::{NONE, Trace};
+use crate::transfers;
+
+/// What is counted of some communication.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Messages or transfers.
+    pub count: u64,
+    /// Bytes of all of them.
+    pub bytes: u64,
+    /// Ticks in flight, of all of them.
+    pub time: i128,
+}
+
+impl Traffic {
+    fn one(bytes: u64, time: i64) -> Self {
+        Self { count: 1, bytes, time: i128::from(time.max(0)) }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.count += other.count;
+        // What a record claims may be anything.
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.time += other.time;
+    }
+}
+
+/// What goes on between two blocks of ranks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pair {
+    /// Messages from the first to the second.
+    pub messages: Traffic,
+    /// One-sided transfers from the first to the second.
+    pub transfers: Traffic,
+    /// Ticks that the first waits for the second.
+    pub waiting: i128,
+}
+
+/// What moves data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// A message between two processes.
+    Message,
+    /// A one-sided operation that writes.
+    Put,
+    /// A one-sided operation that reads.
+    Get,
+    /// A one-sided operation that changes data.
+    Atomic,
+}
+
+impl Kind {
+    /// Name in tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Message => "message",
+            Self::Put => "put",
+            Self::Get => "get",
+            Self::Atomic => "atomic",
+        }
+    }
+}
+
+/// Who communicates with whom, and in which sizes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Communication {
+    /// Ranks of a block; 1 where every pair of ranks stands for itself.
+    pub block: u32,
+    /// By the first ranks of both blocks, in order.
+    pub pairs: Vec<((u32, u32), Pair)>,
+    /// By kind and class of sizes, in order: class 0 has no bytes, class n those from 2^(n-1) up to, not including, 2^n.
+    pub sizes: Vec<((Kind, u32), Traffic)>,
+}
+
+/// Finds who communicates with whom, in about `most` pairs; `waiting` are the metrics whose wait states count.
+///
+/// Needs the events.
+pub fn find(analysis: &Analysis, waiting: &[Metric], most: usize) -> Result<Communication> {
+    analysis.need_events()?;
+    let trace = &analysis.trace;
+    let (found, _) = messages::match_all(trace, |_, shard, matches| {
+        let mut sums = Sums::new(most);
+        for row in 0..shard.receives.rows.len() {
+            if let Some(send) = matches.send(row) {
+                let traffic = Traffic::one(send.bytes, shard.receives.rows[row].time.saturating_sub(send.time));
+                let rank = |process: u32| trace.definitions.processes[process as usize].rank;
+                sums.pair((rank(send.source), rank(send.destination)), |pair| pair.messages.add(&traffic));
+                sums.size(Kind::Message, &traffic);
+            }
+        }
+        sums
+    })?;
+    let mut all = found.into_iter().fold(Sums::new(most), Sums::merged);
+    for transfer in transfers::find(trace, &analysis.epochs)? {
+        let kind = match transfer.kind {
+            OperationKind::Put => Kind::Put,
+            OperationKind::Get => Kind::Get,
+            OperationKind::Atomic | OperationKind::FetchingAtomic => Kind::Atomic,
+        };
+        let end = transfer.end.unwrap_or(transfer.time);
+        let traffic = Traffic::one(transfer.bytes, end.saturating_sub(transfer.time));
+        if let (Some(from), Some(to)) = (rank_of(trace, transfer.source), rank_of(trace, transfer.destination)) {
+            all.pair((from, to), |pair| pair.transfers.add(&traffic));
+        }
+        all.size(kind, &traffic);
+    }
+    let mut counts = vec![false; Metric::ALL.len()];
+    for kind in waiting {
+        counts[kind.number()] = true;
+    }
+    let waits = (0..trace.shards.len())
+        .into_par_iter()
+        .fold(
+            || Sums::new(most),
+            |mut sums, shard| {
+                let waits = analysis.waits.of(shard).1;
+                for wait in waits.iter().filter(|wait| counts[wait.kind.number()] && wait.cause_location != NONE) {
+                    let ranks = (rank_of(trace, wait.location), rank_of(trace, wait.cause_location));
+                    if let (Some(waiter), Some(cause)) = ranks {
+                        sums.pair((waiter, cause), |pair| pair.waiting += i128::from(wait.waiting));
+                    }
+                }
+                sums
+            },
+        )
+        .reduce(|| Sums::new(most), Sums::merged);
+    Ok(all.merged(waits).finish())
+}
+
+fn rank_of(trace: &Trace, location: u32) -> Option<u32> {
+    let process = trace.definitions.locations.get(location as usize)?.process;
+    Some(trace.definitions.processes.get(process as usize)?.rank)
+}
+
+/// The class of a size: 0 for none, else the number of its binary digits.
+fn class(bytes: u64) -> u32 {
+    u64::BITS - bytes.leading_zeros()
+}
+
+struct Sums {
+    most: usize,
+    /// A block has two to the power of this many ranks.
+    shift: u32,
+    pairs: FxHashMap<(u32, u32), Pair>,
+    sizes: FxHashMap<(Kind, u32), Traffic>,
+}
+
+impl Sums {
+    fn new(most: usize) -> Self {
+        Self { most: most.max(1), shift: 0, pairs: FxHashMap::default(), sizes: FxHashMap::default() }
+    }
+
+    fn pair(&mut self, ranks: (u32, u32), add: impl FnOnce(&mut Pair)) {
+        add(self.pairs.entry((ranks.0 >> self.shift, ranks.1 >> self.shift)).or_default());
+        while self.pairs.len() > self.most && self.shift < u32::BITS - 1 {
+            self.coarsen(self.shift + 1);
+        }
+    }
+
+    fn size(&mut self, kind: Kind, traffic: &Traffic) {
+        self.sizes.entry((kind, class(traffic.bytes))).or_default().add(traffic);
+    }
+
+    #[expect(clippy::iter_over_hash_type, reason = "sums do not depend on the order")]
+    fn coarsen(&mut self, shift: u32) {
+        let by = shift - self.shift;
+        self.shift = shift;
+        if by > 0 {
+            for ((from, to), pair) in std::mem::take(&mut self.pairs) {
+                self.pairs.entry((from >> by, to >> by)).or_default().merge(&pair);
+            }
+        }
+    }
+
+    #[expect(clippy::iter_over_hash_type, reason = "sums do not depend on the order")]
+    fn merged(mut self, mut other: Self) -> Self {
+        let shift = self.shift.max(other.shift);
+        self.coarsen(shift);
+        other.coarsen(shift);
+        for ((from, to), pair) in other.pairs {
+            self.pair((from << shift, to << shift), |sum| sum.merge(&pair));
+        }
+        for (key, traffic) in other.sizes {
+            self.sizes.entry(key).or_default().add(&traffic);
+        }
+        self
+    }
+
+    fn finish(self) -> Communication {
+        let mut pairs: Vec<_> =
+            self.pairs.into_iter().map(|((from, to), pair)| ((from << self.shift, to << self.shift), pair)).collect();
+        pairs.sort_unstable_by_key(|&(ranks, _)| ranks);
+        let mut sizes: Vec<_> = self.sizes.into_iter().collect();
+        sizes.sort_unstable_by_key(|&(key, _)| key);
+        Communication { block: 1 << self.shift, pairs, sizes }
+    }
+}
+
+impl Pair {
+    fn merge(&mut self, other: &Self) {
+        self.messages.add(&other.messages);
+        self.transfers.add(&other.transfers);
+        self.waiting += other.waiting;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sums(most: usize, pairs: &[(u32, u32)]) -> Sums {
+        let mut sums = Sums::new(most);
+        for &ranks in pairs {
+            sums.pair(ranks, |pair| pair.messages.add(&Traffic::one(3, 2)));
+        }
+        sums
+    }
+
+    #[test]
+    fn classes_of_sizes_double() {
+        assert_eq!([0, 1, 2, 3, 4, 1023, 1024].map(class), [0, 1, 2, 2, 3, 10, 11]);
+        assert_eq!(class(u64::MAX), 64);
+    }
+
+    #[test]
+    fn blocks_are_as_small_as_they_can_be_whatever_the_order() {
+        let pairs: Vec<(u32, u32)> = (0..64).flat_map(|from| [(from, from ^ 1), (from, (from + 8) % 64)]).collect();
+        let found = |most| sums(most, &pairs).finish();
+        let expected = found(40);
+        assert_eq!(expected.block, 4);
+        assert!(found(128).block == 1 && found(expected.pairs.len()).block == 4 && found(1).block == 64);
+        assert_eq!(expected.pairs.iter().map(|(_, pair)| pair.messages.count).sum::<u64>(), 128);
+        let reversed: Vec<_> = pairs.iter().rev().copied().collect();
+        assert_eq!(sums(40, &reversed).finish(), expected);
+        for cut in [1, 30, 100] {
+            let parts = (sums(40, &pairs[..cut]), sums(40, &pairs[cut..]));
+            assert_eq!(parts.0.merged(parts.1).finish(), expected);
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! The iterations of a loop: when each was, how long it took on which process, and how much of it was waiting.
+//!
+//! ```text
+//!  process 0  main --[step]--[step]--[step]--- main       marker: the call path `step`
+//!  iteration         |  0   |  1   |  2   |
+//!  process 1  main ----[step]---[step]-[step]- main       each process has its own boundaries
+//! ```
+//!
+//! An iteration begins on a process when its master thread enters the marker, and ends when it enters it again. The last
+//! one ends with the last Leave of the loop's body: the call paths that the caller names, the marker among them. The other
+//! threads of a process share its boundaries.
+//!
+//! *Computation* is time in the call paths that the caller names, without the way from a fork to the parallel region and
+//! back to the join. *Waits* lie in their calls as [`interval`] has it, and count where they lie, so that a long one may
+//! belong to several iterations. The *critical path* counts by the boundaries of the location that it is on.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::Result;
+use crate::analysis::Analysis;
+use crate::schema::MetricSet;
+use crate::severity::Metric;
+use crate::trace::{NO_CALLPATH, NONE, Shard, Trace};
+use crate::waits::{WaitState, interval};
+use whywait_otf2::enums::LocationType;
+
+/// What a loop is made of.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The call path that is entered once in each iteration.
+    pub marker: u32,
+    /// By call path, whether a Leave of it may end the last iteration.
+    pub body: Vec<bool>,
+    /// By call path, whether time in it is computation.
+    pub computes: Vec<bool>,
+}
+
+/// One iteration, over all processes that have it; times in ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Iteration {
+    /// When the first process begins it.
+    pub begin: i64,
+    /// When the last process ends it.
+    pub end: i64,
+    /// How many processes have it.
+    pub processes: u32,
+    /// The shortest that it takes on a process.
+    pub shortest: i64,
+    /// The longest.
+    pub longest: i64,
+    /// The most processor time that it takes on a process: the length times the number of threads.
+    pub elapsed: i64,
+    /// Computation of all threads of all processes.
+    pub computation: i128,
+    /// The most computation of a process, with all of its threads.
+    pub most: i64,
+    /// The rank of that process; the lowest of several.
+    pub slowest: u32,
+    /// How much of the critical path lies in it.
+    pub critical: i64,
+    /// The location with most of that, or [`NONE`].
+    pub critical_location: u32,
+    critical_most: i64,
+}
+
+const NO_ITERATION: Iteration = Iteration {
+    begin: i64::MAX,
+    end: i64::MIN,
+    processes: 0,
+    shortest: i64::MAX,
+    longest: 0,
+    elapsed: 0,
+    computation: 0,
+    most: -1,
+    slowest: NONE,
+    critical: 0,
+    critical_location: NONE,
+    critical_most: 0,
+};
+
+/// All iterations of a loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Iterations {
+    /// In their order.
+    pub rows: Vec<Iteration>,
+    /// The kinds of wait states that occur in the run.
+    pub kinds: Vec<Metric>,
+    /// Waiting of all locations, ticks: for each iteration one value a kind.
+    pub waiting: Vec<i128>,
+}
+
+/// Finds the iterations of a loop; needs the events.
+pub fn find(analysis: &Analysis, request: &Request) -> Result<Iterations> {
+    analysis.need_events()?;
+    let mut occurs = vec![false; Metric::ALL.len()];
+    for wait in &analysis.waits {
+        occurs[wait.kind.number()] = true;
+    }
+    let kinds: Vec<Metric> = Metric::ALL.iter().copied().filter(|kind| occurs[kind.number()]).collect();
+    let mut column = vec![0; Metric::ALL.len()];
+    for (number, kind) in kinds.iter().enumerate() {
+        column[kind.number()] = number;
+    }
+    let path = analysis.causes.as_ref().map_or(&[][..], |causes| &causes.path);
+    let mut segments: Vec<u32> = (0..path.len() as u32).collect();
+    segments.sort_by_key(|&number| path[number as usize].location);
+    let finder = Finder { analysis, request, kinds: kinds.len(), column, segments };
+    let (rows, waiting) = (0..analysis.trace.shards.len())
+        .into_par_iter()
+        .fold(Sums::default, |sums, shard| finder.add(sums, shard))
+        .reduce(Sums::default, Sums::merged)
+        .finish();
+    Ok(Iterations { rows, kinds, waiting })
+}
+
+#[derive(Default)]
+struct Sums {
+    rows: Vec<Iteration>,
+    /// For each iteration one value a kind.
+    waiting: Vec<i128>,
+}
+
+impl Sums {
+    fn grow(&mut self, rows: usize, kinds: usize) {
+        if rows > self.rows.len() {
+            self.rows.resize(rows, NO_ITERATION);
+            self.waiting.resize(rows * kinds, 0);
+        }
+    }
+
+    fn merged(mut self, mut other: Self) -> Self {
+        if self.rows.len() < other.rows.len() {
+            std::mem::swap(&mut self, &mut other);
+        }
+        for (row, other) in self.rows.iter_mut().zip(&other.rows) {
+            row.merge(other);
+        }
+        for (waiting, other) in self.waiting.iter_mut().zip(&other.waiting) {
+            *waiting += other;
+        }
+        self
+    }
+
+    fn finish(self) -> (Vec<Iteration>, Vec<i128>) {
+        (self.rows, self.waiting)
+    }
+}
+
+impl Iteration {
+    fn merge(&mut self, other: &Self) {
+        self.begin = self.begin.min(other.begin);
+        self.end = self.end.max(other.end);
+        self.processes += other.processes;
+        self.shortest = self.shortest.min(other.shortest);
+        self.longest = self.longest.max(other.longest);
+        self.elapsed = self.elapsed.max(other.elapsed);
+        self.computation += other.computation;
+        if (other.most, self.slowest) > (self.most, other.slowest) {
+            (self.most, self.slowest) = (other.most, other.slowest);
+        }
+        self.critical += other.critical;
+        if (other.critical_most, self.critical_location) > (self.critical_most, other.critical_location) {
+            (self.critical_most, self.critical_location) = (other.critical_most, other.critical_location);
+        }
+    }
+}
+
+struct Finder<'a> {
+    analysis: &'a Analysis,
+    request: &'a Request,
+    kinds: usize,
+    /// The column of each metric that is the kind of a wait state.
+    column: Vec<usize>,
+    /// Segments of the critical path by location.
+    segments: Vec<u32>,
+}
+
+impl Finder<'_> {
+    fn add(&self, mut sums: Sums, number: usize) -> Sums {
+        let trace = &self.analysis.trace;
+        let shard = &trace.shards[number];
+        let waits = self.analysis.waits.of(number).1;
+        let begins = interval::begins(trace, waits);
+        for process in shard.processes.clone() {
+            let process = &trace.definitions.processes[process as usize];
+            let bounds = self.boundaries(shard, process.locations.start);
+            let Some(count) = bounds.len().checked_sub(1) else { continue };
+            sums.grow(count, self.kinds);
+            let mut computation = vec![0; count];
+            let mut threads = 0;
+            for location in process.locations.clone().filter(|&location| is_thread(trace, location)) {
+                threads += 1;
+                self.book_computation(shard, location, &bounds, &mut computation);
+            }
+            for (i, row) in sums.rows[..count].iter_mut().enumerate() {
+                let length = bounds[i + 1] - bounds[i];
+                row.merge(&Iteration {
+                    begin: bounds[i],
+                    end: bounds[i + 1],
+                    processes: 1,
+                    shortest: length,
+                    longest: length,
+                    elapsed: length * threads,
+                    computation: i128::from(computation[i]),
+                    most: computation[i],
+                    slowest: process.rank,
+                    ..NO_ITERATION
+                });
+            }
+            let first = waits.partition_point(|wait| wait.location < process.locations.start);
+            let end = waits.partition_point(|wait| wait.location < process.locations.end);
+            for (wait, &begin) in waits[first..end].iter().zip(&begins[first..end]) {
+                self.book_wait(wait, begin, &bounds, &mut sums.waiting);
+            }
+            for location in process.locations.clone() {
+                self.book_path(location, &bounds, &mut sums.rows);
+            }
+        }
+        sums
+    }
+
+    /// Begins of the iterations on the location of a master thread, and the end of the last one.
+    fn boundaries(&self, shard: &Shard, location: u32) -> Vec<i64> {
+        let Request { marker, body, .. } = self.request;
+        let i = (location - shard.locations.start) as usize;
+        let mut bounds = Vec::new();
+        let mut end = None;
+        for event in shard.event_offsets[i]..shard.event_offsets[i + 1] {
+            let callpath = shard.events.callpath(event);
+            if callpath == *marker && !shard.events.is_leave(event) {
+                bounds.push(shard.events.time[event as usize]);
+            } else if body[callpath as usize] && !bounds.is_empty() {
+                end = Some(shard.events.time[event as usize]);
+            }
+        }
+        if !bounds.is_empty() {
+            // A marker that is never left ends with the events of its location.
+            let last = shard.event_offsets[i + 1] - 1;
+            bounds.push(end.unwrap_or(shard.events.time[last as usize]));
+        }
+        bounds
+    }
+
+    fn book_computation(&self, shard: &Shard, location: u32, bounds: &[i64], computation: &mut [i64]) {
+        let computes = &self.request.computes;
+        let i = (location - shard.locations.start) as usize;
+        let nodes = self.analysis.trace.tree.nodes();
+        let mut running = NO_CALLPATH;
+        let (mut since, mut at, mut depth) = (i64::MIN, 0, 0u32);
+        for event in shard.event_offsets[i]..shard.event_offsets[i + 1] {
+            let time = shard.events.time[event as usize];
+            if running != NO_CALLPATH && computes[running as usize] {
+                at = spread(bounds, at, since..time, |iteration, ticks| computation[iteration] += ticks);
+            }
+            since = time;
+            let callpath = shard.events.callpath(event);
+            if shard.events.is_leave(event) {
+                // A thread of a team has nothing of the call that forked it.
+                depth -= 1;
+                running = if depth == 0 { NO_CALLPATH } else { nodes[callpath as usize].parent };
+            } else {
+                depth += 1;
+                running = callpath;
+            }
+        }
+        for team in shard.teams.of(i).iter().filter(|team| team.fork != NONE && team.instance != NONE) {
+            let fork = &shard.forks.rows[team.fork as usize];
+            let is_forker = location == shard.location_of(&shard.forks, team.fork);
+            if !is_forker || fork.callpath == NO_CALLPATH || !computes[fork.callpath as usize] {
+                continue;
+            }
+            let join = if fork.join == i64::MIN { None } else { Some(shard.leave(team.instance)..fork.join) };
+            for span in [Some(fork.fork..shard.enter(team.instance)), join].into_iter().flatten() {
+                spread(bounds, first(bounds, span.start), span, |iteration, ticks| computation[iteration] -= ticks);
+            }
+        }
+    }
+
+    fn book_wait(&self, wait: &WaitState, begin: i64, bounds: &[i64], waiting: &mut [i128]) {
+        let column = self.column[wait.kind.number()];
+        spread(bounds, first(bounds, begin), begin..begin + wait.waiting, |iteration, ticks| {
+            waiting[iteration * self.kinds + column] += i128::from(ticks);
+        });
+    }
+
+    fn book_path(&self, location: u32, bounds: &[i64], rows: &mut [Iteration]) {
+        let path = self.analysis.causes.as_ref().map_or(&[][..], |causes| &causes.path);
+        let begin = self.segments.partition_point(|&number| path[number as usize].location < location);
+        // They are in the order of time, so those of an iteration come one after the other.
+        let mut current = (0, 0);
+        let mut book = |(iteration, ticks): (usize, i64)| {
+            if ticks > 0 {
+                let row =
+                    Iteration { critical: ticks, critical_location: location, critical_most: ticks, ..NO_ITERATION };
+                rows[iteration].merge(&row);
+            }
+        };
+        for &number in &self.segments[begin..] {
+            let segment = &path[number as usize];
+            if segment.location != location {
+                break;
+            }
+            spread(bounds, first(bounds, segment.from), segment.from..segment.to, |iteration, ticks| {
+                if iteration != current.0 {
+                    book(current);
+                    current = (iteration, 0);
+                }
+                current.1 += ticks;
+            });
+        }
+        book(current);
+    }
+}
+
+fn is_thread(trace: &Trace, location: u32) -> bool {
+    matches!(trace.definitions.locations[location as usize].kind, LocationType::CPU_THREAD | LocationType::UNKNOWN)
+}
+
+/// The iteration that a time lies in, or the first.
+fn first(bounds: &[i64], time: i64) -> usize {
+    bounds.partition_point(|&bound| bound <= time).saturating_sub(1)
+}
+
+/// Hands the parts of a span to the iterations that they lie in, from iteration `at` on; returns where it ends.
+fn spread(bounds: &[i64], mut at: usize, span: Range<i64>, mut book: impl FnMut(usize, i64)) -> usize {
+    while at + 1 < bounds.len() {
+        let ticks = span.end.min(bounds[at + 1]) - span.start.max(bounds[at]);
+        if ticks > 0 {
+            book(at, ticks);
+        }
+        if span.end <= bounds[at + 1] {
+            break;
+        }
+        at += 1;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_is_spread_over_the_iterations_that_it_touches() {
+        let bounds = [10, 20, 20, 35];
+        let parts = |span: Range<i64>| {
+            let mut parts = Vec::new();
+            let end =
+                spread(&bounds, first(&bounds, span.start), span, |iteration, ticks| parts.push((iteration, ticks)));
+            (parts, end)
+        };
+        assert_eq!(parts(0..10), (vec![], 0));
+        assert_eq!(parts(0..12), (vec![(0, 2)], 0));
+        assert_eq!(parts(12..25), (vec![(0, 8), (2, 5)], 2));
+        assert_eq!(parts(34..90), (vec![(2, 1)], 3));
+        assert_eq!(parts(40..90), (vec![], 3));
+    }
+
+    #[test]
+    fn of_several_slowest_processes_the_lowest_counts() {
+        let row = |rank, ticks| Iteration { most: ticks, slowest: rank, ..NO_ITERATION };
+        let of = |rows: &[(u32, i64)]| {
+            let mut sum = NO_ITERATION;
+            for &(rank, ticks) in rows {
+                sum.merge(&row(rank, ticks));
+            }
+            (sum.slowest, sum.most)
+        };
+        assert_eq!(of(&[(0, 0), (1, 0)]), (0, 0));
+        assert_eq!(of(&[(2, 5), (1, 5), (0, 4)]), (1, 5));
+        assert_eq!(of(&[(1, 5), (2, 5)]), (1, 5));
+    }
+}

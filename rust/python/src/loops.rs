@@ -1,0 +1,129 @@
+//! The iterations of a loop, and who communicates with whom.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Float64Array, Int32Array, UInt32Array, UInt64Array};
+use pyo3::prelude::*;
+use whywait_core::communication::{self, Pair, Traffic};
+use whywait_core::iterations::{self, Iteration, Request};
+use whywait_core::schema::Metric;
+use whywait_core::trace::NONE;
+
+use crate::analysis::Analysis;
+use crate::arrow::{Names, Optional, Table};
+use crate::errors::{UsageError, core_error};
+
+/// The iterations of the loop whose marker is a call path: one row each, with a column for each kind of wait state that
+/// occurs in the run.
+///
+/// `body` are the call paths whose last Leave ends the last iteration; `computes` says of each call path whether time in
+/// it is computation.
+#[pyfunction]
+#[pyo3(name = "iterations", signature = (analysis, marker, *, body, computes))]
+pub(crate) fn find_iterations(
+    py: Python<'_>,
+    analysis: &Bound<'_, Analysis>,
+    marker: u32,
+    body: Vec<u32>,
+    computes: Vec<bool>,
+) -> PyResult<Table> {
+    let analysis = analysis.get();
+    let callpaths = analysis.result.trace.tree.len();
+    if computes.len() != callpaths || body.iter().chain([&marker]).any(|&callpath| callpath as usize >= callpaths) {
+        return Err(UsageError::new_err("there is no such call path"));
+    }
+    let mut ends = vec![false; callpaths];
+    for &callpath in body.iter().chain([&marker]) {
+        ends[callpath as usize] = true;
+    }
+    let request = Request { marker, body: ends, computes };
+    let pool = whywait_core::pool::new(0).map_err(core_error)?;
+    let found = py.detach(|| pool.install(|| iterations::find(&analysis.result, &request))).map_err(core_error)?;
+    let rows = &found.rows;
+    let resolution = analysis.result.trace.resolution as f64;
+    let begin = analysis.begin();
+    let seconds = |ticks: fn(&Iteration) -> i64, since: i64| -> ArrayRef {
+        Arc::new(Float64Array::from_iter_values(rows.iter().map(|row| analysis.seconds(ticks(row) - since))))
+    };
+    let mut critical = Optional::default();
+    for row in rows {
+        critical.push((row.critical_location != NONE).then_some(row.critical_location));
+    }
+    let computation = rows.iter().map(|row| row.computation as f64 / resolution);
+    let mut columns: Vec<(&str, ArrayRef)> = vec![
+        ("iteration", Arc::new((0..rows.len() as u32).collect::<UInt32Array>())),
+        ("begin", seconds(|row| row.begin, begin)),
+        ("end", seconds(|row| row.end, begin)),
+        ("ranks", Arc::new(rows.iter().map(|row| row.processes).collect::<UInt32Array>())),
+        ("shortest", seconds(|row| row.shortest, 0)),
+        ("longest", seconds(|row| row.longest, 0)),
+        ("elapsed", seconds(|row| row.elapsed, 0)),
+        ("computation", Arc::new(Float64Array::from_iter_values(computation))),
+        ("most", seconds(|row| row.most, 0)),
+        ("slowest", Arc::new(rows.iter().map(|row| row.slowest as i32).collect::<Int32Array>())),
+        ("critical_path", seconds(|row| row.critical, 0)),
+        ("critical_location", critical.finish()),
+    ];
+    for (number, kind) in found.kinds.iter().enumerate() {
+        let waiting = found.waiting.iter().skip(number).step_by(found.kinds.len());
+        let waiting = waiting.map(|&ticks| ticks as f64 / resolution);
+        columns.push((kind.name(), Arc::new(Float64Array::from_iter_values(waiting))));
+    }
+    Table::new(columns)
+}
+
+/// Who communicates with whom: pairs of ranks, or of blocks of ranks where there are more pairs than `most`; the number of
+/// ranks of a block; and classes of sizes.
+#[pyfunction]
+#[pyo3(name = "communication", signature = (analysis, *, waiting, most))]
+pub(crate) fn find_communication(
+    py: Python<'_>,
+    analysis: &Bound<'_, Analysis>,
+    waiting: Vec<String>,
+    most: usize,
+) -> PyResult<(Table, u32, Table)> {
+    let analysis = analysis.get();
+    let is_waiting = |metric: &&Metric| waiting.iter().any(|name| name == metric.name());
+    let kinds: Vec<Metric> = Metric::ALL.iter().filter(is_waiting).copied().collect();
+    let pool = whywait_core::pool::new(0).map_err(core_error)?;
+    let found =
+        py.detach(|| pool.install(|| communication::find(&analysis.result, &kinds, most))).map_err(core_error)?;
+    let resolution = analysis.result.trace.resolution as f64;
+    let seconds = |ticks: i128| ticks as f64 / resolution;
+
+    let pairs = &found.pairs;
+    let number = |number: fn(&Pair) -> u64| -> ArrayRef {
+        Arc::new(UInt64Array::from_iter_values(pairs.iter().map(|(_, pair)| number(pair))))
+    };
+    let time = |ticks: fn(&Pair) -> i128| -> ArrayRef {
+        Arc::new(Float64Array::from_iter_values(pairs.iter().map(|(_, pair)| seconds(ticks(pair)))))
+    };
+    let table = Table::new(vec![
+        ("rank", Arc::new(pairs.iter().map(|&((from, _), _)| from as i32).collect::<Int32Array>())),
+        ("peer", Arc::new(pairs.iter().map(|&((_, to), _)| to as i32).collect::<Int32Array>())),
+        ("messages", number(|pair| pair.messages.count)),
+        ("bytes", number(|pair| pair.messages.bytes)),
+        ("time", time(|pair| pair.messages.time)),
+        ("transfers", number(|pair| pair.transfers.count)),
+        ("transfer_bytes", number(|pair| pair.transfers.bytes)),
+        ("transfer_time", time(|pair| pair.transfers.time)),
+        ("waiting", time(|pair| pair.waiting)),
+    ])?;
+
+    let mut kinds = Names::default();
+    for ((kind, _), _) in &found.sizes {
+        kinds.push(kind.name());
+    }
+    let least = |&((_, class), _): &((_, u32), Traffic)| if class == 0 { 0 } else { 1u64 << (class - 1) };
+    let below = |&((_, class), _): &((_, u32), Traffic)| 1u64.checked_shl(class).unwrap_or(u64::MAX);
+    let sizes = &found.sizes;
+    let sizes = Table::new(vec![
+        ("kind", kinds.finish()),
+        ("least", Arc::new(sizes.iter().map(least).collect::<UInt64Array>())),
+        ("below", Arc::new(sizes.iter().map(below).collect::<UInt64Array>())),
+        ("count", Arc::new(sizes.iter().map(|(_, traffic)| traffic.count).collect::<UInt64Array>())),
+        ("bytes", Arc::new(sizes.iter().map(|(_, traffic)| traffic.bytes).collect::<UInt64Array>())),
+        ("time", Arc::new(sizes.iter().map(|(_, traffic)| seconds(traffic.time)).collect::<Float64Array>())),
+    ])?;
+    Ok((table, found.block, sizes))
+}

@@ -1,0 +1,172 @@
+"""Who communicates with whom: the matrix of ranks is what the events and the wait states say."""
+
+import json
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+import whywait
+from hypothesis import given, settings
+from whywait import _native
+from whywait.analysis.communication import coarser, heaviest, measure
+from whywait.cli import main
+
+from tests import fake_native
+from tests.programs import programs
+from tests.tracedsl import trace_from_text
+
+DATA = Path(__file__).parent / "data"
+TRACES = sorted(path.parent for path in DATA.glob("*/traces.otf2"))
+
+
+def waiting(result):
+    """Add up who waits for whom from the table of wait states."""
+    known = {metric.name for metric in result.profile.metrics.waiting}
+    found = defaultdict(float)
+    for row in result.wait_states().to_pylist():
+        if row["kind"] in known and row["cause_rank"] is not None and min(row["rank"], row["cause_rank"]) >= 0:
+            found[row["rank"], row["cause_rank"]] += row["waiting"]
+    return {pair: value for pair, value in found.items() if value > 1e-12}
+
+
+def column(table, name):
+    rows = zip(table["rank"].to_pylist(), table["peer"].to_pylist(), table[name].to_pylist(), strict=True)
+    return {(rank, peer): value for rank, peer, value in rows if value}
+
+
+@pytest.mark.parametrize("trace", TRACES, ids=lambda trace: trace.name)
+def test_pairs_are_what_the_tables_say(trace):
+    result = whywait.analyze(trace)
+    pairs, sizes = result.communication(), result.message_sizes()
+    assert column(pairs, "waiting") == pytest.approx(waiting(result))
+    transfers = defaultdict(lambda: np.zeros(3))
+    for row in result.transfers().to_pylist():
+        time = 0.0 if row["end"] is None else max(0.0, row["end"] - row["start"])
+        transfers[row["source_rank"], row["destination_rank"]] += 1, row["bytes"], time
+    for number, name in enumerate(("transfers", "transfer_bytes", "transfer_time")):
+        expected = {pair: values[number] for pair, values in transfers.items() if values[number]}
+        assert column(pairs, name) == pytest.approx(expected), name
+    counted = sum(sum(pairs[name].to_pylist()) for name in ("messages", "transfers"))
+    assert sum(sizes["count"].to_pylist()) == counted
+    for row in sizes.to_pylist():
+        assert row["least"] * row["count"] <= row["bytes"] < row["below"] * row["count"] or row["below"] == 1
+
+
+@pytest.mark.parametrize("name", ["stencil", "sor_p2p"])
+def test_messages_are_what_the_events_say(name):
+    result = whywait.analyze(DATA / name)
+    ranks = result.places.rank.tolist()
+    sent = defaultdict(lambda: [0, 0])
+    histogram = defaultdict(int)
+    for location, rank in enumerate(ranks):
+        events = result.run.events(location)
+        if "receiver" not in events.column_names:
+            continue
+        rows = events.filter(pc.is_in(events["type"].cast(pa.string()), pa.array(["MpiSend", "MpiIsend"])))
+        # All of these traces have one communicator, which is the world.
+        for peer, size in zip(rows["receiver"].to_pylist(), rows["msg_length"].to_pylist(), strict=True):
+            sent[rank, peer][0] += 1
+            sent[rank, peer][1] += size
+            histogram[1 << size.bit_length() >> 1 if size else 0] += 1
+    pairs = result.communication()
+    assert column(pairs, "messages") == {pair: count for pair, (count, _) in sent.items()}
+    assert column(pairs, "bytes") == {pair: size for pair, (_, size) in sent.items() if size}
+    found = result.message_sizes().filter(pc.field("kind") == "message")
+    assert dict(zip(found["least"].to_pylist(), found["count"].to_pylist(), strict=True)) == histogram
+
+
+def test_two_messages_and_a_wait(tmp_path):
+    text = """
+    0: MPI_Send(1, bytes=100) [5, 6]
+    1: MPI_Recv(0) [1, 7]
+    0: MPI_Send(1, bytes=0) [7, 7.5]
+    1: MPI_Recv(0) [7, 8]
+    """
+    result = whywait.analyze(trace_from_text(text, tmp_path))
+    rows = {(row["rank"], row["peer"]): row for row in result.communication().to_pylist()}
+    assert set(rows) == {(0, 1), (1, 0)}
+    there, back = rows[0, 1], rows[1, 0]
+    assert (there["messages"], there["bytes"], there["waiting"]) == (2, 100, 0)
+    assert there["time"] == pytest.approx(2 + 1)
+    # The receiver waits for the sender, not the other way round.
+    assert (back["messages"], back["waiting"]) == (0, 4)
+    sizes = result.message_sizes().to_pylist()
+    assert [(row["least"], row["below"], row["count"]) for row in sizes] == [(0, 1, 1), (64, 128, 1)]
+
+
+@settings(max_examples=40)
+@given(trace=programs())
+def test_blocks_add_up_to_the_pairs(trace):
+    with tempfile.TemporaryDirectory() as directory:
+        result = whywait.analyze(trace_from_text(trace, directory))
+        pairs = result.communication()
+        assert column(pairs, "waiting") == pytest.approx(waiting(result))
+        native = result.tables.analysis
+        names = [metric.name for metric in result.profile.metrics.waiting]
+        for most in (1, 2, 4):
+            table, block, sizes = _native.communication(native, waiting=names, most=most)
+            merged = pa.table(table)
+            assert pa.table(sizes).equals(result.message_sizes())
+            assert merged.num_rows <= most
+            expected = dict.fromkeys(column(merged, "waiting"), 0.0)
+            for (rank, peer), value in column(pairs, "waiting").items():
+                expected[rank // block * block, peer // block * block] += value
+            assert column(merged, "waiting") == pytest.approx(expected)
+            assert pc.sum(merged["bytes"]).as_py() == pc.sum(pairs["bytes"]).as_py()
+
+
+def test_coarser_pairs():
+    rank, peer = (axis.ravel().astype(np.int32) for axis in np.meshgrid(np.arange(10), np.arange(10), indexing="ij"))
+    names = ("messages", "bytes", "transfers", "transfer_bytes", "time", "transfer_time")
+    places = {"rank": rank, "last_rank": rank, "peer": peer, "last_peer": peer}
+    pairs = pa.table({**places, **{name: np.ones(100) for name in names}, "waiting": rank * 1.0})
+    assert coarser(pairs, 10).num_rows == 100
+    merged = coarser(pairs, 4)
+    assert merged.num_rows == 9
+    last = merged.to_pylist()[-1]
+    assert [last[name] for name in ("rank", "last_rank", "peer", "last_peer")] == [8, 9, 8, 9]
+    assert last["waiting"] == 2 * (8 + 9)
+    assert measure(merged, "messages").sum() == 200
+    top = heaviest(merged, "waiting", 2)
+    assert [(row["rank"], row["peer"]) for row in top] == [(4, 0), (4, 4)]
+    assert top[0]["share"] == pytest.approx(4 * 22 / 450)
+    assert coarser(pairs.slice(0, 0), 4).num_rows == 0
+
+
+def test_a_written_result_keeps_them(tmp_path):
+    result = whywait.analyze(DATA / "stencil")
+    result.write(tmp_path)
+    back = whywait.load(tmp_path)
+    assert back.communication().equals(result.communication())
+    assert back.message_sizes().cast(result.message_sizes().schema).equals(result.message_sizes())
+
+
+def test_what_nobody_can_tell(tmp_path):
+    result = fake_native.result(fake_native.small())
+    with pytest.raises(whywait.UsageError, match="there are no events"):
+        result.communication()
+    result.write(tmp_path)
+    with pytest.raises(whywait.UsageError, match="does not say who communicates with whom"):
+        whywait.load(tmp_path).communication()
+
+
+def test_the_verb(capsys, tmp_path):
+    whywait.analyze(DATA / "stencil").write(tmp_path)
+    for by in ("bytes", "messages", "time", "waiting"):
+        assert main(["messages", str(tmp_path), "--by", by, "--top", "3"]) == 0
+        text = capsys.readouterr().out
+        assert all(len(line) <= 80 for line in text.splitlines()), text
+        assert "messages, " in text
+    assert main(["messages", str(tmp_path), "--by", "waiting", "--json", "--top", "1"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    rank, peer = (found["pairs"][0][name] for name in ("rank", "peer"))
+    expected = waiting(whywait.load(tmp_path))
+    assert expected[rank, peer] == pytest.approx(max(expected.values()))
+    assert sum(row["count"] for row in found["sizes"]) == found["totals"]["messages"]
+    silent = trace_from_text("*: main [0, 1]", tmp_path / "silent")
+    assert main(["messages", str(silent)]) == 0
+    assert capsys.readouterr().out.startswith("No messages")

@@ -1,0 +1,93 @@
+"""Iterations and the communication matrix in the page: the numbers of the tables, and a browser shows them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import whywait
+from whywait.report.html import blocks
+
+from tests.browser import Page, Viewer
+from tests.fake_native import result, small
+
+DATA = Path(__file__).parent / "data"
+
+
+@pytest.fixture(scope="module")
+def looped(tmp_path_factory):
+    target = tmp_path_factory.mktemp("looped")
+    found = whywait.analyze(DATA / "stencil")
+    found.write(target, html=True)
+    return found, target / "report.html"
+
+
+def test_the_page_has_the_iterations(looped):
+    found, path = looped
+    page, table = Page(path), found.iterations()
+    told = blocks.unpack_document(page.blocks["iterations"])
+    rows = page.columns("iterations-rows")
+    assert told["iterations"] == table.num_rows == len(rows["begin"])
+    np.testing.assert_array_equal(rows["duration"], table["duration"].to_numpy())
+    np.testing.assert_allclose(rows["waiting"] * found.locations.num_rows, table["waiting"].to_numpy())
+    assert (rows["computation"] + rows["waiting"] <= rows["duration"] * (1 + 1e-9)).all()
+    for number, (kind, _) in enumerate(told["kinds"]):
+        each = rows[f"kind-{number}"] * found.locations.num_rows
+        np.testing.assert_allclose(each, table[kind].to_numpy(), rtol=1e-6)
+
+
+def test_the_page_has_the_matrix(looped):
+    found, path = looped
+    pairs, columns = found.communication(), Page(path).columns("communication-pairs")
+    for name in ("rank", "peer", "messages", "bytes", "waiting"):
+        np.testing.assert_allclose(columns[name], pairs[name].to_numpy())
+
+
+def test_an_iteration_leads_to_the_timeline(browser, looped):
+    found, path = looped
+    viewer = Viewer(browser, path).open()
+    viewer.until("document.querySelector('.iterations .bars canvas')?.width > 300")
+    table = found.iterations()
+    assert viewer.js("return document.querySelector('.iterations').dataset.columns") == str(table.num_rows)
+    worst = table.sort_by([("duration", "descending")]).to_pylist()[0]
+    assert viewer.text(".iterations tbody td") == f"iteration {worst['iteration']}"
+    viewer.press(".iterations canvas", "ArrowRight", "ArrowRight")
+    assert viewer.text(".iterations .picked b") == "Iteration 1"
+    viewer.click(".iterations .picked .go")
+    viewer.until(
+        "document.body.dataset.view === 'timeline' && document.querySelector('.timeline').dataset.shown !== undefined"
+    )
+    second = table.to_pylist()[1]
+    query = viewer.js("return Object.fromEntries(new URLSearchParams(location.hash.split('?')[1]))")
+    assert float(query["from"]) <= second["begin"] <= second["end"] <= float(query["to"])
+    viewer.is_well()
+
+
+def test_the_matrix_in_a_browser(browser, looped):
+    found, path = looped
+    viewer = Viewer(browser, path).open("#communication")
+    viewer.until("document.querySelector('.communication')?.dataset.shown === 'bytes'")
+    assert int(viewer.text(".communication tbody td:nth-child(3)").replace(",", "")) > 0
+    viewer.click(".communication [data-key=waiting]")
+    viewer.until("document.querySelector('.communication').dataset.shown === 'waiting'")
+    worst = max(found.communication().to_pylist(), key=lambda row: row["waiting"])
+    first = viewer.js(
+        "return [...document.querySelectorAll('.communication tbody tr:first-child td')].map((c) => c.textContent)"
+    )
+    assert first[:2] == [f"rank {worst['rank']}", f"rank {worst['peer']}"]
+    viewer.js(
+        "const canvas = document.querySelector('.matrix canvas'); const box = canvas.getBoundingClientRect();"
+        "const at = { clientX: box.left + 60, clientY: box.top + 60, bubbles: true };"
+        "canvas.dispatchEvent(new MouseEvent('mousemove', at));"
+    )
+    assert viewer.text("#tip").startswith("rank 0 → rank 0")
+    viewer.is_well()
+
+
+def test_a_page_without_loop_and_messages_says_so(browser, tmp_path):
+    small_page = tmp_path / "report.html"
+    result(small()).write_html(small_page)
+    viewer = Viewer(browser, small_page).open("#communication")
+    viewer.until("document.querySelector('.communication .opening') !== null")
+    viewer.open("#overview")
+    assert viewer.js("return document.querySelector('.iterations').hidden")
+    viewer.is_well()

@@ -1,0 +1,202 @@
+"""Functions, statistics of a window, the critical path from afar, tables to take along, and narrow windows."""
+
+from collections import defaultdict
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+import whywait
+from whywait.report.html.bundle import bundle
+
+from tests.browser import Viewer
+from tests.fake_native import MAIN, RECV, FakeAnalysis, result
+from tests.tracedsl import trace_from_text
+
+DATA = Path(__file__).parent / "data"
+ASSETS = files("whywait.report").joinpath("assets")
+ROWS = (
+    "return [...document.querySelectorAll(arguments[0])].map((row) => [...row.cells].map((c) => c.textContent.trim()))"
+)
+
+
+def module(name):
+    """A module with what it takes, as the begin of a script."""
+    return bundle(name, lambda other: ASSETS.joinpath(f"{other}.js").read_text(encoding="utf-8")) + "\n"
+
+
+def choose_metric(viewer, name):
+    rows = "[...document.querySelectorAll('#tree-metrics .row')]"
+    viewer.js(f"{rows}.find((row) => row.textContent.includes(arguments[0])).click()", name)
+
+
+@pytest.fixture(scope="module")
+def stencil(tmp_path_factory):
+    target = tmp_path_factory.mktemp("views")
+    found = whywait.analyze(DATA / "stencil")
+    found.write_html(target / "report.html")
+    return found, target / "report.html"
+
+
+def test_functions_are_the_flat_profile(browser, stencil):
+    found, path = stencil
+    own, visits = defaultdict(float), defaultdict(float)
+    for name, sums in (("time", own), ("visits", visits)):
+        for row in found.metrics[name].by_callpath().to_pylist():
+            sums[row["callpath"][-1]] += row["value"]
+    viewer = Viewer(browser, path).open("#functions")
+    viewer.until("document.querySelectorAll('.functions tbody tr').length")
+    script = "return [...document.querySelectorAll('.functions tbody td:first-child')].map((cell) => cell.textContent)"
+    assert viewer.js(script) == sorted(own, key=lambda name: -own[name])
+    heads = viewer.js("return [...document.querySelectorAll('.functions th')].map((head) => head.textContent)")
+    cells = viewer.js(ROWS, ".functions tbody tr")
+    at = heads.index("Visits")
+    assert {row[0]: row[at].replace(",", "") for row in cells} == {
+        name: str(int(count)) for name, count in visits.items()
+    }
+    # The root has all the time with what it calls, although `work` is called from two places.
+    whole = dict(zip((row[0] for row in cells), (row[heads.index("With callees")] for row in cells), strict=True))
+    assert whole["stencil"] == f"{found.metrics['time'].total:.2f} s"
+    viewer.js("document.querySelectorAll('.functions .sort')[0].click()")
+    assert viewer.js(script) == sorted(own, key=str.lower)
+    viewer.js(
+        "const box = document.querySelector('.functions input'); box.value = 'mpi_i';"
+        "box.dispatchEvent(new Event('input'))"
+    )
+    assert viewer.js(script) == sorted((name for name in own if "mpi_i" in name.lower()), key=str.lower)
+    viewer.is_well()
+
+
+def test_recursion_counts_once_with_callees(browser, tmp_path):
+    # main > f > f > MPI_Recv
+    analysis = FakeAnalysis(
+        [None, 0, 1, 2], [MAIN, ("f", "USER", "FUNCTION"), ("f", "USER", "FUNCTION"), RECV], [(0, 0)],
+        {"time": {(0, 0): 1.0, (1, 0): 2.0, (2, 0): 4.0, (3, 0): 8.0}, "visits": {(1, 0): 1.0, (2, 0): 1.0}},
+    )  # fmt: skip
+    result(analysis).write_html(tmp_path / "report.html")
+    viewer = Viewer(browser, tmp_path / "report.html").open("#functions")
+    viewer.until("document.querySelectorAll('.functions tbody tr').length")
+    rows = viewer.js(ROWS, ".functions tbody tr")
+    by_name = {row[0]: row for row in rows}
+    assert by_name["f"][1:4] == ["6.00 s", "40.0%", "14.0 s"]
+
+
+def test_tables_can_be_taken_along(browser, stencil):
+    _, path = stencil
+    viewer = Viewer(browser, path).open("#functions")
+    viewer.until("document.querySelectorAll('.functions tbody tr').length")
+    # What would be saved is kept instead.
+    viewer.js("window.saved = []; URL.createObjectURL = (blob) => { window.saved.push(blob); return 'data:,'; }")
+    viewer.js("HTMLAnchorElement.prototype.click = function () { window.named = this.download; }")
+    viewer.js("[...document.querySelectorAll('.functions .take button')].find((b) => b.textContent === 'CSV').click()")
+    assert viewer.js("return window.named") == "functions.csv"
+    viewer.js("window.saved[0].text().then((text) => { window.text = text; })")
+    viewer.until("window.text !== undefined")
+    lines = viewer.js("return window.text").split("\r\n")
+    assert lines[0].startswith("Function,Own time (s),Share,")
+    assert len(lines) == 2 + viewer.js("return document.querySelectorAll('.functions tbody tr').length")
+    quoted = (
+        viewer.js('return csv([["a,b", "c\\"d", 1.5, null]])')
+        if viewer.js("return typeof csv") != "undefined"
+        else None
+    )
+    assert quoted in {None, '"a,b","c""d",1.5,\r\n'}
+
+
+def test_the_statistics_of_a_window(browser, stencil):
+    found, path = stencil
+    viewer = Viewer(browser, path).open("#timeline?from=0.40&to=0.50")
+    viewer.until("document.querySelector('.timeline')?.dataset.shown !== undefined")
+    viewer.js("document.querySelector('.statistics').open = true")
+    viewer.until("document.querySelectorAll('.statistics tr').length")
+    rows = viewer.js(ROWS, ".statistics tr")
+    shares = {row[0]: float(row[1].lstrip("<").rstrip("%")) / 100 for row in rows}
+    window = found.window(0.40, 0.50)
+    assert shares["Computation"] == pytest.approx(window.total("comp") / 0.8, abs=0.01)
+    assert shares["Waiting"] == pytest.approx(sum(window.total(m.name) for m in window.metrics.waiting) / 0.8, abs=0.01)
+    # Single calls are in the page: own times by function.
+    position = {found.tree.path(int(c))[-1]: p for p, c in enumerate(found.tree.preorder)}
+    work = sum(window.by_position("time")[p] for name, p in position.items() if name == "MPI_Waitall")
+    assert shares["MPI_Waitall"] == pytest.approx(work / 0.8, abs=0.01)
+    viewer.is_well()
+
+
+def test_where_the_critical_path_mostly_is(browser, stencil):
+    _, path = stencil
+    viewer = Viewer(browser, path).open("#timeline")
+    viewer.until("document.querySelector('.times')?.dataset.path !== undefined")
+    viewer.open("#timeline?from=0.44&to=0.447")
+    viewer.until("document.querySelector('.times')?.dataset.path === 'each'")
+    found = viewer.js(
+        module("timeline_paint") + "return mostlyOn([{ location: 1, from: 0, to: 3 }, { location: 2, from: 3, to: 4 },"
+        " { location: 3, from: 5, to: 8 }], { from: 0, to: 8 }, 2)"
+    )
+    assert found == [{"location": 1, "from": 0, "to": 4}, {"location": 3, "from": 4, "to": 8}]
+
+
+def test_many_changes_of_the_critical_path_are_one_line(browser, tmp_path):
+    """Two ranks wait for each other in turn, 300 times: far more often than there is room for."""
+    lines = ["*: main [0, 1000]"]
+    for i in range(300):
+        late = i % 2
+        begin = 1 + 3 * i
+        lines.append(f"{late}: MPI_Barrier [{begin + 2}, {begin + 2.1}]")
+        lines.append(f"{1 - late}: MPI_Barrier [{begin + 1}, {begin + 2.1}]")
+    whywait.analyze(trace_from_text("\n".join(lines), tmp_path / "trace")).write_html(tmp_path / "report.html")
+    viewer = Viewer(browser, tmp_path / "report.html").open("#timeline")
+    viewer.until("document.querySelector('.times')?.dataset.path === 'mostly'")
+    assert "critical path: where it mostly is" in viewer.text(".timeline .classes .hint")
+    viewer.press(".times", *["+"] * 5)
+    viewer.until("document.querySelector('.times').dataset.path === 'each'")
+    viewer.is_well()
+
+
+def test_the_critical_path_of_a_short_window_is_exact(browser, stencil):
+    _, path = stencil
+    viewer = Viewer(browser, path).open("#timeline?from=0.44&to=0.447")
+    viewer.until("document.querySelector('.times')?.dataset.path === 'each'")
+    viewer.is_well()
+
+
+def test_a_metric_that_is_not_there_selects_what_is_above(browser, stencil):
+    found, path = stencil
+    call = next(c for c in range(len(found.tree)) if found.tree.path(c)[-1] == "MPI_Allreduce")
+    viewer = Viewer(browser, path).open(f"#explore?metric=mpi_wait_nxn&call={call}")
+    viewer.until("document.querySelectorAll('.box').length")
+    # The same call path has time too: it stays.
+    choose_metric(viewer, "Collective")
+    assert viewer.selected("call-tree") == "MPI_Allreduce"
+    # It has no Late Sender, but `solve` above it has.
+    choose_metric(viewer, "Point-to-point")
+    assert viewer.selected("call-tree") == "solve"
+    viewer.is_well()
+
+
+def test_search_opens_what_it_finds(browser, stencil):
+    _, path = stencil
+    viewer = Viewer(browser, path).open("#explore?metric=mpi_wait_nxn")
+    viewer.until("document.querySelectorAll('.box').length")
+    viewer.js(
+        "const box = document.querySelector('[aria-label=\"Find in Call tree\"]'); box.value = 'mpi_';"
+        "box.dispatchEvent(new Event('input'));"
+    )
+    marked = viewer.js(
+        "return [...document.querySelectorAll('#tree-call-tree .row')].filter((r) => r.querySelector('mark')).length"
+    )
+    assert marked == int(viewer.text("[aria-label='Call tree'] .count").split()[-1])
+    viewer.is_well()
+
+
+@pytest.mark.parametrize("width", [400, 800])
+def test_nothing_is_cut_off_in_a_narrow_window(browser, stencil, width):
+    _, path = stencil
+    # Chromium's windows are not that narrow, its emulated screens are.
+    screen = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    try:
+        for view in ("overview", "explore", "functions", "timeline", "communication"):
+            viewer = Viewer(browser, path).open(f"#{view}")
+            viewer.until("document.querySelector('#view').childElementCount")
+            assert viewer.js("return document.documentElement.scrollWidth") <= width, view
+            viewer.is_well()
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

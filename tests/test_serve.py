@@ -1,0 +1,161 @@
+"""A server shows a result of any size, on this machine only; and the summary as Markdown."""
+
+import http.client
+import json
+import re
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import whywait
+from whywait.cli import main
+from whywait.commands.serve import _Server
+from whywait.report.html import blocks
+from whywait.report.html.places import Resolution
+from whywait.report.html.served import ServedPage
+from whywait.report.markdown import markdown
+
+from tests.browser import Viewer
+from tests.fake_native import result, small
+
+DATA = Path(__file__).parent / "data"
+
+
+@contextmanager
+def serving(found):
+    """Serve a result on a free port."""
+    with _Server(0, ServedPage(found, found.summary(), found.timeline)) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def stencil():
+    return whywait.analyze(DATA / "stencil")
+
+
+def get(server, path, host=None):
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+    connection.request("GET", path, headers={"Host": host or f"127.0.0.1:{server.server_port}"})
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer.status, text
+
+
+def test_blocks_are_those_of_the_page(stencil):
+    with serving(stencil) as server:
+        status, page = get(server, "/")
+        assert status == 200
+        names = re.findall(r'id="data-([\w-]+)" data-served=""></script>', page)
+        assert {"meta", "instances", "timeline", "iterations", "communication", "cells-0"} <= set(names)
+        meta = blocks.unpack_document(get(server, "/data/meta")[1])
+        for number, name in enumerate(meta["stored"]):
+            found = blocks.unpack_columns(get(server, f"/data/cells-{number}")[1])
+            cells = stencil.profile.cells(name)
+            expected = Resolution(1, exact=True).cells(cells, stencil.profile.locations)
+            for column, values in expected.items():
+                np.testing.assert_array_equal(found[column], values)
+        assert meta["resolution"] == {"merged": 1, "exact": True}
+        assert get(server, "/?from=here")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "path", ["/data/nothing", "/data/cells-999", "/data/cells-x", "/etc/passwd", "/../../etc/passwd", "/data/../meta"]
+)
+def test_there_is_nothing_else(stencil, path):
+    with serving(stencil) as server:
+        assert get(server, path) == (404, "there is nothing here")
+
+
+def test_only_this_machine_is_answered(stencil):
+    with serving(stencil) as server:
+        assert server.server_address[0] == "127.0.0.1"
+        # A page on the web can make its name point here, but the browser says by which name it asks.
+        assert get(server, "/", host="evil.example:80")[0] == 403
+        assert get(server, "/", host=f"localhost:{server.server_port}")[0] == 200
+
+
+def test_a_browser_shows_it(browser, stencil):
+    with serving(stencil) as server:
+        browser.get("about:blank")
+        browser.get(f"http://127.0.0.1:{server.server_port}/#explore?metric=mpi_latesender")
+        viewer = Viewer(browser, Path("/"))
+        viewer.until("document.documentElement.dataset.ready !== undefined")
+        viewer.until("document.querySelector('#tree-system .row') !== null")
+        assert viewer.selected("metrics") == "Late Sender"
+        viewer.js("location.hash = '#timeline'")
+        viewer.until("document.querySelector('.timeline')?.dataset.shown !== undefined")
+        assert [entry for entry in browser.get_log("browser") if "favicon" not in entry["message"]] == []
+        browser.get("about:blank")
+
+
+def test_the_verb_says_where(tmp_path):
+    whywait.analyze(DATA / "p2p").write(tmp_path)
+    command = [sys.executable, "-m", "whywait", "serve", str(tmp_path), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            port = int(re.match(r"Open http://127\.0\.0\.1:(\d+)/ in a browser", process.stdout.readline())[1])
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+            connection.request("GET", "/data/meta")
+            assert connection.getresponse().status == 200
+            connection.close()
+        finally:
+            process.terminate()
+    with pytest.raises(SystemExit):
+        main(["serve", str(tmp_path), "--port", "99999"])
+
+
+# Markdown
+
+
+def tables(text):
+    """Return the rows of each table by its title; cells are split at the bars that are not escaped."""
+    found = {}
+    for part in text.split("\n## ")[1:]:
+        title, *lines = part.splitlines()
+        found[title] = [re.split(r"(?<!\\)\|", line)[1:-1] for line in lines if line.startswith("|")]
+    return found
+
+
+def test_markdown_says_what_the_summary_says(stencil):
+    text = markdown(stencil, stencil.summary(), count=3)
+    found = tables(text)
+    assert list(found) == [
+        "Where the time goes", "Worst wait states", "Who causes the waiting", "Critical path", "Efficiencies",
+        "Longest iterations",
+    ]  # fmt: skip
+    for rows in found.values():
+        assert {len(row) for row in rows} == {len(rows[0])}
+    worst = stencil.summary()["focus"]["worst"]
+    assert [row[0].strip() for row in found["Worst wait states"][2:]] == [row["display_name"] for row in worst[:3]]
+    longest = stencil.iterations().sort_by([("duration", "descending")])["iteration"].to_pylist()[:3]
+    assert [int(row[0]) for row in found["Longest iterations"][2:]] == longest
+    assert re.match(r"# stencil\n\n\*\*\d+\.\d% of the time from start-up to shutdown is waiting\*\*", text)
+
+
+def test_names_are_never_markup():
+    found = result(small())
+    summary = found.summary()
+    summary["focus"]["worst"][0]["callpath"] = ["a|b", "<img src=x>", "*c*"]
+    rows = tables(markdown(found, summary))["Worst wait states"]
+    assert r"a\|b → \<img src=x\> → \*c\*" in rows[2][1]
+    assert "<img" not in "".join(map("".join, rows)).replace(r"\<img", "")
+
+
+def test_the_summary_of_a_written_result(tmp_path, capsys, stencil):
+    stencil.write(tmp_path)
+    assert main(["summary", str(tmp_path), "--markdown", "--top", "2"]) == 0
+    text = capsys.readouterr().out
+    assert text == markdown(stencil, stencil.summary(), count=2)
+    assert main(["summary", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.startswith("stencil: 8 ranks")
+    assert main(["summary", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["run"]["name"] == "stencil"
