@@ -67,7 +67,7 @@ def add(verbs: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do it."""
+    """Print the counters."""
     import whywait
     from whywait.report.terminal import show
 

@@ -38,7 +38,7 @@ def add(verbs: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do it."""
+    """Print what is on the critical path."""
     from whywait.analysis.causes import critical
     from whywait.analysis.focus import focused
     from whywait.report.terminal import show, speaks_unicode, width

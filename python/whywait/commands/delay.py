@@ -39,7 +39,7 @@ def add(verbs: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do it."""
+    """Print who causes the waiting."""
     from whywait.analysis.causes import costliest, total_costs
     from whywait.analysis.summary import headlines
     from whywait.report.terminal import show, speaks_unicode, width

@@ -74,7 +74,7 @@ def threshold(text: str) -> Threshold:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do it."""
+    """Compare two runs, and print what changed."""
     from whywait.compare import diff, totals, write_html
     from whywait.report.terminal import show, speaks_unicode, width
 

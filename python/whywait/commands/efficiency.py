@@ -59,7 +59,7 @@ def add(verbs: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do it."""
+    """Print the efficiencies."""
     from whywait import UsageError
     from whywait.analysis.efficiency import METHODS, scaling
     from whywait.analysis.focus import focused

@@ -32,7 +32,7 @@ def add(verbs: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do it."""
+    """Print why a wait occurred."""
     from whywait.analysis.ranking import Choice
     from whywait.report.explanation import explanation_lines
     from whywait.report.terminal import show, speaks_unicode, width

@@ -104,7 +104,7 @@ def _duration(text: str) -> float:
 
 
 def run_perfetto(options: argparse.Namespace) -> int:
-    """Do it."""
+    """Write the timeline for Perfetto."""
     import whywait
     from whywait._load import is_result
 
@@ -148,7 +148,7 @@ def run_perfetto(options: argparse.Namespace) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do it."""
+    """Write the report as one HTML file."""
     import whywait
     from whywait._load import is_result
 

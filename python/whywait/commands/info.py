@@ -30,7 +30,7 @@ def add(verbs: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do it."""
+    """Print what is in the trace."""
     import whywait
 
     trace = whywait.open(options.trace)

@@ -30,7 +30,7 @@ def add(verbs: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do it."""
+    """Print what is wrong with the trace."""
     findings = inspect(options.trace)
     broken = any(finding["broken"] for finding in findings)
     if options.json:

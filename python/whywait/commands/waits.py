@@ -45,7 +45,7 @@ def add(verbs: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do it."""
+    """Print the longest waits."""
     from whywait.analysis.ranking import Choice, choose, groups, longest
     from whywait.analysis.statistics import statistics
     from whywait.report.terminal import show, speaks_unicode, width
