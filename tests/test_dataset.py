@@ -248,3 +248,24 @@ def test_verbs_that_need_events_take_them_from_the_trace(copy, tmp_path, capsys,
     manifest(copy, trace=trace)
     assert main(["efficiency", str(copy), *window]) == 2
     assert "/gone/traces.otf2, the trace that" in capsys.readouterr().err
+
+
+def test_a_page_of_a_written_result_has_a_timeline_or_says_so(copy, tmp_path, capsys):
+    page = tmp_path / "page.html"
+    assert main(["export", "html", str(copy), "-o", str(page)]) == 0
+    assert 'id="data-timeline"' in page.read_text()
+    assert "Without" not in capsys.readouterr().out
+    trace = json.loads((copy / MANIFEST).read_text())["trace"] | {"path": "/gone/traces.otf2", "relative_path": "gone"}
+    manifest(copy, trace=trace)
+    assert main(["export", "html", str(copy), "-o", str(page)]) == 0
+    assert 'id="data-timeline"' not in page.read_text()
+    assert "Without a timeline: /gone/traces.otf2, the trace that" in capsys.readouterr().out
+
+
+def test_verbs_on_traces_take_a_written_result_as_well(copy, capsys):
+    assert main(["info", str(copy), "--json"]) == 0
+    of_result = json.loads(capsys.readouterr().out)
+    assert main(["info", str(DATA / "stencil"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["events"] == of_result["events"]
+    assert main(["whatif", str(copy), "--network", "ideal", "--only-time"]) == 0
+    assert "->" in capsys.readouterr().out

@@ -65,7 +65,43 @@ def test_start_up_causes_nothing_in_the_focus(result):
     assert whole["outside"] == {"time": 0.0, "waiting": 0.0}
     account = focus["account"]
     told = account["known"] + account["elsewhere"] + account["unknown"]
-    assert told == pytest.approx(account["waiting"] + account["beyond"])
+    assert told == pytest.approx(account["waiting"])
+
+
+# Rank 0 leaves MPI_Finalize to the others from 6 on: rank 1 waits until 8 for rank 2, which worked from 2 on; a quarter
+# of the wait is in the focus, and rank 2 came late itself, because it had waited for rank 0.
+CUT = """
+ranks 3
+*: main [0, 12]
+*: MPI_Init [0, 1]
+0: late [1, 3]
+0: MPI_Send(2) [3, 3.1]
+2: MPI_Recv(0) [1, 3.1]
+2: work [3.1, 8]
+2: MPI_Send(1) [8, 8.1]
+1: MPI_Recv(2) [4, 8.1]
+0: MPI_Finalize [5, 12]
+*: MPI_Finalize [11, 12]
+""".replace("*: MPI_Finalize", "1: MPI_Finalize [11, 12]\n2: MPI_Finalize", 1)
+
+
+def test_costs_are_those_of_the_waits_in_the_focus(tmp_path):
+    found = whywait.analyze(trace_from_text(CUT, tmp_path))
+    whole, focus = (found.summary(focus=name)["focus"] for name in ("all", None))
+    assert focus["window"] == pytest.approx((1, 5))
+    # Rank 1 waits from 4 to 8, one second of it in the focus; rank 2 from 1 to 3.
+    assert whole["account"]["waiting"] - found.metrics["mpi_finalize_wait"].total == pytest.approx(6)
+    assert focus["account"]["waiting"] == pytest.approx(3)
+
+    def costs(of):
+        return {place["callpath"][-1]: place["costs"] for place in of["causes"]}
+
+    paid, of_all = costs(focus), costs(whole)
+    assert sum(paid.values()) == pytest.approx(3)
+    assert sum(of_all.values()) == pytest.approx(6)
+    # Of the wait of rank 2 all is paid for, of that of rank 1 a quarter, directly and through the other wait.
+    assert paid["work"] == pytest.approx(of_all["work"] / 4)
+    assert paid["late"] - 2 == pytest.approx((of_all["late"] - 2) / 4)
 
 
 def test_a_call_path_is_a_focus(stencil):

@@ -137,3 +137,22 @@ def test_an_event_file_that_goes_away_is_left_out(tmp_path):
     assert [warning["kind"] for warning in result.warnings if warning["kind"] == "unreadable"] == ["unreadable"]
     assert result.facts["locations"] == 4
     assert result.metrics["time"].total > 0
+
+
+# Prints the most memory that a command took, bytes.
+PEAK = """
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
+"""
+
+
+@pytest.mark.parametrize(
+    ("workload", "ranks", "iterations"), [("sor-p2p", 64, 1600), ("sor-gats", 64, 2000), ("contention", 64, 4000)]
+)
+def test_the_estimate_is_near_what_an_analysis_takes(workload, ranks, iterations, tmp_path):
+    _native.generate(workload, tmp_path / "trace", ranks=ranks, iterations=iterations, seed=1)
+    analyze = [sys.executable, "-m", "whywait", "analyze", tmp_path / "trace", "-o", tmp_path / "results", "--quiet"]
+    done = subprocess.run([sys.executable, "-c", PEAK, *analyze], check=True, capture_output=True, text=True)
+    taken, estimate = int(done.stdout), whywait.open(tmp_path / "trace").info()["memory_estimate"]
+    assert estimate == pytest.approx(taken, rel=0.2)

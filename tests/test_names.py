@@ -1,12 +1,17 @@
 """Names that people give: of metrics, commands and choices."""
 
+import argparse
+import os
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 import whywait
 from whywait import cli
+from whywait.model.metric_names import metric_name
 from whywait.model.metrics import metric_tree
-from whywait.model.names import metric_name
 
 TREE = metric_tree()
 STENCIL = str(Path(__file__).parent / "data/stencil")
@@ -78,9 +83,59 @@ def test_commands_are_suggested(capsys):
     assert "there is no analyse: did you mean analyze?" in capsys.readouterr().err
 
 
-def test_help_is_narrow(capsys, monkeypatch):
+def test_what_has_keys_completes_and_suggests_them():
+    result = whywait.analyze(STENCIL)
+    for mapping, name, wrong in (
+        (result.metrics, "mpi_latesender", "mpi_latesendr"),
+        (result.profile.metrics, "mpi_latesender", "mpi_latesendr"),
+        (result.window(0.5, 0.6), "mpi_latesender", "mpi_latesendr"),
+        (result.efficiencies(), "load_balance", "load_balanc"),
+        (result.run.definitions, "Region", "Regions"),
+    ):
+        assert name in mapping._ipython_key_completions_()
+        assert mapping[name] is not None
+        with pytest.raises(KeyError, match=f"{wrong}: did you mean {name}"):
+            mapping[wrong]
+    with pytest.raises(KeyError, match="did you mean mpi_latesender"):
+        result.severities("mpi_latesendr")
+    with pytest.raises(whywait.UsageError, match="no call path ends in solve/relx: did you mean relax"):
+        result.efficiencies("solve/relx")
+    with pytest.raises(whywait.UsageError, match="there is no rank 9: ranks are 0 to 7"):
+        result.waits_between(rank=9)
+
+
+def test_who_waits_for_whom_at_a_call():
+    result = whywait.analyze(STENCIL)
+    pairs = result.waits_between(callpath="exchange_halo/MPI_Waitall", count=3).to_pylist()
+    waits = result.wait_states().to_pylist()
+    here = [row for row in waits if row["path"].endswith("exchange_halo/MPI_Waitall") and row["part_of"] is None]
+    sums = Counter()
+    for row in here:
+        sums[row["rank"], row["cause_rank"]] += row["waiting"]
+    assert [((row["rank"], row["cause_rank"]), row["waiting"]) for row in pairs] == [
+        (pair, pytest.approx(waiting)) for pair, waiting in sums.most_common(3)
+    ]
+
+
+def parsers(parser):
+    yield parser
+    for action in parser._actions:
+        for inner in action.choices.values() if isinstance(action, argparse._SubParsersAction) else ():
+            yield from parsers(inner)
+
+
+def test_help_is_narrow(monkeypatch):
     monkeypatch.setenv("COLUMNS", "250")
-    for verb in ("analyze", "waits", "delay", "efficiency", "critical", "report", "info", "validate"):
-        with pytest.raises(SystemExit):
-            cli.main([verb, "--help"])
-        assert max(map(len, capsys.readouterr().out.splitlines())) <= 100, verb
+    texts = {parser.prog: parser.format_help() for parser in parsers(cli.parser())}
+    assert {"whywait", "whywait bench generate", "whywait export html", "whywait counters"} <= texts.keys()
+    assert {prog: line for prog, text in texts.items() for line in text.splitlines() if len(line) > 100} == {}
+
+
+def test_shells_complete(tmp_path):
+    pytest.importorskip("argcomplete", reason="shells complete with the package argcomplete")
+    line = "whywait efficiency --sc"
+    said = tmp_path / "said"
+    environment = {**os.environ, "_ARGCOMPLETE": "1", "_ARGCOMPLETE_STDOUT_FILENAME": str(said), "COMP_LINE": line,
+                   "COMP_POINT": str(len(line)), "_ARGCOMPLETE_IFS": "\n"}  # fmt: skip
+    subprocess.run([sys.executable, "-m", "whywait"], env=environment, check=True, timeout=60)
+    assert said.read_text().split() == ["--scaling"]

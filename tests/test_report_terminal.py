@@ -6,7 +6,7 @@ import re
 
 import pytest
 from whywait.model.names import short_name
-from whywait.report.terminal import delay_lines, path, percent, seconds, show, summary_lines
+from whywait.report.terminal import delay_lines, path, percent, seconds, show, summary_lines, whole_paths
 
 from tests import fake_native
 
@@ -149,3 +149,18 @@ def test_call_paths_that_look_the_same_are_told_in_full():
     assert all(len(line) <= 80 for line in lines)
     alone = plain(delay_lines([place("solve_linear_equations")], 80, unicode=True))
     assert not any("a_program_with_a_name" in line for line in alone)
+
+
+def test_call_paths_that_would_look_the_same_are_shown_whole():
+    first, second = (
+        ["main", f"phase_{i}", "a_long_name_of_a_function", "another_long_name", "MPI_Send"] for i in (1, 2)
+    )
+    other = ["main", "MPI_Barrier"]
+    shown = [plain(lines) for lines in whole_paths([first, other, second, first], 60)]
+    assert shown[1] == ["   main → MPI_Barrier"]
+    assert shown[0] == shown[3] != shown[2]
+    assert " ".join(" ".join(shown[0]).split()) == " → ".join(first)
+    assert all(len(line) <= 60 for lines in shown for line in lines)
+    (alone,) = [plain(lines) for lines in whole_paths([first], 60)]
+    assert len(alone) == 1
+    assert alone[0].startswith("   … → ")

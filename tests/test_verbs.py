@@ -97,7 +97,7 @@ def test_wrong_names_are_told(capsys):
         (["report", "before", "--callpath", "nowhere"], "no call path ends in nowhere"),
         (["waits", "before", "--metric", "beauty"], "there is no metric beauty"),
         (["waits", "before", "--metric", "visits"], "visits has no wait states below it"),
-        (["waits", "before", "--rank", "9"], "there is no rank 9"),
+        (["waits", "before", "--rank", "9"], "there is no rank 9: ranks are 0 to 2"),
         (["diff", "before", "after", "--fail-on", "beauty>5%"], "neither run has a metric beauty"),
     ):
         assert cli.main(arguments) == 2
@@ -158,7 +158,7 @@ def test_waits_in_groups(result):
 def test_waits_are_readable(capsys):
     text = out(capsys, "waits", "before", "--top", "1")
     assert is_narrow(text)
-    assert re.split(r" {2,}", text.splitlines()[0]) == ["5 wait states, 11.0 ms", "waiting", "share"]
+    assert re.split(r" {2,}", text.splitlines()[0]) == ["5 wait states in the whole run, 11.0 ms", "waiting", "share"]
     assert "1. Late Sender, rank 0 at 0.100000 s" in text
     assert "   for rank 1, which came at 0.150000 s" in text
     assert "2. " not in text

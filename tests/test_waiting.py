@@ -53,8 +53,9 @@ def adds_up(result: whywait.Result, case: str) -> None:
     assert sum(place["waiting"] for place in places) <= found["waiting"] * (1 + 1e-9)
     assert {place["metric"] for place in places} <= found["wait_states"].keys()
     causes = summary["focus"]["causes"]
-    assert sum(cause["share"] for cause in causes) <= 1 + 1e-9 or case in TASKS
-    assert all(cause["costs"] == close(cause["share"] * found["waiting"]) for cause in causes)
+    assert sum(cause["share"] for cause in causes) <= 1 + 1e-9
+    assert found["charged"] <= found["waiting"] * (1 + 1e-9) or case in TASKS
+    assert all(cause["costs"] == close(cause["share"] * max(found["waiting"], found["charged"])) for cause in causes)
     focus_adds_up(result, case, found)
 
 
@@ -68,11 +69,22 @@ def focus_adds_up(result: whywait.Result, case: str, whole: dict) -> None:
     assert found["waiting"] + focus["outside"]["waiting"] == close(whole["waiting"], rel=1e-9)
     assert sum(found["wait_states"].values()) == close(found["waiting"], rel=1e-9)
     told = found["known"] + found["elsewhere"] + found["unknown"]
-    assert told == close(found["waiting"] + found["beyond"], rel=1e-9, abs=1e-15)
-    assert min(found[name] for name in ("known", "elsewhere", "unknown", "beyond")) >= -1e-12 * time
+    assert told == close(found["waiting"], rel=1e-9, abs=1e-15)
+    assert min(found[name] for name in ("known", "elsewhere", "unknown")) >= -1e-12 * time
     if case not in TASKS:
+        # Costs are paid for the waits in the focus, for all of them that have a cause, and for no others.
+        assert found["charged"] == close(found["known"] + found["elsewhere"], rel=1e-9, abs=1e-9 * time)
+        states = found["wait_states"]
+        unsought = sum(states[kind] for kind in states if re.search("finalize|earlyscan|lock_contention", kind))
+        unattributed = sum(
+            row["short_term"] + row["long_term"]
+            for row in result.delay_costs().to_pylist()
+            if row["class"] == "unattributed"
+        )
+        assert unsought - 1e-9 * time <= found["unknown"] <= unsought + unattributed + 1e-9 * time
         assert found["known"] + found["elsewhere"] <= whole["known"] * (1 + 1e-9) + 1e-12
         assert sum(cause["costs"] for cause in focus["causes"]) <= found["known"] * (1 + 1e-9) + 1e-12
+        assert sum(cause["share"] for cause in focus["causes"]) <= 1 + 1e-9
     assert not any(re.search("MPI_(Init|Finalize)", cause["callpath"][-1]) for cause in focus["causes"])
     assert sum(place["waiting"] for place in focus["worst"]) <= found["waiting"] * (1 + 1e-9)
     path = focus["critical_path"]

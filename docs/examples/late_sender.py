@@ -12,8 +12,9 @@ run
 
 # %%
 result = whywait.analyze(run)
-waiting = result.summary()["waiting"]
-print(f"{waiting['share']:.1%} of all time is waiting: {1e3 * waiting['total']:.0f} ms")
+focus = result.summary()["focus"]
+account = focus["account"]
+print(f"{account['share']:.1%} of {focus['phrase']} is waiting: {1e3 * account['waiting']:.0f} ms")
 
 # %% [markdown]
 # ## Where is the waiting?
@@ -67,7 +68,7 @@ for (callpath, rank), seconds in costs.most_common(4):
 # ## What would it bring to balance that?
 
 # %%
-for row in result.summary()["critical_path"]["callpaths"][:3]:
+for row in focus["critical_path"]["callpaths"][:3]:
     print(
         f"{1e3 * row['time']:5.0f} ms of the critical path in {row['callpath'][-1]:9}"
         f"{1e3 * row['imbalance']:5.0f} ms less if balanced"

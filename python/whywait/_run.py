@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whywait import _native
+from whywait.model.names import close
 
 # Arrow takes longer to import than a trace to open.
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Definitions(Mapping[str, "pa.Table"]):
         import pyarrow.compute as pc
 
         if kind not in self.kinds():
-            raise KeyError(kind)
+            raise KeyError(f"{kind}{close(kind, self.kinds())}")
         table = pa.table(self._run.definitions(kind))
         for index, name in enumerate(table.column_names):
             if (name in _TEXTS or f"{kind}.{name}" in _TEXTS) and pa.types.is_integer(table.schema.types[index]):
@@ -59,6 +60,9 @@ class Definitions(Mapping[str, "pa.Table"]):
         import pyarrow as pa
 
         return pa.table(self._run.definitions("String")).combine_chunks()
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return self.kinds()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.kinds())

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 from whywait import mpi
+from whywait.commands.common import Help
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,9 +45,10 @@ _VERBS = (
 OK, USAGE, BAD_TRACE, INTERRUPTED = 0, 2, 3, 130
 
 _EPILOG = """\
-A TRACE is the anchor file of an OTF2 archive (traces.otf2, or whatever its name) or the directory that holds one.
+A TRACE is the anchor file of an OTF2 archive (traces.otf2, or whatever its name) or the directory
+that holds one.
 
-exit codes: 0 ok, 1 diff --fail-on, 2 wrong usage, 3 bad trace
+exit codes: 0 ok, 1 diff --fail-on, 2 wrong usage, 3 a trace is missing or bad
 
 example:
   whywait analyze scorep_run/traces.otf2
@@ -69,7 +71,7 @@ def parser() -> argparse.ArgumentParser:
         prog="whywait",
         description="Say why a parallel program waits: find the wait states in an OTF2 trace, and where its time goes.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     top.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     verbs = top.add_subparsers(title="commands", metavar="COMMAND", required=True)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whywait import _native
-from whywait.model.names import called, metric_name, suggestion
+from whywait.model.metric_names import metric_name
 from whywait.model.selection import find_callpaths
 
 if TYPE_CHECKING:
@@ -109,9 +109,9 @@ def known(text: str, first: ResultData, second: ResultData) -> str:
         return any(name in profile.metrics and profile.total(name) for profile in profiles)
 
     for profile in profiles:
-        if text in profile.metrics or called(profile.metrics, text):
+        if text in profile.metrics or profile.metrics.called(text):
             return metric_name(profile.metrics, text, occurs)
-    hint = next(filter(None, (suggestion(profile.metrics, text) for profile in profiles)), "")
+    hint = next(filter(None, (profile.metrics.suggestion(text) for profile in profiles)), "")
     raise _native.UsageError(f"neither run has a metric {text}{hint}")
 
 

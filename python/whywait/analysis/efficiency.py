@@ -23,6 +23,7 @@ from whywait.analysis import hybrid
 from whywait.analysis.counters import CYCLES, INSTRUCTIONS, Counters
 from whywait.model.format import html_table
 from whywait.model.idle_threads import allocation
+from whywait.model.names import close
 from whywait.model.selection import Processes, find_callpaths
 
 if TYPE_CHECKING:
@@ -123,7 +124,10 @@ class Efficiencies:
         for value in (*self.values, *self.hybrid):
             if value.name == name:
                 return value
-        raise KeyError(name)
+        raise KeyError(f"{name}{close(name, self._ipython_key_completions_())}")
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return [value.name for value in (*self.values, *self.hybrid)]
 
     def __iter__(self) -> Iterator[Efficiency]:
         return iter(self.values)

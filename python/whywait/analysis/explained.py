@@ -16,7 +16,7 @@ Factors = Literal["longest", "all"]
 # So many of each kind are the longest; so far back, and so many in all, waits are followed to the earlier ones.
 _LONGEST = 1000
 _DEPTH = 8
-_MOST = 200_000
+_MOST = 50_000
 
 
 def explained(dataset: Dataset, which: Factors) -> tuple[pa.Table, pa.Table]:

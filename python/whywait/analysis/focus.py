@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whywait import _native
-from whywait.analysis.causes import cost_classes
-from whywait.model.profile import Cells
+from whywait.analysis.causes import IDLE, cost_classes
+from whywait.model.profile import NOTHING, Cells, split
 from whywait.model.result import ResultData
 from whywait.model.selection import find_callpaths
 
@@ -70,7 +70,8 @@ def find_focus(result: ResultData, asked: str | None = None) -> Focus:
     if asked is not None and asked != ALL:
         find_callpaths(result.tree, asked)
         return Focus(asked, callpath=asked)
-    if asked == ALL or "focus_begin" not in result.facts:
+    # What was analyzed of a part of the time only is that part.
+    if asked == ALL or "focus_begin" not in result.facts or "window" in result.tables.options:
         return Focus(ALL)
     return Focus("run", (result.facts["focus_begin"], result.facts["focus_end"]))
 
@@ -78,14 +79,23 @@ def find_focus(result: ResultData, asked: str | None = None) -> Focus:
 class FocusedData(ResultData):
     """The part of a result that is in the focus, as a result.
 
-    Its profile has times, wait states and the critical path of the focus, and those delay costs whose causes lie in it.
+    Its profile has times, wait states and the critical path of the focus, and what the call paths that run in it cost
+    the waits in it.
+
+    Attributes
+    ----------
+    focus
+        What the part is.
+    charged
+        The same profile with all that is paid for these waits, also by what runs outside of the focus.
     """
 
-    def __init__(self, whole: ResultData, focus: Focus, profile: Profile) -> None:
+    def __init__(self, whole: ResultData, focus: Focus, profile: Profile, charged: Profile | None = None) -> None:
         super().__init__(whole.tables, whole.run)
         self.tree, self.places, self.locations = whole.tree, whole.places, whole.locations
         self.facts = whole.facts
         self.profile = profile
+        self.charged = charged or profile
         self.focus = focus
         self._of_part = cast("Dataset", _Tables(whole, focus))
 
@@ -173,10 +183,21 @@ def _cut(result: ResultData, focus: Focus) -> FocusedData:
             # The events are gone: several processes had them.
             return FocusedData(result, Focus(ALL), profile)
         running = window.cells("time").key
-        costs = [name for kind in cost_classes(profile.metrics) for name in kind.metrics]
-        costs += [name for name in ("wait_unexplained",) if name in profile.metrics]
-        profile = window.extended({name: _of_keys(profile.cells(name), running) for name in costs})
+        costs = {name: profile.cells(name) for name in cost_names(profile)}
+        if (of_part := result.tables.focus_costs) is not None:
+            found = dict(split(result.tree, profile.locations, of_part))
+            # What idle threads cost is told of where it is.
+            local = {name for kind in cost_classes(profile.metrics) if kind.name == IDLE for name in kind.metrics}
+            costs = {name: cells if name in local else found.get(name, NOTHING) for name, cells in costs.items()}
+        own_costs = {name: _of_keys(cells, running) for name, cells in costs.items()}
+        return FocusedData(result, focus, window.extended(own_costs), window.extended(costs))
     return FocusedData(result, focus, profile)
+
+
+def cost_names(profile: Profile) -> list[str]:
+    """Return the stored metrics of the cost model: of delay costs, and of what these do not explain."""
+    names = [name for kind in cost_classes(profile.metrics) for name in kind.metrics]
+    return [*names, *(name for name in ("wait_unexplained",) if name in profile.metrics)]
 
 
 def _at(profile: Profile, name: str, positions: np.ndarray[Any, np.dtype[np.intp]]) -> Cells:

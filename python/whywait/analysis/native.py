@@ -127,6 +127,11 @@ class NativeDataset:
     def timeline(self) -> Mapping[str, str]:
         return {}
 
+    @cached_property
+    def focus_costs(self) -> pa.Table | None:
+        costs = self.analysis.focus_costs()
+        return None if costs is None else pa.table(costs)
+
     def counter_window(self, begin: float, end: float) -> pa.Table:
         return pa.table(self.analysis.counter_window(begin, end))
 

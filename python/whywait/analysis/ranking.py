@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from whywait import _native
 from whywait.model import tables
-from whywait.model.names import metric_name
+from whywait.model.metric_names import metric_name
 from whywait.model.selection import find_callpaths
 
 if TYPE_CHECKING:
@@ -64,7 +64,9 @@ def chosen(result: ResultData, choice: Choice) -> npt.NDArray[np.bool_]:
     keep = kinds.rows(_wanted(result.profile.metrics, choice, kinds))
     if choice.rank is not None:
         if choice.rank not in (ranks := result.places.rank):
-            raise _native.UsageError(f"there is no rank {choice.rank}")
+            known = ranks[ranks >= 0]
+            has = f": ranks are {known.min()} to {known.max()}" if known.size else ""
+            raise _native.UsageError(f"there is no rank {choice.rank}{has}")
         keep &= ranks[table["location"].to_numpy()] == choice.rank
     if choice.callpath is not None:
         inside = np.zeros(len(result.tree), np.bool_)

@@ -101,20 +101,21 @@ def headlines(result: ResultData, asked: str | None = None, count: int = _WORST)
         whole run that are not in it, s), ``account`` (where the time of the focus goes, how much of it is waiting, and
         how much of that is explained: see `whywait.analysis.waiting.account`), ``times`` (the metrics of the time:
         ``display_name``, ``parent``, ``total``), ``worst`` (see `worst_wait_states`; only waiting, so without
-        completion), ``causes`` (call paths in the focus that cause waiting: see `whywait.analysis.causes.costliest`,
-        with shares of ``waiting`` and ``beyond``, of call paths with shares of all waiting of the run), ``idle`` (the
-        same of idle threads) and ``critical_path`` (see `whywait.analysis.causes.critical`; these are None if causes
-        were not looked for).
+        completion), ``causes`` (call paths in the focus that cause waiting in it: see
+        `whywait.analysis.causes.costliest`, with shares of the waiting in the focus, or of that in the whole run if the
+        focus is a call path, since call paths mostly cause waiting elsewhere), ``idle`` (the same of idle threads) and
+        ``critical_path`` (see `whywait.analysis.causes.critical`; these are None if causes were not looked for).
     """
     part = focused(result, asked)
     focus, profile = part.focus, part.profile
-    found = account(profile, result.profile if focus.window else None)
+    found = account(profile, part.charged)
     if focus.callpath is not None:
         # What call paths cause they mostly cause elsewhere: there is nothing that it would be a part of.
-        found |= {"beyond": None, "elsewhere": None, "unknown": None}
+        found |= {"elsewhere": None, "unknown": None}
     causes = idle = path = None
     if result.has_causes:
-        base = result.profile.total("waiting") if focus.callpath is not None else found["waiting"] + found["beyond"]
+        waiting = result.profile.total("waiting") if focus.callpath is not None else found["waiting"]
+        base = max(waiting, found["charged"])
         causes = costliest(part, count, paid_for="waiting", whole=base)
         idle = costliest(part, count, paid_for="idle")
         path = critical(part, count)

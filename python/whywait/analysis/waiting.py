@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from whywait.analysis.causes import IDLE, UNATTRIBUTED, cost_classes
@@ -27,15 +26,15 @@ _THREADS = frozenset({"omp_time", "pthread_time"})
 PARTS = ("computation", "devices", "communication", "completion", "threads", "overhead", "idle_threads", "waiting")
 
 
-def account(profile: Profile, whole: Profile | None = None) -> dict[str, Any]:
+def account(profile: Profile, charged: Profile | None = None) -> dict[str, Any]:
     """Split the time, and the waiting in it.
 
     Parameters
     ----------
     profile
-        The severities of a run, or of a part of it: then with those delay costs whose causes lie in the part.
-    whole
-        The severities of the run that it is a part of, if it is one.
+        The severities of a run, or of a part of it: then with what causes in the part cost the waits in it.
+    charged
+        The same with all that is paid for the waits in the part, if it is one.
 
     Returns
     -------
@@ -43,18 +42,17 @@ def account(profile: Profile, whole: Profile | None = None) -> dict[str, Any]:
         All in seconds. ``time`` is the sum of ``parts``: ``computation``, ``devices``, ``communication`` (without
         waiting and completion), ``completion``, ``threads`` (what managing and synchronizing them takes, without
         waiting), ``overhead`` (of the measurement), ``idle_threads`` and ``waiting``. ``waiting`` once more, with its
-        ``share`` of the time, is the sum of ``wait_states`` (by name, those that occur). With ``beyond``, the waiting
-        outside of the part for causes in it, it is what causes are told of: the sum of ``known`` (what delay costs
-        explain), ``elsewhere`` (what causes outside of the part explain) and ``unknown`` (what nobody is to blame for,
-        and waits whose causes are not sought: at the end of the run, in scans, and for the locks of threads). Where
-        causes were not looked for these are None. ``unexplained`` is by how much wait states exceed all that they are
-        shared out among (None if that was not looked for). ``idle_costs`` are the delay costs of idle threads, which
-        are no waiting.
+        ``share`` of the time, is the sum of ``wait_states`` (by name, those that occur), and that of ``known`` (what
+        delay costs explain), ``elsewhere`` (what they explain by causes outside of the part) and ``unknown`` (what
+        nobody is to blame for, and waits whose causes are not sought: at the end of the run, in scans, and for the
+        locks of threads). ``charged`` is what delay costs pay for in all: what is known, and more where tasks run at
+        barriers. Where causes were not looked for these are None. ``unexplained`` is by how much wait states exceed all
+        that they are shared out among (None if that was not looked for). ``idle_costs`` are the delay costs of idle
+        threads, which are no waiting.
 
     Notes
     -----
-    Delay costs know the call paths of causes and not their times: a cause lies in a part of the time if its call path
-    runs there on that location.
+    A cause lies in a part of the time if its call path runs there on that location.
 
     At barriers in which threads work on explicit tasks, delay costs pay for the whole time in them, as Scalasca's do,
     while the wait states are without the tasks. Then all of the waiting is known, and no more.
@@ -64,48 +62,37 @@ def account(profile: Profile, whole: Profile | None = None) -> dict[str, Any]:
     states = {metric.name: total[metric.name] for metric in metrics.waiting if total[metric.name]}
     waiting = sum(states.values())
     time = total.get("time", 0.0)
-    causes = dict.fromkeys(("beyond", "known", "elsewhere", "unknown", "idle_costs"))
+    causes = dict.fromkeys(("known", "elsewhere", "unknown", "charged", "idle_costs"))
     return {
         "time": time,
         "parts": _parts(metrics, total),
         "waiting": waiting,
         "share": waiting / time if time else 0.0,
         "wait_states": states,
-        **(_causes(profile, total, waiting, whole) if "critical_path" in metrics else causes),
+        **(_causes(profile, charged or profile, waiting) if "critical_path" in metrics else causes),
         "unexplained": total.get("wait_unexplained"),
     }
 
 
-def _causes(profile: Profile, total: dict[str, float], waiting: float, whole: Profile | None) -> dict[str, float]:
-    known = sum(_costs(profile, total, of_idle=False))
-    beyond = elsewhere = 0.0
-    if whole is None:
-        known = min(known, waiting)
-    else:
-        of_all = {metric.name: whole.total(metric.name) for metric in whole.metrics}
-        sought = [metric.name for metric in whole.metrics.waiting if not _UNSOUGHT.fullmatch(metric.name)]
-        outside = sum(max(0.0, of_all[name] - total[name]) for name in sought)
-        beyond = min(outside, known)
-        known = min(known, waiting + beyond)
-        elsewhere = min(waiting + beyond - known, max(0.0, sum(_costs(whole, of_all, of_idle=False)) - known))
+def _causes(profile: Profile, charged: Profile, waiting: float) -> dict[str, float]:
+    paid, known = (sum(_costs(one, of_idle=False)) for one in (charged, profile))
+    elsewhere = paid - known
+    known = min(known, waiting)
+    elsewhere = min(elsewhere, waiting - known)
     return {
-        "beyond": beyond,
         "known": known,
         "elsewhere": elsewhere,
-        "unknown": waiting + beyond - known - elsewhere,
-        "idle_costs": sum(_costs(profile, total, of_idle=True)),
+        "unknown": waiting - known - elsewhere,
+        "charged": paid,
+        "idle_costs": sum(_costs(profile, of_idle=True)),
     }
 
 
-# Wait states that nobody is charged for.
-_UNSOUGHT = re.compile(r"mpi_finalize_wait|mpi_earlyscan|(omp|pthread)_lock_contention_\w+|omp_ordered\w*")
-
-
-def _costs(profile: Profile, total: dict[str, float], *, of_idle: bool) -> Iterator[float]:
+def _costs(profile: Profile, *, of_idle: bool) -> Iterator[float]:
     """Yield the costs of each class that somebody is to blame for: of idle threads, or of waiting."""
     for kind in cost_classes(profile.metrics):
         if kind.name != UNATTRIBUTED and (kind.name == IDLE) is of_idle:
-            yield from (total[name] for name in kind.metrics)
+            yield from (profile.total(name) for name in kind.metrics)
 
 
 def _parts(metrics: MetricTree, total: dict[str, float]) -> dict[str, float]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import Progress, positive, print_json
+from whywait.commands.common import Help, Progress, positive, print_json
+
+if TYPE_CHECKING:
+    import argparse
 
 #: As the native module has them, which help does not load.
 WORKLOADS = (
@@ -27,41 +29,47 @@ WORKLOADS = (
 )
 
 _GENERATE = """\
-Write the OTF2 archive of a synthetic workload, and beside it its waiting times as they are known by construction:
-truth.csv has a line for each metric, call path and rank that waits, truth.json the sums; both in ticks (nanoseconds).
+Write the OTF2 archive of a synthetic workload, and beside it its waiting times as they are known
+by construction: truth.csv has a line for each metric, call path and rank that waits, truth.json
+the sums; both in ticks (nanoseconds).
 
 workloads:
-  sor-p2p      a stencil on a grid of ranks with Isend, Irecv and Waitall, and an Allreduce an iteration
+  sor-p2p      a stencil on a grid of ranks with Isend, Irecv and Waitall, and an Allreduce
+               an iteration
   sor-fence    the same with puts between fences
   sor-gats     the same with puts between post, start, complete and wait
   sor-locks    the same with puts between lock and unlock
   srumma       matrix multiplication with blocking ARMCI gets
   bt           sweeps along the three directions of a multi-partition, without collective operations
   contention   all ranks but the first lock the window of the first, an epoch an iteration
-  random-rma   puts, gets and atomics of random number, size and target: an iteration between fences, the next one in
-               epochs of locks (exclusive, shared, lock_all) with flushes, and so on in turn
+  random-rma   puts, gets and atomics of random number, size and target: an iteration between
+               fences, the next one in epochs of locks (exclusive, shared, lock_all) with flushes,
+               and so on in turn
   lb-coll      foo, whose time depends on the rank, bar, whose time does not, and an Allreduce
   lb-p2p       the same before messages between ranks of equal parity, and between even and odd ones
   sweep        wavefronts from the four corners of a grid, block by block
   xns          messages among many ranks, seven of ten of them empty
 
-With --balanced the last four are written as an optimization would leave them: all ranks work the mean of their times
-(lb-coll, lb-p2p, sweep), or no message is empty (xns). What `whywait whatif` predicts can be compared with that.
+With --balanced the last four are written as an optimization would leave them: all ranks work the
+mean of their times (lb-coll, lb-p2p, sweep), or no message is empty (xns). What `whywait whatif`
+predicts can be compared with that.
 """
 
 _RUN = """\
-Measure the analysis on synthetic traces of several sizes, twice: with the same work for each process, and with the
-same number of events in all. Writes bench.json, bench.md and bench.svg, after each measurement anew, and prints the
-tables. Times are processor time, so that other work on the machine disturbs them little.
+Measure the analysis on synthetic traces of several sizes, twice: with the same work for each
+process, and with the same number of events in all. Writes bench.json, bench.md and bench.svg,
+after each measurement anew, and prints the tables. Times are processor time, so that other work
+on the machine disturbs them little.
 
-One trace at a time lies in the temporary directory (TMPDIR). What the sor-... take at most, with 10 iterations:
+One trace at a time lies in the temporary directory (TMPDIR). What the sor-... take at most, with
+10 iterations:
 
   largest run      disk         memory       time of a workload, one core
      4,096 ranks   60 MB        0.2 GB       10 seconds
     65,536 ranks   0.9 GB       2 GB         2 minutes
 
-A trace of 65,536 ranks has 131,072 files. To make and remove them can take a disk longer than all the rest:
-TMPDIR=/dev/shm keeps them in memory.
+A trace of 65,536 ranks has 131,072 files. To make and remove them can take a disk longer than all
+the rest: TMPDIR=/dev/shm keeps them in memory.
 """
 
 
@@ -84,7 +92,9 @@ Jül-4297, 2008, chapter 5).
 def add(verbs: Any) -> None:
     """Add the verb to the command line."""
     summary = "generate synthetic traces, and measure the analysis on them"
-    parser: argparse.ArgumentParser = verbs.add_parser("bench", help=summary, description=f"{summary.capitalize()}.")
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "bench", help=summary, description=f"{summary.capitalize()}.", formatter_class=Help
+    )
     actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     generate = _action(
@@ -182,7 +192,7 @@ def _action(actions: Any, name: str, summary: str, description: str, example: st
         help=summary,
         description=description,
         epilog=f"example:\n  {example}\n",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     return parser

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 # The longest line of a help.
-_HELP = 98
+_WIDEST = 98
 _TRACE = {"trace": "the anchor file of an OTF2 archive, or the directory that holds it"}
 
 
@@ -52,9 +52,9 @@ def add_verb(
     parser: argparse.ArgumentParser = verbs.add_parser(
         name,
         help=summary,
-        description=textwrap.fill(description, _HELP),
+        description=textwrap.fill(description, _WIDEST),
         epilog=f"example:\n  {example}\n",
-        formatter_class=_Help,
+        formatter_class=Help,
     )
     for operand, text in operands.items():
         parser.add_argument(operand, metavar=operand.upper(), help=text)
@@ -63,11 +63,11 @@ def add_verb(
     return parser
 
 
-class _Help(argparse.RawDescriptionHelpFormatter):
+class Help(argparse.RawDescriptionHelpFormatter):
     """Help that is never too wide to read."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=min(_HELP, shutil.get_terminal_size().columns - 2))
+        super().__init__(prog, width=min(_WIDEST, shutil.get_terminal_size().columns - 2))
 
 
 def positive(text: str) -> int:

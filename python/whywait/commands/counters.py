@@ -155,9 +155,8 @@ def _recorded(counter: Counter, count: int) -> list[dict[str, Any]]:
 def _unique_name(result: Result, text: str) -> str:
     """Return the counter that people call so; levels have one name only."""
     from whywait import _native
-    from whywait.model.names import called
 
-    counters = [name for name in called(result.profile.metrics, text) if name in _native.queue_metrics()]
+    counters = [name for name in result.profile.metrics.called(text) if name in _native.queue_metrics()]
     return counters[0] if len(counters) == 1 else text
 
 

@@ -142,7 +142,7 @@ def place_lines(
     """Yield the places that differ most."""
     import numpy as np
 
-    from whywait.report.terminal import path
+    from whywait.report.terminal import whole_paths
     from whywait.report.values import group_name, quantity
 
     if not table.num_rows:
@@ -151,18 +151,20 @@ def place_lines(
     ranks = [np.unique(run.places.rank) for run in runs]
     yield []
     yield [("Place".ljust(width - 2 * _COLUMN) + "B - A".rjust(_COLUMN) + "relative".rjust(_COLUMN), "bold")]
-    for number, row in enumerate(table.slice(0, top).to_pylist(), 1):
+    rows = table.slice(0, top).to_pylist()
+    paths = whole_paths((row["callpath"] for row in rows), width, unicode=unicode)
+    for number, (row, where) in enumerate(zip(rows, paths, strict=True), 1):
         tree = next(run.profile.metrics for run in runs if row["metric"] in run.profile.metrics)
         metric = tree[row["metric"]]
         change = _signed(quantity(abs(row["difference"]), metric.unit), row["difference"])
-        where = ""
+        group = ""
         if groups > 1:
             ranges = [group_name(own, row["group"], groups) for own in ranks]
-            where = ", " + " / ".join(dict.fromkeys(ranges))
-        label = f"{number}. {metric.display_name}{where}"
+            group = ", " + " / ".join(dict.fromkeys(ranges))
+        label = f"{number}. {metric.display_name}{group}"
         cells = change.rjust(_COLUMN) + _share(row["relative"]).rjust(_COLUMN)
         yield [(label.ljust(width - 2 * _COLUMN), ""), (cells, _colour(row["difference"]))]
-        yield [("   " + path(row["callpath"], width - 3, unicode=unicode), "dim")]
+        yield from where
     if (rest := table.num_rows - top) > 0:
         yield [(f"   and {rest:,} more (--top)", "dim")]
 

@@ -162,8 +162,16 @@ def _hybrid(rows: list[Efficiencies], width: int) -> Iterator[Line]:
 
     hybrid = [row for row in rows if row.hybrid]
     models = (
-        ("Hybrid, multiplicative (POP)", MULTIPLICATIVE, "Each is the product of those below it."),
-        ("Hybrid, additive (POP)", ADDITIVE, "What those below one another lose, as shares of all time, adds up."),
+        (
+            "Hybrid, multiplicative (POP)",
+            MULTIPLICATIVE,
+            "The first is the product of the two below it, and that of MPI and OpenMP, each a product itself.",
+        ),
+        (
+            "Hybrid, additive (POP)",
+            ADDITIVE,
+            "Losses add up: what processes and threads lack of 100% is what the hybrid parallel efficiency lacks.",
+        ),
     )
     step = max(1, (width - _LABEL) // _COLUMN)
     for start in range(0, len(hybrid), step):

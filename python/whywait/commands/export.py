@@ -152,18 +152,25 @@ def run(options: argparse.Namespace) -> int:
     import whywait
     from whywait._load import is_result
 
-    result = load(options.result)
+    is_written = is_result(options.result)
     if options.output:
         file = Path(options.output)
-    elif is_result(options.result):
-        file = Path(options.result) / "report.html"
     else:
-        file = Path("report.html")
+        file = Path(options.result) / "report.html" if is_written else Path("report.html")
     if file.is_dir():
         raise whywait.UsageError(f"{file} is a directory, not a file to write to")
+    result, lack = load(options.result), None
+    if is_written and not result.tables.timeline:
+        # Only the events have it.
+        try:
+            result = load(options.result, events=True)
+        except (whywait.Error, OSError) as error:
+            lack = f"a timeline: {error}"
     result.write_html(file)
     if options.json:
-        print_json({"file": str(file), "bytes": file.stat().st_size})
+        print_json({"file": str(file), "bytes": file.stat().st_size, **({"without": lack} if lack else {})})
     else:
         sys.stdout.write(f"Written to {file}: open it in a browser\n")
+        if lack:
+            sys.stdout.write(f"Without {lack}\n")
     return 0

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import add_verb, print_json
+from whywait.commands.results import open_trace
 from whywait.report.terminal import seconds
 
 if TYPE_CHECKING:
@@ -31,9 +32,7 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print what is in the trace."""
-    import whywait
-
-    trace = whywait.open(options.trace)
+    trace = open_trace(options.trace)
     facts = gather(trace, events=options.events)
     if options.json:
         print_json(facts)

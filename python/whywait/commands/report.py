@@ -34,7 +34,7 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the trees."""
-    from whywait.model.names import metric_name
+    from whywait.model.metric_names import metric_name
     from whywait.report.terminal import show, speaks_unicode, width
     from whywait.report.trees import report_data, report_lines
 

@@ -12,7 +12,7 @@ from whywait.commands.common import Progress
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from whywait import Result
+    from whywait import Result, Run
 
 #: The help of an operand that may be either.
 RESULT = "a directory that `whywait analyze` wrote, or a trace, which is analysed first"
@@ -99,6 +99,14 @@ def load(path: str, *, events: bool = False) -> Result:
         return result
     with Progress() as progress:
         return whywait.analyze(result.run, **result.options, progress=progress)
+
+
+def open_trace(path: str) -> Run:
+    """Return a trace, or that of a written result."""
+    import whywait
+    from whywait._load import is_result
+
+    return whywait.load(path).run if is_result(path) else whywait.open(path)
 
 
 def name_of(path: str) -> str:

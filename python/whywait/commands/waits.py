@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the longest waits."""
     from whywait.analysis.ranking import Choice, choose, groups, longest
     from whywait.analysis.statistics import statistics
-    from whywait.report.terminal import show, speaks_unicode, width
+    from whywait.report.terminal import show, speaks_unicode, whole_paths, width
 
     result = load_part(options.result, options.window)
     chosen = choose(result, Choice(options.metric, options.rank, options.callpath, options.statistics))
@@ -71,8 +71,10 @@ def run(options: argparse.Namespace) -> int:
     else:
         form = _group if options.groups else _instance
         show(_lines(rows, chosen.num_rows, total, columns), sys.stdout)
-        for number, row in enumerate(rows, 1):
-            show(form(number, row, result.profile.metrics, total, columns, unicode=unicode), sys.stdout)
+        paths = whole_paths((row["callpath"] for row in rows), columns, unicode=unicode)
+        for number, (row, where) in enumerate(zip(rows, paths, strict=True), 1):
+            head = _head(number, row, result.profile.metrics, total, columns)
+            show([head, *where, *form(row, columns, unicode=unicode)], sys.stdout)
     return 0
 
 
@@ -82,7 +84,7 @@ def _lines(rows: list[dict[str, Any]], instances: int, total: float, width: int)
     if not rows:
         yield [("No wait states.", "")]
         return
-    text = f"{instances:,} wait state{'' if instances == 1 else 's'}, {seconds(total)}"
+    text = f"{instances:,} wait state{'' if instances == 1 else 's'} in the whole run, {seconds(total)}"
     yield [(text.ljust(width - 19) + "waiting".rjust(11) + "share".rjust(8), "bold")]
 
 
@@ -97,13 +99,9 @@ def _head(number: int, row: dict[str, Any], metrics: MetricTree, total: float, w
     return [(label[: width - 20].ljust(width - 19), "red"), (seconds(row["waiting"]).rjust(11) + share.rjust(8), "")]
 
 
-def _instance(
-    number: int, row: dict[str, Any], metrics: MetricTree, total: float, width: int, *, unicode: bool
-) -> Iterator[Line]:
+def _instance(row: dict[str, Any], width: int, *, unicode: bool) -> Iterator[Line]:
     from whywait.report.terminal import path
 
-    yield _head(number, row, metrics, total, width)
-    yield [("   " + path(row["callpath"], width - 3, unicode=unicode), "")]
     if row["cause_rank"] is not None:
         who = f"   for rank {row['cause_rank']}" + (f".{row['cause_thread']}" if row["cause_thread"] else "")
         if row["cause_time"] is not None:
@@ -113,13 +111,9 @@ def _instance(
             yield [("   in " + path(row["cause_callpath"], width - 6, unicode=unicode), "dim")]
 
 
-def _group(
-    number: int, row: dict[str, Any], metrics: MetricTree, total: float, width: int, *, unicode: bool
-) -> Iterator[Line]:
+def _group(row: dict[str, Any], width: int, *, unicode: bool) -> Iterator[Line]:
     from whywait.report.terminal import path, seconds
 
-    yield _head(number, row, metrics, total, width)
-    yield [("   " + path(row["callpath"], width - 3, unicode=unicode), "")]
     times = f"{row['instances']:,} time{'' if row['instances'] == 1 else 's'}"
     text = f"   {times} on {_ranks(row['ranks'])}, up to {seconds(row['longest'])}"
     yield [(f"{text}; for {_ranks(row['cause_ranks'])}" if row["cause_ranks"] else text, "dim")]

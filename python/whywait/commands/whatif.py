@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import Progress, add_verb, memory_size, positive, print_json
 from whywait.commands.diff import threshold
-from whywait.commands.results import CALLPATH
+from whywait.commands.results import CALLPATH, open_trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -141,7 +141,7 @@ def run(options: argparse.Namespace) -> int:
         refuse_archive(Path(options.output))
     common = {"threads": options.threads, "memory_limit": options.memory_limit}
     with Progress(quiet=options.json) as progress:
-        trace = whywait.open(options.trace)
+        trace = open_trace(options.trace)
         result = whywait.analyze(trace, causes=not options.only_time, progress=progress, **common)
         if ("network", "fit") in given:
             return _show_fit(result, options)

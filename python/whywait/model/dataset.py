@@ -149,6 +149,11 @@ class Dataset(Protocol):
         """The native analysis, which has the events; None if the dataset was read from a directory."""
         ...
 
+    @property
+    def focus_costs(self) -> pa.Table | None:
+        """What delay costs pay for waits as far as they lie in the focus; None if all waits of the run do."""
+        ...
+
     def counter_window(self, begin: float, end: float) -> pa.Table:
         """Return what counters come to between two times, in seconds since the begin of the trace."""
         ...

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from whywait.model import tables
-from whywait.model.names import suggestion
 from whywait.model.profile import Profile
 
 if TYPE_CHECKING:
@@ -102,8 +101,6 @@ class Metrics(Mapping[str, MetricValues]):
         self._locations = locations
 
     def __getitem__(self, name: str) -> MetricValues:
-        if name not in self._profile.metrics:
-            raise KeyError(f"{name}{suggestion(self._profile.metrics, name)}")
         return MetricValues(self._profile, self._locations, self._profile.metrics[name])
 
     def _ipython_key_completions_(self) -> list[str]:

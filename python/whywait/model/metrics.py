@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Literal, cast
@@ -146,7 +147,25 @@ class MetricTree:
         return name in self._metrics
 
     def __getitem__(self, name: str) -> Metric:
+        if name not in self._metrics:
+            raise KeyError(f"{name}{self.suggestion(name)}")
         return self._metrics[name]
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self._metrics)
+
+    def called(self, text: str) -> list[str]:
+        """Return the metrics that people call so: several can have one name below different parents."""
+        return [metric.name for metric in self if metric.display_name.lower() == text.strip().lower()]
+
+    def suggestion(self, text: str) -> str:
+        """Return which metrics may be meant by a name that none has, as the end of a message; empty if none is."""
+        known = {metric.name.lower(): metric.name for metric in self}
+        # Of several that are called the same, wait states are what people look for.
+        for metric in sorted(self, key=lambda metric: self.wait_state(metric.name) is None):
+            known.setdefault(metric.display_name.lower(), metric.name)
+        found = dict.fromkeys(known[name] for name in get_close_matches(text.lower(), known, 3, 0.7))
+        return f": did you mean {', '.join(found)}?" if found else ""
 
     def children(self, name: str | None) -> list[Metric]:
         """Return the direct parts of a metric; of None, the roots."""

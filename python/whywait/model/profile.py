@@ -58,7 +58,8 @@ class Cells(NamedTuple):
         return self.key.size
 
 
-_NOTHING = Cells(np.empty(0, np.int64), np.empty(0, np.float64))
+#: No cells.
+NOTHING = Cells(np.empty(0, np.int64), np.empty(0, np.float64))
 
 
 def sum_at(index: npt.NDArray[np.int64], values: npt.NDArray[np.float64], size: int) -> npt.NDArray[np.float64]:
@@ -70,7 +71,7 @@ def add(operands: list[tuple[int, Cells]]) -> Cells:
     """Add cells up, each with its sign; what cancels out is gone."""
     operands = [(sign, cells) for sign, cells in operands if cells.key.size]
     if not operands:
-        return _NOTHING
+        return NOTHING
     if len(operands) == 1 and operands[0][0] > 0:
         return operands[0][1]
     key = np.concatenate([cells.key for _, cells in operands])
@@ -110,7 +111,7 @@ class Profile:
         self.tree = tree
         self.locations = locations
         self._works = works
-        self._cells = dict(_split(tree, locations, severities))
+        self._cells = dict(split(tree, locations, severities))
         self._stored = frozenset(stored)
         self._counters: tuple[Metric, ...] = ()
         self._judge()
@@ -147,7 +148,7 @@ class Profile:
         """Return the cells of a metric; derived ones are computed once and kept."""
         if name not in self._cells:
             formula = self.metrics[name].formula
-            self._cells[name] = self._evaluate(formula) if formula and name not in self.void else _NOTHING
+            self._cells[name] = self._evaluate(formula) if formula and name not in self.void else NOTHING
         return self._cells[name]
 
     def _evaluate(self, formula: Formula) -> Cells:
@@ -214,7 +215,7 @@ class Profile:
             (locations,) = np.nonzero(row)
             keys.append(position * self.locations + locations)
             values.append(row[locations])
-        return Cells(np.concatenate(keys), np.concatenate(values)) if keys else _NOTHING
+        return Cells(np.concatenate(keys), np.concatenate(values)) if keys else NOTHING
 
     def rows(self, name: str, positions: Iterable[int]) -> Iterator[tuple[int, npt.NDArray[np.float64]]]:
         """Yield the values of call paths at all locations, exclusive; call paths without any are left out."""
@@ -242,13 +243,13 @@ def _rows(cells: Cells, inside: npt.NDArray[np.bool_], locations: int) -> Cells:
     ends = np.searchsorted(cells.key, (positions + 1) * locations)
     parts = [slice(start, end) for start, end in zip(starts, ends, strict=True) if start < end]
     if not parts:
-        return _NOTHING
+        return NOTHING
     return Cells(
         np.concatenate([cells.key[part] for part in parts]), np.concatenate([cells.value[part] for part in parts])
     )
 
 
-def _split(tree: CallTree, locations: int, severities: pa.Table) -> Iterator[tuple[str, Cells]]:
+def split(tree: CallTree, locations: int, severities: pa.Table) -> Iterator[tuple[str, Cells]]:
     """Take the table apart by metric; within one, put call paths in pre-order."""
     if not severities.num_rows:
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whywait import _native
-from whywait.model.names import short_name
+from whywait.model.names import close, short_name
 from whywait.model.profile import sum_at
 
 if TYPE_CHECKING:
@@ -43,7 +43,9 @@ def find_callpaths(tree: CallTree, text: str | int) -> list[int]:
     """
     positions = every_callpath(tree, text)
     if not positions:
-        raise _native.UsageError(f"no call path ends in {text}")
+        names = {name for kind in tree.kinds for name in (kind.name, short_name(kind.name))}
+        hint = close(str(text).rpartition("/")[2], sorted(names))
+        raise _native.UsageError(f"no call path ends in {text}{hint}")
     outermost, end = [], 0
     for position in positions:
         if position >= end:

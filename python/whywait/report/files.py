@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from whywait import _native
 from whywait.analysis.counters import with_counters
 from whywait.analysis.explained import explained
-from whywait.analysis.focus import focused
+from whywait.analysis.focus import cost_names, focused
 from whywait.analysis.iterations import iterations as find_iterations
 from whywait.analysis.queues import levels, replayed
 from whywait.model import tables
@@ -101,6 +101,9 @@ def _write_tables(writer: Writer, result: ResultData, factors: Factors, *, trans
     if (part := focused(result)).focus.window is not None:
         names = [metric.name for metric in part.profile.metrics if metric.name in result.in_window]
         writer.pieces("focus", tables.SEVERITIES, tables.severity_pieces(part.profile, locations, names))
+        if dataset.focus_costs is not None:
+            costs = tables.severity_pieces(part.charged, locations, cost_names(result.profile))
+            writer.pieces("focus_costs", tables.SEVERITIES, costs)
     if dataset.counters.num_rows:
         writer.table("counters", dataset.counters)
         cells = tables.counter_pieces(tree, locations, dataset.counter_cells)

@@ -22,8 +22,9 @@ _SMALL = 0.001
 _CLASS = 0.05
 # Clocks do not tell shorter times: what is less is left over by a computation.
 _TICK = 0.5e-9
-# Below this share nobody stands out among several.
+# Nobody stands out among several below this share, nor below this multiple of what is everybody's if all are alike.
 _STANDS_OUT = 0.2
+_ALIKE = 1.1
 # What differences of sums leave of nothing.
 _NOTHING = 1e-9
 _WORST = 5
@@ -80,7 +81,7 @@ def summary_lines(summary: dict[str, Any], *, width: int = _WIDTH, unicode: bool
     yield from outside_lines(summary["focus"], width)
     yield []
     yield from _worst(summary, width, unicode=unicode)
-    if summary["focus"]["causes"]:
+    if summary["focus"]["causes"] is not None and summary["focus"]["account"]["waiting"] > 0:
         yield []
         yield from delay_lines(summary["focus"]["causes"][:_CAUSES], width, unicode=unicode)
         yield from unknown_lines(summary["focus"], width)
@@ -235,30 +236,35 @@ def causes_sentence(focus: dict[str, Any]) -> str:
     text = f"{seconds(account['waiting'])} of waiting, {percent(account['share'])} of {focus['phrase']}"
     if focus["callpath"] is not None:
         return f"{text}. Call paths in it cause {seconds(account['known'])}, wherever that is waited."
-    if account["beyond"]:
-        text += f", and {seconds(account['beyond'])} outside for causes in it"
     parts = [f"{seconds(account['known'])} with known causes"]
     if account["elsewhere"]:
-        parts.append(f"{seconds(account['elsewhere'])} with causes outside")
-    return f"{text}: {', '.join(parts)}, {seconds(account['unknown'])} without."
+        parts.append(f"{seconds(account['elsewhere'])} with causes outside the focus")
+    if account["unknown"] > _NOTHING * account["waiting"]:
+        parts.append(f"{seconds(account['unknown'])} without")
+    return f"{text}: {', '.join(parts)}."
 
 
 def unknown_lines(focus: dict[str, Any], width: int, bar: int = 0) -> Iterator[Line]:
     """Yield what has no known cause, what nothing explains, and what idle threads cost, of `headlines`."""
     account = focus["account"]
     amounts = width - 11 - 8 - bar
-    for label, amount in (("causes outside of the focus", "elsewhere"), ("no known cause", "unknown")):
+    for label, amount in (("causes outside the focus", "elsewhere"), ("no known cause", "unknown")):
         if account[amount] and account[amount] > _NOTHING * account["waiting"]:
-            share = percent(account[amount] / (account["waiting"] + account["beyond"]))
+            share = percent(account[amount] / max(account["waiting"], account["charged"]))
             yield [(label.ljust(amounts) + seconds(account[amount]).rjust(11) + share.rjust(8), "")]
+    paid = account["charged"] or 0.0
+    if focus["callpath"] is None and paid > (1 + _NOTHING) * account["waiting"]:
+        text = f"Delay costs pay for {seconds(paid)}: at barriers for the tasks that threads work on there, too."
+        yield from _paragraph(text, width, "dim")
     unexplained = account["unexplained"] or 0.0
     if unexplained >= _SMALL * account["waiting"] > 0:
         text = (
             f"Of all waiting {seconds(unexplained)} ({percent(unexplained / account['waiting'])}) is unexplained: more "
         )
-        yield from _paragraph(
-            text + "than all that the causes did longer. Noise, the network, or MPI itself.", width, "dim"
-        )
+        only_threads = all(name.startswith(("omp_", "pthread_")) for name in account["wait_states"])
+        source = ", or the runtime of the threads" if only_threads else ", the network, or MPI itself"
+        text += f"than all that the causes did longer. Noise{source}."
+        yield from _paragraph(text, width, "dim")
     if focus["idle"]:
         names = path(focus["idle"][0]["callpath"], width // 2)
         most = percent(focus["idle"][0]["share"])
@@ -296,17 +302,32 @@ def _ranked(
 
 def _labelled(places: list[dict[str, Any]], width: int, *, unicode: bool) -> Iterator[tuple[dict[str, Any], str, str]]:
     """Yield each place with its call path as far as it fits, and the whole of it if another would look the same."""
-    labels = [path(place["callpath"], width, unicode=unicode) for place in places]
-    different = {(label, *place["callpath"]) for label, place in zip(labels, places, strict=True)}
+    for place, (label, whole) in zip(
+        places, labelled((p["callpath"] for p in places), width, unicode=unicode), strict=True
+    ):
+        yield place, label, whole
+
+
+def labelled(callpaths: Iterable[list[str]], width: int, *, unicode: bool = True) -> Iterator[tuple[str, str]]:
+    """Yield each call path as far as it fits, and the whole of it if another would look the same, else nothing."""
+    callpaths = list(callpaths)
+    labels = [path(callpath, width, unicode=unicode) for callpath in callpaths]
+    different = {(label, *callpath) for label, callpath in zip(labels, callpaths, strict=True)}
     count = Counter(label for label, *_ in different)
-    for place, label in zip(places, labels, strict=True):
-        yield place, label, path(place["callpath"], sys.maxsize, unicode=unicode) if count[label] > 1 else ""
+    for callpath, label in zip(callpaths, labels, strict=True):
+        yield label, path(callpath, sys.maxsize, unicode=unicode) if count[label] > 1 else ""
+
+
+def whole_paths(callpaths: Iterable[list[str]], width: int, *, unicode: bool = True) -> Iterator[list[Line]]:
+    """Yield of each call path the lines that tell it from the others."""
+    for label, whole in labelled(callpaths, width - 3, unicode=unicode):
+        yield list(_paragraph(whole, width, "")) if whole else [[(f"   {label}", "")]]
 
 
 def _on(place: dict[str, Any]) -> str:
     if place["ranks"] == 1:
         return f"on rank {place['worst_rank']}"
-    if place["worst_rank_share"] < min(_STANDS_OUT, 2 / place["ranks"]):
+    if place["worst_rank_share"] < max(_STANDS_OUT, _ALIKE / place["ranks"]):
         return f"on {place['ranks']:,} ranks, no single one stands out"
     return f"on {place['ranks']:,} ranks, most on rank {place['worst_rank']} ({percent(place['worst_rank_share'])})"
 

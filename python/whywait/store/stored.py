@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from whywait.model.trace import TraceIdentity
 
 
+_NO_EVENTS = "a written result holds no events: ask for a window of the trace itself"
+
+
 class StoredTables(ABC):
     """What is read from the files of any version.
 
@@ -175,8 +178,17 @@ class StoredTables(ABC):
         file = self.directory / "timeline.parquet"
         return read_timeline(file, self.facts) if file.is_file() else {}
 
+    @cached_property
+    def focus_costs(self) -> pa.Table | None:
+        return self._cells("focus_costs") if self.has("focus_costs") else None
+
+    def _cells(self, name: str) -> pa.Table:
+        table = self.read(name, ["metric", "callpath_id", "location", "value"])
+        return table.rename_columns(["metric", "callpath", "location", "value"])
+
     def counter_window(self, begin: float, end: float) -> pa.Table:
-        return self.window(begin, end)
+        del begin, end
+        raise _native.UsageError(_NO_EVENTS)
 
     def counter_changes(self, stretches: Mapping[str, Sequence[Any]]) -> pa.Table:
         del stretches
@@ -202,9 +214,8 @@ class StoredTables(ABC):
     def window(self, begin: float, end: float) -> pa.Table:
         """Return the severities of the focus, the only window that is written."""
         if self.has("focus") and (begin, end) == (self.facts.get("focus_begin"), self.facts.get("focus_end")):
-            table = self.read("focus", ["metric", "callpath_id", "location", "value"])
-            return table.rename_columns(["metric", "callpath", "location", "value"])
-        raise _native.UsageError("a written result holds no events: ask for a window of the trace itself")
+            return self._cells("focus")
+        raise _native.UsageError(_NO_EVENTS)
 
 
 def _of(table: pa.Table, waits: pa.Array) -> pa.Table:

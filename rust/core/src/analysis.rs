@@ -142,6 +142,9 @@ impl Monitor {
 pub struct Causes {
     /// Costs, classes of waits, impacts, sorted by metric, call path and location.
     pub costs: Vec<Cost>,
+    /// Delay costs of waits as far as they lie in the focus, and what of these is unexplained; `None` if all waits do, or
+    /// there is no focus. What other processes have is not here.
+    pub focus_costs: Option<Vec<Cost>>,
     /// One entry a wait state; `None` where nobody is charged.
     pub explanations: PerShard<Option<Explanation>>,
     /// The critical path, in the order of time.
@@ -354,10 +357,12 @@ pub fn analyze(
     diagnostics.push(all_notes);
     let waits = PerShard::new(waits);
     let calls = RemoteCalls::fetch(&trace, &waits)?;
+    let focus = focus::bounds(&trace)?;
     let causes = if options.causes {
         monitor.enter(Stage::Causes)?;
         let collective_syncs = (collective_syncs, &one_sided.collective_syncs[..]);
-        let how = (options.cost_model, window.as_ref());
+        let in_focus = focus.map(|(begin, end)| begin..end).filter(|_| window.is_none());
+        let how = (options.cost_model, window.as_ref(), in_focus.as_ref());
         let mut found = causes::find(&trace, (&waits, &calls), collective_syncs, how)?;
         let path = critical_path::find(&trace, &found.tables, options.cost_model)?;
         severities.extend(path.severities);
@@ -368,6 +373,7 @@ pub fn analyze(
         let costs = severity::combine(found.costs);
         Some(Causes {
             costs,
+            focus_costs: found.focus_costs.map(severity::combine),
             explanations: found.explanations,
             path: path.segments,
             stretches: path.stretches,
@@ -378,7 +384,6 @@ pub fn analyze(
         None
     };
     let severities = severity::combine(severities);
-    let focus = focus::bounds(&trace)?;
     let is_alone = trace.exchange.processes() == 1;
     let mut found = Analysis {
         trace,

@@ -409,6 +409,14 @@ impl Analysis {
         self.cells(&[], &delays, &[])
     }
 
+    /// Delay costs of the waits in the focus, and what of these is unexplained, in the shape of `severities`; `None` if
+    /// they are those of the whole run.
+    fn focus_costs(&self) -> PyResult<Option<Table>> {
+        self.result.need_events().map_err(core_error)?;
+        let costs = self.result.causes.as_ref().and_then(|causes| causes.focus_costs.as_ref());
+        costs.map(|costs| self.cells(&[], costs, &[])).transpose()
+    }
+
     /// The critical path in the order of time; times in seconds since the begin of the trace.
     fn critical_path(&self) -> PyResult<Table> {
         let path = self.result.causes.as_ref().map_or(&[][..], |causes| &causes.path);

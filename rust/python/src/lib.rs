@@ -7,6 +7,7 @@ mod arrow;
 mod counters;
 mod devices;
 mod errors;
+mod estimate;
 mod job;
 mod loops;
 mod memory;

@@ -9,10 +9,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use whywait_core::trace::DefinitionIndex;
 use whywait_otf2::writer::{WriteOptions, copy_archive as copy_otf2};
-use whywait_otf2::{Archive, Attributes, Definitions, Event, EventSink};
+use whywait_otf2::{Archive, Definitions, Event};
 
 use crate::arrow::{Names, Table};
 use crate::errors::archive_error;
+use crate::estimate::{self, Counter};
 use crate::job::detached;
 use crate::records::{Columns, EventTable};
 
@@ -163,7 +164,7 @@ impl Run {
             self.definitions.locations.iter().fold(0u64, |sum, location| sum.saturating_add(location.events));
         info.set_item("events", declared)?;
         info.set_item("event_bytes", py.detach(|| self.event_bytes()))?;
-        info.set_item("memory_estimate", declared.saturating_mul(BYTES_PER_EVENT))?;
+        info.set_item("memory_estimate", detached(py, || estimate::memory(&self.archive, &self.definitions))?)?;
         if events {
             let counts = detached(py, || self.count_events())?.map_err(archive_error)?;
             let by_type = PyDict::new(py);
@@ -173,26 +174,6 @@ impl Run {
             info.set_item("events_by_type", by_type)?;
         }
         Ok(info)
-    }
-}
-
-/// Memory that an analysis takes for an event on average (benches/ measures it).
-const BYTES_PER_EVENT: u64 = 24;
-
-/// Counts events by the number of their record.
-struct Counter([u64; 256]);
-
-impl EventSink for Counter {
-    fn enter(&mut self, _: i64, _: u32) {
-        self.0[12] += 1;
-    }
-
-    fn leave(&mut self, _: i64, _: u32) {
-        self.0[13] += 1;
-    }
-
-    fn record(&mut self, _: i64, record: &Event<'_>, _: &Attributes<'_>) {
-        self.0[usize::from(record.id())] += 1;
     }
 }
 

@@ -8,6 +8,8 @@ import { percent, plural, seconds } from "./format.js";
 import { Iterations } from "./iterations.js";
 import { exploreLink, timelineLink } from "./link.js";
 
+// Below this share nobody stands out among several.
+const STANDS_OUT = 0.2;
 const FAMILIES = {
   work: "Computation", devices: "Devices", threads: "Threads", communication: "Communication", overhead: "Measurement",
   idle: "Idle threads", waiting: "Waiting",
@@ -48,7 +50,7 @@ export class Overview {
   headline() {
     const { run, facts, story } = this.model;
     const { outside: rest } = story.focus;
-    const outside = rest.time > 0 ? ` Outside of it: ${seconds(rest.time)}${rest.waiting > 0 ? `, ${seconds(rest.waiting)} of it waiting` : ""}.` : "";
+    const outside = rest.time > 0 ? ` Outside the focus: ${seconds(rest.time)}${rest.waiting > 0 ? `, ${seconds(rest.waiting)} of it waiting` : ""}.` : "";
     const parts = [plural(facts.processes ?? 0, "rank")];
     if (facts.locations !== facts.processes) parts.push(plural(facts.locations ?? 0, "location"));
     parts.push(plural(facts.events ?? 0, "event"), `${seconds(facts.length ?? 0)} long`);
@@ -75,9 +77,8 @@ export class Overview {
     });
     const swatch = (part) => make("i", { class: `swatch ${part.family}`, style: { "--colour": part.colour } });
     const explain = (part) => (event) => tip.show(event, make("b", {}, part.label), make("br"),
-      `${seconds(part.value)}, ${percent(part.share)} of all time`);
-    const { focus } = this.model.story;
-    return this.card("Where the time went", focus.name === "all" ? null : "The whole run, start-up and shutdown included.",
+      `${seconds(part.value)}, ${percent(part.share)} of ${this.model.story.focus.phrase}`);
+    return this.card("Where the time went", this.model.story.focus.name === "all" ? null : `In ${this.model.story.focus.phrase}.`,
       make("div", { class: "stack", role: "img", "aria-label": painted.map((part) => `${part.label} ${percent(part.share)}`).join(", ") },
         painted.map((part) => make("a", {
           class: `part ${part.family}`, href: exploreLink(part.metric), style: { "flex-grow": part.share, "--colour": part.colour },
@@ -157,10 +158,10 @@ export class Overview {
       const there = cause.callpath && cause.callpath.join("\n") !== problem.callpath.join("\n") ? shortName(cause.callpath.at(-1)) : null;
       const whom = there ? `the ${there} of rank ${cause.rank}` : `rank ${cause.rank}`;
       facts.push(["Who", cause.share > 0.995 ? `All of it is for ${whom}.`
-        : cause.share < 0.1 ? `It is for many ranks, at most ${percent(cause.share)} for ${whom}.`
+        : cause.share < STANDS_OUT ? `No single rank stands out: at most ${percent(cause.share)} of it is for ${whom}.`
           : `${cause.share > 0.5 ? "Most" : "The largest part"} of it is for ${whom} (${percent(cause.share)}).`]);
     } else if (many) {
-      facts.push(["Where", problem.worst_rank_share * problem.ranks < 1.5 ? "Spread evenly over them."
+      facts.push(["Where", problem.worst_rank_share < Math.max(STANDS_OUT, 1.1 / problem.ranks) ? "No single rank stands out."
         : `Most on rank ${problem.worst_rank} (${percent(problem.worst_rank_share)}).`]);
     }
     const root = problem.history && blamed(problem.history)[0];
@@ -169,7 +170,7 @@ export class Overview {
     const longest = document.getElementById("data-timeline") && problem.history;
     return make("article", { class: "problem" },
       make("h3", {}, make("span", { class: "number" }, number), problem.display_name,
-        make("span", { class: "amount" }, `${percent(problem.share)} of all time`)),
+        make("span", { class: "amount" }, `${percent(problem.share)} of the time`)),
       make("p", { class: "sentence" }, `${who} `, make("b", {}, seconds(problem.waiting)), " in ", make("code", {}, call),
         problem.what ? ` ${problem.what}` : "", problem.instances > 1 ? `, ${problem.instances.toLocaleString("en-US")} times in all.` : "."),
       make("p", { class: "path" }, this.callText(problem.callpath)),
@@ -195,20 +196,20 @@ export class Overview {
   causes() {
     const { delay, account } = this.model.story;
     if (!delay?.length) return null;
-    const elsewhere = account.elsewhere > 0 ? `, ${seconds(account.elsewhere)} has causes outside of the focus` : "";
+    const elsewhere = account.elsewhere > 0 ? `, ${seconds(account.elsewhere)} has causes outside the focus` : "";
     const none = `${elsewhere}${account.unknown > 0 ? `, ${seconds(account.unknown)} has none` : ""}`;
     const isNamed = account.unexplained >= 0.001 * account.waiting && account.unexplained > 0;
     const unknown = none + (isNamed ? `; ${seconds(account.unexplained)} of it is more than all causes together explain` : "");
     const idle = account.idle_costs > 0 ? ` Idle threads, which are no waiting, cost ${seconds(account.idle_costs)} besides.` : "";
     return this.card("Who causes the waiting",
-      `Of ${seconds(account.waiting)} of waiting ${seconds(account.known)} has a known cause${unknown}. These call paths took longer `
+      `Of ${seconds(account.waiting)} of waiting, ${seconds(account.known)} has a known cause${unknown}. These call paths took longer `
         + `than on other ranks, and others waited for it, there or further on.${idle}`,
       make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["Call path", "Waiting caused", "Share", "Most on", "Seen as"].map((name) => make("th", {}, name)))),
         make("tbody", {}, delay.map((row) => make("tr", {},
           make("td", {}, this.callLink("delay", row.callpath_id)),
           make("td", {}, seconds(row.costs), row.long_term > 0.01 * row.costs && make("small", {}, ` ${seconds(row.long_term)} indirectly`)),
           make("td", { class: "bar" }, make("i", { style: { width: `${100 * row.share}%` } }), make("span", {}, percent(row.share))),
-          make("td", {}, `rank ${row.worst_rank} (${percent(row.worst_rank_share)})`),
+          make("td", {}, row.worst_rank_share < STANDS_OUT ? "no single rank" : `rank ${row.worst_rank} (${percent(row.worst_rank_share)})`),
           make("td", {}, row.classes.slice(0, 2).map((kind) => `${kind.display_name} ${seconds(kind.costs)}`).join(", ")))))));
   }
 
@@ -236,7 +237,7 @@ export class Overview {
           make("td", {}, seconds(row.time)),
           make("td", { class: "bar" }, make("i", { style: { width: `${100 * row.share}%` } }), make("span", {}, percent(row.share))),
           make("td", {}, row.imbalance > 0 ? seconds(row.imbalance) : "–"),
-          make("td", {}, `rank ${row.worst_rank} (${percent(row.worst_rank_share)})`))))),
+          make("td", {}, row.worst_rank_share < STANDS_OUT ? "no single rank" : `rank ${row.worst_rank} (${percent(row.worst_rank_share)})`))))),
       this.walk(path.walk));
   }
 

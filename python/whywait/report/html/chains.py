@@ -18,7 +18,9 @@ _DEPTH = 5
 _ANALYZED_AGAIN = 20_000_000
 
 
-def histories(result: ResultData, places: list[dict[str, Any]]) -> list[dict[str, Any] | None]:
+def histories(
+    result: ResultData, places: list[dict[str, Any]], window: tuple[float, float] | None = None
+) -> list[dict[str, Any] | None]:
     """Return why the longest wait at each of some places waits, None where that cannot be told.
 
     Parameters
@@ -27,10 +29,12 @@ def histories(result: ResultData, places: list[dict[str, Any]]) -> list[dict[str
         Where they were found.
     places
         Of each, ``metric`` and ``callpath_id``.
+    window
+        From when to when the waits are (s): those that reach over an end only if there are no others.
     """
     if not result.has_causes or not _is_quick(result):
         return [None] * len(places)
-    longest = [_longest(result.tables.wait_states, place) for place in places]
+    longest = [_longest(result.tables.wait_states, place, window) for place in places]
     rows = [row for row in longest if row is not None]
     try:
         explained = dict(zip(rows, explain(result, rows, _DEPTH), strict=True))
@@ -45,7 +49,7 @@ def _is_quick(result: ResultData) -> bool:
     return result.tables.analysis is not None or result.facts["events"] <= _ANALYZED_AGAIN
 
 
-def _longest(waits: pa.Table, place: dict[str, Any]) -> int | None:
+def _longest(waits: pa.Table, place: dict[str, Any], window: tuple[float, float] | None) -> int | None:
     """Return the row of the longest wait at a place of which the cause is known."""
     conditions = (
         pc.equal(waits["kind"].cast(pa.string()), place["metric"]),
@@ -53,6 +57,11 @@ def _longest(waits: pa.Table, place: dict[str, Any]) -> int | None:
         pc.is_valid(waits["cause_callpath"]),
     )
     rows = pc.indices_nonzero(pc.and_(pc.and_(*conditions[:2]), conditions[2]))
+    if window is not None:
+        enter, leave = (waits[name].take(rows).to_numpy() for name in ("enter", "leave"))
+        begin, end = window
+        whole, part = (enter >= begin) & (leave <= end), (enter < end) & (leave > begin)
+        rows = rows.filter(pa.array(whole if whole.any() else part))
     if not len(rows):
         return None
     return int(rows[pc.index(waiting := waits["waiting"].take(rows), pc.max(waiting)).as_py()].as_py())

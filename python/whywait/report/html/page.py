@@ -54,7 +54,7 @@ def write_html(
         The loop whose iterations to show, as in `whywait.analysis.iterations.iterations`; None for the main loop.
     """
     formulas = Formulas(result.profile)
-    told = story.tell(result, formulas, summary)
+    told = story.tell(result, summary)
     more = {**timeline, **dict(loops.loop_blocks(result, loop)), **dict(loops.communication_blocks(result))}
     room = ROOM - sum(len(block) for block in more.values())
     data = chain(run_blocks(result, formulas, told, room=room), more.items())

@@ -37,7 +37,7 @@ class ServedPage:
     def __init__(self, result: ResultData, summary: dict[str, Any], timeline: Mapping[str, str]) -> None:
         self._result = result
         formulas = Formulas(result.profile)
-        told = story.tell(result, formulas, summary)
+        told = story.tell(result, summary)
         self._stored = page.stored_metrics(result.profile)
         self._resolution = places.Resolution(1, exact=True)
         fixed = page.fixed_blocks(result, formulas, told, self._stored, self._resolution, _WAITS)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from whywait.analysis.efficiency import efficiencies as pop_efficiencies
+from whywait.analysis.focus import ALL, focused
 from whywait.report.html.chains import histories
 from whywait.report.html.formulas import Factors, Formulas, combine
 from whywait.report.html.words import LOOK_AT, WAITS_FOR
@@ -26,6 +27,8 @@ _POINTS = 512
 # What is below this share of the time is shown together with its like.
 _SMALL = 0.004
 _PARTS_OF_FAMILY = 5
+# Places with less of the time are not among the worst.
+_LEAST = 0.001
 _PROBLEMS = 3
 _TOP = 6
 
@@ -51,19 +54,22 @@ _LIBRARIES = {
 }
 
 
-def tell(result: ResultData, formulas: Formulas, summary: dict[str, Any]) -> dict[str, Any]:
+def tell(result: ResultData, summary: dict[str, Any]) -> dict[str, Any]:
     """Return the front page as plain data; what the result does not know is None."""
     focus = summary["focus"]
-    worst = [place for place in focus["worst"][:_PROBLEMS] if place["waiting"] > 0]
-    told = zip(worst, histories(result, worst), strict=True)
+    part = focused(result, focus["callpath"] or (ALL if focus["name"] == ALL else None))
+    # What hardly matters is no problem, unless nothing matters more.
+    worst = [place for place in focus["worst"] if place["waiting"] > 0]
+    worst = [place for place in worst if place["share"] >= _LEAST][:_PROBLEMS] or worst[:1]
+    told = zip(worst, histories(result, worst, focus["window"]), strict=True)
     return {
         "waiting": {"total": focus["account"]["waiting"], "share": focus["account"]["share"]},
         "account": focus["account"],
         "focus": {name: focus[name] for name in ("name", "phrase", "window", "outside")},
-        "parts": parts(result, formulas),
-        "problems": [_problem(result, place, history) for place, history in told],
+        "parts": parts(part, Formulas(part.profile)),
+        "problems": [_problem(part, place, history) for place, history in told],
         "delay": (focus["causes"] or [])[:_TOP],
-        "critical_path": _critical(result, focus["critical_path"]),
+        "critical_path": _critical(part, focus["critical_path"]),
         "efficiencies": efficiencies(result, focus),
         "advice": summary.get("advice"),
         "odd": [

@@ -98,9 +98,13 @@ fn unattributed(
     let mut cost = if own_waits.is_empty() { table.phi[number] } else { 0.0 };
     for own_wait in own_waits {
         let unexplained = (own_wait.waiting - own_wait.explained).max(0);
+        let share = unexplained as f64 / own_wait.waiting.max(1) as f64;
+        let inside = share * own_wait.within(shard, point, window) as f64;
+        if inside > 0.0 {
+            cells.add(CostMetric::WaitUnexplained, point.callpath, inside);
+        }
         if model == CostModel::Bounded || own_wait.explained == 0 {
-            let share = unexplained as f64 / own_wait.waiting.max(1) as f64;
-            cost += share * own_wait.within(shard, point, window) as f64;
+            cost += inside;
             cost += table.phi[number] * (unexplained as f64 / point.waiting as f64);
         }
     }

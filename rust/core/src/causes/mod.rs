@@ -91,6 +91,8 @@ pub(crate) struct Found {
     pub tables: Vec<Table>,
     /// Costs and classes of waits.
     pub costs: Vec<Cost>,
+    /// What is paid for waits as far as they lie in the focus; `None` if all do, so that it is what is paid for all.
+    pub focus_costs: Option<Vec<Cost>>,
     /// One entry a wait state; `None` where nobody is charged.
     pub explanations: PerShard<Option<Explanation>>,
     /// What was odd.
@@ -141,12 +143,13 @@ impl CausedWait {
 
 /// Finds the causes of all wait states of this process; `waits` as the analysis has sorted them, with the `calls` that
 /// they name, and with the collective synchronizations of all owners, and those of the shards themselves. With a window
-/// (ticks) costs are only those of what lies in it of the waits; those of idle threads are left out.
+/// (ticks) costs are only those of what lies in it of the waits; those of idle threads are left out. With a focus there are
+/// costs of that besides.
 pub(crate) fn find(
     trace: &Trace,
     (waits, calls): (&PerShard<WaitState>, &RemoteCalls),
     collective_syncs: (Vec<CollectiveSyncs>, &[Vec<CollectiveSync>]),
-    (model, window): (CostModel, Option<&Range<i64>>),
+    (model, window, focus): (CostModel, Option<&Range<i64>>, Option<&Range<i64>>),
 ) -> Result<Found> {
     let (sets, sync_points) = collect_sync_points(trace, (waits, calls), collective_syncs, model)?;
     let outgoing = trace.exchange.own().into_par_iter().zip(&sync_points).map(|(number, sync_points)| {
@@ -181,6 +184,7 @@ pub(crate) fn find(
         })
         .unzip();
     delay::share(trace, &mut tables, works, model)?;
+    let focus_costs = focus.map(|focus| costs_in(trace, &mut tables, focus, model)).transpose()?.flatten();
     if let Some(window) = window {
         restrict(trace, &mut tables, window)?;
     }
@@ -196,7 +200,28 @@ pub(crate) fn find(
     for table in &mut tables {
         table.forget_costs();
     }
-    Ok(Found { costs: costs.concat(), explanations: explain(&tables, waits), tables, diagnostics })
+    Ok(Found { costs: costs.concat(), focus_costs, explanations: explain(&tables, waits), tables, diagnostics })
+}
+
+/// Costs of what lies in a window of the waits, and by how much that exceeds its causes; `None` if all of them lie in it.
+///
+/// Costs are linear in what they are paid for, also where that goes back through earlier waits.
+fn costs_in(trace: &Trace, tables: &mut [Table], window: &Range<i64>, model: CostModel) -> Result<Option<Vec<Cost>>> {
+    let is_cut = trace.shards.par_iter().zip(&*tables).any(|(shard, table)| {
+        let mut waits = table.own_waits.rows.iter().filter(|wait| wait.waiting > 0 && wait.cost_share != NONE);
+        waits.any(|wait| wait.within(shard, &table.points[wait.point as usize], window) < wait.waiting)
+    });
+    if !trace.exchange.allgather(is_cut)?.contains(&true) {
+        return Ok(None);
+    }
+    restrict(trace, tables, window)?;
+    propagation::propagate(trace, tables, model, &mut Diagnostics::default())?;
+    let shards = trace.shards.par_iter().zip(&*tables);
+    let costs = shards.flat_map_iter(|(shard, table)| costs::book(trace, shard, table, model, Some(window))).collect();
+    for table in tables {
+        table.paid = Vec::new();
+    }
+    Ok(Some(costs))
 }
 
 /// Lets costs be paid only for what lies in a window of each wait. The rates, by which a wait is shared out, stay.

@@ -133,6 +133,15 @@ tables! {
         "thread" Int32: "its thread",
         "value" Double: "seconds, occurrences or bytes, as the unit of the metric is",
     }
+    "focus_costs" stored [] "the same as in `severities`, of delay costs of the waits in the focus; only if there are other waits" {
+        "metric" Name: "the metric, by its unique name",
+        "callpath" Path: "where, by names",
+        "callpath_id" UInt32: "the same, a row of `callpaths`",
+        "location" UInt32: "whose, a row of `locations`",
+        "rank" Int32: "its rank, -1 if of no process",
+        "thread" Int32: "its thread",
+        "value" Double: "seconds, occurrences or bytes, as the unit of the metric is",
+    }
     "wait_states" stored ["wait_states"] "a wait state; with `--counters` also `counter:NAME` of each strict counter" {
         "kind" Name: "the metric that it is booked on",
         "part_of" Name: "the wait state whose time it is a part of, or `completion`; null for waiting, each time once",

@@ -1,0 +1,83 @@
+//! How much memory an analysis will take, from a sample of the events.
+//!
+//! An event of any kind takes room in the columns. What synchronizes takes much more: a point of the cost model, the work
+//! since the last one, wait states and what explains them, all of which depend on the program. The numbers are averages
+//! over the synthetic workloads and over traces of nested calls (`tests/test_memory.py` holds the estimate against them).
+
+use whywait_core::trace::DefinitionIndex;
+use whywait_otf2::{Archive, Attributes, Event, EventSink};
+
+/// Memory that Python and its libraries take, and an analysis of next to nothing, bytes.
+const FIXED: f64 = 91.0 * MIB;
+/// Memory that writing the results takes, and what is added for all waits that there are likely to be, bytes.
+const REPORTS: f64 = 30.0 * MIB;
+const REPORTS_OF_WAITS: f64 = 80.0 * MIB;
+/// With so many synchronizations tables are as long as the pieces in which they are written.
+const MANY: f64 = 100_000.0;
+const MIB: f64 = 1_048_576.0;
+/// What the columns have for an event, bytes.
+const EVENT: f64 = 17.5;
+/// Locations, and chunks of each, to look at.
+const SAMPLED: usize = 32;
+
+/// What an event of a kind takes besides, bytes: it stands for an operation of one process.
+fn operation(name: &str) -> f64 {
+    match name {
+        "MpiSend" | "MpiIsend" => 260.0,
+        "MpiCollectiveEnd" | "RmaCollectiveEnd" | "NonBlockingCollectiveComplete" => 230.0,
+        "RmaGroupSync" | "RmaRequestLock" | "RmaAcquireLock" | "RmaTryLock" => 200.0,
+        "RmaPut" | "RmaAtomic" => 100.0,
+        "RmaGet" => 300.0,
+        _ => 0.0,
+    }
+}
+
+/// Counts events by the number of their record.
+pub(crate) struct Counter(pub(crate) [u64; 256]);
+
+impl EventSink for Counter {
+    fn enter(&mut self, _: i64, _: u32) {
+        self.0[12] += 1;
+    }
+
+    fn leave(&mut self, _: i64, _: u32) {
+        self.0[13] += 1;
+    }
+
+    fn record(&mut self, _: i64, record: &Event<'_>, _: &Attributes<'_>) {
+        self.0[usize::from(record.id())] += 1;
+    }
+}
+
+/// Estimates the peak of the memory of `whywait analyze`, bytes.
+pub(crate) fn memory(archive: &Archive, definitions: &DefinitionIndex) -> u64 {
+    let events = definitions.locations.iter().fold(0.0, |sum, location| sum + location.events as f64);
+    let counts = sample(archive, definitions);
+    let seen: u64 = counts.iter().sum();
+    let share = |count: u64| if seen == 0 { 0.0 } else { events * count as f64 / seen as f64 };
+    let (mut operations, mut bytes) = (0.0, events * EVENT);
+    for (id, &count) in counts.iter().enumerate() {
+        let each = operation(Event::name_of(id as u8));
+        if each > 0.0 {
+            operations += share(count);
+            bytes += share(count) * each;
+        }
+    }
+    (FIXED + REPORTS + REPORTS_OF_WAITS * (operations / MANY).min(1.0) + bytes) as u64
+}
+
+/// Counts the events in two chunks of some locations, which are spread evenly; what cannot be read counts as nothing.
+fn sample(archive: &Archive, definitions: &DefinitionIndex) -> [u64; 256] {
+    let mut counter = Counter([0; 256]);
+    let mut buffer = Vec::new();
+    let with_events: Vec<_> = definitions.locations.iter().filter(|location| location.events > 0).collect();
+    for i in 0..with_events.len().min(SAMPLED) {
+        let location = with_events[i * with_events.len() / with_events.len().min(SAMPLED)];
+        let Ok(reader) = archive.location(location.id) else { continue };
+        let middle = reader.chunk_count() / 2;
+        for chunk in [0, middle].into_iter().take(1 + usize::from(middle > 0)) {
+            drop(reader.read_chunks(chunk..chunk + 1, &mut buffer, &mut counter));
+        }
+    }
+    counter.0
+}
