@@ -196,8 +196,10 @@ export class Overview {
   causes() {
     const { delay, account } = this.model.story;
     if (!delay?.length) return null;
-    const elsewhere = account.elsewhere > 0 ? `, ${seconds(account.elsewhere)} has causes outside the focus` : "";
-    const none = `${elsewhere}${account.unknown > 0 ? `, ${seconds(account.unknown)} has none` : ""}`;
+    // What differences of sums leave of nothing is nothing.
+    const least = 1e-9 * account.waiting;
+    const elsewhere = account.elsewhere > least ? `, ${seconds(account.elsewhere)} has causes outside the focus` : "";
+    const none = `${elsewhere}${account.unknown > least ? `, ${seconds(account.unknown)} has none` : ""}`;
     const isNamed = account.unexplained >= 0.001 * account.waiting && account.unexplained > 0;
     const unknown = none + (isNamed ? `; ${seconds(account.unexplained)} of it is more than all causes together explain` : "");
     const idle = account.idle_costs > 0 ? ` Idle threads, which are no waiting, cost ${seconds(account.idle_costs)} besides.` : "";
@@ -225,12 +227,13 @@ export class Overview {
   }
 
   critical() {
-    const { critical_path: path } = this.model.story;
+    const { critical_path: path, focus } = this.model.story;
     if (!path?.callpaths.length) return null;
+    const whose = focus.name === "all" ? "" : ` of ${focus.phrase}`;
     const ways = path.hops ? `and changes ranks ${path.hops.toLocaleString("en-US")} times` : "and stays on one rank";
     const balance = this.model.facts.processes > 1 ? ` Up to ${seconds(path.imbalance)} of it could be saved by balancing work.` : "";
     return this.card("What determines how long the run takes",
-      `The critical path is ${seconds(path.length)} long ${ways}. Only what is on it can make the run shorter.${balance}`,
+      `The critical path${whose} is ${seconds(path.length)} long ${ways}. Only what is on it can make the run shorter.${balance}`,
       make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["Call path", "On the path", "Share", "Imbalance", "Most on"].map((name) => make("th", {}, name)))),
         make("tbody", {}, path.callpaths.map((row) => make("tr", {},
           make("td", {}, this.callLink("critical_path", row.callpath_id)),
