@@ -37,9 +37,9 @@ def summarize(result: ResultData, asked: str | None = None) -> dict[str, Any]:
     dict
         ``run`` (name, anchor file, program if known), ``facts``, ``metrics`` (unit and total by name), ``peak_memory``
         (the most that the process had so far, in bytes; None if the system does not say), ``focus`` (what the
-        headlines are about, see `headlines`), of the whole run ``waiting`` (all wait states together with completion:
-        seconds, and share of all time), ``worst`` (the places with most of it), ``delay_costs`` (the call paths that
-        cause most of it or of idle threads, see `whywait.analysis.causes.costliest`), ``critical_path`` (see
+        headlines are about, see `headlines`), of the whole run ``waiting`` (``total`` in seconds, ``share`` of all
+        time, and beside it ``completion``), ``worst`` (the places with most of it), ``delay_costs`` (the call paths
+        that cause most of it or of idle threads, see `whywait.analysis.causes.costliest`), ``critical_path`` (see
         `whywait.analysis.causes.critical`; both are None if causes were not looked for), ``warnings``, ``oddities`` (of
         the definitions). All values are such that JSON can say them.
     """
@@ -61,7 +61,7 @@ def summarize(result: ResultData, asked: str | None = None) -> dict[str, Any]:
         "peak_memory": result.tables.peak_memory,
         "waiting": total_waiting(result),
         "focus": headlines(result, asked),
-        "worst": worst_wait_states(result),
+        "worst": worst_wait_states(result, metrics=result.profile.metrics.waiting),
         "delay_costs": costliest(result, _WORST) if result.has_causes else None,
         "critical_path": critical(result, _WORST) if result.has_causes else None,
         "warnings": result.warnings,
@@ -75,11 +75,12 @@ def identity(result: ResultData) -> dict[str, Any]:
 
 
 def total_waiting(result: ResultData) -> dict[str, float]:
-    """Return all wait states together: ``total`` (s) and ``share`` (of all time)."""
+    """Return all waiting of the run: ``total`` (s), ``share`` (of all time), and beside it ``completion`` (s)."""
     profile = result.profile
-    waiting = sum(profile.total(metric.name) for metric in _wait_states(profile.metrics))
+    waiting = sum(profile.total(metric.name) for metric in profile.metrics.waiting)
+    completion = sum(profile.total(metric.name) for metric in profile.metrics if metric.kind == "completion")
     time = profile.total("time") if "time" in profile.metrics else 0.0
-    return {"total": waiting, "share": waiting / time if time else 0.0}
+    return {"total": waiting, "share": waiting / time if time else 0.0, "completion": completion}
 
 
 def headlines(result: ResultData, asked: str | None = None, count: int = _WORST) -> dict[str, Any]:
