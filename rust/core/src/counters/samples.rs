@@ -75,8 +75,8 @@ impl EventSink for Reader<'_> {
     }
 }
 
-/// The series of a location, by counter. What cannot be read ends them, as it ended the events.
-fn read(archive: &Archive, trace: &Trace, kinds: &[Kind], location: u32) -> FxHashMap<u32, Series> {
+/// The series of a location, in the order of the counters. What cannot be read ends them, as it ended the events.
+fn read(archive: &Archive, trace: &Trace, kinds: &[Kind], location: u32) -> Vec<(u32, Series)> {
     let mut reader = Reader { trace, location, kinds, now: i64::MIN, series: FxHashMap::default() };
     if let Ok(events) = archive.location(trace.definitions.locations[location as usize].id) {
         let _ = events.read_events(&mut Vec::new(), &mut reader);
@@ -88,8 +88,10 @@ fn read(archive: &Archive, trace: &Trace, kinds: &[Kind], location: u32) -> FxHa
     } else {
         trace.span().map_or(i64::MIN, |(_, last)| last)
     };
-    reader.series.values_mut().for_each(|series| series.hold(last));
-    reader.series
+    let mut series: Vec<(u32, Series)> = reader.series.into_iter().collect();
+    series.sort_unstable_by_key(|(counter, _)| *counter);
+    series.iter_mut().for_each(|(_, series)| series.hold(last));
+    series
 }
 
 /// What counters that speak of their recorder came to in stretches of time.
@@ -103,15 +105,12 @@ pub fn changes(archive: &Archive, trace: &Trace, kinds: &[Kind], asked: &[Stretc
     }
     let changes = by_location.into_par_iter().flat_map_iter(|(location, numbers)| {
         let series = read(archive, trace, kinds, location);
-        let mut counters: Vec<u32> = series.keys().copied().collect();
-        counters.sort_unstable();
         let mut changes = Vec::new();
         for number in numbers {
             let stretch = asked[number as usize];
             let spans = spans(trace, &stretch);
             let ticks = spans.iter().map(|(from, until)| until - from).sum();
-            for &counter in &counters {
-                let series = &series[&counter];
+            for &(counter, ref series) in &series {
                 if series.covers(stretch.begin, stretch.end) {
                     let amount = spans.iter().map(|&(from, until)| series.change(from, until)).sum();
                     changes.push(Change { stretch: number, counter, amount, ticks });

@@ -28,11 +28,14 @@ pub(super) fn kernels(archive: &Archive, trace: &Trace, launches: &[Span], runs:
     matched
 }
 
+/// What a launch, or a run, is paired by; none if it cannot be.
+type Key<'a, K> = &'a dyn Fn(&Span) -> Option<K>;
+
 /// Pairs the k-th launch of a key with the k-th run of it, of those that are free; no run starts before its launch.
 fn pair<K: Eq + Hash>(
     launches: &[Span],
     runs: &[Span],
-    (of_launch, of_run): (&dyn Fn(&Span) -> Option<K>, &dyn Fn(&Span) -> Option<K>),
+    (of_launch, of_run): (Key<'_, K>, Key<'_, K>),
     matched: &mut [u32],
     free: &mut [bool],
 ) {

@@ -156,7 +156,7 @@ fn is_stream(trace: &Trace, location: u32) -> bool {
     trace.definitions.locations[location as usize].kind == LocationType::ACCELERATOR_STREAM
 }
 
-/// What a call is, by its name in CUDA, HIP and OpenCL.
+/// What a call is, by its name in CUDA, HIP and `OpenCL`.
 fn role(name: &str) -> Option<Role> {
     let call = ["hip", "cuda", "cu", "cl"].iter().find_map(|prefix| name.strip_prefix(prefix))?;
     let call = call.strip_suffix("()").unwrap_or(call);
