@@ -226,6 +226,13 @@ def test_ranks_may_have_different_numbers_of_iterations(tmp_path):
     ]  # fmt: skip
 
 
+def test_a_part_of_a_run_has_none():
+    part = whywait.analyze(DATA / "stencil", window=(0.4, 0.5))
+    for question in (part.iterations, part.communication, part.message_sizes):
+        with pytest.raises(whywait.UsageError, match="this is a part of a run"):
+            question()
+
+
 def test_a_written_result_keeps_the_iterations_of_its_loop(tmp_path, capsys):
     result = whywait.analyze(DATA / "stencil")
     result.write(tmp_path / "main")

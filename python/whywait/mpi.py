@@ -1,7 +1,7 @@
-"""Several processes that analyse a run together: ``mpiexec -n K whywait analyze TRACE``.
+"""Several processes that analyze a run together: ``mpiexec -n K whywait analyze TRACE``.
 
 MPI is used only where ``mpiexec`` has started several processes; the environment tells. Each process reads and
-analyses its part of the run; what it needs of the others moves as bytes, here. All come to the same exchanges, in the
+analyzes its part of the run; what it needs of the others moves as bytes, here. All come to the same exchanges, in the
 same order, so an error at one of them is told at the next: then it is raised at all.
 """
 
@@ -48,7 +48,7 @@ def first() -> bool:
 
 
 def leave() -> None:
-    """Let this process analyse runs on its own from now on."""
+    """Let this process analyze runs on its own from now on."""
     for name in _SIZES:
         os.environ.pop(name, None)
 

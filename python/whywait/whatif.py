@@ -416,9 +416,9 @@ def whatif(
     threads
         How many threads to use; None for as many as there are cores.
     memory_limit
-        As of `whywait.analyze`, for the measured run if it is not yet analysed, and for the simulated one.
+        As of `whywait.analyze`, for the measured run if it is not yet analyzed, and for the simulated one.
     progress
-        As of `whywait.analyze`, if the run is not yet analysed.
+        As of `whywait.analyze`, if the run is not yet analyzed.
 
     Returns
     -------

@@ -159,6 +159,9 @@ class NativeDataset:
     def _events(self) -> _native.Analysis:
         if not isinstance(self.analysis, _native.Analysis):
             raise _native.UsageError("there are no events")
+        if "window" in self.options:
+            # All events are there, but only some of the waits: sums over both would not fit.
+            raise _native.UsageError("this is a part of a run: ask the result of the whole run")
         return self.analysis
 
     def window(self, begin: float, end: float) -> pa.Table:

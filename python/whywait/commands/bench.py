@@ -137,7 +137,7 @@ def add(verbs: Any) -> None:
         default=["sor-p2p", "sor-fence", "sor-gats", "sor-locks"],
         choices=WORKLOADS,
         metavar="NAME",
-        help="what to analyse (default: the four sor-...)",
+        help="what to analyze (default: the four sor-...)",
     )
     run.add_argument(
         "--ranks",

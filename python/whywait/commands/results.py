@@ -1,4 +1,4 @@
-"""Results to work on: written ones are read, traces are analysed."""
+"""Results to work on: written ones are read, traces are analyzed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from whywait import Result, Run
 
 #: The help of an operand that may be either.
-RESULT = "a directory that `whywait analyze` wrote, or a trace, which is analysed first"
+RESULT = "a directory that `whywait analyze` wrote, or a trace, which is analyzed first"
 #: The help of an option that says what the numbers are about.
 FOCUS = (
     "what the numbers are about: 'all' for the whole run, or only the call paths that end in these names (default: the "

@@ -31,7 +31,7 @@ export class Timeline extends TimelinePicture {
     if (!this.exists) {
       fill(this.node, make("p", { class: "opening" },
         "This report has no timeline, which is made from the events: the result that it was made from holds none, or was "
-          + "found by several processes under MPI. Analyse the trace again, by one process (", make("code", {}, `whywait analyze ${this.model.run.path} --html`), ")."));
+          + "found by several processes under MPI. Analyze the trace again, by one process (", make("code", {}, `whywait analyze ${this.model.run.path} --html`), ")."));
       return;
     }
     if (!this.data) {

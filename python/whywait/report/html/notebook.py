@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def run_table(run: Trace) -> str:
-    """Return what is known of a run before it is analysed as an HTML table."""
+    """Return what is known of a run before it is analyzed as an HTML table."""
     locations = run.locations
     ranks = len(set(locations["rank"].to_pylist()) - {-1})
     facts = {
