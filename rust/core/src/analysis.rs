@@ -21,9 +21,9 @@ use crate::per_shard::PerShard;
 use crate::queues::{self, Queues};
 use crate::remote_calls::{Call, RemoteCalls};
 use crate::severity::{self, Cost, Severity};
+use crate::trace::Trace;
 use crate::trace::decode::Progress;
 use crate::trace::load::SHARD_EVENTS;
-use crate::trace::{NONE, Trace};
 use crate::transfers::{self, Transfer};
 use crate::waits::late_sender::Detected;
 use crate::waits::rma::{self, OneSided};
@@ -188,7 +188,7 @@ impl Analysis {
     #[must_use]
     pub fn calls(&self, wait: &WaitState) -> (Call, Option<Call>) {
         let get = |call| self.calls.get(&self.trace, call);
-        let cause = (wait.cause_instance != NONE).then(|| get((wait.cause_location, wait.cause_instance)));
+        let cause = (wait.cause_instance.is_some()).then(|| get((wait.cause_location, wait.cause_instance)));
         (get((wait.location, wait.instance)), cause)
     }
 
@@ -342,7 +342,7 @@ pub fn analyze(
         .collect();
     add(&mut found, local);
     found.par_iter_mut().zip(&trace.shards).for_each(|(findings, shard)| {
-        let position = |wait: &WaitState| shard.instances.enter[wait.instance as usize];
+        let position = |wait: &WaitState| shard.instances.enter[wait.instance];
         // Each stage found them in order: a stable sort merges them.
         findings.waits.sort_by_key(|wait| (wait.location, position(wait), wait.kind));
     });
@@ -453,9 +453,9 @@ fn analyze_messages(
 /// Names the locations of which only a profile can be said.
 fn other_locations(trace: &Trace) -> Diagnostics {
     let mut diagnostics = Diagnostics::default();
-    let own = trace.shards.iter().flat_map(|shard| shard.locations.clone());
+    let own = trace.shards.iter().flat_map(|shard| shard.locations);
     for index in own {
-        let location = &trace.definitions.locations[index as usize];
+        let location = &trace.definitions.locations[index];
         if !matches!(location.kind, LocationType::CPU_THREAD | LocationType::UNKNOWN) {
             let time = trace.span().map_or(0, |(first, _)| first);
             diagnostics.count(DiagnosticKind::NotAThread, 1, Some(Place { location: index, time }));
@@ -482,7 +482,7 @@ mod tests {
         }
         lines.extend(analysis.transfers().unwrap().iter().map(|transfer| {
             let Transfer { kind, epoch, window, bytes, callpath, time, source, destination, end, .. } = transfer;
-            format!("{kind:?} {epoch:?} {window} {bytes} {callpath} {time} {source} {destination} {end:?}")
+            format!("{kind:?} {epoch:?} {window:?} {bytes} {callpath} {time} {source} {destination} {end:?}")
         }));
         if let Some(causes) = &analysis.causes {
             lines.extend(causes.path.iter().map(|segment| format!("{segment:?}")));

@@ -13,11 +13,12 @@ use rustc_hash::FxHashMap;
 
 use crate::Result;
 use crate::analysis::Analysis;
+use crate::ids::{LocationId, ProcessId};
 use crate::matching::messages;
 use crate::schema::MetricSet;
 use crate::severity::Metric;
+use crate::trace::Trace;
 use crate::trace::columns::OperationKind;
-use crate::trace::{NONE, Trace};
 use crate::transfers;
 
 /// What is counted of some communication.
@@ -103,7 +104,7 @@ pub fn find(analysis: &Analysis, waiting: &[Metric], most: usize) -> Result<Comm
         for row in 0..shard.receives.rows.len() {
             if let Some(send) = matches.send(row) {
                 let traffic = Traffic::one(send.bytes, shard.receives.rows[row].time.saturating_sub(send.time));
-                let rank = |process: u32| trace.definitions.processes[process as usize].rank;
+                let rank = |process: ProcessId| trace.definitions.processes[process].rank;
                 sums.pair((rank(send.source), rank(send.destination)), |pair| pair.messages.add(&traffic));
                 sums.size(Kind::Message, &traffic);
             }
@@ -134,7 +135,7 @@ pub fn find(analysis: &Analysis, waiting: &[Metric], most: usize) -> Result<Comm
             || Sums::new(most),
             |mut sums, shard| {
                 let waits = analysis.waits.of(shard).1;
-                for wait in waits.iter().filter(|wait| counts[wait.kind.number()] && wait.cause_location != NONE) {
+                for wait in waits.iter().filter(|wait| counts[wait.kind.number()] && wait.cause_location.is_some()) {
                     let ranks = (rank_of(trace, wait.location), rank_of(trace, wait.cause_location));
                     if let (Some(waiter), Some(cause)) = ranks {
                         sums.pair((waiter, cause), |pair| pair.waiting += i128::from(wait.waiting));
@@ -147,9 +148,9 @@ pub fn find(analysis: &Analysis, waiting: &[Metric], most: usize) -> Result<Comm
     Ok(all.merged(waits).finish())
 }
 
-fn rank_of(trace: &Trace, location: u32) -> Option<u32> {
-    let process = trace.definitions.locations.get(location as usize)?.process;
-    Some(trace.definitions.processes.get(process as usize)?.rank)
+fn rank_of(trace: &Trace, location: LocationId) -> Option<u32> {
+    let process = trace.definitions.locations.get(location.index())?.process;
+    Some(trace.definitions.processes.get(process.index())?.rank)
 }
 
 /// The class of a size: 0 for none, else the number of its binary digits.

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use bitcode::{Decode, Encode};
 
+use crate::ids::LocationId;
+
 /// Kinds of oddities, in the order in which they are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 pub enum DiagnosticKind {
@@ -182,8 +184,8 @@ impl DiagnosticKind {
 /// Where something was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Place {
-    /// Index of the location.
-    pub location: u32,
+    /// The location.
+    pub location: LocationId,
     /// Time in ticks.
     pub time: i64,
 }
@@ -215,7 +217,7 @@ impl Diagnostics {
     pub const KEPT: usize = 10_000;
 
     /// Counts one occurrence.
-    pub fn add(&mut self, kind: DiagnosticKind, location: u32, time: i64) {
+    pub fn add(&mut self, kind: DiagnosticKind, location: LocationId, time: i64) {
         self.count(kind, 1, Some(Place { location, time }));
     }
 
@@ -225,7 +227,7 @@ impl Diagnostics {
     }
 
     /// Counts one occurrence that has a message of its own.
-    pub fn explain(&mut self, kind: DiagnosticKind, location: u32, time: i64, detail: String) {
+    pub fn explain(&mut self, kind: DiagnosticKind, location: LocationId, time: i64, detail: String) {
         self.keep(kind, 1, Some(Occurrence { place: Place { location, time }, detail: Some(detail) }));
     }
 

@@ -21,9 +21,12 @@ enum Phase {
 
 /// First and last tick of the focus; `None` where nothing starts or ends, or the end comes first.
 pub(crate) fn bounds(trace: &Trace) -> Result<Option<(i64, i64)>> {
-    let phases: Vec<Option<Phase>> = (0..trace.tree.len() as u32)
-        .map(|callpath| {
-            let region = trace.tree.region(callpath);
+    let phases: Vec<Option<Phase>> = trace
+        .tree
+        .nodes()
+        .iter()
+        .map(|node| {
+            let region = node.region;
             phase(trace.regions.class(region), trace.regions.get(region))
         })
         .collect();
@@ -43,7 +46,7 @@ fn of_shard(shard: &Shard, phases: &[Option<Phase>]) -> (Option<i64>, Option<i64
     let events = &shard.events;
     let mut found = (None, None);
     for position in 0..events.time.len() as u32 {
-        let Some(phase) = phases[events.callpath(position) as usize] else { continue };
+        let Some(phase) = phases[events.callpath(position).index()] else { continue };
         let time = events.time[position as usize];
         match (phase, events.is_leave(position)) {
             (Phase::Start, true) => found = merge(found, (Some(time), None)),

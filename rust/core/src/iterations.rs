@@ -20,9 +20,10 @@ use rayon::prelude::*;
 
 use crate::Result;
 use crate::analysis::Analysis;
+use crate::ids::{CallPathId, LocationId};
 use crate::schema::MetricSet;
 use crate::severity::Metric;
-use crate::trace::{NO_CALLPATH, NONE, Shard, Trace};
+use crate::trace::{NONE, Shard, Trace};
 use crate::waits::{WaitState, interval};
 use whywait_otf2::enums::LocationType;
 
@@ -30,7 +31,7 @@ use whywait_otf2::enums::LocationType;
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The call path that is entered once in each iteration.
-    pub marker: u32,
+    pub marker: CallPathId,
     /// By call path, whether a Leave of it may end the last iteration.
     pub body: Vec<bool>,
     /// By call path, whether time in it is computation.
@@ -61,7 +62,7 @@ pub struct Iteration {
     /// How much of the critical path lies in it.
     pub critical: i64,
     /// The location with most of that, or [`NONE`].
-    pub critical_location: u32,
+    pub critical_location: LocationId,
     critical_most: i64,
 }
 
@@ -76,7 +77,7 @@ const NO_ITERATION: Iteration = Iteration {
     most: -1,
     slowest: NONE,
     critical: 0,
-    critical_location: NONE,
+    critical_location: LocationId::NONE,
     critical_most: 0,
 };
 
@@ -183,14 +184,14 @@ impl Finder<'_> {
         let shard = &trace.shards[number];
         let waits = self.analysis.waits.of(number).1;
         let begins = interval::begins(trace, waits);
-        for process in shard.processes.clone() {
-            let process = &trace.definitions.processes[process as usize];
+        for process in shard.processes {
+            let process = &trace.definitions.processes[process];
             let bounds = self.boundaries(shard, process.locations.start);
             let Some(count) = bounds.len().checked_sub(1) else { continue };
             sums.grow(count, self.kinds);
             let mut computation = vec![0; count];
             let mut threads = 0;
-            for location in process.locations.clone().filter(|&location| is_thread(trace, location)) {
+            for location in process.locations.filter(|&location| is_thread(trace, location)) {
                 threads += 1;
                 self.book_computation(shard, location, &bounds, &mut computation);
             }
@@ -214,7 +215,7 @@ impl Finder<'_> {
             for (wait, &begin) in waits[first..end].iter().zip(&begins[first..end]) {
                 self.book_wait(wait, begin, &bounds, &mut sums.waiting);
             }
-            for location in process.locations.clone() {
+            for location in process.locations {
                 self.book_path(location, &bounds, &mut sums.rows);
             }
         }
@@ -222,16 +223,16 @@ impl Finder<'_> {
     }
 
     /// Begins of the iterations on the location of a master thread, and the end of the last one.
-    fn boundaries(&self, shard: &Shard, location: u32) -> Vec<i64> {
+    fn boundaries(&self, shard: &Shard, location: LocationId) -> Vec<i64> {
         let Request { marker, body, .. } = self.request;
-        let i = (location - shard.locations.start) as usize;
+        let i = shard.local(location);
         let mut bounds = Vec::new();
         let mut end = None;
         for event in shard.event_offsets[i]..shard.event_offsets[i + 1] {
             let callpath = shard.events.callpath(event);
             if callpath == *marker && !shard.events.is_leave(event) {
                 bounds.push(shard.events.time[event as usize]);
-            } else if body[callpath as usize] && !bounds.is_empty() {
+            } else if body[callpath] && !bounds.is_empty() {
                 end = Some(shard.events.time[event as usize]);
             }
         }
@@ -243,15 +244,15 @@ impl Finder<'_> {
         bounds
     }
 
-    fn book_computation(&self, shard: &Shard, location: u32, bounds: &[i64], computation: &mut [i64]) {
+    fn book_computation(&self, shard: &Shard, location: LocationId, bounds: &[i64], computation: &mut [i64]) {
         let computes = &self.request.computes;
-        let i = (location - shard.locations.start) as usize;
+        let i = shard.local(location);
         let nodes = self.analysis.trace.tree.nodes();
-        let mut running = NO_CALLPATH;
+        let mut running = CallPathId::NONE;
         let (mut since, mut at, mut depth) = (i64::MIN, 0, 0u32);
         for event in shard.event_offsets[i]..shard.event_offsets[i + 1] {
             let time = shard.events.time[event as usize];
-            if running != NO_CALLPATH && computes[running as usize] {
+            if running.is_some() && computes[running] {
                 at = spread(bounds, at, since..time, |iteration, ticks| computation[iteration] += ticks);
             }
             since = time;
@@ -259,16 +260,16 @@ impl Finder<'_> {
             if shard.events.is_leave(event) {
                 // A thread of a team has nothing of the call that forked it.
                 depth -= 1;
-                running = if depth == 0 { NO_CALLPATH } else { nodes[callpath as usize].parent };
+                running = if depth == 0 { CallPathId::NONE } else { nodes[callpath].parent };
             } else {
                 depth += 1;
                 running = callpath;
             }
         }
-        for team in shard.teams.of(i).iter().filter(|team| team.fork != NONE && team.instance != NONE) {
+        for team in shard.teams.of(i).iter().filter(|team| team.fork != NONE && team.instance.is_some()) {
             let fork = &shard.forks.rows[team.fork as usize];
             let is_forker = location == shard.location_of(&shard.forks, team.fork);
-            if !is_forker || fork.callpath == NO_CALLPATH || !computes[fork.callpath as usize] {
+            if !is_forker || fork.callpath.is_none() || !computes[fork.callpath] {
                 continue;
             }
             let join = if fork.join == i64::MIN { None } else { Some(shard.leave(team.instance)..fork.join) };
@@ -285,7 +286,7 @@ impl Finder<'_> {
         });
     }
 
-    fn book_path(&self, location: u32, bounds: &[i64], rows: &mut [Iteration]) {
+    fn book_path(&self, location: LocationId, bounds: &[i64], rows: &mut [Iteration]) {
         let path = self.analysis.causes.as_ref().map_or(&[][..], |causes| &causes.path);
         let begin = self.segments.partition_point(|&number| path[number as usize].location < location);
         // They are in the order of time, so those of an iteration come one after the other.
@@ -314,8 +315,8 @@ impl Finder<'_> {
     }
 }
 
-fn is_thread(trace: &Trace, location: u32) -> bool {
-    matches!(trace.definitions.locations[location as usize].kind, LocationType::CPU_THREAD | LocationType::UNKNOWN)
+fn is_thread(trace: &Trace, location: LocationId) -> bool {
+    matches!(trace.definitions.locations[location].kind, LocationType::CPU_THREAD | LocationType::UNKNOWN)
 }
 
 /// The iteration that a time lies in, or the first.

@@ -17,6 +17,7 @@ pub mod export;
 pub mod failure;
 mod focus;
 mod galloping_search;
+pub mod ids;
 pub mod iterations;
 pub mod matching;
 pub mod per_shard;

@@ -3,9 +3,10 @@
 use bitcode::{Decode, Encode};
 
 use crate::Result;
+use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::per_shard::PerShard;
+use crate::trace::Trace;
 use crate::trace::columns::Instances;
-use crate::trace::{NONE, Trace};
 use crate::waits::WaitState;
 
 /// What the waiting side must know of a call.
@@ -16,11 +17,11 @@ pub struct Call {
     /// Leave, ticks.
     pub leave: i64,
     /// Call path.
-    pub callpath: u32,
+    pub callpath: CallPathId,
 }
 
 /// A shard and a region instance in it.
-type Name = (u32, u32);
+type Name = (u32, InstanceId);
 
 impl Call {
     fn of(trace: &Trace, (shard, instance): Name) -> Self {
@@ -35,7 +36,7 @@ pub struct RemoteCalls {
     /// First call of each shard, and behind the last one.
     first: Vec<usize>,
     /// Their region instances, sorted within each shard.
-    instances: Vec<u32>,
+    instances: Vec<InstanceId>,
     times: Vec<Call>,
     /// Calls of this process that the others have asked for.
     asked: Vec<Name>,
@@ -46,8 +47,8 @@ impl RemoteCalls {
     pub fn fetch(trace: &Trace, waits: &PerShard<WaitState>) -> Result<Self> {
         let exchange = &trace.exchange;
         let mut questions: Vec<Vec<Name>> = vec![Vec::new(); exchange.processes()];
-        for wait in waits.iter().filter(|wait| wait.cause_instance != NONE && !trace.owns(wait.cause_location)) {
-            let shard = trace.shard_of[wait.cause_location as usize];
+        for wait in waits.iter().filter(|wait| wait.cause_instance.is_some() && !trace.owns(wait.cause_location)) {
+            let shard = trace.shard_of[wait.cause_location];
             questions[exchange.process_of(shard)].push((shard, wait.cause_instance));
         }
         for names in &mut questions {
@@ -85,16 +86,19 @@ impl RemoteCalls {
         let own = trace.exchange.own();
         let mut is_named: Vec<Vec<bool>> =
             trace.shards.iter().map(|shard| vec![false; shard.instances.enter.len()]).collect();
-        let mut name = |(shard, instance): Name| is_named[(shard - own.start) as usize][instance as usize] = true;
+        let mut name = |(shard, instance): Name| is_named[(shard - own.start) as usize][instance] = true;
         for wait in waits {
-            name((trace.shard_of[wait.location as usize], wait.instance));
-            if wait.cause_instance != NONE && trace.owns(wait.cause_location) {
-                name((trace.shard_of[wait.cause_location as usize], wait.cause_instance));
+            name((trace.shard_of[wait.location], wait.instance));
+            if wait.cause_instance.is_some() && trace.owns(wait.cause_location) {
+                name((trace.shard_of[wait.cause_location], wait.cause_instance));
             }
         }
         self.asked.iter().copied().for_each(name);
         let of_shard = |(shard, is_named): (u32, Vec<bool>)| {
-            is_named.into_iter().zip(0..).filter_map(move |(is_named, instance)| is_named.then_some((shard, instance)))
+            is_named
+                .into_iter()
+                .enumerate()
+                .filter_map(move |(i, is_named)| is_named.then_some((shard, InstanceId::at(i))))
         };
         own.clone().zip(is_named).flat_map(of_shard).collect()
     }
@@ -103,13 +107,18 @@ impl RemoteCalls {
     /// replace what stands in `times`.
     ///
     /// Calls lie all over memory: step by step for all of them, the memory works on many at a time.
-    pub fn times(&self, trace: &Trace, names: impl Iterator<Item = (u32, u32)> + Clone, times: &mut Vec<(i64, i64)>) {
+    pub fn times(
+        &self,
+        trace: &Trace,
+        names: impl Iterator<Item = (LocationId, InstanceId)> + Clone,
+        times: &mut Vec<(i64, i64)>,
+    ) {
         times.clear();
         // First the positions of the two events, of what is here.
         times.extend(names.clone().map(|(location, instance)| {
             if trace.owns(location) {
                 let Instances { enter, leave } = &trace.shard(location).instances;
-                return (i64::from(enter[instance as usize]), i64::from(leave[instance as usize]));
+                return (i64::from(enter[instance]), i64::from(leave[instance]));
             }
             let Call { enter, leave, .. } = self.get(trace, (location, instance));
             (enter, leave)
@@ -124,8 +133,8 @@ impl RemoteCalls {
 
     /// A call of this process, or one that is known here, by location and region instance.
     #[must_use]
-    pub fn get(&self, trace: &Trace, (location, instance): (u32, u32)) -> Call {
-        let shard = trace.shard_of[location as usize];
+    pub fn get(&self, trace: &Trace, (location, instance): (LocationId, InstanceId)) -> Call {
+        let shard = trace.shard_of[location];
         if trace.owns(location) {
             return Call::of(trace, (shard, instance));
         }

@@ -2,6 +2,7 @@
 
 use bitcode::{Decode, Encode};
 
+use crate::ids::{CallPathId, LocationId};
 use crate::schema::MetricSet;
 use crate::trace::CallTree;
 
@@ -13,9 +14,9 @@ pub struct Cell<M, V> {
     /// Metric.
     pub metric: M,
     /// Call path.
-    pub callpath: u32,
-    /// Index of the location.
-    pub location: u32,
+    pub callpath: CallPathId,
+    /// The location.
+    pub location: LocationId,
     /// Ticks, occurrences or bytes.
     pub value: V,
 }
@@ -37,7 +38,7 @@ pub fn volume(claimed: u64) -> i64 {
 pub struct Accumulator<M: MetricSet = Metric> {
     /// A row of metrics for each call path.
     cells: Vec<M::Value>,
-    touched: Vec<u32>,
+    touched: Vec<CallPathId>,
     is_touched: Vec<bool>,
     rows: Vec<Cell<M, M::Value>>,
 }
@@ -56,20 +57,20 @@ impl<M: MetricSet> Accumulator<M> {
 
     /// Adds to a cell of the current location.
     #[inline]
-    pub fn add(&mut self, metric: M, callpath: u32, value: M::Value) {
-        if !self.is_touched[callpath as usize] {
-            self.is_touched[callpath as usize] = true;
+    pub fn add(&mut self, metric: M, callpath: CallPathId, value: M::Value) {
+        if !self.is_touched[callpath] {
+            self.is_touched[callpath] = true;
             self.touched.push(callpath);
         }
-        let cell = &mut self.cells[callpath as usize * M::ALL.len() + metric.number()];
+        let cell = &mut self.cells[callpath.index() * M::ALL.len() + metric.number()];
         *cell = M::sum(*cell, value);
     }
 
     /// Ends the contributions to a location.
-    pub fn end_location(&mut self, location: u32) {
+    pub fn end_location(&mut self, location: LocationId) {
         for callpath in self.touched.drain(..) {
-            self.is_touched[callpath as usize] = false;
-            let begin = callpath as usize * M::ALL.len();
+            self.is_touched[callpath] = false;
+            let begin = callpath.index() * M::ALL.len();
             let cells = &mut self.cells[begin..begin + M::ALL.len()];
             for (&metric, value) in M::ALL.iter().zip(cells) {
                 if *value != M::Value::default() {
@@ -109,8 +110,19 @@ mod tests {
 
     #[test]
     fn cells_add_up_and_zeros_vanish() {
-        let row = |callpath, location, value| Severity { metric: Metric::Time, callpath, location, value };
-        let rows = combine(vec![row(1, 0, 5), row(0, 1, 2), row(1, 0, -5), row(0, 1, 3), row(0, 0, 1)]);
-        assert_eq!(rows, [row(0, 0, 1), row(0, 1, 5)]);
+        let row = |callpath, location, value| Severity {
+            metric: Metric::Time,
+            callpath: CallPathId::new(callpath),
+            location,
+            value,
+        };
+        let rows = combine(vec![
+            row(1, LocationId::new(0), 5),
+            row(0, LocationId::new(1), 2),
+            row(1, LocationId::new(0), -5),
+            row(0, LocationId::new(1), 3),
+            row(0, LocationId::new(0), 1),
+        ]);
+        assert_eq!(rows, [row(0, LocationId::new(0), 1), row(0, LocationId::new(1), 5)]);
     }
 }

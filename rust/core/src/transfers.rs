@@ -25,10 +25,11 @@ use rustc_hash::FxHashMap;
 
 use crate::Result;
 use crate::exchange::Outbox;
+use crate::ids::{CallPathId, InstanceId, LocationId, ProcessId, WindowId};
 use crate::matching::epochs::{Epoch, Epochs, PairNumbers};
 use crate::trace::columns::{Operation, OperationKind};
 use crate::trace::regions::Library;
-use crate::trace::{NONE, Shard, Trace};
+use crate::trace::{Shard, Trace};
 
 /// One transfer; locations are indexes, times ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
@@ -37,20 +38,20 @@ pub struct Transfer {
     pub kind: OperationKind,
     /// What completes it.
     pub epoch: EpochKind,
-    /// Index of the window.
-    pub window: u32,
+    /// The window.
+    pub window: WindowId,
     /// Bytes (atomics: the larger of what the record says for both ways).
     pub bytes: u64,
     /// Who asked for it, and in which region instance of its shard.
-    pub origin: (u32, u32),
+    pub origin: (LocationId, InstanceId),
     /// Call path of that.
-    pub callpath: u32,
+    pub callpath: CallPathId,
     /// When it was asked for, and also when it started.
     pub time: i64,
     /// Where the data come from; of a target the master thread.
-    pub source: u32,
+    pub source: LocationId,
     /// Where they go.
-    pub destination: u32,
+    pub destination: LocationId,
     /// When they were there, if that is known.
     pub end: Option<i64>,
 }
@@ -71,10 +72,10 @@ pub enum EpochKind {
 /// An epoch at the target.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 struct AtTarget {
-    window: u32,
-    target: u32,
-    /// The process that accesses; [`NONE`] for fences, which are for all.
-    origin: u32,
+    window: WindowId,
+    target: ProcessId,
+    /// The process that accesses; none for fences, which are for all.
+    origin: ProcessId,
     /// Number of the exposure epoch for this origin, or of the fence.
     number: u32,
 }
@@ -85,7 +86,7 @@ enum End {
     /// Nothing.
     Never,
     /// A region instance of the origin's process.
-    Here(u32),
+    Here(InstanceId),
     /// The end of an epoch at the target.
     There(AtTarget),
 }
@@ -123,13 +124,17 @@ pub fn find(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Transfer>> {
     Ok(transfers)
 }
 
-fn transfer(trace: &Trace, shard: &Shard, epochs: &Epochs, origin: u32, row: usize, end: Option<i64>) -> Transfer {
+fn transfer(
+    trace: &Trace,
+    shard: &Shard,
+    epochs: &Epochs,
+    origin: LocationId,
+    row: usize,
+    end: Option<i64>,
+) -> Transfer {
     let Operation { time, sent, received, instance, window, target, kind, .. } = shard.operations.rows[row];
-    let target = if trace.definitions.locations[origin as usize].process == target {
-        origin
-    } else {
-        trace.definitions.master(target)
-    };
+    let target =
+        if trace.definitions.locations[origin].process == target { origin } else { trace.definitions.master(target) };
     let (source, destination) = if kind.is_fetching() { (target, origin) } else { (origin, target) };
     let epoch = match epochs.epoch_of[row] {
         Epoch::Lock(_) => EpochKind::Lock,
@@ -144,13 +149,14 @@ fn transfer(trace: &Trace, shard: &Shard, epochs: &Epochs, origin: u32, row: usi
 /// What ends each operation of a shard.
 fn ends(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Vec<End> {
     let mut numbers = PairNumbers::default();
-    let mut number_of: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+    let mut number_of: FxHashMap<(u32, ProcessId), u32> = FxHashMap::default();
     for (position, access) in epochs.accesses.iter().enumerate() {
         for &target in trace.definitions.group_members(access.group, &access.process) {
             number_of.insert((position as u32, target), numbers.next(access.window, access.process, target));
         }
     }
-    let first = |calls: &[u32]| calls.iter().find(|&&call| call != NONE).map_or(End::Never, |&call| End::Here(call));
+    let first =
+        |calls: &[InstanceId]| calls.iter().find(|call| call.is_some()).map_or(End::Never, |&call| End::Here(call));
     let end = |(operation, &epoch): (&Operation, &Epoch)| {
         let &Operation { instance, window, target, done_local, done_remote, .. } = operation;
         if trace.class(shard, instance).library() != Some(Library::Mpi) {
@@ -177,7 +183,7 @@ fn ends(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Vec<End> {
                 } else if answered || target == part.process {
                     End::Here(part.instance)
                 } else {
-                    End::There(AtTarget { window, target, origin: NONE, number: part.sequence })
+                    End::There(AtTarget { window, target, origin: ProcessId::NONE, number: part.sequence })
                 }
             }
         }
@@ -202,14 +208,15 @@ fn ask(trace: &Trace, from: u32, ends: &[End]) -> Outbox<(u32, AtTarget)> {
 fn leaves(trace: &Trace, shard: &Shard, epochs: &Epochs) -> FxHashMap<AtTarget, i64> {
     let mut leaves = FxHashMap::default();
     for part in epochs.collectives.iter().filter(|part| part.is_fence()) {
-        let epoch = AtTarget { window: part.window, target: part.process, origin: NONE, number: part.sequence };
+        let epoch =
+            AtTarget { window: part.window, target: part.process, origin: ProcessId::NONE, number: part.sequence };
         leaves.insert(epoch, shard.leave(part.instance));
     }
     let mut numbers = PairNumbers::default();
     for exposure in &epochs.exposures {
         for &origin in trace.definitions.group_members(exposure.group, &exposure.process) {
             let number = numbers.next(exposure.window, exposure.process, origin);
-            if exposure.wait != NONE {
+            if exposure.wait.is_some() {
                 let epoch = AtTarget { window: exposure.window, target: exposure.process, origin, number };
                 leaves.insert(epoch, shard.leave(exposure.wait));
             }

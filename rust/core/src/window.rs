@@ -15,9 +15,10 @@ use rustc_hash::FxHashMap;
 
 use crate::analysis::Analysis;
 use crate::critical_path::{Segment, Stretch};
+use crate::ids::{CallPathId, LocationId};
 use crate::severity::{Accumulator, Metric, Severity, combine};
 use crate::trace::columns::Team;
-use crate::trace::{NO_CALLPATH, NONE, Shard, Trace};
+use crate::trace::{NONE, Shard, Trace};
 use crate::waits::WaitState;
 use crate::waits::interval::{self, overlap};
 
@@ -42,7 +43,7 @@ pub fn severities(analysis: &Analysis, window: &Range<i64>) -> Vec<Severity> {
 fn critical_path(trace: &Trace, shard: &Shard, path: &[Stretch], window: &Range<i64>) -> Vec<Severity> {
     let first = path.partition_point(|stretch| stretch.location < shard.locations.start);
     let end = path.partition_point(|stretch| stretch.location < shard.locations.end);
-    let mut ticks: FxHashMap<(u32, u32), i64> = FxHashMap::default();
+    let mut ticks: FxHashMap<(CallPathId, LocationId), i64> = FxHashMap::default();
     let mut spans = Vec::new();
     for stretch in &path[first..end] {
         stretch.collect(trace, shard, &mut spans);
@@ -93,7 +94,7 @@ fn of_shard(trace: &Trace, shard: &Shard, waits: &[WaitState], window: &Range<i6
     }
     let mut cells = cells.finish();
     for i in 0..shard.locations.len() {
-        for team in shard.teams.of(i).iter().filter(|team| team.fork != NONE && team.instance != NONE) {
+        for team in shard.teams.of(i).iter().filter(|team| team.fork != NONE && team.instance.is_some()) {
             book_management(shard, shard.location(i), team, window, &mut cells);
         }
     }
@@ -101,14 +102,14 @@ fn of_shard(trace: &Trace, shard: &Shard, waits: &[WaitState], window: &Range<i6
 }
 
 /// Hands the time between each two events to `book`, as far as it lies in the window.
-fn book_time(trace: &Trace, shard: &Shard, i: usize, window: &Range<i64>, mut book: impl FnMut(u32, i64)) {
+fn book_time(trace: &Trace, shard: &Shard, i: usize, window: &Range<i64>, mut book: impl FnMut(CallPathId, i64)) {
     let events = &shard.events;
-    let mut running = NO_CALLPATH;
+    let mut running = CallPathId::NONE;
     let mut depth = 0u32;
     let mut since = i64::MIN;
     for event in shard.event_offsets[i]..shard.event_offsets[i + 1] {
         let time = events.time[event as usize];
-        if time > window.start && running != NO_CALLPATH {
+        if time > window.start && running.is_some() {
             book(running, overlap(window, since..time));
         }
         if time >= window.end {
@@ -118,7 +119,7 @@ fn book_time(trace: &Trace, shard: &Shard, i: usize, window: &Range<i64>, mut bo
         let callpath = events.callpath(event);
         if events.is_leave(event) {
             depth -= 1;
-            running = if depth == 0 { NO_CALLPATH } else { trace.tree.nodes()[callpath as usize].parent };
+            running = if depth == 0 { CallPathId::NONE } else { trace.tree.nodes()[callpath].parent };
         } else {
             depth += 1;
             running = callpath;
@@ -127,7 +128,7 @@ fn book_time(trace: &Trace, shard: &Shard, i: usize, window: &Range<i64>, mut bo
 }
 
 /// Moves the time of a team's fork and join to its parallel region.
-fn book_management(shard: &Shard, location: u32, team: &Team, window: &Range<i64>, cells: &mut Vec<Severity>) {
+fn book_management(shard: &Shard, location: LocationId, team: &Team, window: &Range<i64>, cells: &mut Vec<Severity>) {
     let fork = &shard.forks.rows[team.fork as usize];
     let callpath = shard.callpath(team.instance);
     let begin = overlap(window, fork.fork..shard.enter(team.instance));
@@ -136,7 +137,7 @@ fn book_management(shard: &Shard, location: u32, team: &Team, window: &Range<i64
     add(Metric::OmpFork, callpath, begin);
     add(Metric::OmpManagement, callpath, begin + end);
     add(Metric::Time, callpath, begin + end);
-    if fork.callpath != NO_CALLPATH && location == shard.location_of(&shard.forks, team.fork) {
+    if fork.callpath.is_some() && location == shard.location_of(&shard.forks, team.fork) {
         add(Metric::Time, fork.callpath, -(begin + end));
     }
 }

@@ -15,13 +15,14 @@ use whywait_core::causes::{Class, CostModel, Explanation};
 use whywait_core::critical_path::Segment;
 use whywait_core::diagnostics::DiagnosticKind;
 use whywait_core::exchange::Transport;
+use whywait_core::ids::RegionKey;
 use whywait_core::queues::Cell as QueueCell;
 use whywait_core::remote_calls::Call;
 use whywait_core::schema::Unit;
 use whywait_core::severity::{Cost, Severity};
+use whywait_core::trace::NONE;
 use whywait_core::trace::columns::OperationKind;
 use whywait_core::trace::load::SHARD_EVENTS;
-use whywait_core::trace::{NO_CALLPATH, NONE, Regions};
 use whywait_core::transfers::{EpochKind, Transfer};
 use whywait_core::waits::WaitState;
 use whywait_otf2::Archive;
@@ -42,7 +43,7 @@ pub(crate) struct Analysis {
     pub(crate) archive: Arc<Archive>,
     pub(crate) result: CoreAnalysis,
     /// Distinct regions of the call tree, and for each call path its region among them.
-    regions: Vec<u32>,
+    regions: Vec<RegionKey>,
     region_of: Vec<u32>,
 }
 
@@ -127,7 +128,7 @@ fn fraction(monitor: &Monitor, expected: u64) -> f64 {
 impl Analysis {
     fn new(archive: Arc<Archive>, result: CoreAnalysis) -> Self {
         let mut regions = Vec::new();
-        let mut index: BTreeMap<u32, u32> = BTreeMap::new();
+        let mut index: BTreeMap<RegionKey, u32> = BTreeMap::new();
         let region_of = result.trace.tree.nodes().iter().map(|node| {
             *index.entry(node.region).or_insert_with(|| {
                 regions.push(node.region);
@@ -159,18 +160,22 @@ impl Analysis {
                 Unit::Time => self.seconds(cell.value),
                 Unit::Count | Unit::Bytes => cell.value as f64,
             };
-            columns.push(cell.metric.name(), (cell.callpath, cell.location), value);
+            columns.push(cell.metric.name(), (cell.callpath.number(), cell.location.number()), value);
         }
         let resolution = self.result.trace.resolution as f64;
         for share in shares {
-            columns.push(share.metric.name(), (share.callpath, share.location), share.value / resolution);
+            columns.push(
+                share.metric.name(),
+                (share.callpath.number(), share.location.number()),
+                share.value / resolution,
+            );
         }
         for cell in queues {
             let value = match cell.metric.unit() {
                 Unit::Time => self.seconds(cell.value),
                 Unit::Count | Unit::Bytes => cell.value as f64,
             };
-            columns.push(cell.metric.name(), (cell.callpath, cell.location), value);
+            columns.push(cell.metric.name(), (cell.callpath.number(), cell.location.number()), value);
         }
         columns.finish()
     }
@@ -230,14 +235,14 @@ impl Analysis {
         let mut callpaths = Optional::default();
         let mut enters = Float64Builder::new();
         for side in sides.clone() {
-            callpaths.push(side.last_sync.map(|(callpath, _)| callpath));
+            callpaths.push(side.last_sync.map(|(callpath, _)| callpath.number()));
             enters.append_option(side.last_sync.map(|(_, enter)| self.seconds(enter - begin)));
         }
         let times = |ticks: fn(&Side) -> i64, since: i64| -> ArrayRef {
             Arc::new(Float64Array::from_iter_values(sides.clone().map(|side| self.seconds(ticks(side) - since))))
         };
         [
-            Arc::new(UInt32Array::from_iter_values(sides.clone().map(|side| side.location))),
+            Arc::new(UInt32Array::from_iter_values(sides.clone().map(|side| side.location.number()))),
             times(|side| side.begin, begin),
             times(|side| side.end, begin),
             callpaths.finish(),
@@ -263,8 +268,8 @@ impl Analysis {
         Table::new(vec![
             ("wait", number(|factor| factor.wait)),
             ("kind", kinds.finish()),
-            ("location", number(|factor| factor.location)),
-            ("callpath", number(|factor| factor.callpath)),
+            ("location", number(|factor| factor.location.number())),
+            ("callpath", number(|factor| factor.callpath.number())),
             ("time", seconds(|factor| factor.ticks as f64)),
             ("waiter_time", seconds(|factor| factor.waiter_ticks as f64)),
             ("earlier", earlier.finish()),
@@ -306,14 +311,8 @@ impl Analysis {
     /// Distinct regions of the call tree.
     fn regions(&self) -> PyResult<Table> {
         let definitions = self.archive.definitions();
-        let regions: Vec<_> = self
-            .regions
-            .iter()
-            .map(|&key| match self.result.trace.regions.get(key) {
-                Some(region) => region.clone(),
-                None => Regions::program(definitions.string(key & !Regions::PROGRAM)),
-            })
-            .collect();
+        let regions: Vec<_> =
+            self.regions.iter().map(|&key| self.result.trace.regions.region(definitions, key)).collect();
         let text = |get: fn(&whywait_core::trace::regions::Region) -> &str| -> ArrayRef {
             Arc::new(regions.iter().map(|region| Some(get(region))).collect::<arrow_array::StringArray>())
         };
@@ -338,7 +337,7 @@ impl Analysis {
     /// The call tree.
     fn callpaths(&self) -> PyResult<Table> {
         let nodes = self.result.trace.tree.nodes();
-        let parents = nodes.iter().map(|node| (node.parent != NO_CALLPATH).then_some(node.parent));
+        let parents = nodes.iter().map(|node| node.parent.known());
         Table::new(vec![
             ("callpath", Arc::new((0..nodes.len() as u32).collect::<UInt32Array>())),
             ("parent", Arc::new(parents.collect::<UInt32Array>())),
@@ -427,11 +426,11 @@ impl Analysis {
         let mut callpaths = Optional::default();
         let mut hops = arrow_array::builder::StringBuilder::new();
         for segment in path {
-            callpaths.push((segment.callpath != NO_CALLPATH).then_some(segment.callpath));
+            callpaths.push(segment.callpath.known());
             hops.append_option(segment.hop.map(Class::name));
         }
         Table::new(vec![
-            ("location", Arc::new(UInt32Array::from_iter_values(path.iter().map(|segment| segment.location)))),
+            ("location", Arc::new(UInt32Array::from_iter_values(path.iter().map(|segment| segment.location.number())))),
             ("from", seconds(|segment| segment.from, begin)),
             ("to", seconds(|segment| segment.to, begin)),
             ("callpath", callpaths.finish()),
@@ -450,22 +449,22 @@ impl Analysis {
         for wait in &self.result.waits {
             kinds.push(wait.kind.name());
             last.push_optional(wait.last.name());
-            cause_location.push((wait.cause_location != NONE).then_some(wait.cause_location));
+            cause_location.push(wait.cause_location.known());
         }
         let mut callpaths = Vec::with_capacity(self.result.waits.len());
         let mut times: [Vec<f64>; 2] = Default::default();
         let mut cause_time = Float64Builder::with_capacity(self.result.waits.len());
         for (call, cause) in self.calls() {
-            callpaths.push(call.callpath);
+            callpaths.push(call.callpath.number());
             times[0].push(self.seconds(call.enter - begin));
             times[1].push(self.seconds(call.leave - begin));
-            cause_callpath.push(cause.map(|cause| cause.callpath));
+            cause_callpath.push(cause.map(|cause| cause.callpath.number()));
             cause_time.append_option(cause.map(|cause| self.seconds(cause.enter - begin)));
         }
         let [enter, leave] = times;
         Table::new(vec![
             ("kind", kinds.finish()),
-            ("location", self.numbers(|wait| wait.location)),
+            ("location", self.numbers(|wait| wait.location.number())),
             ("callpath", Arc::new(UInt32Array::from(callpaths))),
             ("enter", Arc::new(Float64Array::from(enter))),
             ("leave", Arc::new(Float64Array::from(leave))),
@@ -510,7 +509,7 @@ impl Analysis {
             });
         }
         let number = |number: fn(&Transfer) -> u32| Arc::new(transfers.iter().map(number).collect::<UInt32Array>());
-        let window = |transfer: &Transfer| trace.definitions.windows[transfer.window as usize].id;
+        let window = |transfer: &Transfer| trace.definitions.windows[transfer.window].id;
         let time: Float64Array = transfers.iter().map(|transfer| self.seconds(transfer.time - begin)).collect();
         let time: ArrayRef = Arc::new(time);
         let end = transfers.iter().map(|transfer| transfer.end.map(|end| self.seconds(end - begin)));
@@ -519,12 +518,12 @@ impl Analysis {
             ("epoch", epochs.finish()),
             ("window", Arc::new(transfers.iter().map(window).collect::<UInt32Array>())),
             ("bytes", Arc::new(UInt64Array::from_iter_values(transfers.iter().map(|transfer| transfer.bytes)))),
-            ("origin_location", number(|transfer| transfer.origin.0)),
-            ("origin_callpath", number(|transfer| transfer.callpath)),
+            ("origin_location", number(|transfer| transfer.origin.0.number())),
+            ("origin_callpath", number(|transfer| transfer.callpath.number())),
             ("origin", time.clone()),
-            ("source_location", number(|transfer| transfer.source)),
+            ("source_location", number(|transfer| transfer.source.number())),
             ("start", time),
-            ("destination_location", number(|transfer| transfer.destination)),
+            ("destination_location", number(|transfer| transfer.destination.number())),
             ("end", Arc::new(end.collect::<Float64Array>())),
         ])
     }
@@ -543,7 +542,7 @@ impl Analysis {
             warning.set_item("text", text)?;
             let place = first.and_then(|first| {
                 let definitions = &self.result.trace.definitions;
-                let location = definitions.locations.get(first.place.location as usize)?;
+                let location = definitions.locations.get(first.place.location.index())?;
                 let time = self.seconds(first.place.time.saturating_sub(begin));
                 Some(format!("{} at {time:.6} s", definitions.label(location)))
             });
@@ -563,7 +562,7 @@ impl Analysis {
         for (kind, note) in self.result.diagnostics.iter() {
             for occurrence in &note.occurrences {
                 kinds.push(kind.name());
-                locations.push(occurrence.place.location);
+                locations.push(occurrence.place.location.number());
                 times.push(self.seconds(occurrence.place.time.saturating_sub(begin)));
                 details.push(occurrence.detail.clone());
             }

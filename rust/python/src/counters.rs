@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, StringArray, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
 use whywait_core::counters::Stretch;
-use whywait_core::trace::NO_CALLPATH;
+use whywait_core::ids::{CallPathId, LocationId};
 use whywait_core::trace::counters::{Counter, CounterCell, Kind};
 
 use crate::analysis::Analysis;
@@ -64,14 +64,14 @@ pub(crate) fn cells(analysis: &Analysis, cells: &[CounterCell]) -> PyResult<Tabl
     };
     let mut callpaths = Optional::default();
     for cell in cells {
-        callpaths.push((cell.callpath != NO_CALLPATH).then_some(cell.callpath));
+        callpaths.push(cell.callpath.known());
     }
     let is_level = |cell: &CounterCell| matches!(kinds[cell.counter as usize], Kind::Level { .. } | Kind::Samples);
     let seconds = cells.iter().map(|cell| if is_level(cell) { cell.sums.ticks as f64 / resolution } else { 0.0 });
     Table::new(vec![
         ("counter", Arc::new(UInt32Array::from_iter_values(cells.iter().map(|cell| cell.counter)))),
         ("callpath", callpaths.finish()),
-        ("location", Arc::new(UInt32Array::from_iter_values(cells.iter().map(|cell| cell.location)))),
+        ("location", Arc::new(UInt32Array::from_iter_values(cells.iter().map(|cell| cell.location.number())))),
         ("amount", number(&amount)),
         ("seconds", Arc::new(Float64Array::from_iter_values(seconds))),
         ("sampled", number(&|cell| cell.sums.sampled.value())),
@@ -105,7 +105,8 @@ pub(crate) fn changes(analysis: &Analysis, py: Python<'_>, asked: &Asked) -> PyR
     let stretches: Vec<Stretch> = (0..size)
         .map(|i| {
             let [begin, end] = [asked.begin[i], asked.end[i]].map(|seconds| analysis.tick(seconds));
-            Stretch { location: asked.location[i], begin, end: end.max(begin), callpath: asked.callpath[i] }
+            let callpath = asked.callpath[i].map(CallPathId::new);
+            Stretch { location: LocationId::new(asked.location[i]), begin, end: end.max(begin), callpath }
         })
         .collect();
     if stretches.iter().any(|stretch| stretch.callpath.is_some()) {

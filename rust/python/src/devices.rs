@@ -6,7 +6,6 @@ use arrow_array::{ArrayRef, Float64Array, UInt32Array};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use whywait_core::devices::{Kernel, Span, Synchronization};
-use whywait_core::trace::NO_CALLPATH;
 
 use crate::analysis::Analysis;
 use crate::arrow::{Optional, Table};
@@ -38,12 +37,12 @@ pub(crate) fn tables<'py>(analysis: &Analysis, py: Python<'py>) -> PyResult<(Tab
         Arc::new(values.collect::<Float64Array>())
     };
     let of_kernels = Table::new(vec![
-        ("location", of_runs(|run| run.location)),
-        ("callpath", of_runs(|run| run.callpath)),
+        ("location", of_runs(|run| run.location.number())),
+        ("callpath", of_runs(|run| run.callpath.number())),
         ("begin", times(kernels.iter().map(|kernel| at(kernel.run.enter)).collect())),
         ("end", times(kernels.iter().map(|kernel| at(kernel.run.leave)).collect())),
-        ("launch_location", launch(|launch| launch.location)),
-        ("launch_callpath", launch(|launch| launch.callpath)),
+        ("launch_location", launch(|launch| launch.location.number())),
+        ("launch_callpath", launch(|launch| launch.callpath.number())),
         ("launch_enter", launched(|launch| launch.enter)),
         ("launch_leave", launched(|launch| launch.leave)),
         ("idle", lengths(|kernel| kernel.idle)),
@@ -60,8 +59,8 @@ pub(crate) fn tables<'py>(analysis: &Analysis, py: Python<'py>) -> PyResult<(Tab
     }
     let of_calls = |get: &dyn Fn(&Synchronization) -> f64| times(calls.iter().map(get).collect());
     let synchronizations = Table::new(vec![
-        ("location", numbers(calls.iter().map(|one| one.call.location).collect())),
-        ("callpath", numbers(calls.iter().map(|one| one.call.callpath).collect())),
+        ("location", numbers(calls.iter().map(|one| one.call.location.number()).collect())),
+        ("callpath", numbers(calls.iter().map(|one| one.call.callpath.number()).collect())),
         ("enter", of_calls(&|one| at(one.call.enter))),
         ("leave", of_calls(&|one| at(one.call.leave))),
         ("waiting", of_calls(&|one| analysis.seconds(one.waiting))),
@@ -71,10 +70,10 @@ pub(crate) fn tables<'py>(analysis: &Analysis, py: Python<'py>) -> PyResult<(Tab
 
     let mut callpaths = Optional::default();
     for one in &found.starving {
-        callpaths.push((one.callpath != NO_CALLPATH).then_some(one.callpath));
+        callpaths.push(one.callpath.known());
     }
     let starving = Table::new(vec![
-        ("location", numbers(found.starving.iter().map(|one| one.location).collect())),
+        ("location", numbers(found.starving.iter().map(|one| one.location.number()).collect())),
         ("callpath", callpaths.finish()),
         ("starving", times(found.starving.iter().map(|one| analysis.seconds(one.ticks)).collect())),
     ])?;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Float64Array, Int32Array, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
 use whywait_core::communication::{self, Pair, Traffic};
+use whywait_core::ids::CallPathId;
 use whywait_core::iterations::{self, Iteration, Request};
 use whywait_core::schema::Metric;
-use whywait_core::trace::NONE;
 
 use crate::analysis::Analysis;
 use crate::arrow::{Names, Optional, Table};
@@ -36,7 +36,7 @@ pub(crate) fn find_iterations(
     for &callpath in body.iter().chain([&marker]) {
         ends[callpath as usize] = true;
     }
-    let request = Request { marker, body: ends, computes };
+    let request = Request { marker: CallPathId::new(marker), body: ends, computes };
     let pool = whywait_core::pool::new(0).map_err(core_error)?;
     let found = py.detach(|| pool.install(|| iterations::find(&analysis.result, &request))).map_err(core_error)?;
     let rows = &found.rows;
@@ -47,7 +47,7 @@ pub(crate) fn find_iterations(
     };
     let mut critical = Optional::default();
     for row in rows {
-        critical.push((row.critical_location != NONE).then_some(row.critical_location));
+        critical.push(row.critical_location.known());
     }
     let computation = rows.iter().map(|row| row.computation as f64 / resolution);
     let mut columns: Vec<(&str, ArrayRef)> = vec![

@@ -6,7 +6,6 @@ use arrow_array::{Float64Array, Int64Array, UInt32Array};
 use pyo3::prelude::*;
 use whywait_core::queues::{Arrival, Level, Lists, Options, Quantity};
 use whywait_core::schema::QueueMetric;
-use whywait_core::trace::NONE;
 
 use crate::analysis::Analysis;
 use crate::arrow::{Names, Optional, Table};
@@ -53,7 +52,7 @@ fn heads<'a>(levels: impl Iterator<Item = &'a Level>) -> (Names, Names, Optional
     for level in levels {
         names.push(level.quantity.name());
         units.push(level.quantity.unit());
-        locations.push((level.location != NONE).then_some(level.location));
+        locations.push(level.location.known());
     }
     (names, units, locations)
 }

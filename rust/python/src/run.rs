@@ -7,6 +7,7 @@ use arrow_array::{Int32Array, UInt32Array, UInt64Array};
 use pyo3::exceptions::{PyIndexError, PyKeyError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use whywait_core::ids::ProcessId;
 use whywait_core::trace::DefinitionIndex;
 use whywait_otf2::writer::{WriteOptions, copy_archive as copy_otf2};
 use whywait_otf2::{Archive, Definitions, Event};
@@ -37,7 +38,8 @@ pub(crate) fn locations_table(records: &Definitions, definitions: &DefinitionInd
     for location in locations {
         kinds.push(location.kind.name().unwrap_or("UNKNOWN"));
     }
-    let rank = |process: u32| definitions.processes.get(process as usize).map_or(-1, |process| process.rank as i32);
+    let rank =
+        |process: ProcessId| definitions.processes.get(process.index()).map_or(-1, |process| process.rank as i32);
     let names = locations.iter().map(|location| Some(records.string(location.name)));
     Table::new(vec![
         ("location", Arc::new((0..locations.len() as u32).collect::<UInt32Array>())),

@@ -63,8 +63,8 @@ pub(crate) fn timeline<'py>(
     }
     let calls = &found.calls.rows;
     let calls = Table::new(vec![
-        ("location", numbers(calls.iter().map(|call| call.location).collect())),
-        ("callpath", numbers(calls.iter().map(|call| call.callpath).collect())),
+        ("location", numbers(calls.iter().map(|call| call.location.number()).collect())),
+        ("callpath", numbers(calls.iter().map(|call| call.callpath.number()).collect())),
         ("enter", times(calls.iter().map(|call| call.enter - begin).collect())),
         ("leave", times(calls.iter().map(|call| call.leave - begin).collect())),
     ])?;
@@ -75,8 +75,8 @@ pub(crate) fn timeline<'py>(
     ])?;
     let arrows = |arrows: &[Arrow]| {
         Table::new(vec![
-            ("from_location", numbers(arrows.iter().map(|arrow| arrow.from).collect())),
-            ("to_location", numbers(arrows.iter().map(|arrow| arrow.to).collect())),
+            ("from_location", numbers(arrows.iter().map(|arrow| arrow.from.number()).collect())),
+            ("to_location", numbers(arrows.iter().map(|arrow| arrow.to.number()).collect())),
             ("start", times(arrows.iter().map(|arrow| arrow.start - begin).collect())),
             ("end", times(arrows.iter().map(|arrow| arrow.end - begin).collect())),
             ("bytes", Arc::new(UInt64Array::from_iter_values(arrows.iter().map(|arrow| arrow.bytes)))),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow_array::Int64Array;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
+use whywait_core::ids::LocationId;
 use whywait_core::whatif::{
     Balance, Hypothesis, Key, MessageCut, Model, Network, Numbers, Part, Relation, Selection,
     Simulation as CoreSimulation, Simulator as CoreSimulator,
@@ -176,11 +177,12 @@ impl Simulation {
     /// Measured and new times of the Enters and Leaves of a location, ticks.
     fn events(&self, py: Python<'_>, location: u32) -> PyResult<Table> {
         let trace = &self.analysis().result.trace;
-        if location as usize >= trace.definitions.locations.len() {
+        let location = LocationId::new(location);
+        if location.index() >= trace.definitions.locations.len() {
             return Err(PyIndexError::new_err("no such location"));
         }
         let shard = trace.shard(location);
-        let i = (location - shard.locations.start) as usize;
+        let i = shard.local(location);
         let range = shard.event_offsets[i] as usize..shard.event_offsets[i + 1] as usize;
         let all = detached(py, || self.simulator.get().simulator.events(trace, &self.result))?;
         Table::new(vec![

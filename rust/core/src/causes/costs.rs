@@ -187,7 +187,7 @@ impl Kernel {
                     cells.add(metric(table, group, column), callpath, cost);
                 }
             }
-            self.position[callpath as usize] = 0;
+            self.position[callpath] = 0;
         }
     }
 
@@ -195,7 +195,7 @@ impl Kernel {
     fn compare(&mut self, table: &Table, group: &Group, work: &[ProfileEntry]) {
         let width = self.columns.len();
         for ((callpath, _), i) in ProfileEntry::read(work).zip(1..) {
-            self.position[callpath as usize] = i;
+            self.position[callpath] = i;
         }
         self.seen.clear();
         self.seen.resize(work.len(), 0);
@@ -212,7 +212,7 @@ impl Kernel {
                 *exact += Fixed::from(self.values[column]);
             }
             for (callpath, delay) in ProfileEntry::read(table.cost_shares[row].delays.of(&table.entries)) {
-                let i = self.position[callpath as usize] as usize - 1;
+                let i = self.position[callpath] as usize - 1;
                 self.seen[i] += 1;
                 for (k, &column) in self.columns.iter().enumerate() {
                     let at = i * width + k;

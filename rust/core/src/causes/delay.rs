@@ -93,7 +93,7 @@ fn rate(trace: &Trace, table: &mut Table, inbox: &Inbox<ProfileEntry>, model: Co
         let work = group.work.of(&entries);
         let mut total = 0;
         for (callpath, ticks) in ProfileEntry::read(work) {
-            own[callpath as usize] = ticks;
+            own[callpath] = ticks;
             total += ticks;
         }
         let mut needs_work = false;
@@ -124,7 +124,7 @@ fn rate(trace: &Trace, table: &mut Table, inbox: &Inbox<ProfileEntry>, model: Co
             needs_work |= !cost_share.is_listed;
         }
         for (callpath, _) in ProfileEntry::read(work) {
-            own[callpath as usize] = 0;
+            own[callpath] = 0;
         }
         let begin = table.entries.len() as u32;
         table.entries.extend(work.iter().filter(|_| needs_work));
@@ -152,7 +152,7 @@ fn synchronization(
     // What both did, and the number of call paths that both have, and in which there is no delay.
     let (mut common, mut shared, mut level) = (0, 0, 0);
     for (callpath, waiter) in ProfileEntry::read(other) {
-        let ticks = own[callpath as usize];
+        let ticks = own[callpath];
         common += waiter.min(ticks);
         shared += usize::from(ticks > 0);
         level += usize::from(ticks > 0 && ticks <= waiter);
@@ -167,20 +167,20 @@ fn synchronization(
     cost_share.is_listed = work.len() - level <= shared;
     if cost_share.is_listed {
         for (callpath, ticks) in ProfileEntry::read(other) {
-            own[callpath as usize] -= ticks;
+            own[callpath] -= ticks;
         }
         for (callpath, _) in ProfileEntry::read(work) {
-            let delay = own[callpath as usize];
+            let delay = own[callpath];
             if delay > 0 {
                 ProfileEntry::write(delays, callpath, delay);
             }
         }
         for (callpath, ticks) in ProfileEntry::read(other) {
-            own[callpath as usize] += ticks;
+            own[callpath] += ticks;
         }
     } else {
         for (callpath, waiter) in ProfileEntry::read(other) {
-            let ticks = own[callpath as usize];
+            let ticks = own[callpath];
             if ticks > 0 {
                 ProfileEntry::write(delays, callpath, (ticks - waiter).max(0));
             }
@@ -303,7 +303,7 @@ mod tests {
     use super::*;
     use crate::causes::CausedWait;
     use crate::causes::points::{Anchor, Place};
-    use crate::trace::NONE;
+    use crate::ids::{CallPathId, CommId, InstanceId, LocationId, ProcessId};
     use proptest::prelude::*;
 
     /// A charge, and its delays.
@@ -316,12 +316,12 @@ mod tests {
     ) -> (CostShare, Vec<(u32, i64)>) {
         let contends = class == Class::Lock;
         let relation = if contends { Relation::Contention } else { Relation::Pair };
-        let cause = Anchor::new((0, 0), Place::Leave);
+        let cause = Anchor::new((LocationId::new(0), InstanceId::new(0)), Place::Leave);
         let caused = CausedWait {
             shard: 0,
             own_wait: 0,
-            process: 0,
-            comm: NONE,
+            process: ProcessId::new(0),
+            comm: CommId::NONE,
             cause,
             class,
             relation,
@@ -344,7 +344,7 @@ mod tests {
         let total = own.iter().sum();
         let write = |rows: &mut dyn Iterator<Item = (u32, i64)>| {
             let mut entries = Vec::new();
-            rows.for_each(|(callpath, ticks)| ProfileEntry::write(&mut entries, callpath, ticks));
+            rows.for_each(|(callpath, ticks)| ProfileEntry::write(&mut entries, CallPathId::new(callpath), ticks));
             entries
         };
         let other = write(&mut other.iter().copied());
@@ -365,7 +365,7 @@ mod tests {
                 CostModel::Scalasca,
             );
         }
-        (cost_share, ProfileEntry::read(&delays).collect())
+        (cost_share, ProfileEntry::read(&delays).map(|(callpath, ticks)| (callpath.number(), ticks)).collect())
     }
 
     /// Thesis figure 4.11: C waits 1.5 for B, which waited 1 and worked 4.

@@ -18,6 +18,7 @@ use super::interval_index::{IndexedPoint, IntervalBegin, IntervalIndex};
 use super::intervals::{LeftEnd, work_since};
 use super::rolling_profile::RollingProfile;
 use super::{Class, CostModel, Place, Relation, Steps};
+use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::per_shard::PerShard;
 use crate::trace::{NONE, Shard, Trace};
 use crate::waits::WaitState;
@@ -56,9 +57,9 @@ pub struct Factor {
     /// What it is.
     pub kind: FactorKind,
     /// Index of the location that pays: the causing one, or the waiter's own if it is nobody.
-    pub location: u32,
+    pub location: LocationId,
     /// The call path that pays, or in which it waited.
-    pub callpath: u32,
+    pub callpath: CallPathId,
     /// Time of the causing process in it, ticks.
     pub ticks: i64,
     /// Time of the waiter in it that counts against that, ticks.
@@ -72,14 +73,14 @@ pub struct Factor {
 /// One side of a wait: an interval from the last synchronization on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Side {
-    /// Index of the location.
-    pub location: u32,
+    /// The location.
+    pub location: LocationId,
     /// When the interval begins and ends, ticks.
     pub begin: i64,
     /// End, ticks.
     pub end: i64,
     /// Call path and Enter of the call in which the two last synchronized; `None` if they never have.
-    pub last_sync: Option<(u32, i64)>,
+    pub last_sync: Option<(CallPathId, i64)>,
     /// Time in that call after the synchronization, ticks.
     pub completion: i64,
 }
@@ -115,7 +116,7 @@ pub struct Factors {
 /// An interval that is to be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Ask {
-    location: u32,
+    location: LocationId,
     point: u32,
     begin: IntervalBegin,
 }
@@ -128,7 +129,7 @@ struct Found {
 }
 
 /// Work of an interval by call path, without waits; ticks.
-type Work = Vec<(u32, i64)>;
+type Work = Vec<(CallPathId, i64)>;
 
 /// Finds the factors of the wait states with these positions.
 pub(crate) fn find(
@@ -194,9 +195,8 @@ impl IntervalIndex {
     /// The point of a wait state, and the position of its wait.
     fn find(&self, trace: &Trace, wait: &WaitState, row: u32) -> Option<(u32, usize)> {
         let shard = trace.shard(wait.location);
-        let i = (wait.location - shard.locations.start) as usize;
-        let (enter, leave) =
-            (shard.instances.enter[wait.instance as usize], shard.instances.leave[wait.instance as usize]);
+        let i = shard.local(wait.location);
+        let (enter, leave) = (shard.instances.enter[wait.instance], shard.instances.leave[wait.instance]);
         let (first, end) = (self.offsets[i] as usize, self.offsets[i + 1] as usize);
         let points = &self.points[first..end];
         let first = first + points.partition_point(|point| point.position.event() < enter);
@@ -217,8 +217,8 @@ fn measure(
 ) -> Vec<Work> {
     let location = asks[0].location;
     let shard = trace.shard(location);
-    let i = (location - shard.locations.start) as usize;
-    let is_master = trace.definitions.locations[location as usize].thread == 0;
+    let i = shard.local(location);
+    let is_master = trace.definitions.locations[location].thread == 0;
     let first = asks.iter().map(|ask| ask.begin.from).min().unwrap_or(0);
     let last = asks.last().map_or(0, |ask| ask.point);
     profile.clear();
@@ -270,19 +270,19 @@ fn subtract_wait(shard: &Shard, point: &IndexedPoint, profile: &mut RollingProfi
 struct Measured<'a> {
     index: &'a IntervalIndex,
     ask: Ask,
-    work: &'a [(u32, i64)],
+    work: &'a [(CallPathId, i64)],
     side: Side,
     /// Call path of the call at its left end, and that part of the work in it which completes the call.
-    completion: Option<(u32, i64)>,
+    completion: Option<(CallPathId, i64)>,
 }
 
 impl<'a> Measured<'a> {
-    fn new(trace: &Trace, index: &'a IntervalIndex, ask: Ask, work: &'a [(u32, i64)]) -> Self {
+    fn new(trace: &Trace, index: &'a IntervalIndex, ask: Ask, work: &'a [(CallPathId, i64)]) -> Self {
         let shard = trace.shard(ask.location);
-        let i = (ask.location - shard.locations.start) as usize;
+        let i = shard.local(ask.location);
         let point = &index.points[ask.point as usize];
         let end = match point.place {
-            _ if point.instance == NONE => shard.spans[i].last,
+            _ if point.instance.is_none() => shard.spans[i].last,
             Place::Behind | Place::Join => shard.leave(point.instance),
             _ => shard.enter(point.instance),
         };
@@ -303,7 +303,7 @@ impl<'a> Measured<'a> {
     }
 
     /// What of the work in a call path completes the call at the left end.
-    fn completion_in(&self, callpath: u32) -> i64 {
+    fn completion_in(&self, callpath: CallPathId) -> i64 {
         self.completion.filter(|&(of_left, _)| of_left == callpath).map_or(0, |(_, ticks)| ticks)
     }
 
@@ -319,7 +319,7 @@ impl<'a> Measured<'a> {
 }
 
 /// Ticks of a call path in some work.
-fn ticks_in(work: &[(u32, i64)], callpath: u32) -> i64 {
+fn ticks_in(work: &[(CallPathId, i64)], callpath: CallPathId) -> i64 {
     work.binary_search_by_key(&callpath, |&(other, _)| other).map_or(0, |i| work[i].1)
 }
 
@@ -347,7 +347,7 @@ fn share(
     model: CostModel,
 ) -> (Vec<Factor>, Option<WaitIntervals>) {
     // Who waits for the end of something waits for all of it, others for what is more than theirs.
-    let counted = |callpath: u32| if is_contention { 0 } else { ticks_in(waiter.work, callpath) };
+    let counted = |callpath: CallPathId| if is_contention { 0 } else { ticks_in(waiter.work, callpath) };
     let delay = cause.work.iter().map(|&(callpath, ticks)| (ticks - counted(callpath)).max(0)).sum();
     let waited = cause.waits().map(|(_, point)| point.waiting).sum();
     let rates = if is_contention {
@@ -430,10 +430,10 @@ fn share(
 }
 
 /// The wait state at a point for which nobody is charged; [`NONE`] if there is none.
-fn uncharged(trace: &Trace, waits: &PerShard<WaitState>, location: u32, point: &IndexedPoint) -> u32 {
+fn uncharged(trace: &Trace, waits: &PerShard<WaitState>, location: LocationId, point: &IndexedPoint) -> u32 {
     let shard = trace.shard(location);
     let (first, own) = waits.of(trace.position(location));
-    let key = |instance: u32| shard.instances.enter[instance as usize];
+    let key = |instance: InstanceId| shard.instances.enter[instance];
     let begin = own.partition_point(|wait| (wait.location, key(wait.instance)) < (location, key(point.instance)));
     let of_call = own[begin..].iter().take_while(|wait| wait.instance == point.instance);
     let mut found = of_call.zip(first + begin..).filter(|(wait, _)| Class::of(wait.kind) == Some(point.class));

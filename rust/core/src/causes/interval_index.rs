@@ -7,6 +7,7 @@ use rayon::prelude::*;
 
 use super::table::{By, Group, OwnWait};
 use super::{Class, Place, Position, Relation, Table};
+use crate::ids::{InstanceId, LocationId};
 
 /// A point of a location, as far as intervals need it.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +18,7 @@ pub(crate) struct IndexedPoint {
     /// Duration of the call as far as it can be work behind the point, ticks.
     pub total: i64,
     /// Region instance, or [`crate::trace::NONE`] at the end.
-    pub instance: u32,
+    pub instance: InstanceId,
     pub class: Class,
     pub place: Place,
 }
@@ -44,8 +45,8 @@ pub(crate) struct IndexedGroup {
 pub(crate) struct IndexedWait {
     /// Position among the wait states, or [`crate::trace::NONE`].
     pub state: u32,
-    /// Index of the causing location, its point, and the row there.
-    pub cause_location: u32,
+    /// The causing location, its point, and the row there.
+    pub cause_location: LocationId,
     pub cause_point: u32,
     pub cost_share: u32,
     pub relation: Relation,

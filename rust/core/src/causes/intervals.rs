@@ -14,6 +14,7 @@ use super::rolling_profile::RollingProfile;
 use super::table::{CostShare, Group, OwnWait, ProfileEntry};
 use super::{Anchor, CausedWait, Class, CostModel, Key, Position, Steps, SyncPoints, Table, delay};
 use crate::exchange::Outbox;
+use crate::ids::{CallPathId, ProcessId};
 use crate::trace::{NONE, Shard, Trace};
 
 /// Measures all intervals of a shard.
@@ -22,7 +23,7 @@ pub(super) fn measure(
     shard: &Shard,
     sync_points: SyncPoints,
     caused: Vec<CausedWait>,
-    sets: &[Vec<u32>],
+    sets: &[Vec<ProcessId>],
     model: CostModel,
 ) -> (Table, Outbox<ProfileEntry>) {
     let roles = Roles::new(trace, sync_points, caused);
@@ -49,7 +50,7 @@ pub(super) fn measure(
         outbox: trace.exchange.outbox(),
         posted: vec![(NONE, None); trace.exchange.shards()],
     };
-    let mut work: Vec<(u32, i64)> = Vec::new();
+    let mut work: Vec<(CallPathId, i64)> = Vec::new();
     let mut rest = &roles.keys[..];
     for i in 0..shard.locations.len() {
         let own = rest.partition_point(|&key| roles.anchor(key).location == shard.location(i));
@@ -83,7 +84,7 @@ impl Roles {
         caused.extend(sync_points.alone.iter().map(CausedWait::idleness));
         let SyncPoints { group_syncs, pairs, order, .. } = sync_points;
         let mut keys = Vec::with_capacity(group_syncs.len() + pairs.len() + caused.len());
-        let positions = group_syncs.iter().map(|group_sync| group_sync.anchor.position(trace, NONE));
+        let positions = group_syncs.iter().map(|group_sync| group_sync.anchor.position(trace, ProcessId::NONE));
         keys.extend(positions.zip(0..).map(|(position, number)| Key::new(position, number)));
         keys.extend(order.into_iter().map(|key| key.moved(group_syncs.len() as u32)));
         let positions = caused.iter().map(|caused| caused.cause.position(trace, caused.process));
@@ -151,7 +152,7 @@ impl Row {
 struct Pass<'a> {
     trace: &'a Trace,
     shard: &'a Shard,
-    sets: &'a [Vec<u32>],
+    sets: &'a [Vec<ProcessId>],
     model: CostModel,
     roles: &'a Roles,
     profile: RollingProfile,
@@ -179,7 +180,7 @@ impl Pass<'_> {
         self.waited.clear();
         self.first = self.table.points.len() as u32;
         let mut steps = Steps::of_location(self.trace, self.shard, i);
-        let is_master = self.trace.definitions.locations[self.shard.location(i) as usize].thread == 0;
+        let is_master = self.trace.definitions.locations[self.shard.location(i)].thread == 0;
         let mut waited = 0;
         for keys in keys.chunk_by(|a, b| a.position() == b.position()) {
             let (group_syncs, pairs, caused) = self.roles.split(keys);
@@ -250,13 +251,13 @@ impl Pass<'_> {
     /// Intervals of the waits at a point.
     fn add_own_waits(&mut self, number: u32, pairs: &[Key]) {
         for pair in self.roles.pairs(pairs) {
-            let process = self.trace.definitions.locations[pair.cause.location as usize].process;
+            let process = self.trace.definitions.locations[pair.cause.location].process;
             let last_sync = self.last_sync(pair.relation, process);
             let interval =
                 IntervalBegin { from: self.from(last_sync), before: last_sync.map_or(0, |last_sync| last_sync.before) };
             self.table.own_waits.push(number, OwnWait::new(pair, number));
             self.table.own_intervals.push(interval);
-            let owner = self.trace.shard_of[pair.cause.location as usize];
+            let owner = self.trace.shard_of[pair.cause.location];
             if std::mem::replace(&mut self.posted[owner as usize], (number, last_sync)) == (number, last_sync) {
                 delay::post_same(&mut self.outbox, owner);
             } else {
@@ -307,10 +308,10 @@ impl Pass<'_> {
     fn segment(&self, number: u32, rows: &mut [Row]) {
         for same in rows.chunk_by_mut(|a, b| a.class == b.class) {
             let comm = self.roles.caused[same[0].caused as usize].comm;
-            let Some(comm) = self.trace.definitions.comms.get(comm as usize) else { continue };
+            let Some(comm) = self.trace.definitions.comms.get(comm.index()) else { continue };
             let Some(members) = comm.processes() else { continue };
-            let own = self.trace.definitions.locations[self.table.points[number as usize].location as usize].process;
-            let from = |&process: &u32| self.from(self.last_sync(Relation::Pair, process));
+            let own = self.trace.definitions.locations[self.table.points[number as usize].location].process;
+            let from = |&process: &ProcessId| self.from(self.last_sync(Relation::Pair, process));
             let mut begins: Vec<u32> = members.iter().filter(|&&process| process != own).map(from).collect();
             begins.sort_unstable();
             begins.dedup();
@@ -327,7 +328,7 @@ impl Pass<'_> {
     fn record_syncs(&mut self, number: u32, group_syncs: &[Key], pairs: &[Key], caused: &[Key]) {
         let point = self.table.points[number as usize];
         for pair in self.roles.pairs(pairs) {
-            let process = self.trace.definitions.locations[pair.cause.location as usize].process;
+            let process = self.trace.definitions.locations[pair.cause.location].process;
             self.last_syncs.record(pair.relation, process, number, &point, pair.completion);
         }
         for (_, caused) in self.roles.caused(caused) {
@@ -338,7 +339,7 @@ impl Pass<'_> {
         }
     }
 
-    fn last_sync(&self, relation: Relation, process: u32) -> Option<LastSync> {
+    fn last_sync(&self, relation: Relation, process: ProcessId) -> Option<LastSync> {
         match relation {
             Relation::Threads => self.last_syncs.with_team(),
             Relation::Alone => self.last_syncs.without_team(),
@@ -369,7 +370,7 @@ impl Pass<'_> {
 /// The call at the left end of an interval.
 #[derive(Clone, Copy)]
 pub(super) struct LeftEnd {
-    pub callpath: u32,
+    pub callpath: CallPathId,
     /// Waiting time in it, ticks.
     pub waiting: i64,
     /// Time of it that does not belong to the interval, ticks.
@@ -378,7 +379,12 @@ pub(super) struct LeftEnd {
 
 /// The work of the interval from the begin of a block to now, by call path.
 #[inline]
-pub(super) fn work_since(profile: &RollingProfile, block: u32, left: Option<LeftEnd>, mut each: impl FnMut(u32, i64)) {
+pub(super) fn work_since(
+    profile: &RollingProfile,
+    block: u32,
+    left: Option<LeftEnd>,
+    mut each: impl FnMut(CallPathId, i64),
+) {
     for (callpath, mut ticks) in profile.since(block) {
         let left = left.filter(|left| left.callpath == callpath);
         if let Some(left) = left {

@@ -7,6 +7,7 @@
 use rustc_hash::FxHashMap;
 
 use super::points::{Point, Relation, SyncScope};
+use crate::ids::ProcessId;
 use crate::trace::DefinitionIndex;
 
 /// The point at which a location last synchronized with a process.
@@ -28,8 +29,8 @@ struct Group {
 #[derive(Default)]
 pub(crate) struct LastSyncIndex {
     groups: Vec<Group>,
-    pairs: FxHashMap<u32, LastSync>,
-    contentions: FxHashMap<u32, LastSync>,
+    pairs: FxHashMap<ProcessId, LastSync>,
+    contentions: FxHashMap<ProcessId, LastSync>,
     team: Option<LastSync>,
     no_team: Option<LastSync>,
 }
@@ -45,7 +46,7 @@ impl LastSyncIndex {
     }
 
     /// Two synchronize, or contend.
-    pub(crate) fn record(&mut self, relation: Relation, process: u32, point: u32, call: &Point, completion: i64) {
+    pub(crate) fn record(&mut self, relation: Relation, process: ProcessId, point: u32, call: &Point, completion: i64) {
         match relation {
             Relation::Pair => {
                 self.pairs.insert(process, LastSync { point, before: call.total - completion });
@@ -85,13 +86,13 @@ impl LastSyncIndex {
     pub(crate) fn with(
         &self,
         definitions: &DefinitionIndex,
-        sets: &[Vec<u32>],
-        process: u32,
+        sets: &[Vec<ProcessId>],
+        process: ProcessId,
         contention: bool,
     ) -> Option<LastSync> {
         let holds = |group: &&Group| match group.scope {
             SyncScope::Everybody => true,
-            SyncScope::Members { comm } => definitions.comms[comm as usize].rank(process).is_some(),
+            SyncScope::Members { comm } => definitions.comms[comm].rank(process).is_some(),
             SyncScope::Some { set, .. } => sets[set as usize].binary_search(&process).is_ok(),
             SyncScope::Nobody | SyncScope::Team | SyncScope::NoTeam => false,
         };
@@ -128,6 +129,7 @@ fn later(a: Option<LastSync>, b: Option<LastSync>) -> Option<LastSync> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::CommId;
     use whywait_otf2::Definitions;
 
     fn point_of(last_sync: Option<LastSync>) -> Option<u32> {
@@ -137,28 +139,28 @@ mod tests {
     #[test]
     fn the_latest_meeting_counts() {
         let definitions = DefinitionIndex::new(&Definitions::default());
-        let sets = [vec![1, 3]];
+        let sets = [vec![ProcessId::new(1), ProcessId::new(3)]];
         let mut last_syncs = LastSyncIndex::default();
-        last_syncs.pairs.insert(2, LastSync { point: 0, before: 0 });
+        last_syncs.pairs.insert(ProcessId::new(2), LastSync { point: 0, before: 0 });
         last_syncs.record_group(SyncScope::Everybody, 1, 0);
-        assert_eq!(point_of(last_syncs.with(&definitions, &sets, 2, false)), Some(1));
-        last_syncs.pairs.insert(2, LastSync { point: 2, before: 0 });
-        last_syncs.record_group(SyncScope::Some { comm: 0, set: 0 }, 3, 0);
-        assert_eq!(point_of(last_syncs.with(&definitions, &sets, 2, false)), Some(2));
-        assert_eq!(point_of(last_syncs.with(&definitions, &sets, 3, false)), Some(3));
-        last_syncs.contentions.insert(3, LastSync { point: 4, before: 0 });
-        assert_eq!(point_of(last_syncs.with(&definitions, &sets, 3, false)), Some(3));
-        assert_eq!(point_of(last_syncs.with(&definitions, &sets, 3, true)), Some(4));
+        assert_eq!(point_of(last_syncs.with(&definitions, &sets, ProcessId::new(2), false)), Some(1));
+        last_syncs.pairs.insert(ProcessId::new(2), LastSync { point: 2, before: 0 });
+        last_syncs.record_group(SyncScope::Some { comm: CommId::new(0), set: 0 }, 3, 0);
+        assert_eq!(point_of(last_syncs.with(&definitions, &sets, ProcessId::new(2), false)), Some(2));
+        assert_eq!(point_of(last_syncs.with(&definitions, &sets, ProcessId::new(3), false)), Some(3));
+        last_syncs.contentions.insert(ProcessId::new(3), LastSync { point: 4, before: 0 });
+        assert_eq!(point_of(last_syncs.with(&definitions, &sets, ProcessId::new(3), false)), Some(3));
+        assert_eq!(point_of(last_syncs.with(&definitions, &sets, ProcessId::new(3), true)), Some(4));
     }
 
     #[test]
     fn what_all_members_have_passed_is_forgotten() {
         let mut last_syncs = LastSyncIndex::default();
         for point in 0..9 {
-            last_syncs.record_group(SyncScope::Some { comm: 0, set: 0 }, point, 0);
+            last_syncs.record_group(SyncScope::Some { comm: CommId::new(0), set: 0 }, point, 0);
         }
-        last_syncs.record_group(SyncScope::Members { comm: 1 }, 9, 0);
-        last_syncs.record_group(SyncScope::Members { comm: 0 }, 10, 0);
+        last_syncs.record_group(SyncScope::Members { comm: CommId::new(1) }, 9, 0);
+        last_syncs.record_group(SyncScope::Members { comm: CommId::new(0) }, 10, 0);
         assert_eq!(last_syncs.groups.len(), 2);
         last_syncs.record_group(SyncScope::Everybody, 11, 0);
         assert_eq!(last_syncs.groups.len(), 1);

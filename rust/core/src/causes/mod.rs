@@ -45,6 +45,7 @@ use rayon::prelude::*;
 use crate::Result;
 use crate::diagnostics::Diagnostics;
 use crate::exchange::Outbox;
+use crate::ids::{CommId, ProcessId};
 use crate::per_shard::PerShard;
 use crate::remote_calls::RemoteCalls;
 use crate::severity::Cost;
@@ -115,8 +116,8 @@ pub(crate) struct CausedWait {
     /// Shard of the waiter, and position among its waits.
     pub shard: u32,
     pub own_wait: u32,
-    pub process: u32,
-    pub comm: u32,
+    pub process: ProcessId,
+    pub comm: CommId,
     pub cause: Anchor,
     pub class: Class,
     pub relation: Relation,
@@ -130,8 +131,8 @@ impl CausedWait {
         Self {
             shard: NONE,
             own_wait: NONE,
-            process: NONE,
-            comm: NONE,
+            process: ProcessId::NONE,
+            comm: CommId::NONE,
             cause: alone.end,
             class: Class::OmpIdle,
             relation: Relation::Alone,
@@ -159,7 +160,7 @@ pub(crate) fn find(
             let caused = CausedWait {
                 shard: number,
                 own_wait,
-                process: trace.definitions.locations[pair.waiter.location as usize].process,
+                process: trace.definitions.locations[pair.waiter.location].process,
                 comm: pair.comm,
                 cause: pair.cause,
                 class: pair.class,
@@ -167,7 +168,7 @@ pub(crate) fn find(
                 waiting: pair.waiting,
                 completion: pair.cause_completion,
             };
-            outbox.push(trace.shard_of[pair.cause.location as usize], caused);
+            outbox.push(trace.shard_of[pair.cause.location], caused);
         }
         outbox
     });
@@ -230,7 +231,7 @@ fn restrict(trace: &Trace, tables: &mut [Table], window: &Range<i64>) -> Result<
         let mut outbox = trace.exchange.outbox();
         for wait in table.own_waits.rows.iter().filter(|wait| wait.waiting > 0 && wait.cost_share != NONE) {
             let within = wait.within(shard, &table.points[wait.point as usize], window);
-            outbox.push(trace.shard_of[wait.cause as usize], (wait.cost_share, within, wait.waiting));
+            outbox.push(trace.shard_of[wait.cause], (wait.cost_share, within, wait.waiting));
         }
         outbox
     });
@@ -252,7 +253,7 @@ fn collect_sync_points(
     (waits, calls): (&PerShard<WaitState>, &RemoteCalls),
     (of_owners, of_shards): (Vec<CollectiveSyncs>, &[Vec<CollectiveSync>]),
     model: CostModel,
-) -> Result<(Vec<Vec<u32>>, Vec<SyncPoints>)> {
+) -> Result<(Vec<Vec<ProcessId>>, Vec<SyncPoints>)> {
     let before = trace.exchange.allgather(of_owners.iter().map(|of_owner| of_owner.sets.len()).sum::<usize>())?;
     let mut next = before[..trace.exchange.rank()].iter().sum::<usize>() as u32;
     let mut sets = Vec::new();
@@ -269,7 +270,7 @@ fn collect_sync_points(
             if let Participants::Set(set) = &mut collective_sync.with {
                 *set += first;
             }
-            outbox.push(trace.shard_of[collective_sync.call.0 as usize], collective_sync);
+            outbox.push(trace.shard_of[collective_sync.call.0], collective_sync);
         }
         outbox
     });

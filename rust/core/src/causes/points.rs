@@ -3,7 +3,8 @@
 use bitcode::{Decode, Encode};
 
 use crate::causes::Class;
-use crate::trace::{NO_CALLPATH, NONE, Shard, Trace};
+use crate::ids::{CallPathId, CommId, InstanceId, LocationId, ProcessId};
+use crate::trace::{Shard, Trace};
 
 /// A place in the order of a location's events and of what lies between them.
 ///
@@ -95,10 +96,10 @@ pub enum Place {
 /// A place in a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Anchor {
-    /// Index of the location.
-    pub location: u32,
-    /// Region instance in the shard of the location; [`NONE`]: the end of the location's events.
-    pub instance: u32,
+    /// The location.
+    pub location: LocationId,
+    /// Region instance in the shard of the location; none: the end of the location's events.
+    pub instance: InstanceId,
     /// Place with respect to the call.
     pub place: Place,
 }
@@ -106,19 +107,19 @@ pub struct Anchor {
 impl Anchor {
     /// A place in a call, given as location and region instance.
     #[must_use]
-    pub fn new((location, instance): (u32, u32), place: Place) -> Self {
+    pub fn new((location, instance): (LocationId, InstanceId), place: Place) -> Self {
         Self { location, instance, place }
     }
 
     /// The position, given the process at the other end of a message.
-    pub(crate) fn position(self, trace: &Trace, peer: u32) -> Position {
+    pub(crate) fn position(self, trace: &Trace, peer: ProcessId) -> Position {
         let shard = trace.shard(self.location);
-        if self.instance == NONE {
-            let i = (self.location - shard.locations.start) as usize;
+        if self.instance.is_none() {
+            let i = shard.local(self.location);
             return Position::new(shard.event_offsets[i + 1], Place::Join as u64);
         }
-        let enter = shard.instances.enter[self.instance as usize];
-        let leave = shard.instances.leave[self.instance as usize];
+        let enter = shard.instances.enter[self.instance];
+        let leave = shard.instances.leave[self.instance];
         let event = match self.place {
             Place::Fork => enter,
             Place::Begin => enter + 1,
@@ -138,12 +139,12 @@ impl Anchor {
     }
 
     /// Time of the record in the call, if it is known.
-    fn recorded(self, shard: &Shard, peer: u32) -> Option<i64> {
+    fn recorded(self, shard: &Shard, peer: ProcessId) -> Option<i64> {
         fn find<T>(rows: &[T], from: i64, time: impl Fn(&T) -> i64, mine: impl Fn(&T) -> bool) -> Option<i64> {
             let begin = rows.partition_point(|row| time(row) < from);
             rows[begin..].iter().find(|row| mine(row)).map(time)
         }
-        let i = (self.location - shard.locations.start) as usize;
+        let i = shard.local(self.location);
         let (call, enter) = (self.instance, shard.enter(self.instance));
         match self.place {
             Place::Send => {
@@ -180,8 +181,8 @@ pub struct SyncPoint {
     pub class: Class,
     /// How the two synchronize.
     pub relation: Relation,
-    /// Index of the communicator of a collective operation, else [`NONE`].
-    pub comm: u32,
+    /// The communicator of a collective operation, else none.
+    pub comm: CommId,
     /// Where the wait is.
     pub waiter: Anchor,
     /// What it waited for.
@@ -194,7 +195,7 @@ pub struct SyncPoint {
     pub completion: i64,
     /// Time of the causing call after the synchronization, ticks.
     pub cause_completion: i64,
-    /// Position among the wait states, or [`NONE`].
+    /// Position among the wait states, or [`crate::trace::NONE`].
     pub state: u32,
 }
 
@@ -207,13 +208,13 @@ pub enum SyncScope {
     Everybody,
     /// All members of a communicator.
     Members {
-        /// Index of the communicator.
-        comm: u32,
+        /// The communicator.
+        comm: CommId,
     },
     /// Some members of a communicator.
     Some {
-        /// Index of the communicator.
-        comm: u32,
+        /// The communicator.
+        comm: CommId,
         /// Position of the sorted processes among the sets.
         set: u32,
     },
@@ -253,11 +254,11 @@ pub struct IdleTeamSpan {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Point {
     pub position: Position,
-    /// Index of the location.
-    pub location: u32,
-    /// Region instance, or [`NONE`] at the end.
-    pub instance: u32,
-    pub callpath: u32,
+    /// The location.
+    pub location: LocationId,
+    /// Region instance, or none at the end.
+    pub instance: InstanceId,
+    pub callpath: CallPathId,
     pub class: Class,
     pub place: Place,
     /// Waiting time, ticks.
@@ -272,13 +273,13 @@ impl Point {
     /// A point at which nothing happens.
     pub(crate) fn new(shard: &Shard, anchor: Anchor, position: Position) -> Self {
         let Anchor { location, instance, place } = anchor;
-        let known = instance != NONE;
+        let known = instance.is_some();
         let is_over = !known || matches!(place, Place::Behind | Place::Join);
         Self {
             position,
             location,
             instance,
-            callpath: if known { shard.callpath(instance) } else { NO_CALLPATH },
+            callpath: if known { shard.callpath(instance) } else { CallPathId::NONE },
             class: Class::Mark,
             place,
             waiting: 0,

@@ -21,6 +21,7 @@ use super::points::{Point, Relation};
 use super::{CostModel, Fixed, Table};
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
+use crate::ids::LocationId;
 use crate::schema::Classes;
 use crate::trace::{NONE, Shard, Trace};
 
@@ -336,7 +337,7 @@ impl<'a> Walker<'a> {
                 continue;
             }
             let arrival = FinalPhi { row: own_wait.cost_share, point: own_wait.cause_point, has_values };
-            let owner = self.trace.shard_of[own_wait.cause as usize];
+            let owner = self.trace.shard_of[own_wait.cause];
             let is_all = own_wait.waiting == waiting;
             let part = if is_all { 1.0 } else { own_wait.waiting as f64 / waiting as f64 };
             if owner == self.shard {
@@ -364,7 +365,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Where sections wait for something, when none can go on: time, location, point.
-    fn stuck(&mut self, shard: &Shard) -> impl Iterator<Item = (Reverse<i64>, u32, u32)> {
+    fn stuck(&mut self, shard: &Shard) -> impl Iterator<Item = (Reverse<i64>, LocationId, u32)> {
         let mut unfinished = self.unfinished.take().unwrap_or_else(|| (0..self.cursor.len() as u32).collect());
         unfinished.retain(|&section| self.cursor[section as usize] > self.sections[section as usize]);
         let unfinished = self.unfinished.insert(unfinished);

@@ -6,9 +6,10 @@
 //! that ran in it, and a search among the blocks of each.
 
 use crate::galloping_search::partition_point_near;
+use crate::ids::CallPathId;
 
-/// No call path.
-const END: u32 = u32::MAX;
+/// No block.
+const NEVER_RAN: u32 = u32::MAX;
 
 /// What is known of a call path at the current location.
 #[derive(Clone, Copy, Debug)]
@@ -16,16 +17,17 @@ struct State {
     /// Ticks so far, and before the last block in which it ran.
     ticks: i64,
     before: i64,
-    /// That block; [`END`] if it never ran.
+    /// That block; [`NEVER_RAN`] if it has not.
     block: u32,
     /// One behind the block before that in which it ran; 0 if there is none.
     earlier: u32,
     /// Neighbours in the order of recent use: the more recent, the less recent.
-    newer: u32,
-    older: u32,
+    newer: CallPathId,
+    older: CallPathId,
 }
 
-const NEVER: State = State { ticks: 0, before: 0, block: END, earlier: 0, newer: END, older: END };
+const NEVER: State =
+    State { ticks: 0, before: 0, block: NEVER_RAN, earlier: 0, newer: CallPathId::NONE, older: CallPathId::NONE };
 
 /// Ticks by call path.
 #[derive(Debug)]
@@ -33,7 +35,7 @@ pub(crate) struct RollingProfile {
     states: Vec<State>,
     /// For each call path the blocks in which it ran, with its ticks before.
     history: Vec<Vec<(u32, i64)>>,
-    newest: u32,
+    newest: CallPathId,
     block: u32,
     /// Nobody asks for what happened since an earlier block.
     first: u32,
@@ -42,18 +44,24 @@ pub(crate) struct RollingProfile {
 impl RollingProfile {
     /// An empty profile for so many call paths.
     pub(crate) fn new(callpaths: usize) -> Self {
-        Self { states: vec![NEVER; callpaths], history: vec![Vec::new(); callpaths], newest: END, block: 0, first: 0 }
+        Self {
+            states: vec![NEVER; callpaths],
+            history: vec![Vec::new(); callpaths],
+            newest: CallPathId::NONE,
+            block: 0,
+            first: 0,
+        }
     }
 
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
         let mut next = self.newest;
-        while next != END {
-            let state = std::mem::replace(&mut self.states[next as usize], NEVER);
-            self.history[next as usize].clear();
+        while next.is_some() {
+            let state = std::mem::replace(&mut self.states[next], NEVER);
+            self.history[next].clear();
             next = state.older;
         }
-        self.newest = END;
+        self.newest = CallPathId::NONE;
         self.block = 0;
         self.first = 0;
     }
@@ -71,47 +79,47 @@ impl RollingProfile {
 
     /// Adds ticks to the current block.
     #[inline]
-    pub(crate) fn add(&mut self, callpath: u32, ticks: i64) {
-        if self.states[callpath as usize].block != self.block {
+    pub(crate) fn add(&mut self, callpath: CallPathId, ticks: i64) {
+        if self.states[callpath].block != self.block {
             self.touch(callpath);
         }
-        self.states[callpath as usize].ticks += ticks;
+        self.states[callpath].ticks += ticks;
     }
 
     #[inline(never)]
-    fn touch(&mut self, callpath: u32) {
-        let State { ticks, block, newer, older, .. } = self.states[callpath as usize];
-        let history = &mut self.history[callpath as usize];
+    fn touch(&mut self, callpath: CallPathId) {
+        let State { ticks, block, newer, older, .. } = self.states[callpath];
+        let history = &mut self.history[callpath];
         if block < self.first {
             // All of it is of the time before the first block.
             history.clear();
         }
         history.push((self.block, ticks));
-        if block != END {
-            match newer {
-                END => self.newest = older,
-                newer => self.states[newer as usize].older = older,
+        if block != NEVER_RAN {
+            match self.states.get_mut(newer.index()) {
+                None => self.newest = older,
+                Some(newer) => newer.older = older,
             }
-            if older != END {
-                self.states[older as usize].newer = newer;
+            if let Some(older) = self.states.get_mut(older.index()) {
+                older.newer = newer;
             }
         }
-        if self.newest != END {
-            self.states[self.newest as usize].newer = callpath;
+        if let Some(newest) = self.states.get_mut(self.newest.index()) {
+            newest.newer = callpath;
         }
-        let earlier = if block == END { 0 } else { block + 1 };
-        self.states[callpath as usize] =
-            State { ticks, before: ticks, block: self.block, earlier, newer: END, older: self.newest };
+        let earlier = if block == NEVER_RAN { 0 } else { block + 1 };
+        self.states[callpath] =
+            State { ticks, before: ticks, block: self.block, earlier, newer: CallPathId::NONE, older: self.newest };
         self.newest = callpath;
     }
 
     /// All call paths that ran, and their ticks; the latest first.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (u32, i64)> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = (CallPathId, i64)> {
         self.recent().map(|(callpath, state)| (callpath, state.ticks))
     }
 
     /// Call paths that ran in a block or later, and their ticks since then; the latest first.
-    pub(crate) fn since(&self, block: u32) -> impl Iterator<Item = (u32, i64)> {
+    pub(crate) fn since(&self, block: u32) -> impl Iterator<Item = (CallPathId, i64)> {
         self.recent().take_while(move |(_, state)| state.block >= block).map(move |(callpath, state)| {
             // Most intervals are short: it ran in one of their blocks.
             let before = if state.earlier <= block { state.before } else { self.before(callpath, block) };
@@ -120,11 +128,11 @@ impl RollingProfile {
     }
 
     /// All call paths that ran, the latest first.
-    fn recent(&self) -> impl Iterator<Item = (u32, &State)> {
+    fn recent(&self) -> impl Iterator<Item = (CallPathId, &State)> {
         let mut next = self.newest;
         std::iter::from_fn(move || {
             let callpath = next;
-            let state = self.states.get(callpath as usize)?;
+            let state = self.states.get(callpath.index())?;
             next = state.older;
             Some((callpath, state))
         })
@@ -132,8 +140,8 @@ impl RollingProfile {
 
     /// Ticks of a call path before a block.
     #[inline(never)]
-    fn before(&self, callpath: u32, block: u32) -> i64 {
-        let history = &self.history[callpath as usize];
+    fn before(&self, callpath: CallPathId, block: u32) -> i64 {
+        let history = &self.history[callpath];
         let first = partition_point_near(history, history.len(), |entry| entry.0 < block);
         history[first].1
     }
@@ -141,7 +149,7 @@ impl RollingProfile {
     /// Takes back all that the current block holds.
     pub(crate) fn drop_block(&mut self) {
         let mut next = self.newest;
-        while let Some(state) = self.states.get_mut(next as usize).filter(|state| state.block == self.block) {
+        while let Some(state) = self.states.get_mut(next.index()).filter(|state| state.block == self.block) {
             state.ticks = state.before;
             next = state.older;
         }
@@ -156,18 +164,18 @@ mod tests {
     #[test]
     fn a_block_can_be_taken_back() {
         let mut profile = RollingProfile::new(2);
-        profile.add(0, 5);
+        profile.add(CallPathId::new(0), 5);
         profile.cut();
-        profile.add(0, 7);
-        profile.add(1, 1);
+        profile.add(CallPathId::new(0), 7);
+        profile.add(CallPathId::new(1), 1);
         profile.drop_block();
-        assert_eq!(profile.since(0).collect::<Vec<_>>(), [(1, 0), (0, 5)]);
+        assert_eq!(profile.since(0).collect::<Vec<_>>(), [(CallPathId::new(1), 0), (CallPathId::new(0), 5)]);
     }
 
     proptest! {
         #[test]
         fn equals_the_sum_over_the_blocks(
-            blocks in prop::collection::vec((prop::collection::vec((0u32..6, -3i64..9), 0..5), 0u8..8), 1..40),
+            blocks in prop::collection::vec((prop::collection::vec(((0u32..6).prop_map(CallPathId::new), -3i64..9), 0..5), 0u8..8), 1..40),
         ) {
             let mut profile = RollingProfile::new(6);
             let (blocks, forgets): (Vec<_>, Vec<_>) = blocks.into_iter().unzip();
@@ -188,22 +196,22 @@ mod tests {
                     for since in first..=number {
                         let mut expected = [None; 6];
                         for &(callpath, ticks) in blocks[since..=number].iter().flatten() {
-                            *expected[callpath as usize].get_or_insert(0) += ticks;
+                            *expected[callpath].get_or_insert(0) += ticks;
                         }
                         let mut found = [None; 6];
                         for (callpath, ticks) in profile.since(since as u32) {
-                            prop_assert!(found[callpath as usize].replace(ticks).is_none(), "round {}", round);
+                            prop_assert!(found[callpath].replace(ticks).is_none(), "round {}", round);
                         }
                         prop_assert_eq!(found, expected);
                     }
                 }
                 let mut expected = [None; 6];
                 for &(callpath, ticks) in blocks.iter().flatten() {
-                    *expected[callpath as usize].get_or_insert(0) += ticks;
+                    *expected[callpath].get_or_insert(0) += ticks;
                 }
                 let mut found = [None; 6];
                 for (callpath, ticks) in profile.all() {
-                    prop_assert!(found[callpath as usize].replace(ticks).is_none(), "round {}", round);
+                    prop_assert!(found[callpath].replace(ticks).is_none(), "round {}", round);
                 }
                 prop_assert_eq!(found, expected);
                 profile.clear();

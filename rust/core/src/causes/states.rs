@@ -1,6 +1,7 @@
 //! The wait states of a shard, as they are looked up: by their calls, mostly in order.
 
 use crate::galloping_search::partition_point_near;
+use crate::ids::InstanceId;
 use crate::severity::Metric;
 use crate::trace::{NONE, Shard};
 use crate::waits::WaitState;
@@ -22,8 +23,8 @@ impl<'a> States<'a> {
     }
 
     /// The wait state of a kind at a call, as position among all.
-    pub(super) fn find(&mut self, kind: Metric, instance: u32) -> u32 {
-        let enter = |instance: u32| self.shard.instances.enter[instance as usize];
+    pub(super) fn find(&mut self, kind: Metric, instance: InstanceId) -> u32 {
+        let enter = |instance: InstanceId| self.shard.instances.enter[instance];
         let wanted = enter(instance);
         // Mostly the next is asked for.
         self.next = partition_point_near(self.waits, self.next, |wait| enter(wait.instance) < wanted);

@@ -12,7 +12,8 @@
 use std::ops::Range;
 
 use super::Position;
-use crate::trace::{NO_CALLPATH, NONE, Shard, Trace};
+use crate::ids::CallPathId;
+use crate::trace::{NONE, Shard, Trace};
 
 /// A step that does not end at an Enter or Leave.
 #[derive(Clone, Copy)]
@@ -21,7 +22,7 @@ struct Detour {
     /// When it ends.
     until: i64,
     /// Call path of the parallel region: of the step itself for a join, of the next step for a fork.
-    callpath: u32,
+    callpath: CallPathId,
 }
 
 /// Walks over the steps of one location.
@@ -35,7 +36,7 @@ pub(crate) struct Steps<'a> {
     /// Time of the last event.
     since: i64,
     /// Call path that runs since then.
-    running: u32,
+    running: CallPathId,
     /// Calls that have been entered and not left.
     depth: u32,
 }
@@ -50,7 +51,7 @@ impl<'a> Steps<'a> {
             event: shard.event_offsets[i],
             end: shard.event_offsets[i + 1],
             since: 0,
-            running: NO_CALLPATH,
+            running: CallPathId::NONE,
             depth: 0,
         }
     }
@@ -65,7 +66,7 @@ impl<'a> Steps<'a> {
             steps.since = shard.events.time[before as usize];
             steps.running = shard.events.callpath(before);
             if shard.events.is_leave(before) {
-                steps.running = trace.tree.nodes()[steps.running as usize].parent;
+                steps.running = trace.tree.nodes()[steps.running].parent;
             }
             // How deep is not known; no interval that begins inside of a call reaches over the end of its team.
             steps.depth = u32::MAX / 2;
@@ -85,13 +86,13 @@ impl<'a> Steps<'a> {
 
     /// Hands all steps before a position to `book`: call path, and from when to when.
     #[inline]
-    pub(crate) fn advance(&mut self, trace: &Trace, to: Position, mut book: impl FnMut(u32, Range<i64>)) {
+    pub(crate) fn advance(&mut self, trace: &Trace, to: Position, mut book: impl FnMut(CallPathId, Range<i64>)) {
         while let Some(&detour) = self.detours.get(self.next_detour).filter(|detour| detour.at < to) {
             self.events(trace, detour.at.event(), &mut book);
             self.next_detour += 1;
             if detour.at.is_fork() {
                 let until = detour.until.min(self.shard.events.time[detour.at.event() as usize]);
-                if self.running != NO_CALLPATH {
+                if self.running.is_some() {
                     book(self.running, self.since..until);
                 }
                 self.running = detour.callpath;
@@ -105,18 +106,18 @@ impl<'a> Steps<'a> {
     }
 
     #[inline]
-    fn events(&mut self, trace: &Trace, to: u32, book: &mut impl FnMut(u32, Range<i64>)) {
+    fn events(&mut self, trace: &Trace, to: u32, book: &mut impl FnMut(CallPathId, Range<i64>)) {
         let events = &self.shard.events;
         while self.event < to.min(self.end) {
             let time = events.time[self.event as usize];
-            if self.running != NO_CALLPATH && time != self.since {
+            if self.running.is_some() && time != self.since {
                 book(self.running, self.since..time);
             }
             self.since = time;
             let callpath = events.callpath(self.event);
             if events.is_leave(self.event) {
                 self.depth -= 1;
-                self.running = if self.depth == 0 { NO_CALLPATH } else { trace.tree.nodes()[callpath as usize].parent };
+                self.running = if self.depth == 0 { CallPathId::NONE } else { trace.tree.nodes()[callpath].parent };
             } else {
                 self.depth += 1;
                 self.running = callpath;
@@ -130,17 +131,17 @@ impl<'a> Steps<'a> {
 fn detours(trace: &Trace, shard: &Shard, i: usize) -> Vec<Detour> {
     let location = shard.location(i);
     let mut detours = Vec::new();
-    for team in shard.teams.of(i).iter().filter(|team| team.fork != NONE && team.instance != NONE) {
+    for team in shard.teams.of(i).iter().filter(|team| team.fork != NONE && team.instance.is_some()) {
         let fork = &shard.forks.rows[team.fork as usize];
         let instance = team.instance;
         let callpath = shard.callpath(instance);
         if trace.class(shard, instance) != crate::trace::RegionClass::Parallel {
             continue;
         }
-        let enter = shard.instances.enter[instance as usize];
+        let enter = shard.instances.enter[instance];
         detours.push(Detour { at: Position::before_fork(enter), until: fork.fork, callpath });
         if fork.join != i64::MIN && shard.location_of(&shard.forks, team.fork) == location {
-            let leave = shard.instances.leave[instance as usize];
+            let leave = shard.instances.leave[instance];
             let until = fork.join.max(shard.events.time[leave as usize]);
             detours.push(Detour { at: Position::before_join(leave + 1), until, callpath });
         }

@@ -14,9 +14,10 @@
 use super::points::{Anchor, Place, Relation, SyncPoint, SyncScope};
 use super::states::States;
 use super::{Class, CostModel, GroupSync, Key, SyncPoints, teams};
+use crate::ids::CommId;
 use crate::remote_calls::RemoteCalls;
 use crate::severity::Metric;
-use crate::trace::{NONE, Shard, Trace};
+use crate::trace::{Shard, Trace};
 use crate::waits::WaitState;
 use crate::waits::collective_sync::{CollectiveSync, Participants};
 
@@ -34,7 +35,7 @@ pub(super) fn collect<'a>(
     let mut sync_points = SyncPoints { pairs: Vec::with_capacity(waits.len()), ..SyncPoints::default() };
     let mut states = States::new(shard, waits, first);
     let of_two = |(wait, state): (&'a WaitState, u32)| {
-        let class = Class::of(wait.kind).filter(|class| wait.cause_instance != NONE && counts(*class, model))?;
+        let class = Class::of(wait.kind).filter(|class| wait.cause_instance.is_some() && counts(*class, model))?;
         Some(OfTwo { class, places: places(class)?, wait, state })
     };
     let mut of_two = waits.iter().zip(first as u32..).filter_map(of_two).peekable();
@@ -48,7 +49,7 @@ pub(super) fn collect<'a>(
     }
     // In the order of the events, as the waits are, all that is looked up lies together.
     let mut collective_syncs: Vec<(u32, &CollectiveSync)> = collective_syncs
-        .map(|collective_sync| (shard.instances.enter[collective_sync.call.1 as usize], collective_sync))
+        .map(|collective_sync| (shard.instances.enter[collective_sync.call.1], collective_sync))
         .collect();
     collective_syncs.sort_by_key(|&(enter, _)| enter);
     sync_points.group_syncs.reserve(collective_syncs.len());
@@ -60,7 +61,7 @@ pub(super) fn collect<'a>(
     sync_points.pairs.shrink_to_fit();
     teams::collect(trace, shard, &mut states, &mut sync_points);
     let position = |pair: &SyncPoint| {
-        let cause = &trace.definitions.locations[pair.cause.location as usize];
+        let cause = &trace.definitions.locations[pair.cause.location];
         pair.waiter.position(trace, cause.process)
     };
     sync_points.order = sync_points.pairs.iter().zip(0..).map(|(pair, i)| Key::new(position(pair), i)).collect();
@@ -116,7 +117,7 @@ impl OfTwo<'_> {
         SyncPoint {
             class,
             relation,
-            comm: NONE,
+            comm: CommId::NONE,
             waiter: Anchor::new(own, places.0),
             cause: Anchor::new(other, places.1),
             waiting: wait.waiting,
@@ -143,7 +144,7 @@ fn record(
     let anchor = Anchor::new(collective_sync.call, place);
     let total = shard.leave(collective_sync.call.1) - shard.enter(collective_sync.call.1);
     let everybody =
-        |comm: u32| comm == NONE || trace.definitions.comms[comm as usize].size == trace.definitions.processes.len();
+        |comm: CommId| comm.is_none() || trace.definitions.comms[comm].size == trace.definitions.processes.len();
     let scope = match collective_sync.with {
         Participants::All if everybody(collective_sync.comm) => SyncScope::Everybody,
         Participants::All => SyncScope::Members { comm: collective_sync.comm },
@@ -155,7 +156,7 @@ fn record(
         sync_points.group_syncs.push(GroupSync { anchor, class, scope, waiting, total, completion });
     }
     let charged =
-        class != Class::Library && collective_sync.cause.1 != NONE && collective_sync.cause != collective_sync.call;
+        class != Class::Library && collective_sync.cause.1.is_some() && collective_sync.cause != collective_sync.call;
     if charged && (collective_sync.waiting > 0 || scope == SyncScope::Nobody) {
         sync_points.pairs.push(SyncPoint {
             class,

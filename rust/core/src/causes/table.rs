@@ -8,8 +8,10 @@ use super::CausedWait;
 use super::Class;
 use super::interval_index::IntervalBegin;
 use super::points::{Point, Position, Relation, SyncPoint};
+use crate::ids::{CallPathId, LocationId};
 use crate::schema::Classes;
-use crate::trace::{NONE, Shard};
+use crate::trace::NONE;
+use crate::trace::Shard;
 use crate::waits::interval::overlap;
 
 /// Rows by point, or by another number: `offsets[i]..offsets[i + 1]` belong to the i-th.
@@ -81,7 +83,8 @@ impl ProfileEntry {
 
     /// Adds the ticks of a call path to others.
     #[inline]
-    pub(crate) fn write(entries: &mut Vec<Self>, callpath: u32, ticks: i64) {
+    pub(crate) fn write(entries: &mut Vec<Self>, callpath: CallPathId, ticks: i64) {
+        let callpath = callpath.number();
         let (low, high) = (ticks as u32, (ticks >> u32::BITS) as u32);
         if high == 0 {
             entries.push(Self { callpath, ticks: low });
@@ -92,15 +95,16 @@ impl ProfileEntry {
 
     /// Call paths and their ticks.
     #[inline]
-    pub(crate) fn read(entries: &[Self]) -> impl Iterator<Item = (u32, i64)> {
+    pub(crate) fn read(entries: &[Self]) -> impl Iterator<Item = (CallPathId, i64)> {
         let mut rest = entries.iter();
         std::iter::from_fn(move || {
             let &Self { callpath, ticks } = rest.next()?;
             if callpath & WIDE == 0 {
-                return Some((callpath, i64::from(ticks)));
+                return Some((CallPathId::new(callpath), i64::from(ticks)));
             }
             let high = rest.next().map_or(0, |entry| entry.ticks);
-            Some((callpath & !WIDE, (i64::from(high) << u32::BITS) | i64::from(ticks)))
+            let ticks = (i64::from(high) << u32::BITS) | i64::from(ticks);
+            Some((CallPathId::new(callpath & !WIDE), ticks))
         })
     }
 }
@@ -130,8 +134,8 @@ pub(crate) struct OwnWait {
     pub indirect: f64,
     /// All delays and waits that it is shared out among, ticks.
     pub explained: i64,
-    /// Index of the causing location.
-    pub cause: u32,
+    /// The causing location.
+    pub cause: LocationId,
     /// Position among the wait states, or [`NONE`].
     pub state: u32,
     pub point: u32,
@@ -145,7 +149,7 @@ pub(crate) struct OwnWait {
 impl OwnWait {
     /// How much of the wait, which is at this point, lies in a window; ticks.
     pub(crate) fn within(&self, shard: &Shard, point: &Point, window: &Range<i64>) -> i64 {
-        if point.instance == NONE {
+        if point.instance.is_none() {
             return 0;
         }
         let end = shard.enter(point.instance) + self.held;
@@ -265,7 +269,7 @@ pub(crate) struct Table {
     /// Work of the groups' intervals; once the delays are known, these and what they are given by.
     pub entries: Vec<ProfileEntry>,
     /// For each location its work over the whole run.
-    pub lifetimes: By<(u32, i64)>,
+    pub lifetimes: By<(CallPathId, i64)>,
     /// For each point what its wait caused later, ticks.
     pub phi: Vec<f64>,
     /// Classes of waits in the whole run.
@@ -328,9 +332,10 @@ mod tests {
         ) {
             let mut entries = Vec::new();
             for &(callpath, ticks) in &rows {
-                ProfileEntry::write(&mut entries, callpath, ticks);
+                ProfileEntry::write(&mut entries, CallPathId::new(callpath), ticks);
             }
-            prop_assert_eq!(ProfileEntry::read(&entries).collect::<Vec<_>>(), rows);
+            let read = ProfileEntry::read(&entries).map(|(callpath, ticks)| (callpath.number(), ticks));
+            prop_assert_eq!(read.collect::<Vec<_>>(), rows);
         }
     }
 }

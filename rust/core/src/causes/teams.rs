@@ -5,20 +5,21 @@
 use super::points::{Anchor, GroupSync, IdleTeamSpan, Place, Relation, SyncPoint, SyncScope};
 use super::states::States;
 use super::{Class, SyncPoints};
+use crate::ids::{CommId, InstanceId, LocationId};
 use crate::severity::Metric;
-use crate::trace::{NONE, RegionClass, Shard, Trace};
+use crate::trace::{RegionClass, Shard, Trace};
 use crate::waits::threads::{Part, barriers_of, teams};
 
 pub(super) fn collect(trace: &Trace, shard: &Shard, states: &mut States, sync_points: &mut SyncPoints) {
     if shard.teams.rows.is_empty() {
         return;
     }
-    for process in shard.processes.clone() {
-        let parts = teams(shard, &trace.definitions.processes[process as usize]);
-        let mut last: Option<(u32, i64)> = None;
+    for process in shard.processes {
+        let parts = teams(shard, &trace.definitions.processes[process]);
+        let mut last: Option<(LocationId, i64)> = None;
         for team in parts.chunk_by(|a, b| a.team.fork == b.team.fork) {
             let parallel = |part: &&Part| {
-                part.team.instance != NONE && trace.class(shard, part.team.instance) == RegionClass::Parallel
+                part.team.instance.is_some() && trace.class(shard, part.team.instance) == RegionClass::Parallel
             };
             let members: Vec<&Part> = team.iter().filter(parallel).collect();
             let row = team[0].team.fork;
@@ -34,7 +35,7 @@ pub(super) fn collect(trace: &Trace, shard: &Shard, states: &mut States, sync_po
             barriers(trace, shard, states, &members, sync_points);
             // Threads of nested teams are not idle while a thread of the outer team works alone.
             let Some(own) = members.iter().find(|part| part.location == forker) else { continue };
-            if trace.definitions.locations[forker as usize].thread != 0 {
+            if trace.definitions.locations[forker].thread != 0 {
                 continue;
             }
             let call = (forker, own.team.instance);
@@ -55,7 +56,7 @@ pub(super) fn collect(trace: &Trace, shard: &Shard, states: &mut States, sync_po
             }
         }
         if let Some((master, idle)) = last {
-            let end = Anchor { location: master, instance: NONE, place: Place::Join };
+            let end = Anchor { location: master, instance: InstanceId::NONE, place: Place::Join };
             sync_points.alone.push(IdleTeamSpan { end, idle });
         }
     }
@@ -95,7 +96,7 @@ fn barriers(trace: &Trace, shard: &Shard, states: &mut States, members: &[&Part]
                 sync_points.pairs.push(SyncPoint {
                     class: Class::OmpBarrier,
                     relation: Relation::Threads,
-                    comm: NONE,
+                    comm: CommId::NONE,
                     waiter: at(call),
                     cause: at(cause),
                     waiting,

@@ -14,6 +14,7 @@ pub(crate) use scoped::stretches;
 
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics};
+use crate::ids::LocationId;
 use crate::trace::Trace;
 use crate::trace::counters::{CounterCell, Kind};
 
@@ -43,7 +44,7 @@ pub fn collect(trace: &mut Trace) -> Result<(Recorded, Diagnostics)> {
     for (i, counter) in counters.iter().enumerate() {
         let is_level = counter.kind() == Kind::Total && !counter.is_trusted() && all.iter().any(|fell| fell[i]);
         if is_level && trace.exchange.is_root() {
-            diagnostics.explain(DiagnosticKind::MetricMode, 0, begin, counter.name.clone());
+            diagnostics.explain(DiagnosticKind::MetricMode, LocationId::new(0), begin, counter.name.clone());
         }
         kinds.push(if is_level { Kind::Samples } else { counter.kind() });
     }

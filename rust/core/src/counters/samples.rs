@@ -11,6 +11,7 @@ use whywait_otf2::{Archive, Attributes, Event, EventSink};
 
 use super::scoped::{self, stretches};
 use super::series::Series;
+use crate::ids::{CallPathId, LocationId};
 use crate::trace::Trace;
 use crate::trace::counters::{CounterCell, Kind, Number, Sums};
 
@@ -18,13 +19,13 @@ use crate::trace::counters::{CounterCell, Kind, Number, Sums};
 #[derive(Clone, Copy, Debug)]
 pub struct Stretch {
     /// Index of the location.
-    pub location: u32,
+    pub location: LocationId,
     /// Its begin, ticks.
     pub begin: i64,
     /// Its end, ticks.
     pub end: i64,
     /// Only while this call path is the innermost one.
-    pub callpath: Option<u32>,
+    pub callpath: Option<CallPathId>,
 }
 
 /// What a counter came to in a stretch.
@@ -43,7 +44,7 @@ pub struct Change {
 /// Takes the samples of one location that speak of the location itself.
 struct Reader<'a> {
     trace: &'a Trace,
-    location: u32,
+    location: LocationId,
     kinds: &'a [Kind],
     now: i64,
     series: FxHashMap<u32, Series>,
@@ -76,15 +77,15 @@ impl EventSink for Reader<'_> {
 }
 
 /// The series of a location, in the order of the counters. What cannot be read ends them, as it ended the events.
-fn read(archive: &Archive, trace: &Trace, kinds: &[Kind], location: u32) -> Vec<(u32, Series)> {
+fn read(archive: &Archive, trace: &Trace, kinds: &[Kind], location: LocationId) -> Vec<(u32, Series)> {
     let mut reader = Reader { trace, location, kinds, now: i64::MIN, series: FxHashMap::default() };
-    if let Ok(events) = archive.location(trace.definitions.locations[location as usize].id) {
+    if let Ok(events) = archive.location(trace.definitions.locations[location].id) {
         let _ = events.read_events(&mut Vec::new(), &mut reader);
     }
     // Of several processes each knows the ends of its own locations.
     let last = if trace.owns(location) {
         let shard = trace.shard(location);
-        shard.spans[(location - shard.locations.start) as usize].last
+        shard.spans[shard.local(location)].last
     } else {
         trace.span().map_or(i64::MIN, |(_, last)| last)
     };
@@ -99,7 +100,7 @@ fn read(archive: &Archive, trace: &Trace, kinds: &[Kind], location: u32) -> Vec<
 /// By stretch and counter; a counter without samples around a stretch has no row.
 #[must_use]
 pub fn changes(archive: &Archive, trace: &Trace, kinds: &[Kind], asked: &[Stretch]) -> Vec<Change> {
-    let mut by_location: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+    let mut by_location: FxHashMap<LocationId, Vec<u32>> = FxHashMap::default();
     for (number, stretch) in (0..).zip(asked) {
         by_location.entry(stretch.location).or_default().push(number);
     }
@@ -128,7 +129,7 @@ pub fn changes(archive: &Archive, trace: &Trace, kinds: &[Kind], asked: &[Stretc
 fn spans(trace: &Trace, stretch: &Stretch) -> Vec<(i64, i64)> {
     let Some(wanted) = stretch.callpath else { return vec![(stretch.begin, stretch.end)] };
     let shard = trace.shard(stretch.location);
-    let i = (stretch.location - shard.locations.start) as usize;
+    let i = shard.local(stretch.location);
     stretches(trace, shard, i, (stretch.begin, stretch.end))
         .filter(|(callpath, ..)| *callpath == wanted)
         .map(|(_, from, until)| (from, until))
@@ -145,14 +146,15 @@ pub fn window(
     if trace.definitions.counters.all.is_empty() {
         return Ok(Vec::new());
     }
-    let own: Vec<Vec<CounterCell>> = (0..trace.definitions.locations.len() as u32)
+    let own: Vec<Vec<CounterCell>> = (0..trace.definitions.locations.len())
         .into_par_iter()
+        .map(LocationId::at)
         .filter(|&location| trace.owns(location))
         .map(|location| {
-            let mut sums: FxHashMap<(u32, u32), Sums> = FxHashMap::default();
+            let mut sums: FxHashMap<(CallPathId, u32), Sums> = FxHashMap::default();
             let shard = trace.shard(location);
             for (counter, series) in read(archive, trace, kinds, location) {
-                let i = (location - shard.locations.start) as usize;
+                let i = shard.local(location);
                 let stretches = stretches(trace, shard, i, (window.start, window.end));
                 let book = |callpath, add| *sums.entry((callpath, counter)).or_default() += add;
                 series.divide((0, 1), stretches, book);

@@ -10,15 +10,16 @@ use rustc_hash::FxHashMap;
 
 use super::series::Series;
 use crate::Result;
+use crate::ids::{CallPathId, LocationId};
 use crate::trace::counters::{CounterCell, Kind, Sample, Sums};
-use crate::trace::{NO_CALLPATH, Shard, Trace};
+use crate::trace::{Shard, Trace};
 
 /// Divides the kept samples, whole or as far as they lie in a window.
 ///
 /// Where several processes share the analysis all must call it, without a window.
 pub(super) fn divide(trace: &Trace, kinds: &[Kind], window: Option<&Range<i64>>) -> Result<Vec<CounterCell>> {
     let counters = &trace.definitions.counters;
-    let mut is_own: FxHashMap<(u32, u32), bool> = FxHashMap::default();
+    let mut is_own: FxHashMap<(u32, LocationId), bool> = FxHashMap::default();
     let (mut samples, mut shared) = (Vec::new(), Vec::new());
     for sample in trace.shards.iter().flat_map(|shard| &shard.samples) {
         let is_own = is_own.entry((sample.metric, sample.location)).or_insert_with(|| {
@@ -53,12 +54,12 @@ fn of_one(trace: &Trace, kinds: &[Kind], samples: &[Sample], window: Option<&Ran
     let mut cells = Vec::new();
     if carriers.is_empty() && trace.owns(location) {
         let book = |callpath, sums| cells.push(CounterCell { counter, callpath, location, sums });
-        series.divide((0, 1), std::iter::once((NO_CALLPATH, all.0, all.1)), book);
+        series.divide((0, 1), std::iter::once((CallPathId::NONE, all.0, all.1)), book);
     }
     for (part, &carrier) in carriers.iter().enumerate().filter(|(_, carrier)| trace.owns(**carrier)) {
-        let mut sums: FxHashMap<u32, Sums> = FxHashMap::default();
+        let mut sums: FxHashMap<CallPathId, Sums> = FxHashMap::default();
         let shard = trace.shard(carrier);
-        let stretches = stretches(trace, shard, (carrier - shard.locations.start) as usize, all);
+        let stretches = stretches(trace, shard, shard.local(carrier), all);
         series.divide((part, carriers.len()), stretches, |callpath, add| *sums.entry(callpath).or_default() += add);
         let cell = |(callpath, sums)| CounterCell { counter, callpath, location: carrier, sums };
         cells.extend(sums.into_iter().map(cell));
@@ -66,16 +67,16 @@ fn of_one(trace: &Trace, kinds: &[Kind], samples: &[Sample], window: Option<&Ran
     cells
 }
 
-/// What runs at a location: innermost call path ([`NO_CALLPATH`] outside of all regions), begin and end, without gaps from
+/// What runs at a location: innermost call path ([`CallPathId::NONE`] outside of all regions), begin and end, without gaps from
 /// one time to another.
 pub(crate) fn stretches(
     trace: &Trace,
     shard: &Shard,
     i: usize,
     (from, until): (i64, i64),
-) -> impl Iterator<Item = (u32, i64, i64)> {
+) -> impl Iterator<Item = (CallPathId, i64, i64)> {
     let events = &shard.events;
-    let (mut running, mut depth, mut since) = (NO_CALLPATH, 0u32, from);
+    let (mut running, mut depth, mut since) = (CallPathId::NONE, 0u32, from);
     let mut next = shard.event_offsets[i]..shard.event_offsets[i + 1];
     std::iter::from_fn(move || {
         while since < until {
@@ -88,7 +89,7 @@ pub(crate) fn stretches(
             let callpath = events.callpath(event);
             if events.is_leave(event) {
                 depth = depth.saturating_sub(1);
-                running = if depth == 0 { NO_CALLPATH } else { trace.tree.nodes()[callpath as usize].parent };
+                running = if depth == 0 { CallPathId::NONE } else { trace.tree.nodes()[callpath].parent };
             } else {
                 depth += 1;
                 running = callpath;

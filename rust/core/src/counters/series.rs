@@ -1,5 +1,6 @@
 //! A counter over time: its samples, and what it came to by then.
 
+use crate::ids::CallPathId;
 use crate::trace::counters::{Counter, Kind, Number, Sums};
 
 /// A sample, and what the counter came to from the first one to it.
@@ -99,8 +100,8 @@ impl Series {
     pub(super) fn divide(
         &self,
         (part, parts): (usize, usize),
-        stretches: impl Iterator<Item = (u32, i64, i64)>,
-        mut book: impl FnMut(u32, Sums),
+        stretches: impl Iterator<Item = (CallPathId, i64, i64)>,
+        mut book: impl FnMut(CallPathId, Sums),
     ) {
         let known = |time| Number::whole(self.known(time)).part(part, parts).integer as i64;
         for (callpath, from, until) in stretches {
@@ -173,8 +174,8 @@ mod tests {
     }
 
     /// What call paths get of the parts of all carriers.
-    fn divided(series: &Series, carriers: &[&[(u32, i64, i64)]]) -> FxHashMap<u32, Sums> {
-        let mut found: FxHashMap<u32, Sums> = FxHashMap::default();
+    fn divided(series: &Series, carriers: &[&[(CallPathId, i64, i64)]]) -> FxHashMap<CallPathId, Sums> {
+        let mut found: FxHashMap<CallPathId, Sums> = FxHashMap::default();
         for (part, stretches) in carriers.iter().enumerate() {
             let each = stretches.iter().copied();
             series.divide((part, carriers.len()), each, |callpath, sums| *found.entry(callpath).or_default() += sums);
@@ -182,9 +183,9 @@ mod tests {
         found
     }
 
-    const MAIN: u32 = 0;
-    const FOO: u32 = 1;
-    const BAR: u32 = 2;
+    const MAIN: CallPathId = CallPathId::new(0);
+    const FOO: CallPathId = CallPathId::new(1);
+    const BAR: CallPathId = CallPathId::new(2);
 
     /// COUNTERS 3.3, example 10.
     #[test]

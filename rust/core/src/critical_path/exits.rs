@@ -9,12 +9,13 @@ use bitcode::{Decode, Encode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Handover, Walk};
+use crate::ids::LocationId;
 use crate::trace::NONE;
 
 /// A point that another process waits for, and what comes of the path there.
 #[derive(Clone, Copy, Encode, Decode)]
 pub(super) struct Exit {
-    location: u32,
+    location: LocationId,
     point: u32,
     outcome: Outcome,
 }
@@ -55,8 +56,8 @@ impl Walk<'_> {
     /// What comes of the path at a point; `known` says it for places where it left locations.
     fn outcome(
         &mut self,
-        (mut location, mut end): (u32, usize),
-        known: &mut FxHashMap<(u32, usize), Outcome>,
+        (mut location, mut end): (LocationId, usize),
+        known: &mut FxHashMap<(LocationId, usize), Outcome>,
     ) -> Outcome {
         let mut passed = Vec::new();
         let outcome = loop {

@@ -25,6 +25,7 @@ use whywait_otf2::enums::LocationType;
 
 use crate::Result;
 use crate::causes::{CostModel, Fixed, Table};
+use crate::ids::{CallPathId, LocationId};
 use crate::severity::{Cost, CostMetric, Metric, Severity};
 use crate::trace::Trace;
 
@@ -63,7 +64,7 @@ pub(super) fn assess(
     for cells in path.chunk_by(|a, b| a.callpath == b.callpath) {
         let length: i64 = cells.iter().map(|cell| cell.value).sum();
         if length > 0 {
-            position[cells[0].callpath as usize] = lengths.len() as u32;
+            position[cells[0].callpath] = lengths.len() as u32;
             lengths.push(length);
         }
     }
@@ -79,7 +80,7 @@ pub(super) fn assess(
             let mut severities = Vec::new();
             for i in 0..shard.locations.len() {
                 let location = shard.location(i);
-                let kind = trace.definitions.locations[location as usize].kind;
+                let kind = trace.definitions.locations[location].kind;
                 if matches!(kind, LocationType::CPU_THREAD | LocationType::UNKNOWN) {
                     sums.add(location, table.lifetimes.of(i), &position, &lengths, &mut severities);
                 }
@@ -107,8 +108,8 @@ impl Sums {
 
     fn add(
         &mut self,
-        location: u32,
-        lifetime: &[(u32, i64)],
+        location: LocationId,
+        lifetime: &[(CallPathId, i64)],
         position: &[u32],
         lengths: &[i64],
         severities: &mut Vec<Severity>,
@@ -117,7 +118,7 @@ impl Sums {
         let (mut own, mut common, mut covered, mut mine) = (0, 0, 0, 0);
         for &(callpath, ticks) in lifetime {
             own += ticks;
-            let on_path = lengths.get(position[callpath as usize] as usize).copied().unwrap_or(0);
+            let on_path = lengths.get(position[callpath] as usize).copied().unwrap_or(0);
             common += ticks.min(on_path);
             covered += on_path;
             mine += ticks.max(on_path);
@@ -134,8 +135,8 @@ impl Sums {
         let foreign = length - covered;
         let inter = if foreign > 0 { (length - mine) as f64 / foreign as f64 } else { 0.0 };
         for &(callpath, ticks) in lifetime {
-            let Some(&on_path) = lengths.get(position[callpath as usize] as usize) else { continue };
-            let contribution = &mut self.by_callpath[position[callpath as usize] as usize];
+            let Some(&on_path) = lengths.get(position[callpath] as usize) else { continue };
+            let contribution = &mut self.by_callpath[position[callpath] as usize];
             contribution.impact += Fixed::from(weight * (on_path - ticks).max(0) as f64);
             contribution.weight += Fixed::from(weight);
             contribution.inter += Fixed::from(inter);
@@ -170,8 +171,8 @@ impl Sums {
         let mut costs = Vec::new();
         let is_poisoned = model == CostModel::Scalasca && self.has_all;
         for cell in path {
-            let Some(&length) = lengths.get(position[cell.callpath as usize] as usize) else { continue };
-            let contribution = &self.by_callpath[position[cell.callpath as usize] as usize];
+            let Some(&length) = lengths.get(position[cell.callpath] as usize) else { continue };
+            let contribution = &self.by_callpath[position[cell.callpath] as usize];
             let mut impact = f64::from(contribution.impact);
             let mut inter = 0.0;
             if contribution.seen < self.locations {

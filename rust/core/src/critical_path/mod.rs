@@ -30,8 +30,9 @@ use crate::Result;
 use crate::causes::points::{Place, Relation};
 use crate::causes::{Anchor, Class, CostModel, Position, Table};
 use crate::diagnostics::{DiagnosticKind, Diagnostics};
+use crate::ids::{CallPathId, InstanceId, LocationId, ProcessId};
 use crate::severity::{Cost, Metric, Severity};
-use crate::trace::{NO_CALLPATH, NONE, Trace};
+use crate::trace::{NONE, Trace};
 use crate::waits::threads::teams;
 
 pub(crate) use stretch::Stretch;
@@ -39,14 +40,14 @@ pub(crate) use stretch::Stretch;
 /// A stretch of the critical path on one location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Segment {
-    /// Index of the location.
-    pub location: u32,
+    /// The location.
+    pub location: LocationId,
     /// Begin, ticks.
     pub from: i64,
     /// End, ticks.
     pub to: i64,
     /// Call path that has most of it.
-    pub callpath: u32,
+    pub callpath: CallPathId,
     /// Ticks of that call path.
     pub ticks: i64,
     /// The wait at its begin, for which the path came from another location; `None` at the begin of the run.
@@ -114,10 +115,10 @@ pub(crate) fn find(trace: &Trace, tables: &[Table], model: CostModel) -> Result<
 #[derive(Clone, Copy, PartialEq, Eq, Encode, Decode)]
 struct Owner {
     time: i64,
-    location: u32,
+    location: LocationId,
     position: Position,
     /// Call path of the release that others waited for, and what it did after their wait had ended, ticks.
-    over: (u32, i64),
+    over: (CallPathId, i64),
 }
 
 impl Ord for Owner {
@@ -137,7 +138,7 @@ impl PartialOrd for Owner {
 /// The path goes over to the cause of a wait.
 #[derive(Clone, Copy, Encode, Decode)]
 struct Handover {
-    location: u32,
+    location: LocationId,
     /// The causing point.
     point: u32,
     /// When the wait ended for a release, ticks: what that did later lies over the end.
@@ -145,7 +146,7 @@ struct Handover {
 }
 
 /// The path goes over to a point as it is.
-fn to(location: u32, point: u32) -> Handover {
+fn to(location: LocationId, point: u32) -> Handover {
     Handover { location, point, ended: None }
 }
 
@@ -158,7 +159,7 @@ struct Token {
     /// How often a process has taken it so far.
     legs: u32,
     /// Where the path came round again: location and time.
-    circular: Vec<(u32, i64)>,
+    circular: Vec<(LocationId, i64)>,
 }
 
 /// A part of the path on one location.
@@ -172,28 +173,28 @@ struct EntryRange {
 
 impl Token {
     /// A location whose process has to go on; `None` at the end of the path.
-    fn location(&self) -> Option<u32> {
+    fn location(&self) -> Option<LocationId> {
         let handover = self.handovers.first().map(|handover| handover.location);
         handover.or_else(|| self.owners.last().map(|owner| owner.location))
     }
 }
 
 /// Nothing lies over the end.
-const EXACT: (u32, i64) = (NO_CALLPATH, 0);
+const EXACT: (CallPathId, i64) = (CallPathId::NONE, 0);
 
 struct Walk<'a> {
     trace: &'a Trace,
     tables: &'a [Table],
     model: CostModel,
     /// For the parallel regions of the processes met so far (location, region instance) the same of the master.
-    masters: FxHashMap<(u32, u32), (u32, u32)>,
-    cells: FxHashMap<(u32, u32), i64>,
+    masters: FxHashMap<(LocationId, InstanceId), (LocationId, InstanceId)>,
+    cells: FxHashMap<(CallPathId, LocationId), i64>,
     /// Segments with their numbers: leg, and position in it.
     segments: Vec<((u32, u32), Segment)>,
     /// For each point of each shard, as far as it was looked at, what [`Walk::stop`] says of the point behind it.
     stops: Vec<Vec<u32>>,
     /// Points where the path left a location.
-    seen: FxHashSet<(u32, usize)>,
+    seen: FxHashSet<(LocationId, usize)>,
     /// What the path is made of, in the order of the legs.
     entries: Vec<EntryRange>,
 }
@@ -206,24 +207,23 @@ impl Walk<'_> {
     /// Where the path ends in time: the last Enter of the call that shuts the library down (thesis, section 4.3.2), else the
     /// last event of a master.
     fn begin(&self) -> Result<Option<Owner>> {
-        let processes = self.trace.shards.iter().flat_map(|shard| shard.processes.clone());
-        let locations =
-            processes.flat_map(|process| self.trace.definitions.processes[process as usize].locations.clone());
-        let span = |location: u32| {
+        let processes = self.trace.shards.iter().flat_map(|shard| shard.processes);
+        let locations = processes.flat_map(|process| self.trace.definitions.processes[process].locations);
+        let span = |location: LocationId| {
             let shard = self.trace.shard(location);
-            &shard.spans[(location - shard.locations.start) as usize]
+            &shard.spans[shard.local(location)]
         };
-        let shutdown = |location: u32| {
+        let shutdown = |location: LocationId| {
             let instance = span(location).shutdown;
-            (instance != NONE).then(|| Owner {
+            (instance.is_some()).then(|| Owner {
                 time: self.trace.shard(location).enter(instance),
                 location,
                 position: self.position((location, instance), Place::Leave),
                 over: EXACT,
             })
         };
-        let last = |location: u32| {
-            let is_master = self.trace.definitions.locations[location as usize].thread == 0;
+        let last = |location: LocationId| {
+            let is_master = self.trace.definitions.locations[location].thread == 0;
             let time = span(location).last;
             (is_master && time != i64::MIN).then_some(Owner { time, location, position: Position::END, over: EXACT })
         };
@@ -232,18 +232,17 @@ impl Walk<'_> {
         Ok(shutdown.into_iter().max().flatten().or(last.into_iter().max().flatten()))
     }
 
-    fn position(&self, call: (u32, u32), place: Place) -> Position {
-        Anchor::new(call, place).position(self.trace, NONE)
+    fn position(&self, call: (LocationId, InstanceId), place: Place) -> Position {
+        Anchor::new(call, place).position(self.trace, ProcessId::NONE)
     }
 
-    fn table(&self, location: u32) -> (&Table, usize) {
+    fn table(&self, location: LocationId) -> (&Table, usize) {
         let shard = self.trace.position(location);
-        let i = location - self.trace.shards[shard].locations.start;
-        (&self.tables[shard], i as usize)
+        (&self.tables[shard], self.trace.shards[shard].local(location))
     }
 
     /// Follows the path from its end to its begin; returns where it came round again.
-    fn follow(&mut self) -> Result<Vec<(u32, i64)>> {
+    fn follow(&mut self) -> Result<Vec<(LocationId, i64)>> {
         let exchange = &self.trace.exchange;
         let mut token = Token { owners: self.begin()?.into_iter().collect(), ..Token::default() };
         let exits = if exchange.processes() > 1 { exchange.gatherv(self.exits())? } else { Vec::new() };
@@ -320,7 +319,7 @@ impl Walk<'_> {
     }
 
     /// Where the path leaves a location that has it before a point; `None` at the begin.
-    fn stop(&mut self, location: u32, end: usize) -> Option<usize> {
+    fn stop(&mut self, location: LocationId, end: usize) -> Option<usize> {
         let shard = self.trace.position(location);
         let (table, i) = self.table(location);
         let begin = table.points_of(i).start;
@@ -341,21 +340,21 @@ impl Walk<'_> {
     }
 
     /// Whether the path leaves a location at a point.
-    fn leaves(&mut self, number: usize, location: u32) -> bool {
+    fn leaves(&mut self, number: usize, location: LocationId) -> bool {
         let next = self.next(number, location);
         let stays = next.len() == 1 && next[0].location == location && next[0].point as usize == number;
         (!next.is_empty() && !stays) || self.is_init(number, location)
     }
 
-    fn is_init(&self, number: usize, location: u32) -> bool {
+    fn is_init(&self, number: usize, location: LocationId) -> bool {
         let shard = self.trace.shard(location);
-        let init = shard.spans[(location - shard.locations.start) as usize].init;
+        let init = shard.spans[shard.local(location)].init;
         let point = &self.table(location).0.points[number];
         point.class == Class::Library && point.instance == init
     }
 
     /// Who has the path before a point (thesis, definition 21, figures 4.7 to 4.9); nobody else if the location did not wait there.
-    fn next(&mut self, number: usize, location: u32) -> Vec<Handover> {
+    fn next(&mut self, number: usize, location: LocationId) -> Vec<Handover> {
         let table = self.table(location).0;
         let point = table.points[number];
         if point.place == Place::Fork {
@@ -388,7 +387,7 @@ impl Walk<'_> {
     }
 
     /// Threads that came to a barrier at the same time as the one that is its cause.
-    fn ties(&self, location: u32, number: usize) -> Vec<Handover> {
+    fn ties(&self, location: LocationId, number: usize) -> Vec<Handover> {
         if self.model != CostModel::Scalasca {
             return Vec::new();
         }
@@ -414,7 +413,7 @@ impl Walk<'_> {
     }
 
     /// The point at a place in a call.
-    fn point(&self, (location, instance): (u32, u32), place: Place) -> Option<Handover> {
+    fn point(&self, (location, instance): (LocationId, InstanceId), place: Place) -> Option<Handover> {
         let position = self.position((location, instance), place);
         let (table, i) = self.table(location);
         let number = table.find(i, position) as usize;
@@ -423,14 +422,14 @@ impl Walk<'_> {
     }
 
     /// The master's parallel region of a thread's.
-    fn master(&mut self, call: (u32, u32)) -> (u32, u32) {
+    fn master(&mut self, call: (LocationId, InstanceId)) -> (LocationId, InstanceId) {
         if !self.masters.contains_key(&call) {
             let shard = self.trace.shard(call.0);
-            let process = self.trace.definitions.locations[call.0 as usize].process;
-            let parts = teams(shard, &self.trace.definitions.processes[process as usize]);
+            let process = self.trace.definitions.locations[call.0].process;
+            let parts = teams(shard, &self.trace.definitions.processes[process]);
             for team in parts.chunk_by(|a, b| a.team.fork == b.team.fork) {
                 let forker = shard.location_of(&shard.forks, team[0].team.fork);
-                let own = team.iter().find(|part| part.location == forker && part.team.instance != NONE);
+                let own = team.iter().find(|part| part.location == forker && part.team.instance.is_some());
                 for part in team {
                     let master = own.unwrap_or(part);
                     self.masters.insert((part.location, part.team.instance), (master.location, master.team.instance));
@@ -455,7 +454,12 @@ impl Walk<'_> {
     }
 
     /// Books the stretch between a point, or the begin, and its end.
-    fn book_one(&mut self, number: (u32, u32), entry: &EntryRange, spans: &mut Vec<(u32, Range<i64>)>) -> Stretch {
+    fn book_one(
+        &mut self,
+        number: (u32, u32),
+        entry: &EntryRange,
+        spans: &mut Vec<(CallPathId, Range<i64>)>,
+    ) -> Stretch {
         let &EntryRange { owner: Owner { time: to, location, position: end, over }, stop, .. } = entry;
         let shard = self.trace.shard(location);
         let (table, i) = self.table(location);
@@ -464,7 +468,7 @@ impl Walk<'_> {
         let held = point.map_or(EXACT, |point| (point.callpath, point.held));
         let stretch = Stretch { location, begin, end, held, over };
         stretch.collect(self.trace, shard, spans);
-        let mut times: BTreeMap<u32, i64> = BTreeMap::new();
+        let mut times: BTreeMap<CallPathId, i64> = BTreeMap::new();
         for (callpath, span) in spans {
             *times.entry(*callpath).or_insert(0) += span.end - span.start;
         }
@@ -476,7 +480,7 @@ impl Walk<'_> {
             .iter()
             .map(|(&callpath, &ticks)| (callpath, ticks))
             .max_by_key(|&(callpath, ticks)| (ticks, Reverse(callpath)))
-            .unwrap_or((NO_CALLPATH, 0));
+            .unwrap_or((CallPathId::NONE, 0));
         let hop = point.map(|point| point.class).filter(|&class| class != Class::Library);
         if from < to {
             self.segments.push((number, Segment { location, from, to, callpath, ticks, hop }));

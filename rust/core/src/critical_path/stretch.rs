@@ -3,28 +3,29 @@
 use std::ops::Range;
 
 use crate::causes::{Position, Steps};
+use crate::ids::{CallPathId, LocationId};
 use crate::trace::{Shard, Trace};
 
 /// A part of the path on one location.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stretch {
     /// Index of the location.
-    pub location: u32,
+    pub location: LocationId,
     /// Where it begins; `None` at the begin of the location's events.
     pub begin: Option<Position>,
     /// Nothing at or behind this belongs to it.
     pub end: Position,
     /// Call path that waits at its begin, and how long, ticks: that is not on the path.
-    pub held: (u32, i64),
+    pub held: (CallPathId, i64),
     /// Call path of the release that others waited for, and what it did after their wait had ended, ticks.
-    pub over: (u32, i64),
+    pub over: (CallPathId, i64),
 }
 
 impl Stretch {
     /// Collects what ran on it, and when, in this order (thesis, definition 22); what `spans` had is dropped.
-    pub(crate) fn collect(&self, trace: &Trace, shard: &Shard, spans: &mut Vec<(u32, Range<i64>)>) {
+    pub(crate) fn collect(&self, trace: &Trace, shard: &Shard, spans: &mut Vec<(CallPathId, Range<i64>)>) {
         spans.clear();
-        let i = (self.location - shard.locations.start) as usize;
+        let i = shard.local(self.location);
         let mut steps = match self.begin {
             Some(begin) => Steps::from(trace, shard, i, begin),
             None => Steps::of_location(trace, shard, i),

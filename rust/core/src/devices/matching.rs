@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use whywait_otf2::{Archive, Attributes, Event, EventSink};
 
 use super::Span;
+use crate::ids::{CallPathId, LocationId};
 use crate::trace::{NONE, Trace};
 
 /// The launch of each run, by its position, or [`NONE`]. Both are in the order of time.
@@ -16,10 +17,11 @@ pub(super) fn kernels(archive: &Archive, trace: &Trace, launches: &[Span], runs:
     let sites = Sites::read(archive, trace, launches.iter().chain(runs));
     let by_site = |span: &Span| sites.of(span);
     pair(launches, runs, (&by_site, &by_site), &mut matched, &mut free);
-    let name = |callpath: u32| trace.regions.get(trace.tree.region(callpath)).map_or("", |region| region.name.as_str());
+    let name =
+        |callpath: CallPathId| trace.regions.get(trace.tree.region(callpath)).map_or("", |region| region.name.as_str());
     let stub = |launch: &Span| {
-        let parent = trace.tree.nodes()[launch.callpath as usize].parent;
-        trace.tree.nodes().get(parent as usize).and_then(|_| name(parent).strip_prefix("__device_stub__"))
+        let parent = trace.tree.nodes()[launch.callpath].parent;
+        trace.tree.nodes().get(parent.index()).and_then(|_| name(parent).strip_prefix("__device_stub__"))
     };
     pair(launches, runs, (&stub, &|run: &Span| Some(name(run.callpath))), &mut matched, &mut free);
     if runs.iter().all(|run| run.location == runs[0].location) {
@@ -57,7 +59,7 @@ fn pair<K: Eq + Hash>(
 }
 
 /// Numbers of call sites, which launches and kernels have as a parameter: by location and time.
-struct Sites(FxHashMap<u32, Vec<(i64, u64)>>);
+struct Sites(FxHashMap<LocationId, Vec<(i64, u64)>>);
 
 impl Sites {
     fn read<'a>(archive: &Archive, trace: &Trace, spans: impl Iterator<Item = &'a Span>) -> Self {
@@ -72,7 +74,7 @@ impl Sites {
         for span in spans {
             sites.entry(span.location).or_insert_with(|| {
                 let mut reader = Reader { parameters: &parameters, found: Vec::new() };
-                if let Ok(events) = archive.location(trace.definitions.locations[span.location as usize].id) {
+                if let Ok(events) = archive.location(trace.definitions.locations[span.location].id) {
                     // What cannot be read ends them, as it ended the events.
                     let _ = events.read_events(&mut Vec::new(), &mut reader);
                 }

@@ -23,9 +23,10 @@ use whywait_otf2::enums::LocationType;
 
 use crate::analysis::Analysis;
 use crate::counters::stretches;
+use crate::ids::{CallPathId, LocationId, ProcessId};
 use crate::schema::Pattern;
 use crate::schema::patterns::Paradigm;
-use crate::trace::{NO_CALLPATH, NONE, Shard, Trace};
+use crate::trace::{NONE, Shard, Trace};
 use crate::waits::{WaitState, interval};
 
 /// What a call of the host is to devices.
@@ -41,9 +42,9 @@ enum Role {
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
     /// Index of the location.
-    pub location: u32,
+    pub location: LocationId,
     /// Call path.
-    pub callpath: u32,
+    pub callpath: CallPathId,
     /// Enter, ticks.
     pub enter: i64,
     /// Leave, ticks.
@@ -86,9 +87,9 @@ pub struct Synchronization {
 #[derive(Clone, Copy, Debug)]
 pub struct Starving {
     /// Index of the location of the host.
-    pub location: u32,
-    /// Innermost call path, or [`NO_CALLPATH`].
-    pub callpath: u32,
+    pub location: LocationId,
+    /// Innermost call path, or [`CallPathId::NONE`].
+    pub callpath: CallPathId,
     /// Ticks.
     pub ticks: i64,
 }
@@ -122,11 +123,12 @@ pub fn find(archive: &Archive, analysis: &Analysis) -> Devices {
         .iter()
         .map(|node| role(trace.regions.get(node.region).map_or("", |region| &region.name)))
         .collect();
-    let has_streams = |process: &u32| {
-        let locations = trace.definitions.processes[*process as usize].locations.clone();
-        locations.into_iter().any(|location| is_stream(trace, location))
+    let has_streams = |process: &ProcessId| {
+        let locations = trace.definitions.processes[*process].locations;
+        { locations }.any(|location| is_stream(trace, location))
     };
-    let processes: Vec<u32> = (0..trace.definitions.processes.len() as u32).filter(has_streams).collect();
+    let processes: Vec<ProcessId> =
+        (0..trace.definitions.processes.len()).map(ProcessId::at).filter(has_streams).collect();
     let found: Vec<Devices> = processes
         .into_par_iter()
         .map(|process| {
@@ -152,8 +154,8 @@ pub fn find(archive: &Archive, analysis: &Analysis) -> Devices {
     all
 }
 
-fn is_stream(trace: &Trace, location: u32) -> bool {
-    trace.definitions.locations[location as usize].kind == LocationType::ACCELERATOR_STREAM
+fn is_stream(trace: &Trace, location: LocationId) -> bool {
+    trace.definitions.locations[location].kind == LocationType::ACCELERATOR_STREAM
 }
 
 /// What a call is, by its name in CUDA, HIP and `OpenCL`.
@@ -173,10 +175,10 @@ fn role(name: &str) -> Option<Role> {
 }
 
 /// The outermost calls of a location that `wanted` says yes to, by the call path; in the order of time.
-fn calls(shard: &Shard, location: u32, wanted: impl Fn(u32) -> bool) -> Vec<Span> {
-    let i = (location - shard.locations.start) as usize;
+fn calls(shard: &Shard, location: LocationId, wanted: impl Fn(CallPathId) -> bool) -> Vec<Span> {
+    let i = shard.local(location);
     let events = &shard.events;
-    let mut open: Option<(u32, i64, u32)> = None;
+    let mut open: Option<(CallPathId, i64, u32)> = None;
     let mut found = Vec::new();
     for event in shard.event_offsets[i]..shard.event_offsets[i + 1] {
         let (callpath, time) = (events.callpath(event), events.time[event as usize]);
@@ -201,16 +203,18 @@ fn of_process(
     archive: &Archive,
     trace: &Trace,
     shard: &Shard,
-    process: u32,
+    process: ProcessId,
     (roles, waits): (&[Option<Role>], &[WaitState]),
 ) -> Devices {
-    let locations = trace.definitions.processes[process as usize].locations.clone();
-    let (streams, hosts): (Vec<u32>, Vec<u32>) = locations.partition(|&location| is_stream(trace, location));
-    let name = |callpath: u32| trace.regions.get(trace.tree.region(callpath)).map_or("", |region| region.name.as_str());
+    let locations = trace.definitions.processes[process].locations;
+    let (streams, hosts): (Vec<LocationId>, Vec<LocationId>) =
+        locations.partition(|&location| is_stream(trace, location));
+    let name =
+        |callpath: CallPathId| trace.regions.get(trace.tree.region(callpath)).map_or("", |region| region.name.as_str());
     // Score-P can write that a device is idle as a region.
-    let is_work = |callpath: u32| !name(callpath).contains("IDLE");
+    let is_work = |callpath: CallPathId| !name(callpath).contains("IDLE");
     let of_role = |role: Role| -> Vec<Span> {
-        let is = |callpath: u32| roles[callpath as usize] == Some(role);
+        let is = |callpath: CallPathId| roles[callpath] == Some(role);
         let mut found: Vec<Span> = hosts.iter().flat_map(|&host| calls(shard, host, is)).collect();
         found.sort_by_key(|call| call.enter);
         found
@@ -228,7 +232,7 @@ fn of_process(
     let mut spans = Vec::new();
     for (run, &launch) in runs.iter().zip(&matched) {
         let launch = launches.get(launch as usize).copied();
-        let device = trace.definitions.locations[run.location as usize].group;
+        let device = trace.definitions.locations[run.location].group;
         let before = latest.get(&device).copied();
         let end = latest.entry(device).or_insert(run.leave);
         *end = (*end).max(run.leave);
@@ -316,28 +320,28 @@ impl<'a> Awaited<'a> {
 fn starve(
     trace: &Trace,
     shard: &Shard,
-    host: u32,
-    spans: &[(usize, u32, i64, i64)],
+    host: LocationId,
+    spans: &[(usize, LocationId, i64, i64)],
     waits: &[WaitState],
     devices: &mut Devices,
 ) {
-    let i = (host - shard.locations.start) as usize;
-    let ran: Vec<(u32, i64, i64)> = stretches(trace, shard, i, (i64::MIN, i64::MAX)).collect();
+    let i = shard.local(host);
+    let ran: Vec<(CallPathId, i64, i64)> = stretches(trace, shard, i, (i64::MIN, i64::MAX)).collect();
     let in_mpi = waiting_in_mpi(trace, host, waits);
-    let mut ticks: FxHashMap<u32, i64> = FxHashMap::default();
+    let mut ticks: FxHashMap<CallPathId, i64> = FxHashMap::default();
     for &(kernel, _, from, until) in spans {
         for (callpath, length) in overlaps(&ran, from, until) {
             *ticks.entry(callpath).or_default() += length;
         }
         devices.kernels[kernel].mpi_starved = overlaps(&in_mpi, from, until).map(|(_, length)| length).sum();
     }
-    let mut ticks: Vec<(u32, i64)> = ticks.into_iter().collect();
+    let mut ticks: Vec<(CallPathId, i64)> = ticks.into_iter().collect();
     ticks.sort_unstable();
     devices.starving.extend(ticks.into_iter().map(|(callpath, ticks)| Starving { location: host, callpath, ticks }));
 }
 
 /// The parts of stretches, which follow each other, that lie in a span.
-fn overlaps(stretches: &[(u32, i64, i64)], from: i64, until: i64) -> impl Iterator<Item = (u32, i64)> {
+fn overlaps(stretches: &[(CallPathId, i64, i64)], from: i64, until: i64) -> impl Iterator<Item = (CallPathId, i64)> {
     let first = stretches.partition_point(|(_, _, end)| *end <= from);
     stretches[first..]
         .iter()
@@ -346,7 +350,7 @@ fn overlaps(stretches: &[(u32, i64, i64)], from: i64, until: i64) -> impl Iterat
 }
 
 /// When a host waited in MPI: stretches that follow each other.
-fn waiting_in_mpi(trace: &Trace, host: u32, waits: &[WaitState]) -> Vec<(u32, i64, i64)> {
+fn waiting_in_mpi(trace: &Trace, host: LocationId, waits: &[WaitState]) -> Vec<(CallPathId, i64, i64)> {
     let own = waits.partition_point(|wait| wait.location < host)..waits.partition_point(|wait| wait.location <= host);
     let own = &waits[own];
     let is_whole = |wait: &WaitState| {
@@ -362,11 +366,11 @@ fn waiting_in_mpi(trace: &Trace, host: u32, waits: &[WaitState]) -> Vec<(u32, i6
         .map(|(wait, begin)| (begin, begin + wait.waiting))
         .collect();
     spans.sort_unstable();
-    let mut merged: Vec<(u32, i64, i64)> = Vec::with_capacity(spans.len());
+    let mut merged: Vec<(CallPathId, i64, i64)> = Vec::with_capacity(spans.len());
     for (begin, end) in spans {
         match merged.last_mut() {
             Some((_, _, last)) if begin <= *last => *last = (*last).max(end),
-            _ => merged.push((NO_CALLPATH, begin, end)),
+            _ => merged.push((CallPathId::NONE, begin, end)),
         }
     }
     merged

@@ -19,6 +19,7 @@
 use rayon::prelude::*;
 
 use crate::analysis::Analysis;
+use crate::ids::{CallPathId, LocationId};
 use crate::matching::messages;
 use crate::per_shard::PerShard;
 use crate::severity::Metric;
@@ -63,10 +64,10 @@ pub struct Level {
 /// A region instance; times in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Index of the location.
-    pub location: u32,
+    /// The location.
+    pub location: LocationId,
     /// Call path.
-    pub callpath: u32,
+    pub callpath: CallPathId,
     /// Enter.
     pub enter: i64,
     /// Leave.
@@ -77,9 +78,9 @@ pub struct Call {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrow {
     /// Location that it comes from.
-    pub from: u32,
+    pub from: LocationId,
     /// Location that it goes to.
-    pub to: u32,
+    pub to: LocationId,
     /// Begin: the record of the send, or the start of the transfer.
     pub start: i64,
     /// End: the record of the receive, or the end of the transfer.
@@ -176,7 +177,7 @@ fn calls(trace: &Trace, most: usize) -> Chosen<Call> {
     let mut rows = Vec::new();
     if total <= most {
         for shard in &trace.shards {
-            for (i, location) in shard.locations.clone().enumerate() {
+            for (i, location) in shard.locations.enumerate() {
                 let first = rows.len();
                 let mut open = Vec::new();
                 for position in shard.event_offsets[i]..shard.event_offsets[i + 1] {
@@ -224,8 +225,8 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn of(&self, location: u32) -> &[(i64, i64)] {
-        &self.stretches[self.offsets[location as usize]..self.offsets[location as usize + 1]]
+    fn of(&self, location: LocationId) -> &[(i64, i64)] {
+        &self.stretches[self.offsets[location]..self.offsets[location.index() + 1]]
     }
 }
 
@@ -237,7 +238,7 @@ fn waiting(trace: &Trace, waits: &PerShard<WaitState>, begins: &[i64], kinds: &[
     let mut found = Waiting { stretches: Vec::new(), offsets: vec![0] };
     let mut of_location = Vec::new();
     let mut waits = waits.iter().zip(begins).peekable();
-    for location in 0..trace.definitions.locations.len() as u32 {
+    for location in (0..trace.definitions.locations.len()).map(LocationId::at) {
         of_location.clear();
         while let Some((wait, &begin)) = waits.next_if(|(wait, _)| wait.location == location) {
             if counts[wait.kind as usize] {
@@ -269,7 +270,7 @@ fn fill(trace: &Trace, request: &Request, waiting: &Waiting, level: &mut Level, 
         let mut bins = Bins::new(planes, level.bins, begin, level.width);
         for location in members.clone() {
             bins.rewind();
-            add(trace, request, waiting, location as u32, &mut bins);
+            add(trace, request, waiting, LocationId::at(location), &mut bins);
         }
         let cells = bins.finish();
         let whole = i128::from(level.width) * members.len().max(1) as i128;
@@ -354,18 +355,18 @@ impl Bins {
 }
 
 /// Adds what a location did.
-fn add(trace: &Trace, request: &Request, waiting: &Waiting, location: u32, bins: &mut Bins) {
+fn add(trace: &Trace, request: &Request, waiting: &Waiting, location: LocationId, bins: &mut Bins) {
     let shard: &Shard = trace.shard(location);
-    let i = (location - shard.locations.start) as usize;
+    let i = shard.local(location);
     let wait_class = usize::from(request.classes);
     let mut waits = waiting.of(location).iter().copied().peekable();
     let mut depth = 0u32;
     let mut from = 0;
-    let mut callpath = 0;
+    let mut callpath = CallPathId::NONE;
     for position in shard.event_offsets[i]..shard.event_offsets[i + 1] {
         let time = shard.events.time[position as usize];
         if depth > 0 && time > from {
-            let class = usize::from(request.class_of[callpath as usize]);
+            let class = usize::from(request.class_of[callpath]);
             while from < time {
                 match waits.peek() {
                     Some(&(_, end)) if end <= from => {
@@ -388,7 +389,7 @@ fn add(trace: &Trace, request: &Request, waiting: &Waiting, location: u32, bins:
         callpath = shard.events.callpath(position);
         if shard.events.is_leave(position) {
             depth -= 1;
-            callpath = trace.tree.nodes()[callpath as usize].parent;
+            callpath = trace.tree.nodes()[callpath].parent;
         } else {
             depth += 1;
         }
@@ -398,8 +399,8 @@ fn add(trace: &Trace, request: &Request, waiting: &Waiting, location: u32, bins:
 fn messages(trace: &Trace, most: usize) -> Result<Chosen<Arrow>> {
     let (found, _) = messages::match_all(trace, |_, shard, matches| {
         let mut chosen = Top { rows: Vec::new(), most, total: 0 };
-        for location in shard.locations.clone() {
-            let i = (location - shard.locations.start) as usize;
+        for location in shard.locations {
+            let i = shard.local(location);
             for row in shard.receives.range(i) {
                 let Some(send) = matches.send(row) else { continue };
                 let receive = &shard.receives.rows[row];
@@ -467,7 +468,7 @@ impl Top {
     }
 
     /// Costly first; the rest of the key only makes the order the same everywhere.
-    fn key(arrow: &Arrow) -> (i64, i64, i64, u32, u32, u64) {
+    fn key(arrow: &Arrow) -> (i64, i64, i64, LocationId, LocationId, u64) {
         (arrow.waiting, arrow.end - arrow.start, -arrow.start, arrow.from, arrow.to, arrow.bytes)
     }
 

@@ -8,6 +8,7 @@ use super::{Rounds, in_time_order, spread};
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::exchange::Outbox;
+use crate::ids::{CommId, InstanceId, LocationId, ProcessId};
 use crate::trace::columns::Nonblocking;
 use crate::trace::definition_index::Members;
 use crate::trace::{NONE, Shard, Trace};
@@ -60,17 +61,17 @@ pub struct Member {
     /// Bytes received.
     pub received: u64,
     /// Communicator, or one of the two constants below.
-    comm: u32,
+    comm: CommId,
     /// Number of the call on the communicator.
     sequence: u32,
     /// Rank in the communicator.
     pub rank: u32,
     /// Rank of the root.
     pub root: u32,
-    /// Index of the location.
-    pub location: u32,
+    /// The location.
+    pub location: LocationId,
     /// Region instance of the call.
-    pub instance: u32,
+    pub instance: InstanceId,
     /// The operation, a value of `CollectiveOp`.
     pub operation: u8,
 }
@@ -78,22 +79,28 @@ pub struct Member {
 impl Member {
     /// A member's part in a non-blocking operation, the `sequence`-th that it starts on the communicator.
     #[must_use]
-    pub fn nonblocking(row: &Nonblocking, (begin, end): (i64, i64), sequence: u32, rank: u32, location: u32) -> Self {
+    pub fn nonblocking(
+        row: &Nonblocking,
+        (begin, end): (i64, i64),
+        sequence: u32,
+        rank: u32,
+        location: LocationId,
+    ) -> Self {
         let &Nonblocking { complete: instance, sent, received, comm, root, operation, .. } = row;
         Self { begin, end, sent, received, comm, sequence, rank, root, location, instance, operation }
     }
 
     /// Index of the communicator; `None` at the start and the end of the library.
     #[must_use]
-    pub fn comm(&self) -> Option<u32> {
+    pub fn comm(&self) -> Option<CommId> {
         (self.comm != INIT && self.comm != FINALIZE).then_some(self.comm)
     }
 }
 
 /// Stands for the communicator of all processes that start the library.
-const INIT: u32 = u32::MAX - 1;
+const INIT: CommId = CommId::new(u32::MAX - 1);
 /// Stands for the communicator of all processes that end the library.
-const FINALIZE: u32 = u32::MAX - 2;
+const FINALIZE: CommId = CommId::new(u32::MAX - 2);
 
 /// Matches all collective operations and hands each complete instance, ordered by rank, to `consume`.
 ///
@@ -137,7 +144,7 @@ pub fn match_all<R: Send + Default>(
                     let size = expected
                         .iter()
                         .find(|(library, _)| *library == comm)
-                        .map_or_else(|| trace.definitions.comms[comm as usize].size, |(_, size)| *size);
+                        .map_or_else(|| trace.definitions.comms[comm].size, |(_, size)| *size);
                     if let Some(kind) = check(instance, size, &mut diagnostics) {
                         consume(&mut result, kind, instance);
                     }
@@ -154,20 +161,24 @@ pub fn match_all<R: Send + Default>(
 }
 
 /// Number of processes that start or end the library.
-fn participants(trace: &Trace, comm: u32) -> Result<usize> {
+fn participants(trace: &Trace, comm: CommId) -> Result<usize> {
     trace.exchange.sum(trace.shards.iter().map(|shard| library_calls(trace, shard, comm).count()).sum())
 }
 
 /// First `MPI_Init` or `MPI_Finalize` of each process of a shard: process, location, instance.
-fn library_calls(trace: &Trace, shard: &Shard, comm: u32) -> impl Iterator<Item = (u32, u32, u32)> {
-    shard.processes.clone().filter_map(move |process| {
-        let locations = trace.definitions.processes[process as usize].locations.clone();
+fn library_calls(
+    trace: &Trace,
+    shard: &Shard,
+    comm: CommId,
+) -> impl Iterator<Item = (ProcessId, LocationId, InstanceId)> {
+    shard.processes.filter_map(move |process| {
+        let locations = trace.definitions.processes[process].locations;
         locations
             .map(|location| {
-                let span = &shard.spans[(location - shard.locations.start) as usize];
+                let span = &shard.spans[shard.local(location)];
                 (process, location, if comm == INIT { span.init } else { span.finalize })
             })
-            .find(|&(_, _, instance)| instance != NONE)
+            .find(|&(_, _, instance)| instance.is_some())
     })
 }
 
@@ -175,18 +186,18 @@ fn post(trace: &Trace, shard: &Shard, is_served: impl Fn(u32) -> bool) -> (Outbo
     let mut outbox = trace.exchange.outbox();
     let mut diagnostics = Diagnostics::default();
     let mut deliver = |member: Member| {
-        let owner = spread(member.comm, member.sequence, trace.exchange.shards());
+        let owner = spread(member.comm.number(), member.sequence, trace.exchange.shards());
         if is_served(owner) {
             outbox.push(owner, member);
         }
     };
-    for process in shard.processes.clone() {
-        let locations = shard.local_locations(&trace.definitions.processes[process as usize].locations);
+    for process in shard.processes {
+        let locations = shard.local_locations(trace.definitions.processes[process].locations);
         let ranges: Vec<_> = locations.map(|i| shard.collectives.range(i)).collect();
-        let mut calls: FxHashMap<u32, u32> = FxHashMap::default();
+        let mut calls: FxHashMap<CommId, u32> = FxHashMap::default();
         for row in in_time_order(&ranges, |row| shard.collectives.rows[row].begin) {
             let call = &shard.collectives.rows[row as usize];
-            let comm = &trace.definitions.comms[call.comm as usize];
+            let comm = &trace.definitions.comms[call.comm];
             let location = shard.location_of(&shard.collectives, row);
             match comm.members {
                 Members::TwoGroups(..) => {
@@ -226,7 +237,7 @@ fn post(trace: &Trace, shard: &Shard, is_served: impl Fn(u32) -> bool) -> (Outbo
                 received: 0,
                 comm,
                 sequence: 0,
-                rank: process,
+                rank: process.number(),
                 root: NONE,
                 location,
                 instance,

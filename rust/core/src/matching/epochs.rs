@@ -11,9 +11,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
+use crate::ids::{GroupId, InstanceId, LocationId, ProcessId, WindowId};
 use crate::trace::columns::{ALL, Operation, OperationKind, SyncKind, Synchronization};
 use crate::trace::regions::Library;
-use crate::trace::{NONE, RegionClass, Shard, Trace};
+use crate::trace::{RegionClass, Shard, Trace};
 use whywait_otf2::enums::CollectiveOp;
 
 /// The epoch that an operation belongs to.
@@ -32,14 +33,14 @@ pub enum Epoch {
 /// One process' part in a collective operation on a window.
 #[derive(Clone, Copy, Debug)]
 pub struct CollectivePart {
-    /// Index of the process.
-    pub process: u32,
-    /// Index of the location.
-    pub location: u32,
+    /// The process.
+    pub process: ProcessId,
+    /// The location.
+    pub location: LocationId,
     /// Region instance of the call.
-    pub instance: u32,
-    /// Index of the window, or [`NONE`] for calls that synchronize all processes without a record.
-    pub window: u32,
+    pub instance: InstanceId,
+    /// The window, or none for calls that synchronize all processes without a record.
+    pub window: WindowId,
     /// Number of the part among those of the process on the window.
     pub sequence: u32,
     /// The operation, a value of `CollectiveOp`.
@@ -65,35 +66,35 @@ impl CollectivePart {
 /// An access epoch: start to complete.
 #[derive(Clone, Copy, Debug)]
 pub struct Access {
-    /// Index of the process.
-    pub process: u32,
+    /// The process.
+    pub process: ProcessId,
     /// Index of the location that started it.
-    pub location: u32,
-    /// Index of the window.
-    pub window: u32,
+    pub location: LocationId,
+    /// The window.
+    pub window: WindowId,
     /// Index of the group of targets.
-    pub group: u32,
+    pub group: GroupId,
     /// Region instance of start.
-    pub start: u32,
-    /// Region instance of complete, or [`NONE`].
-    pub complete: u32,
+    pub start: InstanceId,
+    /// Region instance of complete, or none.
+    pub complete: InstanceId,
 }
 
 /// An exposure epoch: post to wait or to the test that succeeds.
 #[derive(Clone, Copy, Debug)]
 pub struct Exposure {
-    /// Index of the process.
-    pub process: u32,
+    /// The process.
+    pub process: ProcessId,
     /// Index of the location that posted.
-    pub location: u32,
-    /// Index of the window.
-    pub window: u32,
+    pub location: LocationId,
+    /// The window.
+    pub window: WindowId,
     /// Index of the group of origins.
-    pub group: u32,
+    pub group: GroupId,
     /// Region instance of post.
-    pub post: u32,
-    /// Region instance of wait or test, or [`NONE`].
-    pub wait: u32,
+    pub post: InstanceId,
+    /// Region instance of wait or test, or none.
+    pub wait: InstanceId,
     /// Whether a test ended it: a test never waits.
     pub tested: bool,
 }
@@ -103,18 +104,18 @@ pub struct Exposure {
 pub struct LockEpoch {
     /// Lock id.
     pub lock: u64,
-    /// Index of the process.
-    pub process: u32,
-    /// Index of the location.
-    pub location: u32,
-    /// Index of the window.
-    pub window: u32,
+    /// The process.
+    pub process: ProcessId,
+    /// The location.
+    pub location: LocationId,
+    /// The window.
+    pub window: WindowId,
     /// Index of the target process, or [`ALL`].
-    pub target: u32,
+    pub target: ProcessId,
     /// Region instance of the lock call.
-    pub acquire: u32,
-    /// Region instance of the unlock call, or [`NONE`].
-    pub release: u32,
+    pub acquire: InstanceId,
+    /// Region instance of the unlock call, or none.
+    pub release: InstanceId,
     /// Whether others may hold it as well.
     pub shared: bool,
     /// Whether the lock is held as soon as the call returns, and the call tells so (OpenSHMEM, ARMCI).
@@ -128,21 +129,21 @@ pub struct LockEpoch {
 /// A call that waits until another process changes local memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Change {
-    /// Index of the process.
-    pub process: u32,
-    /// Index of the location.
-    pub location: u32,
+    /// The process.
+    pub process: ProcessId,
+    /// The location.
+    pub location: LocationId,
     /// Region instance of the call.
-    pub instance: u32,
+    pub instance: InstanceId,
 }
 
 /// A call that synchronizes with many targets on its own.
 #[derive(Clone, Copy, Debug)]
 pub struct PassiveSync {
     /// Index of the location.
-    pub location: u32,
+    pub location: LocationId,
     /// Region instance of the call.
-    pub instance: u32,
+    pub instance: InstanceId,
     /// Number of processes that it synchronizes with, the own one included.
     pub size: u32,
     /// Number of those where it completes operations.
@@ -153,15 +154,15 @@ pub struct PassiveSync {
 #[derive(Clone, Copy, Debug)]
 pub struct Notification {
     /// Index of the window.
-    pub window: u32,
+    pub window: WindowId,
     /// Index of the process.
-    pub process: u32,
+    pub process: ProcessId,
     /// Index of the other process.
-    pub partner: u32,
+    pub partner: ProcessId,
     /// Index of the location.
-    pub location: u32,
+    pub location: LocationId,
     /// Region instance of the call.
-    pub instance: u32,
+    pub instance: InstanceId,
     /// Whether the other process notifies this one.
     pub is_incoming: bool,
     /// Whether the process has accessed the other one since its notification before.
@@ -172,18 +173,18 @@ pub struct Notification {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Completion {
     /// Region instance of the call.
-    pub instance: u32,
-    /// Index of the target process.
-    pub target: u32,
+    pub instance: InstanceId,
+    /// The target process.
+    pub target: ProcessId,
 }
 
 /// Numbers the epochs of each pair of processes: equal numbers belong together.
 #[derive(Debug, Default)]
-pub struct PairNumbers(FxHashMap<(u32, u32, u32), u32>);
+pub struct PairNumbers(FxHashMap<(WindowId, ProcessId, ProcessId), u32>);
 
 impl PairNumbers {
     /// The next epoch of `process` with `partner` on `window`.
-    pub fn next(&mut self, window: u32, process: u32, partner: u32) -> u32 {
+    pub fn next(&mut self, window: WindowId, process: ProcessId, partner: ProcessId) -> u32 {
         let number = self.0.entry((window, process, partner)).or_insert(0);
         *number += 1;
         *number - 1
@@ -270,7 +271,7 @@ fn of_shard(trace: &Trace, shard: &Shard) -> Epochs {
     }
     let is_notification = |sync: &Synchronization| matches!(sync.kind, SyncKind::Notify { .. });
     let has_notifications = shard.synchronizations.rows.iter().any(is_notification);
-    for process in shard.processes.clone() {
+    for process in shard.processes {
         let state = State { accessed: has_notifications.then(FxHashSet::default), ..State::default() };
         let mut reader = Reader { trace, shard, epochs: &mut epochs, process, state };
         reader.read();
@@ -309,7 +310,7 @@ struct Open {
     /// Exposure epoch.
     exposure: Option<u32>,
     /// Lock epoch by target, for MPI.
-    locks: FxHashMap<u32, u32>,
+    locks: FxHashMap<ProcessId, u32>,
     /// Number of collective calls.
     calls: u32,
 }
@@ -317,22 +318,22 @@ struct Open {
 /// What is open at a process.
 #[derive(Default)]
 struct State {
-    windows: FxHashMap<u32, Open>,
+    windows: FxHashMap<WindowId, Open>,
     /// Lock epoch by window, target and lock id, for other libraries than MPI.
-    held: FxHashMap<(u32, u32, u64), u32>,
+    held: FxHashMap<(WindowId, ProcessId, u64), u32>,
     /// OpenSHMEM and ARMCI: operations that the next quiet or barrier completes at their targets, by library.
     unfinished: [Vec<u32>; 3],
     /// The window on which an `MPI_Win_flush_all` completes something, by region instance.
-    flushed: FxHashMap<u32, u32>,
+    flushed: FxHashMap<InstanceId, WindowId>,
     /// Processes accessed since the last notification to them, if there are any notifications.
-    accessed: Option<FxHashSet<u32>>,
+    accessed: Option<FxHashSet<ProcessId>>,
 }
 
 struct Reader<'a> {
     trace: &'a Trace,
     shard: &'a Shard,
     epochs: &'a mut Epochs,
-    process: u32,
+    process: ProcessId,
     state: State,
 }
 
@@ -345,7 +346,7 @@ enum Row {
 
 impl Reader<'_> {
     fn read(&mut self) {
-        let locations = self.shard.local_locations(&self.trace.definitions.processes[self.process as usize].locations);
+        let locations = self.shard.local_locations(self.trace.definitions.processes[self.process].locations);
         let busy = |i: &usize| {
             !self.shard.operations.range(*i).is_empty() || !self.shard.synchronizations.range(*i).is_empty()
         };
@@ -374,11 +375,11 @@ impl Reader<'_> {
         }
     }
 
-    fn open(&mut self, window: u32) -> &mut Open {
+    fn open(&mut self, window: WindowId) -> &mut Open {
         self.state.windows.entry(window).or_default()
     }
 
-    fn class(&self, instance: u32) -> RegionClass {
+    fn class(&self, instance: InstanceId) -> RegionClass {
         self.trace.class(self.shard, instance)
     }
 
@@ -406,7 +407,7 @@ impl Reader<'_> {
             }
             return;
         }
-        if done_remote != NONE && self.class(done_remote) == RegionClass::FlushAll {
+        if done_remote.is_some() && self.class(done_remote) == RegionClass::FlushAll {
             self.state.flushed.insert(done_remote, window);
         }
         let open = self.state.windows.entry(window).or_default();
@@ -428,26 +429,26 @@ impl Reader<'_> {
 
     /// The calls that complete an operation where it happens: what brings an answer back has happened there.
     fn complete(&mut self, operation: &Operation) {
-        if operation.done_remote != NONE {
+        if operation.done_remote.is_some() {
             self.completion(operation.done_remote, operation.target);
         }
         // Whoever blocks in an accumulate may wait for the target to compute.
         let accumulates = operation.kind == OperationKind::Atomic
             && operation.done_local == operation.instance
             && self.class(operation.instance).library() != Some(Library::Mpi);
-        if (operation.kind.is_fetching() || accumulates) && operation.done_local != NONE {
+        if (operation.kind.is_fetching() || accumulates) && operation.done_local.is_some() {
             self.completion(operation.done_local, operation.target);
         }
     }
 
-    fn completion(&mut self, instance: u32, target: u32) {
+    fn completion(&mut self, instance: InstanceId, target: ProcessId) {
         let completion = Completion { instance, target };
         if self.epochs.completions.last() != Some(&completion) {
             self.epochs.completions.push(completion);
         }
     }
 
-    fn synchronization(&mut self, location: u32, sync: &Synchronization) {
+    fn synchronization(&mut self, location: LocationId, sync: &Synchronization) {
         match sync.kind {
             SyncKind::Collective(operation) => self.collective(location, sync, operation),
             SyncKind::Group(group) => self.group(location, sync, group),
@@ -466,13 +467,13 @@ impl Reader<'_> {
         }
     }
 
-    fn collective(&mut self, location: u32, sync: &Synchronization, operation: u8) {
+    fn collective(&mut self, location: LocationId, sync: &Synchronization, operation: u8) {
         let Some(library) = self.class(sync.instance).library() else { return };
         // Some tools do record what others leave to the name of the call.
         let last = self.epochs.collectives.last();
-        if last.is_some_and(|part| part.instance == sync.instance && part.window == NONE) {
+        if last.is_some_and(|part| part.instance == sync.instance && part.window.is_none()) {
             self.epochs.collectives.pop();
-            self.open(NONE).calls -= 1;
+            self.open(WindowId::NONE).calls -= 1;
         }
         let part = self.part(location, sync, operation, library);
         // Creating and freeing complete nothing, but what was pending belongs to no later fence either.
@@ -489,18 +490,18 @@ impl Reader<'_> {
 
     /// The operations that a call completes at their targets: all but those that were complete before, as when a lock was
     /// given back.
-    fn finish_all(&mut self, library: Library, instance: u32) -> Vec<u32> {
+    fn finish_all(&mut self, library: Library, instance: InstanceId) -> Vec<u32> {
         let enter = self.shard.enter(instance);
         let mut rows = std::mem::take(&mut self.state.unfinished[library as usize]);
         rows.retain(|&row| {
             let done_remote = self.shard.operations.rows[row as usize].done_remote;
-            done_remote == NONE || self.shard.enter(done_remote) >= enter
+            done_remote.is_none() || self.shard.enter(done_remote) >= enter
         });
         rows
     }
 
     /// A process notifies another one, or is notified (thesis, section 3.1: the sync event).
-    fn notify(&mut self, location: u32, sync: &Synchronization, is_incoming: bool) {
+    fn notify(&mut self, location: LocationId, sync: &Synchronization, is_incoming: bool) {
         let Synchronization { window, target: partner, instance, .. } = *sync;
         if partner == ALL || self.class(instance).library().is_none() {
             return;
@@ -511,17 +512,17 @@ impl Reader<'_> {
         self.epochs.notifications.push(row);
     }
 
-    fn passive_sync(&mut self, location: u32, instance: u32, size: usize) {
+    fn passive_sync(&mut self, location: LocationId, instance: InstanceId, size: usize) {
         self.epochs.passive_syncs.push(PassiveSync { location, instance, size: size as u32, needed: 0 });
     }
 
     /// Number of processes that share a window.
-    fn window_size(&self, window: u32) -> usize {
+    fn window_size(&self, window: WindowId) -> usize {
         let is_own = self.trace.definitions.is_own_window(window);
         if is_own { 1 } else { self.trace.definitions.window_comm(window).map_or(0, |comm| comm.size) }
     }
 
-    fn part(&mut self, location: u32, sync: &Synchronization, operation: u8, library: Library) -> u32 {
+    fn part(&mut self, location: LocationId, sync: &Synchronization, operation: u8, library: Library) -> u32 {
         let open = self.open(sync.window);
         let sequence = open.calls;
         open.calls += 1;
@@ -538,7 +539,7 @@ impl Reader<'_> {
     }
 
     /// Calls without a record of their own.
-    fn unrecorded(&mut self, location: u32, sync: &Synchronization) {
+    fn unrecorded(&mut self, location: LocationId, sync: &Synchronization) {
         const ALLOCATE: u8 = 19;
         const DEALLOCATE: u8 = 20;
         match self.class(sync.instance) {
@@ -570,13 +571,13 @@ impl Reader<'_> {
         }
     }
 
-    fn group(&mut self, location: u32, sync: &Synchronization, group: u32) {
+    fn group(&mut self, location: LocationId, sync: &Synchronization, group: GroupId) {
         let Synchronization { window, instance, .. } = *sync;
         let process = self.process;
         match self.class(instance) {
             RegionClass::Start => {
                 self.open(window).access = Some(self.epochs.accesses.len() as u32);
-                let access = Access { process, location, window, group, start: instance, complete: NONE };
+                let access = Access { process, location, window, group, start: instance, complete: InstanceId::NONE };
                 self.epochs.accesses.push(access);
             }
             RegionClass::Complete => {
@@ -586,7 +587,15 @@ impl Reader<'_> {
             }
             RegionClass::Post => {
                 self.open(window).exposure = Some(self.epochs.exposures.len() as u32);
-                let exposure = Exposure { process, location, window, group, post: instance, wait: NONE, tested: false };
+                let exposure = Exposure {
+                    process,
+                    location,
+                    window,
+                    group,
+                    post: instance,
+                    wait: InstanceId::NONE,
+                    tested: false,
+                };
                 self.epochs.exposures.push(exposure);
             }
             class @ (RegionClass::WinWait | RegionClass::WinTest) => {
@@ -600,7 +609,7 @@ impl Reader<'_> {
         }
     }
 
-    fn lock(&mut self, location: u32, sync: &Synchronization, shared: bool, requested: bool) {
+    fn lock(&mut self, location: LocationId, sync: &Synchronization, shared: bool, requested: bool) {
         let Some(library) = self.class(sync.instance).library() else { return };
         let mpi = library == Library::Mpi;
         // Score-P writes a Request where the test got the lock, the thesis' model an Acquire.
@@ -617,7 +626,7 @@ impl Reader<'_> {
             window: sync.window,
             target: sync.target,
             acquire: sync.instance,
-            release: NONE,
+            release: InstanceId::NONE,
             shared,
             blocking: !mpi,
             tried,
@@ -630,7 +639,7 @@ impl Reader<'_> {
         }
     }
 
-    fn release(&mut self, location: u32, sync: &Synchronization) {
+    fn release(&mut self, location: LocationId, sync: &Synchronization) {
         let mpi = self.class(sync.instance).library() == Some(Library::Mpi);
         let lock = if mpi {
             self.open(sync.window).locks.remove(&sync.target)
@@ -656,7 +665,7 @@ impl Reader<'_> {
         let open = self.state.held.len() + self.state.windows.values().map(on_window).sum::<usize>();
         if open > 0 {
             let location = self.trace.definitions.master(self.process);
-            let time = self.shard.spans[(location - self.shard.locations.start) as usize].last;
+            let time = self.shard.spans[self.shard.local(location)].last;
             self.epochs.diagnostics.count(DiagnosticKind::OpenEpoch, open as u64, Some(Place { location, time }));
         }
     }

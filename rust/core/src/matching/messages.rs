@@ -12,6 +12,7 @@ use super::{Rounds, in_time_order};
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::exchange::{Inbox, Outbox};
+use crate::ids::{CallPathId, CommId, InstanceId, LocationId, ProcessId};
 use crate::trace::{NONE, Shard, Trace};
 
 /// What the receiving side gets to know of a send.
@@ -30,19 +31,19 @@ pub struct SendInfo {
     /// Bytes sent.
     pub bytes: u64,
     /// Sending process.
-    pub source: u32,
+    pub source: ProcessId,
     /// Receiving process.
-    pub destination: u32,
+    pub destination: ProcessId,
     /// Communicator.
-    pub comm: u32,
+    pub comm: CommId,
     /// Tag.
     pub tag: u32,
     /// Sending location.
-    pub location: u32,
+    pub location: LocationId,
     /// Region instance of the send call.
-    pub instance: u32,
+    pub instance: InstanceId,
     /// Its call path.
-    pub callpath: u32,
+    pub callpath: CallPathId,
     /// Row of the send in its shard.
     pub row: u32,
 }
@@ -104,8 +105,8 @@ pub fn match_all<R: Send>(
 fn post(trace: &Trace, shard: &Shard, is_served: impl Fn(u32) -> bool) -> Outbox<SendInfo> {
     let mut outbox = trace.exchange.outbox();
     let completed = completions(shard);
-    for process in shard.processes.clone() {
-        let locations = shard.local_locations(&trace.definitions.processes[process as usize].locations);
+    for process in shard.processes {
+        let locations = shard.local_locations(trace.definitions.processes[process].locations);
         let ranges: Vec<_> = locations.clone().map(|i| shard.sends.range(i)).collect();
         let location_of = |row| match locations.len() {
             1 => shard.location(locations.start),
@@ -117,7 +118,7 @@ fn post(trace: &Trace, shard: &Shard, is_served: impl Fn(u32) -> bool) -> Outbox
             if send.cancelled || !is_served(owner) {
                 continue;
             }
-            let complete = (send.complete != NONE).then_some(send.complete);
+            let complete = (send.complete.is_some()).then_some(send.complete);
             outbox.push(
                 owner,
                 SendInfo {
@@ -125,7 +126,7 @@ fn post(trace: &Trace, shard: &Shard, is_served: impl Fn(u32) -> bool) -> Outbox
                     enter: shard.enter(send.instance),
                     complete_enter: complete.map_or(i64::MAX, |instance| shard.enter(instance)),
                     complete_leave: complete.map_or(i64::MIN, |instance| shard.leave(instance)),
-                    is_alone: complete.is_some_and(|instance| completed[instance as usize] == 1),
+                    is_alone: complete.is_some_and(|instance| completed[instance] == 1),
                     bytes: send.bytes,
                     source: process,
                     destination: send.peer,
@@ -145,9 +146,9 @@ fn post(trace: &Trace, shard: &Shard, is_served: impl Fn(u32) -> bool) -> Outbox
 /// How many sends and receives each region instance completed; 2 for any more.
 fn completions(shard: &Shard) -> Vec<u8> {
     let mut completed = vec![0u8; shard.instances.enter.len()];
-    let sends = shard.sends.rows.iter().map(|send| send.complete).filter(|complete| *complete != NONE);
+    let sends = shard.sends.rows.iter().map(|send| send.complete).filter(|complete| *complete != InstanceId::NONE);
     for instance in sends.chain(shard.receives.rows.iter().map(|receive| receive.instance)) {
-        let completed = &mut completed[instance as usize];
+        let completed = &mut completed[instance];
         *completed = (*completed + 1).min(2);
     }
     completed
@@ -171,7 +172,7 @@ fn match_shard<'a>(
     diagnostics: &mut Diagnostics,
 ) -> Matches<'a> {
     let sends: Vec<&SendInfo> = inbox.rows().collect();
-    let mut ids: FxHashMap<(u32, u32, u32, u32), u32> = FxHashMap::default();
+    let mut ids: FxHashMap<(ProcessId, ProcessId, CommId, u32), u32> = FxHashMap::default();
     let mut channels: Vec<Channel> = Vec::new();
     let mut channel = |key| {
         *ids.entry(key).or_insert_with(|| {
@@ -183,8 +184,8 @@ fn match_shard<'a>(
         sends.iter().map(|send| channel((send.destination, send.source, send.comm, send.tag))).collect();
     let mut receive_channel = vec![NONE; shard.receives.rows.len()];
     let mut order = Vec::with_capacity(shard.receives.rows.len());
-    for process in shard.processes.clone() {
-        let locations = shard.local_locations(&trace.definitions.processes[process as usize].locations);
+    for process in shard.processes {
+        let locations = shard.local_locations(trace.definitions.processes[process].locations);
         let ranges: Vec<_> = locations.map(|i| shard.receives.range(i)).collect();
         for row in in_time_order(&ranges, |row| shard.receives.rows[row].time) {
             let receive = &shard.receives.rows[row as usize];

@@ -9,9 +9,10 @@ use super::epochs::{CollectivePart, Epochs};
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::exchange::{Outbox, Row};
+use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
 use crate::trace::definition_index::Members;
 use crate::trace::regions::Library;
-use crate::trace::{NONE, Shard, Trace};
+use crate::trace::{Shard, Trace};
 
 /// One process' part in an instance.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
@@ -20,14 +21,14 @@ pub struct Part {
     pub enter: i64,
     /// Leave of the call, ticks.
     pub leave: i64,
-    window: u32,
+    window: WindowId,
     sequence: u32,
-    /// Index of the process.
-    pub process: u32,
-    /// Index of the location.
-    pub location: u32,
+    /// The process.
+    pub process: ProcessId,
+    /// The location.
+    pub location: LocationId,
     /// Region instance of the call.
-    pub instance: u32,
+    pub instance: InstanceId,
     /// Shard of the process, and position among its collective calls.
     pub position: (u32, u32),
     /// The operation, a value of `CollectiveOp`.
@@ -50,10 +51,10 @@ pub fn match_all<R: Row + Copy>(
             let comm = trace
                 .definitions
                 .windows
-                .get(part.window as usize)
+                .get(part.window.index())
                 .and_then(|_| trace.definitions.window_comm(part.window));
             if comm.is_none_or(|comm| !matches!(comm.members, Members::OwnProcess)) {
-                let owner = super::spread(part.window, part.sequence, trace.exchange.shards());
+                let owner = super::spread(part.window.number(), part.sequence, trace.exchange.shards());
                 outbox.push(owner, row(shard, part, (i, position as u32)));
             }
         }
@@ -115,8 +116,8 @@ fn row(shard: &Shard, part: &CollectivePart, position: (u32, u32)) -> Part {
     }
 }
 
-fn size(trace: &Trace, window: u32) -> usize {
-    if window == NONE {
+fn size(trace: &Trace, window: WindowId) -> usize {
+    if window.is_none() {
         return trace.definitions.processes.len();
     }
     trace.definitions.window_comm(window).map_or(0, |comm| comm.size)

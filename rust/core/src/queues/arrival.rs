@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 
 use super::Message;
 use crate::Result;
+use crate::ids::RegionKey;
 use crate::trace::{Shard, Trace};
 
 /// Classes with fewer samples say nothing.
@@ -20,7 +21,7 @@ const SAMPLES: usize = 5;
 /// Locality and protocol (two bits), size.
 type TransferClass = u16;
 /// Region, number of messages, largest size.
-type CallClass = (u32, u16, u16);
+type CallClass = (RegionKey, u16, u16);
 
 /// Numbers and sizes by power of two, and 0.
 fn power(number: u64) -> u16 {

@@ -5,7 +5,8 @@ use rayon::prelude::*;
 
 use super::Message;
 use crate::Result;
-use crate::trace::{NONE, Trace};
+use crate::ids::LocationId;
+use crate::trace::Trace;
 
 /// What there can be some of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
@@ -64,8 +65,8 @@ impl Quantity {
 pub struct Level {
     /// What it counts.
     pub quantity: Quantity,
-    /// Index of the master thread of the process, or [`NONE`] of the run.
-    pub location: u32,
+    /// The master thread of the process, or none of the run.
+    pub location: LocationId,
     /// The most there were.
     pub maximum: i64,
     /// When they were reached first, ticks.
@@ -79,7 +80,7 @@ pub struct Level {
 /// The course of a level by its changes, from first to last tick of the run; `None` if there are no changes.
 pub(super) fn follow(
     quantity: Quantity,
-    location: u32,
+    location: LocationId,
     mut changes: Vec<(i64, i64)>,
     (first, last): (i64, i64),
     bins: usize,
@@ -129,7 +130,7 @@ impl Level {
 pub(super) fn whole_run(trace: &Trace, messages: &[Vec<Message>], bins: usize) -> Result<Option<Level>> {
     let changes = messages.par_iter().flat_map_iter(|messages| messages.iter().flat_map(in_flight));
     let changes = trace.exchange.gatherv(changes.collect::<Vec<_>>())?;
-    Ok(trace.span().and_then(|span| follow(Quantity::InFlight, NONE, changes, span, bins)))
+    Ok(trace.span().and_then(|span| follow(Quantity::InFlight, LocationId::NONE, changes, span, bins)))
 }
 
 /// When the bytes of a message come and go.
@@ -147,16 +148,18 @@ mod tests {
     #[test]
     fn a_level_is_followed_through_its_bins() {
         let changes = vec![(10, 1), (20, 1), (25, -1), (40, -1)];
-        let level = follow(Quantity::Unexpected, 0, changes, (0, 50), 5).unwrap();
+        let level = follow(Quantity::Unexpected, LocationId::new(0), changes, (0, 50), 5).unwrap();
         assert_eq!((level.maximum, level.time, level.integral), (2, 20, 35));
         assert_eq!(level.bins, [(0, 0), (10, 1), (15, 2), (10, 1), (0, 0)]);
-        assert_eq!(follow(Quantity::Unexpected, 0, Vec::new(), (0, 50), 0), None);
+        assert_eq!(follow(Quantity::Unexpected, LocationId::new(0), Vec::new(), (0, 50), 0), None);
     }
 
     #[test]
     fn bins_hold_all_of_a_level_whatever_their_number() {
         for bins in 1..40 {
-            let level = follow(Quantity::Unexpected, 0, vec![(3, 2), (17, 5), (29, -7)], (1, 31), bins).unwrap();
+            let level =
+                follow(Quantity::Unexpected, LocationId::new(0), vec![(3, 2), (17, 5), (29, -7)], (1, 31), bins)
+                    .unwrap();
             assert_eq!(level.bins.iter().map(|bin| bin.0).sum::<i128>(), level.integral, "{bins}");
             assert_eq!(level.bins.iter().map(|bin| bin.1).max(), Some(7), "{bins}");
         }

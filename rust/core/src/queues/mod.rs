@@ -30,6 +30,7 @@ pub use levels::{Level, Quantity};
 pub use protocol::Protocol;
 
 use crate::Result;
+use crate::ids::{CallPathId, CommId, InstanceId, LocationId, ProcessId};
 use crate::matching::messages::Matches;
 use crate::schema::{MetricSet, QueueMetric};
 use crate::trace::{Shard, Trace};
@@ -68,10 +69,10 @@ pub type Cell = crate::severity::Cell<QueueMetric, i64>;
 
 /// Sums by call path and location.
 #[derive(Default)]
-struct Sums(FxHashMap<(u32, u32), [i64; QueueMetric::ALL.len()]>);
+struct Sums(FxHashMap<(CallPathId, LocationId), [i64; QueueMetric::ALL.len()]>);
 
 impl Sums {
-    fn add(&mut self, metric: QueueMetric, (callpath, location): (u32, u32), value: i64) {
+    fn add(&mut self, metric: QueueMetric, (callpath, location): (CallPathId, LocationId), value: i64) {
         let sums = self.0.entry((callpath, location)).or_insert([0; QueueMetric::ALL.len()]);
         let sum = &mut sums[metric.number()];
         *sum = QueueMetric::sum(*sum, value);
@@ -101,17 +102,17 @@ pub struct Message {
     arrival: i64,
     bytes: u64,
     /// Sending and receiving process.
-    source: u32,
-    destination: u32,
-    comm: u32,
+    source: ProcessId,
+    destination: ProcessId,
+    comm: CommId,
     /// Number of the message among those of its pair and communicator.
     number: u32,
     /// Sending location, and row in its shard.
-    location: u32,
+    location: LocationId,
     row: u32,
     /// Region instances that posted and completed the receive.
-    request: u32,
-    instance: u32,
+    request: InstanceId,
+    instance: InstanceId,
     protocol: Protocol,
     /// Whether both processes are on one node.
     is_local: bool,
@@ -167,8 +168,8 @@ impl Judge {
                 row: send.row,
                 request,
                 instance: receive.instance,
-                protocol: protocol::judge(self.named[send.callpath as usize], send, posted),
-                is_local: self.nodes[send.source as usize] == self.nodes[send.destination as usize],
+                protocol: protocol::judge(self.named[send.callpath], send, posted),
+                is_local: self.nodes[send.source] == self.nodes[send.destination],
             });
         }
         messages

@@ -13,6 +13,7 @@ use whywait_otf2::Definitions;
 
 use super::Message;
 use crate::Result;
+use crate::ids::ProcessId;
 use crate::matching::messages::SendInfo;
 use crate::trace::Trace;
 
@@ -73,10 +74,10 @@ pub(super) fn nodes(trace: &Trace, definitions: &Definitions) -> Vec<u32> {
     let groups = definitions.location_groups.iter();
     let parent: FxHashMap<u32, u32> = groups.map(|group| (group.id, group.system_tree_parent)).collect();
     let of = |process| {
-        let group = trace.definitions.locations[trace.definitions.master(process) as usize].group;
+        let group = trace.definitions.locations[trace.definitions.master(process)].group;
         parent.get(&group).copied().unwrap_or(u32::MAX)
     };
-    (0..trace.definitions.processes.len() as u32).map(of).collect()
+    (0..trace.definitions.processes.len()).map(ProcessId::at).map(of).collect()
 }
 
 /// Proofs by size: eager, rendezvous.

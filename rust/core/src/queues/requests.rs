@@ -2,21 +2,22 @@
 
 use super::levels::{Level, Quantity, follow};
 use super::{QueueMetric, Sums};
-use crate::trace::{NONE, Shard, Trace};
+use crate::ids::InstanceId;
+use crate::trace::{Shard, Trace};
 
 /// Follows the requests of all processes of a shard, and counts those that are never completed.
 pub(super) fn replay(trace: &Trace, shard: &Shard, sums: &mut Sums, bins: usize) -> Vec<Level> {
     let Some(span) = trace.span() else { return Vec::new() };
     let mut levels = Vec::new();
-    for process in shard.processes.clone() {
+    for process in shard.processes {
         // Those of sends, those of receives.
         let mut changes = [Vec::new(), Vec::new()];
-        for i in shard.local_locations(&trace.definitions.processes[process as usize].locations) {
+        for i in shard.local_locations(trace.definitions.processes[process].locations) {
             let location = shard.location(i);
-            let mut request = |is_send: bool, begin: u32, end: u32| {
+            let mut request = |is_send: bool, begin: InstanceId, end: InstanceId| {
                 let changes = &mut changes[usize::from(!is_send)];
                 changes.push((shard.enter(begin), 1));
-                if end == NONE {
+                if end.is_none() {
                     sums.add(QueueMetric::RequestsLeaked, (shard.callpath(begin), location), 1);
                 } else {
                     changes.push((shard.leave(end), -1));

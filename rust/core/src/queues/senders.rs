@@ -5,6 +5,7 @@ use rayon::prelude::*;
 
 use super::{Message, Protocol, QueueMetric, Sums};
 use crate::Result;
+use crate::ids::LocationId;
 use crate::trace::{Shard, Trace};
 
 /// What a sender gets to know of its message.
@@ -40,7 +41,7 @@ pub(super) fn count(trace: &Trace, messages: &[Vec<Message>], limits: &[u64; 2])
                 Protocol::Undecided => 2,
             };
             let verdict = Verdict { row: message.row, protocol, is_local: message.is_local };
-            outbox.push(trace.shard_of[message.location as usize], verdict);
+            outbox.push(trace.shard_of[message.location], verdict);
         }
         outbox
     });
@@ -83,14 +84,14 @@ fn count_message(shard: &Shard, verdict: Verdict, limits: &[u64; 2], sums: &mut 
 struct Call {
     enter: i64,
     leave: i64,
-    location: u32,
+    location: LocationId,
     row: u32,
 }
 
 /// Counts messages whose send overlaps one of another thread to the same process and communicator.
 fn out_of_sequence(trace: &Trace, shard: &Shard, is_matched: &[bool], sums: &mut Sums) {
-    for process in shard.processes.clone() {
-        let locations = shard.local_locations(&trace.definitions.processes[process as usize].locations);
+    for process in shard.processes {
+        let locations = shard.local_locations(trace.definitions.processes[process].locations);
         if locations.clone().filter(|&i| !shard.sends.range(i).is_empty()).count() < 2 {
             continue;
         }
@@ -120,10 +121,10 @@ fn out_of_sequence(trace: &Trace, shard: &Shard, is_matched: &[bool], sums: &mut
 
 /// The best of something by thread, and the best of all other threads.
 #[derive(Clone, Copy, Default)]
-struct Best([Option<(i64, u32)>; 2]);
+struct Best([Option<(i64, LocationId)>; 2]);
 
 impl Best {
-    fn take(&mut self, value: i64, location: u32) {
+    fn take(&mut self, value: i64, location: LocationId) {
         let [first, second] = &mut self.0;
         match first {
             Some((_, same)) if *same == location => *first = (*first).max(Some((value, location))),
@@ -135,7 +136,7 @@ impl Best {
         }
     }
 
-    fn of_others(&self, location: u32) -> Option<i64> {
+    fn of_others(&self, location: LocationId) -> Option<i64> {
         self.0.iter().flatten().find(|(_, other)| *other != location).map(|(value, _)| *value)
     }
 }
@@ -163,7 +164,7 @@ fn collectives(trace: &Trace, shard: &Shard, limits: &[u64; 2], sums: &mut Sums)
     for i in 0..shard.locations.len() {
         for part in shard.collectives.of(i) {
             let is_large = part.sent.max(part.received) > limit;
-            let has_many = trace.definitions.comms[part.comm as usize].size > MEMBERS;
+            let has_many = trace.definitions.comms[part.comm].size > MEMBERS;
             let metric = match (is_large, has_many) {
                 (false, false) => QueueMetric::CollectiveSmallSmall,
                 (false, true) => QueueMetric::CollectiveSmallLarge,
@@ -183,7 +184,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn overlaps_are_those_of_all_pairs(calls in prop::collection::vec((0i64..30, 1i64..8, 0u32..3), 0..20)) {
+        fn overlaps_are_those_of_all_pairs(calls in prop::collection::vec((0i64..30, 1i64..8, (0u32..3).prop_map(LocationId::new)), 0..20)) {
             let mut calls: Vec<Call> = (0..).zip(calls)
                 .map(|(row, (enter, length, location))| Call { enter, leave: enter + length, location, row })
                 .collect();

@@ -3,16 +3,16 @@
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
-/// "No call path": the parent of a root, the state of a location before its first Enter.
-pub const NO_CALLPATH: u32 = u32::MAX;
+use super::regions::Regions;
+use crate::ids::{CallPathId, RegionKey};
 
 /// One node of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct CallPath {
-    /// The caller, or [`NO_CALLPATH`] at a root.
-    pub parent: u32,
+    /// The caller, or none at a root.
+    pub parent: CallPathId,
     /// The region, as a key of [`crate::trace::regions::Regions`].
-    pub region: u32,
+    pub region: RegionKey,
 }
 
 /// Call paths in the order of their first occurrence; a parent always stands before its children.
@@ -21,37 +21,37 @@ pub struct CallTree {
     nodes: Vec<CallPath>,
     /// The expectations of each node.
     expected: Vec<Expected>,
-    children: FxHashMap<(u32, u32), u32>,
+    children: FxHashMap<(CallPathId, RegionKey), CallPathId>,
 }
 
 /// Where a call probably leads: programs call the same function again and again, or the same sequence of functions.
 #[derive(Clone, Copy, Debug)]
 struct Expected {
     /// The child that was asked for last.
-    child: u32,
+    child: CallPathId,
     /// Region of that child.
-    region: u32,
+    region: RegionKey,
     /// The sibling that was asked for after this node the last time.
-    sibling: u32,
+    sibling: CallPathId,
 }
 
 impl CallTree {
     /// The call path of `region` called from `parent`; a new one if it did not occur before.
     #[inline(always)]
-    pub fn child(&mut self, parent: u32, region: u32) -> u32 {
-        match self.expected.get(parent as usize) {
-            Some(expected) if expected.region == region && expected.child != NO_CALLPATH => expected.child,
+    pub fn child(&mut self, parent: CallPathId, region: RegionKey) -> CallPathId {
+        match self.expected.get(parent.index()) {
+            Some(expected) if expected.region == region && expected.child.is_some() => expected.child,
             _ => self.sibling(parent, region),
         }
     }
 
     /// The same if the child is another one than the last time.
-    fn sibling(&mut self, parent: u32, region: u32) -> u32 {
-        let last = self.expected.get(parent as usize).map_or(NO_CALLPATH, |expected| expected.child);
-        let next = self.expected.get(last as usize).map_or(NO_CALLPATH, |expected| expected.sibling);
-        match self.nodes.get(next as usize) {
+    fn sibling(&mut self, parent: CallPathId, region: RegionKey) -> CallPathId {
+        let last = self.expected.get(parent.index()).map_or(CallPathId::NONE, |expected| expected.child);
+        let next = self.expected.get(last.index()).map_or(CallPathId::NONE, |expected| expected.sibling);
+        match self.nodes.get(next.index()) {
             Some(node) if node.region == region => {
-                let expected = &mut self.expected[parent as usize];
+                let expected = &mut self.expected[parent];
                 (expected.child, expected.region) = (next, region);
                 next
             }
@@ -60,17 +60,21 @@ impl CallTree {
     }
 
     #[inline(never)]
-    fn find(&mut self, parent: u32, region: u32) -> u32 {
-        let next = self.nodes.len() as u32;
+    fn find(&mut self, parent: CallPathId, region: RegionKey) -> CallPathId {
+        let next = CallPathId::at(self.nodes.len());
         let child = *self.children.entry((parent, region)).or_insert(next);
         if child == next {
             self.nodes.push(CallPath { parent, region });
-            self.expected.push(Expected { child: NO_CALLPATH, region: 0, sibling: NO_CALLPATH });
+            self.expected.push(Expected {
+                child: CallPathId::NONE,
+                region: Regions::UNDEFINED,
+                sibling: CallPathId::NONE,
+            });
         }
-        if let Some(expected) = self.expected.get_mut(parent as usize) {
+        if let Some(expected) = self.expected.get_mut(parent.index()) {
             let last = std::mem::replace(&mut expected.child, child);
             expected.region = region;
-            if let Some(last) = self.expected.get_mut(last as usize) {
+            if let Some(last) = self.expected.get_mut(last.index()) {
                 last.sibling = child;
             }
         }
@@ -98,17 +102,17 @@ impl CallTree {
     /// The region of a call path.
     #[must_use]
     #[inline]
-    pub fn region(&self, callpath: u32) -> u32 {
-        self.nodes[callpath as usize].region
+    pub fn region(&self, callpath: CallPathId) -> RegionKey {
+        self.nodes[callpath].region
     }
 
     /// Adds all call paths of another tree that are missing here; returns the call path here for each of its nodes.
     ///
     /// Merging shards in order gives the numbering that a single pass over all locations would have given.
-    pub fn merge(&mut self, other: &[CallPath]) -> Vec<u32> {
-        let mut here: Vec<u32> = Vec::with_capacity(other.len());
+    pub fn merge(&mut self, other: &[CallPath]) -> Vec<CallPathId> {
+        let mut here: Vec<CallPathId> = Vec::with_capacity(other.len());
         for node in other {
-            let parent = if node.parent == NO_CALLPATH { NO_CALLPATH } else { here[node.parent as usize] };
+            let parent = if node.parent.is_none() { CallPathId::NONE } else { here[node.parent] };
             here.push(self.child(parent, node.region));
         }
         here
@@ -122,14 +126,14 @@ mod tests {
     #[test]
     fn the_same_path_is_the_same_node() {
         let mut tree = CallTree::default();
-        let main = tree.child(NO_CALLPATH, 7);
-        let send = tree.child(main, 3);
-        let recv = tree.child(main, 4);
+        let main = tree.child(CallPathId::NONE, RegionKey::new(7));
+        let send = tree.child(main, RegionKey::new(3));
+        let recv = tree.child(main, RegionKey::new(4));
         assert_ne!(send, recv);
-        assert_eq!(tree.child(main, 3), send);
-        assert_eq!(tree.child(main, 4), recv);
-        assert_ne!(tree.child(recv, 3), send);
-        assert_eq!(tree.child(NO_CALLPATH, 7), main);
+        assert_eq!(tree.child(main, RegionKey::new(3)), send);
+        assert_eq!(tree.child(main, RegionKey::new(4)), recv);
+        assert_ne!(tree.child(recv, RegionKey::new(3)), send);
+        assert_eq!(tree.child(CallPathId::NONE, RegionKey::new(7)), main);
     }
 
     #[test]
@@ -138,19 +142,19 @@ mod tests {
         let mut first = CallTree::default();
         let mut second = CallTree::default();
         for tree in [&mut whole, &mut first] {
-            let main = tree.child(NO_CALLPATH, 0);
-            tree.child(main, 1);
+            let main = tree.child(CallPathId::NONE, RegionKey::new(0));
+            tree.child(main, RegionKey::new(1));
         }
         for tree in [&mut whole, &mut second] {
-            let main = tree.child(NO_CALLPATH, 0);
-            let two = tree.child(main, 2);
-            tree.child(two, 1);
-            tree.child(main, 1);
+            let main = tree.child(CallPathId::NONE, RegionKey::new(0));
+            let two = tree.child(main, RegionKey::new(2));
+            tree.child(two, RegionKey::new(1));
+            tree.child(main, RegionKey::new(1));
         }
         let mut merged = CallTree::default();
         merged.merge(first.nodes());
         let here = merged.merge(second.nodes());
         assert_eq!(merged.nodes(), whole.nodes());
-        assert_eq!(here, [0, 2, 3, 1]);
+        assert_eq!(here, [0, 2, 3, 1].map(CallPathId::new));
     }
 }

@@ -8,9 +8,10 @@ use std::ops::Range;
 use bitcode::{Decode, Encode};
 
 use super::NONE;
-use super::calltree::{CallTree, NO_CALLPATH};
+use super::calltree::CallTree;
 use super::counters::{CounterCell, Sample};
 use super::definition_index::DefinitionIndex;
+use crate::ids::{CallPathId, CommId, GroupId, Ids, InstanceId, LocationId, ProcessId, WindowId};
 
 /// Marks a Leave in [`Events::node`].
 const LEAVE: u32 = 1 << 31;
@@ -38,19 +39,19 @@ impl Events {
 
     /// Appends an Enter of a call path; returns its position.
     #[inline]
-    pub fn enter(&mut self, time: i64, callpath: u32) -> u32 {
+    pub fn enter(&mut self, time: i64, callpath: CallPathId) -> u32 {
         let position = self.time.len() as u32;
         self.time.push(time);
-        self.node.push(callpath);
+        self.node.push(callpath.number());
         position
     }
 
     /// Appends a Leave of a call path; returns its position.
     #[inline]
-    pub fn leave(&mut self, time: i64, callpath: u32) -> u32 {
+    pub fn leave(&mut self, time: i64, callpath: CallPathId) -> u32 {
         let position = self.time.len() as u32;
         self.time.push(time);
-        self.node.push(callpath | LEAVE);
+        self.node.push(callpath.number() | LEAVE);
         position
     }
 
@@ -69,8 +70,8 @@ impl Events {
     /// The call path that is entered or left at a position.
     #[must_use]
     #[inline]
-    pub fn callpath(&self, position: u32) -> u32 {
-        self.node[position as usize] & !LEAVE
+    pub fn callpath(&self, position: u32) -> CallPathId {
+        CallPathId::new(self.node[position as usize] & !LEAVE)
     }
 
     /// Whether the event at a position is a Leave.
@@ -81,9 +82,9 @@ impl Events {
     }
 
     /// Renumbers all call paths.
-    pub fn renumber(&mut self, callpaths: &[u32]) {
+    pub fn renumber(&mut self, callpaths: &[CallPathId]) {
         for node in &mut self.node {
-            *node = callpaths[(*node & !LEAVE) as usize] | (*node & LEAVE);
+            *node = callpaths[(*node & !LEAVE) as usize].number() | (*node & LEAVE);
         }
     }
 }
@@ -99,8 +100,8 @@ pub struct Instances {
 
 impl Instances {
     /// Opens an instance; its Leave is not known yet.
-    pub fn open(&mut self, enter: u32) -> u32 {
-        let instance = self.enter.len() as u32;
+    pub fn open(&mut self, enter: u32) -> InstanceId {
+        let instance = InstanceId::at(self.enter.len());
         self.enter.push(enter);
         self.leave.push(NONE);
         instance
@@ -115,13 +116,13 @@ pub struct Sent {
     /// Bytes sent.
     pub bytes: u64,
     /// Region instance of the send call (`E(s)` is its Enter).
-    pub instance: u32,
-    /// Region instance that completed the send: the send call itself if it blocks, [`NONE`] if nothing did.
-    pub complete: u32,
-    /// Index of the receiving process.
-    pub peer: u32,
-    /// Index of the communicator.
-    pub comm: u32,
+    pub instance: InstanceId,
+    /// Region instance that completed the send: the send call itself if it blocks, none if nothing did.
+    pub complete: InstanceId,
+    /// The receiving process.
+    pub peer: ProcessId,
+    /// The communicator.
+    pub comm: CommId,
     /// Message tag.
     pub tag: u32,
     /// Whether the request was cancelled: no receive belongs to it.
@@ -136,13 +137,13 @@ pub struct Received {
     /// Bytes as the receive record gives them.
     pub bytes: u64,
     /// Region instance that completed the receive.
-    pub instance: u32,
+    pub instance: InstanceId,
     /// Region instance that posted it: the receive call itself if it blocks.
-    pub request: u32,
-    /// Index of the sending process.
-    pub peer: u32,
-    /// Index of the communicator.
-    pub comm: u32,
+    pub request: InstanceId,
+    /// The sending process.
+    pub peer: ProcessId,
+    /// The communicator.
+    pub comm: CommId,
     /// Message tag.
     pub tag: u32,
 }
@@ -151,9 +152,9 @@ pub struct Received {
 #[derive(Clone, Copy, Debug)]
 pub struct OpenRequest {
     /// Region instance that begins it.
-    pub begin: u32,
-    /// Region instance that ends it, or [`NONE`].
-    pub end: u32,
+    pub begin: InstanceId,
+    /// Region instance that ends it, or none.
+    pub end: InstanceId,
     /// Whether it is that of a send.
     pub is_send: bool,
 }
@@ -170,9 +171,9 @@ pub struct Collective {
     /// Bytes received, as recorded.
     pub received: u64,
     /// Region instance of the call.
-    pub instance: u32,
-    /// Index of the communicator.
-    pub comm: u32,
+    pub instance: InstanceId,
+    /// The communicator.
+    pub comm: CommId,
     /// Rank of the root in the communicator, or one of the constants of `CollectiveRoot`.
     pub root: u32,
     /// The operation, a value of `CollectiveOp`.
@@ -183,15 +184,15 @@ pub struct Collective {
 #[derive(Clone, Copy, Debug)]
 pub struct Nonblocking {
     /// Region instance of the call that starts it.
-    pub post: u32,
+    pub post: InstanceId,
     /// Region instance of the call that completes it.
-    pub complete: u32,
+    pub complete: InstanceId,
     /// Bytes sent, as recorded.
     pub sent: u64,
     /// Bytes received, as recorded.
     pub received: u64,
-    /// Index of the communicator.
-    pub comm: u32,
+    /// The communicator.
+    pub comm: CommId,
     /// Rank of the root in the communicator, or one of the constants of `CollectiveRoot`.
     pub root: u32,
     /// The operation, a value of `CollectiveOp`.
@@ -229,29 +230,29 @@ pub struct Operation {
     /// Bytes read from the target (atomics: as above).
     pub received: u64,
     /// Region instance of the call.
-    pub instance: u32,
-    /// Index of the window.
-    pub window: u32,
-    /// Index of the target process.
-    pub target: u32,
-    /// Region instance of the call that completed it locally, or [`NONE`].
-    pub done_local: u32,
-    /// Region instance of the call that completed it at the target, or [`NONE`].
-    pub done_remote: u32,
+    pub instance: InstanceId,
+    /// The window.
+    pub window: WindowId,
+    /// The target process.
+    pub target: ProcessId,
+    /// Region instance of the call that completed it locally, or none.
+    pub done_local: InstanceId,
+    /// Region instance of the call that completed it at the target, or none.
+    pub done_remote: InstanceId,
     /// What it moves.
     pub kind: OperationKind,
 }
 
 /// "All processes of the window" as target.
-pub const ALL: u32 = u32::MAX - 1;
+pub const ALL: ProcessId = ProcessId::new(u32::MAX - 1);
 
 /// A synchronization of one-sided communication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncKind {
     /// A collective operation on a window, a value of `CollectiveOp`.
     Collective(u8),
-    /// `MPI_Win_start` and so on, by the class of the region; index of the group.
-    Group(u32),
+    /// `MPI_Win_start` and so on, by the class of the region; the group.
+    Group(GroupId),
     /// A `MPI_Win_test` that found nothing.
     FailedTest,
     /// A lock is asked for.
@@ -286,12 +287,12 @@ pub struct Synchronization {
     pub time: i64,
     /// Lock id.
     pub lock: u64,
-    /// Region instance of the call, or [`NONE`].
-    pub instance: u32,
-    /// Index of the window, or [`NONE`].
-    pub window: u32,
-    /// Index of the target process of a lock, of the partner of a notification, [`ALL`], or [`NONE`].
-    pub target: u32,
+    /// Region instance of the call, or none.
+    pub instance: InstanceId,
+    /// The window, or none.
+    pub window: WindowId,
+    /// The target process of a lock, the partner of a notification, [`ALL`], or none.
+    pub target: ProcessId,
     /// Number of operations of the shard before it: their order.
     pub after: u32,
     /// What it is.
@@ -306,18 +307,18 @@ pub struct Fork {
     /// Time of the join, ticks; `i64::MIN` if none was recorded.
     pub join: i64,
     /// Call path that forked.
-    pub callpath: u32,
+    pub callpath: CallPathId,
 }
 
 /// A thread's part in a team: from its begin to its end.
 #[derive(Clone, Copy, Debug)]
 pub struct Team {
-    /// Index of the team's communicator.
-    pub comm: u32,
+    /// The team's communicator.
+    pub comm: CommId,
     /// Row of the fork in [`Shard::forks`] at the thread that forked, else [`NONE`].
     pub fork: u32,
-    /// First region instance inside (the parallel region), or [`NONE`].
-    pub instance: u32,
+    /// First region instance inside (the parallel region), or none.
+    pub instance: InstanceId,
     /// First barrier of the team's part in [`Shard::barriers`].
     pub barriers: u32,
     /// One behind the last barrier.
@@ -338,8 +339,8 @@ pub struct TaskRun {
 pub struct Lock {
     /// Time of the record, ticks.
     pub time: i64,
-    /// Region instance around the record, or [`NONE`].
-    pub instance: u32,
+    /// Region instance around the record, or none.
+    pub instance: InstanceId,
     /// Lock id.
     pub lock: u32,
     /// Acquisition order.
@@ -411,7 +412,7 @@ impl<T> Rows<T> {
 #[derive(Clone, Copy, Debug)]
 pub struct ProfileCell {
     /// Call path.
-    pub callpath: u32,
+    pub callpath: CallPathId,
     /// Number of Enters.
     pub visits: u64,
     /// Exclusive time, ticks.
@@ -425,12 +426,12 @@ pub struct LocationSpan {
     pub first: i64,
     /// Time of the last event, ticks; `i64::MIN` without events.
     pub last: i64,
-    /// Instance of the first `MPI_Init`, or [`NONE`].
-    pub init: u32,
-    /// Instance of the first `MPI_Finalize`, or [`NONE`].
-    pub finalize: u32,
-    /// Instance of the last call that shuts a library down, or [`NONE`].
-    pub shutdown: u32,
+    /// Instance of the first `MPI_Init`, or none.
+    pub init: InstanceId,
+    /// Instance of the first `MPI_Finalize`, or none.
+    pub finalize: InstanceId,
+    /// Instance of the last call that shuts a library down, or none.
+    pub shutdown: InstanceId,
     /// Number of events read.
     pub events: u64,
     /// Whether the end of the event file is missing.
@@ -442,9 +443,9 @@ impl Default for LocationSpan {
         Self {
             first: i64::MAX,
             last: i64::MIN,
-            init: NONE,
-            finalize: NONE,
-            shutdown: NONE,
+            init: InstanceId::NONE,
+            finalize: InstanceId::NONE,
+            shutdown: InstanceId::NONE,
             events: 0,
             truncated: false,
         }
@@ -454,10 +455,10 @@ impl Default for LocationSpan {
 /// A contiguous block of processes with all their locations: one set of columns.
 #[derive(Debug, Default)]
 pub struct Shard {
-    /// Indexes of the locations.
-    pub locations: Range<u32>,
-    /// Indexes of the processes.
-    pub processes: Range<u32>,
+    /// Its locations.
+    pub locations: Ids<LocationId>,
+    /// Its processes.
+    pub processes: Ids<ProcessId>,
     /// Enter and Leave of all locations.
     pub events: Events,
     /// End of each location's events in [`Shard::events`], with a leading 0.
@@ -471,7 +472,7 @@ pub struct Shard {
     /// Messages received.
     pub receives: Rows<Received>,
     /// Rows of receives whose message a matched probe had found before, each with the region instance of the probe.
-    pub probes: Vec<(u32, u32)>,
+    pub probes: Vec<(u32, InstanceId)>,
     /// Requests of sends and receives that were cancelled, and of receives that were never completed.
     pub requests: Rows<OpenRequest>,
     /// Collective operations.
@@ -487,7 +488,7 @@ pub struct Shard {
     /// Parts in thread teams.
     pub teams: Rows<Team>,
     /// Region instances of barriers between threads.
-    pub barriers: Rows<u32>,
+    pub barriers: Rows<InstanceId>,
     /// Locks between threads.
     pub locks: Rows<Lock>,
     /// Threads that are created one by one.
@@ -565,76 +566,84 @@ impl Shard {
     /// Time of the Enter of an instance, ticks.
     #[must_use]
     #[inline]
-    pub fn enter(&self, instance: u32) -> i64 {
-        self.events.time[self.instances.enter[instance as usize] as usize]
+    pub fn enter(&self, instance: InstanceId) -> i64 {
+        self.events.time[self.instances.enter[instance] as usize]
     }
 
     /// Time of the Leave of an instance, ticks.
     #[must_use]
     #[inline]
-    pub fn leave(&self, instance: u32) -> i64 {
-        self.events.time[self.instances.leave[instance as usize] as usize]
+    pub fn leave(&self, instance: InstanceId) -> i64 {
+        self.events.time[self.instances.leave[instance] as usize]
     }
 
     /// Call path of an instance.
     #[must_use]
     #[inline]
-    pub fn callpath(&self, instance: u32) -> u32 {
-        self.events.callpath(self.instances.enter[instance as usize])
+    pub fn callpath(&self, instance: InstanceId) -> CallPathId {
+        self.events.callpath(self.instances.enter[instance])
     }
 
-    /// Global index of the shard's i-th location.
+    /// The shard's i-th location.
     #[must_use]
-    pub fn location(&self, i: usize) -> u32 {
-        self.locations.start + i as u32
+    pub fn location(&self, i: usize) -> LocationId {
+        LocationId::at(self.locations.start.index() + i)
+    }
+
+    /// Position of a location within the shard.
+    #[must_use]
+    #[inline]
+    pub fn local(&self, location: LocationId) -> usize {
+        location.index() - self.locations.start.index()
     }
 
     /// Positions within the shard of a range of locations.
     #[must_use]
-    pub fn local_locations(&self, locations: &Range<u32>) -> Range<usize> {
-        (locations.start - self.locations.start) as usize..(locations.end - self.locations.start) as usize
+    pub fn local_locations(&self, locations: Ids<LocationId>) -> Range<usize> {
+        self.local(locations.start)..self.local(locations.end)
     }
 
-    /// Global index of the location that a row belongs to.
+    /// The location that a row belongs to.
     #[must_use]
-    pub fn location_of<T>(&self, rows: &Rows<T>, row: u32) -> u32 {
-        self.locations.start + rows.offsets.partition_point(|&offset| offset <= row) as u32 - 1
+    pub fn location_of<T>(&self, rows: &Rows<T>, row: u32) -> LocationId {
+        self.location(rows.offsets.partition_point(|&offset| offset <= row) - 1)
     }
 
-    /// Global index of the location that a region instance belongs to.
+    /// The location that a region instance belongs to.
     #[must_use]
-    pub fn location_of_instance(&self, instance: u32) -> u32 {
-        self.locations.start + self.instance_offsets.partition_point(|&offset| offset <= instance) as u32 - 1
+    pub fn location_of_instance(&self, instance: InstanceId) -> LocationId {
+        self.location(self.instance_offsets.partition_point(|&offset| offset <= instance.number()) - 1)
     }
 
     /// Region instances of a location.
     #[must_use]
-    pub fn instances_of(&self, location: u32) -> Range<u32> {
-        let i = (location - self.locations.start) as usize;
-        self.instance_offsets[i]..self.instance_offsets[i + 1]
+    pub fn instances_of(&self, location: LocationId) -> Ids<InstanceId> {
+        let i = self.local(location);
+        let [start, end] = [i, i + 1].map(|i| InstanceId::new(self.instance_offsets[i]));
+        Ids { start, end }
     }
 
     /// Processes of which the end of an event file is missing.
-    pub fn truncated(&self, definitions: &DefinitionIndex) -> impl Iterator<Item = u32> {
-        self.processes.clone().filter(|&process| {
-            let locations = self.local_locations(&definitions.processes[process as usize].locations);
+    pub fn truncated(&self, definitions: &DefinitionIndex) -> impl Iterator<Item = ProcessId> {
+        self.processes.filter(|&process| {
+            let locations = self.local_locations(definitions.processes[process].locations);
             self.spans[locations].iter().any(|span| span.truncated)
         })
     }
 
     /// Renumbers all call paths after the shards' trees were merged.
-    pub fn renumber(&mut self, callpaths: &[u32]) {
-        if callpaths.iter().enumerate().any(|(i, &callpath)| i as u32 != callpath) {
+    pub fn renumber(&mut self, callpaths: &[CallPathId]) {
+        if callpaths.iter().enumerate().any(|(i, &callpath)| CallPathId::at(i) != callpath) {
             self.events.renumber(callpaths);
             for cell in &mut self.profile.rows {
-                cell.callpath = callpaths[cell.callpath as usize];
+                cell.callpath = callpaths[cell.callpath];
             }
-            for cell in self.counters.iter_mut().filter(|cell| cell.callpath != NO_CALLPATH) {
-                cell.callpath = callpaths[cell.callpath as usize];
+            for cell in self.counters.iter_mut().filter(|cell| cell.callpath.is_some()) {
+                cell.callpath = callpaths[cell.callpath];
             }
             for fork in &mut self.forks.rows {
-                if fork.callpath != NO_CALLPATH {
-                    fork.callpath = callpaths[fork.callpath as usize];
+                if fork.callpath.is_some() {
+                    fork.callpath = callpaths[fork.callpath];
                 }
             }
         }

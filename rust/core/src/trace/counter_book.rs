@@ -17,9 +17,9 @@ use rustc_hash::FxHashMap;
 use whywait_otf2::enums::Type;
 use whywait_otf2::records::MetricValues;
 
-use super::calltree::NO_CALLPATH;
 use super::columns::Events;
 use super::counters::{CounterCell, Counters, Kind, Number, Sample, Sums};
+use crate::ids::{CallPathId, LocationId};
 
 /// The latest sample of a counter at the current location.
 #[derive(Clone, Copy)]
@@ -49,7 +49,7 @@ pub struct Position {
     /// Number of events of the shard.
     pub events: u32,
     /// The innermost region.
-    pub callpath: u32,
+    pub callpath: CallPathId,
     /// Number of regions around the sample.
     pub depth: u32,
 }
@@ -71,8 +71,8 @@ pub struct Book {
     latest: Vec<Option<Latest>>,
     /// The latest values that are kept, by metric and counter.
     kept: FxHashMap<(u32, u32), Number>,
-    /// Position of the cells of each call path of the current location, one behind for [`NO_CALLPATH`].
-    rows: FxHashMap<u32, usize>,
+    /// Position of the cells of each call path of the current location, one behind for [`CallPathId::NONE`].
+    rows: FxHashMap<CallPathId, usize>,
     cells: Vec<Sums>,
     /// Counters that have fallen somewhere.
     fell: Vec<bool>,
@@ -98,7 +98,7 @@ impl Book {
         &self.fell
     }
 
-    fn sums(&mut self, callpath: u32, counter: u32) -> &mut Sums {
+    fn sums(&mut self, callpath: CallPathId, counter: u32) -> &mut Sums {
         let (cells, counters) = (&mut self.cells, self.counters);
         let row = *self.rows.entry(callpath).or_insert_with(|| {
             cells.resize(cells.len() + counters, Sums::default());
@@ -114,7 +114,7 @@ impl Book {
         (metric, values): (u32, MetricValues<'_>),
         (time, position): (i64, Position),
         events: &Events,
-        parent: impl Fn(u32) -> u32,
+        parent: impl Fn(CallPathId) -> CallPathId,
     ) -> Result<(), Fault> {
         let members = counters.of(metric).filter(|members| members.len() == values.len()).ok_or(Fault::Unknown)?;
         let mut result = Ok(());
@@ -178,7 +178,7 @@ impl Book {
         &mut self,
         counters: &Counters,
         (metric, values): (u32, MetricValues<'_>),
-        (time, location): (i64, u32),
+        (time, location): (i64, LocationId),
         samples: &mut Vec<Sample>,
     ) -> Result<(), Fault> {
         let members = counters.of(metric).filter(|members| members.len() == values.len()).ok_or(Fault::Unknown)?;
@@ -215,9 +215,9 @@ impl Book {
         before: &Latest,
         (time, position): (i64, Position),
         events: &Events,
-        parent: &impl Fn(u32) -> u32,
+        parent: &impl Fn(CallPathId) -> CallPathId,
     ) {
-        let mut book = |callpath: u32, amount: Number, area: Number, ticks: i64| {
+        let mut book = |callpath: CallPathId, amount: Number, area: Number, ticks: i64| {
             let sums = self.sums(callpath, counter);
             sums.amount += amount;
             sums.area += area;
@@ -237,7 +237,7 @@ impl Book {
         }
         let (mut callpath, mut depth) = (before.position.callpath, before.position.depth);
         let (mut since, mut given) = (before.time, [Number::default(); 2]);
-        let mut segment = |callpath: u32, since: i64, until: i64| {
+        let mut segment = |callpath: CallPathId, since: i64, until: i64| {
             if until > since {
                 let share = |sum: Number| sum.share(i128::from(until - before.time), i128::from(all));
                 let [amount, area] = [share(interval.amount), share(interval.area)];
@@ -247,7 +247,7 @@ impl Book {
         };
         for event in between {
             let until = events.time[event as usize].clamp(since, time);
-            segment(if depth == 0 { NO_CALLPATH } else { callpath }, since, until);
+            segment(if depth == 0 { CallPathId::NONE } else { callpath }, since, until);
             since = until;
             let of = events.callpath(event);
             if events.is_leave(event) {
@@ -267,7 +267,7 @@ impl Book {
         counters: &Counters,
         (last, position): (i64, Position),
         events: &Events,
-        parent: impl Fn(u32) -> u32,
+        parent: impl Fn(CallPathId) -> CallPathId,
     ) {
         for index in 0..self.latest.len() {
             let Some(before) = self.latest[index].filter(|before| before.time < last) else { continue };
@@ -280,8 +280,8 @@ impl Book {
     }
 
     /// Ends a location: appends its cells, by call path and counter.
-    pub fn end_location(&mut self, location: u32, cells: &mut Vec<CounterCell>) {
-        let mut rows: Vec<(u32, usize)> = self.rows.drain().collect();
+    pub fn end_location(&mut self, location: LocationId, cells: &mut Vec<CounterCell>) {
+        let mut rows: Vec<(CallPathId, usize)> = self.rows.drain().collect();
         rows.sort_unstable();
         for (callpath, row) in rows {
             let of_row = &self.cells[row * self.counters..(row + 1) * self.counters];

@@ -12,6 +12,7 @@ use whywait_otf2::records::TypedValue;
 
 use super::NONE;
 use super::definition_index::{DefinitionIndex, Location};
+use crate::ids::{CallPathId, Ids, LocationId};
 
 /// What a counter's values say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,7 +99,7 @@ pub struct Counters {
     /// Indexes of the counters of each metric class and instance, by OTF2 id.
     members: FxHashMap<u32, Vec<u32>>,
     /// The CPU threads that each metric instance speaks of.
-    instances: FxHashMap<u32, Vec<u32>>,
+    instances: FxHashMap<u32, Vec<LocationId>>,
 }
 
 impl Counters {
@@ -149,8 +150,9 @@ impl Counters {
         if definitions.metric_instances.is_empty() {
             return;
         }
-        let mut by_group: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
-        for (index, location) in (0..).zip(locations) {
+        let mut by_group: FxHashMap<u32, Vec<LocationId>> = FxHashMap::default();
+        for (index, location) in locations.iter().enumerate() {
+            let index = LocationId::at(index);
             by_group.entry(location.group).or_default().push(index);
         }
         let parent_of_group: FxHashMap<u32, u32> =
@@ -169,10 +171,11 @@ impl Counters {
             }
             false
         };
-        let by_id: FxHashMap<u64, u32> = (0..).zip(locations).map(|(index, location)| (location.id, index)).collect();
+        let by_id: FxHashMap<u64, LocationId> =
+            locations.iter().enumerate().map(|(index, location)| (location.id, LocationId::at(index))).collect();
         for instance in &definitions.metric_instances {
             let scope = u32::try_from(instance.scope).unwrap_or(NONE);
-            let members: Vec<u32> = match instance.metric_scope {
+            let members: Vec<LocationId> = match instance.metric_scope {
                 MetricScope::LOCATION => by_id.get(&instance.scope).copied().into_iter().collect(),
                 MetricScope::LOCATION_GROUP => by_group.get(&scope).cloned().unwrap_or_default(),
                 MetricScope::SYSTEM_TREE_NODE => {
@@ -204,20 +207,20 @@ impl Counters {
 
     /// The CPU threads that a record of a metric at a location speaks of; none if nobody knows.
     #[must_use]
-    pub fn carriers(&self, definitions: &DefinitionIndex, metric: u32, location: u32) -> Vec<u32> {
+    pub fn carriers(&self, definitions: &DefinitionIndex, metric: u32, location: LocationId) -> Vec<LocationId> {
         match self.instances.get(&metric) {
             Some(carriers) => carriers.clone(),
-            None if has_regions(definitions.locations[location as usize].kind) => vec![location],
+            None if has_regions(definitions.locations[location].kind) => vec![location],
             None => threads_of_process(&definitions.locations, location),
         }
     }
 
     /// Whether a record of a metric speaks of the location that it is recorded at, which has regions.
     #[must_use]
-    pub fn is_of_recorder(&self, definitions: &DefinitionIndex, metric: u32, location: u32) -> bool {
+    pub fn is_of_recorder(&self, definitions: &DefinitionIndex, metric: u32, location: LocationId) -> bool {
         match self.instances.get(&metric) {
             Some(carriers) => carriers[..] == [location],
-            None => has_regions(definitions.locations[location as usize].kind),
+            None => has_regions(definitions.locations[location].kind),
         }
     }
 
@@ -233,20 +236,20 @@ fn has_regions(kind: LocationType) -> bool {
     kind != LocationType::METRIC
 }
 
-fn threads(locations: &[Location], indexes: impl Iterator<Item = u32>) -> Vec<u32> {
-    indexes.filter(|&index| locations[index as usize].kind == LocationType::CPU_THREAD).collect()
+fn threads(locations: &[Location], indexes: impl Iterator<Item = LocationId>) -> Vec<LocationId> {
+    indexes.filter(|&index| locations[index].kind == LocationType::CPU_THREAD).collect()
 }
 
 /// The CPU threads of the process that a location belongs to.
-fn threads_of_process(locations: &[Location], index: u32) -> Vec<u32> {
-    let process = locations[index as usize].process;
-    if process == NONE {
+fn threads_of_process(locations: &[Location], index: LocationId) -> Vec<LocationId> {
+    let process = locations[index].process;
+    if process.is_none() {
         return Vec::new();
     }
     // The locations of a process stand together.
-    let begin = locations.partition_point(|location| location.process < process) as u32;
-    let end = locations.partition_point(|location| location.process <= process) as u32;
-    threads(locations, begin..end)
+    let start = LocationId::at(locations.partition_point(|location| location.process < process));
+    let end = LocationId::at(locations.partition_point(|location| location.process <= process));
+    threads(locations, Ids { start, end })
 }
 
 /// A value of a counter that does not speak of the location it is recorded at.
@@ -257,7 +260,7 @@ pub struct Sample {
     /// Index of the counter.
     pub counter: u32,
     /// Index of the location that recorded it.
-    pub location: u32,
+    pub location: LocationId,
     /// Whether an integer has no sign.
     pub is_unsigned: bool,
     /// Ticks.
@@ -413,10 +416,10 @@ impl Sums {
 pub struct CounterCell {
     /// Index of the counter.
     pub counter: u32,
-    /// Call path, or [`NO_CALLPATH`] outside of all regions.
-    pub callpath: u32,
+    /// Call path, or [`CallPathId::NONE`] outside of all regions.
+    pub callpath: CallPathId,
     /// Index of the location.
-    pub location: u32,
+    pub location: LocationId,
     /// What is known of it.
     pub sums: Sums,
 }

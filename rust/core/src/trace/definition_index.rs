@@ -4,8 +4,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use whywait_otf2::Definitions;
 use whywait_otf2::enums::{GroupFlag, GroupType, LocationGroupType, LocationType, Paradigm};
 
-use super::NONE;
 use super::counters::Counters;
+use crate::ids::{CommId, GroupId, Ids, LocationId, ProcessId, WindowId};
 
 /// One stream of events.
 #[derive(Clone, Debug)]
@@ -18,8 +18,8 @@ pub struct Location {
     pub kind: LocationType,
     /// Id of the location group.
     pub group: u32,
-    /// Index of the process, or [`NONE`] if the location belongs to none.
-    pub process: u32,
+    /// Its process, or none if the location belongs to none.
+    pub process: ProcessId,
     /// Position within the process.
     pub thread: u32,
     /// Number of events, as declared.
@@ -31,8 +31,8 @@ pub struct Location {
 pub struct Process {
     /// Rank: position in the list of MPI (or SHMEM) processes, else the order of definition.
     pub rank: u32,
-    /// Indexes of its locations.
-    pub locations: std::ops::Range<u32>,
+    /// Its locations.
+    pub locations: Ids<LocationId>,
 }
 
 /// Who is a member of a communicator.
@@ -40,19 +40,19 @@ pub struct Process {
 pub enum Members {
     /// Every process alone with itself.
     OwnProcess,
-    /// Indexes of processes by rank.
-    Processes(Vec<u32>),
+    /// Processes by rank.
+    Processes(Vec<ProcessId>),
     /// Some of all processes; ranks count all.
     Some {
-        /// Indexes of the members.
-        members: Vec<u32>,
-        /// Indexes of all processes by rank.
-        all: Vec<u32>,
+        /// The members.
+        members: Vec<ProcessId>,
+        /// All processes by rank.
+        all: Vec<ProcessId>,
     },
-    /// Indexes of locations by rank (teams of threads).
-    Locations(Vec<u32>),
+    /// Locations by rank (teams of threads).
+    Locations(Vec<LocationId>),
     /// Two groups of processes: ranks of a peer count in the group that the caller is not part of.
-    TwoGroups(Vec<u32>, Vec<u32>),
+    TwoGroups(Vec<ProcessId>, Vec<ProcessId>),
     /// The definition is missing or leads nowhere.
     Unknown,
 }
@@ -67,25 +67,28 @@ pub struct Comm {
     /// Number of members; 0 if unknown.
     pub size: usize,
     /// Rank by process, where that is not the identity.
-    ranks: FxHashMap<u32, u32>,
+    ranks: FxHashMap<ProcessId, u32>,
 }
 
 impl Comm {
     fn new(id: u32, members: Members) -> Self {
         let mut ranks = FxHashMap::default();
         match &members {
-            Members::Processes(processes) if processes.iter().zip(0..).any(|(&process, rank)| process != rank) => {
+            Members::Processes(processes)
+                if processes.iter().zip(0..).any(|(process, rank)| process.number() != rank) =>
+            {
                 ranks.extend(processes.iter().copied().zip(0..));
             }
             Members::Some { members, all } => {
-                let is_member: FxHashSet<u32> = members.iter().copied().collect();
+                let is_member: FxHashSet<ProcessId> = members.iter().copied().collect();
                 ranks.extend(all.iter().copied().zip(0..).filter(|(process, _)| is_member.contains(process)));
             }
             _ => {}
         }
         let size = match &members {
             Members::OwnProcess => 1,
-            Members::Processes(members) | Members::Some { members, .. } | Members::Locations(members) => members.len(),
+            Members::Processes(members) | Members::Some { members, .. } => members.len(),
+            Members::Locations(members) => members.len(),
             Members::TwoGroups(a, b) => a.len() + b.len(),
             Members::Unknown => 0,
         };
@@ -95,7 +98,7 @@ impl Comm {
     /// The process that has `rank` as seen from process `me`.
     #[must_use]
     #[inline]
-    pub fn peer(&self, rank: u32, me: u32) -> Option<u32> {
+    pub fn peer(&self, rank: u32, me: ProcessId) -> Option<ProcessId> {
         match &self.members {
             Members::Processes(by_rank) | Members::Some { all: by_rank, .. } => by_rank.get(rank as usize).copied(),
             Members::OwnProcess => (rank == 0).then_some(me),
@@ -107,11 +110,11 @@ impl Comm {
     /// The rank of a process.
     #[must_use]
     #[inline]
-    pub fn rank(&self, process: u32) -> Option<u32> {
+    pub fn rank(&self, process: ProcessId) -> Option<u32> {
         match &self.members {
             Members::OwnProcess => Some(0),
             Members::Processes(members) if self.ranks.is_empty() => {
-                ((process as usize) < members.len()).then_some(process)
+                (process.index() < members.len()).then_some(process.number())
             }
             Members::Processes(_) | Members::Some { .. } => self.ranks.get(&process).copied(),
             _ => None,
@@ -120,7 +123,7 @@ impl Comm {
 
     /// The members of a communicator of processes that are the same for everybody.
     #[must_use]
-    pub fn processes(&self) -> Option<&[u32]> {
+    pub fn processes(&self) -> Option<&[ProcessId]> {
         match &self.members {
             Members::Processes(members) | Members::Some { members, .. } => Some(members),
             _ => None,
@@ -133,8 +136,8 @@ impl Comm {
 pub struct Window {
     /// OTF2 id.
     pub id: u32,
-    /// Index of its communicator, or [`NONE`].
-    pub comm: u32,
+    /// Its communicator, or none.
+    pub comm: CommId,
 }
 
 /// Locations, processes and communicators of a run.
@@ -152,9 +155,9 @@ pub struct DefinitionIndex {
     pub counters: Counters,
     /// Members of the groups of post, start, complete and wait, sorted.
     pub groups: Vec<Members>,
-    comm_by_id: FxHashMap<u32, u32>,
-    window_by_id: FxHashMap<u32, u32>,
-    group_by_id: FxHashMap<u32, u32>,
+    comm_by_id: FxHashMap<u32, CommId>,
+    window_by_id: FxHashMap<u32, WindowId>,
+    group_by_id: FxHashMap<u32, GroupId>,
     /// What is inconsistent in the definitions.
     pub diagnostics: Vec<String>,
 }
@@ -163,7 +166,7 @@ impl DefinitionIndex {
     /// A location as people speak of it, before a time: by rank and thread, or by its id if it belongs to no process.
     #[must_use]
     pub fn label(&self, location: &Location) -> String {
-        match self.processes.get(location.process as usize) {
+        match self.processes.get(location.process.index()) {
             None => format!("location {}", location.id),
             Some(process) if location.thread == 0 => format!("rank {}", process.rank),
             Some(process) => format!("rank {}, thread {},", process.rank, location.thread),
@@ -175,8 +178,8 @@ impl DefinitionIndex {
     pub fn new(definitions: &Definitions) -> Self {
         let mut diagnostics = Vec::new();
         let (locations, processes) = order_locations(definitions, &mut diagnostics);
-        let by_id: FxHashMap<u64, u32> =
-            locations.iter().enumerate().map(|(index, location)| (location.id, index as u32)).collect();
+        let by_id: FxHashMap<u64, LocationId> =
+            locations.iter().enumerate().map(|(index, location)| (location.id, LocationId::at(index))).collect();
         let mut groups =
             Groups { definitions, locations: &locations, by_id: &by_id, by_paradigm: FxHashMap::default() };
         groups.collect_paradigms();
@@ -186,7 +189,7 @@ impl DefinitionIndex {
         for comm in &definitions.comms {
             comm_by_id.entry(comm.id).or_insert_with(|| {
                 comms.push(Comm::new(comm.id, groups.members(comm.group, &mut diagnostics)));
-                comms.len() as u32 - 1
+                CommId::at(comms.len() - 1)
             });
         }
         for comm in &definitions.inter_comms {
@@ -198,16 +201,16 @@ impl DefinitionIndex {
                     _ => Members::Unknown,
                 };
                 comms.push(Comm::new(comm.id, members));
-                comms.len() as u32 - 1
+                CommId::at(comms.len() - 1)
             });
         }
         let mut windows = Vec::new();
         let mut window_by_id = FxHashMap::default();
         for window in &definitions.rma_wins {
             window_by_id.entry(window.id).or_insert_with(|| {
-                let comm = comm_by_id.get(&window.comm).copied().unwrap_or(NONE);
+                let comm = comm_by_id.get(&window.comm).copied().unwrap_or(CommId::NONE);
                 windows.push(Window { id: window.id, comm });
-                windows.len() as u32 - 1
+                WindowId::at(windows.len() - 1)
             });
         }
         let mut own_groups = Vec::new();
@@ -226,7 +229,7 @@ impl DefinitionIndex {
                         }
                         members => members,
                     });
-                    own_groups.len() as u32 - 1
+                    GroupId::at(own_groups.len() - 1)
                 });
             }
         }
@@ -246,55 +249,55 @@ impl DefinitionIndex {
         }
     }
 
-    /// Index of a window id.
+    /// The window with an id.
     #[must_use]
     #[inline]
-    pub fn window(&self, id: u32) -> Option<u32> {
+    pub fn window(&self, id: u32) -> Option<WindowId> {
         self.window_by_id.get(&id).copied()
     }
 
-    /// Index of a group id.
+    /// The group with an id.
     #[must_use]
-    pub fn group(&self, id: u32) -> Option<u32> {
+    pub fn group(&self, id: u32) -> Option<GroupId> {
         self.group_by_id.get(&id).copied()
     }
 
     /// The communicator of a window.
     #[must_use]
     #[inline]
-    pub fn window_comm(&self, window: u32) -> Option<&Comm> {
-        self.comms.get(self.windows[window as usize].comm as usize)
+    pub fn window_comm(&self, window: WindowId) -> Option<&Comm> {
+        self.comms.get(self.windows[window].comm.index())
     }
 
     /// Whether each process has a window for itself alone.
     #[must_use]
-    pub fn is_own_window(&self, window: u32) -> bool {
-        let known = self.windows.get(window as usize).and_then(|_| self.window_comm(window));
+    pub fn is_own_window(&self, window: WindowId) -> bool {
+        let known = self.windows.get(window.index()).and_then(|_| self.window_comm(window));
         known.is_some_and(|comm| comm.members == Members::OwnProcess)
     }
 
     /// The processes of a group as process `me` sees it; none if the group is unknown.
     #[must_use]
-    pub fn group_members<'a>(&'a self, group: u32, me: &'a u32) -> &'a [u32] {
-        match self.groups.get(group as usize) {
+    pub fn group_members<'a>(&'a self, group: GroupId, me: &'a ProcessId) -> &'a [ProcessId] {
+        match self.groups.get(group.index()) {
             Some(Members::Processes(processes)) => processes,
             Some(Members::OwnProcess) => std::slice::from_ref(me),
             _ => &[],
         }
     }
 
-    /// Index of a communicator id.
+    /// The communicator with an id.
     #[must_use]
     #[inline]
-    pub fn comm(&self, id: u32) -> Option<u32> {
+    pub fn comm(&self, id: u32) -> Option<CommId> {
         self.comm_by_id.get(&id).copied()
     }
 
-    /// Index of the master thread of a process.
+    /// The master thread of a process.
     #[must_use]
     #[inline]
-    pub fn master(&self, process: u32) -> u32 {
-        self.processes[process as usize].locations.start
+    pub fn master(&self, process: ProcessId) -> LocationId {
+        self.processes[process].locations.start
     }
 }
 
@@ -323,8 +326,8 @@ fn order_locations(definitions: &Definitions, diagnostics: &mut Vec<String>) -> 
     let mut processes: Vec<u32> = group_order.iter().copied().filter(|group| is_process[group]).collect();
     // Groups without a rank keep the order of their definition, behind those that have one.
     processes.sort_by_key(|group| rank_of.get(group).copied().unwrap_or(u32::MAX));
-    let position: FxHashMap<u32, u32> =
-        processes.iter().enumerate().map(|(index, &group)| (group, index as u32)).collect();
+    let position: FxHashMap<u32, ProcessId> =
+        processes.iter().enumerate().map(|(index, &group)| (group, ProcessId::at(index))).collect();
 
     let mut seen = FxHashSet::default();
     let mut locations: Vec<Location> = Vec::with_capacity(definitions.locations.len());
@@ -332,8 +335,8 @@ fn order_locations(definitions: &Definitions, diagnostics: &mut Vec<String>) -> 
         if !seen.insert(location.id) {
             continue;
         }
-        let process = process_of(location.location_group).map_or(NONE, |group| position[&group]);
-        if process == NONE {
+        let process = process_of(location.location_group).map_or(ProcessId::NONE, |group| position[&group]);
+        if process.is_none() {
             diagnostics.push(format!("location {} belongs to no process", location.id));
         }
         locations.push(Location {
@@ -350,11 +353,11 @@ fn order_locations(definitions: &Definitions, diagnostics: &mut Vec<String>) -> 
     locations.sort_by_key(|location| (location.process, location.kind != LocationType::CPU_THREAD));
 
     let mut ranges: Vec<Process> =
-        (0..processes.len()).map(|rank| Process { rank: rank as u32, locations: 0..0 }).collect();
+        (0..processes.len()).map(|rank| Process { rank: rank as u32, locations: Ids::default() }).collect();
     let mut start = 0;
     for (index, process) in ranges.iter_mut().enumerate() {
-        let count = locations[start..].iter().take_while(|location| location.process == index as u32).count();
-        process.locations = start as u32..(start + count) as u32;
+        let count = locations[start..].iter().take_while(|location| location.process == ProcessId::at(index)).count();
+        process.locations = Ids { start: LocationId::at(start), end: LocationId::at(start + count) };
         for (thread, location) in locations[start..start + count].iter_mut().enumerate() {
             location.thread = thread as u32;
         }
@@ -392,9 +395,9 @@ fn ranks_by_group(definitions: &Definitions) -> FxHashMap<u32, u32> {
 struct Groups<'a> {
     definitions: &'a Definitions,
     locations: &'a [Location],
-    by_id: &'a FxHashMap<u64, u32>,
+    by_id: &'a FxHashMap<u64, LocationId>,
     /// For each paradigm the locations (or groups) that its communicator groups count.
-    by_paradigm: FxHashMap<u8, Vec<Option<u32>>>,
+    by_paradigm: FxHashMap<u8, Vec<Option<LocationId>>>,
 }
 
 impl Groups<'_> {
@@ -403,9 +406,8 @@ impl Groups<'_> {
             let members = match group.group_type {
                 GroupType::COMM_LOCATIONS => group.members.iter().map(|id| self.by_id.get(id).copied()).collect(),
                 GroupType::COMM_LOCATION_GROUPS => {
-                    let first = |id: &u64| {
-                        self.locations.iter().position(|l| u64::from(l.group) == *id).map(|index| index as u32)
-                    };
+                    let first =
+                        |id: &u64| self.locations.iter().position(|l| u64::from(l.group) == *id).map(LocationId::at);
                     group.members.iter().map(first).collect()
                 }
                 _ => continue,
@@ -419,7 +421,7 @@ impl Groups<'_> {
             diagnostics.push(format!("group {group} is not defined"));
             return Members::Unknown;
         };
-        let direct = || group.members.iter().map(|id| self.by_id.get(id).copied()).collect::<Option<Vec<u32>>>();
+        let direct = || group.members.iter().map(|id| self.by_id.get(id).copied()).collect::<Option<Vec<LocationId>>>();
         let locations = match group.group_type {
             GroupType::COMM_SELF => return Members::OwnProcess,
             GroupType::COMM_LOCATIONS | GroupType::LOCATIONS => direct(),
@@ -445,15 +447,16 @@ impl Groups<'_> {
         if threads {
             return Members::Locations(locations);
         }
-        let processes = |locations: &[u32]| -> Option<Vec<u32>> {
-            let process = |&location: &u32| Some(self.locations[location as usize].process).filter(|&p| p != NONE);
+        let processes = |locations: &[LocationId]| -> Option<Vec<ProcessId>> {
+            let process =
+                |&location: &LocationId| Some(self.locations[location].process).filter(|process| process.is_some());
             locations.iter().map(process).collect()
         };
         let Some(members) = processes(&locations) else { return Members::Unknown };
         // Ranks in such a communicator are positions among all processes, whoever the members are.
         if group.group_type == GroupType::COMM_GROUP && group.group_flags.contains(GroupFlag::GLOBAL_MEMBERS) {
             let all = self.by_paradigm.get(&group.paradigm.0).and_then(|all| all.iter().copied().collect());
-            match all.and_then(|all: Vec<u32>| processes(&all)) {
+            match all.and_then(|all: Vec<LocationId>| processes(&all)) {
                 Some(all) if all == members => Members::Processes(members),
                 Some(all) => Members::Some { members, all },
                 None => Members::Unknown,
@@ -479,11 +482,12 @@ mod tests {
             thread,
             events: 0,
         };
-        let processes = vec![Process { rank: 0, locations: 0..1 }, Process { rank: 7, locations: 1..3 }];
+        let range = |start, end| Ids { start: LocationId::new(start), end: LocationId::new(end) };
+        let processes = vec![Process { rank: 0, locations: range(0, 1) }, Process { rank: 7, locations: range(1, 3) }];
         let index = DefinitionIndex { processes, ..DefinitionIndex::new(&Definitions::default()) };
         let label = |id, process, thread| index.label(&location(id, process, thread));
-        assert_eq!(label(40, 1, 0), "rank 7");
-        assert_eq!(label(41, 1, 1), "rank 7, thread 1,");
-        assert_eq!(label(42, NONE, 0), "location 42");
+        assert_eq!(label(40, ProcessId::new(1), 0), "rank 7");
+        assert_eq!(label(41, ProcessId::new(1), 1), "rank 7, thread 1,");
+        assert_eq!(label(42, ProcessId::NONE, 0), "location 42");
     }
 }

@@ -16,6 +16,7 @@ use super::definition_index::{DefinitionIndex, Location};
 use super::regions::{RegionClass, Regions};
 use crate::diagnostics::{DiagnosticKind, Diagnostics};
 use crate::exchange::{Exchange, Transport};
+use crate::ids::{CallPathId, Ids, InstanceId, LocationId, ProcessId};
 use crate::{Error, Result};
 
 /// Shards hold about this many events at least, so that small processes share one.
@@ -46,7 +47,7 @@ pub struct Trace {
     pub events: u64,
     span: Option<(i64, i64)>,
     /// Processes of which the end of an event file is missing, sorted.
-    truncated: Vec<u32>,
+    truncated: Vec<ProcessId>,
 }
 
 /// What all processes of the analysis must know of the shards of one.
@@ -56,7 +57,7 @@ struct Block {
     first: i64,
     last: i64,
     events: u64,
-    truncated: Vec<u32>,
+    truncated: Vec<ProcessId>,
 }
 
 impl Trace {
@@ -74,7 +75,7 @@ impl Trace {
         let (blocks, weights): (Vec<Shard>, Vec<u64>) = blocks(&definitions, shard_events).into_iter().unzip();
         let mut shard_of = vec![0; definitions.locations.len()];
         for (index, shard) in blocks.iter().enumerate() {
-            shard_of[shard.locations.start as usize..shard.locations.end as usize].fill(index as u32);
+            shard_of[shard.locations.range()].fill(index as u32);
         }
         let exchange = Exchange::new(transport, &weights);
         let own = exchange.own();
@@ -106,10 +107,10 @@ impl Trace {
             truncated: shards.iter().flat_map(|shard| shard.truncated(&definitions)).collect(),
         })?;
         let mut tree = CallTree::default();
-        let in_run: Vec<Vec<u32>> = blocks.iter().map(|block| tree.merge(&block.tree)).collect();
+        let in_run: Vec<Vec<CallPathId>> = blocks.iter().map(|block| tree.merge(&block.tree)).collect();
         let in_run = &in_run[exchange.rank()];
         shards.par_iter_mut().zip(in_block).for_each(|(shard, in_block)| {
-            let callpaths: Vec<u32> = in_block.into_iter().map(|callpath| in_run[callpath as usize]).collect();
+            let callpaths: Vec<CallPathId> = in_block.into_iter().map(|callpath| in_run[callpath]).collect();
             shard.renumber(&callpaths);
         });
 
@@ -138,41 +139,41 @@ impl Trace {
     /// The shard of a location that this process owns.
     #[must_use]
     #[inline]
-    pub fn shard(&self, location: u32) -> &Shard {
+    pub fn shard(&self, location: LocationId) -> &Shard {
         &self.shards[self.position(location)]
     }
 
     /// Position of the shard of a location among those of this process.
     #[must_use]
     #[inline]
-    pub fn position(&self, location: u32) -> usize {
-        (self.shard_of[location as usize] - self.exchange.own().start) as usize
+    pub fn position(&self, location: LocationId) -> usize {
+        (self.shard_of[location] - self.exchange.own().start) as usize
     }
 
     /// Whether this process of the analysis owns a location.
     #[must_use]
-    pub fn owns(&self, location: u32) -> bool {
-        self.exchange.own().contains(&self.shard_of[location as usize])
+    pub fn owns(&self, location: LocationId) -> bool {
+        self.exchange.own().contains(&self.shard_of[location])
     }
 
     /// Whether the end of any of a process' event files is missing.
     #[must_use]
-    pub fn is_truncated(&self, process: u32) -> bool {
+    pub fn is_truncated(&self, process: ProcessId) -> bool {
         self.truncated.binary_search(&process).is_ok()
     }
 
     /// The class of a region instance's region.
     #[must_use]
     #[inline]
-    pub fn class(&self, shard: &Shard, instance: u32) -> RegionClass {
+    pub fn class(&self, shard: &Shard, instance: InstanceId) -> RegionClass {
         self.regions.class(self.tree.region(shard.callpath(instance)))
     }
 
     /// Index of the shard that owns a process.
     #[must_use]
     #[inline]
-    pub fn owner(&self, process: u32) -> u32 {
-        self.shard_of[self.definitions.master(process) as usize]
+    pub fn owner(&self, process: ProcessId) -> u32 {
+        self.shard_of[self.definitions.master(process)]
     }
 
     /// First and last time of the run in ticks; `None` if nothing was recorded.
@@ -189,26 +190,26 @@ fn blocks(definitions: &DefinitionIndex, shard_events: u64) -> Vec<(Shard, u64)>
     let mut shard = Shard::default();
     let (mut events, mut weight) = (0, 0u64);
     for (index, process) in definitions.processes.iter().enumerate() {
-        let own: u64 = definitions.locations[process.locations.start as usize..process.locations.end as usize]
+        let own: u64 = definitions.locations[process.locations.range()]
             .iter()
             .map(|location| location.events)
             .fold(0, u64::saturating_add);
         events += own.min(shard_events);
         weight = weight.saturating_add(own);
         shard.locations.end = process.locations.end;
-        shard.processes.end = index as u32 + 1;
+        shard.processes.end = ProcessId::at(index + 1);
         if events >= shard_events {
             let next = Shard {
-                locations: shard.locations.end..shard.locations.end,
-                processes: shard.processes.end..shard.processes.end,
+                locations: Ids { start: shard.locations.end, end: shard.locations.end },
+                processes: Ids { start: shard.processes.end, end: shard.processes.end },
                 ..Shard::default()
             };
             shards.push((std::mem::replace(&mut shard, next), weight));
             (events, weight) = (0, 0);
         }
     }
-    shard.locations.end = definitions.locations.len() as u32;
-    if !shard.locations.is_empty() {
+    shard.locations.end = LocationId::at(definitions.locations.len());
+    if shard.locations.len() > 0 {
         shards.push((shard, weight));
     }
     shards
@@ -224,9 +225,8 @@ fn load_shard(
     (buffer, last): (&mut Vec<u8>, &mut Shape),
     progress: &Progress,
 ) -> Result<(Shard, Diagnostics)> {
-    let locations = shard.locations.clone();
-    let room: u64 =
-        locations.clone().map(|index| plausible_events(archive, &definitions.locations[index as usize])).sum();
+    let locations = shard.locations;
+    let room: u64 = locations.map(|index| plausible_events(archive, &definitions.locations[index])).sum();
     if room > u64::from(u32::MAX >> 1) {
         return Err(Error::Trace(format!("a process with {room} events: more than 2^31 are not supported")));
     }
@@ -238,7 +238,7 @@ fn load_shard(
             return Err(Error::Interrupted);
         }
         decoder.begin_location(index);
-        let reader = archive.location(definitions.locations[index as usize].id);
+        let reader = archive.location(definitions.locations[index].id);
         let reader = match reader {
             Ok(reader) => reader,
             Err(error) => {
@@ -257,7 +257,7 @@ fn load_shard(
             Ok(summary) => decoder.end_location(summary.events, summary.truncated.map(|error| error.to_string())),
             Err(error) => decoder.end_location(decoder.decoded(), Some(error.to_string())),
         }
-        progress.events.fetch_add(definitions.locations[index as usize].events, std::sync::atomic::Ordering::Relaxed);
+        progress.events.fetch_add(definitions.locations[index].events, std::sync::atomic::Ordering::Relaxed);
     }
     let (shard, diagnostics) = decoder.finish();
     *last = shard.shape();

@@ -17,7 +17,7 @@ pub mod load;
 pub mod regions;
 
 pub use bounds::Bounds;
-pub use calltree::{CallPath, CallTree, NO_CALLPATH};
+pub use calltree::{CallPath, CallTree};
 pub use columns::Shard;
 pub use definition_index::DefinitionIndex;
 pub use load::Trace;

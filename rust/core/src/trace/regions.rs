@@ -10,6 +10,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use whywait_otf2::Definitions;
 use whywait_otf2::enums::{Paradigm, RegionRole};
 
+use crate::ids::RegionKey;
+
 /// What a region is to the patterns (specification.md#region-classes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum RegionClass {
@@ -348,14 +350,14 @@ impl Region {
     }
 }
 
-/// All regions of a run. A *key* names one: an index, or a program name marked by [`Regions::PROGRAM`].
+/// All regions of a run. A *key* names one: its number, or that of the name of a program, marked as such.
 #[derive(Debug)]
 pub struct Regions {
     all: Vec<Region>,
     classes: Vec<RegionClass>,
     /// Key by region id, for the dense part of the ids.
-    dense: Vec<u32>,
-    sparse: FxHashMap<u32, u32>,
+    dense: Vec<RegionKey>,
+    sparse: FxHashMap<u32, RegionKey>,
 }
 
 /// Region ids below this are looked up in a table, whatever the number of regions.
@@ -363,13 +365,13 @@ const DENSE_IDS: usize = 1 << 16;
 
 impl Regions {
     /// Marks the key of a program: the rest of the key is the string id of its name.
-    pub const PROGRAM: u32 = 1 << 31;
+    const PROGRAM: u32 = 1 << 31;
     /// Key of regions that an event names but nobody defined.
-    pub const UNDEFINED: u32 = 0;
+    pub const UNDEFINED: RegionKey = RegionKey::new(0);
     /// Key of the time in which the measurement system wrote its buffer.
-    pub const BUFFER_FLUSH: u32 = 1;
+    pub const BUFFER_FLUSH: RegionKey = RegionKey::new(1);
     /// Key of the time in which the measurement was switched off.
-    pub const MEASUREMENT_OFF: u32 = 2;
+    pub const MEASUREMENT_OFF: RegionKey = RegionKey::new(2);
 
     /// Collects the regions that the archive defines.
     #[must_use]
@@ -379,7 +381,7 @@ impl Regions {
             Region::artificial("TRACE BUFFER FLUSH", Paradigm::MEASUREMENT_SYSTEM),
             Region::artificial("MEASUREMENT OFF", Paradigm::MEASUREMENT_SYSTEM),
         ];
-        let mut keys: FxHashMap<Region, u32> = FxHashMap::default();
+        let mut keys: FxHashMap<Region, RegionKey> = FxHashMap::default();
         let mut dense = Vec::new();
         let mut sparse = FxHashMap::default();
         for definition in &definitions.regions {
@@ -396,7 +398,7 @@ impl Regions {
             .recognised();
             let key = *keys.entry(region).or_insert_with_key(|region| {
                 regions.push(region.clone());
-                regions.len() as u32 - 1
+                RegionKey::at(regions.len() - 1)
             });
             let id = definition.id as usize;
             if id < DENSE_IDS.max(4 * definitions.regions.len()) {
@@ -418,7 +420,7 @@ impl Regions {
     /// The key of a region id.
     #[must_use]
     #[inline]
-    pub fn key(&self, id: u32) -> u32 {
+    pub fn key(&self, id: u32) -> RegionKey {
         match self.dense.get(id as usize) {
             Some(&key) => key,
             None => self.sparse.get(&id).copied().unwrap_or(Self::UNDEFINED),
@@ -428,29 +430,42 @@ impl Regions {
     /// The class of a region.
     #[must_use]
     #[inline]
-    pub fn class(&self, key: u32) -> RegionClass {
-        self.classes.get(key as usize).copied().unwrap_or_default()
+    pub fn class(&self, key: RegionKey) -> RegionClass {
+        self.classes.get(key.index()).copied().unwrap_or_default()
     }
 
     /// The region with a key; `None` for programs.
     #[must_use]
-    pub fn get(&self, key: u32) -> Option<&Region> {
-        self.all.get(key as usize)
+    pub fn get(&self, key: RegionKey) -> Option<&Region> {
+        self.all.get(key.index())
+    }
+
+    /// The region with a key.
+    #[must_use]
+    pub fn region(&self, definitions: &Definitions, key: RegionKey) -> Region {
+        let program = || Region::artificial(self.name(definitions, key), Paradigm::MEASUREMENT_SYSTEM);
+        self.get(key).cloned().unwrap_or_else(program)
     }
 
     /// The name of the region with a key.
     #[must_use]
-    pub fn name<'a>(&'a self, definitions: &'a Definitions, key: u32) -> &'a str {
+    pub fn name<'a>(&'a self, definitions: &'a Definitions, key: RegionKey) -> &'a str {
         match self.get(key) {
             Some(region) => &region.name,
-            None => Self::program_name(definitions.string(key & !Self::PROGRAM)),
+            None => Self::program_name(definitions.string(key.number() & !Self::PROGRAM)),
         }
     }
 
-    /// The region of a program.
+    /// The key of a program, by the string id of its path.
     #[must_use]
-    pub fn program(path: &str) -> Region {
-        Region::artificial(Self::program_name(path), Paradigm::MEASUREMENT_SYSTEM)
+    pub fn program(path: u32) -> RegionKey {
+        RegionKey::new(Self::PROGRAM | path)
+    }
+
+    /// Whether a key is that of a program.
+    #[must_use]
+    pub fn is_program(key: RegionKey) -> bool {
+        key.number() & Self::PROGRAM != 0
     }
 
     /// The last part of its path.

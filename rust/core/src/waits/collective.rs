@@ -16,9 +16,10 @@ use super::collective_sync::{CollectiveSync, CollectiveSyncs, Participants};
 use super::{Findings, WaitState};
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics};
+use crate::ids::{CommId, LocationId, ProcessId};
 use crate::matching::collectives::{Kind, Member, match_all};
 use crate::severity::{Accumulator, Metric};
-use crate::trace::{NONE, Trace};
+use crate::trace::Trace;
 use rayon::prelude::*;
 
 /// Detects all wait states in collective operations; one entry a shard. If asked for, says who met whom; one entry an
@@ -28,16 +29,16 @@ pub fn detect(trace: &Trace, with_meetings: bool) -> Result<(Vec<Findings>, Vec<
         found.keeps_meetings = with_meetings;
         found.evaluate(kind, members);
     })?;
-    let sent = found.into_par_iter().map(|Found { waits, diagnostics, mut collective_syncs, .. }| {
-        for set in &mut collective_syncs.sets {
-            for member in &mut *set {
-                *member = trace.definitions.locations[*member as usize].process;
-            }
+    let sent = found.into_par_iter().map(|Found { waits, diagnostics, mut collective_syncs, sets, .. }| {
+        let process = |location: LocationId| trace.definitions.locations[location].process;
+        for set in sets {
+            let mut set: Vec<ProcessId> = set.into_iter().map(process).collect();
             set.sort_unstable();
+            collective_syncs.sets.push(set);
         }
         let mut outbox = trace.exchange.outbox();
         for wait in waits {
-            outbox.push(trace.shard_of[wait.location as usize], wait);
+            outbox.push(trace.shard_of[wait.location], wait);
         }
         (outbox, (collective_syncs, diagnostics))
     });
@@ -74,6 +75,8 @@ struct Found {
     waits: Vec<WaitState>,
     diagnostics: Diagnostics,
     collective_syncs: CollectiveSyncs,
+    /// Locations that synchronized in those instances in which not all members did.
+    sets: Vec<Vec<LocationId>>,
     keeps_meetings: bool,
 }
 
@@ -168,8 +171,8 @@ impl Found {
         if !self.keeps_meetings || some.clone().count() == members.len() {
             return Participants::All;
         }
-        self.collective_syncs.sets.push(some.map(|member| member.location).collect());
-        Participants::Set(self.collective_syncs.sets.len() as u32 - 1)
+        self.sets.push(some.map(|member| member.location).collect());
+        Participants::Set(self.sets.len() as u32 - 1)
     }
 
     /// Late Broadcast: members that receive and begin before the root wait for it; nobody does if the root sends
@@ -237,7 +240,7 @@ fn collective_sync(kind: Metric, member: &Member, cause: &Member, with: Particip
         waiting: (cause.begin.min(member.end) - member.begin).max(0),
         completion: (member.end - met).max(0),
         cause_completion: (cause.end - met).max(0),
-        comm: member.comm().unwrap_or(NONE),
+        comm: member.comm().unwrap_or(CommId::NONE),
         with,
     }
 }

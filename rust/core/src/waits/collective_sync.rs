@@ -2,6 +2,7 @@
 
 use bitcode::{Decode, Encode};
 
+use crate::ids::{CommId, InstanceId, LocationId, ProcessId};
 use crate::severity::Metric;
 
 /// A process's part in an operation in which it synchronized with others, whether it waited or not.
@@ -10,9 +11,9 @@ pub struct CollectiveSync {
     /// The pattern, by the metric that waiting in it is booked on.
     pub kind: Metric,
     /// Location and region instance.
-    pub call: (u32, u32),
+    pub call: (LocationId, InstanceId),
     /// Location and region instance that all waited for; [`crate::trace::NONE`] twice if nobody is to blame.
-    pub cause: (u32, u32),
+    pub cause: (LocationId, InstanceId),
     /// Waiting time, ticks.
     pub waiting: i64,
     /// Time after the synchronization that counts as work, ticks.
@@ -20,7 +21,7 @@ pub struct CollectiveSync {
     /// The same of the cause, ticks.
     pub cause_completion: i64,
     /// Index of the communicator; [`crate::trace::NONE`]: all processes.
-    pub comm: u32,
+    pub comm: CommId,
     /// With whom.
     pub with: Participants,
 }
@@ -42,5 +43,5 @@ pub struct CollectiveSyncs {
     /// Parts, instance by instance.
     pub parts: Vec<CollectiveSync>,
     /// Sorted processes of those instances in which not all members synchronized.
-    pub sets: Vec<Vec<u32>>,
+    pub sets: Vec<Vec<ProcessId>>,
 }

@@ -3,6 +3,7 @@
 //! *Source*: specification.md#counts-and-bytes, specification.md#time.
 
 use super::Findings;
+use crate::ids::CallPathId;
 use crate::severity::{Accumulator, Metric, volume};
 use crate::trace::columns::Collective;
 use crate::trace::{Shard, Trace};
@@ -30,7 +31,7 @@ pub fn book(trace: &Trace, shard: &Shard) -> Findings {
     Findings { severities: cells.finish(), ..Findings::default() }
 }
 
-fn book_collective(cells: &mut Accumulator, callpath: u32, row: &Collective) {
+fn book_collective(cells: &mut Accumulator, callpath: CallPathId, row: &Collective) {
     let metric = match (row.sent, row.received) {
         (0, 0) => Metric::SyncsCollective,
         (_, 0) => Metric::CommsSource,

@@ -50,7 +50,7 @@ fn begin(shard: &Shard, wait: &WaitState, of_call: &[WaitState]) -> i64 {
 
 /// The records of the collective operation that a call is.
 fn collective<'a>(shard: &'a Shard, wait: &WaitState) -> Option<&'a Collective> {
-    let rows = shard.collectives.of((wait.location - shard.locations.start) as usize);
+    let rows = shard.collectives.of(shard.local(wait.location));
     let enter = shard.enter(wait.instance);
     let from = rows.partition_point(|row| row.begin < enter);
     rows[from..]

@@ -20,6 +20,7 @@ use rustc_hash::FxHashMap;
 
 use super::late_sender::LateReceiver;
 use super::{Findings, WaitState};
+use crate::ids::InstanceId;
 use crate::severity::{Accumulator, Metric};
 use crate::trace::{RegionClass, Shard, Trace};
 
@@ -31,11 +32,11 @@ pub fn detect(
     trace: &Trace,
     shard: &Shard,
     mut possible: Vec<LateReceiver>,
-    is_candidate: impl Fn(u32) -> bool,
+    is_candidate: impl Fn(InstanceId) -> bool,
 ) -> Findings {
     possible.sort_unstable_by_key(|late| late.row);
     let mut counting: Vec<LateReceiver> = Vec::with_capacity(possible.len());
-    let mut latest: FxHashMap<u32, usize> = FxHashMap::default();
+    let mut latest: FxHashMap<InstanceId, usize> = FxHashMap::default();
     for late in possible {
         let complete = shard.sends.rows[late.row as usize].complete;
         match trace.regions.class(trace.tree.region(shard.callpath(complete))) {

@@ -28,10 +28,11 @@ use rustc_hash::FxHashSet;
 
 use super::{Findings, WaitState};
 use crate::diagnostics::DiagnosticKind;
+use crate::ids::{InstanceId, LocationId, ProcessId};
 use crate::matching::messages::{Matches, SendInfo};
 use crate::severity::{Accumulator, Metric, volume};
 use crate::trace::columns::Received;
-use crate::trace::{NONE, RegionClass, Shard, Trace};
+use crate::trace::{RegionClass, Shard, Trace};
 
 /// A sender that waited for its receiver, if its call can wait: for the shard of the sender.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
@@ -43,9 +44,9 @@ pub struct LateReceiver {
     /// Waiting time, ticks.
     pub waiting: i64,
     /// Index of the receiving location.
-    pub location: u32,
+    pub location: LocationId,
     /// Region instance that posted the receive.
-    pub instance: u32,
+    pub instance: InstanceId,
 }
 
 /// What the receiving side finds.
@@ -56,7 +57,7 @@ pub struct Detected {
     /// Late Receivers for the senders to judge.
     pub late_receivers: Vec<LateReceiver>,
     /// Calls that complete several requests, or one of `MPI_Isendrecv`, and had a late sender.
-    pub candidates: FxHashSet<u32>,
+    pub candidates: FxHashSet<InstanceId>,
 }
 
 /// A Late Sender that counts.
@@ -67,10 +68,10 @@ struct Instance {
     waiting: i64,
     bytes: u64,
     /// Sending process.
-    source: u32,
+    source: ProcessId,
     /// Region instance of the receive.
-    call: u32,
-    cause: (u32, u32),
+    call: InstanceId,
+    cause: (LocationId, InstanceId),
 }
 
 /// Detects the Late Senders of a shard from its matched receives.
@@ -81,13 +82,13 @@ pub fn detect(trace: &Trace, shard: &Shard, matches: &Matches, window: usize) ->
         shard,
         cells: Accumulator::new(&trace.tree),
         detected: Detected::default(),
-        location: NONE,
+        location: LocationId::NONE,
         recent: Recent { instances: VecDeque::with_capacity(window), window, latest: i64::MIN },
     };
     for i in 0..shard.locations.len() {
         detector.location = shard.location(i);
         detector.recent.clear();
-        let master = trace.definitions.locations[detector.location as usize].thread == 0;
+        let master = trace.definitions.locations[detector.location].thread == 0;
         let range = shard.receives.range(i);
         let silent = range.is_empty() && shard.sends.range(i).is_empty() && shard.collectives.range(i).is_empty();
         if !master && !silent {
@@ -127,12 +128,12 @@ struct Detector<'a> {
     shard: &'a Shard,
     cells: Accumulator,
     detected: Detected,
-    location: u32,
+    location: LocationId,
     recent: Recent,
 }
 
 impl Detector<'_> {
-    fn class(&self, instance: u32) -> RegionClass {
+    fn class(&self, instance: InstanceId) -> RegionClass {
         self.trace.regions.class(self.trace.tree.region(self.shard.callpath(instance)))
     }
 
@@ -174,7 +175,7 @@ impl Detector<'_> {
         let posted = self.shard.enter(receive.request);
         if posted > send.complete_enter && posted < send.complete_leave {
             self.detected.late_receivers.push(LateReceiver {
-                shard: self.trace.shard_of[send.location as usize],
+                shard: self.trace.shard_of[send.location],
                 row: send.row,
                 waiting: posted - send.complete_enter,
                 location: self.location,

@@ -11,8 +11,8 @@ pub mod threads;
 
 use bitcode::{Decode, Encode};
 
+use crate::ids::{InstanceId, LocationId};
 use crate::severity::Metric;
-use crate::trace::NONE;
 
 /// A call in which a location idles for a remote event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
@@ -20,15 +20,15 @@ pub struct WaitState {
     /// The pattern, by the metric that it is booked on.
     pub kind: Metric,
     /// Index of the waiting location.
-    pub location: u32,
+    pub location: LocationId,
     /// Region instance of the waiting call, in the shard of the location.
-    pub instance: u32,
+    pub instance: InstanceId,
     /// Waiting time, ticks.
     pub waiting: i64,
-    /// Index of the location that causes the waiting, or [`NONE`].
-    pub cause_location: u32,
-    /// Region instance that causes the waiting, in the shard of that location, or [`NONE`].
-    pub cause_instance: u32,
+    /// The location that causes the waiting, or none.
+    pub cause_location: LocationId,
+    /// Region instance that causes the waiting, in the shard of that location, or none.
+    pub cause_instance: InstanceId,
     /// What a call that waited for a lock or for progress waited for last.
     pub last: LimitingFactor,
 }
@@ -60,15 +60,15 @@ impl LimitingFactor {
 impl WaitState {
     /// A call waits for another call, given as location and region instance.
     #[must_use]
-    pub fn new(kind: Metric, call: (u32, u32), waiting: i64, cause: (u32, u32)) -> Self {
+    pub fn new(kind: Metric, call: (LocationId, InstanceId), waiting: i64, cause: (LocationId, InstanceId)) -> Self {
         let ((location, instance), (cause_location, cause_instance)) = (call, cause);
         Self { kind, location, instance, waiting, cause_location, cause_instance, last: LimitingFactor::Only }
     }
 
     /// The call waits for nobody in particular (completion times).
     #[must_use]
-    pub fn without_cause(kind: Metric, call: (u32, u32), waiting: i64) -> Self {
-        Self::new(kind, call, waiting, (NONE, NONE))
+    pub fn without_cause(kind: Metric, call: (LocationId, InstanceId), waiting: i64) -> Self {
+        Self::new(kind, call, waiting, (LocationId::NONE, InstanceId::NONE))
     }
 }
 

@@ -16,6 +16,7 @@
 
 use super::{Findings, WaitState};
 use crate::diagnostics::DiagnosticKind;
+use crate::ids::{InstanceId, LocationId};
 use crate::severity::{Accumulator, Metric, Severity};
 use crate::trace::columns::{Fork, Lock, Team};
 use crate::trace::definition_index::Process;
@@ -25,8 +26,8 @@ use crate::trace::{NONE, RegionClass, Shard, Trace};
 #[must_use]
 pub fn detect(trace: &Trace, shard: &Shard) -> Findings {
     let mut findings = Findings::default();
-    for process in shard.processes.clone() {
-        let process = &trace.definitions.processes[process as usize];
+    for process in shard.processes {
+        let process = &trace.definitions.processes[process];
         book_teams(trace, shard, process, &mut findings);
         book_locks(trace, shard, process, &mut findings);
     }
@@ -44,8 +45,8 @@ pub fn detect(trace: &Trace, shard: &Shard) -> Findings {
 
 /// A thread's part in a team.
 pub(crate) struct Part<'a> {
-    /// Index of the location.
-    pub location: u32,
+    /// The location.
+    pub location: LocationId,
     /// The part.
     pub team: &'a Team,
 }
@@ -53,8 +54,8 @@ pub(crate) struct Part<'a> {
 /// Parts in all teams of a process, ordered by fork and location.
 pub(crate) fn teams<'a>(shard: &'a Shard, process: &Process) -> Vec<Part<'a>> {
     let mut parts: Vec<Part> = Vec::new();
-    for location in process.locations.clone() {
-        let teams = shard.teams.of((location - shard.locations.start) as usize);
+    for location in process.locations {
+        let teams = shard.teams.of(shard.local(location));
         parts.extend(teams.iter().filter(|team| team.fork != NONE).map(|team| Part { location, team }));
     }
     parts.sort_by_key(|part| part.team.fork);
@@ -62,7 +63,7 @@ pub(crate) fn teams<'a>(shard: &'a Shard, process: &Process) -> Vec<Part<'a>> {
 }
 
 /// Region instances of the barriers in a thread's part.
-pub(crate) fn barriers_of<'a>(shard: &'a Shard, part: &Part) -> &'a [u32] {
+pub(crate) fn barriers_of<'a>(shard: &'a Shard, part: &Part) -> &'a [InstanceId] {
     &shard.barriers.rows[part.team.barriers as usize..part.team.barriers_end as usize]
 }
 
@@ -78,9 +79,9 @@ fn book_teams(trace: &Trace, shard: &Shard, process: &Process, findings: &mut Fi
     }
 }
 
-fn book_management(shard: &Shard, fork: &Fork, forker: u32, part: &Part, severities: &mut Vec<Severity>) {
+fn book_management(shard: &Shard, fork: &Fork, forker: LocationId, part: &Part, severities: &mut Vec<Severity>) {
     let instance = part.team.instance;
-    if instance == NONE {
+    if instance.is_none() {
         return;
     }
     // Threads whose clocks disagree claim no more than there is between fork and join.
@@ -93,7 +94,7 @@ fn book_management(shard: &Shard, fork: &Fork, forker: u32, part: &Part, severit
     add(Metric::OmpFork, callpath, begin);
     add(Metric::OmpManagement, callpath, begin + end);
     add(Metric::Time, callpath, begin + end);
-    if location == forker && fork.callpath != crate::trace::NO_CALLPATH {
+    if location == forker && fork.callpath.is_some() {
         add(Metric::Time, fork.callpath, -(begin + end));
     }
 }
@@ -132,21 +133,21 @@ fn book_barriers(trace: &Trace, shard: &Shard, parts: &[Part], findings: &mut Fi
 /// Time that a location worked on explicit tasks between two times.
 ///
 /// What a thread did after the last one had come is not taken off its waiting.
-fn tasks_between(shard: &Shard, location: u32, from: i64, to: i64) -> i64 {
-    let tasks = shard.tasks.of((location - shard.locations.start) as usize);
+fn tasks_between(shard: &Shard, location: LocationId, from: i64, to: i64) -> i64 {
+    let tasks = shard.tasks.of(shard.local(location));
     let first = tasks.partition_point(|task| task.end <= from);
     let within = tasks[first..].iter().take_while(|task| task.begin < to);
     within.map(|task| task.end.min(to) - task.begin.max(from)).sum()
 }
 
 /// A thread's release or acquisition of a lock: location and record.
-type Hold<'a> = (u32, &'a Lock);
+type Hold<'a> = (LocationId, &'a Lock);
 
 /// Every acquisition of a lock with the release before it, of the locks between the threads of a process.
 pub(crate) fn handovers<'a>(shard: &'a Shard, process: &Process) -> Vec<(Hold<'a>, Hold<'a>)> {
     let mut locks: Vec<Hold> = Vec::new();
-    for location in process.locations.clone() {
-        let rows = shard.locks.of((location - shard.locations.start) as usize);
+    for location in process.locations {
+        let rows = shard.locks.of(shard.local(location));
         locks.extend(rows.iter().map(|row| (location, row)));
     }
     // Of nested acquisitions with one order the first acquire and the last release count.
@@ -157,7 +158,7 @@ pub(crate) fn handovers<'a>(shard: &'a Shard, process: &Process) -> Vec<(Hold<'a
         for pair in owners.windows(2) {
             let (release, acquire) = (pair[0][pair[0].len() - 1], pair[1][0]);
             let consecutive = release.1.order.checked_add(1) == Some(acquire.1.order);
-            if consecutive && acquire.1.acquired && !release.1.acquired && acquire.1.instance != NONE {
+            if consecutive && acquire.1.acquired && !release.1.acquired && acquire.1.instance.is_some() {
                 handovers.push((release, acquire));
             }
         }

@@ -11,6 +11,7 @@ use super::cut::Cut;
 use super::graph::{Builder, MEASURED, Node, Raw, enter};
 use super::network::{self, Network, all_equal};
 use super::{Assumption, Assumptions};
+use crate::ids::{CommId, InstanceId, LocationId, RegionKey};
 use crate::matching::collectives::{Kind, Member, match_all};
 use crate::trace::columns::Nonblocking;
 use crate::trace::{RegionClass, Trace};
@@ -46,7 +47,7 @@ fn on_network(
     calls: &[Call],
 ) -> Operation {
     let others = || members.iter().filter(|member| member.rank != member.root);
-    let node = |member: &Member| nodes.get(trace.definitions.locations[member.location as usize].process as usize);
+    let node = |member: &Member| nodes.get(trace.definitions.locations[member.location].process.index());
     operation.cost = network.collective(&network::Operation {
         kind: if members[0].comm().is_some() { members[0].operation } else { 0 },
         size: members.len(),
@@ -84,18 +85,18 @@ fn unrecorded(
     }
     let mut processes = 0;
     // Calls of each region, by process in turn.
-    let mut regions: BTreeMap<u32, Vec<Vec<(u32, u32)>>> = BTreeMap::new();
+    let mut regions: BTreeMap<RegionKey, Vec<Vec<(LocationId, InstanceId)>>> = BTreeMap::new();
     for shard in &trace.shards {
-        let recorded: FxHashSet<u32> = shard.collectives.rows.iter().map(|row| row.instance).collect();
-        for process in shard.processes.clone() {
-            let locations = trace.definitions.processes[process as usize].locations.clone();
-            if locations.clone().all(|location| shard.instances_of(location).is_empty()) {
+        let recorded: FxHashSet<InstanceId> = shard.collectives.rows.iter().map(|row| row.instance).collect();
+        for process in shard.processes {
+            let locations = trace.definitions.processes[process].locations;
+            if { locations }.all(|location| shard.instances_of(location).len() == 0) {
                 continue;
             }
             let calls = locations.flat_map(|location| shard.instances_of(location).map(move |call| (location, call)));
             for (location, call) in calls {
                 let callpath = shard.callpath(call);
-                if is_create[callpath as usize] && !recorded.contains(&call) {
+                if is_create[callpath] && !recorded.contains(&call) {
                     let of = regions.entry(trace.tree.region(callpath)).or_default();
                     of.resize(processes + 1, Vec::new());
                     of[processes].push((location, call));
@@ -109,7 +110,7 @@ fn unrecorded(
             continue;
         }
         for n in 0..of[0].len() {
-            let members: Vec<(u32, u32)> = of.iter().map(|calls| calls[n]).collect();
+            let members: Vec<(LocationId, InstanceId)> = of.iter().map(|calls| calls[n]).collect();
             let calls: Vec<Call> = members
                 .iter()
                 .map(|&(location, instance)| Call {
@@ -129,8 +130,8 @@ fn unrecorded(
             }
             let Operation { members: order, waiting, .. } = all(&calls);
             let cost = network.map_or(MEASURED, |(network, nodes)| {
-                let process = |location: u32| trace.definitions.locations[location as usize].process;
-                let is_local = all_equal(members.iter().map(|&(location, _)| nodes.get(process(location) as usize)));
+                let process = |location: LocationId| trace.definitions.locations[location].process;
+                let is_local = all_equal(members.iter().map(|&(location, _)| nodes.get(process(location).index())));
                 network.barrier(calls.len(), is_local)
             });
             builder.meet(&order, &waiting, cost);
@@ -252,27 +253,27 @@ fn of_kind(kind: Kind, members: &[Member], calls: &[Call]) -> Option<Operation> 
 /// Non-blocking operations: the n-th ones that the members of a communicator start are one. The call that completes one
 /// waits for the calls that have started it. Returns how many have no partners.
 fn nonblocking(trace: &Trace, cut: &Cut, network: Option<(&Network, &[u32])>, builder: &mut Builder) -> Result<u64> {
-    let mut operations: BTreeMap<(u32, u32), Vec<(Member, Call)>> = BTreeMap::new();
+    let mut operations: BTreeMap<(CommId, u32), Vec<(Member, Call)>> = BTreeMap::new();
     for (number, shard) in trace.shards.iter().enumerate() {
-        for process in shard.processes.clone() {
-            let locations = trace.definitions.processes[process as usize].locations.clone();
-            let mut rows: Vec<(u32, &Nonblocking)> = locations
+        for process in shard.processes {
+            let locations = trace.definitions.processes[process].locations;
+            let mut rows: Vec<(LocationId, &Nonblocking)> = locations
                 .flat_map(|location| {
-                    let rows = shard.nonblocking.of((location - shard.locations.start) as usize);
+                    let rows = shard.nonblocking.of(shard.local(location));
                     rows.iter().map(move |row| (location, row))
                 })
                 .collect();
             rows.sort_by_key(|(_, row)| shard.enter(row.post));
-            let mut started: BTreeMap<u32, u32> = BTreeMap::new();
+            let mut started: BTreeMap<CommId, u32> = BTreeMap::new();
             for (location, row) in rows {
                 let (enter, leave) = (shard.enter(row.post), shard.leave(row.complete));
                 let n = started.entry(row.comm).or_insert(0);
                 *n += 1;
-                let Some(rank) = trace.definitions.comms[row.comm as usize].rank(process) else { continue };
+                let Some(rank) = trace.definitions.comms[row.comm].rank(process) else { continue };
                 let member = Member::nonblocking(row, (enter, leave), *n, rank, location);
                 let call = Call {
-                    number: builder.first_of(number) + row.complete,
-                    source: builder.first_of(number) + row.post,
+                    number: builder.first_of(number) + row.complete.number(),
+                    source: builder.first_of(number) + row.post.number(),
                     enter,
                     leave,
                     sends: row.sent > 0,
@@ -300,7 +301,7 @@ fn nonblocking(trace: &Trace, cut: &Cut, network: Option<(&Network, &[u32])>, bu
         }
         let same =
             members.iter().all(|member| (member.operation, member.root) == (members[0].operation, members[0].root));
-        if members.len() != trace.definitions.comms[comm as usize].size || !same {
+        if members.len() != trace.definitions.comms[comm].size || !same {
             alone += members.len() as u64;
             continue;
         }

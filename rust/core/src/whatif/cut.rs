@@ -8,8 +8,9 @@ use std::ops::RangeInclusive;
 
 use super::graph::Builder;
 use super::shape::{Selection, entered};
+use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::matching::epochs::Epochs;
-use crate::trace::{NONE, RegionClass, Trace};
+use crate::trace::{RegionClass, Trace};
 use crate::waits::threads::teams;
 use crate::{Error, Result};
 
@@ -69,8 +70,8 @@ impl Relation {
 
 impl MessageCut {
     /// Whether a message is cut; `value` says what is known of it.
-    pub(super) fn holds(&self, callpath: u32, value: impl Fn(Key) -> u64) -> bool {
-        self.callpaths.get(callpath as usize) != Some(&false)
+    pub(super) fn holds(&self, callpath: CallPathId, value: impl Fn(Key) -> u64) -> bool {
+        self.callpaths.get(callpath.index()) != Some(&false)
             && self.conditions.iter().all(|&(key, relation, number)| relation.holds(value(key), number))
     }
 }
@@ -81,7 +82,7 @@ pub(super) struct Cut {
     /// Positions of the events that vanish at each location, in order and apart; nothing at all if this is empty.
     ranges: Vec<Vec<RangeInclusive<u32>>>,
     /// Ranges that are parts of a team whose fork vanishes: first positions.
-    pub teams: Vec<(u32, u32)>,
+    pub teams: Vec<(LocationId, u32)>,
     /// Rows of sends and receives that vanish, by shard.
     pub sends: Vec<Vec<bool>>,
     pub receives: Vec<Vec<bool>>,
@@ -96,10 +97,10 @@ impl Cut {
         let mut cut = Self { ranges: vec![Vec::new(); locations], ..Self::default() };
         for selection in regions {
             let mut found = false;
-            for location in 0..locations as u32 {
+            for location in (0..locations).map(LocationId::at) {
                 for range in entered(trace, selection, location) {
                     found = true;
-                    cut.ranges[location as usize].push(range);
+                    cut.ranges[location].push(range);
                 }
             }
             if !found {
@@ -117,22 +118,22 @@ impl Cut {
     /// A fork vanishes with its whole team.
     fn add_teams(&mut self, trace: &Trace) {
         for shard in &trace.shards {
-            for process in shard.processes.clone() {
-                for part in teams(shard, &trace.definitions.processes[process as usize]) {
+            for process in shard.processes {
+                for part in teams(shard, &trace.definitions.processes[process]) {
                     let forker = shard.location_of(&shard.forks, part.team.fork);
-                    if part.location == forker || part.team.instance == NONE {
+                    if part.location == forker || part.team.instance.is_none() {
                         continue;
                     }
                     let time = shard.forks.rows[part.team.fork as usize].fork;
-                    let inside = self.ranges[forker as usize].iter().any(|range| {
+                    let inside = self.ranges[forker].iter().any(|range| {
                         let times = &shard.events.time;
                         times[*range.start() as usize] <= time && time < times[*range.end() as usize]
                     });
                     if inside {
-                        let instance = part.team.instance as usize;
+                        let instance = part.team.instance.index();
                         let range = shard.instances.enter[instance]..=shard.instances.leave[instance];
                         self.teams.push((part.location, *range.start()));
-                        self.ranges[part.location as usize].push(range);
+                        self.ranges[part.location].push(range);
                     }
                 }
             }
@@ -142,7 +143,7 @@ impl Cut {
     /// The library cannot start or end only somewhere.
     fn refuse_library(&self, trace: &Trace) -> Result<()> {
         for shard in &trace.shards {
-            for location in shard.locations.clone() {
+            for location in shard.locations {
                 let calls = shard.instances_of(location).filter(|&instance| {
                     matches!(trace.class(shard, instance), RegionClass::Init | RegionClass::Finalize)
                 });
@@ -159,10 +160,10 @@ impl Cut {
     /// One-sided synchronization vanishes with its whole epoch or not at all: memory would be used outside of one.
     pub(super) fn refuse_open_epochs(&self, trace: &Trace, epochs: &[Epochs]) -> Result<()> {
         for (shard, epochs) in trace.shards.iter().zip(epochs) {
-            let has = |instance: u32| {
-                instance != NONE && self.has_instance(trace, (shard.location_of_instance(instance), instance))
+            let has = |instance: InstanceId| {
+                instance.is_some() && self.has_instance(trace, (shard.location_of_instance(instance), instance))
             };
-            let halved = |a: u32, b: u32| a != NONE && b != NONE && has(a) != has(b);
+            let halved = |a: InstanceId, b: InstanceId| a.is_some() && b.is_some() && has(a) != has(b);
             let open = epochs.collectives.iter().any(|part| has(part.instance))
                 || epochs.accesses.iter().any(|access| has(access.start) || has(access.complete))
                 || epochs.exposures.iter().any(|exposure| has(exposure.post) || has(exposure.wait))
@@ -182,35 +183,35 @@ impl Cut {
     }
 
     /// What vanishes at a location.
-    pub(super) fn of(&self, location: u32) -> &[RangeInclusive<u32>] {
-        self.ranges.get(location as usize).map_or(&[], Vec::as_slice)
+    pub(super) fn of(&self, location: LocationId) -> &[RangeInclusive<u32>] {
+        self.ranges.get(location.index()).map_or(&[], Vec::as_slice)
     }
 
     /// Whether an event vanishes.
-    pub(super) fn has(&self, location: u32, position: u32) -> bool {
+    pub(super) fn has(&self, location: LocationId, position: u32) -> bool {
         let ranges = self.of(location);
         let next = ranges.partition_point(|range| *range.end() < position);
         ranges.get(next).is_some_and(|range| range.contains(&position))
     }
 
     /// Whether the time before an event vanishes.
-    pub(super) fn encloses(&self, location: u32, position: u32) -> bool {
+    pub(super) fn encloses(&self, location: LocationId, position: u32) -> bool {
         let ranges = self.of(location);
         let next = ranges.partition_point(|range| *range.end() < position);
         ranges.get(next).is_some_and(|range| *range.start() < position)
     }
 
     /// Whether a call vanishes, given as location and region instance.
-    pub(super) fn has_instance(&self, trace: &Trace, (location, instance): (u32, u32)) -> bool {
-        !self.of(location).is_empty() && self.has(location, trace.shard(location).instances.enter[instance as usize])
+    pub(super) fn has_instance(&self, trace: &Trace, (location, instance): (LocationId, InstanceId)) -> bool {
+        !self.of(location).is_empty() && self.has(location, trace.shard(location).instances.enter[instance])
     }
 
     /// Counts the messages that calls serve.
     pub(super) fn count(&mut self, trace: &Trace, builder: &Builder) {
         self.served = vec![(0, 0); builder.instances() as usize];
-        let mut serve = |shard: usize, instance: u32| {
-            if instance != NONE {
-                self.served[(builder.first_of(shard) + instance) as usize].0 += 1;
+        let mut serve = |shard: usize, instance: InstanceId| {
+            if instance.is_some() {
+                self.served[(builder.first_of(shard) + instance.number()) as usize].0 += 1;
             }
         };
         for (i, shard) in trace.shards.iter().enumerate() {
@@ -244,8 +245,8 @@ impl Cut {
             let (position, instance) = builder.place(call);
             let shard = &trace.shards[position];
             let location = shard.location_of_instance(instance);
-            let range = shard.instances.enter[instance as usize]..=shard.instances.leave[instance as usize];
-            self.ranges[location as usize].push(range);
+            let range = shard.instances.enter[instance]..=shard.instances.leave[instance];
+            self.ranges[location].push(range);
         }
         self.ranges.iter_mut().for_each(join);
     }

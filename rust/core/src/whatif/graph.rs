@@ -12,6 +12,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
+use crate::ids::{InstanceId, LocationId};
 use crate::trace::{NONE, Shard, Trace};
 use crate::{Error, Result};
 
@@ -72,8 +73,8 @@ pub(super) enum StopKind {
 /// A place between two events of a location.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stop {
-    /// Index of the location.
-    pub location: u32,
+    /// The location.
+    pub location: LocationId,
     /// Position of the event that follows it.
     pub position: u32,
     /// Measured time, ticks.
@@ -117,34 +118,34 @@ pub(super) struct Graph {
     /// Node of each stop by its number, behind those of checkpoints.
     stop_nodes: u32,
     /// Instances by their Enters, of those locations that have them in another order.
-    orders: FxHashMap<u32, Vec<u32>>,
+    orders: FxHashMap<LocationId, Vec<InstanceId>>,
 }
 
 /// The region instances of a location by their Enters.
 #[derive(Clone, Copy)]
 pub(super) struct Order<'a> {
-    first: u32,
-    sorted: Option<&'a [u32]>,
+    first: InstanceId,
+    sorted: Option<&'a [InstanceId]>,
 }
 
 impl Order<'_> {
     /// The instance with a number between those of the first and the last instance of the location.
     #[inline]
-    pub(super) fn get(&self, number: u32) -> u32 {
-        self.sorted.map_or(number, |sorted| sorted[(number - self.first) as usize])
+    pub(super) fn get(&self, number: InstanceId) -> InstanceId {
+        self.sorted.map_or(number, |sorted| sorted[number.index() - self.first.index()])
     }
 }
 
 impl Graph {
     /// Number of a region instance of all shards.
     #[inline]
-    pub(super) fn instance(&self, shard: usize, instance: u32) -> u32 {
-        self.first[shard] + instance
+    pub(super) fn instance(&self, shard: usize, instance: InstanceId) -> u32 {
+        self.first[shard] + instance.number()
     }
 
     /// The instances of a location by their Enters: a region becomes one when something in it asks for it, which may be
     /// after a call in it.
-    pub(super) fn order(&self, shard: &Shard, location: u32) -> Order<'_> {
+    pub(super) fn order(&self, shard: &Shard, location: LocationId) -> Order<'_> {
         let first = shard.instances_of(location).start;
         Order { first, sorted: self.orders.get(&location).map(Vec::as_slice) }
     }
@@ -202,9 +203,9 @@ impl Graph {
 
     /// The stops of a location.
     #[inline]
-    pub(super) fn stops(&self, location: u32) -> &[Stop] {
-        match self.stop_offsets.get(location as usize + 1) {
-            Some(&end) => &self.stops[self.stop_offsets[location as usize] as usize..end as usize],
+    pub(super) fn stops(&self, location: LocationId) -> &[Stop] {
+        match self.stop_offsets.get(location.index() + 1) {
+            Some(&end) => &self.stops[self.stop_offsets[location] as usize..end as usize],
             None => &[],
         }
     }
@@ -282,8 +283,8 @@ impl Builder {
     }
 
     /// Number of a region instance of a location.
-    pub(super) fn instance(&self, trace: &Trace, (location, instance): (u32, u32)) -> u32 {
-        self.first[trace.position(location)] + instance
+    pub(super) fn instance(&self, trace: &Trace, (location, instance): (LocationId, InstanceId)) -> u32 {
+        self.first[trace.position(location)] + instance.number()
     }
 
     /// Number of the first instance of a shard.
@@ -292,9 +293,9 @@ impl Builder {
     }
 
     /// Shard and region instance of a number.
-    pub(super) fn place(&self, number: u32) -> (usize, u32) {
+    pub(super) fn place(&self, number: u32) -> (usize, InstanceId) {
         let shard = self.first.partition_point(|&first| first <= number) - 1;
-        (shard, number - self.first[shard])
+        (shard, InstanceId::new(number - self.first[shard]))
     }
 
     /// The instance whose Enter or Leave a node is.
@@ -337,7 +338,7 @@ impl Builder {
     }
 
     /// A new stop; returns its number.
-    pub(super) fn stop(&mut self, location: u32, position: u32, time: i64, kind: StopKind) -> u32 {
+    pub(super) fn stop(&mut self, location: LocationId, position: u32, time: i64, kind: StopKind) -> u32 {
         let number = self.stops.len() as u32;
         self.stops.push(Stop { location, position, time, number, kind });
         number
@@ -363,7 +364,7 @@ impl Builder {
         if !self.stops.is_empty() {
             stop_offsets = vec![0; trace.definitions.locations.len() + 1];
             for stop in &self.stops {
-                stop_offsets[stop.location as usize + 1] += 1;
+                stop_offsets[stop.location.index() + 1] += 1;
             }
             (1..stop_offsets.len()).for_each(|i| stop_offsets[i] += stop_offsets[i - 1]);
         }
@@ -372,7 +373,7 @@ impl Builder {
             let before = i.checked_sub(1).map(|i| &self.stops[i]);
             let before = before.filter(|before| (before.location, before.position) == (stop.location, stop.position));
             let shard = trace.shard(stop.location);
-            let is_first = stop.position == shard.event_offsets[(stop.location - shard.locations.start) as usize];
+            let is_first = stop.position == shard.event_offsets[shard.local(stop.location)];
             let event = || if is_first { stop.time } else { shard.events.time[stop.position as usize - 1] };
             since_of_stop[stop.number as usize] = (before.map_or_else(event, |before| before.time), stop.time);
         }
@@ -438,19 +439,19 @@ impl Builder {
 }
 
 /// The instances by their Enters, of locations that have them in another order.
-fn orders(trace: &Trace) -> FxHashMap<u32, Vec<u32>> {
+fn orders(trace: &Trace) -> FxHashMap<LocationId, Vec<InstanceId>> {
     let of_shard = |shard: &Shard| {
         let enter = &shard.instances.enter;
         let sorted = |location| {
             let instances = shard.instances_of(location);
-            if enter[instances.start as usize..instances.end as usize].is_sorted() {
+            if enter[instances.range()].is_sorted() {
                 return None;
             }
-            let mut order: Vec<u32> = instances.collect();
-            order.sort_unstable_by_key(|&instance| enter[instance as usize]);
+            let mut order: Vec<InstanceId> = instances.collect();
+            order.sort_unstable_by_key(|&instance| enter[instance]);
             Some((location, order))
         };
-        shard.locations.clone().filter_map(sorted).collect::<Vec<_>>()
+        shard.locations.filter_map(sorted).collect::<Vec<_>>()
     };
     trace.shards.par_iter().flat_map_iter(of_shard).collect()
 }

@@ -21,6 +21,7 @@ use super::graph::{Builder, NO_CLASS, OWN, Raw, enter};
 use super::network::{Network, nodes};
 use super::{Assumption, Assumptions, Model};
 use crate::Result;
+use crate::ids::{CallPathId, InstanceId, ProcessId};
 use crate::matching::messages::match_all;
 use crate::trace::{CallPath, NONE, RegionClass, Shard, Trace};
 
@@ -49,7 +50,7 @@ struct Message {
     proven: bool,
     is_local: bool,
     /// Call path of the sending call.
-    callpath: u32,
+    callpath: CallPathId,
     /// Whether that call leaves no choice of the protocol.
     is_named: bool,
     /// Whether the changed run goes without.
@@ -147,7 +148,7 @@ pub(super) fn collect(
     };
     let is_cutting = !cut.is_empty() || !model.cut_messages.is_empty();
     let receiving: Vec<Vec<bool>> = trace.shards.par_iter().map(receiving).collect();
-    let probes: Vec<FxHashMap<u32, u32>> = trace.shards.par_iter().map(|shard| probes(trace, shard)).collect();
+    let probes: Vec<FxHashMap<u32, InstanceId>> = trace.shards.par_iter().map(|shard| probes(trace, shard)).collect();
     let (found, _) = match_all(trace, |index, shard, matches| {
         let (mut messages, mut gone) = (Vec::new(), Vec::new());
         for (row, receive) in shard.receives.rows.iter().enumerate() {
@@ -156,37 +157,36 @@ pub(super) fn collect(
             let callpath = sender.callpath(send.instance);
             let posted = shard.enter(receive.request);
             let complete = sender.sends.rows[send.row as usize].complete;
-            let (protocol, proven) = match by_name[callpath as usize] {
+            let (protocol, proven) = match by_name[callpath] {
                 Some(protocol) => (protocol, true),
-                None if is_sendrecv[callpath as usize] || complete == NONE => (Protocol::Undecided, false),
+                None if is_sendrecv[callpath] || complete.is_none() => (Protocol::Undecided, false),
                 None if send.complete_leave <= posted => (Protocol::Eager, true),
                 // A call that waits for receives as well need not have waited for this one.
-                None if send.complete_enter < posted
-                    && !receiving[trace.position(send.location)][complete as usize] =>
-                {
+                None if send.complete_enter < posted && !receiving[trace.position(send.location)][complete] => {
                     (Protocol::Rendezvous, true)
                 }
                 None => (Protocol::Undecided, false),
             };
             let at_sender = |instance| builder.instance(trace, (send.location, instance));
-            let here = |instance| builder.first_of(index) + instance;
-            let source = nodes.get(send.source as usize);
+            let here = |instance: InstanceId| builder.first_of(index) + instance.number();
+            let source = nodes.get(send.source.index());
             let calls = [
                 at_sender(send.instance),
-                if complete == NONE { NONE } else { at_sender(complete) },
+                if complete == InstanceId::NONE { NONE } else { at_sender(complete) },
                 here(receive.request),
                 here(receive.instance),
             ];
             let is_cut = is_cutting && {
-                let at = |instance| instance != NONE && cut.has_instance(trace, (send.location, instance));
+                let at =
+                    |instance: InstanceId| instance.is_some() && cut.has_instance(trace, (send.location, instance));
                 let own = |instance| cut.has_instance(trace, (shard.location_of_instance(instance), instance));
-                let rank = |process: u32| u64::from(trace.definitions.processes[process as usize].rank);
+                let rank = |process: ProcessId| u64::from(trace.definitions.processes[process].rank);
                 let value = |key| match key {
                     Key::Size => send.bytes,
                     Key::Tag => send.tag.into(),
                     Key::From => rank(send.source),
                     Key::To => rank(send.destination),
-                    Key::Comm => trace.definitions.comms[send.comm as usize].id.into(),
+                    Key::Comm => trace.definitions.comms[send.comm].id.into(),
                 };
                 at(send.instance)
                     || at(complete)
@@ -208,9 +208,9 @@ pub(super) fn collect(
                 bytes: send.bytes,
                 protocol,
                 proven,
-                is_local: source.is_some() && source == nodes.get(send.destination as usize),
+                is_local: source.is_some() && source == nodes.get(send.destination.index()),
                 callpath,
-                is_named: by_name[callpath as usize].is_some(),
+                is_named: by_name[callpath].is_some(),
                 probe: match probes[index].get(&(row as u32)) {
                     // A message that comes later is not the one that was probed.
                     Some(&probe) if send.enter <= shard.leave(probe) => here(probe),
@@ -244,24 +244,21 @@ pub(super) fn collect(
 
 /// Calls that probe messages by the rows of their receives: a matched probe is recorded with its message; another one has
 /// found the message of the next receive that the same call path posts (WHATIF 4.3).
-fn probes(trace: &Trace, shard: &Shard) -> FxHashMap<u32, u32> {
-    let mut probes: FxHashMap<u32, u32> = shard.probes.iter().copied().collect();
+fn probes(trace: &Trace, shard: &Shard) -> FxHashMap<u32, InstanceId> {
+    let mut probes: FxHashMap<u32, InstanceId> = shard.probes.iter().copied().collect();
     let is_probe = |path: &CallPath| trace.regions.class(path.region) == RegionClass::Probe;
     if !trace.tree.nodes().iter().any(is_probe) {
         return probes;
     }
     let (enters, leaves) = (&shard.instances.enter, &shard.instances.leave);
-    let parent = |instance: u32| trace.tree.nodes()[shard.callpath(instance) as usize].parent;
-    for (i, location) in shard.locations.clone().enumerate() {
-        let mut posted: Vec<(u32, u32)> = shard
-            .receives
-            .range(i)
-            .map(|row| (enters[shard.receives.rows[row].request as usize], row as u32))
-            .collect();
+    let parent = |instance: InstanceId| trace.tree.nodes()[shard.callpath(instance)].parent;
+    for (i, location) in shard.locations.enumerate() {
+        let mut posted: Vec<(u32, u32)> =
+            shard.receives.range(i).map(|row| (enters[shard.receives.rows[row].request], row as u32)).collect();
         posted.sort_unstable();
         let calls = shard.instances_of(location);
         for probe in calls.filter(|&call| trace.class(shard, call) == RegionClass::Probe) {
-            let next = posted.partition_point(|&(enter, _)| enter < leaves[probe as usize]);
+            let next = posted.partition_point(|&(enter, _)| enter < leaves[probe]);
             if let Some(&(_, row)) = posted.get(next)
                 && parent(shard.receives.rows[row as usize].request) == parent(probe)
             {
@@ -276,7 +273,7 @@ fn probes(trace: &Trace, shard: &Shard) -> FxHashMap<u32, u32> {
 fn receiving(shard: &Shard) -> Vec<bool> {
     let mut receiving = vec![false; shard.instances.enter.len()];
     for receive in &shard.receives.rows {
-        receiving[receive.instance as usize] = true;
+        receiving[receive.instance] = true;
     }
     receiving
 }
@@ -429,11 +426,11 @@ impl Estimates {
                 shard += 1;
             }
             let of = &trace.shards[shard];
-            let instance = target - builder.first_of(shard);
+            let instance = InstanceId::new(target - builder.first_of(shard));
             if trace.class(of, instance) == RegionClass::Test {
                 continue;
             }
-            let at = of.instances.leave[instance as usize] as usize;
+            let at = of.instances.leave[instance] as usize;
             let (begin, leave) = (of.events.time[at - 1], of.events.time[at]);
             let seen = see(arcs, leave);
             if seen.latest > begin {
@@ -475,7 +472,7 @@ impl Estimates {
         let of_call = |arcs: &[Raw]| {
             let (shard, instance) = builder.place(arcs[0].target);
             let of = &trace.shards[shard];
-            let at = of.instances.leave[instance as usize] as usize;
+            let at = of.instances.leave[instance] as usize;
             let (begin, leave) = (of.events.time[at - 1], of.events.time[at]);
             let seen = see(arcs, leave);
             let is_known = arcs.iter().any(|raw| raw.measured && self.transfers.contains_key(&raw.class));

@@ -32,6 +32,7 @@ pub use self::network::Network;
 pub use self::shape::{Balance, Hypothesis, Numbers, Part, Selection, Shape};
 use crate::analysis::Analysis;
 use crate::diagnostics::DiagnosticKind;
+use crate::ids::CallPathId;
 use crate::trace::Trace;
 use crate::{Error, Result};
 use cut::Cut;
@@ -77,8 +78,8 @@ impl Default for Model {
 
 impl Model {
     /// Whether a message goes by rendezvous in the changed run; `is_named` says that its call leaves no choice.
-    fn rendezvous(&self, callpath: u32, bytes: u64, was: bool, is_named: bool) -> bool {
-        let chosen = self.protocols.iter().rev().find(|(callpaths, _)| callpaths[callpath as usize]);
+    fn rendezvous(&self, callpath: CallPathId, bytes: u64, was: bool, is_named: bool) -> bool {
+        let chosen = self.protocols.iter().rev().find(|(callpaths, _)| callpaths[callpath]);
         match (chosen, self.eager_limit) {
             (Some(&(_, rendezvous)), _) => rendezvous,
             (None, Some(limit)) if !is_named => bytes > limit,
@@ -179,7 +180,7 @@ impl Assumptions {
 
 /// Visits of calls that ask and return at once, and the time in them, ticks.
 fn polls(trace: &Trace) -> (u64, i64) {
-    let class = |callpath: u32| trace.regions.class(trace.tree.region(callpath));
+    let class = |callpath: CallPathId| trace.regions.class(trace.tree.region(callpath));
     let cells = trace.shards.iter().flat_map(|shard| &shard.profile.rows);
     cells
         .filter(|cell| class(cell.callpath).is_test())
@@ -278,7 +279,7 @@ impl Simulator {
         let times = retime::evaluate(trace, &self.graph, [&shape]);
         if self.adds_waits && !times.circular.is_empty() {
             let places = times.circular.iter().take(4).map(|&(location, time)| {
-                let label = trace.definitions.label(&trace.definitions.locations[location as usize]);
+                let label = trace.definitions.label(&trace.definitions.locations[location]);
                 let begin = trace.span().map_or(0, |(first, _)| first);
                 format!("{label} at {:.6} s", (time - begin) as f64 / trace.resolution as f64)
             });

@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use whywait_otf2::Definitions;
 
 use super::graph::{OWN, Raw};
+use crate::ids::ProcessId;
 use crate::trace::Trace;
 
 /// A network by its numbers, times in ticks.
@@ -91,8 +92,9 @@ fn ticks(ticks: f64) -> i64 {
 pub(super) fn nodes(trace: &Trace, definitions: &Definitions) -> Vec<u32> {
     let parent: FxHashMap<u32, u32> =
         definitions.location_groups.iter().map(|group| (group.id, group.system_tree_parent)).collect();
-    let of = |process| trace.definitions.locations[trace.definitions.master(process) as usize].group;
-    (0..trace.definitions.processes.len() as u32)
+    let of = |process| trace.definitions.locations[trace.definitions.master(process)].group;
+    (0..trace.definitions.processes.len())
+        .map(ProcessId::at)
         .map(|process| parent.get(&of(process)).copied().unwrap_or(0))
         .collect()
 }

@@ -12,10 +12,11 @@ use super::network::{Network, all_equal};
 use super::{Assumption, Assumptions, Model};
 use crate::Result;
 use crate::analysis::Analysis;
+use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
 use crate::matching::epochs::{Epoch, Epochs, PairNumbers};
 use crate::matching::windows::match_all;
 use crate::severity::Metric;
-use crate::trace::{NONE, Shard, Trace};
+use crate::trace::{Shard, Trace};
 use crate::waits::rma::lock::{Predecessor, predecessors};
 use crate::waits::rma::progress::LibraryCalls;
 
@@ -23,7 +24,7 @@ use crate::waits::rma::progress::LibraryCalls;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Encode, Decode)]
 struct Instance {
     /// Location and region instance of the first part: stands for all of them.
-    key: (u32, u32),
+    key: (LocationId, InstanceId),
     /// Whether all were in the call at the same time.
     overlap: bool,
 }
@@ -56,7 +57,7 @@ pub(super) fn collect(
                 | Metric::ArmciProgressSync
                 | Metric::ArmciProgressComm
         );
-        if (progress || wait.kind == Metric::ShmemWaitUntil) && wait.cause_instance != NONE {
+        if (progress || wait.kind == Metric::ShmemWaitUntil) && wait.cause_instance.is_some() {
             let cause = (wait.cause_location, wait.cause_instance);
             let target = builder.instance(trace, (wait.location, wait.instance));
             let source = enter(builder.instance(trace, cause));
@@ -83,32 +84,32 @@ fn on_network(
     let mut raws = std::mem::take(&mut builder.raws);
     let process = |call: u32| {
         let (shard, instance) = builder.place(call);
-        trace.definitions.locations[trace.shards[shard].location_of_instance(instance) as usize].process
+        trace.definitions.locations[trace.shards[shard].location_of_instance(instance)].process
     };
     for raw in raws[before..].iter_mut().filter(|raw| raw.cost == MEASURED) {
         let is_local = builder
             .call_of(raw.source)
-            .is_some_and(|source| nodes.get(process(source) as usize) == nodes.get(process(raw.target) as usize));
+            .is_some_and(|source| nodes.get(process(source).index()) == nodes.get(process(raw.target).index()));
         raw.cost = network.transfer(0, is_local);
     }
     for (number, (shard, epochs)) in trace.shards.iter().zip(epochs).enumerate() {
         for (operation, epoch) in shard.operations.rows.iter().zip(&epochs.epoch_of) {
             let ends = match *epoch {
-                _ if operation.done_remote != NONE => operation.done_remote,
-                _ if operation.done_local != NONE => operation.done_local,
+                _ if operation.done_remote.is_some() => operation.done_remote,
+                _ if operation.done_local.is_some() => operation.done_local,
                 Epoch::Collective(part) => epochs.collectives[part as usize].instance,
                 Epoch::Access(access) => epochs.accesses[access as usize].complete,
                 Epoch::Lock(lock) => epochs.locks[lock as usize].release,
-                Epoch::Open => NONE,
+                Epoch::Open => InstanceId::NONE,
             };
-            if ends == NONE {
+            if ends.is_none() {
                 continue;
             }
-            let of = trace.definitions.locations[shard.location_of_instance(operation.instance) as usize].process;
-            let is_local = nodes.get(of as usize) == nodes.get(operation.target as usize);
+            let of = trace.definitions.locations[shard.location_of_instance(operation.instance)].process;
+            let is_local = nodes.get(of.index()) == nodes.get(operation.target.index());
             let answer = if operation.kind.is_fetching() { network.transfer(0, is_local) } else { 0 };
             let cost = network.transfer(operation.sent.max(operation.received), is_local) + answer;
-            let call = |instance: u32| builder.first_of(number) + instance;
+            let call = |instance: InstanceId| builder.first_of(number) + instance.number();
             let source = if ends == operation.instance { OWN } else { enter(call(operation.instance)) };
             raws.push(Raw { source, ..Raw::own(call(ends), cost) });
         }
@@ -118,9 +119,9 @@ fn on_network(
 
 /// Calls in which waits for posts and locks were found, by location and instance.
 struct Found {
-    posts: FxHashSet<(u32, u32)>,
+    posts: FxHashSet<(LocationId, InstanceId)>,
     /// With the release that was waited for.
-    locks: FxHashSet<((u32, u32), (u32, u32))>,
+    locks: FxHashSet<((LocationId, InstanceId), (LocationId, InstanceId))>,
 }
 
 impl Found {
@@ -160,14 +161,14 @@ fn collectives(
         let first = parts.iter().map(|part| part.leave).min().unwrap_or(i64::MAX);
         Instance { key: (parts[0].location, parts[0].instance), overlap: parts.len() > 1 && latest < first }
     })?;
-    let mut calls: FxHashMap<(u32, u32), Vec<(u32, i64)>> = FxHashMap::default();
+    let mut calls: FxHashMap<(LocationId, InstanceId), Vec<(u32, i64)>> = FxHashMap::default();
     let mut order = Vec::new();
     // Fences that did not synchronize, by process, window and number.
-    let mut loose: FxHashMap<(u32, u32, u32), (u32, i64)> = FxHashMap::default();
+    let mut loose: FxHashMap<(ProcessId, WindowId, u32), (u32, i64)> = FxHashMap::default();
     for (number, ((shard, epochs), instances)) in trace.shards.iter().zip(epochs).zip(&instances).enumerate() {
         for (part, instance) in epochs.collectives.iter().zip(instances) {
             let Some(instance) = instance else { continue };
-            let call = builder.first_of(number) + part.instance;
+            let call = builder.first_of(number) + part.instance.number();
             if instance.overlap {
                 let of = calls.entry(instance.key).or_insert_with(|| {
                     order.push(instance.key);
@@ -188,7 +189,7 @@ fn collectives(
             let processes = of.iter().map(|&(call, _)| {
                 let (shard, instance) = builder.place(call);
                 let location = trace.shards[shard].location_of_instance(instance);
-                nodes.get(trace.definitions.locations[location as usize].process as usize)
+                nodes.get(trace.definitions.locations[location].process.index())
             });
             network.barrier(of.len(), all_equal(processes))
         });
@@ -206,7 +207,7 @@ fn collectives(
             for &row in epochs.of_collective.of(position) {
                 let operation = &shard.operations.rows[row as usize];
                 let Some(&(fence, end)) = loose.get(&(operation.target, part.window, part.sequence)) else { continue };
-                let done = (shard.leave(operation.instance), builder.first_of(number) + operation.instance);
+                let done = (shard.leave(operation.instance), builder.first_of(number) + operation.instance.number());
                 if operation.target != part.process && done.0 <= end {
                     last.entry(fence).and_modify(|last| *last = (*last).max(done)).or_insert(done);
                 }
@@ -228,17 +229,17 @@ enum Place {
 
 fn gats(trace: &Trace, epochs: &[Epochs], found: &Found, builder: &mut Builder) {
     // Post and wait of the n-th exposure of a target for an origin, by window, origin, target and number.
-    let mut exposed: FxHashMap<(u32, u32, u32, u32), (u32, i64)> = FxHashMap::default();
-    let mut waiting: FxHashMap<(u32, u32, u32, u32), u32> = FxHashMap::default();
+    let mut exposed: FxHashMap<(WindowId, ProcessId, ProcessId, u32), (u32, i64)> = FxHashMap::default();
+    let mut waiting: FxHashMap<(WindowId, ProcessId, ProcessId, u32), u32> = FxHashMap::default();
     for (number, (shard, epochs)) in trace.shards.iter().zip(epochs).enumerate() {
         let mut numbers = PairNumbers::default();
         for exposure in &epochs.exposures {
             for &origin in trace.definitions.group_members(exposure.group, &exposure.process) {
                 let n = numbers.next(exposure.window, exposure.process, origin);
                 let key = (exposure.window, origin, exposure.process, n);
-                exposed.insert(key, (builder.first_of(number) + exposure.post, shard.enter(exposure.post)));
-                if exposure.wait != NONE {
-                    waiting.insert(key, builder.first_of(number) + exposure.wait);
+                exposed.insert(key, (builder.first_of(number) + exposure.post.number(), shard.enter(exposure.post)));
+                if exposure.wait.is_some() {
+                    waiting.insert(key, builder.first_of(number) + exposure.wait.number());
                 }
             }
         }
@@ -249,11 +250,11 @@ fn gats(trace: &Trace, epochs: &[Epochs], found: &Found, builder: &mut Builder) 
         for (position, access) in epochs.accesses.iter().enumerate() {
             let rows = epochs.of_access.of(position);
             let place = place(shard, epochs, position, found).or_else(|| usual.get(&access.window).copied());
-            let call = |instance: u32| builder.first_of(number) + instance;
+            let call = |instance: InstanceId| builder.first_of(number) + instance.number();
             let mut arcs = Vec::new();
             for &target in trace.definitions.group_members(access.group, &access.process) {
                 let key = (access.window, access.process, target, numbers.next(access.window, access.process, target));
-                if access.complete == NONE {
+                if access.complete.is_none() {
                     continue;
                 }
                 if let Some(&wait) = waiting.get(&key) {
@@ -283,7 +284,7 @@ fn complete_progress(trace: &Trace, epochs: &[Epochs], model: &Model, builder: &
     let mut calls: Vec<LibraryCalls> = trace.shards.iter().map(|shard| LibraryCalls::new(trace, shard)).collect();
     let mut targets = Vec::new();
     for (number, (shard, epochs)) in trace.shards.iter().zip(epochs).enumerate() {
-        for (position, access) in epochs.accesses.iter().enumerate().filter(|(_, access)| access.complete != NONE) {
+        for (position, access) in epochs.accesses.iter().enumerate().filter(|(_, access)| access.complete.is_some()) {
             let (begin, end) = (shard.enter(access.complete), shard.leave(access.complete));
             targets.clear();
             let rows = epochs.of_access.of(position).iter();
@@ -296,7 +297,7 @@ fn complete_progress(trace: &Trace, epochs: &[Epochs], model: &Model, builder: &
                 let time = trace.shard(serving.0).enter(serving.1);
                 if time > begin {
                     let source = enter(builder.instance(trace, serving));
-                    let raw = Raw::new(builder.first_of(number) + access.complete, source, time);
+                    let raw = Raw::new(builder.first_of(number) + access.complete.number(), source, time);
                     builder.raws.push(Raw { kept: !model.asynchronous_progress, ..raw });
                 }
             }
@@ -307,8 +308,9 @@ fn complete_progress(trace: &Trace, epochs: &[Epochs], model: &Model, builder: &
 /// Where the Late Post of an access epoch was found.
 fn place(shard: &Shard, epochs: &Epochs, position: usize, found: &Found) -> Option<Place> {
     let access = &epochs.accesses[position];
-    let waited =
-        |instance: u32| instance != NONE && found.posts.contains(&(shard.location_of_instance(instance), instance));
+    let waited = |instance: InstanceId| {
+        instance.is_some() && found.posts.contains(&(shard.location_of_instance(instance), instance))
+    };
     if found.posts.is_empty() {
         return None;
     }
@@ -324,8 +326,8 @@ fn place(shard: &Shard, epochs: &Epochs, position: usize, found: &Found) -> Opti
 }
 
 /// Where Late Posts were found most often on each window.
-fn usual_places(trace: &Trace, epochs: &[Epochs], found: &Found) -> FxHashMap<u32, Place> {
-    let mut counts: FxHashMap<u32, [(usize, Place); 3]> = FxHashMap::default();
+fn usual_places(trace: &Trace, epochs: &[Epochs], found: &Found) -> FxHashMap<WindowId, Place> {
+    let mut counts: FxHashMap<WindowId, [(usize, Place); 3]> = FxHashMap::default();
     for (shard, epochs) in trace.shards.iter().zip(epochs) {
         for (position, access) in epochs.accesses.iter().enumerate() {
             if let Some(place) = place(shard, epochs, position, found) {
@@ -350,7 +352,7 @@ fn locks(
     assumptions: &mut Assumptions,
 ) -> Result<()> {
     let (before, _) = predecessors(trace, epochs)?;
-    let mut counts: FxHashMap<u32, [usize; LOCK_CALLS]> = FxHashMap::default();
+    let mut counts: FxHashMap<WindowId, [usize; LOCK_CALLS]> = FxHashMap::default();
     for ((shard, epochs), before) in trace.shards.iter().zip(epochs).zip(&before) {
         for before in before.rows() {
             if let Some(kind) = calls(shard, epochs, before).iter().position(|call| waited(shard, *call, before, found))
@@ -372,14 +374,14 @@ fn locks(
             });
             let own = calls.iter().copied().find(|&call| waited(shard, call, before, found));
             // A call that was left before the release did not wait for it.
-            let later = |call: &u32| *call != NONE && shard.leave(*call) >= before.leave;
+            let later = |call: &InstanceId| call.is_some() && shard.leave(*call) >= before.leave;
             let blocked = own.or(Some(calls[usual]).filter(later)).or_else(|| calls.iter().copied().find(later));
             let Some(blocked) = blocked else {
                 late += 1;
                 continue;
             };
             let release = builder.instance(trace, before.release);
-            builder.raws.push(Raw::new(builder.first_of(number) + blocked, leave(release), before.leave));
+            builder.raws.push(Raw::new(builder.first_of(number) + blocked.number(), leave(release), before.leave));
         }
     }
     assumptions.count(Assumption::LockOrder, late);
@@ -387,28 +389,24 @@ fn locks(
 }
 
 /// The calls of a lock epoch that may wait for the lock of a target: lock, first operation, its completion, unlock;
-/// [`NONE`] where there is none.
-fn calls(shard: &Shard, epochs: &Epochs, before: &Predecessor) -> [u32; LOCK_CALLS] {
+/// none where there is none.
+fn calls(shard: &Shard, epochs: &Epochs, before: &Predecessor) -> [InstanceId; LOCK_CALLS] {
     let epoch = &epochs.locks[before.epoch as usize];
     if epoch.blocking {
-        return [epoch.acquire, NONE, NONE, NONE];
+        return [epoch.acquire, InstanceId::NONE, InstanceId::NONE, InstanceId::NONE];
     }
     let rows = epochs.of_lock.of(before.epoch as usize).iter();
     let mut operations =
         rows.map(|&row| &shard.operations.rows[row as usize]).filter(|operation| operation.target == before.target);
     let first = operations.next();
-    let done =
-        first.map_or(
-            NONE,
-            |operation| {
-                if operation.done_remote == NONE { operation.done_local } else { operation.done_remote }
-            },
-        );
-    [epoch.acquire, first.map_or(NONE, |operation| operation.instance), done, epoch.release]
+    let done = first.map_or(InstanceId::NONE, |operation| {
+        if operation.done_remote.is_none() { operation.done_local } else { operation.done_remote }
+    });
+    [epoch.acquire, first.map_or(InstanceId::NONE, |operation| operation.instance), done, epoch.release]
 }
 
-fn waited(shard: &Shard, call: u32, before: &Predecessor, found: &Found) -> bool {
-    call != NONE
+fn waited(shard: &Shard, call: InstanceId, before: &Predecessor, found: &Found) -> bool {
+    call.is_some()
         && !found.locks.is_empty()
         && found.locks.contains(&((shard.location_of_instance(call), call), before.release))
 }

@@ -10,6 +10,7 @@ use rayon::prelude::*;
 
 use super::graph::{Graph, Node, OWN, Stop, StopKind, enter, leave};
 use super::shape::{Change, Shape};
+use crate::ids::{InstanceId, LocationId};
 use crate::trace::{NONE, Shard, Trace};
 
 /// A time that is not known yet, and nobody waits for it. Above it stand those that somebody waits for: who waits.
@@ -24,7 +25,7 @@ pub(super) struct Times<const K: usize> {
     /// New times of the first and the last event of each location.
     ends: Vec<[[i64; K]; 2]>,
     /// Calls that wait for each other in a circle: a location and the time of the Leave.
-    pub circular: Vec<(u32, i64)>,
+    pub circular: Vec<(LocationId, i64)>,
 }
 
 impl<const K: usize> Times<K> {
@@ -37,18 +38,18 @@ impl<const K: usize> Times<K> {
     pub(super) fn span(&self, trace: &Trace) -> [(i64, i64); K] {
         let mut spans = [(i64::MAX, i64::MIN); K];
         for (location, ends) in self.ends.iter().enumerate() {
-            let shard = trace.shard(location as u32);
-            let i = location - shard.locations.start as usize;
+            let shard = trace.shard(LocationId::at(location));
+            let i = location - shard.locations.start.index();
             let span = &shard.spans[i];
             if span.first > span.last {
                 continue;
             }
             // What has no events of its own goes along with the master of its process.
             let events = shard.event_offsets[i] as usize..shard.event_offsets[i + 1] as usize;
-            let process = trace.definitions.processes.get(trace.definitions.locations[location].process as usize);
+            let process = trace.definitions.processes.get(trace.definitions.locations[location].process.index());
             let (from, ends) = if events.is_empty() {
                 let Some(process) = process else { continue };
-                let j = (process.locations.start - shard.locations.start) as usize;
+                let j = shard.local(process.locations.start);
                 let master = shard.event_offsets[j] as usize..shard.event_offsets[j + 1] as usize;
                 if master.is_empty() {
                     let keep = [span.first, span.last];
@@ -57,7 +58,7 @@ impl<const K: usize> Times<K> {
                     }
                     continue;
                 }
-                (master, &self.ends[process.locations.start as usize])
+                (master, &self.ends[process.locations.start])
             } else {
                 (events, ends)
             };
@@ -89,7 +90,7 @@ struct Walk<const K: usize> {
     /// Changes that were made.
     cursor: [u32; K],
     /// Instances that were entered and not left.
-    open: Vec<u32>,
+    open: Vec<InstanceId>,
     /// What it waits for, or [`NONE`].
     parked: Node,
     has_begun: bool,
@@ -133,15 +134,15 @@ struct Walker<'a, const K: usize> {
     next: Vec<u32>,
     ready: Vec<u32>,
     ends: Vec<[[i64; K]; 2]>,
-    circular: Vec<(u32, i64)>,
+    circular: Vec<(LocationId, i64)>,
 }
 
 /// Evaluates `K` hypotheses.
 pub(super) fn evaluate<const K: usize>(trace: &Trace, graph: &Graph, shapes: [&Shape; K]) -> Times<K> {
     let locations = trace.definitions.locations.len();
-    let walk = |location: u32| {
+    let walk = |location: LocationId| {
         let shard = trace.shard(location);
-        let i = (location - shard.locations.start) as usize;
+        let i = shard.local(location);
         let (reached, instance) = (shard.event_offsets[i], shard.instance_offsets[i]);
         Walk { reached, instance, ..Walk::default() }
     };
@@ -151,7 +152,7 @@ pub(super) fn evaluate<const K: usize>(trace: &Trace, graph: &Graph, shapes: [&S
         graph,
         shapes,
         values: vec![[UNKNOWN; K]; graph.nodes()],
-        walks: (0..locations as u32).map(walk).collect(),
+        walks: (0..locations).map(LocationId::at).map(walk).collect(),
         meetings: vec![begin; graph.meetings.len()],
         next: vec![0; locations + graph.meetings.len()],
         ready: (0..locations as u32).rev().collect(),
@@ -170,7 +171,7 @@ impl<const K: usize> Walker<'_, K> {
                     self.pull(meeting);
                 } else {
                     self.walks[waiter as usize].parked = NONE;
-                    self.go(waiter, false);
+                    self.go(LocationId::new(waiter), false);
                 }
             }
             let Some(location) = self.blocked() else { return };
@@ -181,8 +182,9 @@ impl<const K: usize> Walker<'_, K> {
     }
 
     /// The location that waits in the earliest call, if any waits.
-    fn blocked(&self) -> Option<u32> {
-        let parked = self.walks.iter().zip(0..).filter(|(walk, _)| !walk.is_done);
+    fn blocked(&self) -> Option<LocationId> {
+        let parked =
+            self.walks.iter().enumerate().map(|(i, walk)| (walk, LocationId::at(i))).filter(|(walk, _)| !walk.is_done);
         let leave = |walk: &Walk<K>, location| {
             let shard = self.trace.shard(location);
             shard.events.time.get(walk.reached as usize).copied().unwrap_or(i64::MAX)
@@ -191,8 +193,8 @@ impl<const K: usize> Walker<'_, K> {
     }
 
     /// Takes a location from those that wait for what it waits for.
-    fn unpark(&mut self, location: u32) {
-        let node = std::mem::replace(&mut self.walks[location as usize].parked, NONE);
+    fn unpark(&mut self, location: LocationId) {
+        let node = std::mem::replace(&mut self.walks[location].parked, NONE);
         if node == NONE || self.values[node as usize][0] > KNOWN {
             return;
         }
@@ -203,7 +205,7 @@ impl<const K: usize> Walker<'_, K> {
             waiter = self.next[waiter as usize - 1];
         }
         self.values[node as usize][0] = UNKNOWN;
-        for waiter in waiters.into_iter().rev().filter(|&waiter| waiter != location) {
+        for waiter in waiters.into_iter().rev().filter(|&waiter| waiter != location.number()) {
             self.park(node, waiter);
         }
     }
@@ -258,7 +260,7 @@ impl<const K: usize> Walker<'_, K> {
 
     /// Whether all sources of arcs are known; if not, the location waits for one that is not.
     #[inline]
-    fn is_ready(&mut self, location: u32, arcs: Range<usize>) -> bool {
+    fn is_ready(&mut self, location: LocationId, arcs: Range<usize>) -> bool {
         for arc in arcs {
             let (source, _) = self.graph.arc(arc);
             if source == OWN || self.knows(source) {
@@ -273,8 +275,8 @@ impl<const K: usize> Walker<'_, K> {
                     }
                 }
             }
-            self.park(source, location);
-            self.walks[location as usize].parked = source;
+            self.park(source, location.number());
+            self.walks[location].parked = source;
             return false;
         }
         true
@@ -282,11 +284,11 @@ impl<const K: usize> Walker<'_, K> {
 
     /// Goes along a location as far as it gets; `forced` through the first call that waits. Returns its measured Leave.
     #[expect(clippy::too_many_lines, reason = "one walk")]
-    fn go(&mut self, location: u32, mut forced: bool) -> i64 {
+    fn go(&mut self, location: LocationId, mut forced: bool) -> i64 {
         let (trace, graph, shapes) = (self.trace, self.graph, self.shapes);
         let shard = trace.shard(location);
-        let first = graph.instance(trace.position(location), 0);
-        let i = (location - shard.locations.start) as usize;
+        let first = graph.instance(trace.position(location), InstanceId::new(0));
+        let i = shard.local(location);
         let (begin, end) = (shard.event_offsets[i], shard.event_offsets[i + 1]);
         let last_instance = shard.instance_offsets[i + 1];
         let stops = graph.stops(location);
@@ -294,11 +296,15 @@ impl<const K: usize> Walker<'_, K> {
         let time = &shard.events.time;
         let changes: [&[Change]; K] = shapes.map(|shape| shape.of(location));
         let mut place = i64::MIN;
-        let mut walk = std::mem::take(&mut self.walks[location as usize]);
+        let mut walk = std::mem::take(&mut self.walks[location]);
         loop {
-            let next = if walk.instance < last_instance { order.get(walk.instance) } else { NONE };
-            let entering = if next == NONE { NONE } else { shard.instances.enter[next as usize] };
-            let leaving = walk.open.last().map_or(NONE, |&open| shard.instances.leave[open as usize]);
+            let next = if walk.instance < last_instance {
+                order.get(InstanceId::new(walk.instance))
+            } else {
+                InstanceId::NONE
+            };
+            let entering = if next.is_none() { NONE } else { shard.instances.enter[next] };
+            let leaving = walk.open.last().map_or(NONE, |&open| shard.instances.leave[open]);
             let stopping = stops.get(walk.stop as usize).map_or(NONE, |stop| stop.position);
             let position = entering.min(leaving).min(stopping).min(end);
             // Up to the event before.
@@ -307,7 +313,7 @@ impl<const K: usize> Walker<'_, K> {
                     walk.has_begun = true;
                     walk.now = [time[begin as usize]; K];
                     walk.then = time[begin as usize];
-                    self.ends[location as usize][0] = walk.now;
+                    self.ends[location][0] = walk.now;
                     walk.reached += 1;
                 }
                 advance(&mut walk, &changes, time, position);
@@ -316,8 +322,8 @@ impl<const K: usize> Walker<'_, K> {
             while let Some(stop) = stops.get(walk.stop as usize).filter(|stop| stop.position == position) {
                 let arcs = graph.arcs_of_stop(stop);
                 if !forced && !self.is_ready(location, arcs.clone()) {
-                    walk.parked = self.walks[location as usize].parked;
-                    self.walks[location as usize] = walk;
+                    walk.parked = self.walks[location].parked;
+                    self.walks[location] = walk;
                     return place;
                 }
                 let is_first = !walk.has_begun;
@@ -350,7 +356,7 @@ impl<const K: usize> Walker<'_, K> {
             // The event.
             let measured = time[position as usize];
             let leaves = leaving == position && entering != position;
-            let target = leaves.then(|| first + walk.open[walk.open.len() - 1]);
+            let target = leaves.then(|| first + walk.open[walk.open.len() - 1].number());
             let arcs = target.map_or(0..0, |target| graph.arcs(target));
             if !walk.has_begun {
                 walk.has_begun = true;
@@ -366,8 +372,8 @@ impl<const K: usize> Walker<'_, K> {
                 (0..K).for_each(|k| walk.now[k] += measured - walk.then);
             } else {
                 if !self.is_ready(location, arcs.clone()) {
-                    walk.parked = self.walks[location as usize].parked;
-                    self.walks[location as usize] = walk;
+                    walk.parked = self.walks[location].parked;
+                    self.walks[location] = walk;
                     return place;
                 }
                 let own = graph.arc(arcs.start).1;
@@ -377,7 +383,7 @@ impl<const K: usize> Walker<'_, K> {
                 self.wait_for(&mut walk, arcs, own, &ours, total);
             }
             if walk.reached == begin {
-                self.ends[location as usize][0] = walk.now;
+                self.ends[location][0] = walk.now;
             }
             for (changes, cursor) in changes.iter().zip(&mut walk.cursor) {
                 if changes.get(*cursor as usize).is_some_and(|change| change.position == position) {
@@ -386,7 +392,7 @@ impl<const K: usize> Walker<'_, K> {
             }
             (walk.then, walk.reached, walk.spent) = (measured, position + 1, 0);
             if entering == position {
-                self.publish(enter(first + next), walk.now);
+                self.publish(enter(first + next.number()), walk.now);
                 walk.open.push(next);
                 walk.instance += 1;
             } else if let Some(target) = target {
@@ -394,9 +400,9 @@ impl<const K: usize> Walker<'_, K> {
                 walk.open.pop();
             }
         }
-        self.ends[location as usize][1] = walk.now;
+        self.ends[location][1] = walk.now;
         walk.is_done = true;
-        self.walks[location as usize] = walk;
+        self.walks[location] = walk;
         place
     }
 
@@ -473,10 +479,10 @@ fn total<const K: usize>(
     walk: &Walk<K>,
     first: u32,
 ) -> i64 {
-    let leave = walk.open.last().filter(|&&open| shard.instances.leave[open as usize] == position);
+    let leave = walk.open.last().filter(|&&open| shard.instances.leave[open] == position);
     let from = stops.partition_point(|stop| stop.position < position);
     let to = stops.partition_point(|stop| stop.position <= position);
-    graph.base(shard, &stops[from..to], position, leave.map(|open| first + open))
+    graph.base(shard, &stops[from..to], position, leave.map(|open| first + open.number()))
 }
 
 /// Goes on to the event before a position: nothing waits in between.
@@ -504,9 +510,9 @@ pub(super) fn all_events(trace: &Trace, graph: &Graph, shape: &Shape, times: &Ti
             let mut changes = shape.of(location).iter().peekable();
             let order = graph.order(shard, location);
             let mut known = shard.instances_of(location).map(|number| order.get(number)).peekable();
-            let mut open: Vec<u32> = Vec::new();
+            let mut open: Vec<InstanceId> = Vec::new();
             let stops = graph.stops(location);
-            let mut now = times.ends[location as usize][0][0];
+            let mut now = times.ends[location][0][0];
             for position in begin..end {
                 let time = &shard.events.time;
                 if position > begin {
@@ -514,11 +520,11 @@ pub(super) fn all_events(trace: &Trace, graph: &Graph, shape: &Shape, times: &Ti
                     let change = changes.next_if(|change| change.position == position);
                     now += change.map_or(measured, |change| change.ticks);
                 }
-                if known.peek().is_some_and(|&instance| shard.instances.enter[instance as usize] == position) {
+                if known.peek().is_some_and(|&instance| shard.instances.enter[instance] == position) {
                     open.extend(known.next());
                     let instance = graph.instance(number, open[open.len() - 1]);
                     now = times.of(enter(instance))[0];
-                } else if open.last().is_some_and(|&instance| shard.instances.leave[instance as usize] == position) {
+                } else if open.last().is_some_and(|&instance| shard.instances.leave[instance] == position) {
                     let instance = open.pop().map_or(0, |instance| graph.instance(number, instance));
                     now = times.of(leave(instance))[0];
                 } else if let Some(stop) = last_stop(stops, position) {

@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::cut::Cut;
 use super::graph::Graph;
+use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::trace::{Shard, Trace};
 use crate::{Error, Result};
 
@@ -147,12 +148,12 @@ struct Selected {
 
 impl Shape {
     /// The changed segments of a location.
-    pub(super) fn of(&self, location: u32) -> &[Change] {
-        self.0.get(location as usize).map_or(&[], Vec::as_slice)
+    pub(super) fn of(&self, location: LocationId) -> &[Change] {
+        self.0.get(location.index()).map_or(&[], Vec::as_slice)
     }
 
     /// New length of a segment, if it changed, ticks.
-    pub(super) fn at(&self, location: u32, position: u32) -> Option<i64> {
+    pub(super) fn at(&self, location: LocationId, position: u32) -> Option<i64> {
         let changes = self.of(location);
         changes.binary_search_by_key(&position, |change| change.position).ok().map(|i| changes[i].ticks)
     }
@@ -181,7 +182,10 @@ impl Shape {
             let nothing = |position| Change { position, ticks: 0 };
             let gone =
                 |location| cut.of(location).iter().flat_map(|range| range.start() + 1..=*range.end()).map(nothing);
-            shape.0 = (0..trace.definitions.locations.len() as u32).map(|location| gone(location).collect()).collect();
+            shape.0 = (0..trace.definitions.locations.len())
+                .map(LocationId::at)
+                .map(|location| gone(location).collect())
+                .collect();
         }
         let mut notes = Vec::new();
         for hypothesis in hypotheses {
@@ -269,10 +273,10 @@ impl Shape {
     }
 
     fn select(&self, trace: &Trace, graph: &Graph, cut: &Cut, selection: &Selection) -> Result<Vec<Selected>> {
-        let locations = 0..trace.definitions.locations.len() as u32;
+        let locations = 0..trace.definitions.locations.len();
         let selected: Vec<Selected> = locations
             .into_par_iter()
-            .map(|location| self.select_at(trace, graph, (cut, selection), location))
+            .map(|location| self.select_at(trace, graph, (cut, selection), LocationId::at(location)))
             .collect();
         let left = selected.iter().fold([0u64; 4], |sum, of| std::array::from_fn(|i| sum[i] + of.left[i]));
         let text = &selection.text;
@@ -287,29 +291,32 @@ impl Shape {
         Err(Error::Usage(format!("{text} selects nothing: {why}")))
     }
 
-    fn select_at(&self, trace: &Trace, graph: &Graph, (cut, selection): (&Cut, &Selection), location: u32) -> Selected {
+    fn select_at(
+        &self,
+        trace: &Trace,
+        graph: &Graph,
+        (cut, selection): (&Cut, &Selection),
+        location: LocationId,
+    ) -> Selected {
         let shard = trace.shard(location);
-        let i = (location - shard.locations.start) as usize;
+        let i = shard.local(location);
         let mut selected = Selected::default();
-        if !shard.profile.of(i).iter().any(|cell| selection.roots[cell.callpath as usize]) {
+        if !shard.profile.of(i).iter().any(|cell| selection.roots[cell.callpath]) {
             return selected;
         }
-        let first = graph.instance(trace.position(location), 0);
+        let first = graph.instance(trace.position(location), InstanceId::new(0));
         let stops = graph.stops(location);
         let mut changes = self.of(location).iter().peekable();
         let order = graph.order(shard, location);
         let mut instances = shard.instances_of(location).map(|number| order.get(number)).peekable();
-        let mut open: Vec<u32> = Vec::new();
+        let mut open: Vec<InstanceId> = Vec::new();
         let mut frames: Vec<Frame> = Vec::new();
         let mut chooser = Chooser::new(selection, shard, i);
         let (begin, end) = (shard.event_offsets[i], shard.event_offsets[i + 1]);
         for position in begin..end {
             let is_leave = shard.events.is_leave(position);
-            let known = if is_leave {
-                open.pop_if(|instance| shard.instances.leave[*instance as usize] == position)
-            } else {
-                None
-            };
+            let known =
+                if is_leave { open.pop_if(|instance| shard.instances.leave[*instance] == position) } else { None };
             let changed = changes.next_if(|change| change.position == position);
             if let Some(frame) = frames.last_mut() {
                 let number = frame.segments;
@@ -326,11 +333,16 @@ impl Shape {
                         || {
                             let from = stops.partition_point(|stop| stop.position < position);
                             let to = stops.partition_point(|stop| stop.position <= position);
-                            graph.base(shard, &stops[from..to], position, known.map(|instance| first + instance))
+                            graph.base(
+                                shard,
+                                &stops[from..to],
+                                position,
+                                known.map(|instance| first + instance.number()),
+                            )
                         },
                         |change| change.ticks,
                     );
-                    let waits = known.is_some_and(|instance| !graph.arcs(first + instance).is_empty());
+                    let waits = known.is_some_and(|instance| !graph.arcs(first + instance.number()).is_empty());
                     selected.segments.push(Segment { position, instance, ticks, waits });
                 }
             }
@@ -338,13 +350,13 @@ impl Shape {
                 frames.pop();
                 continue;
             }
-            if instances.peek().is_some_and(|&instance| shard.instances.enter[instance as usize] == position) {
+            if instances.peek().is_some_and(|&instance| shard.instances.enter[instance] == position) {
                 open.extend(instances.next());
             }
             let callpath = shard.events.callpath(position);
             let around = frames.last().and_then(|frame| frame.selected).filter(|_| !selection.below.is_empty());
             let mut frame =
-                Frame { selected: around, counts: selection.below.get(callpath as usize) != Some(&false), segments: 0 };
+                Frame { selected: around, counts: selection.below.get(callpath.index()) != Some(&false), segments: 0 };
             if around.is_none()
                 && chooser.chooses(callpath, shard.events.time[position as usize])
                 && !cut.has(location, position)
@@ -360,7 +372,7 @@ impl Shape {
 
     /// An error if times could leave the clock.
     fn check(&self, trace: &Trace) -> Result<()> {
-        let longer = |location: u32| {
+        let longer = |location: LocationId| {
             let shard: &Shard = trace.shard(location);
             let time = &shard.events.time;
             let grown = |change: &Change| {
@@ -369,7 +381,7 @@ impl Shape {
             };
             self.of(location).iter().map(grown).sum::<i128>()
         };
-        let total: i128 = (0..self.0.len() as u32).into_par_iter().map(longer).sum();
+        let total: i128 = (0..self.0.len()).into_par_iter().map(LocationId::at).map(longer).sum();
         if total < LONGEST { Ok(()) } else { Err(Error::Usage("the changed run is longer than the clock".into())) }
     }
 }
@@ -382,20 +394,20 @@ struct Chooser<'a> {
     i: usize,
     is_here: bool,
     /// Instances of each call path so far.
-    visits: FxHashMap<u32, u64>,
+    visits: FxHashMap<CallPathId, u64>,
     /// Instances that the path, the ranks, the numbers and the window leave.
     left: [u64; 4],
 }
 
 impl<'a> Chooser<'a> {
     fn new(selection: &'a Selection, shard: &'a Shard, i: usize) -> Self {
-        let location = shard.location(i) as usize;
+        let location = shard.location(i).index();
         let is_here = selection.locations.is_empty() || selection.locations[location];
         Self { selection, shard, i, is_here, visits: FxHashMap::default(), left: [0; 4] }
     }
 
-    fn chooses(&mut self, callpath: u32, time: i64) -> bool {
-        if !self.selection.roots[callpath as usize] {
+    fn chooses(&mut self, callpath: CallPathId, time: i64) -> bool {
+        if !self.selection.roots[callpath] {
             return false;
         }
         let number = self.visits.entry(callpath).or_insert(0);
@@ -418,9 +430,9 @@ impl<'a> Chooser<'a> {
 }
 
 /// Positions of the events from Enter to Leave of the selected instances of a location, those inside others left out.
-pub(super) fn entered(trace: &Trace, selection: &Selection, location: u32) -> Vec<RangeInclusive<u32>> {
+pub(super) fn entered(trace: &Trace, selection: &Selection, location: LocationId) -> Vec<RangeInclusive<u32>> {
     let shard = trace.shard(location);
-    let i = (location - shard.locations.start) as usize;
+    let i = shard.local(location);
     let mut chooser = Chooser::new(selection, shard, i);
     let mut ranges = Vec::new();
     let (mut depth, mut begun) = (0u32, None);
@@ -508,7 +520,7 @@ fn merge(old: &[Change], new: impl Iterator<Item = Change>) -> Vec<Change> {
 
 fn with_instances(trace: &Trace, times: &[Vec<i64>]) -> usize {
     let has = |process: &crate::trace::definition_index::Process| {
-        process.locations.clone().any(|location| !times[location as usize].is_empty())
+        { process.locations }.any(|location| !times[location].is_empty())
     };
     trace.definitions.processes.iter().filter(|process| has(process)).count()
 }

@@ -29,7 +29,7 @@ impl Stamps {
             for (row, receive) in shard.receives.rows.iter().enumerate() {
                 let Some(send) = matches.send(row).filter(|send| send.time <= receive.time) else { continue };
                 let call = builder.instance(trace, (send.location, send.instance));
-                let received = of(leave(builder.first_of(index) + receive.instance));
+                let received = of(leave(builder.first_of(index) + receive.instance.number()));
                 let at = (of(enter(call)) + (send.time - send.enter)).min(of(leave(call))).min(received);
                 messages.push((trace.position(send.location), send.row, row, at));
             }

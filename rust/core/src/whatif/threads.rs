@@ -6,11 +6,12 @@
 //! measured; who waits for its end waits for it.
 
 use super::graph::{Builder, MEASURED, Node, Raw, StopKind, enter, leave, stop};
+use crate::ids::{InstanceId, LocationId};
 use rustc_hash::FxHashMap;
 
 use crate::trace::columns::ThreadStep;
 use crate::trace::definition_index::Process;
-use crate::trace::{NONE, Shard, Trace};
+use crate::trace::{Shard, Trace};
 use crate::waits::threads::{Part, barriers_of, handovers, teams};
 
 /// Finds the arcs of all threads.
@@ -18,8 +19,8 @@ pub(super) fn collect(trace: &Trace, builder: &mut Builder) {
     for (number, shard) in trace.shards.iter().enumerate() {
         let first = builder.first_of(number);
         let threads = Threads { shard, first };
-        for process in shard.processes.clone() {
-            let process = &trace.definitions.processes[process as usize];
+        for process in shard.processes {
+            let process = &trace.definitions.processes[process];
             for team in teams(shard, process).chunk_by(|a, b| a.team.fork == b.team.fork) {
                 threads.team(team, builder);
             }
@@ -41,13 +42,13 @@ impl Threads<'_> {
         let row = team[0].team.fork;
         let fork = &shard.forks.rows[row as usize];
         let forker = shard.location_of(&shard.forks, row);
-        let master = team.iter().find(|part| part.location == forker && part.team.instance != NONE);
+        let master = team.iter().find(|part| part.location == forker && part.team.instance.is_some());
         let (enters, leaves) = (&shard.instances.enter, &shard.instances.leave);
-        let at = master.map(|part| enters[part.team.instance as usize]);
-        let others = || team.iter().filter(|part| part.location != forker && part.team.instance != NONE);
+        let at = master.map(|part| enters[part.team.instance]);
+        let others = || team.iter().filter(|part| part.location != forker && part.team.instance.is_some());
         if let Some(forked) = self.stop(builder, forker, fork.fork, at, StopKind::Point) {
             for part in others() {
-                let (position, begin) = (enters[part.team.instance as usize], shard.enter(part.team.instance));
+                let (position, begin) = (enters[part.team.instance], shard.enter(part.team.instance));
                 if begin < fork.fork {
                     continue;
                 }
@@ -57,13 +58,13 @@ impl Threads<'_> {
                 }
             }
         }
-        let at = master.map(|part| leaves[part.team.instance as usize] + 1);
+        let at = master.map(|part| leaves[part.team.instance] + 1);
         if fork.join != i64::MIN
             && others().next().is_some()
             && let Some(joined) = self.stop(builder, forker, fork.join, at, StopKind::Gate)
         {
             let ends: Vec<(Node, i64)> = others()
-                .map(|part| (leave(self.first + part.team.instance), shard.leave(part.team.instance)))
+                .map(|part| (leave(self.first + part.team.instance.number()), shard.leave(part.team.instance)))
                 .collect();
             let target = builder.stop_target(joined);
             builder.meet(&ends, &[(target, ends.len() as u32)], MEASURED);
@@ -74,7 +75,7 @@ impl Threads<'_> {
     /// The k-th barriers of all members are one.
     fn barriers(&self, team: &[Part], builder: &mut Builder) {
         let of = |part: &Part| barriers_of(self.shard, part).to_vec();
-        let all: Vec<Vec<u32>> = team.iter().map(of).collect();
+        let all: Vec<Vec<InstanceId>> = team.iter().map(of).collect();
         if all.iter().any(|of| of.len() != all[0].len()) || team.len() < 2 {
             return;
         }
@@ -82,15 +83,16 @@ impl Threads<'_> {
             let mut members = Vec::with_capacity(team.len());
             for (part, of) in team.iter().zip(&all) {
                 let (begin, end) = (self.shard.enter(of[k]), self.shard.leave(of[k]));
-                let tasks = self.shard.tasks.of((part.location - self.shard.locations.start) as usize);
+                let tasks = self.shard.tasks.of(self.shard.local(part.location));
                 let last = tasks[..tasks.partition_point(|task| task.end <= end)].last();
                 let source = last.filter(|task| task.begin >= begin).and_then(|task| {
                     let number = self.stop(builder, part.location, task.end, None, StopKind::Point)?;
                     Some((stop(number), task.end))
                 });
-                members.push(source.unwrap_or((enter(self.first + of[k]), begin)));
+                members.push(source.unwrap_or((enter(self.first + of[k].number()), begin)));
             }
-            let waiting: Vec<(u32, u32)> = all.iter().map(|of| (self.first + of[k], members.len() as u32)).collect();
+            let waiting: Vec<(u32, u32)> =
+                all.iter().map(|of| (self.first + of[k].number(), members.len() as u32)).collect();
             builder.meet(&members, &waiting, MEASURED);
         }
     }
@@ -103,8 +105,7 @@ impl Threads<'_> {
             }
             // The release comes after what has the same time in its call, the acquisition before.
             let Some(released) = self.stop(builder, location, release.time, None, StopKind::Point) else { continue };
-            let within =
-                self.positions(own, acquire.time).0.max(self.shard.instances.enter[acquire.instance as usize] + 1);
+            let within = self.positions(own, acquire.time).0.max(self.shard.instances.enter[acquire.instance] + 1);
             if let Some(taken) = self.stop(builder, own, acquire.time, Some(within), StopKind::Gate) {
                 let target = builder.stop_target(taken);
                 builder.raws.push(Raw::new(target, stop(released), release.time));
@@ -114,17 +115,17 @@ impl Threads<'_> {
 
     /// Threads that were created one by one.
     fn created(&self, process: &Process, builder: &mut Builder) {
-        let mut steps: FxHashMap<((u32, u64), ThreadStep), (u32, i64)> = FxHashMap::default();
-        for location in process.locations.clone() {
-            for row in self.shard.threads.of((location - self.shard.locations.start) as usize) {
+        let mut steps: FxHashMap<((u32, u64), ThreadStep), (LocationId, i64)> = FxHashMap::default();
+        for location in process.locations {
+            for row in self.shard.threads.of(self.shard.local(location)) {
                 steps.entry((row.thread, row.step)).or_insert((location, row.time));
             }
         }
         let mut pairs: Vec<_> = steps.iter().filter(|((_, step), _)| *step == ThreadStep::Begin).collect();
         pairs.sort_unstable_by_key(|((thread, _), _)| *thread);
         for (&(thread, _), &(own, begun)) in pairs {
-            let begin = |location: u32| {
-                let i = (location - self.shard.locations.start) as usize;
+            let begin = |location: LocationId| {
+                let i = self.shard.local(location);
                 self.shard.event_offsets[i]
             };
             if let Some(&(creator, created)) = steps.get(&(thread, ThreadStep::Create))
@@ -149,8 +150,8 @@ impl Threads<'_> {
     }
 
     /// First and last position that a time can have between the events of a location.
-    fn positions(&self, location: u32, time: i64) -> (u32, u32) {
-        let i = (location - self.shard.locations.start) as usize;
+    fn positions(&self, location: LocationId, time: i64) -> (u32, u32) {
+        let i = self.shard.local(location);
         let (begin, end) = (self.shard.event_offsets[i], self.shard.event_offsets[i + 1]);
         let times = &self.shard.events.time[begin as usize..end as usize];
         let before = times.partition_point(|&event| event < time) as u32;
@@ -159,10 +160,17 @@ impl Threads<'_> {
     }
 
     /// A stop at a time, before the event `at` if that is possible, else behind all events of the same time.
-    fn stop(&self, builder: &mut Builder, location: u32, time: i64, at: Option<u32>, kind: StopKind) -> Option<u32> {
+    fn stop(
+        &self,
+        builder: &mut Builder,
+        location: LocationId,
+        time: i64,
+        at: Option<u32>,
+        kind: StopKind,
+    ) -> Option<u32> {
         let (from, to) = self.positions(location, time);
         let position = at.filter(|at| (from..=to).contains(at)).unwrap_or(to);
-        let i = (location - self.shard.locations.start) as usize;
+        let i = self.shard.local(location);
         let begin = self.shard.event_offsets[i];
         // Before the first event only a begin has a place.
         (position > begin || kind == StopKind::Begin).then(|| builder.stop(location, position, time, kind))

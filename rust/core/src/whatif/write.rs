@@ -20,8 +20,9 @@ use super::retime::Times;
 use super::stamps::Stamps;
 use super::{Simulation, Simulator};
 use crate::analysis::Analysis;
+use crate::ids::{Ids, LocationId};
 use crate::trace::decode::Decoder;
-use crate::trace::{Bounds, NONE, Shard, Trace};
+use crate::trace::{Bounds, Shard, Trace};
 use crate::{Error, Result};
 
 /// Name of the property of the anchor that says what was changed.
@@ -70,8 +71,9 @@ impl Simulator {
             archive,
             events: &events,
         };
-        (0..trace.definitions.locations.len() as u32)
+        (0..trace.definitions.locations.len())
             .into_par_iter()
+            .map(LocationId::at)
             .try_for_each(|location| rewriter.location(&writer, location))?;
         Ok(writer.finish()?)
     }
@@ -90,8 +92,8 @@ struct Rewriter<'a> {
 }
 
 impl<'a> Rewriter<'a> {
-    fn location(&self, writer: &ArchiveWriter, location: u32) -> Result<()> {
-        let of = &self.trace.definitions.locations[location as usize];
+    fn location(&self, writer: &ArchiveWriter, location: LocationId) -> Result<()> {
+        let of = &self.trace.definitions.locations[location];
         // What could not be read was not simulated either: the location stays empty.
         let Ok(reader) = self.archive.location(of.id) else { return Ok(()) };
         let mut decoder = Decoder::new(
@@ -99,11 +101,15 @@ impl<'a> Rewriter<'a> {
             &self.trace.regions,
             &self.trace.definitions,
             self.bounds,
-            Shard { locations: location..location + 1, processes: of.process..of.process, ..Shard::default() },
+            Shard {
+                locations: Ids { start: location, end: LocationId::at(location.index() + 1) },
+                processes: Ids { start: of.process, end: of.process },
+                ..Shard::default()
+            },
         );
         decoder.begin_location(location);
         let (position, shard) = (self.trace.position(location), self.trace.shard(location));
-        let i = (location - shard.locations.start) as usize;
+        let i = shard.local(location);
         let mut to = Rewritten {
             map: self.map(location),
             gone: self.gone(location),
@@ -128,10 +134,10 @@ impl<'a> Rewriter<'a> {
     }
 
     /// What vanishes at a location.
-    fn gone(&self, location: u32) -> Gone<'a> {
+    fn gone(&self, location: LocationId) -> Gone<'a> {
         let position = self.trace.position(location);
         let shard = self.trace.shard(location);
-        let i = (location - shard.locations.start) as usize;
+        let i = shard.local(location);
         Gone {
             cut: self.cut,
             location,
@@ -142,15 +148,15 @@ impl<'a> Rewriter<'a> {
     }
 
     /// The way from measured to new times of a location; of one without events that of its process' master.
-    fn map(&self, location: u32) -> Map<'a> {
+    fn map(&self, location: LocationId) -> Map<'a> {
         let shard = self.trace.shard(location);
-        let range = |location: u32| {
-            let i = (location - shard.locations.start) as usize;
+        let range = |location: LocationId| {
+            let i = shard.local(location);
             shard.event_offsets[i] as usize..shard.event_offsets[i + 1] as usize
         };
-        let process = self.trace.definitions.locations[location as usize].process;
+        let process = self.trace.definitions.locations[location].process;
         let own = !range(location).is_empty();
-        let from = if own || process == NONE { location } else { self.trace.definitions.master(process) };
+        let from = if own || process.is_none() { location } else { self.trace.definitions.master(process) };
         let events = range(from);
         let stops = self.graph.stops(from);
         Map {
@@ -262,7 +268,7 @@ fn side(record: &Event<'_>) -> Side {
 /// What vanishes at a location.
 struct Gone<'a> {
     cut: &'a Cut,
-    location: u32,
+    location: LocationId,
     /// Position of the first event.
     first: u32,
     /// Of each send and receive whether it vanishes.
@@ -285,7 +291,7 @@ impl Gone<'_> {
                 self.cut.encloses(self.location, next) || self.cut.teams.contains(&(self.location, next))
             }
             Event::ThreadTeamEnd { .. } => {
-                let ends = |&(location, start): &(u32, u32)| {
+                let ends = |&(location, start): &(LocationId, u32)| {
                     location == self.location
                         && self.cut.of(location).iter().any(|range| *range.start() == start && *range.end() + 1 == next)
                 };

@@ -30,11 +30,12 @@ use super::{Waits, last_of, origin_of};
 use crate::Result;
 use crate::diagnostics::Diagnostics;
 use crate::exchange::{Inbox, Outbox};
+use crate::ids::{CommId, InstanceId, LocationId, ProcessId, WindowId};
 use crate::matching::epochs::{CollectivePart, Epochs, Groups};
 use crate::matching::windows::{Part, match_all};
 use crate::severity::Metric;
 use crate::trace::regions::Library;
-use crate::trace::{NONE, Shard, Trace};
+use crate::trace::{Shard, Trace};
 use crate::waits::WaitState;
 use crate::waits::collective_sync::{CollectiveSync, Participants};
 
@@ -44,7 +45,7 @@ struct Instance {
     /// Number of parts.
     size: u32,
     /// Location and region instance of the last to enter, and its times.
-    last: (u32, u32),
+    last: (LocationId, InstanceId),
     last_enter: i64,
     last_leave: i64,
     /// Leave of the first to leave, ticks.
@@ -54,12 +55,12 @@ struct Instance {
 /// The last operation of an origin on a target in a fence epoch, for the target.
 #[derive(Clone, Copy, Encode, Decode)]
 struct Access {
-    target: u32,
-    window: u32,
+    target: ProcessId,
+    window: WindowId,
     sequence: u32,
-    origin: u32,
+    origin: ProcessId,
     /// Location and region instance of the operation.
-    call: (u32, u32),
+    call: (LocationId, InstanceId),
     leave: i64,
 }
 
@@ -93,7 +94,8 @@ pub(super) fn detect(
             waits.states.extend(found.wait);
             if with_meetings {
                 // A call of all processes has no window.
-                let comm = trace.definitions.windows.get(part.window as usize).map_or(NONE, |window| window.comm);
+                let comm =
+                    trace.definitions.windows.get(part.window.index()).map_or(CommId::NONE, |window| window.comm);
                 waits
                     .collective_syncs
                     .extend(found.collective_sync.map(|collective_sync| CollectiveSync { comm, ..collective_sync }));
@@ -111,7 +113,7 @@ pub(super) fn detect(
                 let targets = targets.map(|&row| shard.operations.rows[row as usize].target);
                 // A barrier of some PEs also completes what went to others.
                 let comm = trace.definitions.window_comm(part.window);
-                let is_member = |target: &u32| comm.is_some_and(|comm| comm.rank(*target).is_some());
+                let is_member = |target: &ProcessId| comm.is_some_and(|comm| comm.rank(*target).is_some());
                 partners.extend(targets.filter(is_member).map(|target| (target, false)));
                 partners.sort_unstable();
                 partners.dedup();
@@ -189,7 +191,7 @@ fn synchronize(shard: &Shard, part: &CollectivePart, instance: &Instance) -> Fou
         waiting,
         completion: leave - instance.first_leave,
         cause_completion: instance.last_leave - instance.first_leave,
-        comm: NONE,
+        comm: CommId::NONE,
         with: Participants::All,
     };
     Found {
@@ -202,7 +204,7 @@ fn synchronize(shard: &Shard, part: &CollectivePart, instance: &Instance) -> Fou
 fn accesses(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Outbox<Access> {
     let mut outbox = trace.exchange.outbox();
     // Target, Leave, and row of the epoch's operations.
-    let mut operations: Vec<(u32, i64, u32)> = Vec::new();
+    let mut operations: Vec<(ProcessId, i64, u32)> = Vec::new();
     for (position, part) in epochs.collectives.iter().enumerate().filter(|(_, part)| part.completes()) {
         operations.clear();
         operations.extend(epochs.of_collective.of(position).iter().map(|&row| {
@@ -231,7 +233,7 @@ struct ByPart<'a> {
 impl<'a> ByPart<'a> {
     fn new(epochs: &Epochs, inbox: &'a Inbox<Access>) -> Self {
         // Positions of the calls of each process on each window, by their sequence.
-        let mut calls: FxHashMap<(u32, u32), Vec<u32>> = FxHashMap::default();
+        let mut calls: FxHashMap<(ProcessId, WindowId), Vec<u32>> = FxHashMap::default();
         for (position, part) in (0..).zip(&epochs.collectives) {
             calls.entry((part.process, part.window)).or_default().push(position);
         }

@@ -34,34 +34,35 @@ use rayon::prelude::*;
 use super::{Waits, last_of, origin_of};
 use crate::Result;
 use crate::exchange::{Inbox, Outbox};
+use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
 use crate::matching::epochs::{Access, Epochs, Exposure};
 use crate::matching::queues::Queues;
 use crate::severity::Metric;
 use crate::trace::regions::Library;
-use crate::trace::{NONE, Shard, Trace};
+use crate::trace::{Shard, Trace};
 use crate::waits::WaitState;
 
 /// A post, for one of its origins.
 #[derive(Clone, Copy, Encode, Decode)]
 struct Post {
-    window: u32,
-    origin: u32,
+    window: WindowId,
+    origin: ProcessId,
     /// Process that posts.
-    target: u32,
+    target: ProcessId,
     /// Location and region instance of the post.
-    call: (u32, u32),
+    call: (LocationId, InstanceId),
     enter: i64,
 }
 
 /// An access epoch, for one of its targets.
 #[derive(Clone, Copy, Encode, Decode)]
 struct Done {
-    window: u32,
-    target: u32,
+    window: WindowId,
+    target: ProcessId,
     /// Process that accesses.
-    origin: u32,
-    /// Location and region instance of complete; the instance is [`NONE`] if it is missing.
-    call: (u32, u32),
+    origin: ProcessId,
+    /// Location and region instance of complete; the instance is none if it is missing.
+    call: (LocationId, InstanceId),
     enter: i64,
     /// Leave of the last operation on the target, ticks; `i64::MIN` without any.
     last_operation: i64,
@@ -109,7 +110,7 @@ fn dones(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Outbox<Done> {
             }
         }
         let call = (access.location, complete);
-        let enter = if complete == NONE { i64::MIN } else { shard.enter(complete) };
+        let enter = if complete.is_none() { i64::MIN } else { shard.enter(complete) };
         for (&target, &last_operation) in group.iter().zip(&last) {
             outbox.push(trace.owner(target), Done { window, target, origin, call, enter, last_operation });
         }
@@ -120,13 +121,13 @@ fn dones(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Outbox<Done> {
 fn book_accesses(trace: &Trace, shard: &Shard, epochs: &Epochs, posts: &Inbox<Post>, waits: &mut Waits) {
     let mut posts = Queues::new(posts.rows(), |post| (post.window, post.origin, post.target));
     let mut partners: Vec<&Post> = Vec::new();
-    let mut targets: Vec<u32> = Vec::new();
+    let mut targets: Vec<ProcessId> = Vec::new();
     for (position, access) in epochs.accesses.iter().enumerate() {
         let Access { process: origin, window, location, .. } = *access;
         let group = trace.definitions.group_members(access.group, &access.process);
         partners.clear();
         partners.extend(group.iter().filter_map(|&target| posts.take(&(window, origin, target))));
-        if access.complete == NONE {
+        if access.complete.is_none() {
             continue;
         }
         let rows = epochs.of_access.of(position);
@@ -143,7 +144,7 @@ fn book_accesses(trace: &Trace, shard: &Shard, epochs: &Epochs, posts: &Inbox<Po
 /// The Late Post of an access epoch: thesis, wait-state pattern 3; `partners` are sorted by target.
 fn late_post(shard: &Shard, access: &Access, rows: &[u32], partners: &[&Post]) -> Option<WaitState> {
     let last = last_of(partners.iter().copied(), |post| (post.enter, post.target))?;
-    let blocked = |instance: u32, post: &Post| {
+    let blocked = |instance: InstanceId, post: &Post| {
         let enter = shard.enter(instance);
         (enter < post.enter && post.enter <= shard.leave(instance)).then_some(post.enter - enter)
     };
@@ -170,7 +171,7 @@ fn book_exposures(trace: &Trace, shard: &Shard, epochs: &Epochs, dones: &Inbox<D
         let group = trace.definitions.group_members(exposure.group, &exposure.process);
         partners.clear();
         partners.extend(group.iter().filter_map(|&origin| dones.take(&(window, target, origin))));
-        if wait == NONE {
+        if wait.is_none() {
             continue;
         }
         let accessing = partners.iter().filter(|done| done.last_operation != i64::MIN).count();
@@ -184,7 +185,7 @@ fn book_exposures(trace: &Trace, shard: &Shard, epochs: &Epochs, dones: &Inbox<D
 
 /// Early Wait and Late Complete: thesis, wait-state patterns 4 and 5.
 fn book_early_wait(shard: &Shard, exposure: &Exposure, partners: &[&Done], waits: &mut Waits) {
-    let complete = || partners.iter().copied().filter(|done| done.call.1 != NONE);
+    let complete = || partners.iter().copied().filter(|done| done.call.1.is_some());
     let Some(last) = last_of(complete(), |done| (done.enter, done.origin)) else { return };
     let enter = shard.enter(exposure.wait);
     let until = last.enter.min(shard.leave(exposure.wait));

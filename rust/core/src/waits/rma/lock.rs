@@ -27,27 +27,28 @@ use super::calls_of;
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::exchange::{Inbox, Outbox};
+use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
 use crate::matching::epochs::{Epochs, LockEpoch};
 use crate::matching::spread;
 use crate::trace::columns::ALL;
-use crate::trace::{NONE, Shard, Trace};
+use crate::trace::{Shard, Trace};
 
 /// A call that waited for the release of a lock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Contention {
     /// Location and region instance of the waiting call.
-    pub(super) call: (u32, u32),
+    pub(super) call: (LocationId, InstanceId),
     /// Waiting time, ticks.
     pub(super) waiting: i64,
     /// Location and region instance of the release.
-    pub(super) release: (u32, u32),
+    pub(super) release: (LocationId, InstanceId),
     /// Leave of the release, ticks.
     pub(super) released: i64,
 }
 
 /// The lock that an epoch is about: window, target process or [`ALL`], lock id, whether the id stands for a class of
 /// static variables.
-type Key = (u32, u32, u64, bool);
+type Key = (WindowId, ProcessId, u64, bool);
 
 /// A lock epoch, for the owner of the lock.
 #[derive(Clone, Copy, Encode, Decode)]
@@ -55,9 +56,9 @@ struct Held {
     key: Key,
     /// What orders the epochs, ticks.
     since: i64,
-    process: u32,
+    process: ProcessId,
     /// Location and region instance of the release, and its times.
-    release: (u32, u32),
+    release: (LocationId, InstanceId),
     release_enter: i64,
     release_leave: i64,
     /// Shard of the epoch and its position there.
@@ -71,9 +72,9 @@ pub(crate) struct Predecessor {
     /// Position of the epoch that may have waited.
     pub(crate) epoch: u32,
     /// Index of the process whose lock it is: one epoch may hold the locks of many.
-    pub(crate) target: u32,
+    pub(crate) target: ProcessId,
     /// Location and region instance of the release, and its times.
-    pub(crate) release: (u32, u32),
+    pub(crate) release: (LocationId, InstanceId),
     pub(crate) enter: i64,
     pub(crate) leave: i64,
 }
@@ -109,12 +110,12 @@ fn held_locks(
     shard: &Shard,
     epochs: &Epochs,
     number: u32,
-    classes: &FxHashSet<(u32, u64)>,
-    exclusive: &FxHashSet<u32>,
+    classes: &FxHashSet<(WindowId, u64)>,
+    exclusive: &FxHashSet<WindowId>,
 ) -> (Outbox<Held>, Diagnostics) {
     let mut outbox = trace.exchange.outbox();
     let mut diagnostics = Diagnostics::default();
-    for (position, epoch) in epochs.locks.iter().enumerate().filter(|(_, epoch)| epoch.release != NONE) {
+    for (position, epoch) in epochs.locks.iter().enumerate().filter(|(_, epoch)| epoch.release.is_some()) {
         let order = if epoch.blocking { epoch.acquire } else { epoch.release };
         let mut push = |owner, key| {
             outbox.push(
@@ -134,11 +135,12 @@ fn held_locks(
         if epoch.blocking && epoch.target == ALL {
             let class = is_static(classes, epoch);
             let lock = if class { epoch.lock & PAGE } else { epoch.lock };
-            let owner = spread(epoch.window, lock as u32, trace.exchange.shards());
+            let owner = spread(epoch.window.number(), lock as u32, trace.exchange.shards());
             push(owner, (epoch.window, ALL, lock, class));
         } else if epoch.target == ALL {
             let rows = epochs.of_lock.of(position);
-            let mut targets: Vec<u32> = rows.iter().map(|&row| shard.operations.rows[row as usize].target).collect();
+            let mut targets: Vec<ProcessId> =
+                rows.iter().map(|&row| shard.operations.rows[row as usize].target).collect();
             targets.sort_unstable();
             targets.dedup();
             if targets.is_empty() && exclusive.contains(&epoch.window) {
@@ -157,10 +159,10 @@ fn held_locks(
 }
 
 /// The windows on which somebody may have to wait for a lock.
-fn exclusive_windows(trace: &Trace, epochs: &[Epochs]) -> Result<FxHashSet<u32>> {
+fn exclusive_windows(trace: &Trace, epochs: &[Epochs]) -> Result<FxHashSet<WindowId>> {
     let locks = epochs.iter().flat_map(|epochs| &epochs.locks);
-    let own: FxHashSet<u32> = locks.filter(|lock| !lock.shared).map(|lock| lock.window).collect();
-    Ok(trace.exchange.allgather(own.into_iter().collect::<Vec<u32>>())?.into_iter().flatten().collect())
+    let own: FxHashSet<WindowId> = locks.filter(|lock| !lock.shared).map(|lock| lock.window).collect();
+    Ok(trace.exchange.allgather(own.into_iter().collect::<Vec<WindowId>>())?.into_iter().flatten().collect())
 }
 
 /// Orders the epochs of each lock and tells each who released it before: thesis, algorithm 2.
@@ -191,7 +193,7 @@ fn contend(shard: &Shard, epochs: &Epochs, before: &Inbox<Predecessor>) -> Vec<C
     let mut contentions: Vec<Contention> = Vec::new();
     for before in before.rows() {
         let epoch = &epochs.locks[before.epoch as usize];
-        let waited = |instance: u32| before.leave.min(shard.leave(instance)) - shard.enter(instance);
+        let waited = |instance: InstanceId| before.leave.min(shard.leave(instance)) - shard.enter(instance);
         let blocked = if epoch.blocking {
             // The order is sure: a release that seems to begin after the next holder has the lock is the clocks' fault.
             (!epoch.tried).then_some(epoch.acquire)
@@ -221,7 +223,7 @@ fn contend(shard: &Shard, epochs: &Epochs, before: &Inbox<Predecessor>) -> Vec<C
 /// Addresses differ between processes by whole pages.
 const PAGE: u64 = 0xFFF;
 
-fn is_static(classes: &FxHashSet<(u32, u64)>, epoch: &LockEpoch) -> bool {
+fn is_static(classes: &FxHashSet<(WindowId, u64)>, epoch: &LockEpoch) -> bool {
     classes.contains(&(epoch.window, epoch.lock))
 }
 
@@ -230,24 +232,25 @@ fn is_static(classes: &FxHashSet<(u32, u64)>, epoch: &LockEpoch) -> bool {
 /// Ids that several processes use are addresses in the symmetric heap and mean the same. Of the others those with equal
 /// low 12 bits are one lock, if each process has at most one of them and the distance between two processes is the same
 /// for all their locks. Returns the ids that stand for such a class, by window.
-fn static_locks(trace: &Trace, epochs: &[Epochs]) -> Result<FxHashSet<(u32, u64)>> {
+fn static_locks(trace: &Trace, epochs: &[Epochs]) -> Result<FxHashSet<(WindowId, u64)>> {
     let symmetric =
         epochs.iter().flat_map(|epochs| &epochs.locks).filter(|epoch| epoch.blocking && epoch.target == ALL);
-    let mut used: Vec<(u32, u64, u32)> = symmetric.map(|epoch| (epoch.window, epoch.lock, epoch.process)).collect();
+    let mut used: Vec<(WindowId, u64, ProcessId)> =
+        symmetric.map(|epoch| (epoch.window, epoch.lock, epoch.process)).collect();
     used.sort_unstable();
     used.dedup();
-    let mut users: FxHashMap<(u32, u64), (u32, bool)> = FxHashMap::default();
+    let mut users: FxHashMap<(WindowId, u64), (ProcessId, bool)> = FxHashMap::default();
     for (window, lock, process) in trace.exchange.allgather(used)?.into_iter().flatten() {
         let (first, several) = users.entry((window, lock)).or_insert((process, false));
         *several |= *first != process;
     }
-    let mut own: Vec<(u32, u64, u32, u64)> = users
+    let mut own: Vec<(WindowId, u64, ProcessId, u64)> = users
         .into_iter()
         .filter(|(_, (_, several))| !several)
         .map(|((window, lock), (process, _))| (window, lock & PAGE, process, lock))
         .collect();
     own.sort_unstable();
-    let mut shifts: FxHashMap<(u32, u32), u64> = FxHashMap::default();
+    let mut shifts: FxHashMap<(ProcessId, ProcessId), u64> = FxHashMap::default();
     let mut classes = FxHashSet::default();
     for class in own.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
         if class.len() < 2 || class.windows(2).any(|pair| pair[0].2 == pair[1].2) {

@@ -19,11 +19,12 @@ use super::collective_sync::CollectiveSync;
 use super::{Findings, WaitState};
 use crate::Result;
 use crate::diagnostics::Diagnostics;
+use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::matching::epochs::Epochs;
 use crate::severity::{Accumulator, Metric, volume};
 use crate::trace::columns::Operation;
 use crate::trace::regions::Library;
-use crate::trace::{NONE, Shard, Trace};
+use crate::trace::{Shard, Trace};
 
 /// Everything found in one-sided communication; one entry a shard.
 #[derive(Debug, Default)]
@@ -70,17 +71,23 @@ pub fn detect(
 struct Waits {
     states: Vec<WaitState>,
     /// Sums by location, call path and metric.
-    counts: FxHashMap<(u32, u32, Metric), i64>,
+    counts: FxHashMap<(LocationId, CallPathId, Metric), i64>,
     collective_syncs: Vec<CollectiveSync>,
 }
 
 impl Waits {
-    fn count(&mut self, location: u32, callpath: u32, metric: Metric, value: i64) {
+    fn count(&mut self, location: LocationId, callpath: CallPathId, metric: Metric, value: i64) {
         *self.counts.entry((location, callpath, metric)).or_insert(0) += value;
     }
 
     /// Pairs of processes that a call synchronizes, and how many of them share data (thesis, section 3.2.2).
-    fn count_pairs(&mut self, shard: &Shard, library: Library, call: (u32, u32), (size, needed): (u32, u32)) {
+    fn count_pairs(
+        &mut self,
+        shard: &Shard,
+        library: Library,
+        call: (LocationId, InstanceId),
+        (size, needed): (u32, u32),
+    ) {
         let [all, unneeded] = match library {
             Library::Mpi => [Metric::PairSyncs, Metric::PairSyncsUnneeded],
             Library::Shmem => [Metric::ShmemPairSyncs, Metric::ShmemPairSyncsUnneeded],
@@ -149,7 +156,7 @@ fn book_volume(trace: &Trace, shard: &Shard, operation: &Operation, cells: &mut 
 }
 
 /// Largest of several by time; of equal ones that of the lowest process.
-fn last_of<T: Copy>(candidates: impl IntoIterator<Item = T>, key: impl Fn(&T) -> (i64, u32)) -> Option<T> {
+fn last_of<T: Copy, P: Ord>(candidates: impl IntoIterator<Item = T>, key: impl Fn(&T) -> (i64, P)) -> Option<T> {
     candidates.into_iter().reduce(|last, candidate| {
         let ((time, process), (last_time, last_process)) = (key(&candidate), key(&last));
         if time > last_time || (time == last_time && process < last_process) { candidate } else { last }
@@ -161,26 +168,26 @@ fn last_of<T: Copy>(candidates: impl IntoIterator<Item = T>, key: impl Fn(&T) ->
 struct InstanceSet(Vec<u64>);
 
 impl InstanceSet {
-    fn new(shard: &Shard, instances: impl Iterator<Item = u32>) -> Self {
+    fn new(shard: &Shard, instances: impl Iterator<Item = InstanceId>) -> Self {
         let mut bits = vec![0; shard.instances.enter.len().div_ceil(64)];
         // "No instance" is in no set.
-        for instance in instances.filter(|&instance| instance != NONE) {
-            bits[instance as usize / 64] |= 1 << (instance % 64);
+        for instance in instances.filter(|&instance| instance.is_some()) {
+            bits[instance.index() / 64] |= 1 << (instance.number() % 64);
         }
         Self(bits)
     }
 
-    fn contains(&self, instance: u32) -> bool {
-        self.0[instance as usize / 64] >> (instance % 64) & 1 != 0
+    fn contains(&self, instance: InstanceId) -> bool {
+        self.0[instance.index() / 64] >> (instance.number() % 64) & 1 != 0
     }
 }
 
 /// Location of an operation's origin.
-fn origin_of(shard: &Shard, row: u32) -> u32 {
+fn origin_of(shard: &Shard, row: u32) -> LocationId {
     shard.location_of(&shard.operations, row)
 }
 
 /// The region instances of an operation and of the calls that complete it.
-fn calls_of(operation: &Operation) -> impl Iterator<Item = u32> {
-    [operation.instance, operation.done_local, operation.done_remote].into_iter().filter(|&instance| instance != NONE)
+fn calls_of(operation: &Operation) -> impl Iterator<Item = InstanceId> {
+    [operation.instance, operation.done_local, operation.done_remote].into_iter().filter(|&instance| instance.is_some())
 }

@@ -20,6 +20,7 @@ use rayon::prelude::*;
 
 use super::Waits;
 use crate::Result;
+use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
 use crate::matching::epochs::Epochs;
 use crate::matching::queues::Queues;
 use crate::severity::Metric;
@@ -30,10 +31,10 @@ use crate::waits::WaitState;
 /// A notification, for whom it is.
 #[derive(Clone, Copy, Encode, Decode)]
 struct Notice {
-    window: u32,
-    to: u32,
-    from: u32,
-    call: (u32, u32),
+    window: WindowId,
+    to: ProcessId,
+    from: ProcessId,
+    call: (LocationId, InstanceId),
     enter: i64,
     is_needed: bool,
 }

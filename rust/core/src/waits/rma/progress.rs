@@ -40,6 +40,7 @@ use super::{InstanceSet, Waits};
 use crate::Result;
 use crate::exchange::{Inbox, Outbox};
 use crate::galloping_search::partition_point_near;
+use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
 use crate::matching::epochs::{Epochs, LockEpoch};
 use crate::severity::Metric;
 use crate::trace::columns::ALL;
@@ -52,14 +53,14 @@ use crate::waits::{Findings, LimitingFactor, WaitState};
 #[derive(Clone, Copy, Encode, Decode)]
 struct Request {
     /// Shard and region instance of the call.
-    from: (u32, u32),
+    from: (u32, InstanceId),
     /// Index of the process, or [`ALL`]: the last of those of the window.
-    target: u32,
+    target: ProcessId,
     /// Whether it asks for a lock.
     is_lock: bool,
     /// Index of the window, and the process that asks.
-    window: u32,
-    origin: u32,
+    window: WindowId,
+    origin: ProcessId,
     enter: i64,
     leave: i64,
     /// Release of a lock within the call, ticks; `i64::MIN` without one.
@@ -70,10 +71,10 @@ struct Request {
 #[derive(Clone, Copy, Encode, Decode)]
 struct Activity {
     /// Region instance of the call that asked.
-    asked: u32,
+    asked: InstanceId,
     /// Location and region instance of the activity.
-    call: (u32, u32),
-    process: u32,
+    call: (LocationId, InstanceId),
+    process: ProcessId,
     enter: i64,
     leave: i64,
 }
@@ -137,7 +138,7 @@ fn requests(trace: &Trace, index: usize, epochs: &Epochs, contentions: &[Content
     let shard = &trace.shards[index];
     let number = trace.exchange.own().start + index as u32;
     let mut outbox = trace.exchange.outbox();
-    let released = |instance: u32| {
+    let released = |instance: InstanceId| {
         let found = contentions.binary_search_by_key(&instance, |contention| contention.call.1);
         found.map_or(i64::MIN, |i| contentions[i].released)
     };
@@ -176,7 +177,7 @@ fn requests(trace: &Trace, index: usize, epochs: &Epochs, contentions: &[Content
     for completion in &epochs.completions {
         let instance = completion.instance;
         let class = trace.class(shard, instance);
-        let own = trace.definitions.locations[shard.location_of_instance(instance) as usize].process;
+        let own = trace.definitions.locations[shard.location_of_instance(instance)].process;
         if completion.target == own || active.contains(instance) || class.is_test() || class.library().is_none() {
             continue;
         }
@@ -184,7 +185,7 @@ fn requests(trace: &Trace, index: usize, epochs: &Epochs, contentions: &[Content
             from: (number, instance),
             target: completion.target,
             is_lock: false,
-            window: NONE,
+            window: WindowId::NONE,
             origin: own,
             enter: shard.enter(instance),
             leave: shard.leave(instance),
@@ -205,9 +206,9 @@ pub(crate) struct LibraryCalls<'a> {
     trace: &'a Trace,
     shard: &'a Shard,
     /// The calls of a location, and the position of what was found last: requests of a process come in the order of time.
-    by_location: FxHashMap<u32, (Vec<u32>, usize)>,
+    by_location: FxHashMap<LocationId, (Vec<InstanceId>, usize)>,
     /// Enter, location and region instance of the calls of all, if somebody asked for those.
-    by_enter: Option<Vec<(i64, u32, u32)>>,
+    by_enter: Option<Vec<(i64, LocationId, InstanceId)>>,
 }
 
 impl<'a> LibraryCalls<'a> {
@@ -218,13 +219,13 @@ impl<'a> LibraryCalls<'a> {
 
     /// The call of a process that makes the progress which another asks for from `enter` on, if it begins before `leave`:
     /// location and region instance.
-    pub(crate) fn serving(&mut self, target: u32, enter: i64, leave: i64) -> Option<(u32, u32)> {
+    pub(crate) fn serving(&mut self, target: ProcessId, enter: i64, leave: i64) -> Option<(LocationId, InstanceId)> {
         let request = Request {
-            from: (NONE, NONE),
+            from: (NONE, InstanceId::NONE),
             target,
             is_lock: false,
-            window: NONE,
-            origin: NONE,
+            window: WindowId::NONE,
+            origin: ProcessId::NONE,
             enter,
             leave,
             released: i64::MIN,
@@ -236,7 +237,7 @@ impl<'a> LibraryCalls<'a> {
     fn activity(&mut self, request: &Request) -> Option<Activity> {
         let mut found: Option<Activity> = None;
         let (trace, shard) = (self.trace, self.shard);
-        for location in trace.definitions.processes[request.target as usize].locations.clone() {
+        for location in trace.definitions.processes[request.target].locations {
             let (calls, last) =
                 self.by_location.entry(location).or_insert_with(|| (outermost(trace, shard, location), 0));
             *last = if request.released == i64::MIN {
@@ -267,7 +268,7 @@ impl<'a> LibraryCalls<'a> {
             return Some(first);
         }
         let mut last = first;
-        for location in self.trace.definitions.processes[request.target as usize].locations.clone() {
+        for location in self.trace.definitions.processes[request.target].locations {
             let Some((calls, _)) = self.by_location.get(&location) else { continue };
             let end = calls.partition_point(|&call| self.shard.enter(call) < request.leave);
             let Some(&call) = calls[..end].last() else { continue };
@@ -291,7 +292,7 @@ impl<'a> LibraryCalls<'a> {
             if enter <= since || last.is_some_and(|last| enter < last.enter) {
                 break;
             }
-            let target = self.trace.definitions.locations[location as usize].process;
+            let target = self.trace.definitions.locations[location].process;
             let is_member = target != request.origin && comm.is_some_and(|comm| comm.rank(target).is_some());
             if !is_member || served.contains(&target) {
                 continue;
@@ -312,9 +313,9 @@ impl<'a> LibraryCalls<'a> {
 }
 
 /// Enter, location and region instance of all outermost library calls of a shard, by Enter.
-fn by_enter(trace: &Trace, shard: &Shard) -> Vec<(i64, u32, u32)> {
+fn by_enter(trace: &Trace, shard: &Shard) -> Vec<(i64, LocationId, InstanceId)> {
     let calls = |location| outermost(trace, shard, location).into_iter().map(move |call| (location, call));
-    let locations = shard.locations.clone();
+    let locations = shard.locations;
     let mut calls: Vec<_> =
         locations.flat_map(calls).map(|(location, call)| (shard.enter(call), location, call)).collect();
     calls.sort_unstable();
@@ -322,13 +323,13 @@ fn by_enter(trace: &Trace, shard: &Shard) -> Vec<(i64, u32, u32)> {
 }
 
 /// Region instances of the outermost library calls of a location, in order.
-fn outermost(trace: &Trace, shard: &Shard, location: u32) -> Vec<u32> {
+fn outermost(trace: &Trace, shard: &Shard, location: LocationId) -> Vec<InstanceId> {
     let mut end = None;
     let mut calls = Vec::new();
     for instance in shard.instances_of(location) {
-        let enter = shard.instances.enter[instance as usize];
+        let enter = shard.instances.enter[instance];
         if trace.class(shard, instance).library().is_some() && end.is_none_or(|end| enter > end) {
-            end = Some(shard.instances.leave[instance as usize]);
+            end = Some(shard.instances.leave[instance]);
             calls.push(instance);
         }
     }
@@ -336,7 +337,7 @@ fn outermost(trace: &Trace, shard: &Shard, location: u32) -> Vec<u32> {
 }
 
 /// Until when calls that complete requests wait for messages, by region instance, ticks.
-fn message_waits(trace: &Trace, shard: &Shard, found: &Findings) -> FxHashMap<u32, i64> {
+fn message_waits(trace: &Trace, shard: &Shard, found: &Findings) -> FxHashMap<InstanceId, i64> {
     if shard.operations.rows.is_empty() {
         return FxHashMap::default();
     }
@@ -352,16 +353,16 @@ fn book(
     shard: &Shard,
     answers: &Inbox<Activity>,
     contentions: &[Contention],
-    (messages, locks): (&FxHashMap<u32, i64>, &InstanceSet),
+    (messages, locks): (&FxHashMap<InstanceId, i64>, &InstanceSet),
     waits: &mut Waits,
 ) {
     let operations = InstanceSet::new(shard, shard.operations.rows.iter().map(|operation| operation.instance));
-    let metrics_of = |instance: u32| {
+    let metrics_of = |instance: InstanceId| {
         let library = trace.class(shard, instance).library().unwrap_or(Library::Mpi);
         metrics(library).map(|variants| variants[usize::from(operations.contains(instance))])
     };
     // Since when a call waits for nothing but one-sided communication.
-    let begin_of = |instance: u32| messages.get(&instance).copied().unwrap_or_else(|| shard.enter(instance));
+    let begin_of = |instance: InstanceId| messages.get(&instance).copied().unwrap_or_else(|| shard.enter(instance));
     let contended = |contention: &Contention, last| {
         let instance = contention.call.1;
         let [kind, ..] = metrics_of(instance);
@@ -428,7 +429,13 @@ mod tests {
     use super::*;
 
     fn activity(enter: i64, leave: i64) -> Activity {
-        Activity { asked: 0, call: (1, enter as u32), process: 0, enter, leave }
+        Activity {
+            asked: InstanceId::new(0),
+            call: (LocationId::new(1), InstanceId::new(enter as u32)),
+            process: ProcessId::new(0),
+            enter,
+            leave,
+        }
     }
 
     #[test]

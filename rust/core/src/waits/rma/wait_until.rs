@@ -16,6 +16,7 @@ use rayon::prelude::*;
 
 use super::{Waits, last_of, origin_of};
 use crate::Result;
+use crate::ids::{InstanceId, LocationId, ProcessId};
 use crate::matching::epochs::Epochs;
 use crate::severity::Metric;
 use crate::trace::Trace;
@@ -25,10 +26,10 @@ use crate::waits::WaitState;
 /// A write, for its target.
 #[derive(Clone, Copy, Encode, Decode)]
 struct Write {
-    target: u32,
-    origin: u32,
+    target: ProcessId,
+    origin: ProcessId,
     enter: i64,
-    call: (u32, u32),
+    call: (LocationId, InstanceId),
 }
 
 pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) -> Result<()> {
@@ -39,7 +40,7 @@ pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) -> R
         let mut outbox = trace.exchange.outbox();
         for (row, operation) in shard.operations.rows.iter().enumerate() {
             let location = origin_of(shard, row as u32);
-            let origin = trace.definitions.locations[location as usize].process;
+            let origin = trace.definitions.locations[location].process;
             if operation.kind != OperationKind::Get && operation.target != origin {
                 let enter = shard.enter(operation.instance);
                 let write = Write { target: operation.target, origin, enter, call: (location, operation.instance) };

@@ -1,0 +1,176 @@
+//! Flows between what is written: from sends to receives, from causes to waits, from transfers to where the data are.
+
+use rayon::prelude::*;
+
+use super::Written;
+use super::selection::{Kept, Selection};
+use crate::Result;
+use crate::ids::LocationId;
+use crate::matching::messages;
+use crate::per_shard::PerShard;
+use crate::trace::Trace;
+use crate::transfers::Transfer;
+use crate::waits::WaitState;
+
+/// An end of a flow at an Enter or Leave of a shard.
+#[derive(Clone, Copy)]
+pub(super) struct End {
+    pub(super) position: u32,
+    pub(super) flow: u64,
+    /// Bytes of a message.
+    pub(super) bytes: u64,
+}
+
+/// The flows between what is written.
+pub(super) struct Flows<'a> {
+    trace: &'a Trace,
+    selection: &'a Selection,
+    kept: &'a [Kept],
+    /// By shard.
+    pub(super) starts: Vec<Vec<End>>,
+    pub(super) ends: Vec<Vec<End>>,
+    /// Of each wait the flow from its cause, or 0.
+    pub(super) caused: Vec<u64>,
+    /// Of each transfer its flow, or 0.
+    pub(super) transferred: Vec<u64>,
+    last: u64,
+    pub(super) written: Written,
+}
+
+impl<'a> Flows<'a> {
+    pub(super) fn new(trace: &'a Trace, selection: &'a Selection, kept: &'a [Kept]) -> Self {
+        let none = || trace.shards.iter().map(|_| Vec::new()).collect();
+        Self {
+            trace,
+            selection,
+            kept,
+            starts: none(),
+            ends: none(),
+            caused: Vec::new(),
+            transferred: Vec::new(),
+            last: 0,
+            written: Written::default(),
+        }
+    }
+
+    fn next(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    pub(super) fn of_messages(&mut self) -> Result<()> {
+        let (trace, kept) = (self.trace, self.kept);
+        // Of each message its sender and the position of the Leave that completes the receive.
+        let (found, _) = messages::match_all(trace, |index, shard, matches| {
+            let receives = shard.receives.rows.iter().enumerate();
+            let found = receives.filter_map(|(row, receive)| {
+                let send = matches.send(row)?;
+                let from = trace.shard_of[send.location];
+                let enter = trace.shards[from as usize].instances.enter[send.instance];
+                let leave = shard.instances.leave[receive.instance];
+                (kept[from as usize].has(enter) && kept[index].has(leave)).then_some((from, enter, send.bytes, leave))
+            });
+            found.collect::<Vec<_>>()
+        })?;
+        for (to, found) in found.into_iter().enumerate() {
+            for (from, enter, bytes, leave) in found {
+                let sent = trace.shards[from as usize].events.time[enter as usize];
+                if sent >= trace.shards[to].events.time[leave as usize] {
+                    self.written.backwards += 1;
+                    continue;
+                }
+                let flow = self.next();
+                self.starts[from as usize].push(End { position: enter, flow, bytes });
+                self.ends[to].push(End { position: leave, flow, bytes });
+                self.written.messages += 1;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn of_causes(&mut self, waits: &PerShard<WaitState>, begins: &[i64]) {
+        self.caused = vec![0; waits.len()];
+        for (number, (wait, &begin)) in waits.iter().zip(begins).enumerate() {
+            if wait.cause_instance.is_none() || !self.shows(wait, begin) {
+                continue;
+            }
+            let from = self.trace.shard_of[wait.cause_location] as usize;
+            let enter = self.trace.shards[from].instances.enter[wait.cause_instance];
+            if !self.kept[from].has(enter) {
+                continue;
+            }
+            if self.trace.shards[from].events.time[enter as usize] > begin + wait.waiting {
+                self.written.backwards += 1;
+                continue;
+            }
+            let flow = self.next();
+            self.caused[number] = flow;
+            self.starts[from].push(End { position: enter, flow, bytes: 0 });
+            self.written.causes += 1;
+        }
+    }
+
+    fn shows(&self, wait: &WaitState, begin: i64) -> bool {
+        self.selection.has(self.trace, wait.location) && self.selection.lasts(begin, begin + wait.waiting)
+    }
+
+    pub(super) fn of_transfers(&mut self, transfers: &[Transfer]) {
+        self.transferred = vec![0; transfers.len()];
+        for (number, transfer) in transfers.iter().enumerate() {
+            let Some(end) = transfer.end else { continue };
+            if !is_shown(self.trace, self.selection, transfer) {
+                continue;
+            }
+            // A call of the destination, or one of the origin if that is where a target's data are known to be there.
+            let places = [transfer.destination, transfer.origin.0];
+            let call = places.into_iter().find_map(|place| Some((place, self.leave_at(place, end)?)));
+            let Some((place, leave)) = call else { continue };
+            let to = self.trace.shard_of[place] as usize;
+            if end < transfer.time {
+                self.written.backwards += 1;
+                continue;
+            }
+            let flow = self.next();
+            self.transferred[number] = flow;
+            self.ends[to].push(End { position: leave, flow, bytes: 0 });
+            self.written.transfer_flows += 1;
+        }
+        for ends in self.starts.iter_mut().chain(&mut self.ends) {
+            ends.par_sort_unstable_by_key(|end| (end.position, end.flow));
+        }
+    }
+
+    /// The innermost call of a location that is written and is left at a time.
+    fn leave_at(&self, location: LocationId, time: i64) -> Option<u32> {
+        let shard = self.trace.shard(location);
+        let kept = &self.kept[self.trace.shard_of[location] as usize];
+        let i = shard.local(location);
+        let (start, end) = (shard.event_offsets[i], shard.event_offsets[i + 1]);
+        let times = &shard.events.time[start as usize..end as usize];
+        let first = start + times.partition_point(|&event| event < time) as u32;
+        (first..end)
+            .take_while(|&position| shard.events.time[position as usize] == time)
+            .find(|&position| shard.events.is_leave(position) && kept.has(position))
+    }
+}
+
+/// Whether a transfer is written: at its source.
+pub(super) fn is_shown(trace: &Trace, selection: &Selection, transfer: &Transfer) -> bool {
+    let end = transfer.end.map_or(transfer.time, |end| end.max(transfer.time));
+    selection.has(trace, transfer.source) && selection.lasts(transfer.time, end)
+}
+
+/// Ends of flows in the order of their positions.
+pub(super) struct Ends<'a>(pub(super) &'a [End]);
+
+impl<'a> Ends<'a> {
+    /// Those at a position; positions are asked for in their order.
+    #[inline]
+    pub(super) fn at(&mut self, position: u32) -> &'a [End] {
+        let rest = self.0;
+        let from = rest.iter().take_while(|end| end.position < position).count();
+        let count = rest[from..].iter().take_while(|end| end.position == position).count();
+        self.0 = &rest[from + count..];
+        &rest[from..from + count]
+    }
+}

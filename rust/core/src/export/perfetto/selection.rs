@@ -1,0 +1,58 @@
+//! What is written: processes, a window of time, calls that take long enough.
+
+use crate::ids::LocationId;
+use crate::trace::{Shard, Trace};
+
+/// What is written.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    /// Of each process whether it is; all, and what belongs to none, if not given.
+    pub processes: Option<Vec<bool>>,
+    /// What lies in this time at least in part, ticks.
+    pub window: (i64, i64),
+    /// What takes so long at least, ticks: calls, waits, transfers, stretches of the critical path.
+    pub shortest: i64,
+}
+
+impl Selection {
+    pub(super) fn has(&self, trace: &Trace, location: LocationId) -> bool {
+        let process = trace.definitions.locations[location].process;
+        self.processes.as_ref().is_none_or(|chosen| chosen.get(process.index()).copied().unwrap_or(false))
+    }
+
+    pub(super) fn lasts(&self, from: i64, to: i64) -> bool {
+        from <= self.window.1 && to >= self.window.0 && to - from >= self.shortest
+    }
+}
+
+/// Of each Enter and Leave of a shard, whether it is written.
+pub(super) struct Kept(Vec<bool>);
+
+impl Kept {
+    pub(super) fn of(trace: &Trace, shard: &Shard, selection: &Selection) -> Self {
+        let mut kept = vec![false; shard.events.len()];
+        let mut open: Vec<u32> = Vec::new();
+        for (i, location) in shard.locations.enumerate() {
+            if !selection.has(trace, location) {
+                continue;
+            }
+            for position in shard.event_offsets[i]..shard.event_offsets[i + 1] {
+                if !shard.events.is_leave(position) {
+                    open.push(position);
+                } else if let Some(enter) = open.pop() {
+                    let time = |position: u32| shard.events.time[position as usize];
+                    if selection.lasts(time(enter), time(position)) {
+                        kept[enter as usize] = true;
+                        kept[position as usize] = true;
+                    }
+                }
+            }
+            open.clear();
+        }
+        Self(kept)
+    }
+
+    pub(super) fn has(&self, position: u32) -> bool {
+        self.0.get(position as usize).copied().unwrap_or(false)
+    }
+}

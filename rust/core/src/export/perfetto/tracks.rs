@@ -1,0 +1,360 @@
+//! Tracks and what is on them: processes and threads, calls, waits, transfers, the critical path.
+
+use std::cmp::Reverse;
+use std::io::Write;
+use std::sync::atomic::Ordering;
+
+use rustc_hash::FxHashMap;
+use whywait_otf2::Definitions;
+
+use super::Written;
+use super::flows::{End, Ends, is_shown};
+use super::packets::{Category, Key, Name, Packets, Track};
+use super::selection::{Kept, Selection};
+use crate::analysis::Analysis;
+use crate::ids::{CallPathId, LocationId};
+use crate::trace::columns::OperationKind;
+use crate::trace::decode::Progress;
+use crate::trace::{Shard, Trace};
+use crate::transfers::Transfer;
+use crate::{Error, Result};
+
+pub(super) struct Writer<'a, W> {
+    pub(super) packets: Packets<W>,
+    pub(super) trace: &'a Trace,
+    pub(super) definitions: &'a Definitions,
+    pub(super) selection: &'a Selection,
+    pub(super) names: Vec<String>,
+    /// Names of the regions of all call paths.
+    pub(super) name_of: Vec<Name>,
+    pub(super) first_metric: Name,
+    pub(super) begin: i64,
+    /// Perfetto knows no process 0; of numbers that begin here the last digits are the index of the location.
+    pub(super) first_id: u32,
+    pub(super) next_track: Track,
+    /// Call paths that arguments can have.
+    pub(super) introduced: Vec<bool>,
+    pub(super) progress: &'a Progress,
+    pub(super) written: &'a mut Written,
+}
+
+impl<W: Write> Writer<'_, W> {
+    fn nanoseconds(&self, time: i64) -> u64 {
+        let since = i128::from(time) - i128::from(self.begin);
+        let resolution = i128::from(self.trace.resolution);
+        let rounded = if resolution == 1_000_000_000 {
+            since
+        } else {
+            (since * 1_000_000_000 + resolution / 2).div_euclid(resolution)
+        };
+        rounded.clamp(0, i128::from(u64::MAX)) as u64
+    }
+
+    fn seconds(&self, ticks: i64) -> f64 {
+        ticks as f64 / self.trace.resolution as f64
+    }
+
+    fn thread_track(location: LocationId) -> Track {
+        1 + Track::from(location.number())
+    }
+
+    fn new_track(&mut self, above: Option<Track>, name: &str) -> Result<Track> {
+        let track = self.next_track;
+        self.next_track += 1;
+        self.packets.track(track, above, name)?;
+        Ok(track)
+    }
+
+    fn rank_and_thread(&self, location: LocationId) -> (i64, i64) {
+        let location = &self.trace.definitions.locations[location];
+        let process = self.trace.definitions.processes.get(location.process.index());
+        (process.map_or(-1, |process| i64::from(process.rank)), i64::from(location.thread))
+    }
+
+    pub(super) fn tracks(&mut self) -> Result<()> {
+        let definitions = &self.trace.definitions;
+        let mut process = None;
+        for (index, location) in definitions.locations.iter().enumerate() {
+            let index = LocationId::at(index);
+            if !self.selection.has(self.trace, index) {
+                continue;
+            }
+            let number = location.process.index().min(definitions.processes.len());
+            let track = 1 + (definitions.locations.len() + number) as Track;
+            let id = self.first_id
+                + definitions.processes.get(number).map_or(self.first_id, |one| one.locations.start.number());
+            if process.replace(number) != Some(number) {
+                let name = match definitions.processes.get(number) {
+                    Some(process) => format!("Rank {}", process.rank),
+                    None => "No process".to_owned(),
+                };
+                self.packets.process(track, id, &name, number as u32)?;
+            }
+            let name = self.definitions.string(location.name);
+            self.packets.thread(Self::thread_track(index), (track, id), self.first_id + index.number(), name)?;
+            self.written.threads += 1;
+        }
+        Ok(())
+    }
+
+    /// Moments at the sources of one-sided transfers.
+    pub(super) fn transfers(&mut self, transfers: &[Transfer], flows: &[u64]) -> Result<()> {
+        let mut tracks: FxHashMap<LocationId, Track> = FxHashMap::default();
+        for (transfer, &flow) in transfers.iter().zip(flows) {
+            if !is_shown(self.trace, self.selection, transfer) {
+                continue;
+            }
+            let track = match tracks.get(&transfer.source) {
+                Some(&track) => track,
+                None => self.new_track(Some(Self::thread_track(transfer.source)), "One-sided transfers")?,
+            };
+            tracks.insert(transfer.source, track);
+            let time = self.nanoseconds(transfer.time);
+            let destination = self.rank_and_thread(transfer.destination).0;
+            let window = &self.trace.definitions.windows[transfer.window];
+            self.packets.instant(time, track, |event| {
+                let name = match transfer.kind {
+                    OperationKind::Put => "put",
+                    OperationKind::Get => "get",
+                    OperationKind::Atomic | OperationKind::FetchingAtomic => "atomic",
+                };
+                event.called(name, Category::OneSided);
+                if flow != 0 {
+                    event.starts(flow);
+                }
+                event.number(Key::Bytes, transfer.bytes as i64);
+                event.number(Key::Window, i64::from(window.id));
+                event.number(Key::Destination, destination);
+            })?;
+            self.written.transfers += 1;
+        }
+        Ok(())
+    }
+
+    /// The region instances of a shard, with the flows that begin or end at them.
+    pub(super) fn calls(&mut self, shard: &Shard, kept: &Kept, starts: &[End], ends: &[End]) -> Result<()> {
+        let (mut starts, mut ends) = (Ends(starts), Ends(ends));
+        for (i, location) in shard.locations.enumerate() {
+            self.look_up()?;
+            let track = Self::thread_track(location);
+            for position in shard.event_offsets[i]..shard.event_offsets[i + 1] {
+                if !kept.has(position) {
+                    continue;
+                }
+                let time = self.nanoseconds(shard.events.time[position as usize]);
+                if shard.events.is_leave(position) {
+                    let ends = ends.at(position);
+                    self.packets.end(time, track, |event| {
+                        for end in ends {
+                            event.receives(end.flow);
+                        }
+                        let bytes = ends.iter().map(|end| end.bytes).fold(0, u64::saturating_add);
+                        if bytes > 0 {
+                            event.number(Key::BytesReceived, bytes as i64);
+                        }
+                    })?;
+                } else {
+                    let name = self.name_of[shard.events.callpath(position)];
+                    let starts = starts.at(position);
+                    self.packets.begin(time, track, |event| {
+                        event.named(name, Category::Region);
+                        for start in starts {
+                            event.starts(start.flow);
+                        }
+                        let bytes = starts.iter().map(|start| start.bytes).fold(0, u64::saturating_add);
+                        if bytes > 0 {
+                            event.number(Key::BytesSent, bytes as i64);
+                        }
+                    })?;
+                    self.written.calls += 1;
+                }
+            }
+            let events = u64::from(shard.event_offsets[i + 1] - shard.event_offsets[i]);
+            self.progress.events.fetch_add(events, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn look_up(&self) -> Result<()> {
+        if self.progress.is_cancelled() { Err(Error::Interrupted) } else { Ok(()) }
+    }
+
+    /// The number of a call path among the texts that arguments can have.
+    fn callpath(&mut self, callpath: CallPathId) -> Result<u64> {
+        let number = u64::from(callpath.number()) + 1;
+        if !std::mem::replace(&mut self.introduced[callpath], true) {
+            let mut names = Vec::new();
+            let mut at = callpath;
+            while at.is_some() {
+                names.push(self.names[self.name_of[at] as usize - 1].as_str());
+                at = self.trace.tree.nodes()[at].parent;
+            }
+            names.reverse();
+            let text = names.join("/");
+            self.packets.intern(number, &text)?;
+        }
+        Ok(number)
+    }
+
+    /// Wait states on tracks below their threads.
+    pub(super) fn waits(&mut self, analysis: &Analysis, begins: &[i64], flows: &[u64]) -> Result<()> {
+        let mut order: Vec<usize> = Vec::new();
+        let mut start = 0;
+        let of_shards = analysis.waits.of_shards();
+        for of_location in of_shards.flat_map(|waits| waits.chunk_by(|a, b| a.location == b.location)) {
+            self.look_up()?;
+            let location = of_location[0].location;
+            let end = |number: usize| begins[number] + analysis.waits[number].waiting;
+            if self.selection.has(self.trace, location) {
+                order.clear();
+                order.extend(start..start + of_location.len());
+                order.retain(|&number| self.selection.lasts(begins[number], end(number)));
+                order.sort_by_key(|&number| (begins[number], Reverse(end(number))));
+                let above = Self::thread_track(location);
+                let slices = order.iter().map(|&number| (number, begins[number], end(number)));
+                self.nested("Wait states", Some(above), slices, |writer, time, track, number| match time {
+                    Time::Begin(time) => writer.wait(analysis, number, time, track),
+                    Time::End(time) => writer.packets.end(time, track, |event| {
+                        if flows[number] != 0 {
+                            event.receives(flows[number]);
+                        }
+                    }),
+                })?;
+                self.written.wait_states += order.len() as u64;
+            }
+            start += of_location.len();
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, analysis: &Analysis, number: usize, time: u64, track: Track) -> Result<()> {
+        let wait = &analysis.waits[number];
+        let callpath = self.trace.shard(wait.location).callpath(wait.instance);
+        let callpath = self.callpath(callpath)?;
+        let mut cause = None;
+        if wait.cause_instance.is_some() {
+            let shard = self.trace.shard(wait.cause_location);
+            let callpath = self.callpath(shard.callpath(wait.cause_instance))?;
+            cause = Some((callpath, self.seconds(shard.enter(wait.cause_instance) - self.begin)));
+        }
+        let of_cause = (wait.cause_location.is_some()).then(|| self.rank_and_thread(wait.cause_location));
+        let explanation =
+            analysis.causes.as_ref().and_then(|causes| causes.explanations.get(number).copied().flatten());
+        let resolution = self.trace.resolution as f64;
+        let name = self.first_metric + wait.kind as Name;
+        let waiting = self.seconds(wait.waiting);
+        self.packets.begin(time, track, |event| {
+            event.named(name, Category::WaitState);
+            event.text(Key::Metric, wait.kind.name());
+            event.seconds(Key::Waiting, waiting);
+            event.interned(Key::Callpath, callpath);
+            if let Some((rank, thread)) = of_cause {
+                event.number(Key::CauseRank, rank);
+                event.number(Key::CauseThread, thread);
+            }
+            if let Some((callpath, time)) = cause {
+                event.interned(Key::CauseCallpath, callpath);
+                event.seconds(Key::CauseTime, time);
+            }
+            if let Some(last) = wait.last.name() {
+                event.text(Key::WaitsForLast, last);
+            }
+            if let Some(why) = explanation {
+                event.seconds(Key::Direct, (wait.waiting as f64 - why.indirect) / resolution);
+                event.seconds(Key::Indirect, why.indirect / resolution);
+                event.seconds(Key::Propagating, why.propagating / resolution);
+                event.seconds(Key::Caused, why.caused / resolution);
+            }
+        })
+    }
+
+    pub(super) fn critical_path(&mut self, path: &[crate::critical_path::Segment]) -> Result<()> {
+        let is_shown = |segment: &crate::critical_path::Segment| {
+            self.selection.has(self.trace, segment.location) && self.selection.lasts(segment.from, segment.to)
+        };
+        let mut order: Vec<usize> = (0..path.len()).filter(|&number| is_shown(&path[number])).collect();
+        order.sort_by_key(|&number| (path[number].from, Reverse(path[number].to)));
+        let slices = order.iter().map(|&number| (number, path[number].from, path[number].to));
+        self.nested("Critical path", None, slices, |writer, time, track, number| {
+            let segment = &path[number];
+            let time = match time {
+                Time::End(time) => return writer.packets.end(time, track, |_| {}),
+                Time::Begin(time) => time,
+            };
+            let (rank, thread) = writer.rank_and_thread(segment.location);
+            let mut name = format!("Rank {rank}");
+            let mut callpath = None;
+            if segment.callpath.is_some() {
+                let region = writer.name_of[segment.callpath];
+                name = name + ": " + &writer.names[region as usize - 1];
+                callpath = Some(writer.callpath(segment.callpath)?);
+            }
+            let of_callpath = writer.seconds(segment.ticks);
+            writer.packets.begin(time, track, |event| {
+                event.called(&name, Category::CriticalPath);
+                event.number(Key::Rank, rank);
+                event.number(Key::Thread, thread);
+                if let Some(callpath) = callpath {
+                    event.interned(Key::Callpath, callpath);
+                    event.seconds(Key::CallpathTime, of_callpath);
+                }
+                if let Some(hop) = segment.hop {
+                    event.text(Key::Hop, hop.name());
+                }
+            })
+        })?;
+        self.written.critical_path += order.len() as u64;
+        Ok(())
+    }
+
+    /// Slices, given with begin and end in the order of their begins, the longest first; on as few tracks as they need to
+    /// lie side by side or one in the other.
+    fn nested(
+        &mut self,
+        name: &str,
+        above: Option<Track>,
+        slices: impl Iterator<Item = (usize, i64, i64)>,
+        mut write: impl FnMut(&mut Self, Time, Track, usize) -> Result<()>,
+    ) -> Result<()> {
+        let mut lanes: Vec<(Track, Vec<(usize, i64)>)> = Vec::new();
+        for (number, begin, end) in slices {
+            let mut free = None;
+            for (lane, (track, open)) in lanes.iter_mut().enumerate() {
+                while let Some(&(inner, ended)) = open.last()
+                    && ended <= begin
+                {
+                    let time = self.nanoseconds(ended);
+                    write(self, Time::End(time), *track, inner)?;
+                    open.pop();
+                }
+                if open.last().is_none_or(|&(_, outer)| end <= outer) {
+                    free = Some(lane);
+                    break;
+                }
+            }
+            let lane = if let Some(lane) = free {
+                lane
+            } else {
+                lanes.push((self.new_track(above, name)?, Vec::new()));
+                lanes.len() - 1
+            };
+            let (track, open) = &mut lanes[lane];
+            let time = self.nanoseconds(begin);
+            write(self, Time::Begin(time), *track, number)?;
+            open.push((number, end));
+        }
+        for (track, mut open) in lanes {
+            while let Some((number, ended)) = open.pop() {
+                let time = self.nanoseconds(ended);
+                write(self, Time::End(time), track, number)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where a slice begins or ends, ns.
+enum Time {
+    Begin(u64),
+    End(u64),
+}

@@ -1,0 +1,215 @@
+//! The stack of calls: what runs, since when, and the region instances that matter.
+
+use super::Decoder;
+use crate::diagnostics::DiagnosticKind;
+use crate::ids::{CallPathId, InstanceId, ProcessId, RegionKey, WindowId};
+use crate::trace::NONE;
+use crate::trace::columns::SyncKind;
+use crate::trace::regions::{RegionClass, Regions};
+
+/// A region that has been entered and not left.
+#[derive(Clone, Copy)]
+pub(super) struct Frame {
+    pub(super) callpath: CallPathId,
+    /// Key of the region.
+    pub(super) key: RegionKey,
+    /// Position of the Enter.
+    pub(super) enter: u32,
+    /// The region instance, once something asked for it.
+    pub(super) instance: InstanceId,
+}
+
+/// What stands around the regions: nothing.
+pub(super) const OUTSIDE: Frame =
+    Frame { callpath: CallPathId::NONE, key: RegionKey::NONE, enter: NONE, instance: InstanceId::NONE };
+
+/// What is booked on a call path at the current location.
+#[derive(Clone, Copy)]
+pub(super) struct Account {
+    pub(super) visits: u64,
+    /// Exclusive time, ticks.
+    pub(super) time: i64,
+    /// Whether each instance of the region matters, even without records inside.
+    pub(super) remembered: bool,
+}
+
+impl Decoder<'_> {
+    /// Books the time of the innermost region up to `time`.
+    #[inline(always)]
+    pub(super) fn book(&mut self, time: i64) {
+        if let Some(account) = self.accounts.get_mut(self.state.top.callpath.index()) {
+            account.time += time - self.state.since;
+        }
+        self.state.since = time;
+    }
+
+    #[inline(always)]
+    pub(super) fn enter_key(&mut self, time: i64, key: RegionKey) {
+        let time = self.advance(time);
+        self.push(time, key);
+    }
+
+    #[inline(always)]
+    pub(super) fn push(&mut self, time: i64, key: RegionKey) {
+        self.book(time);
+        let parent = if self.state.outer.is_empty() { self.state.root } else { self.state.top.callpath };
+        let callpath = self.shard.tree.child(parent, key);
+        let enter = self.shard.events.enter(time, callpath);
+        self.state.outer.push(self.state.top);
+        self.state.top = Frame { callpath, key, enter, instance: InstanceId::NONE };
+        if let Some(account) = self.accounts.get_mut(callpath.index())
+            && !account.remembered
+        {
+            account.visits += 1;
+        } else {
+            self.visit(callpath, key);
+        }
+    }
+
+    /// Counts a visit of a call path that is new or whose instances matter.
+    #[inline(never)]
+    pub(super) fn visit(&mut self, callpath: CallPathId, key: RegionKey) {
+        let class = self.regions.class(key);
+        while self.accounts.len() <= callpath.index() {
+            let region = self.regions.class(self.shard.tree.region(CallPathId::at(self.accounts.len())));
+            // Any call of a library may be where one-sided communication makes progress.
+            let remembered = region.is_remembered() || (self.one_sided && region.library().is_some());
+            self.accounts.push(Account { visits: 0, time: 0, remembered });
+        }
+        let account = &mut self.accounts[callpath];
+        account.visits += 1;
+        if account.remembered {
+            self.remember(class);
+        }
+    }
+
+    /// Opens the instance of a region that matters even without records inside.
+    pub(super) fn remember(&mut self, class: RegionClass) {
+        use RegionClass::{ArmciAllFence, FlushAll, ShmemAllocate, ShmemFinalize, ShmemFree, ShmemQuiet};
+        let Some(instance) = self.instance() else { return };
+        if class.is_shutdown() {
+            self.state.span.shutdown = instance;
+        }
+        match class {
+            RegionClass::Init if self.state.span.init.is_none() => self.state.span.init = instance,
+            RegionClass::Finalize if self.state.span.finalize.is_none() => self.state.span.finalize = instance,
+            RegionClass::ExplicitBarrier | RegionClass::ImplicitBarrier if !self.state.teams.is_empty() => {
+                self.state.barriers.push(instance);
+            }
+            ShmemAllocate | ShmemFree | ShmemFinalize | ShmemQuiet | ArmciAllFence | FlushAll => {
+                self.synchronize(self.state.now, WindowId::NONE, ProcessId::NONE, 0, SyncKind::Unrecorded);
+            }
+            RegionClass::Parallel => {
+                if let Some(&team) = self.state.teams.last() {
+                    let team = &mut self.shard.teams.rows[team as usize];
+                    if team.instance.is_none() {
+                        team.instance = instance;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn leave_key(&mut self, time: i64, key: RegionKey) {
+        let time = self.advance(time);
+        if self.state.top.key == key {
+            self.pop(time);
+        } else {
+            self.leave_out_of_order(time, key);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn leave_out_of_order(&mut self, time: i64, key: RegionKey) {
+        // At the bottom stands what no Leave names.
+        let Some(depth) = self.state.outer.iter().skip(1).rposition(|frame| frame.key == key) else {
+            self.note(DiagnosticKind::LeaveWithoutEnter, time);
+            return;
+        };
+        while self.state.outer.len() > depth + 1 {
+            self.note(DiagnosticKind::NeverLeft, time);
+            self.pop(time);
+        }
+        self.pop(time);
+    }
+
+    #[inline(always)]
+    pub(super) fn pop(&mut self, time: i64) {
+        if let Some(around) = self.state.outer.pop() {
+            self.book(time);
+            let left = std::mem::replace(&mut self.state.top, around);
+            let leave = self.shard.events.leave(time, left.callpath);
+            if left.instance.is_some() {
+                self.shard.instances.leave[left.instance] = leave;
+            }
+        }
+    }
+
+    /// Puts a buffer flush into the columns, as soon as an event behind its begin arrives.
+    ///
+    /// The measurement system flushes while it records an event whose time is already taken: the flush stands behind
+    /// all events of the same time.
+    #[inline(never)]
+    pub(super) fn settle_flush(&mut self, time: i64) {
+        if let Some((begin, end)) = self.state.flush
+            && time > begin
+        {
+            self.state.flush = None;
+            self.state.until = self.bounds.last;
+            self.enter_key(begin, Regions::BUFFER_FLUSH);
+            let end = self.advance(end.min(time));
+            self.pop(end);
+        }
+    }
+
+    /// The region instance around the current event; `None` outside of any region.
+    #[inline(always)]
+    pub(super) fn instance(&mut self) -> Option<InstanceId> {
+        let top = &mut self.state.top;
+        if top.instance.is_none() {
+            if top.callpath.is_none() {
+                return None;
+            }
+            top.instance = self.shard.instances.open(top.enter);
+        }
+        Some(top.instance)
+    }
+
+    /// The region instance around a communication record, which must be there.
+    #[inline(always)]
+    pub(super) fn communicating(&mut self, time: i64) -> Option<InstanceId> {
+        let instance = self.instance();
+        if instance.is_none() {
+            self.note(DiagnosticKind::OutsideRegion, time);
+        }
+        instance
+    }
+
+    /// Brings the stack to a calling context, of which the innermost `fresh` nodes were newly entered.
+    pub(super) fn calling_context(&mut self, time: i64, context: u32, fresh: u32) {
+        let mut path = Vec::new();
+        let mut next = context;
+        while let Some(node) = self.definitions.calling_context(next) {
+            path.push(self.regions.key(node.region));
+            if path.len() > self.definitions.calling_contexts.len() {
+                break;
+            }
+            next = node.parent;
+        }
+        path.reverse();
+        // Calling contexts know nothing of the program that stands at the root.
+        let base = usize::from(self.state.outermost().is_some_and(|frame| Regions::is_program(frame.key)));
+        let open = self.state.outer.iter().chain([&self.state.top]).skip(1 + base);
+        let common = open.zip(&path).take_while(|(frame, key)| frame.key == **key);
+        let keep = base + common.count().min(path.len().saturating_sub(fresh as usize));
+        while self.state.outer.len() > keep {
+            self.pop(time);
+        }
+        for &key in &path[keep - base..] {
+            self.push(time, key);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Teams of threads, their tasks and their locks.
+
+use super::Decoder;
+use crate::diagnostics::DiagnosticKind;
+use crate::ids::{CallPathId, CommId, InstanceId};
+use crate::trace::NONE;
+use crate::trace::columns::{Lock, TaskRun, Team, Thread, ThreadStep};
+
+impl Decoder<'_> {
+    pub(super) fn begin_team(&mut self, time: i64, communicator: u32) {
+        let comm = self.index.comm(communicator).unwrap_or(CommId::NONE);
+        let part = self.state.parts.entry(comm).or_insert(0);
+        let key = (comm, *part);
+        *part += 1;
+        let begun = self.state.forks.last().copied().filter(|fork| {
+            // A fork belongs to the first team that its thread begins; deeper teams have forks of their own.
+            !self.state.teams.iter().any(|&team| self.shard.teams.rows[team as usize].fork == *fork)
+        });
+        let fork = match begun {
+            Some(fork) => {
+                self.forks.insert(key, fork);
+                fork
+            }
+            None => self.forks.get(&key).copied().unwrap_or(NONE),
+        };
+        if fork == NONE {
+            self.note(DiagnosticKind::UnknownTeam, time);
+        } else if self.state.outer.is_empty() {
+            self.state.root = self.shard.forks.rows[fork as usize].callpath;
+        }
+        self.state.teams.push(self.shard.teams.rows.len() as u32);
+        self.state.first_barriers.push(self.state.barriers.len() as u32);
+        self.shard.teams.rows.push(Team { comm, fork, instance: InstanceId::NONE, barriers: 0, barriers_end: 0 });
+    }
+
+    pub(super) fn end_team(&mut self) {
+        if let (Some(team), Some(first)) = (self.state.teams.pop(), self.state.first_barriers.pop()) {
+            // Barriers of deeper teams have gone with these.
+            let barriers = &mut self.shard.barriers.rows;
+            let begin = barriers.len() as u32;
+            barriers.extend(self.state.barriers.drain(first as usize..));
+            let team = &mut self.shard.teams.rows[team as usize];
+            (team.barriers, team.barriers_end) = (begin, barriers.len() as u32);
+        }
+        if self.state.teams.is_empty() {
+            self.state.root = CallPathId::NONE;
+        }
+    }
+
+    /// Another task runs from now on: an explicit one, or the thread's own, which has the number 0.
+    pub(super) fn switch_task(&mut self, time: i64, number: u64) {
+        if let Some(begin) = self.state.task.take() {
+            self.shard.tasks.rows.push(TaskRun { begin, end: time });
+        }
+        if number != 0 {
+            self.state.task = Some(time);
+            self.note(DiagnosticKind::Tasks, time);
+        }
+    }
+
+    pub(super) fn lock(&mut self, time: i64, paradigm: u8, lock: u32, order: u32, acquired: bool) {
+        // Old measurement systems wrote order 0 where they did not know it.
+        if order != 0 {
+            let instance = self.instance().unwrap_or(InstanceId::NONE);
+            self.shard.locks.rows.push(Lock { time, instance, lock, order, paradigm, acquired });
+        }
+    }
+
+    pub(super) fn thread(&mut self, time: i64, thread: (u32, u64), step: ThreadStep) {
+        self.shard.threads.rows.push(Thread { time, thread, step });
+    }
+}
