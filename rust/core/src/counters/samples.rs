@@ -91,7 +91,9 @@ fn read(archive: &Archive, trace: &Trace, kinds: &[Kind], location: LocationId) 
     };
     let mut series: Vec<(u32, Series)> = reader.series.into_iter().collect();
     series.sort_unstable_by_key(|(counter, _)| *counter);
-    series.iter_mut().for_each(|(_, series)| series.hold(last));
+    for (_, series) in &mut series {
+        series.hold(last);
+    }
     series
 }
 
