@@ -258,7 +258,7 @@ def test_only_locations_with_samples_have_cells(tmp_path):
     plain = [(0, "enter", "main"), (100, "leave", "main")]
     stream = [(0, 0, (1,)), *plain, (100, 0, (5,))]
     result = analyze(archive(tmp_path, [counter()], [stream, *63 * [plain]], range(64)))
-    assert result.tables.counter_cells.num_rows == 1
+    assert set(result.tables.counter_cells["location"].to_pylist()) == {0}
     assert result.counters["c"].by_location()["location"].to_pylist() == [0]
 
 
@@ -458,6 +458,22 @@ def test_instructions_cycles_and_frequency_split_the_scaling_of_computation(tmp_
     assert second["ipc_scaling"].value == 1
     assert second["frequency_scaling"].value == 1
     assert second["computation_scaling"].value == pytest.approx(0.5)
+
+
+def test_the_course_of_a_counter_adds_up(tmp_path, capsys):
+    from whywait.cli import main
+
+    stream = [(0, 0, (0,)), (0, "enter", "main"), (40, 0, (40,)), (80, 0, (120,)), (80, "leave", "main")]
+    anchor = archive(tmp_path / "own", [counter()], [stream, stream], [0, 1])
+    found = analyze(anchor).counters["c"].series(4).to_pylist()
+    assert [row["value"] for row in found] == 2 * [20, 20, 40, 40]
+    assert [(row["rank"], row["bin"], row["begin"]) for row in found[3:5]] == [(0, 3, 6), (1, 0, 0)]
+    assert main(["counters", str(anchor), "--metric", "c", "--bins", "2", "--json"]) == 0
+    assert [row["value"] for row in json.loads(capsys.readouterr().out)["rows"]] == [40, 80, 40, 80]
+    master = [(0, "enter", "main"), (80, "leave", "main")]
+    shared = archive(tmp_path / "shared", [counter(scope="group")], [master, [(0, 0, (0,)), (80, 0, (9,))]])
+    with pytest.raises(whywait.UsageError, match="speaks of more than one location"):
+        analyze(shared).counters["c"].series(4)
 
 
 def test_totals_are_metrics_of_every_report(tmp_path):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from whywait import _native
 from whywait.model.counters import named
 from whywait.model.profile import sum_at
 from whywait.model.selection import find_callpaths
@@ -188,6 +189,51 @@ class Counter:
         }
         return pa.table(
             columns | {name: self._cells[name] for name in ("seconds", "sampled", "samples", "minimum", "maximum")}
+        )
+
+    def series(self, bins: int) -> pa.Table:
+        """Return the course of a counter that speaks of the location that records it, in bins of equal width.
+
+        Parameters
+        ----------
+        bins
+            Into how many bins to cut the run.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``location``, ``rank``, ``thread``, ``bin``, ``begin`` (seconds since the begin of the trace) and ``value``:
+            what a total grew by in the bin, or the integral of a level. The bins of a location add up to all of it.
+
+        Raises
+        ------
+        whywait.UsageError
+            If the counter speaks of a process or a machine, or the result is a written one, which holds no events.
+        """
+        locations = np.unique(self._cells["location"]).astype(np.int64)
+        edges = np.linspace(0.0, self._result.facts["length"], bins + 1)
+        stretches = {
+            "location": np.repeat(locations, bins).tolist(),
+            "begin": np.tile(edges[:-1], locations.size).tolist(),
+            "end": np.tile(edges[1:], locations.size).tolist(),
+            "callpath": [None] * (bins * locations.size),
+        }
+        found = self._result.tables.counter_changes(stretches)
+        found = found.filter(pa.array(found["counter"].to_numpy() == self.number))
+        if not found.num_rows and self.samples:
+            raise _native.UsageError(f"{self.name} speaks of more than one location: it has a course in windows only")
+        row = found["stretch"].to_numpy().astype(np.int64)
+        location = np.repeat(locations, bins)[row]
+        places = self._result.places
+        return pa.table(
+            {
+                "location": location.astype(np.uint32),
+                "rank": places.rank[location],
+                "thread": places.thread[location],
+                "bin": (row % bins).astype(np.uint32),
+                "begin": np.tile(edges[:-1], locations.size)[row],
+                "value": found["amount"],
+            }
         )
 
     def in_computation(self, callpath: str | int | None = None) -> float:

@@ -59,7 +59,10 @@ def add(verbs: Any) -> None:
         "records",
     )
     parser.add_argument(
-        "--bins", type=positive, metavar="N", help="show the course of a queue, in so many bins of equal width"
+        "--bins",
+        type=positive,
+        metavar="N",
+        help="show the course of a counter or queue, in so many bins of equal width",
     )
     parser.add_argument(
         "--top", type=positive, default=10, metavar="N", help="how many rows to show (default: %(default)s)"
@@ -76,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
     if options.correlate and options.metric:
         raise whywait.UsageError("--correlate and --metric are two questions: ask one")
     if options.bins and not options.metric:
-        raise whywait.UsageError("--bins shows the course of a queue: say which with --metric")
+        raise whywait.UsageError("--bins shows the course of a counter or queue: say which with --metric")
     with Progress() as progress:
         result = whywait.analyze(
             options.trace,
@@ -103,9 +106,12 @@ def run(options: argparse.Namespace) -> int:
         else:
             show(_correlations(found), sys.stdout)
     elif options.metric and options.metric in result.counters:
+        counter = result.counters[options.metric]
         if options.bins:
-            raise whywait.UsageError(f"{options.metric} is recorded: only levels of queues have a course")
-        table = _recorded(result.counters[options.metric], options.top)
+            kept = ("rank", "thread", "bin", "begin", "value")
+            table = [{name: row[name] for name in kept} for row in counter.series(options.bins).to_pylist()]
+        else:
+            table = _recorded(counter, options.top)
         if options.json:
             print_json({"metric": options.metric, "rows": table})
         else:
