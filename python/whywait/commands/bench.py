@@ -82,10 +82,10 @@ PREDICTED = {
 }
 
 _WHATIF = """\
-Predict the optimized form of synthetic workloads from the other one, generate it, and compare: how far the simulation
-without a change is from the measured run (identity), and how far the prediction is from the optimized run. Beside them
-stands what the same experiments gave on a Blue Gene/L, where the simulator ran the program again (M.-A. Hermanns,
-Jül-4297, 2008, chapter 5).
+Predict the optimized form of synthetic workloads from the other one, generate it, and compare: how
+far the simulation without a change is from the measured run (identity), and how far the
+prediction is from the optimized run. Beside them stands what the same experiments gave on a Blue
+Gene/L, where the simulator ran the program again (M.-A. Hermanns, Jül-4297, 2008, chapter 5).
 """
 
 

@@ -75,7 +75,9 @@ def write_all(
                     write_timeline(staging.path("timeline.parquet"), timeline, result.facts)
             written.result()
         writer.manifest(directory, summary)
-    return staging.files
+    # Which thread came first says nothing: what people open comes first, then the tables in their order.
+    names = ("report.cubex", _STATISTICS, "report.html", "summary.json")
+    return sorted(staging.files, key=lambda file: names.index(file.name) if file.name in names else len(names))
 
 
 def _write_tables(writer: Writer, result: ResultData, factors: Factors, *, transfers: bool, counters: bool) -> None:
