@@ -115,4 +115,4 @@ def test_an_archive_without_definitions_is_a_bad_trace(tmp_path, capsys):
         whywait.open(tmp_path / "copy")
     assert main(["info", str(tmp_path / "copy")]) == 3
     assert "traces.def" in capsys.readouterr().err
-    assert main(["info", str(tmp_path / "nothing")]) == 2
+    assert main(["info", str(tmp_path / "nothing")]) == 3
