@@ -10,7 +10,8 @@ from whywait import _native
 from whywait._analyze import analyze
 from whywait._api import Result
 from whywait._run import Run
-from whywait.store.dataset import MANIFEST, StoredDataset, has_mark
+from whywait.store.dataset import StoredDataset, has_mark
+from whywait.store.files import MANIFEST
 from whywait.store.upgrade import FILES, OldDataset
 
 if TYPE_CHECKING:
@@ -51,11 +52,6 @@ def load(directory: str | PathLike[str]) -> Result:
     run = StoredRun(dataset)
     dataset.analyze = lambda: analyze(run, **dataset.options).tables
     return Result(dataset, run)
-
-
-def is_result(directory: str | PathLike[str]) -> bool:
-    """Say whether a directory holds a result."""
-    return any((Path(directory) / name).is_file() for name in (MANIFEST, "summary.json"))
 
 
 def _old(path: Path) -> OldDataset:

@@ -106,7 +106,7 @@ def _duration(text: str) -> float:
 def run_perfetto(options: argparse.Namespace) -> int:
     """Write the timeline for Perfetto."""
     import whywait
-    from whywait._load import is_result
+    from whywait.store.files import is_result
 
     written_with: Mapping[str, Any] = {}
     if is_result(options.trace):
@@ -150,7 +150,7 @@ def run_perfetto(options: argparse.Namespace) -> int:
 def run(options: argparse.Namespace) -> int:
     """Write the report as one HTML file."""
     import whywait
-    from whywait._load import is_result
+    from whywait.store.files import is_result
 
     is_written = is_result(options.result)
     if options.output:

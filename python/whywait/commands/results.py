@@ -89,7 +89,7 @@ def load(path: str, *, events: bool = False) -> Result:
         Whether the events are needed, which a written result has not: then its trace is analyzed again.
     """
     import whywait
-    from whywait._load import is_result
+    from whywait.store.files import is_result
 
     if not is_result(path):
         with Progress() as progress:
@@ -104,7 +104,7 @@ def load(path: str, *, events: bool = False) -> Result:
 def open_trace(path: str) -> Run:
     """Return a trace, or that of a written result."""
     import whywait
-    from whywait._load import is_result
+    from whywait.store.files import is_result
 
     return whywait.load(path).run if is_result(path) else whywait.open(path)
 

@@ -21,7 +21,7 @@ from whywait.model import tables
 from whywait.model.schema import schema_of
 from whywait.model.trace import TraceIdentity
 from whywait.model.version import VERSION
-from whywait.store.files import read_json, read_table
+from whywait.store.files import MANIFEST, read_json, read_table
 from whywait.store.stored import StoredTables
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 FORMAT = "whywait-result"
 FORMAT_VERSION = 1
-MANIFEST = "manifest.json"
 
 # The mark of a table: it belongs to the manifest that has the same.
 _MARK = b"whywait.result"

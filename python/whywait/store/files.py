@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from whywait import _native
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from os import PathLike
+
+    import pyarrow as pa
+
+#: Says what the other files of a result are.
+MANIFEST = "manifest.json"
+
+
+def is_result(directory: str | PathLike[str]) -> bool:
+    """Say whether a directory holds a result."""
+    return any((Path(directory) / name).is_file() for name in (MANIFEST, "summary.json"))
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -39,6 +47,10 @@ def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
     whywait.UsageError
         If the file is missing or damaged, or has no such columns.
     """
+    # Only those who read a table have to wait for Arrow.
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
         return pq.read_table(path, columns=columns)
     except FileNotFoundError as error:
