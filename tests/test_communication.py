@@ -167,6 +167,6 @@ def test_the_verb(capsys, tmp_path):
     expected = waiting(whywait.load(tmp_path))
     assert expected[rank, peer] == pytest.approx(max(expected.values()))
     assert sum(row["count"] for row in found["sizes"]) == found["totals"]["messages"]
-    silent = trace_from_text("*: main [0, 1]", tmp_path / "silent")
+    silent = trace_from_text("0: main [0, 1]", tmp_path / "silent")
     assert main(["messages", str(silent)]) == 0
     assert capsys.readouterr().out.startswith("No messages")

@@ -282,10 +282,12 @@ def test_front_page(browser, stencil):
     assert len(cards) == 3
     assert "8 ranks wait 459 ms in MPI_Waitall for messages that are sent late, 664 times in all." in cards[0]
     assert "rank 5 spends" in cards[0]
+    viewer.until("document.querySelector('.iterations:not([hidden])')")
     titles = viewer.js("return [...document.querySelectorAll('.card > h2')].map((title) => title.textContent)")
     assert titles == [
-        "Where the time went", "The three worst problems", "Who causes the waiting", "How the longest waits came about",
-        "What determines how long the run takes", "Efficiencies", "What was odd in the trace",
+        "Where the time went", "The three worst problems", "Iterations", "Who causes the waiting",
+        "How the longest waits came about", "What determines how long the run takes", "Efficiencies",
+        "What was odd in the trace",
     ]  # fmt: skip
     efficiency = found.efficiencies(window=found.summary()["focus"]["window"])["parallel_efficiency"].value
     assert viewer.text(".efficiency b") == f"{efficiency:.3f}"

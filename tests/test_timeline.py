@@ -240,21 +240,21 @@ def test_a_call_path_without_a_class():
 def test_a_written_result_keeps_it(tmp_path):
     result = whywait.analyze(DATA / "stencil")
     result.write(tmp_path / "results", html=True)
-    assert load(tmp_path / "results")._timeline == result._timeline
+    assert load(tmp_path / "results").timeline == result.timeline
     page = tmp_path / "again.html"
     assert main(["export", "html", str(tmp_path / "results"), "-o", str(page)]) == 0
-    assert {name for name in Page(page).blocks if name.startswith("timeline")} == set(result._timeline)
+    assert {name for name in Page(page).blocks if name.startswith("timeline")} == set(result.timeline)
     # What another run left behind is not taken for its own.
     whywait.analyze(DATA / "p2p").write(tmp_path / "results")
     assert (tmp_path / "results" / "timeline.parquet").is_file()
-    assert load(tmp_path / "results")._timeline == {}
+    assert load(tmp_path / "results").timeline == {}
     (tmp_path / "results" / "timeline.parquet").unlink()
-    assert load(tmp_path / "results")._timeline == {}
+    assert load(tmp_path / "results").timeline == {}
 
 
 def test_blocks_are_those_of_the_tables():
     result = whywait.analyze(DATA / "stencil")
-    packed = result._timeline
+    packed = result.timeline
     head = blocks.unpack_document(packed["timeline"])
     waits = blocks.unpack_columns(packed["timeline-waits"])
     table = result.tables.wait_states.to_pylist()

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from whywait import _native
+from whywait.analysis.native import PART
 from whywait.model.profile import Profile
 from whywait.model.schema import schema_of
 from whywait.model.selection import every_callpath
@@ -170,6 +171,8 @@ def iterations(result: ResultData, named: str | int | None = None) -> pa.Table |
     its threads: ``PE = avg U / max T = LB * CommE``, ``LB = avg U / max U``, ``CommE = max U / max T``.
     """
     dataset = result.tables
+    if "window" in dataset.options:
+        raise _native.UsageError(PART)
     if named is None and (stored := dataset.stored_iterations) is not None:
         return stored
     if (loop := find_loop(result, named)) is None:

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from whywait.model.trace import Trace
 
 
+#: What a result of a part of a run answers to questions about the whole.
+PART = "this is a part of a run: ask the result of the whole run"
+
+
 class NativeDataset:
     """What the native analysis returns, as `whywait.model.dataset.Dataset`.
 
@@ -161,7 +165,7 @@ class NativeDataset:
             raise _native.UsageError("there are no events")
         if "window" in self.options:
             # All events are there, but only some of the waits: sums over both would not fit.
-            raise _native.UsageError("this is a part of a run: ask the result of the whole run")
+            raise _native.UsageError(PART)
         return self.analysis
 
     def window(self, begin: float, end: float) -> pa.Table:
