@@ -104,7 +104,8 @@ def test_analyze_as_json(capsys):
     assert cli.main(["analyze", "t", "--json", "-o", "out"]) == 0
     summary = json.loads(capsys.readouterr().out)
     assert summary["metrics"]["mpi_latesender"]["total"] == pytest.approx(0.008)
-    assert summary["files"] == sorted(f"out/{name}" for name in FILES)
+    assert sorted(summary["files"]) == sorted(f"out/{name}" for name in FILES)
+    assert summary["files"][0] == "out/report.cubex"
 
 
 @pytest.mark.usefixtures("native")

@@ -30,7 +30,7 @@ class Staging:
 
     @property
     def files(self) -> list[Path]:
-        """The files, by name: which was asked for first depends on who was faster."""
+        """The files, by name."""
         return sorted(self._files.values())
 
     def __enter__(self) -> Self:
