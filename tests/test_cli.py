@@ -184,6 +184,15 @@ def test_ctrl_c_at_any_time_is_no_traceback(module, code):
     assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
 
 
+def test_verbs_below_verbs_run_as_a_program(tmp_path):
+    command = [sys.executable, "-m", "whywait", "bench", "generate", "bt", "--ranks", "4", "--iterations", "1"]
+    done = subprocess.run(
+        [*command, "-o", str(tmp_path / "t")], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert whywait.open(tmp_path / "t").locations.num_rows == 4
+
+
 def test_ctrl_c_is_not_taken_from_who_ignores_it():
     """As a shell has it of what it runs in the background."""
     ignoring = f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n{INTERRUPTED}"

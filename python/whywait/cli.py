@@ -108,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return OK
         mpi.leave()
     try:
-        if options.analyzes:
+        if getattr(options, "analyzes", True):
             _load()
         return _run(options)
     except KeyboardInterrupt:
