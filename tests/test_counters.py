@@ -414,6 +414,40 @@ def test_score_ps_profile_has_the_same_sums(case):
             assert ours[cell] == pytest.approx(value, rel=1e-12), (name, cell)
 
 
+@pytest.mark.parametrize(
+    "case", ["cases/counters_perf/archive", "cases/counters_user/archive", "samples/ping-pong-papi"]
+)
+def test_cells_of_real_traces_add_up_to_what_was_recorded(case):
+    place = SHARED / case
+    if not place.exists():
+        pytest.skip(f"{place} is only beside a development checkout")
+    anchor = next(place.glob("*.otf2"))
+    first, last = {}, {}
+    with otf2.reader.open(str(anchor)) as trace:
+        for location, event in trace.events:
+            if isinstance(event, otf2.events.Metric):
+                metric = getattr(event.metric, "metric_class", event.metric)
+                for member, value in zip(metric.members, event.values, strict=True):
+                    if member.metric_mode == MetricMode.ACCUMULATED_START:
+                        scaled = value * (10 if member.base == otf2.Base.DECIMAL else 2) ** member.exponent
+                        first.setdefault((member.name, location.name, location.group.name), scaled)
+                        last[member.name, location.name, location.group.name] = scaled
+    assert first
+    growth = defaultdict(float)
+    for (name, *_), value in last.items():
+        growth[name] += value
+    for (name, *_), value in first.items():
+        growth[name] -= value
+    result = analyze(anchor)
+    assert {name: result.counters[name].total for name in growth} == pytest.approx(growth, rel=1e-12)
+    length = result.facts["length"]
+    bounds = [0.0, 0.1 * length, 0.37 * length, 0.9 * length, length]
+    windows = [result.counters.window(begin, end) for begin, end in pairwise(bounds)]
+    for name, counter in result.counters.items():
+        parts = sum(window[name].total for window in windows if name in window)
+        assert parts == pytest.approx(counter.total, rel=1e-12, abs=1e-12), name
+
+
 def test_a_real_trace_with_devices():
     """Counters of a plugin that claims they are all totals: COUNTERS 2.2 and 4.3, number 9."""
     place = SHARED / "samples" / "mi300"
