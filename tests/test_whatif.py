@@ -222,7 +222,7 @@ def test_a_generated_run_without_imbalance_is_predicted_to_the_tick(workload, tm
 
 
 def test_transfers_that_do_not_wait_for_their_receives_are_predicted_closely(tmp_path):
-    """In this workload a transfer begins at the send although the send waits for its receive: the model lets it wait."""
+    """Here a transfer begins at the send although the send waits for its receive; in the model it waits as well."""
     for name, imbalance in (("uneven", 0.2), ("even", 0.0)):
         _native.generate("bt", tmp_path / name, ranks=16, iterations=10, seed=7, imbalance=imbalance)
     sim = whywait.whatif(tmp_path / "uneven", [Set("compute", 1e-3)])

@@ -195,7 +195,6 @@ def _action(actions: Any, name: str, summary: str, description: str, example: st
         formatter_class=Help,
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    parser.set_defaults(analyzes=False)
     return parser
 
 
