@@ -216,6 +216,17 @@ def test_what_is_no_loop(tmp_path):
         fake_native.result(fake_native.small()).iterations("MPI_Barrier")
 
 
+def test_parts_of_a_loop_count_together(tmp_path):
+    """As in NPB LU: what is called four times has less than half of the time, and so has what is called nine times."""
+    lines = ["0,1: main [0, 100]", "0,1: MPI_Init [0, 60]"]
+    lines += [f"0,1: rhs [{60 + 10 * i}, {64 + 10 * i}]" for i in range(4)]
+    lines += [f"0,1: buts [{64.5 + 10 * (i // 2) + 2 * (i % 2)}, {66 + 10 * (i // 2) + 2 * (i % 2)}]" for i in range(7)]
+    result = whywait.analyze(trace_from_text("\n".join(lines), tmp_path))
+    table = result.iterations()
+    assert table.num_rows == 4
+    assert result.tree.path(table["callpath_id"][0].as_py())[-1] == "rhs"
+
+
 def test_ranks_may_have_different_numbers_of_iterations(tmp_path):
     result = whywait.analyze(
         trace_from_text("*: main [0, 9]\n0: f [1, 2]\n0: f [3, 4]\n1: f [2, 5]\n0: g [6, 7]", tmp_path)

@@ -4,10 +4,11 @@ A loop is told by its *marker*, the call path that every process enters once in 
 process from one Enter of the marker to the next; the last one ends with the last Leave of the loop's *body*: the
 marker, and those of its siblings that the loop enters as often, several times as often, or every so many iterations.
 
-The marker is named, or found from visits and times alone. Of all sets of siblings that every process enters the same
-number of times, three times at least, the one with most of the time belongs to the main loop, if its body has at least
-half of the time outside of ``MPI_Init`` and ``MPI_Finalize``; the first of the siblings is the marker. A call path has
-more time than those inside of it, so of nested loops the outer is found, as long as its body is a call path.
+The marker is named, or found from visits and times alone. The main loop is where siblings that every process enters
+equally often, three times at least, have half of the time outside of ``MPI_Init`` and ``MPI_Finalize`` together. Of
+these siblings, those with the same number of visits that have most of the time give the number of iterations; the first
+of them is the marker. A call path has more time than those inside of it, so of nested loops the outer is found, as long
+as its body is a call path.
 """
 
 from __future__ import annotations
@@ -135,12 +136,14 @@ class _Visits:
         for parent in np.unique(above).tolist():
             siblings = np.flatnonzero(above == parent)
             each = self._each[siblings]
+            if time[siblings[each >= _FEWEST]].sum() < enough:
+                continue
             for visits in np.unique(each[each >= _FEWEST]).tolist():
                 inside = siblings[each == visits]
                 # Of siblings the first to be entered has the lowest number.
                 marker = min(inside.tolist(), key=lambda p: int(self._tree.preorder[p]))
                 covered = float(time[inside].sum())
-                if time[self._body(marker)].sum() >= enough and (best is None or covered > best[0]):
+                if best is None or covered > best[0]:
                     best = covered, marker
         return None if best is None else self.loop(best[1])
 
