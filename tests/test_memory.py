@@ -148,7 +148,8 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
 
 
 @pytest.mark.parametrize(
-    ("workload", "ranks", "iterations"), [("sor-p2p", 64, 1600), ("sor-gats", 64, 2000), ("contention", 64, 4000)]
+    ("workload", "ranks", "iterations"),
+    [("sor-p2p", 64, 1600), ("sor-gats", 64, 2000), ("contention", 64, 4000), ("srumma", 64, 3000)],
 )
 def test_the_estimate_is_near_what_an_analysis_takes(workload, ranks, iterations, tmp_path):
     _native.generate(workload, tmp_path / "trace", ranks=ranks, iterations=iterations, seed=1)
