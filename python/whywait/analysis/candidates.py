@@ -260,7 +260,9 @@ class _Proposer:
         return f"{places.rank[location]}" + (f".{thread}" if thread else "")
 
     def _name(self, number: int) -> str:
-        return short_name(self._tree.path(number)[-1])
+        """Return what tells a call path from others: as much of its end as is needed."""
+        path = self._selection(number).path
+        return short_name(self._tree.path(number)[-1]) if path.isdecimal() else path
 
     def _selection(self, number: int, ranks: str | None = None) -> Selection:
         """Return the shortest text that means this call path alone; its number if none does."""
