@@ -86,7 +86,7 @@ _OF_MODEL = (Protocol, EagerLimit, AsynchronousProgress, Cut, CutMessages)
 class _Compiler:
     """Turns hypotheses into numbers of call paths and locations."""
 
-    def __init__(self, result: Result, window: tuple[float, float] | None, callpath: str | int | None) -> None:
+    def __init__(self, result: Result, window: tuple[float, float] | None, callpath: str | int | None = None) -> None:
         self._result = result
         self._window = window
         self._tree: CallTree = result.tree
@@ -481,7 +481,7 @@ def lengths(
     assumed
         Time of the calls of which something is assumed, seconds.
     """
-    compiler = _Compiler(result, None, None)
+    compiler = _Compiler(result, None)
     lists = [list(of) for of in candidates]
     if not lists:
         return [], 0.0
