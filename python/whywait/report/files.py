@@ -89,14 +89,15 @@ def _write_tables(writer: Writer, result: ResultData, factors: Factors, *, trans
         writer.pieces(name, tables.SEVERITIES, tables.severity_pieces(result.profile, locations, metrics))
     waits = tables.wait_state_pieces(tree, locations, dataset.wait_states)
     if counters:
-        found = tables.table(tables.WAIT_STATES, waits)
-        writer.table("wait_states", with_counters(result, found, "enter", "leave"))
+        writer.table("wait_states", with_counters(result, tables.table(tables.WAIT_STATES, waits), "enter", "leave"))
     else:
         writer.pieces("wait_states", tables.WAIT_STATES, waits)
     if result.has_causes:
         path = tables.critical_path_pieces(tree, locations, dataset.critical_path)
-        found = tables.table(tables.CRITICAL_PATH, path)
-        writer.table("critical_path", with_counters(result, found, "from", "to") if counters else found)
+        if counters:
+            writer.table("critical_path", with_counters(result, tables.table(tables.CRITICAL_PATH, path), "from", "to"))
+        else:
+            writer.pieces("critical_path", tables.CRITICAL_PATH, path)
         _write_factors(writer, dataset, factors)
     if replayed(result) and dataset.analysis is not None:
         writer.table("queue_levels", levels(result))
