@@ -123,3 +123,15 @@ def test_columns_are_explained_and_the_dataset_is_listed():
         assert table.schema.names == list(declared(table))
         assert (f"[`{name}`](tables.md#{name})" in listed) == table.is_stored
         assert isinstance(table.schema, pa.Schema)
+
+
+def test_the_tree_has_the_metrics_of_queues():
+    queues = set(_native.queue_metrics())
+    assert queues
+    assert queues <= {metric.name for metric in TREE}
+
+
+def test_what_balance_removes_is_said_once():
+    flagged = {metric.name for metric in TREE if metric.is_balanced_away}
+    assert "omp_idle_threads" in flagged
+    assert not flagged & patterns().keys()

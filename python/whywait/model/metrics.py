@@ -105,6 +105,8 @@ class Metric:
         Name of the metric it is a part of.
     real
         Whether values need not be whole numbers, though they are no times.
+    is_balanced_away
+        Whether a perfectly balanced run would not have it; of wait states the patterns say so.
     """
 
     name: str
@@ -116,6 +118,7 @@ class Metric:
     description: str
     parent: str | None
     real: bool = False
+    is_balanced_away: bool = False
 
     @property
     def derived(self) -> bool:
@@ -230,15 +233,12 @@ class MetricTree:
             waiting = [metric for metric in waiting if metric.name in undecided]
         kept = (metric for metric in self if metric.name in formulas and metric.kind != "hidden")
         return MetricTree(
-            Metric(
-                metric.name,
-                metric.display_name,
-                metric.unit,
-                metric.kind,
-                metric.paradigm,
-                formulas[metric.name],
-                metric.description,
-                next((above.name for above in reversed(self.path(metric.name)[:-1]) if above.name in formulas), None),
+            replace(
+                metric,
+                formula=formulas[metric.name],
+                parent=next(
+                    (above.name for above in reversed(self.path(metric.name)[:-1]) if above.name in formulas), None
+                ),
             )
             for metric in kept
         )
@@ -264,17 +264,19 @@ def _read() -> Iterator[Metric]:
             continue
         name, display_name, unit, kind, formula, description = (field.strip() for field in line.split("|"))
         kind, _, paradigm = kind.partition(" @")
+        is_balanced_away = kind.endswith(" ~")
         del above[(len(line) - len(line.lstrip())) // 2 :]
         parent = above[-1] if above else None
         metric = Metric(
             name,
             display_name,
             unit,
-            cast("Kind", kind),
+            cast("Kind", kind.removesuffix(" ~")),
             paradigm or (parent.paradigm if parent else None),
             Formula.parse(formula) if formula else None,
             description,
             parent.name if parent else None,
+            is_balanced_away=is_balanced_away,
         )
         above.append(metric)
         yield metric

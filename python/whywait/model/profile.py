@@ -40,10 +40,6 @@ def in_window(stored: Collection[str]) -> set[str]:
     }
 
 
-# Time besides wait states that a perfectly balanced run would not have.
-_BALANCED_AWAY = frozenset({"omp_management", "omp_ordered", "omp_idle_threads"})
-
-
 class Cells(NamedTuple):
     """The cells of one metric that are not zero, in order of call path and location.
 
@@ -173,7 +169,7 @@ class Profile:
         work = self.inclusive(self._by_position_of_workers("time"))
         waits = {pattern.kind for pattern in patterns().values() if pattern.is_balanced_away}
         for metric in self.metrics:
-            if metric.name in waits or metric.name in _BALANCED_AWAY:
+            if metric.name in waits or metric.is_balanced_away:
                 work = work - self.inclusive(self._by_position_of_workers(metric.name))
         excess = path - work / max(1, int(np.count_nonzero(self._works)))
         return np.divide(excess, path, out=np.zeros_like(path), where=(path > 0) & (excess > 0))
