@@ -295,9 +295,11 @@ def _summary(sim: Simulation, hypotheses: Sequence[Hypothesis]) -> Iterator[Line
 
 def _effects(sim: Simulation) -> Iterator[Line]:
     """Yield what becomes of the efficiency and of the waiting, in a line each."""
+    from whywait.analysis.focus import focused
     from whywait.analysis.waiting import account
 
-    before, after = (account(result.profile) for result in (sim.reference, sim.result))
+    # As every headline: of the focus, without start-up and shutdown.
+    before, after = (account(focused(result).profile) for result in (sim.reference, sim.result))
     if before["waiting"] or after["waiting"]:
         yield [
             (f"Waiting {_time(before['waiting'])} -> {_time(after['waiting'])} of CPU time", ""),
@@ -321,7 +323,12 @@ _STATES = 3
 
 
 def _efficiency(sim: Simulation) -> str:
-    both = [result.efficiencies()["parallel_efficiency"].value for result in (sim.reference, sim.result)]
+    from whywait.analysis.focus import focused
+
+    both = [
+        result.efficiencies(window=focused(result).focus.window)["parallel_efficiency"].value
+        for result in (sim.reference, sim.result)
+    ]
     if both[0] is None or both[1] is None:
         return ""
     return f", parallel efficiency {both[0]:.1%} -> {both[1]:.1%}"
