@@ -75,6 +75,9 @@ def find_loop(result: ResultData, named: str | int | None = None) -> Loop | None
     whywait.UsageError
         If no call path is named so, or several are, or no process enters it.
     """
+    if "visits" not in result.profile.metrics:
+        # A part of a run, or a result that nobody counted calls for.
+        return None
     visits = _Visits(result)
     if named is None:
         return visits.main_loop()
