@@ -214,8 +214,8 @@ class _Proposer:
             )  # fmt: skip
         if self._tree.paradigms & {"mpi", "shmem", "armci"}:
             yield Candidate(
-                IdealNetwork(), "a network that takes no time, MPI_Init included: the bound", "network", "--network ideal", math.inf,
-                everywhere,
+                IdealNetwork(), "a network that takes no time, MPI_Init included: the bound", "network", "--network ideal",
+                math.inf, everywhere,
             )  # fmt: skip
 
     def _waiting(self, ending: str) -> float:
