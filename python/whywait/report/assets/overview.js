@@ -165,7 +165,10 @@ export class Overview {
         : `Most on rank ${problem.worst_rank} (${percent(problem.worst_rank_share)}).`]);
     }
     const root = problem.history && blamed(problem.history)[0];
-    if (root) facts.push(["Why", whyText(problem.history, root)]);
+    // A wait that reaches over an end of the focus is told whole.
+    const isCut = root && problem.history.waiting > 1.001 * problem.waiting;
+    const cut = isCut ? ` Of this wait, ${seconds(problem.waiting)} lie in the focus.` : "";
+    if (root) facts.push(["Why", `${whyText(problem.history, root)}${cut}`]);
     if (problem.look_at) facts.push(["Look at", problem.look_at]);
     const longest = document.getElementById("data-timeline") && problem.history;
     return make("article", { class: "problem" },
