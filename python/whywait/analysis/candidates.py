@@ -214,7 +214,7 @@ class _Proposer:
             )  # fmt: skip
         if self._tree.paradigms & {"mpi", "shmem", "armci"}:
             yield Candidate(
-                IdealNetwork(), "a network that takes no time, MPI_Init included: the bound", "network", "--network ideal",
+                IdealNetwork(), "a network that takes no time, nor MPI_Init: the bound", "network", "--network ideal",
                 math.inf, everywhere,
             )  # fmt: skip
 
