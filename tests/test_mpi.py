@@ -152,7 +152,7 @@ def test_other_commands_run_once():
 
 def test_one_message_if_there_is_no_trace(tmp_path):
     done = mpiexec(3, "-m", "whywait", "analyze", tmp_path / "nothing", "-o", tmp_path / "results")
-    assert done.returncode == 2
+    assert done.returncode == 3
     assert done.stderr.count("whywait: ") == 1
     assert "No such file or directory" in done.stderr
     assert "Traceback" not in done.stderr

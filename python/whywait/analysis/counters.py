@@ -37,7 +37,7 @@ class Counter:
     name
         Its name in the result: that in the trace, with a number behind it if another counter has the same.
     definition
-        A row of the table `counters` of a dataset.
+        Its row of the table `counters` of a dataset.
     cells
         Its rows of the table `counter_cells`.
     result

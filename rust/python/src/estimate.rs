@@ -23,13 +23,13 @@ const SAMPLED: usize = 32;
 /// What an event of a kind takes besides, bytes: it stands for an operation of one process.
 fn operation(name: &str) -> f64 {
     match name {
-        "MpiSend" | "MpiIsend" => 500.0,
+        "MpiSend" | "MpiIsend" => 550.0,
         "MpiCollectiveEnd" | "NonBlockingCollectiveComplete" => 380.0,
-        "RmaCollectiveEnd" => 1000.0,
+        "RmaCollectiveEnd" => 1250.0,
         "RmaReleaseLock" => 450.0,
         "RmaGroupSync" => 350.0,
         "RmaPut" | "RmaAtomic" => 100.0,
-        "RmaGet" => 620.0,
+        "RmaGet" => 800.0,
         _ => 0.0,
     }
 }
