@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import whywait
 from whywait.cli import main
-from whywait.commands.serve import _Server
 from whywait.report.html import blocks
 from whywait.report.html.places import Resolution
 from whywait.report.html.served import ServedPage
+from whywait.report.html.server import Server
 from whywait.report.markdown import markdown
 
 from tests.browser import Viewer
@@ -28,7 +28,7 @@ DATA = Path(__file__).parent / "data"
 @contextmanager
 def serving(found):
     """Serve a result on a free port."""
-    with _Server(0, ServedPage(found, found.summary(), found.timeline)) as server:
+    with Server(0, ServedPage(found, found.summary(), found.timeline)) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield server

@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import sys
-from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
@@ -157,6 +156,8 @@ class _Parser(argparse.ArgumentParser):
     """A parser that says which command or choice may be meant by one that there is not."""
 
     def error(self, message: str) -> NoReturn:
+        from difflib import get_close_matches
+
         if match := re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message):
             known = re.findall(r"[\w-]+", match[2])
             close = get_close_matches(match[1], known, 1, 0.6)

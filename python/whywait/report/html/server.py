@@ -1,0 +1,64 @@
+"""A server on this machine for one report."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from whywait.report.html.served import ServedPage
+
+HOST = "127.0.0.1"
+
+
+class Server(ThreadingHTTPServer):
+    """Serves one page to this machine.
+
+    Parameters
+    ----------
+    port
+        The port; 0 for any free one.
+    page
+        The page.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, port: int, page: ServedPage) -> None:
+        super().__init__((HOST, port), _Handler)
+        self.page = page
+
+    @property
+    def names(self) -> set[str]:
+        """What a browser on this machine calls the server; any other name comes from a page that was led astray."""
+        return {f"{host}:{self.server_port}" for host in (HOST, "localhost")}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        """Answer with the page, or with a block of its data."""
+        path = self.path.partition("?")[0]
+        if self.headers.get("Host") not in self.server.names:
+            self._answer(HTTPStatus.FORBIDDEN, b"this server answers to 127.0.0.1 only", "text/plain")
+        elif path == "/":
+            self._answer(HTTPStatus.OK, self.server.page.html(), "text/html; charset=utf-8")
+        elif path.startswith("/data/") and (found := self.server.page.block(path.removeprefix("/data/"))) is not None:
+            self._answer(HTTPStatus.OK, found, "text/plain; charset=utf-8")
+        else:
+            self._answer(HTTPStatus.NOT_FOUND, b"there is nothing here", "text/plain")
+
+    def _answer(self, status: HTTPStatus, content: bytes, kind: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (named so by its base class)
+        """Say nothing of each request."""
