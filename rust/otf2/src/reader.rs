@@ -117,8 +117,17 @@ impl LocationReader {
 
     /// Sends all events to `sink`, reading chunk by chunk through `buffer`. If the file is malformed, the error comes
     /// after the events before it; they remain with the sink.
-    pub fn read_events<S: EventSink>(&self, buffer: &mut Vec<u8>, sink: &mut S) -> Result<ReadSummary> {
-        let mut summary = self.read_chunks(0..self.chunk_count(), buffer, sink)?;
+    pub fn read_events(&self, buffer: &mut Vec<u8>, sink: &mut dyn EventSink) -> Result<ReadSummary> {
+        self.read_events_inlined(buffer, sink)
+    }
+
+    /// As [`read_events`](Self::read_events), compiled for one kind of sink: faster, and a lot of code.
+    pub fn read_events_inlined<S: EventSink + ?Sized>(
+        &self,
+        buffer: &mut Vec<u8>,
+        sink: &mut S,
+    ) -> Result<ReadSummary> {
+        let mut summary = self.read_range(0..self.chunk_count(), buffer, sink)?;
         if let Some(claimed) = self.claimed_events.filter(|claimed| *claimed != summary.events) {
             let text = format!("the location is said to have {claimed} events, the file holds {}", summary.events);
             summary.oddities.push(self.oddity(OddityKind::Count, 0, text));
@@ -129,7 +138,16 @@ impl LocationReader {
     /// Sends the events of some chunks to `sink`. Chunks decode independently of each other, so that threads can share
     /// a location; the clock correction starts anew with each call, which makes no difference as long as local times
     /// do not decrease.
-    pub fn read_chunks<S: EventSink>(
+    pub fn read_chunks(
+        &self,
+        chunks: Range<u64>,
+        buffer: &mut Vec<u8>,
+        sink: &mut dyn EventSink,
+    ) -> Result<ReadSummary> {
+        self.read_range(chunks, buffer, sink)
+    }
+
+    fn read_range<S: EventSink + ?Sized>(
         &self,
         chunks: Range<u64>,
         buffer: &mut Vec<u8>,
@@ -217,7 +235,7 @@ struct State<'a> {
 
 impl<'a> State<'a> {
     /// Sends the events of a chunk; a fault comes with the name of the record.
-    fn chunk<'b, S: EventSink>(
+    fn chunk<'b, S: EventSink + ?Sized>(
         &mut self,
         chunk: &Chunk<'b>,
         sink: &mut S,
@@ -295,7 +313,7 @@ impl<'a> State<'a> {
     /// Sends an event without attributes that is short, as most are, and returns its size together with that of the
     /// timestamp before it. `None` leaves all to be read again.
     #[inline(always)]
-    fn short_event<S: EventSink>(&mut self, window: &[u8; WINDOW], sink: &mut S) -> Option<usize> {
+    fn short_event<S: EventSink + ?Sized>(&mut self, window: &[u8; WINDOW], sink: &mut S) -> Option<usize> {
         let mut position = 0;
         if window[0] == TIMESTAMP {
             self.time = self.by.clock.correct(load(&window[1..]));

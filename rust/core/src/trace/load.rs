@@ -251,7 +251,7 @@ fn load_shard(
         let read = if chunks::worth_sharing(&reader, shards) {
             chunks::read_events(&reader, &mut decoder)
         } else {
-            reader.read_events(buffer, &mut decoder)
+            reader.read_events_inlined(buffer, &mut decoder)
         };
         match read {
             Ok(summary) => decoder.end_location(summary.events, summary.truncated.map(|error| error.to_string())),

@@ -153,7 +153,7 @@ macro_rules! events {
             }
 
             /// Reads what follows the record number `id`.
-            #[inline(always)]
+            #[inline(never)]
             pub(crate) fn read<'t: 'a>(
                 id: u8,
                 from: &mut Decoder<'a>,
@@ -184,7 +184,7 @@ macro_rules! events {
                 from: &mut Window<'_>,
                 by: &mut Translator<'t>,
                 time: i64,
-                sink: &mut impl EventSink,
+                sink: &mut (impl EventSink + ?Sized),
             ) -> Option<usize> {
                 match id {
                     $(
