@@ -17,6 +17,7 @@ use crate::exchange::Transport;
 use crate::focus;
 use crate::matching::epochs::{self, Epochs};
 use crate::matching::messages;
+use crate::matching::protocol::Judge;
 use crate::per_shard::PerShard;
 use crate::queues::{self, Queues};
 use crate::remote_calls::{Call, RemoteCalls};
@@ -306,7 +307,7 @@ pub fn analyze(
 
     monitor.enter(Stage::Messages)?;
     let mut found: Vec<Findings> = trace.shards.iter().map(|_| Findings::default()).collect();
-    let judge = options.queues.map(|_| queues::Judge::new(&trace, archive.definitions()));
+    let judge = options.queues.map(|_| Judge::new(&trace, archive.definitions()));
     let (of_messages, messages) = analyze_messages(&trace, options, judge.as_ref(), &mut diagnostics)?;
     for findings in of_messages {
         add(&mut found, findings);
@@ -416,11 +417,11 @@ fn add(found: &mut [Findings], stage: Vec<Findings>) {
 fn analyze_messages(
     trace: &Trace,
     options: &Options,
-    judge: Option<&queues::Judge>,
+    judge: Option<&Judge>,
     diagnostics: &mut Vec<Diagnostics>,
 ) -> Result<([Vec<Findings>; 2], queues::Messages)> {
     let (detected, matching_notes) = messages::match_all(trace, |_, shard, matches| {
-        let messages = judge.map(|judge| judge.messages(shard, matches)).unwrap_or_default();
+        let messages = judge.map(|judge| queues::messages(judge, shard, matches)).unwrap_or_default();
         (late_sender::detect(trace, shard, matches, options.wrong_order_window), messages)
     })?;
     let (detected, messages): (Vec<Detected>, Vec<_>) = detected.into_iter().unzip();

@@ -3,6 +3,7 @@
 pub mod collectives;
 pub mod epochs;
 pub mod messages;
+pub mod protocol;
 pub mod queues;
 pub mod windows;
 

@@ -17,21 +17,19 @@
 mod arrival;
 mod attempts;
 mod levels;
-mod protocol;
 mod receivers;
 mod requests;
 mod senders;
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
-use whywait_otf2::Definitions;
 
 pub use levels::{Level, Quantity};
-pub use protocol::Protocol;
 
 use crate::Result;
 use crate::ids::{CallPathId, CommId, InstanceId, LocationId, ProcessId};
 use crate::matching::messages::Matches;
+use crate::matching::protocol::{Judge, Limits, Protocol};
 use crate::schema::{MetricSet, QueueMetric};
 use crate::trace::{Shard, Trace};
 
@@ -129,57 +127,43 @@ pub struct Queues {
     pub limits: [Option<u64>; 2],
 }
 
-/// What must be known of call paths and processes to judge messages.
-#[derive(Debug)]
-pub struct Judge {
-    named: Vec<protocol::Named>,
-    nodes: Vec<u32>,
-}
-
-impl Judge {
-    /// Reads names of calls, and the nodes of processes.
-    #[must_use]
-    pub fn new(trace: &Trace, definitions: &Definitions) -> Self {
-        Self { named: protocol::by_name(trace, definitions), nodes: protocol::nodes(trace, definitions) }
+/// The matched messages of a shard's receivers.
+#[must_use]
+pub fn messages(judge: &Judge, shard: &Shard, matches: &Matches) -> Vec<Message> {
+    let mut messages = Vec::with_capacity(shard.receives.rows.len());
+    let mut probes = shard.probes.iter().peekable();
+    for (row, receive) in shard.receives.rows.iter().enumerate() {
+        let probe = probes.next_if(|(received, _)| *received as usize == row);
+        let Some(send) = matches.send(row) else { continue };
+        let request = probe.map_or(receive.request, |&(_, probe)| probe);
+        let posted = shard.enter(request);
+        let completed = (shard.enter(receive.instance), shard.leave(receive.instance));
+        messages.push(Message {
+            sent: send.enter,
+            posted,
+            completed,
+            arrival: send.enter.min(completed.1),
+            bytes: send.bytes,
+            source: send.source,
+            destination: send.destination,
+            comm: receive.comm,
+            number: 0,
+            location: send.location,
+            row: send.row,
+            request,
+            instance: receive.instance,
+            protocol: judge.protocol(send, posted),
+            is_local: judge.is_local(send),
+        });
     }
-
-    /// The matched messages of a shard's receivers.
-    #[must_use]
-    pub fn messages(&self, shard: &Shard, matches: &Matches) -> Vec<Message> {
-        let mut messages = Vec::with_capacity(shard.receives.rows.len());
-        let mut probes = shard.probes.iter().peekable();
-        for (row, receive) in shard.receives.rows.iter().enumerate() {
-            let probe = probes.next_if(|(received, _)| *received as usize == row);
-            let Some(send) = matches.send(row) else { continue };
-            let request = probe.map_or(receive.request, |&(_, probe)| probe);
-            let posted = shard.enter(request);
-            let completed = (shard.enter(receive.instance), shard.leave(receive.instance));
-            messages.push(Message {
-                sent: send.enter,
-                posted,
-                completed,
-                arrival: send.enter.min(completed.1),
-                bytes: send.bytes,
-                source: send.source,
-                destination: send.destination,
-                comm: receive.comm,
-                number: 0,
-                location: send.location,
-                row: send.row,
-                request,
-                instance: receive.instance,
-                protocol: protocol::judge(self.named[send.callpath], send, posted),
-                is_local: self.nodes[send.source] == self.nodes[send.destination],
-            });
-        }
-        messages
-    }
+    messages
 }
 
 /// Replays the queues of all receivers; `messages` are those of each shard.
 pub fn replay(trace: &Trace, mut messages: Messages, options: &Options) -> Result<Queues> {
-    let limits = protocol::limits(trace, &messages)?;
-    let is_eager = |message: &Message| protocol::is_eager(message, &limits);
+    let proofs = messages.iter().flatten().map(|message| (message.is_local, message.bytes, message.protocol));
+    let limits = Limits::new(trace, proofs)?;
+    let is_eager = |message: &Message| limits.is_eager(message.is_local, message.bytes, message.protocol);
     if options.arrival == Arrival::Estimate {
         arrival::estimate(trace, &mut messages, is_eager)?;
     }
@@ -205,5 +189,5 @@ pub fn replay(trace: &Trace, mut messages: Messages, options: &Options) -> Resul
     let mut levels = trace.exchange.gatherv(levels.concat())?;
     levels.extend(in_flight);
     levels.sort_by_key(|level| (level.quantity, level.location));
-    Ok(Queues { cells, levels, limits: limits.map(|limit| (limit != u64::MAX).then_some(limit)) })
+    Ok(Queues { cells, levels, limits: limits.known() })
 }

@@ -3,9 +3,10 @@
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 
-use super::{Message, Protocol, QueueMetric, Sums};
+use super::{Message, QueueMetric, Sums};
 use crate::Result;
 use crate::ids::LocationId;
+use crate::matching::protocol::{Limits, Protocol};
 use crate::trace::{Shard, Trace};
 
 /// What a sender gets to know of its message.
@@ -31,7 +32,7 @@ const SIZES: [(u64, QueueMetric); 6] = [
 const MEMBERS: usize = 64;
 
 /// Counts matched messages at their senders, and parts in collective operations, shard by shard.
-pub(super) fn count(trace: &Trace, messages: &[Vec<Message>], limits: &[u64; 2]) -> Result<Vec<Sums>> {
+pub(super) fn count(trace: &Trace, messages: &[Vec<Message>], limits: &Limits) -> Result<Vec<Sums>> {
     let outgoing = messages.par_iter().map(|messages| {
         let mut outbox = trace.exchange.outbox();
         for message in messages {
@@ -60,7 +61,7 @@ pub(super) fn count(trace: &Trace, messages: &[Vec<Message>], limits: &[u64; 2])
     Ok(sums.collect())
 }
 
-fn count_message(shard: &Shard, verdict: Verdict, limits: &[u64; 2], sums: &mut Sums) {
+fn count_message(shard: &Shard, verdict: Verdict, limits: &Limits, sums: &mut Sums) {
     let send = &shard.sends.rows[verdict.row as usize];
     let place = (shard.callpath(send.instance), shard.location_of(&shard.sends, verdict.row));
     let bytes = i64::try_from(send.bytes).unwrap_or(i64::MAX);
@@ -74,7 +75,7 @@ fn count_message(shard: &Shard, verdict: Verdict, limits: &[u64; 2], sums: &mut 
     let size =
         SIZES.iter().find(|(bound, _)| send.bytes <= *bound).map_or(QueueMetric::SizeMore, |(_, metric)| *metric);
     sums.add(size, place, 1);
-    if send.bytes > limits[usize::from(!verdict.is_local)] {
+    if !limits.is_eager(verdict.is_local, send.bytes, Protocol::Undecided) {
         sums.add(QueueMetric::AboveLimit, place, 1);
     }
 }
@@ -158,9 +159,10 @@ fn overlapping(calls: &[Call]) -> Vec<bool> {
 }
 
 /// Counts parts in collective operations by bytes and members.
-fn collectives(trace: &Trace, shard: &Shard, limits: &[u64; 2], sums: &mut Sums) {
+fn collectives(trace: &Trace, shard: &Shard, limits: &Limits, sums: &mut Sums) {
     // Collective operations have no locality: the limit between nodes counts, if there is one.
-    let limit = if limits[1] == u64::MAX { limits[0] } else { limits[1] };
+    let [local, remote] = limits.known();
+    let limit = remote.or(local).unwrap_or(u64::MAX);
     for i in 0..shard.locations.len() {
         for part in shard.collectives.of(i) {
             let is_large = part.sent.max(part.received) > limit;

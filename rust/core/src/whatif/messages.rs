@@ -1,10 +1,8 @@
 //! Arcs of point-to-point communication, and how long messages travel.
 //!
 //! A call that completes a receive waits for the start of the send. A send waits for its receive if the message was sent
-//! by *rendezvous*; an *eager* one waits for nobody (WHATIF 4.3). Which of the two it was is proved by the times: with
-//! k the call that completes the send and q the one that posts the receive, `L(k) <= q` proves eager (it was back before
-//! there was a receive), `E(k) < q < L(k)` (a Late Receiver) rendezvous. Others follow the limit of their locality that
-//! contradicts the fewest proofs.
+//! by *rendezvous*; an *eager* one waits for nobody (WHATIF 4.3). Which of the two it was,
+//! [`crate::matching::protocol`] judges.
 //!
 //! *Hidden transfers*: a receive that found its message there tells only what a copy costs. How long the message would
 //! have travelled, and how little a call that had to wait does itself, others of its class tell: the lower median of
@@ -18,27 +16,18 @@ use whywait_otf2::Definitions;
 
 use super::cut::{Cut, Key};
 use super::graph::{Builder, NO_CLASS, OWN, Raw, enter};
-use super::network::{Network, nodes};
+use super::network::Network;
 use super::{Assumption, Assumptions, Model};
 use crate::Result;
 use crate::ids::{CallPathId, InstanceId, ProcessId};
 use crate::matching::messages::match_all;
+use crate::matching::protocol::{Judge, Limits, Protocol};
 use crate::trace::{CallPath, NONE, RegionClass, Shard, Trace};
 
 /// Classes with fewer samples say nothing.
 const SAMPLES: usize = 5;
 
-/// How a message was sent.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Protocol {
-    Eager,
-    Rendezvous,
-    /// The times prove neither.
-    Undecided,
-}
-
 /// A matched message.
-#[expect(clippy::struct_excessive_bools, reason = "each says something of its own")]
 struct Message {
     /// Numbers of the calls: starting and completing the send, posting and completing the receive; of the second
     /// [`NONE`] if it is missing.
@@ -47,7 +36,6 @@ struct Message {
     since: [i64; 2],
     bytes: u64,
     protocol: Protocol,
-    proven: bool,
     is_local: bool,
     /// Call path of the sending call.
     callpath: CallPathId,
@@ -79,19 +67,6 @@ struct Gone {
 /// Sizes by power of two, and 0.
 fn size_class(bytes: u64) -> u16 {
     (u64::BITS - bytes.leading_zeros()) as u16
-}
-
-/// Whether the call can prove the protocol of its message, or has one by its name.
-fn named_protocol(name: &str) -> Option<Protocol> {
-    let name = name.to_ascii_lowercase();
-    let call = name.strip_prefix("mpi_").unwrap_or(&name);
-    if call.starts_with("ssend") || call.starts_with("issend") {
-        Some(Protocol::Rendezvous)
-    } else if ["bsend", "ibsend", "rsend", "irsend"].iter().any(|kind| call.starts_with(kind)) {
-        Some(Protocol::Eager)
-    } else {
-        None
-    }
 }
 
 /// A class of messages with what a transfer takes.
@@ -139,37 +114,19 @@ pub(super) fn collect(
     builder: &mut Builder,
     assumptions: &mut Assumptions,
 ) -> Result<Sizes> {
-    let nodes = nodes(trace, definitions);
-    let by_name: Vec<Option<Protocol>> =
-        trace.tree.nodes().iter().map(|path| named_protocol(trace.regions.name(definitions, path.region))).collect();
-    let is_sendrecv: Vec<bool> = {
-        let name = |region| trace.regions.name(definitions, region).to_ascii_lowercase();
-        trace.tree.nodes().iter().map(|path| name(path.region).contains("sendrecv")).collect()
-    };
+    let judge = Judge::new(trace, definitions);
     let is_cutting = !cut.is_empty() || !model.cut_messages.is_empty();
-    let receiving: Vec<Vec<bool>> = trace.shards.par_iter().map(receiving).collect();
     let probes: Vec<FxHashMap<u32, InstanceId>> = trace.shards.par_iter().map(|shard| probes(trace, shard)).collect();
     let (found, _) = match_all(trace, |index, shard, matches| {
         let (mut messages, mut gone) = (Vec::new(), Vec::new());
         for (row, receive) in shard.receives.rows.iter().enumerate() {
             let Some(send) = matches.send(row) else { continue };
             let sender = trace.shard(send.location);
-            let callpath = sender.callpath(send.instance);
+            let callpath = send.callpath;
             let posted = shard.enter(receive.request);
             let complete = sender.sends.rows[send.row as usize].complete;
-            let (protocol, proven) = match by_name[callpath] {
-                Some(protocol) => (protocol, true),
-                None if is_sendrecv[callpath] || complete.is_none() => (Protocol::Undecided, false),
-                None if send.complete_leave <= posted => (Protocol::Eager, true),
-                // A call that waits for receives as well need not have waited for this one.
-                None if send.complete_enter < posted && !receiving[trace.position(send.location)][complete] => {
-                    (Protocol::Rendezvous, true)
-                }
-                None => (Protocol::Undecided, false),
-            };
             let at_sender = |instance| builder.instance(trace, (send.location, instance));
             let here = |instance: InstanceId| builder.first_of(index) + instance.number();
-            let source = nodes.get(send.source.index());
             let calls = [
                 at_sender(send.instance),
                 if complete == InstanceId::NONE { NONE } else { at_sender(complete) },
@@ -206,11 +163,10 @@ pub(super) fn collect(
                 is_cut,
                 since: [send.enter, posted],
                 bytes: send.bytes,
-                protocol,
-                proven,
-                is_local: source.is_some() && source == nodes.get(send.destination.index()),
+                protocol: judge.protocol(send, posted),
+                is_local: judge.is_local(send),
                 callpath,
-                is_named: by_name[callpath].is_some(),
+                is_named: judge.is_named(callpath),
                 probe: match probes[index].get(&(row as u32)) {
                     // A message that comes later is not the one that was probed.
                     Some(&probe) if send.enter <= shard.leave(probe) => here(probe),
@@ -231,7 +187,7 @@ pub(super) fn collect(
             cut.message([start, received].into_iter().chain(sent).chain(posted));
         }
     }
-    decide(&mut found, assumptions);
+    decide(trace, &mut found, assumptions)?;
     let arcs = found.par_iter().flat_map_iter(|messages| {
         messages.iter().flat_map(|message| match &model.network {
             None => arcs(message, model),
@@ -269,46 +225,18 @@ fn probes(trace: &Trace, shard: &Shard) -> FxHashMap<u32, InstanceId> {
     probes
 }
 
-/// Which instances of a shard complete receives.
-fn receiving(shard: &Shard) -> Vec<bool> {
-    let mut receiving = vec![false; shard.instances.enter.len()];
-    for receive in &shard.receives.rows {
-        receiving[receive.instance] = true;
-    }
-    receiving
-}
-
 /// Decides what the times leave open.
-fn decide(found: &mut [Vec<Message>], assumptions: &mut Assumptions) {
-    let limits = [true, false].map(|is_local| limit(found, is_local));
+fn decide(trace: &Trace, found: &mut [Vec<Message>], assumptions: &mut Assumptions) -> Result<()> {
+    let proofs = found.iter().flatten().map(|message| (message.is_local, message.bytes, message.protocol));
+    let limits = Limits::new(trace, proofs)?;
     let mut undecided = 0;
     for message in found.iter_mut().flatten().filter(|message| message.protocol == Protocol::Undecided) {
         undecided += 1;
-        let limit = limits[usize::from(!message.is_local)];
-        message.protocol = if message.bytes > limit { Protocol::Rendezvous } else { Protocol::Eager };
+        let is_eager = limits.is_eager(message.is_local, message.bytes, message.protocol);
+        message.protocol = if is_eager { Protocol::Eager } else { Protocol::Rendezvous };
     }
     assumptions.count(Assumption::UndecidedProtocol, undecided);
-}
-
-/// The size that contradicts the fewest proofs: eager messages that are longer, rendezvous that are not.
-fn limit(found: &[Vec<Message>], is_local: bool) -> u64 {
-    let mut sizes: FxHashMap<u64, [u64; 2]> = FxHashMap::default();
-    for message in found.iter().flatten().filter(|message| message.is_local == is_local && message.proven) {
-        sizes.entry(message.bytes).or_default()[usize::from(message.protocol == Protocol::Rendezvous)] += 1;
-    }
-    let mut sizes: Vec<(u64, [u64; 2])> = sizes.into_iter().collect();
-    sizes.sort_unstable();
-    if sizes.iter().all(|(_, [_, rendezvous])| *rendezvous == 0) {
-        return u64::MAX;
-    }
-    // With a limit below all sizes each eager message contradicts it.
-    let mut wrong: u64 = sizes.iter().map(|(_, [eager, _])| eager).sum();
-    let mut best = (wrong, 0);
-    for (bytes, [eager, rendezvous]) in sizes {
-        wrong = wrong - eager + rendezvous;
-        best = best.min((wrong, bytes));
-    }
-    best.1
+    Ok(())
 }
 
 /// Arcs of a message.

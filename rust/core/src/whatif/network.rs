@@ -4,12 +4,7 @@
 //! contention: neither links nor buses. A collective operation takes, from the last Enter that it needs, as long as
 //! phases of such messages along a binomial tree or one after the other.
 
-use rustc_hash::FxHashMap;
-use whywait_otf2::Definitions;
-
 use super::graph::{OWN, Raw};
-use crate::ids::ProcessId;
-use crate::trace::Trace;
 
 /// A network by its numbers, times in ticks.
 #[derive(Clone, Copy, Debug)]
@@ -86,17 +81,6 @@ impl Network {
 
 fn ticks(ticks: f64) -> i64 {
     ticks.round_ties_even() as i64
-}
-
-/// The node of each process, as something that is equal for two on the same one.
-pub(super) fn nodes(trace: &Trace, definitions: &Definitions) -> Vec<u32> {
-    let parent: FxHashMap<u32, u32> =
-        definitions.location_groups.iter().map(|group| (group.id, group.system_tree_parent)).collect();
-    let of = |process| trace.definitions.locations[trace.definitions.master(process)].group;
-    (0..trace.definitions.processes.len())
-        .map(ProcessId::at)
-        .map(|process| parent.get(&of(process)).copied().unwrap_or(0))
-        .collect()
 }
 
 /// Whether all nodes are known and the same.

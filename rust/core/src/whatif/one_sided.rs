@@ -57,7 +57,8 @@ pub(super) fn collect(
                 | Metric::ArmciProgressSync
                 | Metric::ArmciProgressComm
         );
-        if (progress || wait.kind == Metric::ShmemWaitUntil) && wait.cause_instance.is_some() {
+        let signal = matches!(wait.kind, Metric::EarlyWait | Metric::ShmemWaitUntil | Metric::ArmciWaitUntil);
+        if (progress || signal) && wait.cause_instance.is_some() {
             let cause = (wait.cause_location, wait.cause_instance);
             let target = builder.instance(trace, (wait.location, wait.instance));
             let source = enter(builder.instance(trace, cause));

@@ -16,6 +16,7 @@ use whywait_otf2::{
 
 use super::cut::Cut;
 use super::graph::Graph;
+use super::requests::{Requests, started};
 use super::retime::Times;
 use super::stamps::Stamps;
 use super::{Simulation, Simulator};
@@ -96,27 +97,23 @@ impl<'a> Rewriter<'a> {
         let of = &self.trace.definitions.locations[location];
         // What could not be read was not simulated either: the location stays empty.
         let Ok(reader) = self.archive.location(of.id) else { return Ok(()) };
-        let mut decoder = Decoder::new(
-            self.archive.definitions(),
-            &self.trace.regions,
-            &self.trace.definitions,
-            self.bounds,
-            Shard {
-                locations: Ids { start: location, end: LocationId::at(location.index() + 1) },
-                processes: Ids { start: of.process, end: of.process },
-                ..Shard::default()
-            },
-        );
-        decoder.begin_location(location);
         let (position, shard) = (self.trace.position(location), self.trace.shard(location));
         let i = shard.local(location);
+        let gone = self.gone(location);
+        let mut requests = Requests::new(self.decoder(location), gone.receives);
+        if gone.receives.contains(&true) {
+            // A file that ends too early has what it has.
+            let _ = reader.read_events(&mut Vec::new(), &mut requests);
+        }
         let mut to = Rewritten {
             map: self.map(location),
-            gone: self.gone(location),
+            gone,
+            vanishing: requests.found(),
+            started: 0,
             sent: rows(&self.stamps.sends, position, shard.sends.range(i)),
             received: rows(&self.stamps.receives, position, shard.receives.range(i)),
             requests: FxHashSet::default(),
-            decoder,
+            decoder: self.decoder(location),
             to: writer.location(of.id)?,
             attributes: Vec::new(),
             last: i64::MIN,
@@ -131,6 +128,20 @@ impl<'a> Rewriter<'a> {
         let local = reader.local_definitions();
         let local = LocalDefinitions { definitions: local.definitions.clone(), ..LocalDefinitions::default() };
         Ok(to.to.finish(&local)?)
+    }
+
+    /// Counts the events of a location as the analysis has done.
+    fn decoder(&self, location: LocationId) -> Decoder<'a> {
+        let process = self.trace.definitions.locations[location].process;
+        let shard = Shard {
+            locations: Ids { start: location, end: LocationId::at(location.index() + 1) },
+            processes: Ids { start: process, end: process },
+            ..Shard::default()
+        };
+        let (trace, definitions) = (self.trace, self.archive.definitions());
+        let mut decoder = Decoder::new(definitions, &trace.regions, &trace.definitions, self.bounds, shard);
+        decoder.begin_location(location);
+        decoder
     }
 
     /// What vanishes at a location.
@@ -314,7 +325,10 @@ struct Rewritten<'a> {
     /// Latest time of each send, earliest of each receive.
     sent: &'a [i64],
     received: &'a [i64],
-    /// Requests of sends that vanished.
+    /// Numbers of the records that start a request of a receive that vanishes, and how many such records there were.
+    vanishing: FxHashSet<u32>,
+    started: u32,
+    /// Requests of messages that vanish, until they are complete.
     requests: FxHashSet<u64>,
     /// Counts events as the analysis has done.
     decoder: Decoder<'a>,
@@ -371,13 +385,23 @@ impl EventSink for Rewritten<'_> {
             }
             return;
         }
+        if let Some(request) = started(record) {
+            self.started += 1;
+            if self.vanishing.contains(&(self.started - 1)) {
+                self.requests.insert(request);
+                return;
+            }
+        }
         let completes = match record {
             Event::MpiIsendComplete { request_id }
             | Event::MpiRequestTest { request_id }
             | Event::MpiRequestCancelled { request_id } => self.requests.contains(request_id),
             _ => false,
         };
-        if let Event::MpiIsendComplete { request_id } = record {
+        if let Event::MpiIsendComplete { request_id }
+        | Event::MpiIrecv { request_id, .. }
+        | Event::MpiImrecv { request_id, .. } = record
+        {
             self.requests.remove(request_id);
         }
         // A record that is an event itself stands at its position, others before the next.

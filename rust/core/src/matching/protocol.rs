@@ -11,10 +11,9 @@
 use rustc_hash::FxHashMap;
 use whywait_otf2::Definitions;
 
-use super::Message;
+use super::messages::SendInfo;
 use crate::Result;
-use crate::ids::ProcessId;
-use crate::matching::messages::SendInfo;
+use crate::ids::{CallPathId, ProcessId};
 use crate::trace::Trace;
 
 /// What the times prove.
@@ -30,7 +29,7 @@ pub enum Protocol {
 
 /// What the name of the sending call says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Named {
+enum Named {
     /// Its protocol.
     Is(Protocol),
     /// Nothing, and its times prove nothing either, as it receives as well.
@@ -39,13 +38,8 @@ pub(super) enum Named {
     Standard,
 }
 
-/// What the names of all call paths say.
-pub(super) fn by_name(trace: &Trace, definitions: &Definitions) -> Vec<Named> {
-    let name = |region| trace.regions.name(definitions, region).to_ascii_lowercase();
-    trace.tree.nodes().iter().map(|node| named(&name(node.region))).collect()
-}
-
 fn named(name: &str) -> Named {
+    let name = name.to_ascii_lowercase();
     let call = name.strip_prefix("mpi_").unwrap_or("");
     match call {
         _ if call.starts_with("ssend") || call.starts_with("issend") => Named::Is(Protocol::Rendezvous),
@@ -57,20 +51,54 @@ fn named(name: &str) -> Named {
     }
 }
 
-/// The protocol of a message by its name and times.
-pub(super) fn judge(name: Named, send: &SendInfo, posted: i64) -> Protocol {
-    match name {
-        Named::Is(protocol) => protocol,
-        // Nothing completed it.
-        Named::Standard if send.complete_leave == i64::MIN => Protocol::Undecided,
-        Named::Standard if send.complete_leave <= posted => Protocol::Eager,
-        Named::Standard if send.complete_enter < posted && send.is_alone => Protocol::Rendezvous,
-        Named::Standard | Named::Exchanges => Protocol::Undecided,
+/// What must be known of call paths and processes to judge messages.
+#[derive(Debug)]
+pub struct Judge {
+    /// By call path.
+    named: Vec<Named>,
+    /// By process.
+    nodes: Vec<u32>,
+}
+
+impl Judge {
+    /// Reads names of calls, and the nodes of processes.
+    #[must_use]
+    pub fn new(trace: &Trace, definitions: &Definitions) -> Self {
+        let name = |region| trace.regions.name(definitions, region);
+        let named = trace.tree.nodes().iter().map(|node| named(name(node.region))).collect();
+        Self { named, nodes: nodes(trace, definitions) }
+    }
+
+    /// The protocol of a message by the name of its send and its times; `posted` is the Enter of the call that posts its
+    /// receive.
+    #[must_use]
+    pub fn protocol(&self, send: &SendInfo, posted: i64) -> Protocol {
+        match self.named[send.callpath] {
+            Named::Is(protocol) => protocol,
+            // Nothing completed it.
+            Named::Standard if send.complete_leave == i64::MIN => Protocol::Undecided,
+            Named::Standard if send.complete_leave <= posted => Protocol::Eager,
+            Named::Standard if send.complete_enter < posted && send.is_alone => Protocol::Rendezvous,
+            Named::Standard | Named::Exchanges => Protocol::Undecided,
+        }
+    }
+
+    /// Whether the call that sends leaves no choice of the protocol.
+    #[must_use]
+    pub fn is_named(&self, callpath: CallPathId) -> bool {
+        matches!(self.named[callpath], Named::Is(_))
+    }
+
+    /// Whether the processes of a message are on one node.
+    #[must_use]
+    pub fn is_local(&self, send: &SendInfo) -> bool {
+        self.nodes[send.source] == self.nodes[send.destination]
     }
 }
 
 /// The node of each process, as something that is equal for two on the same one.
-pub(super) fn nodes(trace: &Trace, definitions: &Definitions) -> Vec<u32> {
+#[must_use]
+pub fn nodes(trace: &Trace, definitions: &Definitions) -> Vec<u32> {
     let groups = definitions.location_groups.iter();
     let parent: FxHashMap<u32, u32> = groups.map(|group| (group.id, group.system_tree_parent)).collect();
     let of = |process| {
@@ -83,25 +111,47 @@ pub(super) fn nodes(trace: &Trace, definitions: &Definitions) -> Vec<u32> {
 /// Proofs by size: eager, rendezvous.
 type Proofs = Vec<(u64, [u64; 2])>;
 
-/// The limits within a node and between nodes; `u64::MAX` if no message is proved to have gone by rendezvous.
-pub(super) fn limits(trace: &Trace, messages: &[Vec<Message>]) -> Result<[u64; 2]> {
-    let mut proofs: [FxHashMap<u64, [u64; 2]>; 2] = Default::default();
-    for message in messages.iter().flatten().filter(|message| message.protocol != Protocol::Undecided) {
-        let of_size = proofs[usize::from(!message.is_local)].entry(message.bytes).or_default();
-        of_size[usize::from(message.protocol == Protocol::Rendezvous)] += 1;
-    }
-    let own: [Proofs; 2] = proofs.map(|proofs| proofs.into_iter().collect());
-    let mut all = [FxHashMap::default(), FxHashMap::default()];
-    for of_process in trace.exchange.allgather(own)? {
-        for (all, proofs) in all.iter_mut().zip(of_process) {
-            for (bytes, [eager, rendezvous]) in proofs {
-                let counts: &mut [u64; 2] = all.entry(bytes).or_default();
-                counts[0] += eager;
-                counts[1] += rendezvous;
+/// The largest eager messages within a node and between nodes; `u64::MAX` if none is proved to have gone by rendezvous.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits([u64; 2]);
+
+impl Limits {
+    /// Finds the limits of messages, each given with whether it is local, its size and its protocol.
+    pub fn new(trace: &Trace, messages: impl Iterator<Item = (bool, u64, Protocol)>) -> Result<Self> {
+        let mut proofs: [FxHashMap<u64, [u64; 2]>; 2] = Default::default();
+        for (is_local, bytes, protocol) in messages.filter(|(_, _, protocol)| *protocol != Protocol::Undecided) {
+            let of_size = proofs[usize::from(!is_local)].entry(bytes).or_default();
+            of_size[usize::from(protocol == Protocol::Rendezvous)] += 1;
+        }
+        let own: [Proofs; 2] = proofs.map(|proofs| proofs.into_iter().collect());
+        let mut all = [FxHashMap::default(), FxHashMap::default()];
+        for of_process in trace.exchange.allgather(own)? {
+            for (all, proofs) in all.iter_mut().zip(of_process) {
+                for (bytes, [eager, rendezvous]) in proofs {
+                    let counts: &mut [u64; 2] = all.entry(bytes).or_default();
+                    counts[0] += eager;
+                    counts[1] += rendezvous;
+                }
             }
         }
+        Ok(Self(all.map(|proofs| limit(proofs.into_iter().collect()))))
     }
-    Ok(all.map(|proofs| limit(proofs.into_iter().collect())))
+
+    /// Whether a message is taken as eager.
+    #[must_use]
+    pub fn is_eager(self, is_local: bool, bytes: u64, protocol: Protocol) -> bool {
+        match protocol {
+            Protocol::Eager => true,
+            Protocol::Rendezvous => false,
+            Protocol::Undecided => bytes <= self.0[usize::from(!is_local)],
+        }
+    }
+
+    /// Within a node and between nodes; `None` if no message went by rendezvous.
+    #[must_use]
+    pub fn known(self) -> [Option<u64>; 2] {
+        self.0.map(|limit| (limit != u64::MAX).then_some(limit))
+    }
 }
 
 fn limit(mut proofs: Proofs) -> u64 {
@@ -120,15 +170,6 @@ fn limit(mut proofs: Proofs) -> u64 {
         best = best.min((wrong, bytes));
     }
     best.1
-}
-
-/// Whether a message is taken as eager.
-pub(super) fn is_eager(message: &Message, limits: &[u64; 2]) -> bool {
-    match message.protocol {
-        Protocol::Eager => true,
-        Protocol::Rendezvous => false,
-        Protocol::Undecided => message.bytes <= limits[usize::from(!message.is_local)],
-    }
 }
 
 #[cfg(test)]
