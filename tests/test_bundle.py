@@ -57,7 +57,7 @@ def test_the_programs_of_the_pages(entry):
 
 def test_every_module_is_part_of_a_page():
     used = set()
-    for entry in ("app", "compare"):
+    for entry in ("app", "compare", "series"):
         bundle(entry, lambda name: used.add(name) or (ASSETS / f"{name}.js").read_text(encoding="utf-8"))
     assert sorted(used) == MODULES
 

@@ -24,6 +24,7 @@ FLOORS = (
         "whywait._structure",
         "whywait._load",
         "whywait.compare",
+        "whywait.series",
         "whywait.benchmark",
         "whywait.whatif",
         "whywait.advise",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from whywait.advise import advise
     from whywait.analysis.ranking import Choice
     from whywait.model.metric_values import MetricValues
+    from whywait.series import Series, series
     from whywait.whatif import whatif
 
 _HOME = {
@@ -32,6 +33,7 @@ _HOME = {
     "MetricValues": "whywait.model.metric_values",
     "Result": "whywait._api",
     "Run": "whywait._run",
+    "Series": "whywait.series",
     "analyze": "whywait._analyze",
     "load": "whywait._load",
     "open": "whywait._run",
@@ -49,6 +51,7 @@ __all__ = [
     "MetricValues",
     "Result",
     "Run",
+    "Series",
     "TraceError",
     "UsageError",
     "__version__",
@@ -56,6 +59,7 @@ __all__ = [
     "analyze",
     "load",
     "open",
+    "series",
     "whatif",
 ]
 
@@ -67,7 +71,7 @@ def __getattr__(name: str) -> object:
         return VERSION
     from importlib import import_module
 
-    if name in {"advise", "whatif"}:
+    if name in {"advise", "series", "whatif"}:
         # Modules that can be called: `whywait.whatif(run, [whywait.whatif.Scale(...)])`.
         return import_module(f"whywait.{name}")
     if name not in _HOME:

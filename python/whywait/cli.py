@@ -33,6 +33,7 @@ _VERBS = (
     "iterations",
     "messages",
     "diff",
+    "series",
     "whatif",
     "advise",
     "export",

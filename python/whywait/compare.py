@@ -13,7 +13,7 @@ from whywait.analysis.compare import default_metrics, diff, known, totals, unit
 if TYPE_CHECKING:
     from os import PathLike
 
-    from whywait import Result
+    from whywait._api import Result
 
 __all__ = ["Threshold", "default_metrics", "diff", "totals", "write_html"]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _LABEL = 36
 _COLUMN = 11
-_DEPTH = {"load_balance": 1, "communication_efficiency": 1, "serialization": 2, "transfer": 2,
+DEPTH = {"load_balance": 1, "communication_efficiency": 1, "serialization": 2, "transfer": 2,
           "instruction_scaling": 1, "ipc_scaling": 1, "frequency_scaling": 1}  # fmt: skip
 # Where the methods differ, and what to call them there.
 _BY_METHOD = ("serialization", "transfer")
@@ -181,7 +181,7 @@ def _hybrid(rows: list[Efficiencies], width: int) -> Iterator[Line]:
             yield [(title.ljust(_LABEL) + "".join(names), "bold")]
             for name, _, _ in model:
                 label = "  " * _HYBRID_DEPTH.get(name, 1) + shown[0][name].display_name
-                yield [(label.ljust(_LABEL), ""), *(_judged(row[name]) for row in shown)]
+                yield [(label.ljust(_LABEL), ""), *(judged(row[name]) for row in shown)]
             yield from _wrapped(text, width)
             yield []
         if any((row["openmp_load_balance"].value or 0.0) > 1 for row in shown):
@@ -228,8 +228,8 @@ def _table(methods: dict[Method, list[Efficiencies]]) -> Iterator[Line]:
     for value in ours[0]:
         shown: list[Method] = ["all", "cube"] if value.name in _BY_METHOD and "cube" in methods else ["all"]
         for method in shown:
-            label = "  " * _DEPTH.get(value.name, 0) + value.display_name + _LABELS[method]
-            yield [(label.ljust(_LABEL), ""), *(_judged(row[value.name]) for row in methods[method])]
+            label = "  " * DEPTH.get(value.name, 0) + value.display_name + _LABELS[method]
+            yield [(label.ljust(_LABEL), ""), *(judged(row[value.name]) for row in methods[method])]
             for name in value.inputs:
                 if name.startswith(("avg", "max")):
                     times = [_cell(seconds(row[value.name].inputs[name])) for row in methods[method]]
@@ -254,7 +254,7 @@ def _cell(text: str) -> str:
     return text[: _COLUMN - 1].rjust(_COLUMN)
 
 
-def _judged(value: Efficiency) -> tuple[str, str]:
+def judged(value: Efficiency) -> tuple[str, str]:
     """Return a number and its colour; POP calls 80 % acceptable."""
     if value.value is None:
         return _cell("-"), ""

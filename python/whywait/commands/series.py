@@ -1,0 +1,201 @@
+"""Compare many runs: a scaling study, or a history."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from whywait.commands.common import Progress, add_verb, positive, print_json
+from whywait.commands.diff import threshold
+from whywait.commands.results import FOCUS, RESULT
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from whywait import Series
+    from whywait.report.terminal import Line
+
+_LABEL = 30
+_COLUMN = 11
+# A prediction that exceeds the largest run by this factor is marked.
+_GROWS = 1.5
+_PARTS = {
+    "computation": "Computation",
+    "devices": "Devices",
+    "communication": "Communication",
+    "completion": "Completion",
+    "threads": "Threads",
+    "overhead": "Measurement",
+    "idle_threads": "Idle threads",
+    "waiting": "Waiting",
+}
+
+
+def add(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = add_verb(
+        verbs,
+        "series",
+        "compare many runs: a scaling study, or a history",
+        "Compare many runs of a program: their POP efficiencies, where the time of a process goes in each, and how "
+        "call paths scale with the number of processes. The exit code is 1 if the newest run exceeds a limit set by "
+        "--fail-on.",
+        "whywait series run-4 run-8 run-16 run-32 run-64 --html scaling.html --badge efficiency.svg",
+        run,
+        operands={},
+    )
+    parser.add_argument(
+        "runs", metavar="DIR", nargs="+", help=f"{RESULT}; or a directory that holds several of these"
+    )  # fmt: skip
+    parser.add_argument(
+        "--over",
+        choices=("processes", "date", "order"),
+        help="what orders the runs: their number of processes, the date of their recording, or the order they are "
+        "given in (default: the processes if they differ, else the order)",
+    )
+    parser.add_argument("--focus", metavar="PATH", help=FOCUS)
+    parser.add_argument(
+        "--scaling",
+        choices=("strong", "weak"),
+        default="strong",
+        help="whether all runs have the same work, or all processes (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--metric", default="time", metavar="NAME", help="what the scaling models are about (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--predict", type=positive, metavar="N", help="processes to predict for (default: 4 times the largest run)"
+    )
+    parser.add_argument(
+        "--top", type=positive, default=10, metavar="N", help="how many call paths to show (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--fail-on",
+        action="append",
+        default=[],
+        type=threshold,
+        metavar="LIMIT",
+        help="fail if a metric of the newest run has grown by more than that since the last run before it with as many "
+        "processes and threads: by a share ('mpi_latesender>5%%') or an amount ('time>0.5s'); may be given again",
+    )
+    parser.add_argument("--html", metavar="FILE", help="write all of it as one file to explore in a browser")
+    parser.add_argument(
+        "--badge", metavar="FILE", help="write a badge (SVG) with the parallel efficiency of the last run"
+    )  # fmt: skip
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compare the runs, print what they have in common, and check the limits."""
+    import whywait
+    from whywait.report.terminal import show, width
+
+    with Progress() as progress:
+        study = whywait.series(
+            options.runs, over=options.over, focus=options.focus, scaling=options.scaling, progress=progress
+        )
+    failed = study.exceeded(options.fail_on) if options.fail_on else []
+    models = study.models(options.metric, at=options.predict).to_pylist()
+    if options.html:
+        study.write_html(options.html, limits=options.fail_on, at=options.predict)
+    if options.badge:
+        _write(options.badge, study.badge())
+    if options.json:
+        shown = {"metric": study.metric(options.metric).name, "callpaths": models[: options.top + 1]}
+        print_json({**study.summary(), "models": shown, "failed": failed})
+    else:
+        columns = width(sys.stdout)
+        show(_tables(study, columns), sys.stdout)
+        show(_models(study, models, options, columns), sys.stdout)
+        for file in filter(None, (options.html, options.badge)):
+            sys.stdout.write(f"Written to {file}\n")
+        lines = (f"failed: {one['limit']} ({one['run']} after {one['baseline']})" for one in failed)
+        show(([(line, "bold red")] for line in lines), sys.stdout)
+    return 1 if failed else 0
+
+
+def _write(path: str, text: str) -> None:
+    from pathlib import Path
+
+    from whywait.store.staging import Staging
+
+    target = Path(path)
+    with Staging(target.parent) as staging:
+        staging.path(target.name).write_text(text, encoding="utf-8")
+
+
+def _tables(study: Series, width: int) -> Iterator[Line]:
+    """Yield efficiencies and where the time goes, as many runs side by side as fit."""
+    from whywait.commands.efficiency import DEPTH, judged
+    from whywait.report.terminal import percent, seconds
+
+    efficiencies, accounts = study.efficiencies(), study.accounts()
+    known = list(dict.fromkeys(value.name for row in efficiencies for value in row))
+    step = max(1, (width - _LABEL) // _COLUMN)
+    for start in range(0, len(study.points), step):
+        part = slice(start, start + step)
+        points, rows, own = study.points[part], efficiencies[part], accounts[part]
+        yield [("Efficiency".ljust(_LABEL) + "".join(_end(point.name) for point in points), "bold")]
+        yield [("processes".ljust(_LABEL) + "".join(_cell(f"{point.processes:,}") for point in points), "")]
+        if any(point.threads != point.processes for point in points):
+            yield [("threads, of all processes".ljust(_LABEL) + "".join(_cell(f"{p.threads:,}") for p in points), "")]
+        for name in known:
+            found = [next((value for value in row if value.name == name), None) for row in rows]
+            label = next(value.display_name for row in efficiencies for value in row if value.name == name)
+            cells = [(_cell("-"), "") if value is None else judged(value) for value in found]
+            yield [(("  " * DEPTH.get(name, 0) + label).ljust(_LABEL), ""), *cells]
+        yield []
+        yield [("Time of a process, in the mean".ljust(_LABEL), "bold")]
+        each = [one["time"] / max(1, point.processes) for one, point in zip(own, points, strict=True)]
+        yield [("Time".ljust(_LABEL) + "".join(_cell(seconds(time)) for time in each), "")]
+        for key, label in _PARTS.items():
+            if not any(one["parts"][key] for one in accounts):
+                continue
+            shares = [one["parts"][key] / one["time"] if one["time"] else 0.0 for one in own]
+            style = "red" if key == "waiting" else ""
+            yield [("  " + label.ljust(_LABEL - 2), ""), ("".join(_cell(percent(share)) for share in shares), style)]
+        if part.stop < len(study.points):
+            yield []
+
+
+def _models(
+    study: Series, models: list[dict[str, Any]], options: argparse.Namespace, width: int
+) -> Iterator[Line]:  # fmt: skip
+    """Yield how the metric scales, as a whole and at the call paths that a larger run spends most in."""
+    from whywait.analysis.scaling_models import NEEDED
+    from whywait.model.names import short_name
+    from whywait.report.values import quantity
+
+    sizes = len({point.processes for point in study.points})
+    if sizes == 1:
+        return
+    yield []
+    if not models:
+        yield [(f"No scaling models: they need {NEEDED} different numbers of processes, and there are {sizes}.", "")]
+        return
+    metric = study.metric(options.metric)
+    largest = max(point.processes for point in study.points)
+    heads = (f"at {largest:,}", f"at {models[0]['processes']:,}", "error")
+    room = width - 3 * _COLUMN
+    title = f"{metric.display_name} of one of p processes ({metric.unit})"
+    yield [(title.ljust(room) + "".join(head.rjust(_COLUMN) for head in heads), "bold")]
+    for row in models[: options.top + 1]:
+        cells = (quantity(row["last"], metric.unit), quantity(row["predicted"], metric.unit), f"{row['error']:.1%}")
+        name = "whole program" if row["path"] is None else short_name(row["path"].rpartition("/")[2])
+        style = "red" if row["predicted"] > _GROWS * row["last"] else ""
+        yield [(name[: room - 1].ljust(room), ""), ("".join(cell.rjust(_COLUMN) for cell in cells), style)]
+        yield [(f"   {row['model']}"[:width], "dim")]
+    text = "Exclusive values; what a larger run takes most of comes first. error: how far off the model is for a run "
+    for line in textwrap.wrap(text + "that it does not know (cross-validation).", width):
+        yield [(line, "dim")]
+
+
+def _end(name: str) -> str:
+    """Return the end of a name, which is where names of runs differ."""
+    room = _COLUMN - 1
+    return _cell(name if len(name) <= room else f"..{name[-room + 2 :]}")
+
+
+def _cell(text: str) -> str:
+    return text[: _COLUMN - 1].rjust(_COLUMN)

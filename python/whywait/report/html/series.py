@@ -1,0 +1,199 @@
+"""Many runs in one page: how well each used its processors, where its time went, and how call paths scale."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from whywait.model.names import short_name
+from whywait.model.version import VERSION
+from whywait.report.badge import badge
+from whywait.report.html import blocks, story
+from whywait.report.html.formulas import Formulas, combine
+from whywait.report.html.page import page
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from whywait.analysis.series import Point, SeriesData
+    from whywait.model.metrics import MetricTree
+    from whywait.report.html.formulas import Factors
+
+# Call paths of a metric in the page at most, and the least share of it that any run must spend there.
+_PLACES = 60
+_LEAST = 0.001
+_ORDER = (
+    "global_efficiency parallel_efficiency load_balance communication_efficiency serialization transfer "
+    "computation_scaling instruction_scaling ipc_scaling frequency_scaling speedup ipc load_imbalance"
+).split()
+
+
+def write_series(series: SeriesData, path: Path, *, gate: dict[str, Any] | None = None, at: int | None = None) -> None:
+    """Write a series as one file for the browser.
+
+    Parameters
+    ----------
+    series
+        The runs.
+    path
+        The file; overwritten if it exists.
+    gate
+        The ``limits`` that were set and what ``failed``; None without any.
+    at
+        For how many processes to predict.
+    """
+    document = {
+        "whywait": VERSION,
+        "over": series.over,
+        "mode": series.mode,
+        "focus": [point.part.focus.phrase for point in series.points][-1],
+        "runs": [_run(point, account) for point, account in zip(series.points, series.accounts(), strict=True)],
+        "efficiencies": _efficiencies(series),
+        "parts": parts(series),
+        "waits": _waits(series),
+        "counts": [
+            {
+                "label": metric.display_name,
+                "name": metric.name,
+                "unit": metric.unit,
+                "values": _values(series, metric.name),
+            }
+            for metric in series.occurring()
+            if metric.unit != "sec"
+        ],
+        "places": {name: _places(series, name, at) for name in ("time", "waiting") if _has(series, name)},
+        "badge": badge(series),
+        "gate": gate,
+    }
+    name = series.points[-1].result.run.name
+    with path.open("w", encoding="utf-8") as out:
+        out.writelines(page(f"{name}, {len(series.points)} runs", "series", [("series", blocks.document(document))]))
+
+
+def _run(point: Point, account: dict[str, Any]) -> dict[str, Any]:
+    date = None if point.date is None else datetime.fromtimestamp(point.date, UTC).strftime("%Y-%m-%d %H:%M")
+    return {
+        "name": point.name, "processes": point.processes, "threads": point.threads, "date": date,
+        "length": point.result.facts.get("length"), "time": account["time"], "waiting": account["waiting"],
+    }  # fmt: skip
+
+
+def _efficiencies(series: SeriesData) -> list[dict[str, Any]]:
+    """Return one row an efficiency, with its value in each run."""
+    rows: dict[str, dict[str, Any]] = {}
+    efficiencies = series.efficiencies()
+    for number, run in enumerate(efficiencies):
+        for one in (*run.values, *run.hybrid):
+            empty = {"name": one.name, "label": one.display_name, "formula": one.formula,
+                     "values": [None] * len(efficiencies)}  # fmt: skip
+            rows.setdefault(one.name, empty)["values"][number] = one.value
+    # What efficiencies split into stands below them.
+    first = [name for name in _ORDER if name in rows]
+    return [rows[name] for name in dict.fromkeys([*first, *rows])]
+
+
+def parts(series: SeriesData) -> list[dict[str, Any]]:
+    """Split the time of each run into branches of the metric tree, each with and without the waiting in it.
+
+    Returns
+    -------
+    list of dict
+        ``metric``, ``label``, ``family`` (as in `whywait.report.html.story`), ``waits`` (whether it is the waiting in
+        the branch) and ``values`` (seconds of all locations, one a run). All parts of a run add up to its time.
+    """
+    found: dict[tuple[str, bool], dict[str, Any]] = {}
+    for number, point in enumerate(series.points):
+        profile = point.part.profile
+        if "time" not in profile.metrics:
+            continue
+        formulas = Formulas(profile)
+        for metric, label, family, waits, factors in _branches(profile.metrics, formulas):
+            value = float(formulas.by_location(factors).sum())
+            empty = {"metric": metric, "label": label, "family": family, "waits": waits,
+                     "values": [0.0] * len(series.points)}  # fmt: skip
+            found.setdefault((metric, waits), empty)["values"][number] += value
+    return [part for part in found.values() if any(value > 0 for value in part["values"])]
+
+
+def _branches(metrics: MetricTree, formulas: Formulas) -> Iterator[tuple[str, str, str, bool, Factors]]:
+    """Yield the parts of the time: a branch without its waiting, then the waiting in it."""
+    all_parts = list(story.all_parts(metrics, formulas))
+    branches = [part for part in all_parts if part.family != "waiting"]
+    for branch in branches:
+        below = {
+            wait.metric: wait
+            for wait in all_parts
+            if wait.family == "waiting" and _is_in(metrics, wait.metric, branch.metric)
+        }
+        yield branch.metric, branch.label, branch.family, False, branch.factors
+        # What is left of a library, beside its branches, has none of the waiting in them.
+        if below and not branch.label.endswith(" other"):
+            waiting = combine([(1, wait.factors) for wait in below.values()])
+            yield branch.metric, f"Waiting in {branch.label}", branch.family, True, waiting
+
+
+def _is_in(metrics: MetricTree, wait: str, branch: str) -> bool:
+    return any(above.name == branch for above in metrics.path(wait))
+
+
+def _has(series: SeriesData, name: str) -> bool:
+    return any(_values(series, name))
+
+
+def _values(series: SeriesData, name: str) -> list[float]:
+    return [series.total(point, name) for point in series.points]
+
+
+def _waits(series: SeriesData) -> list[dict[str, Any]]:
+    """Return the kinds of waiting that occur, each once, the one that takes most first."""
+    states = {
+        metric.name: metric
+        for point in series.points
+        for metric in point.part.profile.metrics.waiting
+        if point.part.profile.total(metric.name)
+    }
+    rows = [
+        {"name": metric.name, "label": metric.display_name, "values": _values(series, metric.name)}
+        for metric in states.values()
+    ]  # fmt: skip
+    return sorted(rows, key=lambda row: -max(row["values"]))
+
+
+def _places(series: SeriesData, name: str, at: int | None) -> dict[str, Any]:
+    """Return where runs spend most of a metric, and how that scales where enough runs say so."""
+    processes = np.array([point.processes for point in series.points], np.float64)
+    whole = np.array(_values(series, name))
+    values = {
+        path: own
+        for path, own in series.by_callpath(name).items()
+        if np.any(own > _LEAST * np.where(whole > 0, whole, np.inf))
+    }
+    models = {row["path"]: row for row in series.models(name, at=at).to_pylist()}
+
+    def most(path: str) -> float:
+        each: list[float] = (values[path] / processes).tolist()
+        return max(*each, each[0], models[path]["predicted"] if path in models else 0.0)
+
+    order = sorted(values, key=lambda path: (-most(path), path))
+    rows = [(None, whole), *((path, values[path]) for path in order[:_PLACES])]
+    return {
+        "at": next((row["processes"] for row in models.values()), None),
+        "rows": [
+            {
+                "path": None if path is None else [short_name(part) for part in path.split("/")],
+                "values": (own / processes).tolist(),
+                "model": _model(models.get(path)),
+            }
+            for path, own in rows
+        ],
+    }
+
+
+def _model(row: dict[str, Any] | None) -> dict[str, Any] | None:
+    if row is None:
+        return None
+    names = ("model", "constant", "coefficient", "power", "log_power", "error", "r2", "predicted")
+    return {name: row[name] for name in names}

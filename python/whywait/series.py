@@ -1,0 +1,241 @@
+"""Many runs of a program: a scaling study, or the history of a code.
+
+>>> import whywait
+>>> study = whywait.series(["tests/data/sor_p2p", "tests/data/sor_fence"], names=["messages", "fences"])
+>>> study
+<whywait.Series of 2 runs: messages, fences>
+>>> [round(row["parallel_efficiency"].value, 2) for row in study.efficiencies()]
+[0.69, 0.68]
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from whywait import _native
+from whywait._analyze import analyze
+from whywait._api import Result
+from whywait._load import load
+from whywait.analysis.series import Over, Point, SeriesData
+from whywait.store.files import MANIFEST, is_result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from os import PathLike
+
+    from whywait.analysis.efficiency import Scaling
+    from whywait.compare import Threshold
+
+__all__ = ["Point", "Series", "find_runs", "series"]
+
+
+class Series(SeriesData):
+    """Runs in order, and what they say together; `whywait.series` makes it."""
+
+    def exceeded(self, limits: Iterable[Threshold]) -> list[dict[str, str]]:
+        """Return which limits the newest runs exceed.
+
+        The newest run of each number of processes and threads is compared with the one before it.
+
+        Parameters
+        ----------
+        limits
+            By how much metrics may grow: see `whywait.compare.Threshold`.
+
+        Returns
+        -------
+        list of dict
+            ``run``, ``baseline`` (their names) and ``limit`` of each that is exceeded.
+
+        Raises
+        ------
+        whywait.UsageError
+            If no two runs have the same number of processes and threads, or no run computes a metric.
+        """
+        pairs = [(number, self.baseline(number)) for number in self.newest()]
+        compared = [(self.points[number], self.points[before]) for number, before in pairs if before is not None]
+        if not compared:
+            raise _native.UsageError("no two runs have as many processes and threads: there is nothing to compare with")
+        return [
+            {"run": run.name, "baseline": baseline.name, "limit": limit.text}
+            for limit in limits
+            for run, baseline in compared
+            if limit.exceeded(_whole(baseline), _whole(run))
+        ]
+
+    def summary(self) -> dict[str, Any]:
+        """Return what ``whywait series --json`` prints: runs, efficiencies, accounts and metrics, as plain data."""
+        runs = [
+            {
+                "name": point.name, "processes": point.processes, "threads": point.threads, "date": point.date,
+                "focus": {"name": point.part.focus.name, "window": point.part.focus.window,
+                          "callpath": point.part.focus.callpath},
+                "account": account, "efficiencies": row.as_dict()["efficiencies"],
+            }
+            for point, account, row in zip(self.points, self.accounts(), self.efficiencies(), strict=True)
+        ]  # fmt: skip
+        return {"over": self.over, "scaling": self.mode, "runs": runs, "metrics": self.metrics().to_pylist()}
+
+    def badge(self) -> str:
+        """Return a badge (SVG) with the parallel efficiency of the last run."""
+        from whywait.report.badge import badge
+
+        return badge(self)
+
+    def write_html(self, path: str | PathLike[str], *, limits: Iterable[Threshold] = (), at: int | None = None) -> None:
+        """Write the series as one HTML file to explore in a browser, without a network.
+
+        Parameters
+        ----------
+        path
+            The file. It is replaced if it exists.
+        limits
+            Limits that it says are kept or exceeded, as for `exceeded`.
+        at
+            For how many processes scaling models predict, as for `models`.
+        """
+        from whywait.report.html.series import write_series
+        from whywait.store.staging import Staging
+
+        limits = list(limits)
+        target = Path(path)
+        if target.is_dir():
+            raise _native.UsageError(f"{target} is a directory, not a file to write to")
+        gate = {"limits": [limit.text for limit in limits], "failed": self.exceeded(limits)} if limits else None
+        with Staging(target.parent) as staging:
+            write_series(self, staging.path(target.name), gate=gate, at=at)
+
+    def __repr__(self) -> str:
+        names = [point.name for point in self.points]
+        shown = ", ".join(names if len(names) <= 4 else [*names[:2], "...", names[-1]])
+        return f"<whywait.Series of {len(names)} run{'' if len(names) == 1 else 's'}: {shown}>"
+
+
+def _whole(point: Point) -> Result:
+    assert isinstance(point.result, Result)  # noqa: S101  (they come from `series`)
+    return point.result
+
+
+def series(
+    runs: Sequence[Result | str | PathLike[str]],
+    *,
+    names: Sequence[str] | None = None,
+    over: Over | None = None,
+    focus: str | None = None,
+    scaling: Scaling = "strong",
+    progress: Callable[[str, float], object] | None = None,
+) -> Series:
+    """Put many runs of a program side by side.
+
+    Parameters
+    ----------
+    runs
+        Results, directories of written ones, or traces, which are analyzed. A directory that is none of these stands
+        for the runs in it (`find_runs`).
+    names
+        What to call the runs; None for the names of their directories.
+    over
+        What orders them: the number of ``"processes"``, the ``"date"`` of the recording, or the ``"order"`` they are
+        given in; None for the processes if these differ, else for the order. Where a trace does not have its date, that
+        of its file stands for it.
+    focus
+        What the numbers are about: ``"all"`` for whole runs, a call path for that with all below it; by default the
+        time from start-up to shutdown.
+    scaling
+        Whether all runs have the same work (``"strong"``) or all processes (``"weak"``).
+    progress
+        As for `whywait.analyze`.
+
+    Returns
+    -------
+    Series
+        The runs in order, with their efficiencies, metrics and scaling models.
+
+    Raises
+    ------
+    whywait.UsageError
+        If there is no run, a name is missing, or a run has no such call path.
+    whywait.Error, OSError
+        As for `whywait.load` and `whywait.analyze`.
+    """
+    found: list[tuple[Path | None, Result]] = []
+    for run in runs:
+        if isinstance(run, Result):
+            found.append((None, run))
+            continue
+        inside = find_runs(run)
+        found.extend((path, load(path) if is_result(path) else analyze(path, progress=progress)) for path in inside)
+    if names is not None and len(names) != len(found):
+        raise _native.UsageError(f"there are {len(found)} runs and {len(names)} names")
+    called = list(names) if names is not None else _names([(path, result.run.name) for path, result in found])
+    dated = [
+        (name, result, _date(path, result)) for name, (path, result) in zip(called, found, strict=True)
+    ]  # fmt: skip
+    return Series(dated, over, focus, scaling)
+
+
+def find_runs(path: str | PathLike[str]) -> list[Path]:
+    """Return the runs that a path stands for.
+
+    That is the path itself if it is a result or a trace. Of a directory that holds some, it is these, in the order of
+    their names.
+    """
+    place = Path(path)
+    if not place.is_dir() or is_result(place) or any(place.glob("*.otf2")):
+        return [place]
+    inside = [below for below in place.iterdir() if below.is_dir() and (is_result(below) or any(below.glob("*.otf2")))]
+    return sorted(inside, key=lambda below: _natural(below.name)) or [place]
+
+
+def _natural(name: str) -> list[tuple[int, int, str]]:
+    """Return a key by which run-4 comes before run-16."""
+    import re
+
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", name) if part]
+
+
+def _names(runs: list[tuple[Path | None, str]]) -> list[str]:
+    """Call each run by its directory; where several are called the same, with the directory above it."""
+    places = []
+    for path, name in runs:
+        if path is None:
+            places.append([name])
+            continue
+        place = path.resolve()
+        parts = (place if place.is_dir() else place.parent).parts
+        # What every archive's directory is called says nothing.
+        places.append([part for part in parts[1:] if part not in _COMMON] or [name])
+    length = 1
+    longest = max((len(parts) for parts in places), default=1)
+    while length < longest and len({tuple(parts[-length:]) for parts in places}) < len(places):
+        length += 1
+    return ["/".join(parts[-length:]) for parts in places]
+
+
+_COMMON = frozenset({"archive", "traces", "results", "result"})
+
+
+def _date(path: Path | None, result: Result) -> float | None:
+    """Return when a run was recorded: what the trace says, else when its file was written."""
+    try:
+        clock = result.run.definitions["ClockProperties"]
+        stamp = clock["realtime_timestamp"][0].as_py()
+        if stamp is not None and 0 < stamp < 2**63:
+            return float(stamp) / 1e9
+    except (KeyError, IndexError, OSError, _native.Error):
+        pass
+    files = [result.run.path, *([path / MANIFEST] if path is not None else [])]
+    dates = [file.stat().st_mtime for file in files if file.is_file()]
+    return dates[0] if dates else None
+
+
+class _Callable(ModuleType):
+    """A module that can be called: `whywait.series` is both where `Series` is and what makes one."""
+
+    __call__ = staticmethod(series)
+
+
+sys.modules[__name__].__class__ = _Callable
