@@ -189,6 +189,16 @@ def iterations(result: ResultData, named: str | int | None = None) -> pa.Table |
     return _named(result, loop, dataset.iterations(loop.marker, loop.body, _computes(result)))
 
 
+def known_iterations(result: ResultData, named: str | int | None = None) -> pa.Table | None:
+    """Return the same; of the main loop None also where nothing tells its iterations, as in a part of a run."""
+    try:
+        return iterations(result, named)
+    except _native.UsageError:
+        if named is not None:
+            raise
+        return None
+
+
 def _computes(result: ResultData) -> npt.NDArray[np.bool_]:
     """Say for each call path, by number, whether time in it is computation."""
     tree = result.tree

@@ -14,7 +14,6 @@ from whywait.analysis.counters import Counters
 if TYPE_CHECKING:
     from whywait.model.result import ResultData
 
-PREFIX = "OMPI_SPC_"
 
 Kind = Literal["regular", "timer", "watermark", "bin", "collective bin"]
 

@@ -6,7 +6,7 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from whywait.commands.common import Progress, add_verb, memory_size, positive, print_json
+from whywait.commands.common import Progress, add_memory_limit, add_threads, add_verb, positive, print_json
 
 if TYPE_CHECKING:
     import argparse
@@ -52,10 +52,8 @@ def add(verbs: Any) -> None:
         metavar="KINDS",
         help="only these changes: balance, scale, cut, cut-messages, eager-limit, progress, network",
     )
-    parser.add_argument("--threads", type=positive, metavar="N", help="how many threads to use (default: all cores)")
-    parser.add_argument(
-        "--memory-limit", type=memory_size, metavar="SIZE", help="as of analyze: memory, such as 8G (default: no limit)"
-    )
+    add_threads(parser)
+    add_memory_limit(parser)
 
 
 def _count(text: str) -> int:

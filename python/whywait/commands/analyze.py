@@ -8,7 +8,7 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import Progress, add_verb, memory_size, positive, print_json
+from whywait.commands.common import Progress, add_memory_limit, add_threads, add_verb, positive, print_json
 from whywait.commands.results import FOCUS
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "-o", "--output", metavar="DIR", help="results directory (default: whywait-NAME, after the trace)"
     )
-    parser.add_argument("--threads", type=positive, metavar="N", help="number of threads (default: one per core)")
+    add_threads(parser)
     parser.add_argument(
         "--wrong-order-window",
         type=positive,
@@ -55,12 +55,7 @@ def add(verbs: Any) -> None:
         help="count the time of threads that have nothing to do outside of parallel regions as well (OpenMP), as "
         "Scalasca does with -s",
     )
-    parser.add_argument(
-        "--memory-limit",
-        type=memory_size,
-        metavar="SIZE",
-        help="memory for the analysis, such as 8G; data that does not fit is spilled to a file (default: no limit)",
-    )
+    add_memory_limit(parser)
     parser.add_argument(
         "--spill-dir",
         metavar="DIR",

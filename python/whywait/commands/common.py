@@ -85,6 +85,21 @@ def memory_size(text: str) -> int:
     return int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
 
 
+def add_threads(parser: argparse.ArgumentParser) -> None:
+    """Let a verb take a number of threads."""
+    parser.add_argument("--threads", type=positive, metavar="N", help="number of threads (default: one per core)")
+
+
+def add_memory_limit(parser: argparse.ArgumentParser) -> None:
+    """Let a verb take a limit of its memory."""
+    parser.add_argument(
+        "--memory-limit",
+        type=memory_size,
+        metavar="SIZE",
+        help="memory for the analysis, such as 8G; data that does not fit is spilled to a file (default: no limit)",
+    )
+
+
 def print_json(data: object) -> None:
     """Write data as JSON to the standard output."""
     sys.stdout.write(json.dumps(data, indent=1) + "\n")

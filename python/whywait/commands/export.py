@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import Progress, add_verb, positive, print_json
+from whywait.commands.common import Progress, add_threads, add_verb, print_json
 from whywait.commands.results import RESULT, load
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def add(verbs: Any) -> None:
         metavar="SECONDS",
         help="leave out what is shorter: calls, waits, transfers, and the arrows at them",
     )
-    perfetto.add_argument("--threads", type=positive, metavar="N", help="how many threads to use (default: one a core)")
+    add_threads(perfetto)
     perfetto.add_argument("--no-causes", action="store_true", help="leave out root causes and the critical path")
 
 

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import add_verb, positive, print_json
-from whywait.commands.results import RESULT, load
+from whywait.commands.results import RESULT, ask
 
 if TYPE_CHECKING:
     import argparse
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from whywait import Result
     from whywait.model.metrics import MetricTree
     from whywait.report.terminal import Line
 
@@ -51,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     from whywait.analysis.iterations import assess
     from whywait.report.terminal import show, speaks_unicode, width
 
-    result, table = _iterations(options)
+    result, table = ask(options.result, lambda result: result.iterations(options.iterations))
     if table is None:
         raise UsageError(
             "no part of the program that every process repeats as often has most of the time: name the call path that "
@@ -66,20 +65,6 @@ def run(options: argparse.Namespace) -> int:
     show(_chart(table["duration"].to_numpy(), columns, unicode=unicode), sys.stdout)
     show(_longest(table, found, options.top), sys.stdout)
     return 0
-
-
-def _iterations(options: argparse.Namespace) -> tuple[Result, pa.Table | None]:
-    """Return the iterations; a written result of another loop is analyzed again."""
-    from whywait import UsageError
-
-    result = load(options.result)
-    try:
-        return result, result.iterations(options.iterations)
-    except UsageError:
-        if result.tables.analysis is not None:
-            raise
-    result = load(options.result, events=True)
-    return result, result.iterations(options.iterations)
 
 
 def _summary(found: dict[str, Any], metrics: MetricTree, width: int, *, unicode: bool) -> Iterator[Line]:

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import add_verb, positive, print_json
-from whywait.commands.results import RESULT, load
+from whywait.commands.results import RESULT, ask
 
 if TYPE_CHECKING:
     import argparse
@@ -47,18 +47,10 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the communication matrix."""
-    from whywait import UsageError
     from whywait.analysis.communication import coarser, heaviest, totals
     from whywait.report.terminal import show, speaks_unicode, width
 
-    result = load(options.result)
-    try:
-        pairs = result.communication()
-    except UsageError:
-        if result.tables.analysis is not None:
-            raise
-        result = load(options.result, events=True)
-        pairs = result.communication()
+    result, pairs = ask(options.result, lambda result: result.communication())
     sizes = result.message_sizes()
     top = heaviest(pairs, options.by, options.top)
     if options.json:

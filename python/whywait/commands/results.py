@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from whywait.commands.common import Progress
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from whywait import Result, Run
+
+Answer = TypeVar("Answer")
 
 #: The help of an operand that may be either.
 RESULT = "a directory that `whywait analyze` wrote, or a trace, which is analyzed first"
@@ -66,16 +68,14 @@ def refuse_both(options: argparse.Namespace) -> None:
 def load_part(path: str, window: Callable[[float], tuple[float, float]] | None) -> Result:
     """Return the result that was written to a directory, or that of a trace; of a part of the time if there is one."""
     import whywait
+    from whywait.model.result import part_of_run
 
     result = load(path)
     if window is None:
         return result
-    length = result.facts["length"]
-    begin, end = window(length)
-    if not max(begin, 0.0) < min(end, length):
-        raise whywait.UsageError(f"the window has no part of the run, which lasts from 0 to {length:.9g} s")
+    part = part_of_run(window(result.facts["length"]), result.facts["length"])
     with Progress() as progress:
-        return whywait.analyze(result.run, **result.options, window=(begin, end), progress=progress)
+        return whywait.analyze(result.run, **result.options, window=part, progress=progress)
 
 
 def load(path: str, *, events: bool = False) -> Result:
@@ -99,6 +99,20 @@ def load(path: str, *, events: bool = False) -> Result:
         return result
     with Progress() as progress:
         return whywait.analyze(result.run, **result.options, progress=progress)
+
+
+def ask(path: str, question: Callable[[Result], Answer]) -> tuple[Result, Answer]:
+    """Return a result and its answer; a written one that cannot say without its events is analyzed again."""
+    from whywait import UsageError
+
+    result = load(path)
+    try:
+        return result, question(result)
+    except UsageError:
+        if result.tables.analysis is not None:
+            raise
+    result = load(path, events=True)
+    return result, question(result)
 
 
 def open_trace(path: str) -> Run:

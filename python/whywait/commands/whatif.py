@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import Progress, add_verb, memory_size, positive, print_json
+from whywait.commands.common import Progress, add_memory_limit, add_threads, add_verb, positive, print_json
 from whywait.commands.diff import threshold
 from whywait.commands.results import CALLPATH, open_trace
 
@@ -119,10 +119,8 @@ def add(verbs: Any) -> None:
         help="as of diff: exit code 1 if a "
         "metric grows by more ('time>5%%', 'mpi_latesender>0.5s'); may be given again",
     )
-    parser.add_argument("--threads", type=positive, metavar="N", help="how many threads to use (default: all cores)")
-    parser.add_argument(
-        "--memory-limit", type=memory_size, metavar="SIZE", help="as of analyze: memory, such as 8G (default: no limit)"
-    )
+    add_threads(parser)
+    add_memory_limit(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -22,6 +22,20 @@ if TYPE_CHECKING:
     from whywait.model.trace import Trace
 
 
+def part_of_run(window: tuple[float, float], length: float) -> tuple[float, float]:
+    """Return the part of a window that lies in a run of this length, seconds.
+
+    Raises
+    ------
+    whywait.UsageError
+        If there is none.
+    """
+    begin, end = max(window[0], 0.0), min(window[1], length)
+    if not begin < end:
+        raise _native.UsageError(f"the window has no part of the run, which lasts from 0 to {length:.9g} s")
+    return begin, end
+
+
 class ResultData:
     """A result as analysis and reports take it; `whywait.Result` is one, and adds what it can be asked to do.
 
@@ -163,9 +177,6 @@ class ResultData:
         >>> round(result.window(0.5, 0.6)["time"].total, 6)  # eight ranks, a tenth of a second
         0.8
         """
-        last = self.facts["length"]
-        begin, end = max(begin, 0.0), min(end, last)
-        if not begin < end:
-            raise _native.UsageError(f"the window has no part of the run, which lasts from 0 to {last:.9g} s")
+        begin, end = part_of_run((begin, end), self.facts["length"])
         window = Window(self.tree, self.places, self.tables.window(begin, end), self.in_window)
         return allocation(window, self.places) if self._idle_threads else window

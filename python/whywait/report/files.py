@@ -10,7 +10,7 @@ from whywait import _native
 from whywait.analysis.counters import with_counters
 from whywait.analysis.explained import explained
 from whywait.analysis.focus import cost_names, focused
-from whywait.analysis.iterations import iterations as find_iterations
+from whywait.analysis.iterations import known_iterations
 from whywait.analysis.queues import levels, replayed
 from whywait.model import tables
 from whywait.report.cube import write_cube
@@ -57,7 +57,8 @@ def write_all(
         writer = Writer(staging, result)
         # What both need is found before they part.
         _ = result.profile, result.tables.wait_states, focused(result)
-        _write_iterations(writer, result, iterations)
+        if (loop := known_iterations(result, iterations)) is not None:
+            writer.table("iterations", loop)
         _write_communication(writer, result.tables)
         # Arrow writes tables while Python sums up.
         with ThreadPoolExecutor(1) as beside:
@@ -75,9 +76,9 @@ def write_all(
                     write_timeline(staging.path("timeline.parquet"), timeline, result.facts)
             written.result()
         writer.manifest(directory, summary)
-    # Which thread came first says nothing: what people open comes first, then the tables in their order.
-    names = ("report.cubex", _STATISTICS, "report.html", "summary.json")
-    return sorted(staging.files, key=lambda file: names.index(file.name) if file.name in names else len(names))
+    # What people open comes first; which of two threads came first says nothing.
+    first = ("report.cubex", _STATISTICS, "report.html", "summary.json")
+    return sorted(staging.files, key=lambda file: (file.name not in first, file.name))
 
 
 def _write_tables(writer: Writer, result: ResultData, factors: Factors, *, transfers: bool, counters: bool) -> None:
@@ -124,18 +125,6 @@ def _write_factors(writer: Writer, dataset: Dataset, which: Factors) -> None:
         return
     writer.table("intervals", intervals)
     writer.table("factors", factors)
-
-
-def _write_iterations(writer: Writer, result: ResultData, named: str | int | None) -> None:
-    """Write the iterations of the main loop, or of the one that was named; none of a main loop that nobody can tell."""
-    try:
-        table = find_iterations(result, named)
-    except _native.UsageError:
-        if named is not None:
-            raise
-        return
-    if table is not None:
-        writer.table("iterations", table)
 
 
 def _write_communication(writer: Writer, dataset: Dataset) -> None:

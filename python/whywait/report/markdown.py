@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from whywait import _native
 from whywait.analysis.efficiency import efficiencies
-from whywait.analysis.iterations import assess, iterations
+from whywait.analysis.iterations import assess, known_iterations
 from whywait.model.names import short_name
 from whywait.report.terminal import finding, percent, seconds
 
@@ -83,11 +82,7 @@ def _lines(result: ResultData, summary: dict[str, Any], count: int) -> Iterator[
 
 
 def _iterations(result: ResultData, count: int) -> Iterator[str]:
-    try:
-        table = iterations(result)
-    except _native.UsageError:
-        return
-    if table is None:
+    if (table := known_iterations(result)) is None:
         return
     found = assess(result, table)
     worst = table.sort_by([("duration", "descending"), ("iteration", "ascending")]).slice(0, count).to_pylist()

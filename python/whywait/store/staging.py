@@ -30,8 +30,8 @@ class Staging:
 
     @property
     def files(self) -> list[Path]:
-        """The files, by name."""
-        return sorted(self._files.values())
+        """The files, as they were asked for."""
+        return list(self._files.values())
 
     def __enter__(self) -> Self:
         if not self._directory.is_dir():

@@ -8,7 +8,7 @@ import numpy as np
 
 from whywait import _native
 from whywait.analysis.communication import coarser, heaviest
-from whywait.analysis.iterations import assess, iterations, kinds
+from whywait.analysis.iterations import assess, kinds, known_iterations
 from whywait.model.names import short_name
 from whywait.report.html import blocks
 
@@ -37,11 +37,7 @@ def loop_blocks(result: ResultData, named: str | int | None = None) -> Iterator[
     named
         The loop, as in `whywait.analysis.iterations.iterations`.
     """
-    try:
-        table = iterations(result, named)
-    except _native.UsageError:
-        table = None
-    if table is None:
+    if (table := known_iterations(result, named)) is None:
         return
     found = assess(result, table)
     shown = [kind for kind in found["wait_states"] if kind in kinds(table)][:_KINDS]
