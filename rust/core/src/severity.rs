@@ -104,9 +104,39 @@ pub fn combine<M: MetricSet>(mut rows: Vec<Cell<M, M::Value>>) -> Vec<Cell<M, M:
     rows
 }
 
+/// What of each cell is left without some of it; both are sorted, as [`combine`] does.
+///
+/// Both are sums of shares, rounded in each addition: what is left of a cell by that is nothing.
+#[must_use]
+pub fn less(mut cells: Vec<Cost>, some: &[Cost]) -> Vec<Cost> {
+    const ROUNDING: f64 = 1e-12;
+    let key = |cell: &Cost| (cell.metric, cell.callpath, cell.location);
+    let mut some = some.iter().peekable();
+    cells.retain_mut(|cell| {
+        while some.next_if(|gone| key(gone) < key(cell)).is_some() {}
+        let Some(gone) = some.next_if(|gone| key(gone) == key(cell)) else { return true };
+        let all = cell.value;
+        cell.value -= gone.value;
+        cell.value > all * ROUNDING
+    });
+    cells
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_gone_of_a_cell_leaves_no_rounding() {
+        let cell = |callpath, value| Cost {
+            metric: CostMetric::DelayUnattributed,
+            callpath: CallPathId::new(callpath),
+            location: LocationId::new(0),
+            value,
+        };
+        let all = vec![cell(0, 0.1 + 0.2), cell(1, 3.0), cell(2, 1.0)];
+        assert_eq!(less(all, &[cell(0, 0.3), cell(2, 0.25)]), [cell(1, 3.0), cell(2, 0.75)]);
+    }
 
     #[test]
     fn cells_add_up_and_zeros_vanish() {

@@ -6,64 +6,53 @@
 //! and the causing process may have had many of these. Then a look at the waiters' own call paths is enough: the others
 //! get the sum of all shares.
 
-use std::ops::Range;
-
 use super::points::Relation;
-use super::table::{Group, ProfileEntry};
+use super::table::{Group, Part, ProfileEntry};
 use super::{Class, CostModel, Fixed, Table};
 use crate::severity::{Accumulator, Cost, CostMetric};
 use crate::trace::{NONE, Shard, Trace};
 
-/// Books the costs of a shard's locations, and the classes of their waits; of what lies in a window only the costs.
-pub(super) fn book(
-    trace: &Trace,
-    shard: &Shard,
-    table: &Table,
-    model: CostModel,
-    window: Option<&Range<i64>>,
-) -> Vec<Cost> {
-    let mut cells = Accumulator::new(&trace.tree);
-    let mut kernel = Kernel::new(trace.tree.len());
+/// The costs of a shard's locations, by what they are paid for, and the classes of their waits.
+pub(super) struct Booked {
+    pub parts: Vec<Vec<Cost>>,
+    pub classes: Vec<Cost>,
+}
+
+/// Books the costs of a shard's locations, and the classes of their waits.
+pub(super) fn book(trace: &Trace, shard: &Shard, table: &Table, model: CostModel) -> Booked {
+    let mut parts: Vec<_> = table.parts.iter().map(|_| Accumulator::new(&trace.tree)).collect();
+    let mut classes = Accumulator::new(&trace.tree);
+    let mut kernel = Kernel::new(trace.tree.len(), table);
     for i in 0..shard.locations.len() {
         for number in table.points_of(i) {
             for group in table.groups.of(number) {
-                kernel.charge(table, group, &mut cells);
+                kernel.charge(table, group, &mut parts);
             }
-            match window {
-                None => classify(table, number, model, &mut cells),
-                Some(window) => unattributed(shard, table, number, (model, window), &mut cells),
+            if table.points[number].waiting <= 0 {
+                continue;
+            }
+            classify(table, number, &mut classes);
+            if model != CostModel::Scalasca {
+                for (part, cells) in table.parts.iter().zip(&mut parts) {
+                    leave_over(shard, (table, part), number, model, cells);
+                }
             }
         }
-        cells.end_location(shard.location(i));
+        for cells in parts.iter_mut().chain([&mut classes]) {
+            cells.end_location(shard.location(i));
+        }
     }
-    cells.finish()
+    Booked { parts: parts.into_iter().map(Accumulator::finish).collect(), classes: classes.finish() }
 }
 
-/// Books the indirect and the propagating part of the waits at a point, and what nobody can be blamed for.
-fn classify(table: &Table, number: usize, model: CostModel, cells: &mut Accumulator<CostMetric>) {
+/// Books the indirect and the propagating part of the waits at a point.
+fn classify(table: &Table, number: usize, cells: &mut Accumulator<CostMetric>) {
     let point = &table.points[number];
-    if point.waiting <= 0 {
-        return;
-    }
     let own_waits = table.own_waits.of(number);
     for own_wait in own_waits {
         if let Some(metric) = own_wait.class.indirect().filter(|_| own_wait.indirect > 0.0) {
             cells.add(metric, point.callpath, own_wait.indirect);
         }
-        let unexplained = own_wait.waiting - own_wait.explained;
-        if model == CostModel::Scalasca || unexplained <= 0 {
-            continue;
-        }
-        cells.add(CostMetric::WaitUnexplained, point.callpath, unexplained as f64);
-        if model == CostModel::Bounded || own_wait.explained == 0 {
-            let unattributed = unexplained as f64;
-            let cost = unattributed + table.phi[number] * (unattributed / point.waiting as f64);
-            cells.add(CostMetric::DelayUnattributed, point.callpath, cost);
-        }
-    }
-    // Nobody is charged for the wait at the end of the library, so what it caused has no cause either.
-    if model != CostModel::Scalasca && own_waits.is_empty() && table.phi[number] > 0.0 {
-        cells.add(CostMetric::DelayUnattributed, point.callpath, table.phi[number]);
     }
     // A call that waited twice, for a lock and for progress, is one point: of both waits the same share propagates.
     let mut propagates = |class: Class, waiting: i64| {
@@ -82,34 +71,36 @@ fn classify(table: &Table, number: usize, model: CostModel, cells: &mut Accumula
     propagates(point.class, rest);
 }
 
-/// Books what nobody can be blamed for of the waits at a point, as far as they lie in a window, and of what they caused.
-fn unattributed(
+/// Books what nobody can be blamed for of the waits at a point, and of what they caused.
+fn leave_over(
     shard: &Shard,
-    table: &Table,
+    (table, part): (&Table, &Part),
     number: usize,
-    (model, window): (CostModel, &Range<i64>),
+    model: CostModel,
     cells: &mut Accumulator<CostMetric>,
 ) {
     let point = &table.points[number];
-    if point.waiting <= 0 || model == CostModel::Scalasca {
-        return;
-    }
     let own_waits = table.own_waits.of(number);
-    let mut cost = if own_waits.is_empty() { table.phi[number] } else { 0.0 };
     for own_wait in own_waits {
-        let unexplained = (own_wait.waiting - own_wait.explained).max(0);
-        let share = unexplained as f64 / own_wait.waiting.max(1) as f64;
-        let inside = share * own_wait.within(shard, point, window) as f64;
-        if inside > 0.0 {
-            cells.add(CostMetric::WaitUnexplained, point.callpath, inside);
+        let unexplained = own_wait.waiting - own_wait.explained;
+        if unexplained <= 0 {
+            continue;
+        }
+        let amount = part.extent.of(own_wait, point, shard);
+        let is_all = amount == own_wait.waiting;
+        let share = if is_all { 1.0 } else { amount as f64 / own_wait.waiting as f64 };
+        let here = unexplained as f64 * share;
+        if here > 0.0 {
+            cells.add(CostMetric::WaitUnexplained, point.callpath, here);
         }
         if model == CostModel::Bounded || own_wait.explained == 0 {
-            cost += inside;
-            cost += table.phi[number] * (unexplained as f64 / point.waiting as f64);
+            let cost = here + part.phi[number] * (unexplained as f64 / point.waiting as f64);
+            cells.add(CostMetric::DelayUnattributed, point.callpath, cost);
         }
     }
-    if cost > 0.0 {
-        cells.add(CostMetric::DelayUnattributed, point.callpath, cost);
+    // Nobody is charged for the wait at the end of the library, so what it caused has no cause either.
+    if own_waits.is_empty() && part.phi[number] > 0.0 {
+        cells.add(CostMetric::DelayUnattributed, point.callpath, part.phi[number]);
     }
 }
 
@@ -129,15 +120,21 @@ struct Kernel {
     totals: Vec<f64>,
     exact: Vec<Fixed>,
     values: Vec<f64>,
+    /// What stands in each column: the part that it belongs to, and the class of phi; none for what is distributed
+    /// directly.
+    heads: Vec<(usize, Option<Class>)>,
 }
 
 impl Kernel {
-    fn new(callpaths: usize) -> Self {
-        Self { position: vec![0; callpaths], ..Self::default() }
+    fn new(callpaths: usize, table: &Table) -> Self {
+        let parts = table.parts.iter().enumerate();
+        let direct = parts.clone().map(|(number, _)| (number, None));
+        let phi = parts.flat_map(|(number, part)| part.classes.all.iter().map(move |&class| (number, Some(class))));
+        Self { position: vec![0; callpaths], heads: direct.chain(phi).collect(), ..Self::default() }
     }
 
     /// Costs of delays: thesis, equations 4.11 and 4.12; of the work before contention: equations 4.18 and 4.19.
-    fn charge(&mut self, table: &Table, group: &Group, cells: &mut Accumulator<CostMetric>) {
+    fn charge(&mut self, table: &Table, group: &Group, parts: &mut [Accumulator<CostMetric>]) {
         let mut rest = 0;
         for row in group.cost_shares() {
             let cost_share = &table.cost_shares[row];
@@ -147,21 +144,22 @@ impl Kernel {
             }
             let delays = cost_share.delays.of(&table.entries);
             for (column, value) in values(table, row).enumerate().filter(|&(_, value)| value != 0.0) {
-                let metric = metric(table, group, column);
+                let (part, class) = self.heads[column];
+                let metric = metric(group, class);
                 for (callpath, ticks) in ProfileEntry::read(delays) {
-                    cells.add(metric, callpath, value * ticks as f64);
+                    parts[part].add(metric, callpath, value * ticks as f64);
                 }
             }
         }
         if rest > 0 {
-            self.charge_rest(table, group, rest, cells);
+            self.charge_rest(table, group, rest, parts);
         }
     }
 
     /// Books the costs of waits whose delays are not listed.
-    fn charge_rest(&mut self, table: &Table, group: &Group, waiters: u32, cells: &mut Accumulator<CostMetric>) {
+    fn charge_rest(&mut self, table: &Table, group: &Group, waiters: u32, parts: &mut [Accumulator<CostMetric>]) {
         self.totals.clear();
-        self.totals.resize(table.classes.all.len() + 1, 0.0);
+        self.totals.resize(self.heads.len(), 0.0);
         for row in rest(table, group) {
             for (total, value) in self.totals.iter_mut().zip(values(table, row)) {
                 *total += value;
@@ -184,7 +182,8 @@ impl Kernel {
                     _ => self.costs[at] + f64::from(self.exact[k] - self.shares[at]) * ticks as f64,
                 };
                 if cost > 0.0 {
-                    cells.add(metric(table, group, column), callpath, cost);
+                    let (part, class) = self.heads[column];
+                    parts[part].add(metric(group, class), callpath, cost);
                 }
             }
             self.position[callpath] = 0;
@@ -229,19 +228,20 @@ fn rest(table: &Table, group: &Group) -> impl Iterator<Item = usize> {
     group.cost_shares().filter(|&row| !table.cost_shares[row].is_listed)
 }
 
-/// What each tick of delay gets for a row, by column: first what is distributed directly, then phi by class.
+/// What each tick of delay gets for a row, by column: first what is distributed directly, then phi by class, of all parts.
 fn values(table: &Table, row: usize) -> impl Iterator<Item = f64> {
     let cost_share = &table.cost_shares[row];
-    let width = table.classes.all.len();
+    let width = table.width();
     let phi = if cost_share.shard == NONE { &[][..] } else { &table.charged_phi[row * width..(row + 1) * width] };
-    std::iter::once(table.paid(row) as f64).chain(phi.iter().copied()).map(|value| value * cost_share.work_rate)
+    let direct = table.parts.iter().map(move |part| part.amount(row, cost_share) as f64);
+    direct.chain(phi.iter().copied()).map(|value| value * cost_share.work_rate)
 }
 
-/// What the costs in a column are booked on.
-fn metric(table: &Table, group: &Group, column: usize) -> CostMetric {
-    match (column.checked_sub(1), group.relation) {
+/// What the costs in a column of this class are booked on.
+fn metric(group: &Group, class: Option<Class>) -> CostMetric {
+    match (class, group.relation) {
         (None, _) => group.class.short_term(),
         (Some(_), Relation::Contention) => CostMetric::IntervalDelayLockLongTerm,
-        (Some(class), _) => table.classes.all[class].long_term(),
+        (Some(class), _) => class.long_term(),
     }
 }

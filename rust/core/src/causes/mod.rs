@@ -44,20 +44,22 @@ use rayon::prelude::*;
 
 use crate::Result;
 use crate::diagnostics::Diagnostics;
-use crate::exchange::Outbox;
+use crate::exchange::{Inbox, Outbox};
 use crate::ids::{CommId, ProcessId};
 use crate::per_shard::PerShard;
 use crate::remote_calls::RemoteCalls;
-use crate::severity::Cost;
+use crate::severity::{self, Cost};
 use crate::trace::{NONE, Trace};
 use crate::waits::WaitState;
 use crate::waits::collective_sync::{CollectiveSync, CollectiveSyncs, Participants};
 
 pub use crate::schema::Class;
+use costs::Booked;
 pub(crate) use fixed::Fixed;
 pub(crate) use interval_index::IntervalIndex;
 pub(crate) use points::{Anchor, GroupSync, IdleTeamSpan, Key, Place, Position, Relation, SyncPoint};
 pub(crate) use steps::Steps;
+use table::{Extent, Part};
 pub(crate) use table::{ProfileEntry, Table};
 
 /// Which definitions the costs follow.
@@ -185,66 +187,80 @@ pub(crate) fn find(
         })
         .unzip();
     delay::share(trace, &mut tables, works, model)?;
-    let focus_costs = focus.map(|focus| costs_in(trace, &mut tables, focus, model)).transpose()?.flatten();
-    if let Some(window) = window {
-        restrict(trace, &mut tables, window)?;
-    }
+    divide(trace, &mut tables, (window, focus))?;
     let mut diagnostics = Diagnostics::default();
     propagation::propagate(trace, &mut tables, model, &mut diagnostics)?;
 
-    let costs: Vec<Vec<Cost>> = trace
-        .shards
-        .par_iter()
-        .zip(&tables)
-        .map(|(shard, table)| costs::book(trace, shard, table, model, window))
-        .collect();
+    let booked: Vec<Booked> =
+        trace.shards.par_iter().zip(&tables).map(|(shard, table)| costs::book(trace, shard, table, model)).collect();
+    let (mut costs, mut outside, mut of_classes) = (Vec::new(), Vec::new(), Vec::new());
+    for Booked { parts, classes } in booked {
+        let mut parts = parts.into_iter();
+        costs.extend(parts.next().into_iter().flatten());
+        outside.extend(parts.next().into_iter().flatten());
+        of_classes.extend(classes);
+    }
+    let is_split = tables.iter().any(|table| table.parts.len() > 1);
+    let focus_costs = is_split.then(|| severity::less(severity::combine(costs.clone()), &severity::combine(outside)));
+    costs.append(&mut of_classes);
     for table in &mut tables {
         table.forget_costs();
     }
-    Ok(Found { costs: costs.concat(), focus_costs, explanations: explain(&tables, waits), tables, diagnostics })
+    Ok(Found { costs, focus_costs, explanations: explain(&tables, waits), tables, diagnostics })
 }
 
-/// Costs of what lies in a window of the waits, and by how much that exceeds its causes; `None` if all of them lie in it.
-///
-/// Costs are linear in what they are paid for, also where that goes back through earlier waits.
-fn costs_in(trace: &Trace, tables: &mut [Table], window: &Range<i64>, model: CostModel) -> Result<Option<Vec<Cost>>> {
-    let is_cut = trace.shards.par_iter().zip(&*tables).any(|(shard, table)| {
-        let mut waits = table.own_waits.rows.iter().filter(|wait| wait.waiting > 0 && wait.cost_share != NONE);
-        waits.any(|wait| wait.within(shard, &table.points[wait.point as usize], window) < wait.waiting)
-    });
-    if !trace.exchange.allgather(is_cut)?.contains(&true) {
-        return Ok(None);
+/// Says what costs are paid for: what lies in a window of each wait, or all of it, and apart from that what lies outside
+/// of the focus, which is little: costs in the focus are all costs less those.
+fn divide(
+    trace: &Trace,
+    tables: &mut [Table],
+    (window, focus): (Option<&Range<i64>>, Option<&Range<i64>>),
+) -> Result<()> {
+    let mut extents = vec![window.cloned().map_or(Extent::All, Extent::Inside)];
+    if let Some(outside) = focus.cloned().map(Extent::Outside) {
+        let reaches_out = trace.shards.par_iter().zip(&*tables).any(|(shard, table)| {
+            let mut waits = table.own_waits.rows.iter().filter(|wait| wait.waiting > 0);
+            waits.any(|wait| outside.of(wait, &table.points[wait.point as usize], shard) > 0)
+        });
+        if trace.exchange.allgather(reaches_out)?.contains(&true) {
+            extents.push(outside);
+        }
     }
-    restrict(trace, tables, window)?;
-    propagation::propagate(trace, tables, model, &mut Diagnostics::default())?;
-    let shards = trace.shards.par_iter().zip(&*tables);
-    let costs = shards.flat_map_iter(|(shard, table)| costs::book(trace, shard, table, model, Some(window))).collect();
-    for table in tables {
-        table.paid = Vec::new();
+    for extent in extents {
+        let amounts = match extent {
+            Extent::All => tables.iter().map(|_| Vec::new()).collect(),
+            _ => amounts(trace, tables, &extent)?,
+        };
+        for (table, amounts) in tables.iter_mut().zip(amounts) {
+            table.parts.push(Part::new(extent.clone(), amounts));
+        }
     }
-    Ok(Some(costs))
+    Ok(())
 }
 
-/// Lets costs be paid only for what lies in a window of each wait. The rates, by which a wait is shared out, stay.
-fn restrict(trace: &Trace, tables: &mut [Table], window: &Range<i64>) -> Result<()> {
-    let outgoing = trace.shards.par_iter().zip(&*tables).map(|(shard, table)| {
+/// How much of each row's wait is paid for, by shard. The rates, by which a wait is shared out, stay.
+fn amounts(trace: &Trace, tables: &[Table], extent: &Extent) -> Result<Vec<Vec<i64>>> {
+    let outgoing = trace.shards.par_iter().zip(tables).map(|(shard, table)| {
         let mut outbox = trace.exchange.outbox();
         for wait in table.own_waits.rows.iter().filter(|wait| wait.waiting > 0 && wait.cost_share != NONE) {
-            let within = wait.within(shard, &table.points[wait.point as usize], window);
-            outbox.push(trace.shard_of[wait.cause], (wait.cost_share, within, wait.waiting));
+            let amount = extent.of(wait, &table.points[wait.point as usize], shard);
+            if amount > 0 {
+                outbox.push(trace.shard_of[wait.cause], (wait.cost_share, amount, wait.waiting));
+            }
         }
         outbox
     });
     let received = trace.exchange.alltoallv(outgoing.collect())?;
-    received.into_par_iter().zip(tables).for_each(|(inbox, table)| {
-        table.paid = vec![0; table.cost_shares.len()];
-        for &(row, within, waiting) in inbox.rows() {
+    let of_shard = |(inbox, table): (Inbox<(u32, i64, i64)>, &Table)| {
+        let mut amounts = vec![0; table.cost_shares.len()];
+        for &(row, amount, waiting) in inbox.rows() {
             let all = table.cost_shares[row as usize].direct;
-            let part = i128::from(all) * i128::from(within) / i128::from(waiting);
-            table.paid[row as usize] = if within == waiting { all } else { part as i64 };
+            let part = i128::from(all) * i128::from(amount) / i128::from(waiting);
+            amounts[row as usize] = if amount == waiting { all } else { part as i64 };
         }
-    });
-    Ok(())
+        amounts
+    };
+    Ok(received.into_par_iter().zip(tables).map(of_shard).collect())
 }
 
 /// The sets of all owners, and the pairs and group synchronizations of all shards.
@@ -301,7 +317,7 @@ fn explain(tables: &[Table], waits: &PerShard<WaitState>) -> PerShard<Option<Exp
             explanations[own_wait.state as usize - first] = Some(Explanation {
                 indirect: own_wait.indirect,
                 propagating: table.propagating[own_wait.point as usize] * share,
-                caused: table.phi[own_wait.point as usize] * share,
+                caused: table.phi()[own_wait.point as usize] * share,
             });
         }
         explanations

@@ -18,7 +18,8 @@ use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 
 use super::points::{Point, Relation};
-use super::{CostModel, Fixed, Table};
+use super::table::Group;
+use super::{Class, CostModel, Fixed, Table};
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::LocationId;
@@ -43,19 +44,14 @@ struct FinalPhi {
     has_values: bool,
 }
 
-/// Computes `phi` and `charged_phi` of all tables.
+/// Computes the classes and `phi` of all parts, and `charged_phi`, of all tables.
 pub(super) fn propagate(
     trace: &Trace,
     tables: &mut [Table],
     model: CostModel,
     diagnostics: &mut Diagnostics,
 ) -> Result<()> {
-    let occurring = |table: &Table| Classes::new(table.groups.rows.iter().map(|group| group.class)).all;
-    let here = Classes::new(tables.iter().flat_map(occurring)).all;
-    let classes = Classes::new(trace.exchange.allgather(here)?.into_iter().flatten());
-    for table in &mut *tables {
-        table.classes = classes.clone();
-    }
+    agree_on_classes(trace, tables)?;
     let mut walkers: Vec<Walker> = tables
         .par_iter_mut()
         .zip(trace.exchange.own())
@@ -76,6 +72,31 @@ pub(super) fn propagate(
             return Ok(());
         }
     }
+}
+
+/// Notes the classes of waits that all processes have, by part.
+fn agree_on_classes(trace: &Trace, tables: &mut [Table]) -> Result<()> {
+    let occurring = |part: usize| {
+        let of_groups = |table: &Table| {
+            let amounts = &table.parts[part].amounts;
+            let has_any =
+                |group: &&Group| amounts.is_empty() || amounts[group.cost_shares()].iter().any(|&ticks| ticks > 0);
+            Classes::new(table.groups.rows.iter().filter(has_any).map(|group| group.class)).all
+        };
+        Classes::new(tables.iter().flat_map(of_groups)).all
+    };
+    let parts = tables.first().map_or(0, |table| table.parts.len());
+    let here: Vec<Vec<Class>> = (0..parts).map(occurring).collect();
+    let everywhere = trace.exchange.allgather(here)?;
+    for table in tables {
+        let mut begin = 0;
+        for (number, part) in table.parts.iter_mut().enumerate() {
+            part.classes = Classes::new(everywhere.iter().filter_map(|here| here.get(number)).flatten().copied());
+            part.columns = begin..begin + part.classes.all.len();
+            begin = part.columns.end;
+        }
+    }
+    Ok(())
 }
 
 /// Rows that a shard sends at a time, and a process to all others: what is on its way takes memory.
@@ -188,8 +209,10 @@ impl<'a> Walker<'a> {
                     cost_shares.filter(|row| row.shard != NONE && row.direct > 0).count() as u32;
             }
         }
-        table.phi = vec![0.0; points];
-        let width = table.classes.all.len();
+        for part in &mut table.parts {
+            part.phi = vec![0.0; points];
+        }
+        let width = table.width();
         table.charged_phi = vec![0.0; table.cost_shares.len() * width];
         Self {
             trace,
@@ -240,7 +263,9 @@ impl<'a> Walker<'a> {
             let cost_share = &self.table.cost_shares[row as usize];
             if self.model == CostModel::Scalasca && cost_share.relation == Relation::Threads {
                 // Release 2.6 forgets the costs of this class here.
-                self.table.charged_phi[begin + self.table.classes.column(cost_share.class)] = 0.0;
+                for part in self.table.parts.iter().filter(|part| part.classes.all.contains(&cost_share.class)) {
+                    self.table.charged_phi[begin + part.columns.start + part.classes.column(cost_share.class)] = 0.0;
+                }
             }
         }
         if self.missing[point as usize] == 0 {
@@ -322,15 +347,15 @@ impl<'a> Walker<'a> {
         let mut sent = 0;
         let mut phi = std::mem::take(&mut self.phi);
         let mut has_values = false;
-        let mut total = 0.0;
         for (phi, &sum) in phi.iter_mut().zip(&self.sums[section * self.width..]) {
             if !sum.is_zero() {
                 *phi = f64::from(sum) * waiting as f64;
-                total += *phi;
                 has_values = true;
             }
         }
-        self.table.phi[point as usize] = total;
+        for part in self.table.parts.iter_mut().filter(|_| has_values) {
+            part.phi[point as usize] = phi[part.columns.clone()].iter().sum();
+        }
         for k in self.table.own_waits.range(point as usize) {
             let own_wait = self.table.own_waits.rows[k];
             if own_wait.waiting <= 0 {
@@ -408,10 +433,15 @@ impl Table {
     /// Adds what each tick of waiting in a group's interval gets, by class.
     fn add_shares(&self, group: usize, shares: &mut [f64]) {
         let group = &self.groups.rows[group];
-        let own = self.classes.column(group.class);
         for row in group.cost_shares() {
             let cost_share = &self.cost_shares[row];
-            shares[own] += self.paid(row) as f64 * cost_share.wait_rate;
+            for part in &self.parts {
+                let amount = part.amount(row, cost_share);
+                if amount > 0 {
+                    let own = part.columns.start + part.classes.column(group.class);
+                    shares[own] += amount as f64 * cost_share.wait_rate;
+                }
+            }
             if cost_share.shard == NONE {
                 continue;
             }

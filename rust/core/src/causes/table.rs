@@ -147,15 +147,6 @@ pub(crate) struct OwnWait {
 }
 
 impl OwnWait {
-    /// How much of the wait, which is at this point, lies in a window; ticks.
-    pub(crate) fn within(&self, shard: &Shard, point: &Point, window: &Range<i64>) -> i64 {
-        if point.instance.is_none() {
-            return 0;
-        }
-        let end = shard.enter(point.instance) + self.held;
-        overlap(window, end - self.waiting..end)
-    }
-
     /// A wait of which only the waiting side is known.
     pub(crate) fn new(pair: &SyncPoint, point: u32) -> Self {
         Self {
@@ -249,6 +240,64 @@ impl Group {
     }
 }
 
+/// How much of each wait.
+#[derive(Clone, Debug)]
+pub(crate) enum Extent {
+    /// All of it.
+    All,
+    /// What lies in a window of time, ticks.
+    Inside(Range<i64>),
+    /// What lies outside of it.
+    Outside(Range<i64>),
+}
+
+impl Extent {
+    /// How much it is of a wait, which is at this point; ticks.
+    pub(crate) fn of(&self, wait: &OwnWait, point: &Point, shard: &Shard) -> i64 {
+        let within = |window: &Range<i64>| {
+            if point.instance.is_none() {
+                return 0;
+            }
+            let end = shard.enter(point.instance) + wait.held;
+            overlap(window, end - wait.waiting..end)
+        };
+        match self {
+            Self::All => wait.waiting,
+            Self::Inside(window) => within(window),
+            Self::Outside(window) => wait.waiting - within(window),
+        }
+    }
+}
+
+/// What costs are paid for: the waits, or a part of each.
+///
+/// Costs are linear in what they are paid for, also where that goes back through earlier waits.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub extent: Extent,
+    /// For each row of `cost_shares` how much of it is paid for, if that is not all: ticks.
+    pub amounts: Vec<i64>,
+    /// Classes of such waits in the whole run.
+    pub classes: Classes,
+    /// Where these stand among the classes of all parts.
+    pub columns: Range<usize>,
+    /// For each point how much of such waits its wait caused later, ticks.
+    pub phi: Vec<f64>,
+}
+
+impl Part {
+    /// A part of which there are these amounts; none if that is all.
+    pub(crate) fn new(extent: Extent, amounts: Vec<i64>) -> Self {
+        Self { extent, amounts, classes: Classes::default(), columns: 0..0, phi: Vec::new() }
+    }
+
+    /// How much of what a row distributes directly is paid for, ticks.
+    #[inline]
+    pub(crate) fn amount(&self, row: usize, cost_share: &CostShare) -> i64 {
+        self.amounts.get(row).copied().unwrap_or(cost_share.direct)
+    }
+}
+
 /// Points of a shard's locations in their order, and what happens at them.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
@@ -262,19 +311,15 @@ pub(crate) struct Table {
     pub own_intervals: Vec<IntervalBegin>,
     /// Waits caused, group by group.
     pub cost_shares: Vec<CostShare>,
-    /// For each row of `cost_shares` how much of it is paid for, if that is not all: ticks.
-    pub paid: Vec<i64>,
     /// The groups, by point.
     pub groups: By<Group>,
     /// Work of the groups' intervals; once the delays are known, these and what they are given by.
     pub entries: Vec<ProfileEntry>,
     /// For each location its work over the whole run.
     pub lifetimes: By<(CallPathId, i64)>,
-    /// For each point what its wait caused later, ticks.
-    pub phi: Vec<f64>,
-    /// Classes of waits in the whole run.
-    pub classes: Classes,
-    /// For each row of `cost_shares` what the wait caused later, by those classes.
+    /// What costs are paid for.
+    pub parts: Vec<Part>,
+    /// For each row of `cost_shares` what the wait caused later, by the classes of all parts.
     pub charged_phi: Vec<f64>,
     /// For each point the part of its wait that made others wait, ticks.
     pub propagating: Vec<f64>,
@@ -288,15 +333,19 @@ impl Table {
         EntryRange { begin, end: self.entries.len() as u32 }
     }
 
-    /// What a row distributes directly, ticks.
-    #[inline]
-    pub(crate) fn paid(&self, row: usize) -> i64 {
-        self.paid.get(row).copied().unwrap_or(self.cost_shares[row].direct)
+    /// For each point what its wait caused later, ticks.
+    pub(crate) fn phi(&self) -> &[f64] {
+        &self.parts[0].phi
+    }
+
+    /// Number of classes of all parts.
+    pub(crate) fn width(&self) -> usize {
+        self.parts.last().map_or(0, |part| part.columns.end)
     }
 
     /// Forgets what only the costs need.
     pub(crate) fn forget_costs(&mut self) {
-        self.paid = Vec::new();
+        self.parts.truncate(1);
         self.entries = Vec::new();
         self.charged_phi = Vec::new();
     }
