@@ -9,14 +9,6 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "rust/core/src"
 ROOMS = {path.stem if path.is_file() else path.name for path in SOURCE.iterdir()} - {"lib", "error"}
 
-# Arrows that still run back, each closing a circle. A row goes when its arrow is turned, and none is added.
-BACK = {
-    ("window", "analysis"),
-    ("causes/table", "causes/interval_index"),
-    ("trace/counters", "trace/definition_index"),
-    ("whatif/shape", "whatif/cut"),
-}
-
 
 def text(path):
     """Return the code of a file without its tests and comments."""
@@ -67,21 +59,8 @@ def test_the_check_finds_a_circle():
     assert circle({"a": {"b"}, "b": set()}) is None
 
 
-def without_back(arrows, prefix=""):
-    """Take away the arrows that are known to run back, which must be there."""
-    known = {
-        (a.removeprefix(prefix), b.removeprefix(prefix))
-        for a, b in BACK
-        if a.startswith(prefix) and ("/" in a) == bool(prefix)
-    }
-    for user, named in known:
-        assert named in arrows[user], f"turned: take {user} -> {named} out of the list"
-        arrows[user].discard(named)
-    return arrows
-
-
 def test_rooms_know_each_other_in_one_direction():
-    arrows = without_back(rooms())
+    arrows = rooms()
     assert "waits" in arrows["causes"]
     assert "trace" in arrows["matching"]
     assert circle(arrows) is None
@@ -89,4 +68,4 @@ def test_rooms_know_each_other_in_one_direction():
 
 @pytest.mark.parametrize("room", sorted(room for room in ROOMS if (SOURCE / room).is_dir()))
 def test_files_of_a_room_know_each_other_in_one_direction(room):
-    assert circle(without_back(within(room), f"{room}/")) is None
+    assert circle(within(room)) is None

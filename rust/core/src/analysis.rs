@@ -235,9 +235,17 @@ impl Analysis {
         self.trace.exchange.processes() == 1
     }
 
+    /// Times, waits, the critical path and the management of threads that lie in a window, ticks: cells that are not
+    /// zero, by metric, call path, location.
+    #[must_use]
+    pub fn severities_within(&self, window: &Range<i64>) -> Vec<Severity> {
+        let path = self.causes.as_ref().map_or(&[][..], |causes| &causes.stretches);
+        window::severities(&self.trace, &self.waits, path, window)
+    }
+
     /// Leaves what lies in a window; the wait states stay.
     fn restrict(&mut self, window: &Range<i64>) {
-        self.severities = window::severities(self, window);
+        self.severities = self.severities_within(window);
         if let Some(causes) = &mut self.causes {
             causes.path = window::clipped(&causes.path, window).collect();
             causes.costs.retain(|cost| cost.metric.is_delay_cost());

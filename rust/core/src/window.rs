@@ -13,9 +13,9 @@ use std::ops::Range;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use crate::analysis::Analysis;
 use crate::critical_path::{Segment, Stretch};
 use crate::ids::{CallPathId, LocationId};
+use crate::per_shard::PerShard;
 use crate::severity::{Accumulator, Metric, Severity, combine};
 use crate::trace::columns::Team;
 use crate::trace::{NONE, Shard, Trace};
@@ -23,16 +23,19 @@ use crate::waits::WaitState;
 use crate::waits::interval::{self, overlap};
 
 /// Times, waits, the critical path and the management of threads between the first tick of the window and the one behind
-/// its last.
+/// its last. `path` is what the critical path is made of, sorted by location.
 ///
 /// Cells that are not zero, by metric, call path, location.
 #[must_use]
-pub fn severities(analysis: &Analysis, window: &Range<i64>) -> Vec<Severity> {
-    let trace = &analysis.trace;
-    let path = analysis.causes.as_ref().map_or(&[][..], |causes| &causes.stretches);
+pub(crate) fn severities(
+    trace: &Trace,
+    waits: &PerShard<WaitState>,
+    path: &[Stretch],
+    window: &Range<i64>,
+) -> Vec<Severity> {
     let shards = trace.shards.par_iter().enumerate();
     let cells = shards.map(|(i, shard)| {
-        let mut cells = of_shard(trace, shard, analysis.waits.of(i).1, window);
+        let mut cells = of_shard(trace, shard, waits.of(i).1, window);
         cells.extend(critical_path(trace, shard, path, window));
         cells
     });

@@ -362,7 +362,7 @@ impl Analysis {
         self.result.need_events().map_err(core_error)?;
         let window = self.tick(begin)..self.tick(end);
         let pool = whywait_core::pool::new(0).map_err(core_error)?;
-        let cells = detached(py, || pool.install(|| whywait_core::window::severities(&self.result, &window)))?;
+        let cells = detached(py, || pool.install(|| self.result.severities_within(&window)))?;
         self.cells(&cells, &[], &[])
     }
 

@@ -181,7 +181,7 @@ impl Run {
 
 impl Run {
     fn event_bytes(&self) -> u64 {
-        let size = |location: &whywait_core::trace::definition_index::Location| {
+        let size = |location: &whywait_core::trace::locations::Location| {
             self.archive.location(location.id).map_or(0, |reader| reader.event_file_size())
         };
         self.definitions.locations.iter().map(size).sum()

@@ -14,8 +14,9 @@
 use rayon::prelude::*;
 
 use super::delay::Rates;
-use super::interval_index::{IndexedPoint, IntervalBegin, IntervalIndex};
+use super::interval_index::{IndexedPoint, IntervalIndex};
 use super::intervals::{LeftEnd, work_since};
+use super::points::IntervalBegin;
 use super::rolling_profile::RollingProfile;
 use super::{Class, CostModel, Place, Relation, Steps};
 use crate::ids::{CallPathId, InstanceId, LocationId};

@@ -5,6 +5,7 @@
 
 use rayon::prelude::*;
 
+use super::points::IntervalBegin;
 use super::table::{By, Group, OwnWait};
 use super::{Class, Place, Position, Relation, Table};
 use crate::ids::{InstanceId, LocationId};
@@ -21,15 +22,6 @@ pub(crate) struct IndexedPoint {
     pub instance: InstanceId,
     pub class: Class,
     pub place: Place,
-}
-
-/// Where an interval begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct IntervalBegin {
-    /// Its first point; the one before, if the location has any, is the last synchronization.
-    pub from: u32,
-    /// Time of the call at its left end that does not belong to it, ticks.
-    pub before: i64,
 }
 
 /// Where the intervals of some waits begin at their cause.

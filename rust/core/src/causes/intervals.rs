@@ -7,9 +7,8 @@
 //! *Source*: specification.md#intervals; synchronization intervals: thesis, definitions 5 and 6, equation 4.1;
 //! pre-contention intervals: thesis, definition 9, equations 4.3 to 4.6.
 
-use super::interval_index::IntervalBegin;
 use super::last_sync::{LastSync, LastSyncIndex};
-use super::points::{GroupSync, Place, Point, Relation, SyncPoint, SyncScope};
+use super::points::{GroupSync, IntervalBegin, Place, Point, Relation, SyncPoint, SyncScope};
 use super::rolling_profile::RollingProfile;
 use super::table::{CostShare, Group, OwnWait, ProfileEntry};
 use super::{Anchor, CausedWait, Class, CostModel, Key, Position, Steps, SyncPoints, Table, delay};

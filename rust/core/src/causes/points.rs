@@ -288,3 +288,12 @@ impl Point {
         }
     }
 }
+
+/// Where an interval begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct IntervalBegin {
+    /// Its first point; the one before, if the location has any, is the last synchronization.
+    pub from: u32,
+    /// Time of the call at its left end that does not belong to it, ticks.
+    pub before: i64,
+}

@@ -6,8 +6,7 @@ use bitcode::{Decode, Encode};
 
 use super::CausedWait;
 use super::Class;
-use super::interval_index::IntervalBegin;
-use super::points::{Point, Position, Relation, SyncPoint};
+use super::points::{IntervalBegin, Point, Position, Relation, SyncPoint};
 use crate::ids::{CallPathId, LocationId};
 use crate::schema::Classes;
 use crate::trace::NONE;

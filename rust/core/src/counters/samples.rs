@@ -58,7 +58,7 @@ impl EventSink for Reader<'_> {
     fn record(&mut self, time: i64, record: &Event<'_>, _: &Attributes<'_>) {
         let Event::Metric { metric, values } = *record else { return };
         let counters = &self.trace.definitions.counters;
-        if !counters.is_of_recorder(&self.trace.definitions, metric, self.location) {
+        if !counters.is_of_recorder(&self.trace.definitions.locations, metric, self.location) {
             return;
         }
         // Times are what the analysis made of them: none before the one before, none outside of the run.

@@ -23,7 +23,7 @@ pub(super) fn divide(trace: &Trace, kinds: &[Kind], window: Option<&Range<i64>>)
     let (mut samples, mut shared) = (Vec::new(), Vec::new());
     for sample in trace.shards.iter().flat_map(|shard| &shard.samples) {
         let is_own = is_own.entry((sample.metric, sample.location)).or_insert_with(|| {
-            let carriers = counters.carriers(&trace.definitions, sample.metric, sample.location);
+            let carriers = counters.carriers(&trace.definitions.locations, sample.metric, sample.location);
             carriers.iter().all(|&carrier| trace.owns(carrier))
         });
         if *is_own { &mut samples } else { &mut shared }.push(*sample);
@@ -50,7 +50,7 @@ fn of_one(trace: &Trace, kinds: &[Kind], samples: &[Sample], window: Option<&Ran
     }
     series.hold(trace.span().map_or(i64::MIN, |(_, last)| last));
     let all = window.map_or((i64::MIN, i64::MAX), |window| (window.start, window.end));
-    let carriers = trace.definitions.counters.carriers(&trace.definitions, metric, location);
+    let carriers = trace.definitions.counters.carriers(&trace.definitions.locations, metric, location);
     let mut cells = Vec::new();
     if carriers.is_empty() && trace.owns(location) {
         let book = |callpath, sums| cells.push(CounterCell { counter, callpath, location, sums });

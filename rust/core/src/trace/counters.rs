@@ -11,7 +11,7 @@ use whywait_otf2::enums::{Base, GroupType, LocationType, MetricMode, MetricOccur
 use whywait_otf2::records::TypedValue;
 
 use super::NONE;
-use super::definition_index::{DefinitionIndex, Location};
+use super::locations::Location;
 use crate::ids::{CallPathId, Ids, LocationId};
 
 /// What a counter's values say.
@@ -207,20 +207,20 @@ impl Counters {
 
     /// The CPU threads that a record of a metric at a location speaks of; none if nobody knows.
     #[must_use]
-    pub fn carriers(&self, definitions: &DefinitionIndex, metric: u32, location: LocationId) -> Vec<LocationId> {
+    pub fn carriers(&self, locations: &[Location], metric: u32, location: LocationId) -> Vec<LocationId> {
         match self.instances.get(&metric) {
             Some(carriers) => carriers.clone(),
-            None if has_regions(definitions.locations[location].kind) => vec![location],
-            None => threads_of_process(&definitions.locations, location),
+            None if has_regions(locations[location].kind) => vec![location],
+            None => threads_of_process(locations, location),
         }
     }
 
     /// Whether a record of a metric speaks of the location that it is recorded at, which has regions.
     #[must_use]
-    pub fn is_of_recorder(&self, definitions: &DefinitionIndex, metric: u32, location: LocationId) -> bool {
+    pub fn is_of_recorder(&self, locations: &[Location], metric: u32, location: LocationId) -> bool {
         match self.instances.get(&metric) {
             Some(carriers) => carriers[..] == [location],
-            None => has_regions(definitions.locations[location].kind),
+            None => has_regions(locations[location].kind),
         }
     }
 

@@ -14,6 +14,7 @@ pub mod decode;
 pub mod definition_index;
 mod id_map;
 pub mod load;
+pub mod locations;
 pub mod regions;
 
 pub use bounds::Bounds;

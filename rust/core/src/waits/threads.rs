@@ -19,7 +19,7 @@ use crate::diagnostics::DiagnosticKind;
 use crate::ids::{InstanceId, LocationId};
 use crate::severity::{Accumulator, Metric, Severity};
 use crate::trace::columns::{Fork, Lock, Team};
-use crate::trace::definition_index::Process;
+use crate::trace::locations::Process;
 use crate::trace::{NONE, RegionClass, Shard, Trace};
 
 /// Books the thread teams of a shard.

@@ -7,7 +7,7 @@
 use std::ops::RangeInclusive;
 
 use super::graph::Builder;
-use super::shape::{Selection, entered};
+use super::selection::{Selection, entered};
 use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::matching::epochs::Epochs;
 use crate::trace::{RegionClass, Trace};

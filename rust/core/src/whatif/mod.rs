@@ -10,6 +10,7 @@
 //!
 //! *Source*: M.-A. Hermanns, Jül-4297 (2008), 3.4 and chapter 4, for the hypotheses; the model is WHATIF section 4.
 
+mod balance;
 mod collectives;
 mod cut;
 mod graph;
@@ -18,6 +19,7 @@ mod network;
 mod one_sided;
 mod requests;
 mod retime;
+mod selection;
 mod shape;
 mod stamps;
 mod threads;
@@ -27,10 +29,12 @@ use std::collections::BTreeMap;
 
 use whywait_otf2::Definitions;
 
+pub use self::balance::Balance;
 pub use self::cut::{Key, MessageCut, Relation};
 pub use self::messages::Transfer;
 pub use self::network::Network;
-pub use self::shape::{Balance, Hypothesis, Numbers, Part, Selection, Shape};
+pub use self::selection::{Numbers, Part, Selection};
+pub use self::shape::{Hypothesis, Shape};
 use crate::analysis::Analysis;
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::CallPathId;

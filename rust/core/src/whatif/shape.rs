@@ -4,69 +4,18 @@
 //! At the Leave of a call that waits only the own time of the call counts. Hypotheses work one after the other, each on
 //! what the one before left.
 
-use std::ops::RangeInclusive;
-
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
 
+use super::balance::{Balance, balance, partly};
 use super::cut::Cut;
 use super::graph::Graph;
-use crate::ids::{CallPathId, InstanceId, LocationId};
+use super::selection::{Chooser, Part, Selection};
+use crate::ids::{InstanceId, LocationId};
 use crate::trace::{Shard, Trace};
 use crate::{Error, Result};
 
 /// Sums of times stay below this, so that no clock overflows, ticks.
 const LONGEST: i128 = 1 << 61;
-
-/// Which instances a hypothesis is about.
-#[derive(Clone, Debug, Default)]
-pub struct Selection {
-    /// As the user wrote it.
-    pub text: String,
-    /// Call paths whose instances are meant, by number.
-    pub roots: Vec<bool>,
-    /// Call paths whose time counts inside of those, by number; only their own if there are none.
-    pub below: Vec<bool>,
-    /// Only one segment of each instance.
-    pub part: Option<Part>,
-    /// Locations, by index; all if there are none.
-    pub locations: Vec<bool>,
-    /// Numbers of instances of each call path and location.
-    pub instances: Option<Numbers>,
-    /// Only instances entered between two times, ticks.
-    pub window: Option<(i64, i64)>,
-}
-
-/// A segment of an instance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// The n-th; 0 is that before the first call.
-    Nth(u32),
-    /// The one before the Leave.
-    Last,
-}
-
-/// Numbers of instances.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Numbers {
-    /// From the first to the second.
-    Range(u64, u64),
-    /// The last one.
-    Last,
-}
-
-/// How a balance distributes time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Balance {
-    /// The n-th instances of all locations become equally long.
-    Instance,
-    /// All instances of a location.
-    Local,
-    /// All instances of all locations.
-    Global,
-    /// All locations work equally long, and the proportions inside each stay.
-    Scaled,
-}
 
 /// A change of durations.
 #[derive(Clone, Debug)]
@@ -386,73 +335,6 @@ impl Shape {
     }
 }
 
-/// Says which instances of a location are selected, in the order of their Enters.
-struct Chooser<'a> {
-    selection: &'a Selection,
-    shard: &'a Shard,
-    /// Position of the location in the shard.
-    i: usize,
-    is_here: bool,
-    /// Instances of each call path so far.
-    visits: FxHashMap<CallPathId, u64>,
-    /// Instances that the path, the ranks, the numbers and the window leave.
-    left: [u64; 4],
-}
-
-impl<'a> Chooser<'a> {
-    fn new(selection: &'a Selection, shard: &'a Shard, i: usize) -> Self {
-        let location = shard.location(i).index();
-        let is_here = selection.locations.is_empty() || selection.locations[location];
-        Self { selection, shard, i, is_here, visits: FxHashMap::default(), left: [0; 4] }
-    }
-
-    fn chooses(&mut self, callpath: CallPathId, time: i64) -> bool {
-        if !self.selection.roots[callpath] {
-            return false;
-        }
-        let number = self.visits.entry(callpath).or_insert(0);
-        let counted = match self.selection.instances {
-            None => true,
-            Some(Numbers::Range(from, to)) => (from..=to).contains(number),
-            Some(Numbers::Last) => {
-                let cell = self.shard.profile.of(self.i).iter().find(|cell| cell.callpath == callpath);
-                cell.is_none_or(|cell| *number + 1 == cell.visits)
-            }
-        };
-        *number += 1;
-        let within = self.selection.window.is_none_or(|(from, to)| from <= time && time < to);
-        let passed = [true, self.is_here, self.is_here && counted, self.is_here && counted && within];
-        for (left, passed) in self.left.iter_mut().zip(passed) {
-            *left += u64::from(passed);
-        }
-        passed[3]
-    }
-}
-
-/// Positions of the events from Enter to Leave of the selected instances of a location, those inside others left out.
-pub(super) fn entered(trace: &Trace, selection: &Selection, location: LocationId) -> Vec<RangeInclusive<u32>> {
-    let shard = trace.shard(location);
-    let i = shard.local(location);
-    let mut chooser = Chooser::new(selection, shard, i);
-    let mut ranges = Vec::new();
-    let (mut depth, mut begun) = (0u32, None);
-    for position in shard.event_offsets[i]..shard.event_offsets[i + 1] {
-        if shard.events.is_leave(position) {
-            depth = depth.saturating_sub(1);
-            if let Some((from, _)) = begun.take_if(|(_, outside)| *outside == depth) {
-                ranges.push(from..=position);
-            }
-        } else {
-            let chosen = chooser.chooses(shard.events.callpath(position), shard.events.time[position as usize]);
-            if chosen && begun.is_none() {
-                begun = Some((position, depth));
-            }
-            depth += 1;
-        }
-    }
-    ranges
-}
-
 /// A region that has been entered and not left.
 struct Frame {
     /// Number of the selected instance that its time belongs to.
@@ -519,116 +401,14 @@ fn merge(old: &[Change], new: impl Iterator<Item = Change>) -> Vec<Change> {
 }
 
 fn with_instances(trace: &Trace, times: &[Vec<i64>]) -> usize {
-    let has = |process: &crate::trace::definition_index::Process| {
-        { process.locations }.any(|location| !times[location].is_empty())
-    };
+    let has =
+        |process: &crate::trace::locations::Process| { process.locations }.any(|location| !times[location].is_empty());
     trace.definitions.processes.iter().filter(|process| has(process)).count()
-}
-
-/// Shares of a sum: all get its quotient, the first so many as the rest says one more.
-fn shares(sum: i64, count: usize) -> impl Iterator<Item = i64> {
-    let count = count.max(1) as i64;
-    let (quotient, rest) = (sum.div_euclid(count), sum.rem_euclid(count));
-    (0..count).map(move |i| quotient + i64::from(i < rest))
-}
-
-/// New times of all instances of all locations.
-fn balance(trace: &Trace, times: &[Vec<i64>], mode: Balance, is_uneven: bool, text: &str) -> Result<Vec<Vec<i64>>> {
-    let taking_part = || times.iter().enumerate().filter(|(_, of)| !of.is_empty());
-    let mut new = times.to_vec();
-    match mode {
-        Balance::Instance => {
-            let label = |location: usize| trace.definitions.label(&trace.definitions.locations[location]);
-            if let Some((first, of_first)) = taking_part().next()
-                && let Some((other, of_other)) = taking_part().find(|(_, of)| of.len() != of_first.len())
-                && !is_uneven
-            {
-                let counts = format!("{} {}, {} {}", label(first), of_first.len(), label(other), of_other.len());
-                return Err(Error::Usage(format!(
-                    "{text} has not the same number of instances everywhere ({counts}): choose uneven=average or another mode"
-                )));
-            }
-            for i in 0..taking_part().map(|(_, of)| of.len()).max().unwrap_or(0) {
-                let with: Vec<usize> = taking_part().filter(|(_, of)| i < of.len()).map(|(p, _)| p).collect();
-                let sum = with.iter().map(|&p| times[p][i]).sum();
-                for (&p, share) in with.iter().zip(shares(sum, with.len())) {
-                    new[p][i] = share;
-                }
-            }
-        }
-        Balance::Local => {
-            for (p, of) in taking_part() {
-                new[p] = shares(of.iter().sum(), of.len()).collect();
-            }
-        }
-        Balance::Global => {
-            let count = taking_part().map(|(_, of)| of.len()).sum();
-            let mut all = shares(taking_part().flat_map(|(_, of)| of).sum(), count);
-            for of in &mut new {
-                of.fill_with(|| all.next().unwrap_or(0));
-            }
-        }
-        Balance::Scaled => {
-            let sums: Vec<(usize, i64)> = taking_part().map(|(p, of)| (p, of.iter().sum())).collect();
-            let all = sums.iter().map(|(_, sum)| sum).sum();
-            for (&(p, sum), share) in sums.iter().zip(shares(all, sums.len())) {
-                new[p] = if sum == 0 { shares(share, times[p].len()).collect() } else { apportion(&times[p], share) };
-            }
-        }
-    }
-    Ok(new)
-}
-
-/// Integers in the proportions of others with a given sum: what is left goes to the largest remainders.
-fn apportion(values: &[i64], sum: i64) -> Vec<i64> {
-    let total: i128 = values.iter().map(|&x| i128::from(x)).sum();
-    let exact = |x: i64| i128::from(x) * i128::from(sum);
-    let mut new: Vec<i64> = values.iter().map(|&x| exact(x).div_euclid(total) as i64).collect();
-    let mut order: Vec<usize> = (0..values.len()).collect();
-    order.sort_by_key(|&i| std::cmp::Reverse(exact(values[i]).rem_euclid(total)));
-    let rest = sum - new.iter().sum::<i64>();
-    for &i in order.iter().take(rest.max(0) as usize) {
-        new[i] += 1;
-    }
-    new
-}
-
-/// Goes a part of the way to full balance; sums stay the same to the tick.
-fn partly(times: &[Vec<i64>], full: Vec<Vec<i64>>, by: f64) -> Vec<Vec<i64>> {
-    if by >= 1.0 {
-        return full;
-    }
-    let exact: Vec<Vec<f64>> = times
-        .iter()
-        .zip(&full)
-        .map(|(old, new)| old.iter().zip(new).map(|(&x, &y)| by * (y - x) as f64).collect())
-        .collect();
-    let mut new: Vec<Vec<i64>> = times
-        .iter()
-        .zip(&exact)
-        .map(|(old, exact)| old.iter().zip(exact).map(|(x, change)| x + change.floor() as i64).collect())
-        .collect();
-    let rest = |p: usize, i: usize| exact[p][i] - exact[p][i].floor();
-    let mut order: Vec<(usize, usize)> =
-        new.iter().enumerate().flat_map(|(p, of)| (0..of.len()).map(move |i| (p, i))).collect();
-    order.sort_by(|a, b| rest(b.0, b.1).total_cmp(&rest(a.0, a.1)));
-    let missing = times.iter().flatten().sum::<i64>() - new.iter().flatten().sum::<i64>();
-    for &(p, i) in order.iter().take(missing.max(0) as usize) {
-        new[p][i] += 1;
-    }
-    new
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
-
-    #[test]
-    fn the_first_get_the_rest() {
-        assert_eq!(shares(8, 3).collect::<Vec<_>>(), [3, 3, 2]);
-    }
 
     #[test]
     fn halves_go_to_the_even() {
@@ -646,18 +426,5 @@ mod tests {
         selected.segments.iter_mut().for_each(|segment| segment.ticks = 0);
         selected.set(&[4]);
         assert_eq!(selected.segments.iter().map(|segment| segment.ticks).collect::<Vec<_>>(), [0, 0, 4]);
-    }
-
-    proptest! {
-        #[test]
-        fn sums_are_conserved(times in prop::collection::vec(0i64..1000, 1..20), sum in 0i64..10_000, by in 0.0..1.0) {
-            prop_assert_eq!(shares(sum, times.len()).sum::<i64>(), sum);
-            if times.iter().sum::<i64>() > 0 {
-                prop_assert_eq!(apportion(&times, sum).iter().sum::<i64>(), sum);
-            }
-            let total = times.iter().sum::<i64>();
-            let full = vec![shares(total, times.len()).collect::<Vec<_>>()];
-            prop_assert_eq!(partly(&[times], full, by).iter().flatten().sum::<i64>(), total);
-        }
     }
 }

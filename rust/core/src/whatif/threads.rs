@@ -10,7 +10,7 @@ use crate::ids::{InstanceId, LocationId};
 use rustc_hash::FxHashMap;
 
 use crate::trace::columns::ThreadStep;
-use crate::trace::definition_index::Process;
+use crate::trace::locations::Process;
 use crate::trace::{Shard, Trace};
 use crate::waits::threads::{Part, barriers_of, handovers, teams};
 

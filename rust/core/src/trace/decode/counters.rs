@@ -11,7 +11,7 @@ impl Decoder<'_> {
     pub(super) fn sample(&mut self, time: i64, metric: u32, values: MetricValues<'_>) {
         let state = &self.state;
         let counters = &self.index.counters;
-        if !counters.is_of_recorder(self.index, metric, state.index) {
+        if !counters.is_of_recorder(&self.index.locations, metric, state.index) {
             let at = (time, state.index);
             let kept = self.book.keep(counters, (metric, values), at, &mut self.shard.samples);
             return self.note_fault(kept, time);

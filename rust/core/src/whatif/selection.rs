@@ -1,0 +1,113 @@
+//! Which instances of which call paths a hypothesis is about.
+
+use std::ops::RangeInclusive;
+
+use rustc_hash::FxHashMap;
+
+use crate::ids::{CallPathId, LocationId};
+use crate::trace::{Shard, Trace};
+
+/// Which instances a hypothesis is about.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// As the user wrote it.
+    pub text: String,
+    /// Call paths whose instances are meant, by number.
+    pub roots: Vec<bool>,
+    /// Call paths whose time counts inside of those, by number; only their own if there are none.
+    pub below: Vec<bool>,
+    /// Only one segment of each instance.
+    pub part: Option<Part>,
+    /// Locations, by index; all if there are none.
+    pub locations: Vec<bool>,
+    /// Numbers of instances of each call path and location.
+    pub instances: Option<Numbers>,
+    /// Only instances entered between two times, ticks.
+    pub window: Option<(i64, i64)>,
+}
+
+/// A segment of an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The n-th; 0 is that before the first call.
+    Nth(u32),
+    /// The one before the Leave.
+    Last,
+}
+
+/// Numbers of instances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbers {
+    /// From the first to the second.
+    Range(u64, u64),
+    /// The last one.
+    Last,
+}
+
+/// Says which instances of a location are selected, in the order of their Enters.
+pub(super) struct Chooser<'a> {
+    selection: &'a Selection,
+    shard: &'a Shard,
+    /// Position of the location in the shard.
+    i: usize,
+    is_here: bool,
+    /// Instances of each call path so far.
+    visits: FxHashMap<CallPathId, u64>,
+    /// Instances that the path, the ranks, the numbers and the window leave.
+    pub left: [u64; 4],
+}
+
+impl<'a> Chooser<'a> {
+    pub(super) fn new(selection: &'a Selection, shard: &'a Shard, i: usize) -> Self {
+        let location = shard.location(i).index();
+        let is_here = selection.locations.is_empty() || selection.locations[location];
+        Self { selection, shard, i, is_here, visits: FxHashMap::default(), left: [0; 4] }
+    }
+
+    /// Whether the instance that begins now is selected.
+    pub(super) fn chooses(&mut self, callpath: CallPathId, time: i64) -> bool {
+        if !self.selection.roots[callpath] {
+            return false;
+        }
+        let number = self.visits.entry(callpath).or_insert(0);
+        let counted = match self.selection.instances {
+            None => true,
+            Some(Numbers::Range(from, to)) => (from..=to).contains(number),
+            Some(Numbers::Last) => {
+                let cell = self.shard.profile.of(self.i).iter().find(|cell| cell.callpath == callpath);
+                cell.is_none_or(|cell| *number + 1 == cell.visits)
+            }
+        };
+        *number += 1;
+        let within = self.selection.window.is_none_or(|(from, to)| from <= time && time < to);
+        let passed = [true, self.is_here, self.is_here && counted, self.is_here && counted && within];
+        for (left, passed) in self.left.iter_mut().zip(passed) {
+            *left += u64::from(passed);
+        }
+        passed[3]
+    }
+}
+
+/// Positions of the events from Enter to Leave of the selected instances of a location, those inside others left out.
+pub(super) fn entered(trace: &Trace, selection: &Selection, location: LocationId) -> Vec<RangeInclusive<u32>> {
+    let shard = trace.shard(location);
+    let i = shard.local(location);
+    let mut chooser = Chooser::new(selection, shard, i);
+    let mut ranges = Vec::new();
+    let (mut depth, mut begun) = (0u32, None);
+    for position in shard.event_offsets[i]..shard.event_offsets[i + 1] {
+        if shard.events.is_leave(position) {
+            depth = depth.saturating_sub(1);
+            if let Some((from, _)) = begun.take_if(|(_, outside)| *outside == depth) {
+                ranges.push(from..=position);
+            }
+        } else {
+            let chosen = chooser.chooses(shard.events.callpath(position), shard.events.time[position as usize]);
+            if chosen && begun.is_none() {
+                begun = Some((position, depth));
+            }
+            depth += 1;
+        }
+    }
+    ranges
+}
