@@ -60,12 +60,6 @@ impl ClockCorrection {
         Self { intervals: intervals.into() }
     }
 
-    /// Whether times stay as they are.
-    #[must_use]
-    pub fn is_identity(&self) -> bool {
-        self.intervals.is_empty()
-    }
-
     /// A cursor at the first interval.
     #[must_use]
     pub fn cursor(&self) -> ClockCursor<'_> {
@@ -143,7 +137,6 @@ mod tests {
 
     #[test]
     fn less_than_two_offsets_correct_nothing() {
-        assert!(correction(&[]).is_identity());
         assert_eq!(corrected(&[], &[0, 7, u64::MAX]), [0, 7, -1]);
         assert_eq!(corrected(&[(5, 100)], &[0, 7, 1 << 63]), [0, 7, i64::MIN]);
     }

@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 
-use common::{Lines, Scratch, attributes, definitions, events, local};
+use common::{Files, Lines, Scratch, definitions};
 use whywait_otf2::wire::ByteOrder;
 use whywait_otf2::{
     Anchor, Archive, ArchiveWriter, Attributes, Definitions, Error, Event, EventSink, LocalDefinitions, LocationReader,
@@ -97,48 +97,23 @@ impl EventSink for Count {
     }
 }
 
-/// The files of an archive, in memory.
-struct Files {
-    anchor: Vec<u8>,
-    definitions: Vec<u8>,
-    local: Vec<u8>,
-    events: Vec<u8>,
-}
-
 const EVENT_CHUNK: u64 = 700;
 const DEFINITION_CHUNK: u64 = 1 << 10;
 
-impl Files {
-    fn new(name: &str, byte_order: ByteOrder) -> Self {
-        let scratch = Scratch::new(name);
-        let anchor = Anchor {
-            event_chunk_size: EVENT_CHUNK,
-            definition_chunk_size: DEFINITION_CHUNK,
-            creator: "test".to_owned(),
-            properties: vec![("A::B".to_owned(), "true".to_owned())],
-            ..Anchor::default()
-        };
-        let options = WriteOptions { anchor, byte_order };
-        let writer = ArchiveWriter::create(scratch.path(), "traces", options).unwrap();
-        for definition in definitions() {
-            writer.define(definition);
+fn files(name: &str, byte_order: ByteOrder) -> Files {
+    Files::new(name, byte_order, EVENT_CHUNK, DEFINITION_CHUNK)
+}
+
+/// Hands `read` the file with one byte changed, for every byte and some values.
+fn with_each_byte_changed(bytes: &[u8], mut read: impl FnMut(&[u8])) {
+    let mut bytes = bytes.to_owned();
+    for at in 0..bytes.len() {
+        let original = bytes[at];
+        for changed in [original ^ 1, original ^ 0x80, 0x00, 0xFF] {
+            bytes[at] = changed;
+            read(&bytes);
         }
-        let all = attributes();
-        let mut location = writer.location(0).unwrap();
-        for (time, event) in (100..).zip(events()) {
-            let given = &all[time as usize % all.len()..][..usize::from(time % 3 == 0)];
-            location.write(time, &event, &Attributes::new(given)).unwrap();
-        }
-        let local = LocalDefinitions { definitions: Vec::new(), ..local() };
-        location.finish(&local).unwrap();
-        writer.finish().unwrap();
-        let read = |name: &str| fs::read(scratch.path().join(name)).unwrap();
-        Self {
-            anchor: read("traces.otf2"),
-            definitions: read("traces.def"),
-            local: read("traces/0.def"),
-            events: read("traces/0.evt"),
-        }
+        bytes[at] = original;
     }
 }
 
@@ -186,7 +161,7 @@ fn check_error(error: &Error, length: usize) {
 #[test]
 fn a_file_cut_anywhere_is_read_as_far_as_it_goes() {
     for byte_order in [ByteOrder::Little, ByteOrder::Big] {
-        let files = Files::new(&format!("cut-{byte_order:?}"), byte_order);
+        let files = files(&format!("cut-{byte_order:?}"), byte_order);
         // Nobody needs what follows the end of file mark.
         for length in 0..files.anchor.len() - 3 {
             let bytes = &files.anchor[..length];
@@ -216,7 +191,7 @@ fn a_file_cut_anywhere_is_read_as_far_as_it_goes() {
 
 #[test]
 fn all_complete_events_before_a_cut_are_delivered() {
-    let files = Files::new("complete", ByteOrder::Little);
+    let files = files("complete", ByteOrder::Little);
     let read = |bytes: &[u8]| {
         let path = Path::new("traces/0.evt");
         let local = LocalDefinitions::default();
@@ -238,7 +213,7 @@ fn all_complete_events_before_a_cut_are_delivered() {
 #[test]
 fn a_changed_byte_does_no_harm() {
     for byte_order in [ByteOrder::Little, ByteOrder::Big] {
-        let files = Files::new(&format!("flip-{byte_order:?}"), byte_order);
+        let files = files(&format!("flip-{byte_order:?}"), byte_order);
         let readers: [Case<'_>; 4] = [
             ("anchor", &files.anchor, |bytes| read_anchor(bytes).map(|()| false)),
             ("definitions", &files.definitions, read_definitions),
@@ -246,18 +221,11 @@ fn a_changed_byte_does_no_harm() {
             ("events", &files.events, read_events),
         ];
         for (what, bytes, read) in readers {
-            let mut bytes = bytes.to_owned();
-            for at in 0..bytes.len() {
-                let original = bytes[at];
-                for changed in [original ^ 1, original ^ 0x80, 0x00, 0xFF] {
-                    bytes[at] = changed;
-                    let read = frugal(bytes.len(), what, || read(&bytes));
-                    if let Err(error) = read {
-                        check_error(&error, bytes.len());
-                    }
+            with_each_byte_changed(bytes, |bytes| {
+                if let Err(error) = frugal(bytes.len(), what, || read(bytes)) {
+                    check_error(&error, bytes.len());
                 }
-                bytes[at] = original;
-            }
+            });
         }
     }
 }
@@ -282,18 +250,12 @@ fn an_anchor_with_a_changed_byte_opens_or_tells_why() {
     }
     writer.finish().unwrap();
     let path = scratch.path().join("traces.otf2");
-    let mut bytes = fs::read(&path).unwrap();
-    for at in 0..bytes.len() {
-        let original = bytes[at];
-        for changed in [original ^ 1, original ^ 0x80, 0x00, 0xFF] {
-            bytes[at] = changed;
-            fs::write(&path, &bytes).unwrap();
-            if let Err(error) = frugal(4 << 10, "archive", || read_whole(scratch.path())) {
-                assert!(error.path().starts_with(scratch.path()), "{error}");
-            }
+    with_each_byte_changed(&fs::read(&path).unwrap(), |bytes| {
+        fs::write(&path, bytes).unwrap();
+        if let Err(error) = frugal(4 << 10, "archive", || read_whole(scratch.path())) {
+            assert!(error.path().starts_with(scratch.path()), "{error}");
         }
-        bytes[at] = original;
-    }
+    });
 }
 
 #[test]
@@ -309,7 +271,7 @@ fn a_count_claims_no_memory() {
 
 #[test]
 fn what_is_not_supported_is_named() {
-    let files = Files::new("unsupported", ByteOrder::Little);
+    let files = files("unsupported", ByteOrder::Little);
     let said = |at: usize, value: u8| {
         let mut bytes = files.anchor.clone();
         bytes[at] = value;

@@ -10,9 +10,8 @@ use std::fs;
 use std::panic;
 use std::path::{Path, PathBuf};
 
-use common::{Scratch, attributes, definitions, events, local};
+use common::Files;
 use whywait_otf2::wire::ByteOrder;
-use whywait_otf2::{Anchor, ArchiveWriter, Attributes, LocalDefinitions, WriteOptions};
 
 /// Mutated files of each kind.
 const MUTATIONS: u64 = 20_000;
@@ -97,30 +96,9 @@ fn event_files() {
 fn write_the_corpus() {
     for (order, byte_order) in [("big", ByteOrder::Big), ("little", ByteOrder::Little)] {
         for chunk in [63_u8, 255] {
-            let scratch = Scratch::new("corpus");
             let size = 19 + 16 * u64::from(chunk);
-            let anchor = Anchor {
-                event_chunk_size: size,
-                definition_chunk_size: size,
-                creator: "whywait".to_owned(),
-                properties: vec![("A::B".to_owned(), "true".to_owned())],
-                ..Anchor::default()
-            };
-            let writer = ArchiveWriter::create(scratch.path(), "traces", WriteOptions { anchor, byte_order }).unwrap();
-            for definition in definitions() {
-                writer.define(definition);
-            }
-            let all = attributes();
-            let mut location = writer.location(0).unwrap();
-            for (time, event) in (100..).zip(events()) {
-                let given = &all[time as usize % all.len()..][..usize::from(time % 3 == 0)];
-                location.write(time, &event, &Attributes::new(given)).unwrap();
-            }
-            location.finish(&LocalDefinitions { definitions: Vec::new(), ..local() }).unwrap();
-            writer.finish().unwrap();
-            let files = [("anchor", "traces.otf2"), ("definitions", "traces.def"), ("events", "traces/0.evt")];
-            for (target, name) in files {
-                let mut bytes = fs::read(scratch.path().join(name)).unwrap();
+            let Files { anchor, definitions, events, .. } = Files::new("corpus", byte_order, size, size);
+            for (target, mut bytes) in [("anchor", anchor), ("definitions", definitions), ("events", events)] {
                 if target != "anchor" {
                     bytes.insert(0, chunk);
                 }

@@ -15,7 +15,10 @@ use whywait_otf2::records::{
     RmaWin, SourceCodeLocation, StringRefs, SystemTreeNode, SystemTreeNodeDomain, SystemTreeNodeProperty, Text,
     TypedValue, UnknownDefinition, Value,
 };
-use whywait_otf2::{AttributeValue, Attributes, Event, EventSink, LocalDefinitions};
+use whywait_otf2::wire::ByteOrder;
+use whywait_otf2::{
+    Anchor, ArchiveWriter, AttributeValue, Attributes, Event, EventSink, LocalDefinitions, WriteOptions,
+};
 
 /// Values of a metric event.
 const METRICS: &[TypedValue] = &[
@@ -442,5 +445,45 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The files of an archive with every record that there is, in memory.
+pub(crate) struct Files {
+    pub anchor: Vec<u8>,
+    pub definitions: Vec<u8>,
+    pub local: Vec<u8>,
+    pub events: Vec<u8>,
+}
+
+impl Files {
+    pub(crate) fn new(name: &str, byte_order: ByteOrder, event_chunk_size: u64, definition_chunk_size: u64) -> Self {
+        let scratch = Scratch::new(name);
+        let anchor = Anchor {
+            event_chunk_size,
+            definition_chunk_size,
+            creator: "whywait".to_owned(),
+            properties: vec![("A::B".to_owned(), "true".to_owned())],
+            ..Anchor::default()
+        };
+        let writer = ArchiveWriter::create(scratch.path(), "traces", WriteOptions { anchor, byte_order }).unwrap();
+        for definition in definitions() {
+            writer.define(definition);
+        }
+        let all = attributes();
+        let mut location = writer.location(0).unwrap();
+        for (time, event) in (100..).zip(events()) {
+            let given = &all[time as usize % all.len()..][..usize::from(time % 3 == 0)];
+            location.write(time, &event, &Attributes::new(given)).unwrap();
+        }
+        location.finish(&LocalDefinitions { definitions: Vec::new(), ..local() }).unwrap();
+        writer.finish().unwrap();
+        let read = |name: &str| std::fs::read(scratch.path().join(name)).unwrap();
+        Self {
+            anchor: read("traces.otf2"),
+            definitions: read("traces.def"),
+            local: read("traces/0.def"),
+            events: read("traces/0.evt"),
+        }
     }
 }
