@@ -15,9 +15,9 @@ use crate::critical_path::{self, Segment, Stretch};
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::exchange::Transport;
 use crate::focus;
-use crate::matching::epochs::{self, Epochs};
-use crate::matching::messages;
+use crate::matching::epochs::Epochs;
 use crate::matching::protocol::Judge;
+use crate::matching::{messages, one_sided};
 use crate::per_shard::PerShard;
 use crate::queues::{self, Queues};
 use crate::remote_calls::{Call, RemoteCalls};
@@ -328,7 +328,7 @@ pub fn analyze(
     add(&mut found, collective);
 
     monitor.enter(Stage::OneSided)?;
-    let (one_sided, one_sided_notes) = match epochs::find(&trace)? {
+    let (one_sided, one_sided_notes) = match one_sided::find(&trace)? {
         None => <(OneSided, Diagnostics)>::default(),
         Some(epochs) => {
             trace.forget_synchronizations();

@@ -6,11 +6,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use arrow_array::builder::Float64Builder;
-use arrow_array::{ArrayRef, BooleanArray, Float64Array, UInt32Array, UInt64Array};
+use arrow_array::{ArrayRef, Float64Array, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use whywait_core::analysis::{Analysis as CoreAnalysis, Monitor, Options, Stage, analyze as core_analyze};
-use whywait_core::causes::factors::{Factor, Side, WaitIntervals};
 use whywait_core::causes::{Class, CostModel, Explanation};
 use whywait_core::critical_path::Segment;
 use whywait_core::diagnostics::DiagnosticKind;
@@ -20,7 +19,6 @@ use whywait_core::queues::Cell as QueueCell;
 use whywait_core::remote_calls::Call;
 use whywait_core::schema::Unit;
 use whywait_core::severity::{Cost, Severity};
-use whywait_core::trace::NONE;
 use whywait_core::trace::columns::OperationKind;
 use whywait_core::trace::load::SHARD_EVENTS;
 use whywait_core::transfers::{EpochKind, Transfer};
@@ -31,6 +29,7 @@ use crate::arrow::{Names, Optional, Table};
 use crate::counters;
 use crate::devices;
 use crate::errors::{UsageError, core_error};
+use crate::factors;
 use crate::job::{detached, serve};
 use crate::memory;
 use crate::queues;
@@ -203,78 +202,6 @@ impl Analysis {
 
     fn numbers(&self, number: impl Fn(&WaitState) -> u32) -> ArrayRef {
         Arc::new(self.result.waits.iter().map(number).collect::<Vec<_>>().into_iter().collect::<UInt32Array>())
-    }
-}
-
-impl Analysis {
-    fn intervals(&self, rows: &[WaitIntervals]) -> PyResult<Table> {
-        let waits = rows.iter().map(|row| row.wait);
-        let contends = rows.iter().map(|row| Some(row.is_contention));
-        let times = |ticks: fn(&WaitIntervals) -> i64| -> ArrayRef {
-            Arc::new(Float64Array::from_iter_values(rows.iter().map(|row| self.seconds(ticks(row)))))
-        };
-        let mut columns: Vec<(&str, ArrayRef)> = vec![
-            ("wait", Arc::new(UInt32Array::from_iter_values(waits))),
-            ("contention", Arc::new(contends.collect::<BooleanArray>())),
-        ];
-        let waiter = "waiter_location waiter_begin waiter_end waiter_sync_callpath waiter_sync_time waiter_completion";
-        let cause = "cause_location cause_begin cause_end cause_sync_callpath cause_sync_time cause_completion";
-        columns.extend(waiter.split(' ').zip(self.side(rows.iter().map(|row| &row.waiter))));
-        columns.extend(cause.split(' ').zip(self.side(rows.iter().map(|row| &row.cause))));
-        columns.extend([
-            ("delay", times(|row| row.delay)),
-            ("cause_waiting", times(|row| row.waiting)),
-            ("unexplained", times(|row| row.unexplained)),
-        ]);
-        Table::new(columns)
-    }
-
-    /// Location, begin, end, call path and Enter of the last synchronization, completion of that.
-    fn side<'a>(&self, sides: impl Iterator<Item = &'a Side> + Clone) -> [ArrayRef; 6] {
-        let begin = self.begin();
-        let mut callpaths = Optional::default();
-        let mut enters = Float64Builder::new();
-        for side in sides.clone() {
-            callpaths.push(side.last_sync.map(|(callpath, _)| callpath.number()));
-            enters.append_option(side.last_sync.map(|(_, enter)| self.seconds(enter - begin)));
-        }
-        let times = |ticks: fn(&Side) -> i64, since: i64| -> ArrayRef {
-            Arc::new(Float64Array::from_iter_values(sides.clone().map(|side| self.seconds(ticks(side) - since))))
-        };
-        [
-            Arc::new(UInt32Array::from_iter_values(sides.clone().map(|side| side.location.number()))),
-            times(|side| side.begin, begin),
-            times(|side| side.end, begin),
-            callpaths.finish(),
-            Arc::new(enters.finish()),
-            times(|side| side.completion, 0),
-        ]
-    }
-
-    fn factor_table(&self, factors: &[Factor]) -> PyResult<Table> {
-        let resolution = self.result.trace.resolution as f64;
-        let mut kinds = Names::default();
-        let mut earlier = Optional::default();
-        for factor in factors {
-            kinds.push(factor.kind.name());
-            earlier.push((factor.earlier != NONE).then_some(factor.earlier));
-        }
-        let number = |number: fn(&Factor) -> u32| -> ArrayRef {
-            Arc::new(UInt32Array::from_iter_values(factors.iter().map(number)))
-        };
-        let seconds = |ticks: fn(&Factor) -> f64| -> ArrayRef {
-            Arc::new(Float64Array::from_iter_values(factors.iter().map(|factor| ticks(factor) / resolution)))
-        };
-        Table::new(vec![
-            ("wait", number(|factor| factor.wait)),
-            ("kind", kinds.finish()),
-            ("location", number(|factor| factor.location.number())),
-            ("callpath", number(|factor| factor.callpath.number())),
-            ("time", seconds(|factor| factor.ticks as f64)),
-            ("waiter_time", seconds(|factor| factor.waiter_ticks as f64)),
-            ("earlier", earlier.finish()),
-            ("share", seconds(|factor| factor.share)),
-        ])
     }
 }
 
@@ -483,9 +410,7 @@ impl Analysis {
     /// What the cost model shares out wait states among, given by their rows in `wait_states`: the intervals that are
     /// compared, one row a wait of which the cause is known, and the factors, one row each.
     fn factors(&self, py: Python<'_>, rows: Vec<u32>) -> PyResult<(Table, Table)> {
-        let pool = whywait_core::pool::new(0).map_err(core_error)?;
-        let found = detached(py, || pool.install(|| self.result.factors(&rows)))?.map_err(core_error)?;
-        Ok((self.intervals(&found.intervals)?, self.factor_table(&found.factors)?))
+        factors::tables(self, py, &rows)
     }
 
     /// All transfers of one-sided communication.

@@ -8,6 +8,7 @@ mod counters;
 mod devices;
 mod errors;
 mod estimate;
+mod factors;
 mod job;
 mod loops;
 mod memory;

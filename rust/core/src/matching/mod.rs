@@ -1,8 +1,9 @@
-//! Which records belong together: messages, members of collective operations.
+//! Which records belong together: messages, members of collective operations, epochs of one-sided communication.
 
 pub mod collectives;
 pub mod epochs;
 pub mod messages;
+pub mod one_sided;
 pub mod protocol;
 pub mod queues;
 pub mod windows;

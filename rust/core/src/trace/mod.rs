@@ -16,13 +16,14 @@ mod id_map;
 pub mod load;
 pub mod locations;
 pub mod regions;
+pub mod shard;
 
 pub use bounds::Bounds;
 pub use calltree::{CallPath, CallTree};
-pub use columns::Shard;
 pub use definition_index::DefinitionIndex;
 pub use load::Trace;
 pub use regions::{RegionClass, Regions};
+pub use shard::Shard;
 
 /// "No row", "no instance".
 pub const NONE: u32 = u32::MAX;

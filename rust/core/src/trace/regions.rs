@@ -138,12 +138,6 @@ impl RegionClass {
             || self.is_shutdown()
     }
 
-    /// Whether the region is a barrier between threads.
-    #[must_use]
-    pub fn is_thread_barrier(self) -> bool {
-        matches!(self, Self::ExplicitBarrier | Self::ImplicitBarrier)
-    }
-
     fn of(name: &str, paradigm: Paradigm, role: RegionRole) -> Self {
         let name = name.strip_suffix(ARGUMENTS).unwrap_or(name);
         if let Some(call) = mpi_call(name, paradigm) {

@@ -16,13 +16,12 @@ use whywait_otf2::enums::{LockType, Paradigm, RmaAtomicType, RmaSyncType};
 use whywait_otf2::{Attributes, Event, EventSink};
 
 use super::bounds::Bounds;
-use super::columns::{
-    Fork, LocationSpan, Nonblocking, OpenRequest, OperationKind, ProfileCell, Shard, SyncKind, ThreadStep,
-};
+use super::columns::{Fork, Nonblocking, OpenRequest, OperationKind, SyncKind, ThreadStep};
 use super::counter_book::{Book, Position};
 use super::definition_index::DefinitionIndex;
 use super::id_map::IdMap;
 use super::regions::Regions;
+use super::shard::{LocationSpan, ProfileCell, Shard};
 use crate::diagnostics::{DiagnosticKind, Diagnostics};
 use crate::ids::{CallPathId, CommId, InstanceId, LocationId, ProcessId, WindowId};
 use calls::{Account, Frame, OUTSIDE};

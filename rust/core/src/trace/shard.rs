@@ -1,0 +1,288 @@
+//! A shard: the columns of a contiguous block of processes.
+
+use std::ops::Range;
+
+use super::calltree::CallTree;
+use super::columns::{
+    Collective, Events, Fork, Instances, Lock, Nonblocking, OpenRequest, Operation, Received, Sent, Synchronization,
+    TaskRun, Team, Thread,
+};
+use super::counters::{CounterCell, Sample};
+use super::definition_index::DefinitionIndex;
+use crate::ids::{CallPathId, Ids, InstanceId, LocationId, ProcessId};
+
+/// Rows of one column set by location: `offsets[i]..offsets[i + 1]` belong to the i-th location of the shard.
+#[derive(Debug)]
+pub struct Rows<T> {
+    /// All rows of the shard.
+    pub rows: Vec<T>,
+    offsets: Vec<u32>,
+}
+
+impl<T> Default for Rows<T> {
+    fn default() -> Self {
+        Self { rows: Vec::new(), offsets: vec![0] }
+    }
+}
+
+impl<T> Rows<T> {
+    /// Ends the rows of the current location.
+    pub fn end_location(&mut self) {
+        self.offsets.push(self.rows.len() as u32);
+    }
+
+    /// Positions of the rows of the i-th location of the shard.
+    #[must_use]
+    pub fn range(&self, i: usize) -> Range<usize> {
+        self.offsets[i] as usize..self.offsets[i + 1] as usize
+    }
+
+    /// Rows of the i-th location of the shard.
+    #[must_use]
+    pub fn of(&self, i: usize) -> &[T] {
+        &self.rows[self.range(i)]
+    }
+}
+
+/// Time and visits of one call path at one location.
+#[derive(Clone, Copy, Debug)]
+pub struct ProfileCell {
+    /// Call path.
+    pub callpath: CallPathId,
+    /// Number of Enters.
+    pub visits: u64,
+    /// Exclusive time, ticks.
+    pub time: i64,
+}
+
+/// What a location is known for besides its rows.
+#[derive(Clone, Copy, Debug)]
+pub struct LocationSpan {
+    /// Time of the first event, ticks; `i64::MAX` without events.
+    pub first: i64,
+    /// Time of the last event, ticks; `i64::MIN` without events.
+    pub last: i64,
+    /// Instance of the first `MPI_Init`, or none.
+    pub init: InstanceId,
+    /// Instance of the first `MPI_Finalize`, or none.
+    pub finalize: InstanceId,
+    /// Instance of the last call that shuts a library down, or none.
+    pub shutdown: InstanceId,
+    /// Number of events read.
+    pub events: u64,
+    /// Whether the end of the event file is missing.
+    pub truncated: bool,
+}
+
+impl Default for LocationSpan {
+    fn default() -> Self {
+        Self {
+            first: i64::MAX,
+            last: i64::MIN,
+            init: InstanceId::NONE,
+            finalize: InstanceId::NONE,
+            shutdown: InstanceId::NONE,
+            events: 0,
+            truncated: false,
+        }
+    }
+}
+
+/// A contiguous block of processes with all their locations: one set of columns.
+#[derive(Debug, Default)]
+pub struct Shard {
+    /// Its locations.
+    pub locations: Ids<LocationId>,
+    /// Its processes.
+    pub processes: Ids<ProcessId>,
+    /// Enter and Leave of all locations.
+    pub events: Events,
+    /// End of each location's events in [`Shard::events`], with a leading 0.
+    pub event_offsets: Vec<u32>,
+    /// Region instances that communicate or synchronize.
+    pub instances: Instances,
+    /// End of each location's instances in [`Shard::instances`], with a leading 0.
+    pub instance_offsets: Vec<u32>,
+    /// Messages sent.
+    pub sends: Rows<Sent>,
+    /// Messages received.
+    pub receives: Rows<Received>,
+    /// Rows of receives whose message a matched probe had found before, each with the region instance of the probe.
+    pub probes: Vec<(u32, InstanceId)>,
+    /// Requests of sends and receives that were cancelled, and of receives that were never completed.
+    pub requests: Rows<OpenRequest>,
+    /// Collective operations.
+    pub collectives: Rows<Collective>,
+    /// Non-blocking collective operations that were completed.
+    pub nonblocking: Rows<Nonblocking>,
+    /// One-sided operations.
+    pub operations: Rows<Operation>,
+    /// Synchronizations of one-sided communication; none any more once the epochs are known.
+    pub synchronizations: Rows<Synchronization>,
+    /// Forks of thread teams.
+    pub forks: Rows<Fork>,
+    /// Parts in thread teams.
+    pub teams: Rows<Team>,
+    /// Region instances of barriers between threads.
+    pub barriers: Rows<InstanceId>,
+    /// Locks between threads.
+    pub locks: Rows<Lock>,
+    /// Threads that are created one by one.
+    pub threads: Rows<Thread>,
+    /// Explicit tasks that ran, in the order of time.
+    pub tasks: Rows<TaskRun>,
+    /// Call-path profile.
+    pub profile: Rows<ProfileCell>,
+    /// What counters come to at the call paths of the shard's locations.
+    pub counters: Vec<CounterCell>,
+    /// Samples of counters that do not speak of the location they are recorded at, by that location and time.
+    pub samples: Vec<Sample>,
+    /// Whether each counter has fallen at a location of the shard.
+    pub fell: Vec<bool>,
+    /// One entry a location.
+    pub spans: Vec<LocationSpan>,
+    /// The shard's own call tree, until it is merged.
+    pub tree: CallTree,
+}
+
+/// How many rows of each kind a shard has, of how many events in its files.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Shape {
+    events: u64,
+    instances: usize,
+    sends: usize,
+    receives: usize,
+    collectives: usize,
+    operations: usize,
+    synchronizations: usize,
+}
+
+impl Shard {
+    /// Makes room for so many events, and for as many other rows to an event as a shard of the same run had.
+    pub fn reserve(&mut self, events: usize, like: &Shape) {
+        // A little more, as the processes of a run are not quite alike; but no file holds more rows than events.
+        let share = events as f64 / like.events.max(1) as f64 * 1.02;
+        let room = |rows: usize| ((rows as f64 * share) as usize).min(events);
+        self.events.reserve(events);
+        self.instances.enter.reserve_exact(room(like.instances));
+        self.instances.leave.reserve_exact(room(like.instances));
+        self.sends.rows.reserve_exact(room(like.sends));
+        self.receives.rows.reserve_exact(room(like.receives));
+        self.collectives.rows.reserve_exact(room(like.collectives));
+        self.operations.rows.reserve_exact(room(like.operations));
+        self.synchronizations.rows.reserve_exact(room(like.synchronizations));
+    }
+
+    /// How many rows of each kind there are.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        Shape {
+            events: self.spans.iter().map(|span| span.events).sum(),
+            instances: self.instances.enter.len(),
+            sends: self.sends.rows.len(),
+            receives: self.receives.rows.len(),
+            collectives: self.collectives.rows.len(),
+            operations: self.operations.rows.len(),
+            synchronizations: self.synchronizations.rows.len(),
+        }
+    }
+
+    /// Gives back the room that was reserved but not used.
+    pub fn shrink(&mut self) {
+        self.events.shrink();
+        self.instances.enter.shrink_to_fit();
+        self.instances.leave.shrink_to_fit();
+        self.sends.rows.shrink_to_fit();
+        self.receives.rows.shrink_to_fit();
+        self.collectives.rows.shrink_to_fit();
+        self.operations.rows.shrink_to_fit();
+        self.synchronizations.rows.shrink_to_fit();
+    }
+
+    /// Time of the Enter of an instance, ticks.
+    #[must_use]
+    #[inline]
+    pub fn enter(&self, instance: InstanceId) -> i64 {
+        self.events.time[self.instances.enter[instance] as usize]
+    }
+
+    /// Time of the Leave of an instance, ticks.
+    #[must_use]
+    #[inline]
+    pub fn leave(&self, instance: InstanceId) -> i64 {
+        self.events.time[self.instances.leave[instance] as usize]
+    }
+
+    /// Call path of an instance.
+    #[must_use]
+    #[inline]
+    pub fn callpath(&self, instance: InstanceId) -> CallPathId {
+        self.events.callpath(self.instances.enter[instance])
+    }
+
+    /// The shard's i-th location.
+    #[must_use]
+    pub fn location(&self, i: usize) -> LocationId {
+        LocationId::at(self.locations.start.index() + i)
+    }
+
+    /// Position of a location within the shard.
+    #[must_use]
+    #[inline]
+    pub fn local(&self, location: LocationId) -> usize {
+        location.index() - self.locations.start.index()
+    }
+
+    /// Positions within the shard of a range of locations.
+    #[must_use]
+    pub fn local_locations(&self, locations: Ids<LocationId>) -> Range<usize> {
+        self.local(locations.start)..self.local(locations.end)
+    }
+
+    /// The location that a row belongs to.
+    #[must_use]
+    pub fn location_of<T>(&self, rows: &Rows<T>, row: u32) -> LocationId {
+        self.location(rows.offsets.partition_point(|&offset| offset <= row) - 1)
+    }
+
+    /// The location that a region instance belongs to.
+    #[must_use]
+    pub fn location_of_instance(&self, instance: InstanceId) -> LocationId {
+        self.location(self.instance_offsets.partition_point(|&offset| offset <= instance.number()) - 1)
+    }
+
+    /// Region instances of a location.
+    #[must_use]
+    pub fn instances_of(&self, location: LocationId) -> Ids<InstanceId> {
+        let i = self.local(location);
+        let [start, end] = [i, i + 1].map(|i| InstanceId::new(self.instance_offsets[i]));
+        Ids { start, end }
+    }
+
+    /// Processes of which the end of an event file is missing.
+    pub fn truncated(&self, definitions: &DefinitionIndex) -> impl Iterator<Item = ProcessId> {
+        self.processes.filter(|&process| {
+            let locations = self.local_locations(definitions.processes[process].locations);
+            self.spans[locations].iter().any(|span| span.truncated)
+        })
+    }
+
+    /// Renumbers all call paths after the shards' trees were merged.
+    pub fn renumber(&mut self, callpaths: &[CallPathId]) {
+        if callpaths.iter().enumerate().any(|(i, &callpath)| CallPathId::at(i) != callpath) {
+            self.events.renumber(callpaths);
+            for cell in &mut self.profile.rows {
+                cell.callpath = callpaths[cell.callpath];
+            }
+            for cell in self.counters.iter_mut().filter(|cell| cell.callpath.is_some()) {
+                cell.callpath = callpaths[cell.callpath];
+            }
+            for fork in &mut self.forks.rows {
+                if fork.callpath.is_some() {
+                    fork.callpath = callpaths[fork.callpath];
+                }
+            }
+        }
+        self.tree = CallTree::default();
+    }
+}
