@@ -19,7 +19,8 @@ from tests.test_causes import compare
 from tests.test_one_sided import assert_agreement
 
 # What the truth says nothing about: times and counts of calls, volumes.
-OTHER = ("time", "visits", "omp_", "bytes", "rma_atomic_", "syncs", "comms", "armci_bytes", "shmem_bytes")
+VOLUMES = ("bytes", "rma_atomic_", "armci_bytes", "armci_rma_atomic_", "shmem_bytes")
+OTHER = ("time", "visits", "omp_", "syncs", "comms", *VOLUMES)
 # What causes are made of.
 CAUSES = ("critical", "non_critical", "delay", "interval_delay", "mpi_wait_indirect", "mpi_wait_propagating", "inter_")
 

@@ -26,6 +26,17 @@ WORKLOADS = (
     "lb-p2p",
     "sweep",
     "xns",
+    "bt-rma-fence",
+    "bt-rma-gats-fence",
+    "bt-rma-gats-single",
+    "bt-rma-gats-multi",
+    "cgpop-original",
+    "cgpop-modified",
+    "late-post",
+    "put-gats",
+    "lock-chain",
+    "srumma-nb",
+    "nwchem",
 )
 
 _GENERATE = """\
@@ -50,9 +61,21 @@ workloads:
   sweep        wavefronts from the four corners of a grid, block by block
   xns          messages among many ranks, seven of ten of them empty
 
-With --balanced the last four are written as an optimization would leave them: all ranks work the
-mean of their times (lb-coll, lb-p2p, sweep), or no message is empty (xns). What `whywait whatif`
-predicts can be compared with that.
+the programs of publications (docs/cases):
+  bt-rma-...   BT with one-sided operations: both exchanges between fences (fence), that of the
+               solver between post, start, complete and wait (gats-fence), both so (gats-single),
+               with a window for each buffer (gats-multi)
+  cgpop-...    a halo along a line, two ranks that have more to do: after a barrier (original),
+               without it (modified)
+  lock-chain   a chain of processes that wait for a lock
+  srumma-nb    matrix multiplication with non-blocking ARMCI gets, the more the more processes
+  nwchem       irregular ARMCI operations between barriers
+  late-post    a delay that makes a post late two processes away
+  put-gats     puts between post, start, complete and wait
+
+With --balanced lb-coll, lb-p2p, sweep and xns are written as an optimization would leave them:
+all ranks work the mean of their times, or no message is empty (xns). What `whywait whatif` predicts
+can be compared with that.
 """
 
 _RUN = """\

@@ -79,6 +79,15 @@ regions! {
     Bar "bar" FUNCTION COMPILER
     Bsend "MPI_Bsend" POINT2POINT MPI
     Recv "MPI_Recv" POINT2POINT MPI
+    CopyFaces "copy_faces" FUNCTION COMPILER
+    Esolver "solver.esolver" FUNCTION COMPILER
+    Pcg "pcg_chrongear_linear" FUNCTION COMPILER
+    Matvec "matrix_mod_matvec" FUNCTION COMPILER
+    ArmciNbGet "ARMCI_NbGet" FUNCTION UNKNOWN
+    ArmciWait "ARMCI_Wait" FUNCTION UNKNOWN
+    ArmciAcc "ARMCI_Acc" FUNCTION UNKNOWN
+    ArmciRmw "ARMCI_Rmw" FUNCTION UNKNOWN
+    ArmciAllFence "ARMCI_AllFence" FUNCTION UNKNOWN
 }
 
 /// Ticks a second.
@@ -96,7 +105,7 @@ pub(crate) const FIRST_GROUP: u32 = 2;
 const NODE: u32 = 64;
 
 /// Writes all definitions; `length` ticks of events begin at `begin`. `groups` are sets of ranks.
-pub(crate) fn define(to: &ArchiveWriter, ranks: u32, (begin, length): (i64, i64), window: bool, groups: Vec<Vec<u64>>) {
+pub(crate) fn define(to: &ArchiveWriter, ranks: u32, (begin, length): (i64, i64), windows: u32, groups: Vec<Vec<u64>>) {
     to.define(ClockProperties {
         timer_resolution: RESOLUTION,
         global_offset: begin as u64,
@@ -164,7 +173,7 @@ pub(crate) fn define(to: &ArchiveWriter, ranks: u32, (begin, length): (i64, i64)
         group(id, GroupType::COMM_GROUP, members);
     }
     to.define(Comm { id: WORLD, name: definitions, group: EVERYBODY, parent: UNDEFINED, flags: CommFlag::NONE });
-    if window {
-        to.define(RmaWin { id: WINDOW, name: window_name, comm: WORLD, flags: RmaWinFlag::CREATE_DESTROY_EVENTS });
+    for id in WINDOW..WINDOW + windows {
+        to.define(RmaWin { id, name: window_name, comm: WORLD, flags: RmaWinFlag::CREATE_DESTROY_EVENTS });
     }
 }

@@ -30,7 +30,7 @@ impl<'a> Coll<'a> {
     pub(crate) fn new(start: &'a Start) -> Self {
         let mut coll = Self { start, iterations: Vec::new() };
         for number in 0..start.spec.iterations as usize {
-            let sum = (0..start.ranks).into_par_iter().map(|rank| start.work(rank, number as u64)).sum();
+            let sum = start.work_of_all(number as u64);
             let enter = |rank| coll.ready(rank, number, sum);
             let allreduce = start.meet_in_loop(number, enter);
             coll.iterations.push((sum, allreduce));
@@ -39,7 +39,7 @@ impl<'a> Coll<'a> {
     }
 
     fn foo(&self, rank: u32, number: usize, sum: i64) -> i64 {
-        if self.start.spec.balanced { mean(sum, self.start.ranks, rank) } else { self.start.work(rank, number as u64) }
+        self.start.work_or_mean(rank, number as u64, sum)
     }
 
     fn begin(&self, rank: u32, number: usize) -> i64 {

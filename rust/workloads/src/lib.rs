@@ -7,18 +7,26 @@
 
 #![deny(unsafe_code)]
 
+mod armci;
 mod bt;
+mod bt_rma;
+mod cgpop;
 mod contention;
 mod definitions;
+mod figures;
 mod grid;
 mod late;
 mod lb;
+mod lock;
+mod matmul;
 mod meeting;
 mod messages;
 mod noise;
+mod nwchem;
 mod passive;
 mod program;
 mod random_rma;
+mod script;
 mod sor;
 mod srumma;
 mod sweep;
@@ -33,7 +41,7 @@ use rayon::prelude::*;
 use whywait_otf2::{ArchiveWriter, WriteOptions};
 
 use definitions::{RESOLUTION, Region};
-use meeting::{GAP, Kind, Meeting};
+use meeting::{GAP, Kind, Meeting, Stragglers};
 use noise::{Noise, Purpose};
 use tape::Tape;
 
@@ -64,6 +72,28 @@ pub enum Workload {
     Sweep,
     /// Messages among many ranks, most of them empty.
     Xns,
+    /// BT with both of its exchanges between fences.
+    BtFence,
+    /// BT with the exchange of the solver between post, start, complete and wait.
+    BtGatsFence,
+    /// BT with both exchanges so.
+    BtGatsSingle,
+    /// The same with a window for each buffer.
+    BtGatsMulti,
+    /// A halo along a line, after a barrier; two ranks have more to do.
+    CgpopOriginal,
+    /// The same without the barrier.
+    CgpopModified,
+    /// A delay that makes a post late two processes away.
+    LatePost,
+    /// Puts between post, start, complete and wait.
+    PutGats,
+    /// A chain of processes that wait for a lock.
+    LockChain,
+    /// Matrix multiplication with non-blocking ARMCI gets, whose number grows with that of the processes.
+    SrummaNb,
+    /// Irregular ARMCI operations between barriers.
+    Nwchem,
 }
 
 impl Workload {
@@ -81,6 +111,17 @@ impl Workload {
         ("lb-p2p", Self::LbP2p),
         ("sweep", Self::Sweep),
         ("xns", Self::Xns),
+        ("bt-rma-fence", Self::BtFence),
+        ("bt-rma-gats-fence", Self::BtGatsFence),
+        ("bt-rma-gats-single", Self::BtGatsSingle),
+        ("bt-rma-gats-multi", Self::BtGatsMulti),
+        ("cgpop-original", Self::CgpopOriginal),
+        ("cgpop-modified", Self::CgpopModified),
+        ("late-post", Self::LatePost),
+        ("put-gats", Self::PutGats),
+        ("lock-chain", Self::LockChain),
+        ("srumma-nb", Self::SrummaNb),
+        ("nwchem", Self::Nwchem),
     ];
 
     /// The workload with a name.
@@ -179,6 +220,10 @@ trait Schedule: Sync {
     fn groups(&self) -> Vec<Vec<u64>> {
         Vec::new()
     }
+    /// Windows, of which the first is created and freed outside of the main loop.
+    fn windows(&self) -> u32 {
+        1
+    }
     /// Writes a rank's main loop.
     fn play(&self, tape: &mut Tape<'_>, rank: u32) -> whywait_otf2::Result<()>;
     /// When a rank has done its last call.
@@ -220,6 +265,11 @@ impl Start {
         self.meet(4 + number as u64, enter)
     }
 
+    /// A collective call in the main loop that some ranks leave late.
+    fn meet_with(&self, number: usize, stragglers: Stragglers, enter: impl Fn(u32) -> i64 + Sync) -> Meeting {
+        Meeting::with_stragglers(self.noise, self.ranks, 4 + number as u64, stragglers, enter)
+    }
+
     /// When a rank begins the main loop.
     fn end(&self, rank: u32) -> i64 {
         self.create.as_ref().unwrap_or(&self.init).leave(rank) + GAP
@@ -232,6 +282,20 @@ impl Start {
         work + self.noise.below(most + 1, Purpose::Rank, rank, 0)
             + self.noise.below(most + 1, Purpose::Work, rank, step)
     }
+
+    /// How long all ranks together work at a step.
+    fn work_of_all(&self, step: u64) -> i64 {
+        (0..self.ranks).into_par_iter().map(|rank| self.work(rank, step)).sum()
+    }
+
+    /// How long a rank works at a step, of which `sum` is the work of all: its own time, or its share of a balanced run.
+    fn work_or_mean(&self, rank: u32, step: u64, sum: i64) -> i64 {
+        if self.spec.balanced { mean(sum, self.ranks, rank) } else { self.work(rank, step) }
+    }
+}
+
+fn scripted<'a>(start: &'a Start, script: script::Script<'a>) -> Box<dyn Schedule + 'a> {
+    Box::new(script::Simulated::new(start, script))
 }
 
 /// A rank's share of a sum: the quotient, and one more for the first so many as the rest says.
@@ -255,7 +319,7 @@ pub fn generate(spec: Spec, directory: &Path, progress: &Progress) -> Result<Sum
     let window = !has_counterpart && !matches!(spec.workload, Workload::SorP2p | Workload::Bt);
     let start = Start::new(spec, window);
     let (create, free) = match spec.workload {
-        Workload::Srumma => (Kind::MALLOC, Kind::DISPOSE),
+        Workload::Srumma | Workload::SrummaNb | Workload::Nwchem => (Kind::MALLOC, Kind::DISPOSE),
         _ => (Kind::CREATE, Kind::FREE),
     };
     let schedule: Box<dyn Schedule + '_> = match spec.workload {
@@ -271,6 +335,17 @@ pub fn generate(spec: Spec, directory: &Path, progress: &Progress) -> Result<Sum
         Workload::LbP2p => Box::new(lb::P2p::new(&start)),
         Workload::Sweep => Box::new(sweep::Sweep::new(&start)),
         Workload::Xns => Box::new(xns::Xns::new(&start)),
+        Workload::BtFence => scripted(&start, bt_rma::script(&start, bt_rma::Variant::Fence)),
+        Workload::BtGatsFence => scripted(&start, bt_rma::script(&start, bt_rma::Variant::GatsFence)),
+        Workload::BtGatsSingle => scripted(&start, bt_rma::script(&start, bt_rma::Variant::GatsSingle)),
+        Workload::BtGatsMulti => scripted(&start, bt_rma::script(&start, bt_rma::Variant::GatsMulti)),
+        Workload::CgpopOriginal => scripted(&start, cgpop::script(&start, true)),
+        Workload::CgpopModified => scripted(&start, cgpop::script(&start, false)),
+        Workload::LatePost => scripted(&start, figures::late_post(&start)),
+        Workload::PutGats => scripted(&start, figures::put_gats(&start)),
+        Workload::LockChain => Box::new(lock::Lock::new(&start)),
+        Workload::SrummaNb => Box::new(armci::Armci::new(&start, matmul::Matmul::new(&start))),
+        Workload::Nwchem => Box::new(armci::Armci::new(&start, nwchem::Nwchem { start: &start })),
     };
     let end = |rank| schedule.end(rank) + GAP;
     let freed = start.create.map(|_| start.meet(2, end));
@@ -278,8 +353,9 @@ pub fn generate(spec: Spec, directory: &Path, progress: &Progress) -> Result<Sum
     let finalize = start.meet(3, last);
     let length = (0..spec.ranks).into_par_iter().map(|rank| finalize.leave(rank)).max().unwrap_or(0) + 100 - BEGIN;
 
+    let windows = if start.create.is_some() { schedule.windows() } else { 0 };
     let archive = ArchiveWriter::create(directory, "traces", WriteOptions::default())?;
-    definitions::define(&archive, spec.ranks, (BEGIN, length), start.create.is_some(), schedule.groups());
+    definitions::define(&archive, spec.ranks, (BEGIN, length), windows, schedule.groups());
     let events = AtomicU64::new(0);
     let write = |rank: u32| -> Result<truth::Lines, Error> {
         if progress.cancelled.load(Ordering::Relaxed) {

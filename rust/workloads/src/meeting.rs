@@ -32,6 +32,16 @@ pub(crate) struct Meeting {
     latest: i64,
     /// Leave of the first.
     first: i64,
+    stragglers: Stragglers,
+}
+
+/// Ranks that leave a collective call later than the others do.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Stragglers {
+    /// Of a thousand ranks.
+    pub(crate) of_thousand: i64,
+    /// By how much, ticks.
+    pub(crate) ticks: i64,
 }
 
 /// What kind of call it is.
@@ -41,6 +51,7 @@ pub(crate) struct Kind {
     records: Records,
     waiting: &'static str,
     completion: &'static str,
+    window: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -82,22 +93,52 @@ impl Kind {
         Self::new(Region::ArmciBarrier, Records::Window(CollectiveOp::BARRIER), "armci_barrier_wait", NONE);
 
     const fn new(region: Region, records: Records, waiting: &'static str, completion: &'static str) -> Self {
-        Self { region, records, waiting, completion }
+        Self { region, records, waiting, completion, window: WINDOW }
+    }
+
+    pub(crate) fn window(self) -> u32 {
+        self.window
+    }
+
+    pub(crate) fn is_fence(self) -> bool {
+        self.region == Region::WinFence
+    }
+
+    pub(crate) fn is_barrier(self) -> bool {
+        self.region == Region::Barrier
+    }
+
+    /// The same call on another window.
+    pub(crate) fn on(self, window: u32) -> Self {
+        Self { window, ..self }
     }
 }
 
 impl Meeting {
     /// The meeting of ranks that enter when `enter` says.
     pub(crate) fn new(noise: Noise, ranks: u32, step: u64, enter: impl Fn(u32) -> i64 + Sync) -> Self {
+        Self::with_stragglers(noise, ranks, step, Stragglers::default(), enter)
+    }
+
+    pub(crate) fn with_stragglers(
+        noise: Noise,
+        ranks: u32,
+        step: u64,
+        stragglers: Stragglers,
+        enter: impl Fn(u32) -> i64 + Sync,
+    ) -> Self {
         let latest = (0..ranks).into_par_iter().map(&enter).max().unwrap_or(0);
-        let mut meeting = Self { noise, step, latest, first: 0 };
+        let mut meeting = Self { noise, step, latest, first: 0, stragglers };
         meeting.first = (0..ranks).into_par_iter().map(|rank| meeting.leave(rank)).min().unwrap_or(0);
         meeting
     }
 
     /// When a rank leaves.
     pub(crate) fn leave(&self, rank: u32) -> i64 {
-        self.latest + LATENCY + self.noise.below(JITTER, Purpose::Leave, rank, self.step)
+        let Stragglers { of_thousand, ticks } = self.stragglers;
+        let is_late = ticks > 0 && self.noise.below(1000, Purpose::Straggler, rank, self.step) < of_thousand;
+        let late = if is_late { ticks } else { 0 };
+        self.latest + LATENCY + late + self.noise.below(JITTER, Purpose::Leave, rank, self.step)
     }
 
     /// Writes the call of a rank.
@@ -140,17 +181,17 @@ impl Meeting {
             Records::Window(operation) => {
                 tape.record(enter + 10, &Event::RmaCollectiveBegin {})?;
                 for (matching_id, _) in completed.clone() {
-                    tape.record(leave - 2 * END, &Event::RmaOpCompleteNonBlocking { win: WINDOW, matching_id })?;
+                    tape.record(leave - 2 * END, &Event::RmaOpCompleteNonBlocking { win: kind.window, matching_id })?;
                 }
                 for (matching_id, _) in completed.filter(|&(_, is_get)| is_get) {
-                    tape.record(leave - 2 * END, &Event::RmaOpCompleteRemote { win: WINDOW, matching_id })?;
+                    tape.record(leave - 2 * END, &Event::RmaOpCompleteRemote { win: kind.window, matching_id })?;
                 }
                 match operation {
                     CollectiveOp::CREATE_HANDLE | CollectiveOp::ALLOCATE => {
-                        tape.record(leave - END, &Event::RmaWinCreate { win: WINDOW })?;
+                        tape.record(leave - END, &Event::RmaWinCreate { win: kind.window })?;
                     }
                     CollectiveOp::DESTROY_HANDLE | CollectiveOp::DEALLOCATE => {
-                        tape.record(leave - END, &Event::RmaWinDestroy { win: WINDOW })?;
+                        tape.record(leave - END, &Event::RmaWinDestroy { win: kind.window })?;
                     }
                     _ => {}
                 }
@@ -159,7 +200,7 @@ impl Meeting {
                     &Event::RmaCollectiveEnd {
                         collective_op: operation,
                         sync_level: RmaSyncLevel(RmaSyncLevel::PROCESS.0 | RmaSyncLevel::MEMORY.0),
-                        win: WINDOW,
+                        win: kind.window,
                         root: UNDEFINED,
                         bytes_sent: 0,
                         bytes_received: 0,

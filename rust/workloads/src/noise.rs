@@ -18,6 +18,7 @@ pub(crate) enum Purpose {
     Leave,
     Start,
     Operation,
+    Straggler,
 }
 
 impl Noise {

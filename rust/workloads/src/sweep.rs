@@ -9,7 +9,7 @@ use crate::late::Recent;
 use crate::meeting::{CALL, GAP, Kind, Meeting};
 use crate::messages::{receive, received, send};
 use crate::tape::Tape;
-use crate::{Schedule, Start, mean};
+use crate::{Schedule, Start};
 
 /// Blocks of a sweep.
 const BLOCKS: usize = 4;
@@ -36,12 +36,10 @@ impl<'a> Sweep<'a> {
     pub(crate) fn new(start: &'a Start) -> Self {
         let mut sweep = Self { start, grid: Grid::new(start.ranks), ready: Vec::new(), barrier: start.init };
         for block in 0..start.spec.iterations as usize * CORNERS * BLOCKS {
-            let sum = (0..start.ranks).map(|rank| start.work(rank, block as u64)).sum();
+            let sum = start.work_of_all(block as u64);
             let mut ready = vec![0; start.ranks as usize];
             for rank in sweep.along(block) {
-                let work =
-                    if start.spec.balanced { mean(sum, start.ranks, rank) } else { start.work(rank, block as u64) };
-                ready[rank as usize] = sweep.taken(rank, block, &ready) + work;
+                ready[rank as usize] = sweep.taken(rank, block, &ready) + start.work_or_mean(rank, block as u64, sum);
             }
             sweep.ready.push(ready);
         }

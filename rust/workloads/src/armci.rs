@@ -1,0 +1,256 @@
+//! Programs of one-sided operations with ARMCI, whose targets make progress inside of the library only.
+//!
+//! Ranks are simulated in the order of their calls. An operation that needs its target is carried out when the target is
+//! in the library, whatever it does there; nobody helps who works.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use whywait_otf2::enums::RmaAtomicType;
+use whywait_otf2::{Event, Result};
+
+use crate::definitions::{Region, WINDOW};
+use crate::meeting::{CALL, GAP, Kind, Meeting};
+use crate::tape::Tape;
+use crate::{Schedule, Start};
+
+/// A step of a rank.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Call {
+    /// Works in a function, or in the one that is open.
+    Work(Option<Region>, i64),
+    /// `ARMCI_Get`, `ARMCI_Acc` or `ARMCI_Rmw`: takes `ticks` once its target answers, if it `needs` that.
+    Blocking {
+        region: Region,
+        target: u32,
+        bytes: u64,
+        ticks: i64,
+        needs: bool,
+    },
+    /// `ARMCI_NbGet`.
+    Begin {
+        target: u32,
+        bytes: u64,
+        ticks: i64,
+    },
+    /// `ARMCI_Wait` for the oldest get that was begun.
+    Wait,
+    /// `ARMCI_AllFence`, which takes its time.
+    AllFence(i64),
+    Meet(Kind),
+}
+
+/// What each rank does.
+pub(crate) trait Program: Sync {
+    /// The step of a rank by its number.
+    fn call(&self, rank: u32, number: usize) -> Option<Call>;
+}
+
+/// What became of a call that may wait.
+#[derive(Clone, Copy, Debug)]
+struct Outcome {
+    leave: i64,
+    waiting: i64,
+}
+
+pub(crate) struct Armci<'a, P> {
+    start: &'a Start,
+    program: P,
+    meetings: Vec<Meeting>,
+    outcomes: Vec<Vec<Outcome>>,
+    ends: Vec<i64>,
+}
+
+/// Where a rank is.
+struct Cursor {
+    number: usize,
+    /// Until when it is in the library, as far as it is known.
+    leave: i64,
+    /// When it enters the library next.
+    next: i64,
+    /// Gets under way: when the data are there, and from whom.
+    gets: VecDeque<(i64, u32)>,
+}
+
+impl<'a, P: Program> Armci<'a, P> {
+    pub(crate) fn new(start: &'a Start, program: P) -> Self {
+        let cursor = |rank| {
+            let begin = start.end(rank);
+            Cursor { number: 0, leave: begin - GAP, next: begin, gets: VecDeque::new() }
+        };
+        let mut armci = Self {
+            start,
+            program,
+            meetings: Vec::new(),
+            outcomes: vec![Vec::new(); start.ranks as usize],
+            ends: Vec::new(),
+        };
+        let mut cursors: Vec<Cursor> = (0..start.ranks).map(cursor).collect();
+        let mut agenda = BinaryHeap::new();
+        for rank in 0..start.ranks {
+            armci.schedule(rank, &mut cursors, &mut agenda);
+        }
+        let mut arrived: Vec<(u32, i64)> = Vec::new();
+        while let Some(Reverse((time, rank))) = agenda.pop() {
+            let Some(call) = armci.program.call(rank, cursors[rank as usize].number) else { continue };
+            // In the library from now on, whoever asks.
+            cursors[rank as usize].leave = i64::MAX;
+            if let Call::Meet(_) = call {
+                arrived.push((rank, time));
+                if arrived.len() == start.ranks as usize {
+                    arrived.sort_unstable();
+                    let meeting = start.meet_in_loop(armci.meetings.len(), |rank| arrived[rank as usize].1);
+                    for (rank, _) in arrived.drain(..) {
+                        armci.leave(
+                            rank,
+                            Outcome { leave: meeting.leave(rank), waiting: 0 },
+                            &mut cursors,
+                            &mut agenda,
+                        );
+                    }
+                    armci.meetings.push(meeting);
+                }
+                continue;
+            }
+            let outcome = act(rank, call, time, &mut cursors);
+            armci.leave(rank, outcome, &mut cursors, &mut agenda);
+        }
+        armci.ends = cursors.iter().map(|cursor| cursor.next).collect();
+        armci
+    }
+
+    fn leave(&mut self, rank: u32, outcome: Outcome, cursors: &mut [Cursor], agenda: &mut Agenda) {
+        self.outcomes[rank as usize].push(outcome);
+        let cursor = &mut cursors[rank as usize];
+        cursor.leave = outcome.leave;
+        cursor.next = outcome.leave + GAP;
+        cursor.number += 1;
+        self.schedule(rank, cursors, agenda);
+    }
+
+    /// Works until the next call.
+    fn schedule(&self, rank: u32, cursors: &mut [Cursor], agenda: &mut Agenda) {
+        let cursor = &mut cursors[rank as usize];
+        while let Some(Call::Work(_, ticks)) = self.program.call(rank, cursor.number) {
+            cursor.next += ticks + GAP;
+            cursor.number += 1;
+        }
+        agenda.push(Reverse((cursor.next, rank)));
+    }
+}
+
+type Agenda = BinaryHeap<Reverse<(i64, u32)>>;
+
+/// Does a call that is no meeting.
+fn act(rank: u32, call: Call, time: i64, cursors: &mut [Cursor]) -> Outcome {
+    // When a target is in the library, from now on.
+    let present = |target: u32| {
+        let Cursor { leave, next, .. } = cursors[target as usize];
+        if target == rank || leave >= time { time } else { next }
+    };
+    // Whoever calls while an operation takes its time is taken for who made the progress.
+    let waiting = |target: u32, leave: i64| if present(target) < leave { present(target) - time } else { 0 };
+    match call {
+        Call::Blocking { target, ticks, needs, .. } => {
+            let leave = if needs { present(target) } else { time } + ticks;
+            Outcome { leave, waiting: waiting(target, leave) }
+        }
+        Call::Begin { target, ticks, .. } => {
+            let ready = present(target) + ticks;
+            cursors[rank as usize].gets.push_back((ready, target));
+            Outcome { leave: time + CALL, waiting: 0 }
+        }
+        Call::Wait => {
+            let (ready, target) = cursors[rank as usize].gets.front().copied().unwrap_or((time, rank));
+            let leave = time.max(ready) + CALL;
+            let waiting = waiting(target, leave);
+            cursors[rank as usize].gets.pop_front();
+            Outcome { leave, waiting }
+        }
+        Call::AllFence(ticks) => Outcome { leave: time + ticks, waiting: 0 },
+        Call::Work(..) | Call::Meet(_) => Outcome { leave: time, waiting: 0 },
+    }
+}
+
+/// Books a wait for progress, of which one target is the cause.
+fn book(tape: &mut Tape<'_>, metrics: [&'static str; 2], waiting: i64) {
+    for metric in metrics {
+        tape.book(metric, waiting);
+    }
+}
+
+const COMMUNICATION: [&str; 2] = ["armci_rma_comm_wait_for_progress", "armci_rma_comm_wait_for_progress_last_call"];
+const SYNCHRONIZATION: [&str; 2] = ["armci_rma_sync_wait_for_progress", "armci_rma_sync_wait_for_progress_last_call"];
+
+impl<P: Program> Schedule for Armci<'_, P> {
+    fn play(&self, tape: &mut Tape<'_>, rank: u32) -> Result<()> {
+        let win = WINDOW;
+        let (mut now, mut ids, mut meetings) = (self.start.end(rank), 0..0, self.meetings.iter());
+        let mut outcomes = self.outcomes[rank as usize].iter();
+        for number in 0.. {
+            let Some(call) = self.program.call(rank, number) else { break };
+            if let Call::Work(region, ticks) = call {
+                if let Some(region) = region {
+                    tape.enter(now, region)?;
+                    tape.leave(now + ticks)?;
+                }
+                now += ticks + GAP;
+                continue;
+            }
+            let Some(&Outcome { leave, waiting }) = outcomes.next() else { break };
+            match call {
+                Call::Work(..) => {}
+                Call::Blocking { region, target: remote, bytes, .. } => {
+                    let matching_id = ids.end;
+                    ids = ids.end + 1..ids.end + 1;
+                    let atomic = |atomic_type, bytes_received| Event::RmaAtomic {
+                        win,
+                        remote,
+                        atomic_type,
+                        bytes_sent: bytes,
+                        bytes_received,
+                        matching_id,
+                    };
+                    let event = match region {
+                        Region::ArmciAcc => atomic(RmaAtomicType::ACCUMULATE, 0),
+                        Region::ArmciRmw => atomic(RmaAtomicType::FETCH_AND_ADD, bytes),
+                        _ => Event::RmaGet { win, remote, bytes, matching_id },
+                    };
+                    tape.enter(now, region)?;
+                    tape.record(now + 20, &event)?;
+                    tape.record(leave - 20, &Event::RmaOpCompleteBlocking { win, matching_id })?;
+                    book(tape, COMMUNICATION, waiting);
+                    tape.leave(leave)?;
+                }
+                Call::Begin { target: remote, bytes, .. } => {
+                    let get = Event::RmaGet { win, remote, bytes, matching_id: ids.end };
+                    ids.end += 1;
+                    tape.call(Region::ArmciNbGet, now, leave, &get)?;
+                }
+                Call::Wait => {
+                    let done = Event::RmaOpCompleteNonBlocking { win, matching_id: ids.start };
+                    ids.start += 1;
+                    tape.enter(now, Region::ArmciWait)?;
+                    tape.record(leave - 20, &done)?;
+                    book(tape, SYNCHRONIZATION, waiting);
+                    tape.leave(leave)?;
+                }
+                Call::AllFence(_) => {
+                    tape.enter(now, Region::ArmciAllFence)?;
+                    tape.leave(leave)?;
+                }
+                Call::Meet(kind) => {
+                    if let Some(meeting) = meetings.next() {
+                        meeting.play(tape, &kind, rank, now)?;
+                    }
+                }
+            }
+            now = leave + GAP;
+        }
+        Ok(())
+    }
+
+    fn end(&self, rank: u32) -> i64 {
+        self.ends[rank as usize]
+    }
+}

@@ -1,0 +1,149 @@
+//! BT-RMA (thesis, section 5.2): the benchmark BT with its two exchanges by one-sided operations. In each iteration every
+//! rank exchanges faces with its six neighbors, then solves along three dimensions, in each forth and back over its
+//! sqrt(P) cells, with an exchange between two cells. After the last iteration faces are exchanged once more.
+
+use crate::Start;
+use crate::definitions::Region;
+use crate::grid::Grid;
+use crate::meeting::{Kind, Stragglers};
+use crate::script::{Blocking, Costs, Epoch, Script, Step};
+
+/// How the exchanges are synchronized.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Variant {
+    /// Both by fences.
+    Fence,
+    /// That of the faces by fences, that of the solver by post, start, complete and wait.
+    GatsFence,
+    /// Both by post, start, complete and wait, on one window.
+    GatsSingle,
+    /// The same with a window for each buffer, which is exposed as early as possible.
+    GatsMulti,
+}
+
+const SOLVERS: [Region; 3] = [Region::SolveX, Region::SolveY, Region::SolveZ];
+/// Neighbors come in pairs of opposites, a pair a dimension.
+const NEIGHBORS: usize = 2 * SOLVERS.len();
+/// Bytes of a face, and of what a cell hands on.
+const FACE: u64 = 1 << 18;
+const BORDER: u64 = 1 << 14;
+
+/// A rank's neighbors: along each dimension the next one and the one before.
+fn neighbors(grid: Grid, rank: u32) -> [u32; NEIGHBORS] {
+    let Grid { width, height } = grid;
+    [(1, 0), (width - 1, 0), (0, 1), (0, height - 1), (1, 1), (width - 1, height - 1)]
+        .map(|(right, down)| grid.around(rank, right, down))
+}
+
+/// The steps of one rank.
+struct Rank {
+    variant: Variant,
+    neighbors: [u32; NEIGHBORS],
+    /// Sorted, each once, without the rank itself.
+    partners: Vec<u32>,
+    first_group: u32,
+}
+
+impl Rank {
+    fn new(variant: Variant, grid: Grid, rank: u32) -> Self {
+        let neighbors = neighbors(grid, rank);
+        let mut partners: Vec<u32> = neighbors.into_iter().filter(|&neighbor| neighbor != rank).collect();
+        partners.sort_unstable();
+        partners.dedup();
+        Self { variant, neighbors, partners, first_group: rank * (NEIGHBORS as u32 + 1) }
+    }
+
+    /// The groups of each neighbor alone, and that of all.
+    fn groups(&self) -> Vec<Vec<u32>> {
+        self.neighbors.iter().map(|&neighbor| vec![neighbor]).chain([self.partners.clone()]).collect()
+    }
+
+    fn epoch(&self, buffer: usize, group: usize) -> Epoch {
+        let window = if self.variant == Variant::GatsMulti { buffer as u32 } else { 0 };
+        Epoch { window, group: self.first_group + group as u32 }
+    }
+
+    fn faces(&self) -> Vec<Step> {
+        let put = |window, target| Step::Put { window, target, bytes: FACE };
+        let all = self.epoch(0, NEIGHBORS);
+        let puts = self.partners.iter().map(|&target| put(0, target));
+        let mut steps = vec![Step::Enter(Region::CopyFaces)];
+        match self.variant {
+            Variant::Fence | Variant::GatsFence => {
+                steps.push(Step::Meet(Kind::FENCE));
+                steps.extend(puts);
+                steps.push(Step::Meet(Kind::FENCE));
+            }
+            Variant::GatsSingle => {
+                steps.extend([Step::Post(all), Step::Start(all)]);
+                steps.extend(puts);
+                steps.extend([Step::Complete(all), Step::Wait(all)]);
+            }
+            Variant::GatsMulti => {
+                // The buffer that this rank puts to towards a neighbor, the neighbor fills from the opposite side.
+                let access = |to: usize| self.epoch(to, to);
+                let exposure = |to: usize| self.epoch(to, to ^ 1);
+                steps.extend((0..NEIGHBORS).map(|to| Step::Post(exposure(to))));
+                for (to, &neighbor) in self.neighbors.iter().enumerate() {
+                    let epoch = access(to);
+                    steps.extend([Step::Start(epoch), put(epoch.window, neighbor), Step::Complete(epoch)]);
+                }
+                steps.extend((0..NEIGHBORS).map(|to| Step::Wait(exposure(to))));
+            }
+        }
+        steps.push(Step::Leave);
+        steps
+    }
+
+    /// Forth to the next neighbor of a dimension, or back.
+    fn sweep(&self, to: usize, cells: u32) -> Vec<Step> {
+        let (access, exposure) = (self.epoch(NEIGHBORS + to, to), self.epoch(NEIGHBORS + to, to ^ 1));
+        let put = Step::Put { window: access.window, target: self.neighbors[to], bytes: BORDER };
+        let (post, work) = (Step::Post(exposure), Step::Work(Region::Compute));
+        let (start, complete, wait) = (Step::Start(access), Step::Complete(access), Step::Wait(exposure));
+        let exchange = match self.variant {
+            Variant::Fence => vec![work, Step::Meet(Kind::FENCE), put, Step::Meet(Kind::FENCE)],
+            Variant::GatsFence | Variant::GatsSingle => vec![work, post, start, put, complete, wait],
+            Variant::GatsMulti => vec![post, work, start, put, complete, wait],
+        };
+        let mut steps = exchange.repeat(cells as usize - 1);
+        steps.push(work);
+        steps
+    }
+
+    fn iteration(&self, cells: u32) -> Vec<Step> {
+        let mut steps = self.faces();
+        for (dimension, solver) in SOLVERS.into_iter().enumerate() {
+            steps.push(Step::Enter(solver));
+            steps.extend([2 * dimension, 2 * dimension + 1].into_iter().flat_map(|to| self.sweep(to, cells)));
+            steps.push(Step::Leave);
+        }
+        steps
+    }
+}
+
+pub(crate) fn script(start: &Start, variant: Variant) -> Script<'_> {
+    let grid = Grid::new(start.ranks);
+    let cells = start.ranks.isqrt();
+    let ranks: Vec<Rank> = (0..start.ranks).map(|rank| Rank::new(variant, grid, rank)).collect();
+    let windows = if variant == Variant::GatsMulti { 2 * NEIGHBORS as u32 } else { 1 };
+    let last = |rank: &Rank| {
+        let mut steps = rank.faces();
+        steps.push(Step::Meet(Kind::BARRIER));
+        steps.extend((1..windows).map(|window| Step::Meet(Kind::FREE.on(window))));
+        steps
+    };
+    let body: Vec<Vec<Step>> = ranks.iter().map(|rank| rank.iteration(cells)).collect();
+    let length = body[0].len();
+    Script {
+        windows,
+        groups: ranks.iter().flat_map(Rank::groups).collect(),
+        first: vec![(1..windows).map(|window| Step::Meet(Kind::CREATE.on(window))).collect(); ranks.len()],
+        last: ranks.iter().map(last).collect(),
+        body,
+        work: Box::new(move |rank, iteration, position| start.work(rank, (iteration * length + position) as u64)),
+        blocking: Blocking::Put,
+        stragglers: Stragglers::default(),
+        costs: Costs::default(),
+    }
+}
