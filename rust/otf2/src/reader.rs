@@ -5,12 +5,15 @@ use std::path::Path;
 
 use crate::clock::ClockCorrection;
 use crate::definitions::LocalDefinitions;
-use crate::enums::MappingType;
+use crate::enums::{MappingType, Type};
 use crate::error::{Error, Place, Result};
 use crate::file::{CHUNK_BEGIN, Chunk, ChunkFile, END_EXPECTED, END_OF_BUFFER, END_OF_CHUNK, END_OF_FILE};
 use crate::idmap::IdMaps;
 use crate::oddity::{Oddity, OddityKind};
-use crate::records::{ATTRIBUTE_LIST, Attributes, ENTER, Event, LEAVE, TIMESTAMP, TIMESTAMP_SIZE, Translator};
+use crate::records::{
+    ATTRIBUTE_LIST, Attributes, ENTER, Event, LEAVE, MetricValues, SAMPLE, TIMESTAMP, TIMESTAMP_SIZE, Translator,
+    TypedValue,
+};
 use crate::wire::{Fault, WINDOW, Window, load};
 
 /// Receives events. Times are corrected global ticks and references are ids of the global definitions, unless the
@@ -24,6 +27,11 @@ pub trait EventSink {
     fn record(&mut self, time: i64, record: &Event<'_>, attributes: &Attributes<'_>);
     /// Comes before an [`enter`](Self::enter) or [`leave`](Self::leave) that carries attributes.
     fn attributed(&mut self, _attributes: &Attributes<'_>) {}
+    /// A short [`Event::Metric`] without attributes: counters can be sampled at every event.
+    fn metric(&mut self, time: i64, metric: u32, values: &[TypedValue]) {
+        let values = MetricValues::new(values);
+        self.record(time, &Event::Metric { metric, values }, &Attributes::NONE);
+    }
 }
 
 /// What a reader delivered.
@@ -52,6 +60,9 @@ pub struct LocationReader {
 
 /// Local ids below this number are translated without looking at the kind of their table.
 const SMALL: usize = 256;
+
+/// A short metric record has at most so many values: two bytes each and more.
+const SHORT: usize = 8;
 
 /// How the records of a chunk end.
 enum End {
@@ -162,6 +173,7 @@ impl LocationReader {
         let mut state = State {
             by: Translator { maps: &self.maps, clock: self.clock.cursor() },
             regions: small,
+            values: [TypedValue { kind: Type::NONE, bits: 0 }; SHORT],
             time: 0,
             events: 0,
         };
@@ -228,6 +240,8 @@ struct State<'a> {
     by: Translator<'a>,
     /// Global ids of the first local region ids.
     regions: [u32; SMALL],
+    /// Room for the values of a metric record.
+    values: [TypedValue; SHORT],
     /// Current time in global ticks.
     time: i64,
     events: u64,
@@ -337,6 +351,24 @@ impl<'a> State<'a> {
             return Some(end);
         }
         let mut from = Window::new(window, position + 1);
+        if id == SAMPLE {
+            return self.short_metric(from, sink);
+        }
         Event::send_short(id, &mut from, &mut self.by, time, sink)
+    }
+
+    /// Sends a metric record.
+    #[inline(always)]
+    fn short_metric<S: EventSink + ?Sized>(&mut self, mut from: Window<'_>, sink: &mut S) -> Option<usize> {
+        let end = from.payload()?;
+        let metric = self.by.maps.get::<{ MappingType::METRIC.0 }>(from.u32()?);
+        let count = usize::from(from.u8()?);
+        let values = self.values.get_mut(..count)?;
+        for value in values.iter_mut() {
+            *value = TypedValue { kind: Type(from.u8()?), bits: from.u64()? };
+        }
+        let end = from.end_within(end)?;
+        sink.metric(self.time, metric, values);
+        Some(end)
     }
 }

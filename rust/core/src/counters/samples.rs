@@ -3,6 +3,7 @@
 //! A trace in memory has no samples of strict counters, which are as many as its events. Reading them again decodes
 //! nothing but metric records.
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use rayon::prelude::*;
@@ -13,7 +14,7 @@ use super::scoped::{self, stretches};
 use super::series::Series;
 use crate::ids::{CallPathId, LocationId};
 use crate::trace::Trace;
-use crate::trace::counters::{CounterCell, Kind, Number, Sums};
+use crate::trace::counters::{CounterCell, Kind, Reading, Sums};
 
 /// A stretch of time at a location, of which people ask what counters came to.
 #[derive(Clone, Copy, Debug)]
@@ -64,14 +65,11 @@ impl EventSink for Reader<'_> {
         // Times are what the analysis made of them: none before the one before, none outside of the run.
         let (first, last) = self.trace.span().unwrap_or_default();
         self.now = self.now.max(time.clamp(first, last));
-        let members = counters.of(metric).filter(|members| members.len() == values.len()).unwrap_or_default();
-        for (&index, value) in members.iter().zip(&values) {
-            let counter = &counters.all[index as usize];
-            let value = Number::of(value, counter.is_real).filter(|value| value.real.is_finite());
-            if let Some(value) = value {
-                let series = self.series.entry(index);
-                series.or_insert_with(|| Series::new(counter, self.kinds[index as usize])).push(self.now, value);
-            }
+        // What was wrong with them was said when they were booked.
+        for Reading { counter, value, .. } in counters.readings(counters.of(metric), values.iter(), &Cell::default()) {
+            let definition = &counters.all[counter as usize];
+            let series = self.series.entry(counter);
+            series.or_insert_with(|| Series::new(definition, self.kinds[counter as usize])).push(self.now, value);
         }
     }
 }

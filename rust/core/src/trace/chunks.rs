@@ -2,6 +2,7 @@
 //! followed in order.
 
 use rayon::prelude::*;
+use whywait_otf2::records::TypedValue;
 use whywait_otf2::{Attributes, Event, EventSink, LocationReader, ReadSummary, Result};
 
 use super::decode::Decoder;
@@ -45,22 +46,33 @@ pub fn read_events(reader: &LocationReader, decoder: &mut Decoder<'_>) -> Result
 struct Chunk {
     events: Vec<(i64, Recorded)>,
     records: Vec<Event<'static>>,
+    /// Those of all metric records, one after the other.
+    values: Vec<TypedValue>,
     summary: Result<ReadSummary>,
 }
 
-/// An event in a chunk; other records than Enter and Leave stand in a list of their own.
+/// An event in a chunk; other records stand in a list of their own.
 #[derive(Clone, Copy)]
 enum Recorded {
     Enter(u32),
     Leave(u32),
+    /// The metric, and how many values it has.
+    Metric(u32, u8),
     Record,
 }
 
 impl Chunk {
     fn read(reader: &LocationReader, chunk: u64) -> Self {
-        let mut content = Self { events: Vec::new(), records: Vec::new(), summary: Ok(ReadSummary::default()) };
+        let (events, records, values) = (Vec::new(), Vec::new(), Vec::new());
+        let mut content = Self { events, records, values, summary: Ok(ReadSummary::default()) };
         content.summary = reader.read_chunks(chunk..chunk + 1, &mut Vec::new(), &mut content);
         content
+    }
+
+    fn keep(&mut self, time: i64, metric: u32, values: impl ExactSizeIterator<Item = TypedValue>) {
+        // A record counts its values in a byte.
+        self.events.push((time, Recorded::Metric(metric, values.len() as u8)));
+        self.values.extend(values);
     }
 }
 
@@ -68,11 +80,16 @@ impl Chunk {
 fn follow(chunks: Vec<Chunk>, decoder: &mut Decoder<'_>) -> Result<ReadSummary> {
     let mut total = ReadSummary::default();
     for chunk in chunks {
-        let mut records = chunk.records.iter();
+        let (mut records, mut values) = (chunk.records.iter(), &chunk.values[..]);
         for (time, recorded) in chunk.events {
             match recorded {
                 Recorded::Enter(region) => decoder.enter(time, region),
                 Recorded::Leave(region) => decoder.leave(time, region),
+                Recorded::Metric(metric, count) => {
+                    let (own, next) = values.split_at(count.into());
+                    decoder.metric(time, metric, own);
+                    values = next;
+                }
                 Recorded::Record => {
                     if let Some(record) = records.next() {
                         decoder.record(time, record, &Attributes::NONE);
@@ -101,8 +118,16 @@ impl EventSink for Chunk {
     }
 
     fn record(&mut self, time: i64, record: &Event<'_>, _: &Attributes<'_>) {
-        self.events.push((time, Recorded::Record));
-        // The decoder looks at none of the lists.
-        self.records.push(record.without_lists());
+        if let Event::Metric { metric, values } = *record {
+            self.keep(time, metric, values.iter());
+        } else {
+            self.events.push((time, Recorded::Record));
+            // The decoder looks at no other list.
+            self.records.push(record.without_lists());
+        }
+    }
+
+    fn metric(&mut self, time: i64, metric: u32, values: &[TypedValue]) {
+        self.keep(time, metric, values.iter().copied());
     }
 }

@@ -13,12 +13,17 @@
 //!
 //! *Source*: COUNTERS 2.4.
 
+use std::cell::Cell;
+
 use rustc_hash::FxHashMap;
 use whywait_otf2::enums::Type;
-use whywait_otf2::records::MetricValues;
+use whywait_otf2::records::TypedValue;
 
+use super::calltree::CallTree;
 use super::columns::Events;
-use super::counters::{CounterCell, Counters, Kind, Number, Sample, Sums};
+use super::counter_totals::Totals;
+use super::counters::{CounterCell, Counters, Fault, Kind, Number, Position, Reading, Sample, Sums};
+use super::definition_index::DefinitionIndex;
 use crate::ids::{CallPathId, LocationId};
 
 /// The latest sample of a counter at the current location.
@@ -43,53 +48,91 @@ struct Interval {
     is_known: bool,
 }
 
-/// Where the events of a location stand at a sample.
+/// What ran at a location so far.
 #[derive(Clone, Copy)]
-pub struct Position {
-    /// Number of events of the shard.
-    pub events: u32,
-    /// The innermost region.
-    pub callpath: CallPathId,
-    /// Number of regions around the sample.
-    pub depth: u32,
+pub struct Ran<'a> {
+    /// Its Enters and Leaves, those of the shard before them.
+    pub events: &'a Events,
+    /// The call paths that they name.
+    pub tree: &'a CallTree,
 }
 
-/// What is wrong with a metric record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// Its class is unknown, or has another number of members or other types.
-    Unknown,
-    /// A total has fallen that was reset.
-    Reset,
-    /// A value is not a number.
-    NotANumber,
+/// A metric class or instance at the current location.
+struct Class<'a> {
+    metric: u32,
+    /// Its counters, if it is known.
+    members: Option<&'a [u32]>,
+    /// Whether it speaks of the location.
+    is_of_recorder: bool,
+    /// The quick way, if all members are totals of whole numbers that no other class has.
+    totals: Option<Totals>,
 }
 
-/// Books the samples of one location after the other.
-#[derive(Debug, Default)]
-pub struct Book {
-    latest: Vec<Option<Latest>>,
-    /// The latest values that are kept, by metric and counter.
-    kept: FxHashMap<(u32, u32), Number>,
-    /// Position of the cells of each call path of the current location, one behind for [`CallPathId::NONE`].
-    rows: FxHashMap<CallPathId, usize>,
-    cells: Vec<Sums>,
-    /// Counters that have fallen somewhere.
-    fell: Vec<bool>,
+/// The cells of the current location: a row for each call path, in it one for each counter.
+struct Cells {
     counters: usize,
+    /// By number of the call path, after the row of [`CallPathId::NONE`]: one more than the row; 0 if there is none.
+    row_of: Vec<u32>,
+    callpaths: Vec<CallPathId>,
+    sums: Vec<Sums>,
 }
 
-impl std::fmt::Debug for Latest {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{} at {}", self.value.value(), self.time)
+impl Cells {
+    /// The row of a call path, if it has one.
+    #[inline(always)]
+    fn row(&self, callpath: CallPathId) -> Option<usize> {
+        let row = *self.row_of.get(callpath.number().wrapping_add(1) as usize)?;
+        row.checked_sub(1).map(|row| row as usize)
+    }
+
+    fn of(&mut self, callpath: CallPathId, counter: u32) -> &mut Sums {
+        let row = self.row(callpath).unwrap_or_else(|| {
+            let slot = callpath.number().wrapping_add(1) as usize;
+            if self.row_of.len() <= slot {
+                self.row_of.resize(slot + 1, 0);
+            }
+            self.callpaths.push(callpath);
+            self.sums.resize(self.callpaths.len() * self.counters, Sums::default());
+            self.row_of[slot] = self.callpaths.len() as u32;
+            self.callpaths.len() - 1
+        });
+        &mut self.sums[row * self.counters + counter as usize]
+    }
+
+    fn clear(&mut self) {
+        self.row_of.clear();
+        self.callpaths.clear();
+        self.sums.clear();
     }
 }
 
-impl Book {
-    /// A book for so many counters.
+/// Books the samples of one location after the other.
+pub struct Book<'a> {
+    definitions: &'a DefinitionIndex,
+    counters: &'a Counters,
+    classes: Vec<Class<'a>>,
+    latest: Vec<Option<Latest>>,
+    /// The latest values that are kept, by metric and counter.
+    kept: FxHashMap<(u32, u32), Number>,
+    cells: Cells,
+    /// Counters that have fallen somewhere.
+    fell: Vec<bool>,
+}
+
+impl<'a> Book<'a> {
+    /// A book for the counters of a run.
     #[must_use]
-    pub fn new(counters: usize) -> Self {
-        Self { latest: vec![None; counters], fell: vec![false; counters], counters, ..Self::default() }
+    pub fn new(definitions: &'a DefinitionIndex) -> Self {
+        let counters = definitions.counters.all.len();
+        Self {
+            definitions,
+            counters: &definitions.counters,
+            classes: Vec::new(),
+            latest: vec![None; counters],
+            kept: FxHashMap::default(),
+            cells: Cells { counters, row_of: Vec::new(), callpaths: Vec::new(), sums: Vec::new() },
+            fell: vec![false; counters],
+        }
     }
 
     /// Counters that have fallen somewhere.
@@ -98,113 +141,165 @@ impl Book {
         &self.fell
     }
 
-    fn sums(&mut self, callpath: CallPathId, counter: u32) -> &mut Sums {
-        let (cells, counters) = (&mut self.cells, self.counters);
-        let row = *self.rows.entry(callpath).or_insert_with(|| {
-            cells.resize(cells.len() + counters, Sums::default());
-            cells.len() / counters - 1
-        });
-        &mut self.cells[row * counters + counter as usize]
+    /// Books the values of a metric record the quick way, or says that it has to take the general one.
+    #[inline(always)]
+    pub fn take(&mut self, metric: u32, values: &[TypedValue], at: (i64, Position), events: &Events) -> bool {
+        let Some(class) = self.classes.iter_mut().find(|class| class.metric == metric) else { return false };
+        match (&mut class.totals, self.cells.row(at.1.callpath)) {
+            (Some(totals), Some(row)) => totals.take(values, at, row, events),
+            _ => false,
+        }
     }
 
-    /// Takes the values of a metric record.
-    pub fn sample(
+    /// Takes the values of a metric record; those that do not speak of the location go to `samples`.
+    pub fn record(
         &mut self,
-        counters: &Counters,
-        (metric, values): (u32, MetricValues<'_>),
-        (time, position): (i64, Position),
-        events: &Events,
-        parent: impl Fn(CallPathId) -> CallPathId,
+        location: LocationId,
+        (metric, values): (u32, &[TypedValue]),
+        at: (i64, Position),
+        ran: Ran<'_>,
+        samples: &mut Vec<Sample>,
     ) -> Result<(), Fault> {
-        let members = counters.of(metric).filter(|members| members.len() == values.len()).ok_or(Fault::Unknown)?;
-        let mut result = Ok(());
-        for (&index, value) in members.iter().zip(&values) {
-            let counter = &counters.all[index as usize];
-            let Some(value) = Number::of(value, counter.is_real) else {
-                result = Err(Fault::Unknown);
-                continue;
-            };
-            if !value.real.is_finite() {
-                result = Err(Fault::NotANumber);
-                continue;
+        let known = self.classes.iter().position(|class| class.metric == metric);
+        let class = known.unwrap_or_else(|| {
+            self.meet(metric, location);
+            self.classes.len() - 1
+        });
+        let fault = Cell::new(None);
+        let Class { members, is_of_recorder, .. } = self.classes[class];
+        let readings = self.counters.readings(members, values.iter().copied(), &fault);
+        if is_of_recorder {
+            self.pause(class);
+            for reading in readings {
+                if let Err(what) = self.sample(reading, at, ran) {
+                    fault.set(Some(what));
+                }
             }
-            let before = self.latest[index as usize].replace(Latest { time, value, position });
-            let here = self.sums(position.callpath, index);
-            here.samples += 1;
-            here.sampled += value;
-            let kind = counter.kind();
-            if !matches!(kind, Kind::Level { .. }) {
-                here.see(value);
+            if let Some(totals) = self.classes[class].totals.as_mut().filter(|_| fault.get().is_none()) {
+                totals.resume(values, at);
             }
-            if kind == (Kind::Change { next: false, point: true }) {
-                here.amount += value;
-                continue;
+        } else {
+            for reading in readings {
+                if let Err(what) = self.keep(metric, reading, (at.0, location), samples) {
+                    fault.set(Some(what));
+                }
             }
-            let Some(before) = before else { continue };
-            let span = time - before.time;
-            let mut interval = Interval::default();
-            match kind {
-                Kind::Total => {
-                    interval.amount = value.less(before.value);
-                    let has_fallen = interval.amount.value() < 0.0;
-                    self.fell[index as usize] |= has_fallen;
-                    if !counter.is_trusted() {
-                        // It may turn out to be a level.
-                        interval.area = value.plus(before.value).times(span);
-                        interval.is_known = true;
-                    } else if has_fallen {
-                        result = Err(Fault::Reset);
-                        interval.amount = Number::default();
+        }
+        fault.get().map_or(Ok(()), Err)
+    }
+
+    /// Adds a class to those of the location.
+    fn meet(&mut self, metric: u32, location: LocationId) {
+        let members = self.counters.of(metric);
+        let is_of_recorder = self.counters.is_of_recorder(&self.definitions.locations, metric, location);
+        let mut is_simple = is_of_recorder && members.is_some();
+        for (i, member) in members.unwrap_or_default().iter().enumerate() {
+            let counter = &self.counters.all[*member as usize];
+            is_simple &= !members.unwrap_or_default()[..i].contains(member);
+            is_simple &= counter.kind() == Kind::Total && counter.is_trusted() && !counter.is_real;
+            for other in 0..self.classes.len() {
+                if self.classes[other].members.unwrap_or_default().contains(member) {
+                    is_simple = false;
+                    self.pause(other);
+                    if let Some(totals) = self.classes[other].totals.take() {
+                        self.close(other, totals);
                     }
                 }
-                Kind::Change { next: true, .. } => interval.amount = before.value,
-                Kind::Change { .. } => interval.amount = value,
-                Kind::Level { next } => {
-                    let level = if next { before.value } else { value };
-                    interval = Interval { amount: level.times(span), level: Some(level), is_known: true, ..interval };
-                }
-                Kind::Samples => {
+            }
+        }
+        let totals = is_simple.then(|| Totals::new(members.unwrap_or_default().len()));
+        self.classes.push(Class { metric, members, is_of_recorder, totals });
+    }
+
+    /// Brings what the general way knows of a class up to date.
+    fn pause(&mut self, class: usize) {
+        let Class { members, totals, .. } = &mut self.classes[class];
+        if let Some((time, position, values)) = totals.as_mut().and_then(Totals::pause) {
+            for (&counter, value) in members.unwrap_or_default().iter().zip(values) {
+                self.latest[counter as usize] = Some(Latest { time, value, position });
+            }
+        }
+    }
+
+    /// Puts what was booked the quick way with the rest.
+    fn close(&mut self, class: usize, totals: Totals) {
+        let members = self.classes[class].members.unwrap_or_default();
+        for (row, of_row) in totals.finish().chunks(members.len().max(1)).enumerate() {
+            for (&counter, &sums) in members.iter().zip(of_row) {
+                self.cells.sums[row * self.cells.counters + counter as usize] += sums;
+            }
+        }
+    }
+
+    /// Books a sample.
+    fn sample(&mut self, reading: Reading, (time, position): (i64, Position), ran: Ran<'_>) -> Result<(), Fault> {
+        let Reading { counter: index, value, .. } = reading;
+        let counter = &self.counters.all[index as usize];
+        let before = self.latest[index as usize].replace(Latest { time, value, position });
+        let here = self.cells.of(position.callpath, index);
+        here.samples += 1;
+        here.sampled += value;
+        let kind = counter.kind();
+        if !matches!(kind, Kind::Level { .. }) {
+            here.see(value);
+        }
+        if kind == (Kind::Change { next: false, point: true }) {
+            here.amount += value;
+            return Ok(());
+        }
+        let Some(before) = before else { return Ok(()) };
+        let span = time - before.time;
+        let mut interval = Interval::default();
+        let mut result = Ok(());
+        match kind {
+            Kind::Total => {
+                interval.amount = value.less(before.value);
+                let has_fallen = interval.amount.value() < 0.0;
+                self.fell[index as usize] |= has_fallen;
+                if !counter.is_trusted() {
+                    // It may turn out to be a level.
                     interval.area = value.plus(before.value).times(span);
                     interval.is_known = true;
+                } else if has_fallen {
+                    result = Err(Fault::Reset);
+                    interval.amount = Number::default();
                 }
             }
-            self.divide(index, &interval, &before, (time, position), events, &parent);
+            Kind::Change { next: true, .. } => interval.amount = before.value,
+            Kind::Change { .. } => interval.amount = value,
+            Kind::Level { next } => {
+                let level = if next { before.value } else { value };
+                interval = Interval { amount: level.times(span), level: Some(level), is_known: true, ..interval };
+            }
+            Kind::Samples => {
+                interval.area = value.plus(before.value).times(span);
+                interval.is_known = true;
+            }
         }
+        self.divide(index, &interval, &before, (time, position), ran);
         result
     }
 
-    /// Keeps the values of a metric record that does not speak of its location.
-    pub fn keep(
+    /// Keeps a sample that does not speak of its location.
+    fn keep(
         &mut self,
-        counters: &Counters,
-        (metric, values): (u32, MetricValues<'_>),
+        metric: u32,
+        Reading { counter, value, recorded }: Reading,
         (time, location): (i64, LocationId),
         samples: &mut Vec<Sample>,
     ) -> Result<(), Fault> {
-        let members = counters.of(metric).filter(|members| members.len() == values.len()).ok_or(Fault::Unknown)?;
-        let mut result = Ok(());
-        for (&index, typed) in members.iter().zip(&values) {
-            let counter = &counters.all[index as usize];
-            let Some(value) = Number::of(typed, counter.is_real) else {
-                result = Err(Fault::Unknown);
-                continue;
-            };
-            if !value.real.is_finite() {
-                result = Err(Fault::NotANumber);
-                continue;
+        let is_unsigned = recorded.kind == Type::UINT64;
+        samples.push(Sample { metric, counter, location, is_unsigned, time, bits: recorded.bits });
+        let before = self.kept.insert((metric, counter), value);
+        let has_fallen = before.is_some_and(|before| value.less(before).value() < 0.0);
+        let definition = &self.counters.all[counter as usize];
+        if has_fallen && definition.kind() == Kind::Total {
+            self.fell[counter as usize] = true;
+            if definition.is_trusted() {
+                return Err(Fault::Reset);
             }
-            let before = self.kept.insert((metric, index), value);
-            let has_fallen = before.is_some_and(|before| value.less(before).value() < 0.0);
-            if has_fallen && counter.kind() == Kind::Total {
-                self.fell[index as usize] = true;
-                if counter.is_trusted() {
-                    result = Err(Fault::Reset);
-                }
-            }
-            let is_unsigned = typed.kind == Type::UINT64;
-            samples.push(Sample { metric, counter: index, location, is_unsigned, time, bits: typed.bits });
         }
-        result
+        Ok(())
     }
 
     /// Divides what belongs to an interval over the call paths that ran in it.
@@ -214,11 +309,10 @@ impl Book {
         interval: &Interval,
         before: &Latest,
         (time, position): (i64, Position),
-        events: &Events,
-        parent: &impl Fn(CallPathId) -> CallPathId,
+        Ran { events, tree }: Ran<'_>,
     ) {
         let mut book = |callpath: CallPathId, amount: Number, area: Number, ticks: i64| {
-            let sums = self.sums(callpath, counter);
+            let sums = self.cells.of(callpath, counter);
             sums.amount += amount;
             sums.area += area;
             if interval.is_known {
@@ -252,7 +346,7 @@ impl Book {
             let of = events.callpath(event);
             if events.is_leave(event) {
                 depth = depth.saturating_sub(1);
-                callpath = parent(of);
+                callpath = tree.nodes()[of].parent;
             } else {
                 depth += 1;
                 callpath = of;
@@ -261,36 +355,156 @@ impl Book {
         segment(position.callpath, since, time);
     }
 
-    /// Lets levels that hold until their next sample hold until the last event of the location.
-    pub fn hold(
+    /// Ends a location: levels that hold until their next sample hold until its last event. Appends its cells, by call
+    /// path and counter.
+    pub fn end_location(
         &mut self,
-        counters: &Counters,
+        location: LocationId,
         (last, position): (i64, Position),
-        events: &Events,
-        parent: impl Fn(CallPathId) -> CallPathId,
+        ran: Ran<'_>,
+        cells: &mut Vec<CounterCell>,
     ) {
         for index in 0..self.latest.len() {
             let Some(before) = self.latest[index].filter(|before| before.time < last) else { continue };
-            if counters.all[index].kind() == (Kind::Level { next: true }) {
+            if self.counters.all[index].kind() == (Kind::Level { next: true }) {
                 let (amount, level) = (before.value.times(last - before.time), Some(before.value));
                 let interval = Interval { amount, level, is_known: true, ..Interval::default() };
-                self.divide(index as u32, &interval, &before, (last, position), events, &parent);
+                self.divide(index as u32, &interval, &before, (last, position), ran);
             }
         }
-    }
-
-    /// Ends a location: appends its cells, by call path and counter.
-    pub fn end_location(&mut self, location: LocationId, cells: &mut Vec<CounterCell>) {
-        let mut rows: Vec<(CallPathId, usize)> = self.rows.drain().collect();
+        for class in 0..self.classes.len() {
+            if let Some(totals) = self.classes[class].totals.take() {
+                self.close(class, totals);
+            }
+        }
+        let mut rows: Vec<(CallPathId, usize)> = self.cells.callpaths.drain(..).zip(0..).collect();
         rows.sort_unstable();
         for (callpath, row) in rows {
-            let of_row = &self.cells[row * self.counters..(row + 1) * self.counters];
+            let of_row = &self.cells.sums[row * self.cells.counters..(row + 1) * self.cells.counters];
             let is_used = |sums: &Sums| *sums != Sums::default();
             let used = (0..).zip(of_row).filter(|(_, sums)| is_used(sums));
             cells.extend(used.map(|(counter, &sums)| CounterCell { counter, callpath, location, sums }));
         }
         self.cells.clear();
+        self.classes.clear();
         self.latest.fill(None);
         self.kept.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use whywait_otf2::Definitions;
+    use whywait_otf2::enums::LocationType;
+
+    use super::super::locations::Location;
+    use super::*;
+    use crate::ids::{ProcessId, RegionKey};
+
+    const METRIC: u32 = 3;
+
+    /// What happens next: ticks later a sample, if any, then an Enter or a Leave.
+    #[derive(Clone, Debug)]
+    struct Step {
+        ticks: i64,
+        sample: Option<[TypedValue; 2]>,
+        enter: Option<u32>,
+    }
+
+    fn value() -> impl Strategy<Value = TypedValue> {
+        let of = |kind: Type| move |bits: u64| TypedValue { kind, bits };
+        prop_oneof![
+            8 => (0u64..200).prop_map(of(Type::INT64)),
+            1 => prop::sample::select(vec![i64::MIN as u64, i64::MAX as u64, 1 << 62]).prop_map(of(Type::INT64)),
+            1 => prop::sample::select(vec![u64::MAX, 1 << 63, 5]).prop_map(of(Type::UINT64)),
+            1 => Just(TypedValue { kind: Type::DOUBLE, bits: 0 }),
+        ]
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let sample = prop::option::weighted(0.9, [value(), value()]);
+        let enter = prop::option::of(0u32..3);
+        let step = (0i64..3, sample, enter).prop_map(|(ticks, sample, enter)| Step { ticks, sample, enter });
+        // Totals that grow from sample to sample, if they are sorted.
+        (prop::collection::vec(step, 1..40), any::<bool>()).prop_map(|(mut steps, sorted)| {
+            let mut values: Vec<_> = steps.iter_mut().filter_map(|step| step.sample.as_mut()).collect();
+            for member in 0..2 {
+                let mut of_member: Vec<TypedValue> = values.iter().map(|values| values[member]).collect();
+                if sorted {
+                    of_member.sort_by_key(|value| value.bits as i64);
+                }
+                values.iter_mut().zip(of_member).for_each(|(values, value)| values[member] = value);
+            }
+            steps
+        })
+    }
+
+    /// Cells and faults of a location; with `quick` in the quick way wherever it can be.
+    fn booked(definitions: &DefinitionIndex, steps: &[Step], quick: bool) -> (Vec<CounterCell>, Vec<Fault>) {
+        let (mut events, mut tree, mut book) = (Events::default(), CallTree::default(), Book::new(definitions));
+        let (mut stack, mut time, mut faults, mut kept) = (vec![CallPathId::NONE], 0, Vec::new(), Vec::new());
+        for step in steps {
+            time += step.ticks;
+            let top = stack[stack.len() - 1];
+            if let Some(values) = &step.sample {
+                let position = Position { events: events.len() as u32, callpath: top, depth: stack.len() as u32 - 1 };
+                if !(quick && book.take(METRIC, values, (time, position), &events)) {
+                    let ran = Ran { events: &events, tree: &tree };
+                    let record = (METRIC, &values[..]);
+                    faults.extend(book.record(LocationId::new(0), record, (time, position), ran, &mut kept).err());
+                }
+            }
+            if let Some(region) = step.enter {
+                stack.push(tree.child(top, RegionKey::new(region)));
+                events.enter(time, stack[stack.len() - 1]);
+            } else if top.is_some() {
+                stack.pop();
+                events.leave(time, top);
+            }
+        }
+        let end = Position { events: events.len() as u32, callpath: CallPathId::NONE, depth: 0 };
+        let mut cells = Vec::new();
+        let ran = Ran { events: &events, tree: &tree };
+        book.end_location(LocationId::new(0), (time, end), ran, &mut cells);
+        (cells, faults)
+    }
+
+    fn definitions() -> DefinitionIndex {
+        let location = Location {
+            id: 0,
+            name: 0,
+            kind: LocationType::CPU_THREAD,
+            group: 0,
+            process: ProcessId::new(0),
+            thread: 0,
+            events: 0,
+        };
+        let mut definitions = DefinitionIndex::new(&Definitions::default());
+        definitions.locations.push(location);
+        definitions.counters = Counters::totals(METRIC, &["a", "b"]);
+        definitions
+    }
+
+    #[test]
+    fn samples_in_a_row_are_quick() {
+        let definitions = definitions();
+        let mut book = Book::new(&definitions);
+        let (events, tree) = (Events::default(), CallTree::default());
+        let at = Position { events: 0, callpath: CallPathId::NONE, depth: 0 };
+        let values = |value| [TypedValue { kind: Type::UINT64, bits: value }; 2];
+        assert!(!book.take(METRIC, &values(1), (0, at), &events));
+        let ran = Ran { events: &events, tree: &tree };
+        book.record(LocationId::new(0), (METRIC, &values(1)), (0, at), ran, &mut Vec::new()).unwrap();
+        assert!(book.take(METRIC, &values(5), (1, at), &events));
+        assert!(!book.take(METRIC, &values(3), (1, at), &events));
+    }
+
+    proptest! {
+        #[test]
+        fn the_quick_way_and_the_general_one_agree(steps in steps()) {
+            let definitions = definitions();
+            prop_assert_eq!(booked(&definitions, &steps, true), booked(&definitions, &steps, false));
+        }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! *Source*: COUNTERS 2.1 and 2.4; OTF2's definitions of metric modes.
 
+use std::cell::Cell;
 use std::ops::AddAssign;
 
 use bitcode::{Decode, Encode};
@@ -145,6 +146,24 @@ impl Counters {
         counters
     }
 
+    /// Totals of whole numbers, all members of one metric class.
+    #[cfg(test)]
+    pub(super) fn totals(metric: u32, names: &[&str]) -> Self {
+        let counter = |name: &&str| Counter {
+            name: (*name).to_owned(),
+            description: String::new(),
+            unit: "#".to_owned(),
+            metric_type: MetricType::PAPI,
+            mode: MetricMode::ACCUMULATED_START,
+            is_real: false,
+            base: Base::DECIMAL,
+            exponent: 0,
+            occurrence: MetricOccurrence::SYNCHRONOUS_STRICT,
+        };
+        let members = FxHashMap::from_iter([(metric, (0..names.len() as u32).collect())]);
+        Self { all: names.iter().map(counter).collect(), members, instances: FxHashMap::default() }
+    }
+
     /// Finds the CPU threads in the scope of each metric instance.
     pub(super) fn find_carriers(&mut self, definitions: &Definitions, locations: &[Location]) {
         if definitions.metric_instances.is_empty() {
@@ -229,6 +248,60 @@ impl Counters {
     pub fn of(&self, metric: u32) -> Option<&[u32]> {
         self.members.get(&metric).map(Vec::as_slice)
     }
+
+    /// The values of a metric record, each with its counter; what is wrong with those that it lacks goes to `fault`.
+    pub fn readings<'a>(
+        &'a self,
+        members: Option<&'a [u32]>,
+        values: impl ExactSizeIterator<Item = TypedValue> + 'a,
+        fault: &'a Cell<Option<Fault>>,
+    ) -> impl Iterator<Item = Reading> + 'a {
+        let members = members.filter(|members| members.len() == values.len());
+        if members.is_none() {
+            fault.set(Some(Fault::Unknown));
+        }
+        members.unwrap_or_default().iter().zip(values).filter_map(|(&counter, recorded)| {
+            match Number::of(recorded, self.all[counter as usize].is_real) {
+                None => fault.set(Some(Fault::Unknown)),
+                Some(value) if !value.real.is_finite() => fault.set(Some(Fault::NotANumber)),
+                Some(value) => return Some(Reading { counter, value, recorded }),
+            }
+            None
+        })
+    }
+}
+
+/// A value of a counter in a metric record.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading {
+    /// Index of the counter.
+    pub counter: u32,
+    /// The value.
+    pub value: Number,
+    /// As it was recorded.
+    pub recorded: TypedValue,
+}
+
+/// Where the events of a location stand at a sample.
+#[derive(Clone, Copy, Debug)]
+pub struct Position {
+    /// Number of events of the shard.
+    pub events: u32,
+    /// The innermost region.
+    pub callpath: CallPathId,
+    /// Number of regions around the sample.
+    pub depth: u32,
+}
+
+/// What is wrong with a metric record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Its class is unknown, or has another number of members or other types.
+    Unknown,
+    /// A total has fallen that was reset.
+    Reset,
+    /// A value is not a number.
+    NotANumber,
 }
 
 /// Whether a location can have regions: others record metrics alone.

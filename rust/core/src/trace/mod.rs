@@ -9,6 +9,7 @@ pub mod calltree;
 pub mod chunks;
 pub mod columns;
 pub mod counter_book;
+mod counter_totals;
 pub mod counters;
 pub mod decode;
 pub mod definition_index;

@@ -336,3 +336,5 @@ events! {
 pub(crate) const ENTER: u8 = Event::Enter { region: 0 }.id();
 /// Number of the record of a Leave.
 pub(crate) const LEAVE: u8 = Event::Leave { region: 0 }.id();
+/// Number of the record of a sample of counters.
+pub(crate) const SAMPLE: u8 = Event::Metric { metric: 0, values: MetricValues::new(&[]) }.id();

@@ -15,4 +15,4 @@ pub use value::{List, ListIter, MetricValues, StringRefs, TypedValue, Value};
 
 pub(crate) use attributes::{ATTRIBUTE_LIST, TIMESTAMP, TIMESTAMP_SIZE};
 pub(crate) use codec::{Id, Record, Translator};
-pub(crate) use events::{ENTER, LEAVE};
+pub(crate) use events::{ENTER, LEAVE, SAMPLE};

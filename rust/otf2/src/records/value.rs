@@ -211,7 +211,14 @@ impl<T: Element> Iterator for ListIter<'_, T> {
             }
         }
     }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = List { repr: self.rest }.len();
+        (left, Some(left))
+    }
 }
+
+impl<T: Element> ExactSizeIterator for ListIter<'_, T> {}
 
 /// A value of a list in an event.
 pub(crate) trait Element: Copy + PartialEq {

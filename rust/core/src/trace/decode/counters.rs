@@ -1,31 +1,27 @@
 //! Samples of counters: booked at once, or kept if the counter is of several locations.
 
-use whywait_otf2::records::MetricValues;
+use whywait_otf2::records::TypedValue;
 
 use super::Decoder;
 use crate::diagnostics::DiagnosticKind;
-use crate::ids::CallPathId;
-use crate::trace::counter_book::{Fault, Position};
+use crate::trace::counter_book::Ran;
+use crate::trace::counters::{Fault, Position};
 
 impl Decoder<'_> {
-    pub(super) fn sample(&mut self, time: i64, metric: u32, values: MetricValues<'_>) {
-        let state = &self.state;
-        let counters = &self.index.counters;
-        if !counters.is_of_recorder(&self.index.locations, metric, state.index) {
-            let at = (time, state.index);
-            let kept = self.book.keep(counters, (metric, values), at, &mut self.shard.samples);
-            return self.note_fault(kept, time);
+    #[inline(always)]
+    pub(super) fn sample(&mut self, time: i64, metric: u32, values: &[TypedValue]) {
+        let (callpath, depth) = (self.state.top.callpath, self.state.outer.len() as u32);
+        let position = Position { events: self.shard.events.len() as u32, callpath, depth };
+        if !self.book.take(metric, values, (time, position), &self.shard.events) {
+            self.sample_slowly(time, position, metric, values);
         }
-        let events = &self.shard.events;
-        let (callpath, depth) = (state.top.callpath, state.outer.len() as u32);
-        let position = Position { events: events.len() as u32, callpath, depth };
-        let parent = |callpath: CallPathId| self.shard.tree.nodes()[callpath].parent;
-        let booked = self.book.sample(counters, (metric, values), (time, position), events, parent);
-        self.note_fault(booked, time);
     }
 
-    fn note_fault(&mut self, result: Result<(), Fault>, time: i64) {
-        let kind = match result {
+    #[inline(never)]
+    fn sample_slowly(&mut self, time: i64, position: Position, metric: u32, values: &[TypedValue]) {
+        let ran = Ran { events: &self.shard.events, tree: &self.shard.tree };
+        let samples = &mut self.shard.samples;
+        let kind = match self.book.record(self.state.index, (metric, values), (time, position), ran, samples) {
             Ok(()) => return,
             Err(Fault::Unknown) => DiagnosticKind::Metric,
             Err(Fault::NotANumber) => DiagnosticKind::MetricNotANumber,

@@ -13,11 +13,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rustc_hash::FxHashMap;
 use whywait_otf2::Definitions;
 use whywait_otf2::enums::{LockType, Paradigm, RmaAtomicType, RmaSyncType};
+use whywait_otf2::records::TypedValue;
 use whywait_otf2::{Attributes, Event, EventSink};
 
 use super::bounds::Bounds;
 use super::columns::{Fork, Nonblocking, OpenRequest, OperationKind, SyncKind, ThreadStep};
-use super::counter_book::{Book, Position};
+use super::counter_book::{Book, Ran};
+use super::counters::Position;
 use super::definition_index::DefinitionIndex;
 use super::id_map::IdMap;
 use super::regions::Regions;
@@ -154,7 +156,9 @@ pub struct Decoder<'a> {
     last_window: Option<(u32, (WindowId, CommId))>,
     /// By call path, at the current location.
     accounts: Vec<Account>,
-    book: Book,
+    book: Book<'a>,
+    /// Room for the values of a metric record.
+    values: Vec<TypedValue>,
     /// Parts of the current process' teams at the threads that forked: (team, number of the part) to the fork.
     forks: FxHashMap<(CommId, u32), u32>,
     state: State,
@@ -181,7 +185,8 @@ impl<'a> Decoder<'a> {
             last_comm: None,
             last_window: None,
             accounts: Vec::new(),
-            book: Book::new(index.counters.all.len()),
+            book: Book::new(index),
+            values: Vec::new(),
             forks: FxHashMap::default(),
             state: State::new(LocationId::NONE, ProcessId::NONE),
         }
@@ -243,11 +248,9 @@ impl<'a> Decoder<'a> {
                 (account.visits, account.time) = (0, 0);
             }
         }
-        let events = &shard.events;
-        let position = Position { events: events.len() as u32, callpath: CallPathId::NONE, depth: 0 };
-        let parent = |callpath: CallPathId| shard.tree.nodes()[callpath].parent;
-        self.book.hold(&self.index.counters, (last, position), events, parent);
-        self.book.end_location(index, &mut shard.counters);
+        let ran = Ran { events: &shard.events, tree: &shard.tree };
+        let position = Position { events: shard.events.len() as u32, callpath: CallPathId::NONE, depth: 0 };
+        self.book.end_location(index, (last, position), ran, &mut shard.counters);
         shard.event_offsets.push(shard.events.len() as u32);
         shard.instance_offsets.push(shard.instances.enter.len() as u32);
         shard.sends.end_location();
@@ -349,6 +352,13 @@ impl EventSink for Decoder<'_> {
     }
 
     #[inline(always)]
+    fn metric(&mut self, time: i64, metric: u32, values: &[TypedValue]) {
+        let time = self.advance(time);
+        self.state.records += 1;
+        self.sample(time, metric, values);
+    }
+
+    #[inline(always)]
     fn record(&mut self, time: i64, record: &Event<'_>, _: &Attributes<'_>) {
         let time = self.advance(time);
         self.state.records += 1;
@@ -430,7 +440,13 @@ impl EventSink for Decoder<'_> {
             Event::ThreadWait { thread_contingent, sequence_count } => {
                 self.thread(time, (thread_contingent, sequence_count), ThreadStep::Wait);
             }
-            Event::Metric { metric, values } => self.sample(time, metric, values),
+            Event::Metric { metric, values } => {
+                let mut listed = std::mem::take(&mut self.values);
+                listed.clear();
+                listed.extend(&values);
+                self.sample(time, metric, &listed);
+                self.values = listed;
+            }
             Event::BufferFlush { stop_time } => {
                 self.state.flush = Some((time, stop_time.max(time)));
                 self.state.until = time;
