@@ -247,23 +247,11 @@ impl Finder<'_> {
     fn book_computation(&self, shard: &Shard, location: LocationId, bounds: &[i64], computation: &mut [i64]) {
         let computes = &self.request.computes;
         let i = shard.local(location);
-        let nodes = self.analysis.trace.tree.nodes();
-        let mut running = CallPathId::NONE;
-        let (mut since, mut at, mut depth) = (i64::MIN, 0, 0u32);
-        for event in shard.event_offsets[i]..shard.event_offsets[i + 1] {
-            let time = shard.events.time[event as usize];
-            if running.is_some() && computes[running] {
-                at = spread(bounds, at, since..time, |iteration, ticks| computation[iteration] += ticks);
-            }
-            since = time;
-            let callpath = shard.events.callpath(event);
-            if shard.events.is_leave(event) {
-                // A thread of a team has nothing of the call that forked it.
-                depth -= 1;
-                running = if depth == 0 { CallPathId::NONE } else { nodes[callpath].parent };
-            } else {
-                depth += 1;
-                running = callpath;
+        let mut at = 0;
+        let window = bounds[0]..bounds[bounds.len() - 1];
+        for (callpath, begin, end) in shard.stretches(&self.analysis.trace.tree, i, window) {
+            if callpath.is_some() && computes[callpath] {
+                at = spread(bounds, at, begin..end, |iteration, ticks| computation[iteration] += ticks);
             }
         }
         for team in shard.teams.of(i).iter().filter(|team| team.fork != NONE && team.instance.is_some()) {

@@ -83,7 +83,11 @@ fn of_shard(trace: &Trace, shard: &Shard, waits: &[WaitState], window: &Range<i6
     let mut waits = waits.iter().zip(begins).peekable();
     for i in 0..shard.locations.len() {
         let location = shard.location(i);
-        book_time(trace, shard, i, window, |callpath, ticks| cells.add(Metric::Time, callpath, ticks));
+        for (callpath, begin, end) in shard.stretches(&trace.tree, i, window.clone()) {
+            if callpath.is_some() {
+                cells.add(Metric::Time, callpath, end - begin);
+            }
+        }
         while let Some((wait, begin)) = waits.next_if(|(wait, _)| wait.location == location) {
             let callpath = shard.callpath(wait.instance);
             let waiting = overlap(window, begin..begin + wait.waiting);
@@ -102,32 +106,6 @@ fn of_shard(trace: &Trace, shard: &Shard, waits: &[WaitState], window: &Range<i6
         }
     }
     cells
-}
-
-/// Hands the time between each two events to `book`, as far as it lies in the window.
-fn book_time(trace: &Trace, shard: &Shard, i: usize, window: &Range<i64>, mut book: impl FnMut(CallPathId, i64)) {
-    let events = &shard.events;
-    let mut running = CallPathId::NONE;
-    let mut depth = 0u32;
-    let mut since = i64::MIN;
-    for event in shard.event_offsets[i]..shard.event_offsets[i + 1] {
-        let time = events.time[event as usize];
-        if time > window.start && running.is_some() {
-            book(running, overlap(window, since..time));
-        }
-        if time >= window.end {
-            return;
-        }
-        since = time;
-        let callpath = events.callpath(event);
-        if events.is_leave(event) {
-            depth -= 1;
-            running = if depth == 0 { CallPathId::NONE } else { trace.tree.nodes()[callpath].parent };
-        } else {
-            depth += 1;
-            running = callpath;
-        }
-    }
 }
 
 /// Moves the time of a team's fork and join to its parallel region.

@@ -10,7 +10,6 @@ mod scoped;
 mod series;
 
 pub use samples::{Change, Stretch, changes, window};
-pub(crate) use scoped::stretches;
 
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics};

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use whywait_otf2::{Archive, Attributes, Event, EventSink};
 
-use super::scoped::{self, stretches};
+use super::scoped;
 use super::series::Series;
 use crate::ids::{CallPathId, LocationId};
 use crate::trace::Trace;
@@ -130,7 +130,8 @@ fn spans(trace: &Trace, stretch: &Stretch) -> Vec<(i64, i64)> {
     let Some(wanted) = stretch.callpath else { return vec![(stretch.begin, stretch.end)] };
     let shard = trace.shard(stretch.location);
     let i = shard.local(stretch.location);
-    stretches(trace, shard, i, (stretch.begin, stretch.end))
+    shard
+        .stretches(&trace.tree, i, stretch.begin..stretch.end)
         .filter(|(callpath, ..)| *callpath == wanted)
         .map(|(_, from, until)| (from, until))
         .collect()
@@ -155,7 +156,7 @@ pub fn window(
             let shard = trace.shard(location);
             for (counter, series) in read(archive, trace, kinds, location) {
                 let i = shard.local(location);
-                let stretches = stretches(trace, shard, i, (window.start, window.end));
+                let stretches = shard.stretches(&trace.tree, i, window.clone());
                 let book = |callpath, add| *sums.entry((callpath, counter)).or_default() += add;
                 series.divide((0, 1), stretches, book);
             }

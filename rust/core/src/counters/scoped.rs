@@ -11,8 +11,8 @@ use rustc_hash::FxHashMap;
 use super::series::Series;
 use crate::Result;
 use crate::ids::{CallPathId, LocationId};
+use crate::trace::Trace;
 use crate::trace::counters::{CounterCell, Kind, Sample, Sums};
-use crate::trace::{Shard, Trace};
 
 /// Divides the kept samples, whole or as far as they lie in a window.
 ///
@@ -59,46 +59,10 @@ fn of_one(trace: &Trace, kinds: &[Kind], samples: &[Sample], window: Option<&Ran
     for (part, &carrier) in carriers.iter().enumerate().filter(|(_, carrier)| trace.owns(**carrier)) {
         let mut sums: FxHashMap<CallPathId, Sums> = FxHashMap::default();
         let shard = trace.shard(carrier);
-        let stretches = stretches(trace, shard, shard.local(carrier), all);
+        let stretches = shard.stretches(&trace.tree, shard.local(carrier), all.0..all.1);
         series.divide((part, carriers.len()), stretches, |callpath, add| *sums.entry(callpath).or_default() += add);
         let cell = |(callpath, sums)| CounterCell { counter, callpath, location: carrier, sums };
         cells.extend(sums.into_iter().map(cell));
     }
     cells
-}
-
-/// What runs at a location: innermost call path ([`CallPathId::NONE`] outside of all regions), begin and end, without gaps from
-/// one time to another.
-pub(crate) fn stretches(
-    trace: &Trace,
-    shard: &Shard,
-    i: usize,
-    (from, until): (i64, i64),
-) -> impl Iterator<Item = (CallPathId, i64, i64)> {
-    let events = &shard.events;
-    let (mut running, mut depth, mut since) = (CallPathId::NONE, 0u32, from);
-    let mut next = shard.event_offsets[i]..shard.event_offsets[i + 1];
-    std::iter::from_fn(move || {
-        while since < until {
-            let (ran, begin) = (running, since);
-            let Some(event) = next.next() else {
-                since = until;
-                return Some((ran, begin, until));
-            };
-            let time = events.time[event as usize].clamp(from, until);
-            let callpath = events.callpath(event);
-            if events.is_leave(event) {
-                depth = depth.saturating_sub(1);
-                running = if depth == 0 { CallPathId::NONE } else { trace.tree.nodes()[callpath].parent };
-            } else {
-                depth += 1;
-                running = callpath;
-            }
-            since = since.max(time);
-            if since > begin {
-                return Some((ran, begin, since));
-            }
-        }
-        None
-    })
 }

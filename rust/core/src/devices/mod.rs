@@ -22,7 +22,6 @@ use whywait_otf2::Archive;
 use whywait_otf2::enums::LocationType;
 
 use crate::analysis::Analysis;
-use crate::counters::stretches;
 use crate::ids::{CallPathId, LocationId, ProcessId};
 use crate::schema::Pattern;
 use crate::schema::patterns::Paradigm;
@@ -326,7 +325,7 @@ fn starve(
     devices: &mut Devices,
 ) {
     let i = shard.local(host);
-    let ran: Vec<(CallPathId, i64, i64)> = stretches(trace, shard, i, (i64::MIN, i64::MAX)).collect();
+    let ran: Vec<(CallPathId, i64, i64)> = shard.stretches(&trace.tree, i, i64::MIN..i64::MAX).collect();
     let in_mpi = waiting_in_mpi(trace, host, waits);
     let mut ticks: FxHashMap<CallPathId, i64> = FxHashMap::default();
     for &(kernel, _, from, until) in spans {

@@ -259,6 +259,41 @@ impl Shard {
         Ids { start, end }
     }
 
+    /// What runs at the shard's i-th location in a window of time: the innermost call path ([`CallPathId::NONE`] outside of
+    /// all regions), begin and end, without gaps.
+    pub fn stretches(
+        &self,
+        tree: &CallTree,
+        i: usize,
+        window: Range<i64>,
+    ) -> impl Iterator<Item = (CallPathId, i64, i64)> {
+        let (mut running, mut depth, mut since) = (CallPathId::NONE, 0u32, window.start);
+        let mut events = self.event_offsets[i]..self.event_offsets[i + 1];
+        std::iter::from_fn(move || {
+            while since < window.end {
+                let (ran, begin) = (running, since);
+                let Some(event) = events.next() else {
+                    since = window.end;
+                    return Some((ran, begin, since));
+                };
+                let callpath = self.events.callpath(event);
+                if self.events.is_leave(event) {
+                    // A thread of a team has nothing of the call that forked it.
+                    depth = depth.saturating_sub(1);
+                    running = if depth == 0 { CallPathId::NONE } else { tree.nodes()[callpath].parent };
+                } else {
+                    depth += 1;
+                    running = callpath;
+                }
+                since = since.max(self.events.time[event as usize].min(window.end));
+                if since > begin {
+                    return Some((ran, begin, since));
+                }
+            }
+            None
+        })
+    }
+
     /// Processes of which the end of an event file is missing.
     pub fn truncated(&self, definitions: &DefinitionIndex) -> impl Iterator<Item = ProcessId> {
         self.processes.filter(|&process| {
