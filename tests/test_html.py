@@ -15,6 +15,7 @@ import pytest
 import whywait
 from whywait.cli import main
 from whywait.report.html import blocks, instances
+from whywait.report.html.bundle import bundle
 from whywait.report.html.formulas import Formulas
 from whywait.report.html.places import Resolution
 from whywait.report.html.story import parts
@@ -125,9 +126,11 @@ def test_no_address_but_those_of_namespaces(tmp_path):
     assert not any({"src", "href"} & attrs.keys() - {"href"} for _, attrs in page.elements)
 
 
-def test_program_and_style_are_small():
+@pytest.mark.parametrize("entry", ["app", "compare", "series"])
+def test_program_and_style_are_small(entry):
     assets = files("whywait.report").joinpath("assets")
-    assert sum(len(asset.read_bytes()) for asset in assets.iterdir()) < 250_000
+    program = bundle(entry, lambda name: assets.joinpath(f"{name}.js").read_text(encoding="utf-8"))
+    assert len((program + assets.joinpath("style.css").read_text(encoding="utf-8")).encode()) < 250_000
 
 
 def test_a_written_result_gives_the_same_page(tmp_path, capsys):

@@ -12,6 +12,7 @@ from whywait._api import Result
 from whywait._run import Run
 from whywait.store.dataset import StoredDataset, has_mark
 from whywait.store.files import MANIFEST
+from whywait.store.profile import ProfileDataset, profile_of
 from whywait.store.upgrade import FILES, OldDataset
 
 if TYPE_CHECKING:
@@ -23,23 +24,28 @@ if TYPE_CHECKING:
 
 
 def load(directory: str | PathLike[str]) -> Result:
-    """Read a result that `Result.write` wrote.
+    """Read a result that `Result.write` wrote, or a profile of Score-P.
 
     Parameters
     ----------
     directory
-        Where it was written to.
+        Where it was written to; or a profile (``profile.cubex``), or the directory of an experiment that has one and
+        no trace.
 
     Returns
     -------
     Result
         The trace itself is needed only for its events and definitions: it is opened when they are asked for, where it
-        was or next to the result. Transfers are there if they were written.
+        was or next to the result. Transfers are there if they were written. A profile has times, visits, bytes and
+        counters of call paths, but no wait states: what needs events raises `whywait.UsageError`.
 
     Raises
     ------
     whywait.UsageError
-        If the directory holds no result, one of a newer format, or one that is not complete.
+        If the directory holds no result, one of a newer format, or one that is not complete; or if pycubexr, which
+        reads profiles, is not installed.
+    whywait.ArchiveError
+        If a profile cannot be read.
 
     Examples
     --------
@@ -48,6 +54,9 @@ def load(directory: str | PathLike[str]) -> Result:
     True
     """
     path = Path(directory)
+    if (profile := profile_of(path)) is not None:
+        measured = ProfileDataset(profile)
+        return Result(measured, ProfileRun(measured))
     dataset = StoredDataset(path) if (path / MANIFEST).is_file() else _old(path)
     run = StoredRun(dataset)
     dataset.analyze = lambda: analyze(run, **dataset.options).tables
@@ -109,3 +118,11 @@ class StoredRun(Run):
     def oddities(self) -> list[tuple[str, str, str]]:
         """What the definitions get wrong without leaving a doubt: kind, place and text of each finding."""
         return self._dataset.oddities
+
+
+class ProfileRun(StoredRun):
+    """The run that a profile is of: there is no trace of it."""
+
+    @cached_property
+    def _native(self) -> _native.Run:
+        raise _native.UsageError(f"{self.path} is a profile: this needs a trace of the run")

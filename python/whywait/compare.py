@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whywait import _native
-from whywait.analysis.compare import default_metrics, diff, known, totals, unit
+from whywait.analysis.compare import default_metrics, diff, is_comparable, known, totals, unit
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -100,6 +100,8 @@ class Threshold:
             If neither run computes the metric, or the limit is no amount of it: a time needs a unit or a share.
         """
         metric = known(self.metric, first, second)
+        if not is_comparable(metric, first, second):
+            raise _native.UsageError(f"a profile does not tell {self.metric}, so a limit of {self.text} says nothing")
         is_time = unit(metric, first, second) == "sec"
         if is_time and not self.unit:
             ways = f"'{self.text}s', '{self.text}ms' or '{self.text}%'"

@@ -21,6 +21,7 @@ from whywait._api import Result
 from whywait._load import load
 from whywait.analysis.series import Over, Point, SeriesData
 from whywait.store.files import MANIFEST, is_result
+from whywait.store.profile import is_profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -133,8 +134,8 @@ def series(
     Parameters
     ----------
     runs
-        Results, directories of written ones, or traces, which are analyzed. A directory that is none of these stands
-        for the runs in it (`find_runs`).
+        Results, directories of written ones, profiles of Score-P, or traces, which are analyzed. A directory that is
+        none of these stands for the runs in it (`find_runs`).
     names
         What to call the runs; None for the names of their directories.
     over
@@ -167,7 +168,7 @@ def series(
             found.append((None, run))
             continue
         inside = find_runs(run)
-        found.extend((path, load(path) if is_result(path) else analyze(path, progress=progress)) for path in inside)
+        found.extend((path, load(path) if _is_read(path) else analyze(path, progress=progress)) for path in inside)
     if names is not None and len(names) != len(found):
         raise _native.UsageError(f"there are {len(found)} runs and {len(names)} names")
     called = list(names) if names is not None else _names([(path, result.run.name) for path, result in found])
@@ -184,10 +185,19 @@ def find_runs(path: str | PathLike[str]) -> list[Path]:
     their names.
     """
     place = Path(path)
-    if not place.is_dir() or is_result(place) or any(place.glob("*.otf2")):
+    if not place.is_dir() or _is_run(place):
         return [place]
-    inside = [below for below in place.iterdir() if below.is_dir() and (is_result(below) or any(below.glob("*.otf2")))]
+    inside = [below for below in place.iterdir() if below.is_dir() and _is_run(below)]
     return sorted(inside, key=lambda below: _natural(below.name)) or [place]
+
+
+def _is_read(path: Path) -> bool:
+    """Say whether a run need not be analyzed."""
+    return is_result(path) or is_profile(path)
+
+
+def _is_run(directory: Path) -> bool:
+    return _is_read(directory) or any(directory.glob("*.otf2"))
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:
@@ -199,15 +209,18 @@ def _natural(name: str) -> list[tuple[int, int, str]]:
 
 def _names(runs: list[tuple[Path | None, str]]) -> list[str]:
     """Call each run by its directory; where several are called the same, with the directory above it."""
-    places = []
+    places, everything = [], []
     for path, name in runs:
         if path is None:
             places.append([name])
             continue
         place = path.resolve()
-        parts = (place if place.is_dir() else place.parent).parts
-        # What every archive's directory is called says nothing.
+        parts = place.parts if place.is_dir() else (*place.parent.parts, place.stem)
+        # What every archive is called says nothing.
         places.append([part for part in parts[1:] if part not in _COMMON] or [name])
+        everything.append(list(parts[1:]))
+    if len({tuple(parts) for parts in places}) < len(places) == len(everything):
+        places = everything
     length = 1
     longest = max((len(parts) for parts in places), default=1)
     while length < longest and len({tuple(parts[-length:]) for parts in places}) < len(places):
@@ -215,7 +228,7 @@ def _names(runs: list[tuple[Path | None, str]]) -> list[str]:
     return ["/".join(parts[-length:]) for parts in places]
 
 
-_COMMON = frozenset({"archive", "traces", "results", "result"})
+_COMMON = frozenset({"archive", "traces", "results", "result", "profile"})
 
 
 def _date(path: Path | None, result: Result) -> float | None:

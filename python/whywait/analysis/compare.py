@@ -61,7 +61,12 @@ def diff(
     whywait.UsageError
         If neither run computes a metric, or has such a call path.
     """
-    names = default_metrics(first, second) if metrics is None else [known(name, first, second) for name in metrics]
+    if metrics is None:
+        names = [name for name in default_metrics(first, second) if is_comparable(name, first, second)]
+    else:
+        names = [known(name, first, second) for name in metrics]
+        for name in names:
+            _need_comparable(name, first, second)
     if callpath is not None:
         _find_either(first, second, callpath)
     units = [unit(name, first, second) for name in names]
@@ -113,6 +118,16 @@ def known(text: str, first: ResultData, second: ResultData) -> str:
             return metric_name(profile.metrics, text, occurs)
     hint = next(filter(None, (profile.metrics.suggestion(text) for profile in profiles)), "")
     raise _native.UsageError(f"neither run has a metric {text}{hint}")
+
+
+def is_comparable(name: str, first: ResultData, second: ResultData) -> bool:
+    """Say whether both runs tell a metric, or one that has none of it could have told: a profile cannot."""
+    return all(not result.is_profile or name in result.profile.metrics for result in (first, second))
+
+
+def _need_comparable(name: str, first: ResultData, second: ResultData) -> None:
+    if not is_comparable(name, first, second):
+        raise _native.UsageError(f"one of the runs is a profile, which does not tell {name}")
 
 
 def unit(name: str, first: ResultData, second: ResultData) -> str:
@@ -185,11 +200,14 @@ def totals(first: ResultData, second: ResultData, *, callpath: str | None = None
     -------
     list of dict
         ``metric``, ``display_name``, ``unit``, ``depth`` in the metric tree, ``first``, ``second``, ``difference`` and
-        ``relative`` (None if `first` is zero) of every metric that either run has, in the order of the metric tree.
+        ``relative`` (None if `first` is zero) of every metric that either run has, in the order of the metric tree;
+        without what a profile does not tell.
     """
     rows = []
     trees = {name: tree for tree in (second.profile.metrics, first.profile.metrics) for name in (m.name for m in tree)}
     for name in dict.fromkeys([*first.metrics, *second.metrics]):
+        if not is_comparable(name, first, second):
+            continue
         metric = trees[name][name]
         before, after = (_total(result, name, callpath) for result in (first, second))
         rows.append(

@@ -189,7 +189,8 @@ def efficiencies(
     -------
     Efficiencies
         ``parallel_efficiency``, ``load_balance``, ``communication_efficiency``, ``serialization``, ``transfer`` and
-        ``load_imbalance``.
+        ``load_imbalance``. ``serialization`` and ``transfer`` have no value where wait states are not computed, as in a
+        profile.
 
     Raises
     ------
@@ -210,6 +211,10 @@ def efficiencies(
     waits = waits_of(result.profile.metrics, method)
     positions = None if callpath is None else find_callpaths(result.tree, callpath)
     times = _times(processes, waits, positions)
+    values = tuple(_judge(times, len(processes)))
+    if not waits:
+        # A profile does not tell waiting from transfer.
+        values = tuple(_unknown(one) if "max(ideal)" in one.inputs else one for one in values)
     return Efficiencies(
         result.run.name,
         callpath,
@@ -217,9 +222,13 @@ def efficiencies(
         method,
         len(processes),
         _definitions(profile, waits),
-        tuple(_judge(times, len(processes))),
+        values,
         tuple(_hybrid(hybrid.shares(profile, result.places, positions))),
     )
+
+
+def _unknown(one: Efficiency) -> Efficiency:
+    return replace(one, value=None, inputs={name: value for name, value in one.inputs.items() if name != "max(ideal)"})
 
 
 def _hybrid(found: hybrid.Shares | None) -> Iterator[Efficiency]:
@@ -261,11 +270,12 @@ def _definitions(profile: Profile, waits: list[str]) -> dict[str, str]:
     """Say what the names in the formulas mean, with the libraries that the run can have, and the waits that it has."""
     libraries = [name for name in _LIBRARIES if name in profile.metrics and name not in profile.void] or ["mpi"]
     occurring = [name for name in waits if profile.total(name)]
+    known = {"wait": " + ".join(occurring) or "0"} if waits else {}
     io = " - mpi_io" if "mpi" in libraries else ""
     return {
         "elapsed": "execution + omp_idle_threads",
         "ideal": f"elapsed - ({' + '.join(libraries)} - wait{io})",
-        "wait": " + ".join(occurring) or "0",
+        **known,
         "load": f"time - omp_idle_threads - {' - '.join(libraries)}",
     }
 

@@ -110,8 +110,11 @@ class SeriesData:
         return [replace(row, run=point.name) for row, point in zip(rows, self.points, strict=True)]
 
     def accounts(self) -> list[dict[str, Any]]:
-        """Return for each run where its time goes: see `whywait.analysis.waiting.account`."""
-        return [account(point.part.profile, point.part.charged) for point in self.points]
+        """Return for each run where its time goes: see `whywait.analysis.waiting.account`.
+
+        Of a profile, ``waiting``, its ``share`` and what becomes of it are None: it is a part of the communication.
+        """
+        return [_account(point) for point in self.points]
 
     def metrics(self) -> pa.Table:
         """Return the metrics of each run that occur in any.
@@ -153,6 +156,11 @@ class SeriesData:
     def metric(self, text: str) -> Metric:
         """Return the metric that a person means, of those that any run computes.
 
+        Parameters
+        ----------
+        text
+            Its unique name, or the name that people read.
+
         Raises
         ------
         whywait.UsageError
@@ -169,6 +177,11 @@ class SeriesData:
         """Return the values of a metric at each call path, one a run, of all locations; exclusive.
 
         Call paths belong together if their names are the same from the root down.
+
+        Parameters
+        ----------
+        metric
+            Its unique name.
         """
         found: dict[str, npt.NDArray[np.float64]] = {}
         for number, point in enumerate(self.points):
@@ -222,11 +235,25 @@ class SeriesData:
         return pa.Table.from_pylist(rows, _MODELS)
 
     def total(self, point: Point, metric: str) -> float:
-        """Return a metric of a run over all locations, in the focus as far as the metric is kept by time."""
+        """Return a metric of a run over all locations, in the focus as far as the metric is kept by time.
+
+        Parameters
+        ----------
+        point
+            The run.
+        metric
+            The unique name of the metric.
+        """
         return _total(point, metric)
 
     def baseline(self, number: int) -> int | None:
-        """Return the run that a run is to be compared with: the last one before it with as many processes."""
+        """Return the run that a run is to be compared with: the last one before it with as many processes and threads.
+
+        Parameters
+        ----------
+        number
+            The place of the run in the series.
+        """
         size = (self.points[number].processes, self.points[number].threads)
         before = [i for i in range(number) if (self.points[i].processes, self.points[i].threads) == size]
         return before[-1] if before else None
@@ -260,6 +287,14 @@ def _point(name: str, result: ResultData, date: float | None, focus: str | None)
     part = focused(result, focus)
     threads = int(np.count_nonzero(result.places.works))
     return Point(name, result, part, len(Processes(result, only_threads=True)), threads, date)
+
+
+def _account(point: Point) -> dict[str, Any]:
+    found = account(point.part.profile, point.part.charged)
+    if not point.result.is_profile:
+        return found
+    unknown = dict.fromkeys(("waiting", "share", "wait_states"))
+    return {**found, **unknown, "parts": {**found["parts"], "waiting": None, "completion": None}}
 
 
 def _is_timed(point: Point, metric: str) -> bool:

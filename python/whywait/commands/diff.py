@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import add_verb, positive, print_json
-from whywait.commands.results import CALLPATH, RESULT, add_window, load_part, name_of
+from whywait.commands.results import CALLPATH, RESULT_OR_PROFILE, add_window, load_part, name_of, profile_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ def add(verbs: Any) -> None:
         "first. The exit code is 1 if a metric exceeds a limit set by --fail-on.",
         "whywait diff before/ after/ --fail-on 'mpi_latesender>5%' --fail-on 'time>0.5s'",
         run,
-        operands={"a": RESULT, "b": "the same, of the run to compare with it"},
+        operands={"a": RESULT_OR_PROFILE, "b": "the same, of the run to compare with it"},
     )
     parser.add_argument(
         "--metric", action="append", metavar="NAME", help="compare the places by this metric (may be given again)"
@@ -92,6 +92,7 @@ def run(options: argparse.Namespace) -> int:
         show(metric_lines(metrics, columns), sys.stdout)
         lines = place_lines(places, (first, second), columns, options.top, groups=options.rank_groups, unicode=unicode)
         show(lines, sys.stdout)
+        show(profile_lines(first, second), sys.stdout)
         if options.html:
             sys.stdout.write(f"Written to {options.html}: open it in a browser\n")
         show(([(f"failed: {text}", "bold red")] for text in failed), sys.stdout)

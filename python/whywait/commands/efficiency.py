@@ -7,7 +7,16 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import add_verb, print_json
-from whywait.commands.results import CALLPATH, FOCUS, RESULT, add_window, load, name_of, refuse_both
+from whywait.commands.results import (
+    CALLPATH,
+    FOCUS,
+    RESULT_OR_PROFILE,
+    add_window,
+    load,
+    name_of,
+    profile_lines,
+    refuse_both,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -39,7 +48,7 @@ def add(verbs: Any) -> None:
         run,
         operands={},
     )
-    parser.add_argument("runs", metavar="RUN", nargs="+", help=RESULT)
+    parser.add_argument("runs", metavar="RUN", nargs="+", help=RESULT_OR_PROFILE)
     parser.add_argument("--callpath", metavar="PATH", help=CALLPATH)
     parser.add_argument("--focus", metavar="PATH", help=FOCUS)
     add_window(parser)
@@ -88,6 +97,7 @@ def run(options: argparse.Namespace) -> int:
         print_json({**scale, "methods": {method: [row.as_dict() for row in rows] for method, rows in methods.items()}})
     else:
         show(lines(methods, width(sys.stdout)), sys.stdout)
+        show(profile_lines(*results), sys.stdout)
     return 0
 
 
@@ -144,7 +154,7 @@ def lines(methods: dict[Method, list[Efficiencies]], width: int) -> Iterator[Lin
         *(
             (f"wait ({METHODS[method]})", _waits(rows))
             for method, rows in methods.items()
-            if "wait" in rows[0].definitions
+            if any("wait" in row.definitions for row in rows)
         ),
     ):
         yield from _wrapped(f"{name} = {formula}", width)
@@ -152,7 +162,7 @@ def lines(methods: dict[Method, list[Efficiencies]], width: int) -> Iterator[Lin
 
 def _waits(rows: list[Efficiencies]) -> str:
     """Return what the runs have of the waits of a method."""
-    names = dict.fromkeys(name for row in rows for name in row.definitions["wait"].split(" + "))
+    names = dict.fromkeys(name for row in rows for name in row.definitions.get("wait", "0").split(" + "))
     return " + ".join(name for name in names if name != "0" or len(names) == 1)
 
 
@@ -230,9 +240,10 @@ def _table(methods: dict[Method, list[Efficiencies]]) -> Iterator[Line]:
         for method in shown:
             label = "  " * DEPTH.get(value.name, 0) + value.display_name + _LABELS[method]
             yield [(label.ljust(_LABEL), ""), *(judged(row[value.name]) for row in methods[method])]
-            for name in value.inputs:
+            for name in max((row[value.name].inputs for row in methods[method]), key=len):
                 if name.startswith(("avg", "max")):
-                    times = [_cell(seconds(row[value.name].inputs[name])) for row in methods[method]]
+                    known = [row[value.name].inputs.get(name) for row in methods[method]]
+                    times = [_cell("-" if time is None else seconds(time)) for time in known]
                     own = _LABELS[method] if "ideal" in name else ""
                     inputs.setdefault(name + own, "".join(times))
     yield [("of these times of a process", "dim")]

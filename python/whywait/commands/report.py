@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import add_verb, positive, print_json
-from whywait.commands.results import CALLPATH, RESULT, add_window, load_part
+from whywait.commands.results import CALLPATH, RESULT_OR_PROFILE, add_window, load_part, profile_lines
 
 if TYPE_CHECKING:
     import argparse
@@ -22,7 +22,7 @@ def add(verbs: Any) -> None:
         "ranks. Values include what is below them.",
         "whywait report results --metric mpi_latesender --callpath solve",
         run,
-        operands={"result": RESULT},
+        operands={"result": RESULT_OR_PROFILE},
     )
     parser.add_argument(
         "--metric", default="time", metavar="NAME", help="what the call tree is about (default: %(default)s)"
@@ -46,4 +46,5 @@ def run(options: argparse.Namespace) -> int:
         print_json(data)
     else:
         show(report_lines(data, width=width(sys.stdout), unicode=speaks_unicode(sys.stdout)), sys.stdout)
+        show(profile_lines(result), sys.stdout)
     return 0

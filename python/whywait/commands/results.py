@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import argparse
 import re
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from whywait.commands.common import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from whywait import Result, Run
+    from whywait.model.result import ResultData
+    from whywait.report.terminal import Line
 
 Answer = TypeVar("Answer")
 
 #: The help of an operand that may be either.
 RESULT = "a directory that `whywait analyze` wrote, or a trace, which is analyzed first"
+#: The same where a profile will do.
+RESULT_OR_PROFILE = f"{RESULT}, or a Score-P profile (profile.cubex)"
 #: The help of an option that says what the numbers are about.
 FOCUS = (
     "what the numbers are about: 'all' for the whole run, or only the call paths that end in these names (default: the "
@@ -73,6 +78,8 @@ def load_part(path: str, window: Callable[[float], tuple[float, float]] | None) 
     result = load(path)
     if window is None:
         return result
+    if result.is_profile:
+        raise whywait.UsageError(f"{path} is a profile, which has no windows of time: this needs a trace of the run")
     part = part_of_run(window(result.facts["length"]), result.facts["length"])
     with Progress() as progress:
         return whywait.analyze(result.run, **result.options, window=part, progress=progress)
@@ -90,13 +97,16 @@ def load(path: str, *, events: bool = False) -> Result:
     """
     import whywait
     from whywait.store.files import is_result
+    from whywait.store.profile import is_profile
 
-    if not is_result(path):
+    if not is_result(path) and not is_profile(path):
         with Progress() as progress:
             return whywait.analyze(path, progress=progress)
     result = whywait.load(path)
     if not events:
         return result
+    if result.is_profile:
+        raise whywait.UsageError(f"{path} is a profile, which has no events: this needs a trace of the run")
     with Progress() as progress:
         return whywait.analyze(result.run, **result.options, progress=progress)
 
@@ -113,6 +123,14 @@ def ask(path: str, question: Callable[[Result], Answer]) -> tuple[Result, Answer
             raise
     result = load(path, events=True)
     return result, question(result)
+
+
+def profile_lines(*results: ResultData) -> Iterator[Line]:
+    """Yield what profiles among the results do not say."""
+    for result in results:
+        if result.is_profile:
+            text = f"{result.run.name}: {result.warnings[0]['text']}"
+            yield from ([(line, "dim")] for line in textwrap.wrap(text, 80))
 
 
 def open_trace(path: str) -> Run:

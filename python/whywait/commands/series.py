@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import Progress, add_verb, positive, print_json
 from whywait.commands.diff import threshold
-from whywait.commands.results import FOCUS, RESULT
+from whywait.commands.results import FOCUS, RESULT_OR_PROFILE, profile_lines
 
 if TYPE_CHECKING:
     import argparse
@@ -47,7 +47,7 @@ def add(verbs: Any) -> None:
         operands={},
     )
     parser.add_argument(
-        "runs", metavar="DIR", nargs="+", help=f"{RESULT}; or a directory that holds several of these"
+        "runs", metavar="DIR", nargs="+", help=f"{RESULT_OR_PROFILE}; or a directory that holds several of these"
     )  # fmt: skip
     parser.add_argument(
         "--over",
@@ -108,6 +108,7 @@ def run(options: argparse.Namespace) -> int:
         columns = width(sys.stdout)
         show(_tables(study, columns), sys.stdout)
         show(_models(study, models, options, columns), sys.stdout)
+        show(profile_lines(*(point.result for point in study.points)), sys.stdout)
         for file in filter(None, (options.html, options.badge)):
             sys.stdout.write(f"Written to {file}\n")
         lines = (f"failed: {one['limit']} ({one['run']} after {one['baseline']})" for one in failed)
@@ -152,9 +153,13 @@ def _tables(study: Series, width: int) -> Iterator[Line]:
         for key, label in _PARTS.items():
             if not any(one["parts"][key] for one in accounts):
                 continue
-            shares = [one["parts"][key] / one["time"] if one["time"] else 0.0 for one in own]
+            parts = [one["parts"][key] for one in own]
+            shares = [
+                "-" if part is None else percent(part / one["time"] if one["time"] else 0.0)
+                for part, one in zip(parts, own, strict=True)
+            ]
             style = "red" if key == "waiting" else ""
-            yield [("  " + label.ljust(_LABEL - 2), ""), ("".join(_cell(percent(share)) for share in shares), style)]
+            yield [("  " + label.ljust(_LABEL - 2), ""), ("".join(map(_cell, shares)), style)]
         if part.stop < len(study.points):
             yield []
 

@@ -66,14 +66,15 @@ class Formula:
             terms.append(Term(-1 if sign == "-" else 1, metric, bool(optional), mask))
         return cls(tuple(terms))
 
-    def restricted(self, known: Collection[str]) -> Formula | None:
+    def restricted(self, known: Collection[str], *, whole: bool = False) -> Formula | None:
         """Return what is left of the formula where only some metrics are known, or None if that says nothing.
 
-        A sum of parts is what its known parts add up to. What is subtracted must be known, or the rest is too large.
+        A sum of parts is what its known parts add up to, unless it must be `whole`. What is subtracted must be known,
+        or the rest is too large.
         """
         terms = tuple(term for term in self.terms if term.metric in known)
         missing = [term for term in self.terms if term.metric not in known and not term.optional]
-        if not any(term.sign > 0 for term in terms) or any(term.sign < 0 for term in missing):
+        if not any(term.sign > 0 for term in terms) or any(whole or term.sign < 0 for term in missing):
             return None
         return Formula(terms)
 
@@ -228,7 +229,7 @@ class MetricTree:
                 formula = cast("Formula", metric.formula)
                 if not any(term.metric in undecided for term in formula.terms):
                     undecided.discard(metric.name)
-                    if (rest := formula.restricted(formulas.keys())) is not None:
+                    if (rest := formula.restricted(formulas.keys(), whole=metric.unit == "occ")) is not None:
                         formulas[metric.name] = rest
             waiting = [metric for metric in waiting if metric.name in undecided]
         kept = (metric for metric in self if metric.name in formulas and metric.kind != "hidden")

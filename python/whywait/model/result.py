@@ -128,6 +128,11 @@ class ResultData:
         return self.tables.warnings
 
     @property
+    def is_profile(self) -> bool:
+        """Whether this is a profile: times of call paths without events, so without wait states."""
+        return bool(self.facts.get("profile"))
+
+    @property
     def has_causes(self) -> bool:
         """Whether the analysis looked for causes: only then are there delay costs and a critical path."""
         return "critical_path" in self.profile.metrics

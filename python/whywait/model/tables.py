@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from whywait.model.calltree import PATH_TYPE
 from whywait.model.metrics import metric_tree
 from whywait.model.profile import sum_at
 from whywait.model.schema import schema_of
@@ -61,6 +62,13 @@ class Locations:
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
+
+
+def empty_numbered(schema: pa.Schema) -> pa.Table:
+    """Return a table without rows as a dataset has it: with numbers of call paths and locations instead of names."""
+    kept = [field for field in schema if field.type != PATH_TYPE and not field.name.endswith(("rank", "thread"))]
+    empty = pa.schema(kept).empty_table()
+    return empty.rename_columns([name.removesuffix("_id") for name in empty.column_names])
 
 
 def severity_pieces(

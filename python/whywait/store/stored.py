@@ -151,9 +151,7 @@ class StoredTables(ABC):
     @cached_property
     def counter_cells(self) -> pa.Table:
         if not self.has("counter_cells"):
-            kept = [field for field in tables.COUNTER_CELLS if field.name not in {"callpath", "rank", "thread"}]
-            empty = pa.schema(kept).empty_table()
-            return empty.rename_columns([name.removesuffix("_id") for name in empty.column_names])
+            return tables.empty_numbered(tables.COUNTER_CELLS)
         return self._numbered("counter_cells", tables.COUNTER_CELLS)
 
     @property

@@ -32,7 +32,7 @@ class App extends Frame {
     this.study = study;
     this.stacks = new Stacks(study);
     this.runsView = make("div", { class: "overview series" }, this.headline(), this.gate(), this.efficiencies(), this.stacks.node,
-      this.waits(), this.table(), make("footer", {}, `whywait ${study.whywait}`));
+      this.waits(), this.table(), study.notes.map((note) => make("p", { class: "soft" }, note)), make("footer", {}, `whywait ${study.whywait}`));
     this.metric = Object.keys(study.places)[0];
     this.rows = make("tbody");
     this.scalingView = make("div", { class: "overview series" }, this.places());
@@ -125,7 +125,7 @@ class App extends Frame {
     /** @type {[string, (run: any) => any][]} */
     const columns = [["Run", (run) => run.name], ["Date", (run) => run.date ?? ""], ["Ranks", (run) => run.processes],
       ["Threads", (run) => run.threads], ["Run time (s)", (run) => run.length], ["Time of all (s)", (run) => run.time], ["Waiting (s)", (run) => run.waiting]];
-    const text = (value) => (typeof value === "number" && !Number.isInteger(value) ? seconds(value) : String(value ?? "–"));
+    const text = (value) => (value === null ? "–" : typeof value === "number" && !Number.isInteger(value) ? seconds(value) : String(value ?? "–"));
     return make("section", { class: "card" },
       make("header", { class: "toolbar" }, make("h2", {}, "Runs"),
         takeAlong("runs", () => [columns.map(([name]) => name), ...runs.map((run) => columns.map(([, of]) => of(run)))])),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from whywait.analysis.summary import identity
+from whywait.model import tables
 from whywait.model.names import short_name
 from whywait.model.version import VERSION
 from whywait.report.html import blocks, instances, loops, places, story
@@ -133,7 +134,8 @@ def fixed_blocks(
     """
     profile, locations = result.profile, result.places
     factors = _Vectors()
-    kinds, longest = instances.worst(result.tree, locations, result.tables.wait_states, resolution.merged, waits)
+    single = tables.empty_numbered(tables.NUMBERED_WAITS) if result.is_profile else result.tables.wait_states
+    kinds, longest = instances.worst(result.tree, locations, single, resolution.merged, waits)
     yield (
         "meta",
         blocks.document(

@@ -1,0 +1,403 @@
+"""Profiles of Score-P (``profile.cubex``) as results: what a run says without a trace.
+
+A profile has times, visits, bytes and counters of call paths and locations. It has no events, so nothing in it says
+what was waited for, when, or why.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from whywait import _native
+from whywait.model import tables
+from whywait.model.regions import Region
+from whywait.model.system import LOCATION_TYPES, SYSTEM, TOPOLOGIES, table_of_rows
+from whywait.model.trace import TraceIdentity
+from whywait.store.stored import StoredTables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from os import PathLike
+
+    import numpy.typing as npt
+
+#: How Score-P calls the profile in the directory of an experiment.
+NAME = "profile.cubex"
+SUFFIX = ".cubex"
+
+_LACKS = (
+    "this is a profile: it has no wait states, causes, critical path or windows of time, it does not count messages, "
+    "and does not tell the management of OpenMP threads from computation"
+)
+_COLLECTIVE = frozenset({"one2all", "all2one", "all2all", "other collective"})
+# What Score-P calls a metric, and our names for what it is at point-to-point and at collective calls.
+_BYTES = {"bytes_sent": ("bytes_sent", "bytes_cout"), "bytes_received": ("bytes_rcvd", "bytes_cin")}
+_STORED = frozenset({"time", "visits", *(name for names in _BYTES.values() for name in names)})
+# What every profile of Score-P has besides, and what no counter is.
+_OTHERS = frozenset({"time", "visits", "min_time", "max_time"})
+# What differences of sums leave of nothing.
+_NOTHING = 1e-9
+
+
+def is_profile(path: str | PathLike[str]) -> bool:
+    """Say whether a path is that of a profile, or of an experiment of Score-P that has one and no trace."""
+    return profile_of(path) is not None
+
+
+def profile_of(path: str | PathLike[str]) -> Path | None:
+    """Return the profile that a path stands for, if it does."""
+    place = Path(path)
+    if place.suffix == SUFFIX and not place.is_dir():
+        return place
+    inside = place / NAME
+    return inside if inside.is_file() and not any(place.glob("*.otf2")) else None
+
+
+class _Cells(NamedTuple):
+    """A metric of the profile: an exclusive value for each call path and location."""
+
+    name: str
+    display_name: str
+    unit: str
+    whole: bool
+    values: npt.NDArray[np.float64]
+
+
+class ProfileDataset(StoredTables):
+    """A profile as `whywait.model.dataset.Dataset`.
+
+    Call paths that differ in nothing but parameters or the number of an iteration are one, as they are in a trace.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Raises
+    ------
+    whywait.UsageError
+        If the package that reads such files is not installed.
+    whywait.ArchiveError
+        If the file is no profile, or damaged.
+    OSError
+        If the system refuses.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path.absolute().parent)
+        self._path = path.absolute()
+        try:
+            from pycubexr import CubexParser
+        except ImportError as error:
+            raise _native.UsageError(
+                f"{path} is a profile; reading it needs pycubexr: pip install 'whywait[profile]'"
+            ) from error
+        with path.open("rb"):
+            pass  # what the system refuses is no damage
+        cube = CubexParser(str(path))
+        try:
+            self._read(cube.__enter__())
+        except Exception as error:  # whatever a damaged file makes the parser raise
+            raise _native.ArchiveError(
+                f"{path} is no profile that can be read: {error or type(error).__name__}"
+            ) from error
+        finally:
+            # Its own exit is not reached where opening fails.
+            if (opened := getattr(cube, "_cubex_file", None)) is not None:
+                opened.close()
+
+    def _read(self, cube: Any) -> None:
+        """Take what is needed out of the file: regions, call paths, locations, cells."""
+        if any(metric.name == "time" and metric.childs for metric in cube.all_metrics()):
+            raise ValueError("it is a report of an analysis; of whywait, name the directory that holds it")
+        self._groups = list(_groups(cube))
+        locations = sorted((location.id, location, group) for group in self._groups for location in group.members)
+        self._members = [(location, group) for _, location, group in locations]
+        nodes = [node for root in cube.get_root_cnodes() for node in root.get_all_children()]
+        row = {node.id: number for number, node in enumerate(nodes)}
+        parent = np.array([row[node.parent.id] if node.parent is not None else -1 for node in nodes], np.int64)
+        region_of = [cube.get_region(node) for node in nodes]
+        # Call paths of one region below one call path are one.
+        numbers: dict[tuple[int, int], int] = {}
+        callpath: list[int] = []
+        for above, region in zip(parent.tolist(), region_of, strict=True):
+            key = (callpath[above] if above >= 0 else -1, region.id)
+            callpath.append(numbers.setdefault(key, len(numbers)))
+        self._callpaths = list(numbers)
+        self._regions = {region.id: region for region in region_of}
+        cells = [
+            _cells(cube, metric, row, parent, np.array(callpath, np.int64), (len(numbers), len(locations)))
+            for metric in cube.all_metrics()
+            if metric.data_type in _NUMBERS
+        ]
+        self._metrics = {found.name: found for found in cells if found is not None}
+        self._inclusive = {metric.name for metric in cube.all_metrics() if metric.metric_type == "INCLUSIVE"}
+        if "time" not in self._metrics:
+            raise ValueError("it has no times")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {}
+
+    @property
+    def trace(self) -> TraceIdentity:
+        directory = self._path.parent.name
+        name = directory if self._path.name == NAME else self._path.stem
+        return TraceIdentity(name, self._path)
+
+    @cached_property
+    def said(self) -> dict[str, Any]:
+        time = self._metrics["time"].values
+        processes = len({group.rank for group in self._groups if group.rank >= 0})
+        length = float(time.sum(axis=0).max(initial=0.0))
+        facts = {
+            "profile": True, "begin": 0.0, "end": length, "length": length, "processes": processes,
+            "locations": len(self._members), "events": 0, "callpaths": len(self._callpaths),
+        }  # fmt: skip
+        warning = {"kind": "profile", "count": 1, "text": _LACKS, "place": None}
+        return {"facts": facts, "warnings": [warning], "oddities": [], "peak_memory": None}
+
+    def has(self, name: str) -> bool:
+        del name
+        return False
+
+    def read(self, name: str, columns: list[str] | None = None) -> pa.Table:
+        del columns
+        raise _native.UsageError(f"{self._path} is a profile, which has no {name.replace('_', ' ')}: analyze a trace")
+
+    @property
+    def stored(self) -> frozenset[str]:
+        return _STORED
+
+    @cached_property
+    def regions(self) -> pa.Table:
+        rows = [
+            {
+                "region": region.id, "name": region.name, "canonical_name": region.mangled_name or region.name,
+                "paradigm": region.paradigm, "role": region.role, "file": region.mod or "",
+                "begin_line": max(region.begin, 0), "end_line": max(region.end, 0),
+            }
+            for region in self._regions.values()
+        ]  # fmt: skip
+        schema = {name: pa.string() for name in ("name", "canonical_name", "paradigm", "role", "file")}
+        schema |= {name: pa.uint32() for name in ("region", "begin_line", "end_line")}
+        return pa.Table.from_pylist(rows, schema=pa.schema(schema))
+
+    @cached_property
+    def callpaths(self) -> pa.Table:
+        parents, regions = zip(*self._callpaths, strict=True) if self._callpaths else ((), ())
+        return pa.table(
+            {
+                "callpath": pa.array(range(len(parents)), pa.uint32()),
+                "parent": pa.array([None if parent < 0 else parent for parent in parents], pa.uint32()),
+                "region": pa.array(regions, pa.uint32()),
+            }
+        )
+
+    @property
+    def locations(self) -> pa.Table:
+        return self._locations
+
+    @cached_property
+    def _locations(self) -> pa.Table:
+        kinds = {of_cube: kind for kind, of_cube in LOCATION_TYPES.items()}
+        rows = [
+            {
+                "location": number, "id": location.id, "name": location.name,
+                "type": kinds.get(str(location.type).lower(), "UNKNOWN"), "group": group.number, "rank": group.rank,
+                "thread": int(location.rank), "events": 0,
+            }
+            for number, (location, group) in enumerate(self._members)
+        ]  # fmt: skip
+        whole = {"location": pa.uint32(), "id": pa.uint64(), "name": pa.string(), "type": pa.string()}
+        numbers = {"group": pa.uint32(), "rank": pa.int32(), "thread": pa.int32(), "events": pa.uint64()}
+        return pa.Table.from_pylist(rows, schema=pa.schema({**whole, **numbers}))
+
+    @cached_property
+    def system(self) -> pa.Table:
+        rows: list[dict[str, Any]] = []
+        number = {location.id: at for at, (location, _) in enumerate(self._members)}
+
+        def row(parent: int | None, kind: str, what: str, name: str, **own: int | None) -> int:
+            empty = {"rank": None, "location": None}
+            rows.append({"parent": parent, "kind": kind, "class": what, "name": name, **empty, **own})
+            return len(rows) - 1
+
+        nodes: dict[int, int] = {}
+        for group in self._groups:
+            above: int | None = None
+            for node in group.above:
+                if id(node) not in nodes:
+                    # Some writers put the class before the name: "node vm".
+                    what = node.clazz or str(node.name).partition(" ")[0]
+                    nodes[id(node)] = row(above, "node", what, node.name)
+                above = nodes[id(node)]
+            at = row(above, "group", group.kind, group.name, rank=group.rank)
+            for location in group.members:
+                row(at, "location", str(location.type), location.name, location=number[location.id])
+        return table_of_rows(rows, SYSTEM)
+
+    @property
+    def topologies(self) -> pa.Table:
+        return TOPOLOGIES.empty_table()
+
+    @cached_property
+    def severities(self) -> pa.Table:
+        found: list[tuple[str, npt.NDArray[np.float64]]] = [
+            (name, self._metrics[name].values) for name in ("time", "visits") if name in self._metrics
+        ]
+        roles = [
+            Region.of(region.name, region.paradigm, region.role).role
+            for region in (self._regions[number] for _, number in self._callpaths)
+        ]
+        for name, (p2p, collective) in _BYTES.items():
+            if name in self._metrics:
+                values = self._metrics[name].values
+                at_p2p = np.array([role == "point2point" for role in roles], np.bool_)
+                at_collective = np.array([role in _COLLECTIVE for role in roles], np.bool_)
+                found += [(p2p, values * at_p2p[:, None]), (collective, values * at_collective[:, None])]
+        return pa.concat_tables([_severities(name, values) for name, values in found])
+
+    @property
+    def wait_states(self) -> pa.Table:
+        return self.read("wait_states")
+
+    @property
+    def critical_path(self) -> pa.Table:
+        return self.read("critical_path")
+
+    @cached_property
+    def _counted(self) -> list[_Cells]:
+        """The counters: what grows while a call runs, and so is inclusive in the file."""
+        return [
+            cells for name, cells in self._metrics.items()
+            if name in self._inclusive and name not in _OTHERS and not name.startswith("bytes_")
+        ]  # fmt: skip
+
+    @cached_property
+    def counters(self) -> pa.Table:
+        rows = [
+            {
+                "counter": number, "name": cells.display_name, "description": "", "unit": cells.unit, "type": "OTHER",
+                "mode": "ACCUMULATED_START", "occurrence": "SYNCHRONOUS_STRICT", "kind": "total",
+                "integer": cells.whole, "factor": 1.0,
+            }
+            for number, cells in enumerate(self._counted)
+        ]  # fmt: skip
+        return table_of_rows(rows, tables.COUNTERS)
+
+    @cached_property
+    def counter_cells(self) -> pa.Table:
+        columns: dict[str, list[npt.NDArray[Any]]] = {"counter": [], "callpath": [], "location": [], "amount": []}
+        for number, cells in enumerate(self._counted):
+            callpath, location = np.nonzero(cells.values)
+            columns["counter"].append(np.full(callpath.size, number, np.uint32))
+            columns["callpath"].append(callpath.astype(np.uint32))
+            columns["location"].append(location.astype(np.uint32))
+            columns["amount"].append(cells.values[callpath, location])
+        empty = tables.empty_numbered(tables.COUNTER_CELLS)
+        rows = sum(part.size for part in columns["counter"])
+        return pa.table(
+            {
+                field.name: np.concatenate(columns[field.name]) if rows and field.name in columns
+                else pa.nulls(rows, field.type) if field.type != pa.float64() else np.zeros(rows)
+                for field in empty.schema
+            }
+        ).cast(empty.schema)  # fmt: skip
+
+    @property
+    def inconsistencies(self) -> pa.Table:
+        return pa.table(
+            {"kind": pa.array([], pa.string()), "location": pa.array([], pa.uint32()),
+             "time": pa.array([], pa.float64()), "detail": pa.array([], pa.string())}
+        )  # fmt: skip
+
+    def window(self, begin: float, end: float) -> pa.Table:
+        del begin, end
+        return self.read("windows of time")
+
+    @property
+    def communication(self) -> tuple[pa.Table, pa.Table]:
+        raise _native.UsageError(f"{self._path} is a profile, which does not say who communicates with whom")
+
+
+_NUMBERS = frozenset(
+    "DOUBLE FLOAT INT8 INT16 INT32 INT64 UINT8 UINT16 UINT32 UINT64 INTEGER".split()
+)  # fmt: skip
+
+
+class _Group(NamedTuple):
+    """A group of locations, such as a process, and the nodes of the system that it is on, from the root down."""
+
+    number: int
+    name: str
+    rank: int
+    kind: str
+    above: tuple[Any, ...]
+    members: tuple[Any, ...]
+
+
+def _groups(cube: Any) -> Iterator[_Group]:
+    """Yield the groups of locations, in the order of the system tree."""
+    # The package has no other way to these.
+    roots = cube._anchor_result.system_tree_nodes  # noqa: SLF001
+    stack: list[tuple[Any, tuple[Any, ...]]] = [(node, (node,)) for node in reversed(roots)]
+    number = 0
+    while stack:
+        node, above = stack.pop()
+        for group in node._location_group_children:  # noqa: SLF001
+            kind = str(group.type).lower()
+            rank = int(group.rank) if kind == "process" else -1
+            yield _Group(number, group.name, rank, kind, above, tuple(group.all_locations()))
+            number += 1
+        stack.extend((child, (*above, child)) for child in reversed(node._system_tree_node_children))  # noqa: SLF001
+
+
+def _cells(
+    cube: Any,
+    metric: Any,
+    row: dict[int, int],
+    parent: npt.NDArray[np.int64],
+    callpath: npt.NDArray[np.int64],
+    shape: tuple[int, int],
+) -> _Cells | None:
+    """Return a metric with exclusive values by call path and location; None if the file has no values of it."""
+    from pycubexr.utils.exceptions import MissingMetricError
+
+    try:
+        found = cube.get_metric_values(metric, cache=False)
+    except MissingMetricError:
+        return None
+    locations = shape[1]
+    values = np.zeros((len(row), locations))
+    at = np.array([row[number] for number in found.cnode_indices], np.int64)
+    values[at] = np.asarray(found.values, np.float64).reshape(len(at), locations)
+    if metric.metric_type == "INCLUSIVE":
+        inclusive = values.copy()
+        inner = np.flatnonzero(parent >= 0)
+        np.subtract.at(values, parent[inner], inclusive[inner])
+        values[np.abs(values) <= _NOTHING * np.abs(inclusive).max(initial=0.0)] = 0.0
+    total = np.zeros(shape)
+    np.add.at(total, callpath, values)
+    # A unit may have a power of ten before it: "10^-6 s".
+    match = re.fullmatch(r"10\^(-?\d+)\s+(.+)", metric.units or "")
+    factor, unit = (10.0 ** int(match[1]), match[2]) if match else (1.0, metric.units or "")
+    whole = "INT" in metric.data_type and factor >= 1
+    return _Cells(metric.name, metric.display_name or metric.name, unit, whole, total * factor)
+
+
+def _severities(name: str, values: npt.NDArray[np.float64]) -> pa.Table:
+    callpath, location = np.nonzero(values)
+    code = pa.DictionaryArray.from_arrays(pa.array(np.zeros(callpath.size, np.uint16)), pa.array([name]))
+    return pa.table(
+        {
+            "metric": code, "callpath": callpath.astype(np.uint32), "location": location.astype(np.uint32),
+            "value": values[callpath, location],
+        }
+    )  # fmt: skip
