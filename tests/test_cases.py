@@ -1,11 +1,15 @@
 """The experiments of the publications: what their programs are by construction, and what an analysis finds in them."""
 
+import json
 from collections import Counter
 
 import pyarrow as pa
 import pytest
 import whywait
-from whywait import _native
+from whywait import _native, cases
+from whywait.cases import rerun
+from whywait.cli import main
+from whywait.commands.bench import CASES
 
 BT = ("bt-rma-fence", "bt-rma-gats-fence", "bt-rma-gats-single", "bt-rma-gats-multi")
 
@@ -171,7 +175,7 @@ def test_a_product_takes_as_many_gets_as_published(ranks, gets, tmp_path):
 
 def test_fences_of_all_cause_the_waiting_at_the_barrier_behind_a_product(tmp_path):
     """Thesis, section 5.4: the work is the same for all."""
-    of = costs(analyzed(tmp_path, "srumma-nb", 64, 1, causes=True, imbalance=0.0), "barrier", "callpath")
+    of = costs(analyzed(tmp_path, "srumma-nb", 1024, 1, causes=True, imbalance=0.0), "barrier", "callpath")
     assert of["ARMCI_AllFence",] > 0.5 * sum(of.values())
 
 
@@ -183,3 +187,74 @@ def test_calls_of_a_simulation_have_one_call_path(tmp_path):
     waiting = by(result, "armci_rma_comm_wait_for_progress", "rank")
     assert len(waiting) > 32
     assert max(waiting.values()) < 0.1 * sum(waiting.values())
+
+
+def test_the_names_of_cases_are_those_of_the_command_line():
+    assert [case.name for case in cases.CASES] == list(CASES)
+
+
+def test_a_case_that_is_none_has_suggestions():
+    with pytest.raises(whywait.UsageError, match=r"lulesh: no such case \(sor, "):
+        cases.named("lulesh")
+
+
+def test_published_figures_are_there_for_every_variant():
+    for case in cases.CASES:
+        assert all(len(row.published) == len(case.variants) for row in case.rows), case.name
+
+
+def test_phases_of_the_thesis_add_up_to_its_totals():
+    """Tables A.1 to A.4, rounded to hundredths of a second."""
+    totals = {"p2p": (4.80, 14.67), "gats": (3.92, 12.08), "fence": (2.88, 12.88), "locks": (44.59, 55.92)}
+    rows = {row.name: row.published for row in cases.named("sor").rows}
+    for name, ends in totals.items():
+        assert (rows[name][0] / 2, rows[name][-1] / 2) == pytest.approx(ends, abs=0.035)
+        assert rows[f"{name}, phase 1"][0] + rows[f"{name}, phases 2 to 5"][0] == pytest.approx(rows[name][0])
+
+
+def test_counts_of_pairs_come_out_exactly():
+    """Thesis, table A.5: on 256 processes, from one of 251 iterations."""
+    report = cases.run(cases.named("bt-rma").scaled(iterations=1))
+    rows = {row["name"]: row for row in report["rows"]}
+    pairs, unneeded = rows["Pairwise synchronizations"], rows["Unneeded synchronizations"]
+    assert pairs["here"] == pairs["structure"] == [5_987_893_248, 77_626_368, 12_340_224, 12_340_224]
+    assert unneeded["here"] == unneeded["structure"] == [5_975_553_024, 65_286_144, 0, 0]
+    for row in (pairs, unneeded):
+        assert [f"{count:.3e}" for count in row["here"]] == [f"{count:.3e}" for count in row["published"]]
+
+
+@pytest.mark.parametrize("name", [case.name for case in cases.CASES])
+def test_every_case_runs_on_few_processes(name):
+    limit = None if name in {"lock", "late-post"} else 9
+    case = cases.named(name).scaled(limit, None if name in {"lock", "late-post"} else 2)
+    report = cases.run(case)
+    assert report["variants"]
+    for row in report["rows"]:
+        assert len(row["here"]) == len(row["published"]) == len(report["variants"])
+        assert all(figure is not None and figure >= 0 for figure in row["here"]), row
+        if limit:
+            assert set(row["published"]) == {None}, "published for other numbers of processes"
+        for here, structure in zip(row["here"], row["structure"], strict=True):
+            assert structure in (None, here), row
+    head, rows = rerun.table(report)
+    assert all(len(row) == len(head) for row in rows)
+
+
+def test_scales_that_are_too_large_are_left_out():
+    case = cases.named("srumma").scaled(512)
+    assert [variant.processes for variant in case.variants] == [128, 256, 512]
+    assert all(len(row.published) == 3 for row in case.rows)
+    assert all(case.is_published(place) for place in range(3))
+
+
+def test_the_command_line_prints_the_table_beside_the_published_one(capsys):
+    assert main(["bench", "paper", "lock"]) == 0
+    text = capsys.readouterr().out
+    lines = [line.split() for line in text.splitlines() if "published" in line or line.startswith("  " * 10)]
+    assert ["of", "bar", "published", "1.83", "s"] in lines
+    assert "thesis, section 5.6" in text
+    assert main(["bench", "paper", "lock", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    imbalance = report["rows"][-1]
+    assert (imbalance["name"], imbalance["published"]) == ("of bar", [1.83])
+    assert imbalance["here"] == [pytest.approx(1.83, abs=0.005)]

@@ -26,6 +26,7 @@ FLOORS = (
         "whywait.compare",
         "whywait.series",
         "whywait.benchmark",
+        "whywait.cases",
         "whywait.whatif",
         "whywait.advise",
     ),

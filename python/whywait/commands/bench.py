@@ -112,6 +112,41 @@ Gene/L, where the simulator ran the program again (M.-A. Hermanns, Jül-4297, 20
 """
 
 
+#: As `whywait.cases` has them, which help does not load.
+CASES = (
+    "sor",
+    "bt-rma",
+    "bt-rma-1024",
+    "cgpop",
+    "srumma",
+    "nwchem",
+    "lock",
+    "late-post",
+    "lb-coll",
+    "lb-p2p",
+    "sweep3d",
+    "xns",
+)
+
+_PAPER = """\
+Generate the programs of a published experiment, analyze them, and print the table beside the
+published one. docs/cases has a page for each, which says what can be compared and what not.
+
+cases:
+  sor          time of the analysis by replay phase, 512 to 65,536 processes
+  bt-rma       pairs that synchronize and waiting times of BT in four variants, 256 processes
+  bt-rma-1024  the same on 1,024 processes
+  cgpop        a solver with and without a barrier, 60 processes
+  srumma       matrix multiplication with ARMCI, 128 to 32,768 processes
+  nwchem       irregular ARMCI operations, 4,096 processes
+  lock         the microbenchmark of lock contention, 12 processes
+  late-post    a delay that makes a post late two processes away
+  lb-coll, lb-p2p, sweep3d, xns   predictions beside the optimized runs
+
+The largest runs take minutes and gigabytes: --processes 4096 leaves them out.
+"""
+
+
 def add(verbs: Any) -> None:
     """Add the verb to the command line."""
     summary = "generate synthetic traces, and measure the analysis on them"
@@ -208,6 +243,18 @@ def add(verbs: Any) -> None:
     whatif.add_argument("--seed", type=int, default=1, metavar="N", help="of the traces (default: %(default)s)")
     whatif.set_defaults(run=_whatif)
 
+    paper = _action(
+        actions,
+        "paper",
+        "set the experiments of publications beside their figures",
+        _PAPER,
+        "whywait bench paper cgpop",
+    )
+    paper.add_argument("case", metavar="NAME", choices=CASES, help="one of the cases above")
+    paper.add_argument("--processes", type=positive, metavar="N", help="at most so many (default: as published)")
+    paper.add_argument("--iterations", type=positive, metavar="N", help="so many (default: those of the case)")
+    paper.set_defaults(run=_paper)
+
 
 def _action(actions: Any, name: str, summary: str, description: str, example: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = actions.add_parser(
@@ -303,6 +350,37 @@ def _whatif(options: argparse.Namespace) -> int:
     else:
         show(_predicted(rows), sys.stdout)
     return 0
+
+
+def _paper(options: argparse.Namespace) -> int:
+    from whywait import cases
+    from whywait.report.terminal import show
+
+    case = cases.named(options.case).scaled(options.processes, options.iterations)
+    with Progress(quiet=options.json) as progress:
+        report = cases.run(case, progress=progress)
+    if options.json:
+        print_json(report)
+    else:
+        show(_beside(report), sys.stdout)
+    return 0
+
+
+def _beside(report: dict[str, Any]) -> Any:
+    from whywait.cases.rerun import table
+    from whywait.report.terminal import paragraph
+
+    head, rows = table(report)
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    yield [(report["title"], "bold")]
+    yield from paragraph(report["source"], 98)
+    yield [("", "")]
+    for row, style in ((head, "bold"), *((row, "") for row in rows)):
+        named = [cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True)]
+        figures = [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
+        yield [("  ".join([*named, *figures]).rstrip(), style)]
+    yield [("", "")]
+    yield from paragraph(report["remark"], 98)
 
 
 def _predicted(rows: list[dict[str, Any]]) -> Any:

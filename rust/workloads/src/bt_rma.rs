@@ -5,7 +5,7 @@
 use crate::Start;
 use crate::definitions::Region;
 use crate::grid::Grid;
-use crate::meeting::{Kind, Stragglers};
+use crate::meeting::{CALL, Departure, Kind};
 use crate::script::{Blocking, Costs, Epoch, Script, Step};
 
 /// How the exchanges are synchronized.
@@ -24,6 +24,9 @@ pub(crate) enum Variant {
 const SOLVERS: [Region; 3] = [Region::SolveX, Region::SolveY, Region::SolveZ];
 /// Neighbors come in pairs of opposites, a pair a dimension.
 const NEIGHBORS: usize = 2 * SOLVERS.len();
+/// Puts, and pairs that a fence synchronizes, in the time of a cell: what table A.5 has of either.
+const PUTS: i64 = 40;
+const PAIRS: i64 = 600;
 /// Bytes of a face, and of what a cell hands on.
 const FACE: u64 = 1 << 18;
 const BORDER: u64 = 1 << 14;
@@ -143,7 +146,11 @@ pub(crate) fn script(start: &Start, variant: Variant) -> Script<'_> {
         body,
         work: Box::new(move |rank, iteration, position| start.work(rank, (iteration * length + position) as u64)),
         blocking: Blocking::Put,
-        stragglers: Stragglers::default(),
-        costs: Costs::default(),
+        barrier: Departure::default(),
+        costs: Costs {
+            call: CALL,
+            put: i64::from(start.spec.work) / PUTS,
+            fence: i64::from(start.ranks) * i64::from(start.spec.work) / PAIRS,
+        },
     }
 }

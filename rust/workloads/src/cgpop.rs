@@ -9,7 +9,7 @@
 
 use crate::Start;
 use crate::definitions::Region;
-use crate::meeting::{Kind, Stragglers};
+use crate::meeting::{Departure, Kind};
 use crate::noise::Purpose;
 use crate::script::{Blocking, Costs, Epoch, Script, Step};
 
@@ -64,7 +64,7 @@ pub(crate) fn script(start: &Start, has_barrier: bool) -> Script<'_> {
         last: each(&|_| vec![Step::Leave, Step::Leave]),
         work: Box::new(work),
         blocking: Blocking::Start,
-        stragglers: Stragglers { of_thousand: 68, ticks: i64::from(start.spec.work) * 3 / 16 },
-        costs: Costs { call: i64::from(start.spec.work) / 150, put: i64::from(start.spec.work) / 35 },
+        barrier: Departure { of_thousand: 68, late: i64::from(start.spec.work) * 3 / 16, ..Departure::default() },
+        costs: Costs { call: i64::from(start.spec.work) / 150, put: i64::from(start.spec.work) / 35, fence: 0 },
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::Start;
 use crate::definitions::Region;
-use crate::meeting::Stragglers;
+use crate::meeting::Departure;
 use crate::script::{Blocking, Costs, Epoch, Script, Step};
 
 /// Bytes of a put or a message.
@@ -23,7 +23,7 @@ fn script<'a>(
         last: nothing,
         work: Box::new(work),
         blocking: Blocking::Start,
-        stragglers: Stragglers::default(),
+        barrier: Departure::default(),
         costs: Costs::default(),
     }
 }

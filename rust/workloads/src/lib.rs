@@ -41,7 +41,7 @@ use rayon::prelude::*;
 use whywait_otf2::{ArchiveWriter, WriteOptions};
 
 use definitions::{RESOLUTION, Region};
-use meeting::{GAP, Kind, Meeting, Stragglers};
+use meeting::{Departure, GAP, Kind, Meeting};
 use noise::{Noise, Purpose};
 use tape::Tape;
 
@@ -266,8 +266,8 @@ impl Start {
     }
 
     /// A collective call in the main loop that some ranks leave late.
-    fn meet_with(&self, number: usize, stragglers: Stragglers, enter: impl Fn(u32) -> i64 + Sync) -> Meeting {
-        Meeting::with_stragglers(self.noise, self.ranks, 4 + number as u64, stragglers, enter)
+    fn meet_with(&self, number: usize, departure: Departure, enter: impl Fn(u32) -> i64 + Sync) -> Meeting {
+        Meeting::departing(self.noise, self.ranks, 4 + number as u64, departure, enter)
     }
 
     /// When a rank begins the main loop.

@@ -1,6 +1,7 @@
 //! SRUMMA as Global Arrays has it (thesis, section 5.4): two matrices of 4096 x 4096 elements are multiplied on any number
-//! of processes. While a process works on two blocks it gets the next two; at last it waits for all of its operations,
-//! and in a barrier. The more processes, the more gets and the smaller the blocks.
+//! of processes. A process gets two blocks at a time and works on them; at last it waits for all of its operations, and in
+//! a barrier. The more processes, the more gets and the smaller the blocks. Gets overlap each other but no work: in this
+//! model everybody is in the library as often as another works, so that otherwise none would have to wait.
 
 use crate::Start;
 use crate::armci::{Call, Program};
@@ -46,7 +47,10 @@ impl<'a> Matmul<'a> {
         } else {
             self.grid.around(rank, 1 + step % (width - 1).max(1), 0)
         };
-        Call::Begin { target, bytes: self.bytes, ticks: TRANSFER + 40 * self.bytes as i64 / 17 }
+        let ticks = TRANSFER + 40 * self.bytes as i64 / 17;
+        // The way is longer or shorter.
+        let way = self.start.noise.below(ticks, Purpose::Operation, rank, u64::from(target) << 32);
+        Call::Begin { target, bytes: self.bytes, ticks: ticks + way }
     }
 
     /// Work on two blocks.
@@ -56,37 +60,32 @@ impl<'a> Matmul<'a> {
         Call::Work(Some(Region::Compute), ticks as i64)
     }
 
-    /// Ticks of `ARMCI_AllFence`: it asks every process.
+    /// Ticks of `ARMCI_AllFence`, which asks every process: 0.375 of a unit of work each, as table A.10 has it on 32,768
+    /// processes; and so unevenly that the barrier behind it waits as long as there.
     fn fence(&self, rank: u32, product: usize) -> i64 {
-        let one = i64::from(self.start.spec.work) / 4;
-        let all = one * i64::from(self.start.ranks);
-        all + self.start.noise.below(all / 2, Purpose::Operation, rank, product as u64)
+        let all = i64::from(self.start.spec.work) * 3 / 8 * i64::from(self.start.ranks);
+        all * 3 / 10 + self.start.noise.below(all * 14 / 10, Purpose::Operation, rank, product as u64)
     }
 }
 
-/// Calls of a step but for the last, which gets nothing.
+/// Calls of a step: two gets, two waits, work.
 const STEP: usize = 5;
 
 impl Program for Matmul<'_> {
     fn call(&self, rank: u32, number: usize) -> Option<Call> {
-        // Two gets and waits before, and work, fence and barrier behind.
-        let length = 4 + STEP * (self.steps - 1) + 3;
+        // Fence and barrier behind.
+        let length = STEP * self.steps + 2;
         let (product, place) = (number / length, number % length);
         if product == self.start.spec.iterations as usize {
             return None;
         }
-        let work = |step: usize| self.work(rank, (product * self.steps + step) as u64);
-        let Some(place) = place.checked_sub(4) else {
-            return Some(if place < 2 { self.get(rank, 0, place == 1) } else { Call::Wait });
-        };
         let (step, part) = (place / STEP, place % STEP);
-        Some(match (self.steps - 1 - step, part) {
-            (0, 0) => work(step),
-            (0, 1) => Call::AllFence(self.fence(rank, product)),
-            (0, _) => Call::Meet(Kind::BARRIER),
-            (_, 0 | 1) => self.get(rank, step + 1, part == 1),
-            (_, 2) => work(step),
-            _ => Call::Wait,
+        Some(match part {
+            0 if step == self.steps => Call::AllFence(self.fence(rank, product)),
+            _ if step == self.steps => Call::Meet(Kind::BARRIER),
+            0 | 1 => self.get(rank, step, part == 1),
+            2 | 3 => Call::Wait,
+            _ => self.work(rank, (product * self.steps + step) as u64),
         })
     }
 }

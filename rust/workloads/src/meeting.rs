@@ -32,16 +32,17 @@ pub(crate) struct Meeting {
     latest: i64,
     /// Leave of the first.
     first: i64,
-    stragglers: Stragglers,
+    departure: Departure,
 }
 
-/// Ranks that leave a collective call later than the others do.
+/// How much later than usual ranks leave a collective call, ticks.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Stragglers {
-    /// Of a thousand ranks.
+pub(crate) struct Departure {
+    /// All of them.
+    pub(crate) all: i64,
+    /// Of a thousand so many leave later still.
     pub(crate) of_thousand: i64,
-    /// By how much, ticks.
-    pub(crate) ticks: i64,
+    pub(crate) late: i64,
 }
 
 /// What kind of call it is.
@@ -117,28 +118,28 @@ impl Kind {
 impl Meeting {
     /// The meeting of ranks that enter when `enter` says.
     pub(crate) fn new(noise: Noise, ranks: u32, step: u64, enter: impl Fn(u32) -> i64 + Sync) -> Self {
-        Self::with_stragglers(noise, ranks, step, Stragglers::default(), enter)
+        Self::departing(noise, ranks, step, Departure::default(), enter)
     }
 
-    pub(crate) fn with_stragglers(
+    pub(crate) fn departing(
         noise: Noise,
         ranks: u32,
         step: u64,
-        stragglers: Stragglers,
+        departure: Departure,
         enter: impl Fn(u32) -> i64 + Sync,
     ) -> Self {
         let latest = (0..ranks).into_par_iter().map(&enter).max().unwrap_or(0);
-        let mut meeting = Self { noise, step, latest, first: 0, stragglers };
+        let mut meeting = Self { noise, step, latest, first: 0, departure };
         meeting.first = (0..ranks).into_par_iter().map(|rank| meeting.leave(rank)).min().unwrap_or(0);
         meeting
     }
 
     /// When a rank leaves.
     pub(crate) fn leave(&self, rank: u32) -> i64 {
-        let Stragglers { of_thousand, ticks } = self.stragglers;
-        let is_late = ticks > 0 && self.noise.below(1000, Purpose::Straggler, rank, self.step) < of_thousand;
-        let late = if is_late { ticks } else { 0 };
-        self.latest + LATENCY + late + self.noise.below(JITTER, Purpose::Leave, rank, self.step)
+        let Departure { all, of_thousand, late } = self.departure;
+        let is_late = late > 0 && self.noise.below(1000, Purpose::Straggler, rank, self.step) < of_thousand;
+        let more = if is_late { all + late } else { all };
+        self.latest + LATENCY + more + self.noise.below(JITTER, Purpose::Leave, rank, self.step)
     }
 
     /// Writes the call of a rank.

@@ -14,7 +14,7 @@ const TASKS: usize = 4;
 /// Steps of a task: a number, two gets, work, the result.
 const TASK: usize = 5;
 /// Of so many operations one needs its target.
-const NEEDS: i64 = 32;
+const NEEDS: i64 = 64;
 /// Blocks have up to so many bytes.
 const BLOCK: i64 = 1 << 20;
 

@@ -10,7 +10,7 @@ use whywait_otf2::{Event, Result};
 
 use crate::definitions::{FIRST_GROUP, Region};
 use crate::late::Recent;
-use crate::meeting::{CALL, GAP, Kind, Meeting, Stragglers};
+use crate::meeting::{CALL, Departure, GAP, Kind, Meeting};
 use crate::messages::{receive, received, send};
 use crate::tape::Tape;
 use crate::{Schedule, Start};
@@ -73,11 +73,13 @@ pub(crate) struct Costs {
     /// Calls that synchronize.
     pub(crate) call: i64,
     pub(crate) put: i64,
+    /// What a fence takes more than other collective calls.
+    pub(crate) fence: i64,
 }
 
 impl Default for Costs {
     fn default() -> Self {
-        Self { call: CALL, put: CALL }
+        Self { call: CALL, put: CALL, fence: 0 }
     }
 }
 
@@ -93,7 +95,8 @@ pub(crate) struct Script<'a> {
     /// Ticks of a rank's work, by iteration and by position of the step in it.
     pub(crate) work: Box<dyn Fn(u32, usize, usize) -> i64 + Sync + 'a>,
     pub(crate) blocking: Blocking,
-    pub(crate) stragglers: Stragglers,
+    /// How ranks leave barriers.
+    pub(crate) barrier: Departure,
     pub(crate) costs: Costs,
 }
 
@@ -269,9 +272,13 @@ impl Simulation<'_> {
         }
         let enters: Vec<i64> = self.arrived.iter_mut().filter_map(Option::take).collect();
         self.missing = enters.len();
-        let stragglers = if kind.is_barrier() { self.script.stragglers } else { Stragglers::default() };
+        let departure = match () {
+            () if kind.is_barrier() => self.script.barrier,
+            () if kind.is_fence() => Departure { all: self.script.costs.fence, ..Departure::default() },
+            () => Departure::default(),
+        };
         let number = self.meetings.len();
-        let meeting = self.start.meet_with(number, stragglers, |rank| enters[rank as usize]);
+        let meeting = self.start.meet_with(number, departure, |rank| enters[rank as usize]);
         let last_put = &mut self.last_put[kind.window() as usize];
         for (rank, outcomes) in (0..).zip(&mut self.outcomes) {
             let put =

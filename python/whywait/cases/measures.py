@@ -1,0 +1,213 @@
+"""How the figures of a case are taken from the trace of a variant."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from whywait import benchmark
+from whywait._analyze import analyze
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from whywait._api import Result
+    from whywait.cases.case import Case, Figures, Variant
+
+    Make = Callable[[str], Path]
+    Measure = Callable[[Case, Variant, Make], Figures]
+
+
+def total(result: Result, metrics: str, callpath: str | None = None) -> float:
+    """Return the sum of metrics, ``a+b``, over all processes and the call paths with a function in them."""
+    present = [name for name in metrics.split("+") if name in result.metrics]
+    if callpath is None:
+        return float(sum(result.metrics[name].total for name in present))
+    rows = (row for name in present for row in result.severities(name).to_pylist())
+    return float(sum(row["value"] for row in rows if callpath in row["callpath"]))
+
+
+def by(result: Result, metric: str, *columns: str) -> Counter[Any]:
+    """Return the sums of a metric by columns, of which ``callpath`` is the name of the last function."""
+    sums: Counter[Any] = Counter()
+    for row in result.severities(metric).to_pylist():
+        row["callpath"] = row["callpath"][-1]
+        sums[tuple(row[column] for column in columns)] += row["value"]
+    return sums
+
+
+def metrics(callpath: str | None = None) -> Measure:
+    """Return what takes the metrics of the rows: from the call paths with a function in them, if one is named."""
+
+    def measure(case: Case, variant: Variant, make: Make) -> Figures:
+        result = analyze(make(variant.workload), causes=False)
+        return {row.name: total(result, row.metric, callpath) for row in case.rows if row.metric}
+
+    return measure
+
+
+# --- BT-RMA -----------------------------------------------------------------------------------------------------------
+
+#: Iterations of the published runs, after which faces are exchanged once more.
+BT_ITERATIONS = 251
+PAIRS = ("Pairwise synchronizations", "Unneeded synchronizations")
+_COUNTS = ("mpi_rma_pairsync_count", "mpi_rma_pairsync_unneeded_count")
+#: Two for the version of Scalasca on JUMP2, which counted 2 P pairs of a fence (tables A.5 and A.6 differ in that).
+PAIRS_OF_A_FENCE = {256: 2}
+
+
+def bt(case: Case, variant: Variant, make: Make) -> Figures:
+    """Return times, and numbers of pairs in as many iterations as were published.
+
+    What happens in an iteration is the same in each, so the numbers are exact: those of the solver are multiplied by
+    251 over the iterations of the run, those of the faces by 252 over one more. Times are not, with the former factor.
+    """
+    result = analyze(make(variant.workload), causes=False)
+    runs = BT_ITERATIONS / variant.iterations
+    figures = {row.name: runs * total(result, row.metric) for row in case.rows if row.metric}
+    visits: Counter[Any] = by(result, "visits", "callpath_id", "rank")
+    more = PAIRS_OF_A_FENCE.get(variant.processes, 1) - 1
+    for name, metric in zip(PAIRS, _COUNTS, strict=True):
+        figures[name] = 0.0
+        for row in result.severities(metric).to_pylist() if metric in result.metrics else ():
+            value = row["value"]
+            if row["callpath"][-1] == "MPI_Win_fence":
+                # None of what that version counted more is needed.
+                value += more * visits[row["callpath_id"], row["rank"]] * variant.processes
+            once = "copy_faces" in row["callpath"]
+            figures[name] += value * (BT_ITERATIONS + once) / (variant.iterations + once)
+    return figures
+
+
+def bt_pairs(variant: Variant, *, unneeded: bool = False) -> float:
+    """Return the number of pairs, or of those that need not synchronize, by the structure of the program.
+
+    In each of 251 iterations a process goes through 3 x 2 x (sqrt(P) - 1) exchanges of the solver with one neighbor,
+    and 252 times it exchanges faces with six. A fence has P pairs of each process, a group its members.
+    """
+    processes = variant.processes
+    stages = BT_ITERATIONS * 3 * 2 * (math.isqrt(processes) - 1)
+    faces = BT_ITERATIONS + 1
+    kind = variant.workload.removeprefix("bt-rma-")
+    fences = {"fence": stages + faces, "gats-fence": faces}.get(kind, 0)
+    groups = {"fence": 0, "gats-fence": stages}.get(kind, stages + 6 * faces)
+    # In both directions, and never more than there are pairs.
+    neighbors = min(12, processes) * faces
+    needed = {"fence": 2 * stages + neighbors, "gats-fence": neighbors}.get(kind, 0)
+    pairs = 2 * fences * processes * PAIRS_OF_A_FENCE.get(processes, 1)
+    return float(processes * (pairs - needed if unneeded else pairs + 2 * groups))
+
+
+# --- the lock ---------------------------------------------------------------------------------------------------------
+
+
+def lock(_: Case, variant: Variant, make: Make) -> Figures:
+    """Return contention by process, and figures of the critical path."""
+    result = analyze(make(variant.workload))
+    contention = by(result, "mpi_rma_sync_lock_competition", "rank")
+    progress = by(result, "mpi_rma_sync_wait_for_progress", "rank")
+    path = by(result, "critical_path", "callpath")
+    imbalance = by(result, "critical_path_imbalance", "callpath")
+    unlocking = {rank for name, rank in by(result, "critical_path", "callpath", "rank") if name == "MPI_Win_unlock"}
+    others = [contention[rank,] for rank in range(3, variant.processes)]
+    return {
+        "Lock Contention, process 1": contention[1,],
+        "Lock Contention and Wait for Progress, process 2": contention[2,] + progress[2,],
+        "Lock Contention, processes 3 and above": sum(others) / len(others) if others else 0.0,
+        "Processes with MPI_Win_unlock on the critical path": float(len(unlocking)),
+        "bar on the critical path": path["bar",],
+        "bar, if it were balanced": path["bar",] / variant.processes,
+        "Critical-path imbalance": float(sum(imbalance.values())),
+        "of bar": imbalance["bar",],
+    }
+
+
+def late_post(_: Case, variant: Variant, make: Make) -> Figures:
+    """Return the wait of process 2, and what `foo` on process 0 pays of it."""
+    result = analyze(make(variant.workload))
+    costs: Counter[Any] = Counter()
+    for row in result.delay_costs().to_pylist():
+        if row["class"] == "rma_late_post":
+            costs[row["callpath"][-1], row["rank"]] += row["short_term"] + row["long_term"]
+    waiting = by(result, "mpi_rma_sync_late_post", "rank")
+    return {
+        "Late Post, process 2": waiting[2,],
+        "of it for foo on process 0": waiting[2,] * costs["foo", 0] / sum(costs.values()),
+    }
+
+
+# --- ARMCI ------------------------------------------------------------------------------------------------------------
+
+
+def gets(variant: Variant) -> float:
+    """Return the gets of a process: 8 sqrt(P) where P is a square, 7 sqrt(2 P) elsewhere, which is table A.9."""
+    side = math.isqrt(variant.processes)
+    count = 8 * side if side * side == variant.processes else 7 * math.isqrt(2 * variant.processes)
+    # They come in pairs.
+    return float(count // 2 * 2)
+
+
+def srumma(case: Case, variant: Variant, make: Make) -> Figures:
+    """Return metrics, gets, and how many of them are analyzed in a second of processor time."""
+    trace = make(variant.workload)
+    result = analyze(trace, causes=False)
+    figures = {row.name: total(result, row.metric) for row in case.rows if row.metric}
+    count = by(result, "visits", "callpath")["ARMCI_NbGet",]
+    time = benchmark.measure(trace, repeat=1, causes=False)["cpu"]
+    return figures | {
+        "Gets of a process": count / variant.processes / variant.iterations,
+        "Gets analyzed in a second": count / time,
+    }
+
+
+def nwchem(_: Case, variant: Variant, make: Make) -> Figures:
+    """Return Wait for Progress, beside communication and over processes."""
+    result = analyze(make(variant.workload), causes=False)
+    progress = by(result, "armci_rma_comm_wait_for_progress", "rank")
+    return {
+        "Wait for Progress, of ARMCI communication": 100
+        * sum(progress.values())
+        / total(result, "armci_rma_communication"),
+        "Processes that wait for progress": 100 * len(progress) / variant.processes,
+        "Wait at Barrier, of all waiting": 100
+        * total(result, "armci_barrier_wait")
+        / total(result, "armci_barrier_wait+armci_rma_comm_wait_for_progress"),
+    }
+
+
+# --- the analysis itself ----------------------------------------------------------------------------------------------
+
+#: Implementations of SOR, and where their figures stand in the thesis.
+SOR = {"p2p": "A.1", "gats": "A.2", "fence": "A.3", "locks": "A.4"}
+#: The stages here that do the work of Scalasca's replays: the first, and those from the second to the fifth. To read
+#: the trace is part of none (docs/scale.md).
+FORWARD = ("messages", "collectives", "one-sided")
+CAUSES = ("causes",)
+
+
+def sor(_: Case, variant: Variant, make: Make) -> Figures:
+    """Return the processor time of the stages for an iteration, ms."""
+    figures: Figures = {}
+    for name in SOR:
+        measured = benchmark.measure(make(f"sor-{name}"), repeat=1)
+        stages = measured["stages"]
+        parts = {
+            "": measured["cpu"],
+            ", phase 1": sum(stages.get(stage, 0) for stage in FORWARD),
+            ", phases 2 to 5": sum(stages.get(stage, 0) for stage in CAUSES),
+        }
+        figures |= {f"{name}{part}": 1e3 * time / variant.iterations for part, time in parts.items()}
+    return figures
+
+
+def predicted(hypothesis: tuple[str, str]) -> Measure:
+    """Return what says how far a simulation is from its run, and a prediction from the optimized run, percent."""
+
+    def measure(_: Case, variant: Variant, __: Make) -> Figures:
+        workloads = {variant.workload: hypothesis}
+        (row,) = benchmark.predictions(workloads, [variant.processes], variant.iterations, seed=1)
+        return {"Identity": abs(row["identity"]), "Prediction": abs(row["deviation"])}
+
+    return measure

@@ -1,0 +1,100 @@
+"""Make the programs of a case again, analyze them, and set what comes out beside what was published."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from whywait import _native
+from whywait.cases.case import facts, options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from whywait.cases.case import Case, Variant
+
+
+def run(case: Case, *, progress: Callable[[str, float], object] | None = None) -> dict[str, Any]:
+    """Generate and analyze all variants of a case; each trace is removed after its analysis.
+
+    Parameters
+    ----------
+    case
+        The case, as published or `Case.scaled`.
+    progress
+        Called with what is analyzed and the share that is done.
+
+    Returns
+    -------
+    dict
+        ``case``, ``title``, ``source``, ``remark``; ``variants``, each a dict of ``name``, ``workload``, ``processes``,
+        ``iterations``; ``rows``, each a dict of ``name``, ``unit``, ``depth``, and by variant ``published`` (None where
+        nothing was, or for other numbers of processes), ``structure`` (None where the structure of the program does not
+        say) and ``here``. Times of cases that are compared by shares are seconds here, too.
+    """
+    figures = []
+    for place, variant in enumerate(case.variants):
+        if progress:
+            progress(variant.name, place / len(case.variants))
+        with tempfile.TemporaryDirectory(prefix="whywait-case-") as directory:
+            figures.append(case.measure(case, variant, _maker(variant, Path(directory))))
+    rows = [
+        {
+            "name": row.name,
+            "unit": row.unit,
+            "depth": row.depth,
+            "published": [figure if case.is_published(place) else None for place, figure in enumerate(row.published)],
+            "structure": [row.structure(variant) if row.structure else None for variant in case.variants],
+            "here": [own.get(row.name) for own in figures],
+        }
+        for row in case.rows
+    ]
+    names = ("name", "workload", "processes", "iterations")
+    variants = [{name: getattr(variant, name) for name in names} for variant in case.variants]
+    return {**facts(case), "shares": case.shares, "variants": variants, "rows": rows}
+
+
+def _maker(variant: Variant, directory: Path) -> Callable[[str], Path]:
+    def make(workload: str) -> Path:
+        trace = directory / workload
+        _native.generate(workload, trace, seed=1, **options(variant))
+        return trace
+
+    return make
+
+
+#: What the lines of a row are.
+_LINES = {"published": "published", "structure": "by structure", "here": "here"}
+
+
+def table(report: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Return the table of a report: its head, and its rows of text, one for each figure that there is."""
+    head = ["", "", *(variant["name"] for variant in report["variants"])]
+    rows: list[list[str]] = []
+    base = report["rows"][0] if report["shares"] else None
+    for row in report["rows"]:
+        name = "  " * row["depth"] + row["name"]
+        for what, text in _LINES.items():
+            if any(figure is not None for figure in row[what]):
+                rows.append([name, text, *_cells(row, what, base)])
+                name = ""
+    return head, rows
+
+
+def _cells(row: dict[str, Any], what: str, base: dict[str, Any] | None) -> Iterator[str]:
+    for place, figure in enumerate(row[what]):
+        if figure is None:
+            yield "-"
+        elif base is not None and row is not base and row["unit"] == "s":
+            yield f"{100 * figure / base[what][place]:.1f}%"
+        else:
+            yield _text(figure, row["unit"], is_rounded=what == "published")
+
+
+def _text(figure: float, unit: str, *, is_rounded: bool) -> str:
+    if unit == "%":
+        return f"{figure:.3g}%"
+    if unit:
+        return f"{figure:,.{0 if figure >= 1000 else 2}f} {unit}"
+    return f"{figure:.4g}".replace("e+0", "e").replace("e+", "e") if is_rounded and figure >= 1e6 else f"{figure:,.0f}"
