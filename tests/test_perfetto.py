@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 import whywait
+from otf2.enums import MetricMode
 from whywait.cli import main
 
+from tests.test_counters import STRICT, archive, counter
 from tests.tracedsl import trace_from_text
 
 trace_pb2 = pytest.importorskip(
@@ -57,11 +59,15 @@ class Timeline:
                 events.append((packet.timestamp, packet.track_event, self.arguments(packet.track_event)))
         self.slices: list[Slice] = []
         self.instants: list[Slice] = []
+        self.counters: dict[int, list[tuple[int, float]]] = defaultdict(list)
         self.flows: dict[int, list[tuple[str, Slice]]] = defaultdict(list)
         open_: dict[int, list[Slice]] = defaultdict(list)
         for time, event, arguments in sorted(events, key=lambda event: event[0]):
             assert event.track_uuid in self.tracks
             stack = open_[event.track_uuid]
+            if event.type == event.TYPE_COUNTER:
+                self.counters[event.track_uuid].append((time, event.double_counter_value))
+                continue
             if event.type == event.TYPE_SLICE_END:
                 slice_ = stack.pop()
                 slice_.end = time
@@ -428,3 +434,34 @@ def test_an_interrupted_file_is_not_there(tmp_path):
     with pytest.raises(whywait.UsageError):
         result.write_timeline(tmp_path / "run.pftrace", ranks=[1000])
     assert [path.read_text() for path in tmp_path.iterdir()] == ["before"]
+
+
+def test_counters_are_counter_tracks(tmp_path):
+    """Of a total its growth in a second, of a level itself; below the thread, or the process, that they speak of."""
+    stream = [(0, 0, (100,)), (0, 1, (8,)), (0, "enter", "main"), (20, 0, (300,)), (20, "enter", "foo"),
+              (50, 0, (900,)), (50, 1, (2,)), (50, "leave", "foo"), (100, 0, (1000,)),
+              (100, "leave", "main")]  # fmt: skip
+    metrics = [(0, 2, (0,)), (100, 2, (5,))]
+    counters = [
+        counter("INS", occurrence=STRICT),
+        counter("memory", MetricMode.ABSOLUTE_NEXT),
+        counter("energy", scope="group"),
+    ]
+    result = whywait.analyze(archive(tmp_path, counters, [stream, metrics]))
+    counts, timeline = written(result, tmp_path)
+    found = {timeline.tracks[track].name: values for track, values in timeline.counters.items()}
+    assert counts["counters"] == len(found) == 3
+    assert found["INS"] == [(0, 100), (2e9, 200), (5e9, 20), (10e9, 0)]
+    assert found["memory"] == [(0, 8), (5e9, 2)]
+    assert found["energy"] == [(0, 0.5), (10e9, 0)]
+    above = {
+        track.name: timeline.tracks[track.parent_uuid] for track in timeline.tracks.values() if track.name in found
+    }
+    assert above["INS"].thread.thread_name == above["memory"].thread.thread_name == "location 0"
+    assert above["energy"].process.process_name == "Rank 0"
+    units = {track.name: track.counter.unit_name for track in timeline.tracks.values() if track.name in found}
+    assert units == {"INS": "#/s", "memory": "#", "energy": "#/s"}
+    # What is shorter than the shortest slice is one stretch with what follows.
+    counts, timeline = written(result, tmp_path, min_duration=3, window=(4, 6))
+    found = {timeline.tracks[track].name: values for track, values in timeline.counters.items()}
+    assert found["INS"] == [(0, 160), (5e9, 20), (10e9, 0)]

@@ -491,7 +491,8 @@ class Result(Structure, CountedResult):
         """Write the run as a trace for Perfetto, a browser of timelines (https://ui.perfetto.dev).
 
         Calls, wait states and the critical path are slices; messages, one-sided transfers and the causes of waits are
-        flows. Slices have their true times, in ns since the begin of the trace, also where a window cuts them.
+        flows; recorded counters are counter tracks. Slices have their true times, in ns since the begin of the trace,
+        also where a window cuts them.
 
         >>> written = result.write_timeline(directory / "run.pftrace", ranks=range(4), window=(0.5, 0.6))
         >>> written["threads"]
@@ -514,8 +515,8 @@ class Result(Structure, CountedResult):
         -------
         dict
             How many there are of ``threads``, ``calls``, ``wait_states``, ``critical_path`` (stretches), ``transfers``,
-            ``message_flows``, ``cause_flows``, ``transfer_flows``, ``backwards`` (flows that are left out, because they
-            would end before they begin) and ``bytes``.
+            ``message_flows``, ``cause_flows``, ``transfer_flows``, ``counters`` (tracks), ``backwards`` (flows that are
+            left out, because they would end before they begin) and ``bytes``.
 
         Raises
         ------

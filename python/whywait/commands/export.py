@@ -137,6 +137,7 @@ def run_perfetto(options: argparse.Namespace) -> int:
             ("message_flows", "messages"),
             ("cause_flows", "causes"),
             ("transfers", "one-sided transfers"),
+            ("counters", "tracks of counters"),
         )
         if written[name] or name in ("calls", "wait_states")
     ]

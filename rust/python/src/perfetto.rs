@@ -49,7 +49,7 @@ pub(crate) fn write_perfetto<'py>(
         let Analysis { archive, result, .. } = owned.get();
         let label = |metric: Metric| labels.get(metric.name()).map_or(metric.name(), String::as_str).to_owned();
         let out = BufWriter::with_capacity(1 << 20, file);
-        pool.install(|| write(result, archive.definitions(), &label, &selection, out, &shared))
+        pool.install(|| write(result, archive, &label, &selection, out, &shared))
     };
     let events: usize = analysis.get().result.trace.shards.iter().map(|shard| shard.events.len()).sum();
     let tick = || {
@@ -68,6 +68,7 @@ pub(crate) fn write_perfetto<'py>(
         ("message_flows", written.messages),
         ("cause_flows", written.causes),
         ("transfer_flows", written.transfer_flows),
+        ("counters", written.counters),
         ("backwards", written.backwards),
         ("bytes", written.bytes),
     ] {

@@ -10,6 +10,7 @@ mod scoped;
 mod series;
 
 pub use samples::{Change, Stretch, changes, window};
+pub(crate) use samples::{Recording, recorded};
 
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics};

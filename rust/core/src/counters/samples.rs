@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
+use whywait_otf2::enums::LocationType;
 use whywait_otf2::{Archive, Attributes, Event, EventSink};
 
 use super::scoped;
@@ -93,6 +94,28 @@ fn read(archive: &Archive, trace: &Trace, kinds: &[Kind], location: LocationId) 
         series.hold(last);
     }
     series
+}
+
+/// All counters that a location recorded, over time: first those that speak of the location itself.
+pub(crate) fn recorded(archive: &Archive, trace: &Trace, kinds: &[Kind], location: LocationId) -> Vec<Recording> {
+    let recording = |is_own: bool| move |(counter, series): (u32, Series)| Recording { counter, is_own, series };
+    let mut recordings: Vec<Recording> = Vec::new();
+    // A location of metrics alone speaks of others.
+    if trace.definitions.locations[location].kind != LocationType::METRIC {
+        recordings.extend(read(archive, trace, kinds, location).into_iter().map(recording(true)));
+    }
+    recordings.extend(scoped::kept(trace, kinds, location).into_iter().map(recording(false)));
+    recordings
+}
+
+/// A counter over time.
+pub(crate) struct Recording {
+    /// Index of the counter.
+    pub(crate) counter: u32,
+    /// Whether it speaks of the location that recorded it.
+    pub(crate) is_own: bool,
+    /// Its samples.
+    pub(crate) series: Series,
 }
 
 /// What counters that speak of their recorder came to in stretches of time.

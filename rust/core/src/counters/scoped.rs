@@ -40,15 +40,33 @@ pub(super) fn divide(trace: &Trace, kinds: &[Kind], window: Option<&Range<i64>>)
     Ok(cells.collect::<Vec<_>>().concat())
 }
 
-/// What the samples of one counter come to.
-fn of_one(trace: &Trace, kinds: &[Kind], samples: &[Sample], window: Option<&Range<i64>>) -> Vec<CounterCell> {
-    let Sample { metric, counter, location, .. } = samples[0];
-    let definition = &trace.definitions.counters.all[counter as usize];
-    let mut series = Series::new(definition, kinds[counter as usize]);
+/// The samples of one counter over time.
+fn series(trace: &Trace, kinds: &[Kind], samples: &[Sample]) -> Series {
+    let counter = samples[0].counter as usize;
+    let definition = &trace.definitions.counters.all[counter];
+    let mut series = Series::new(definition, kinds[counter]);
     for sample in samples {
         series.push(sample.time, sample.value(definition.is_real));
     }
     series.hold(trace.span().map_or(i64::MIN, |(_, last)| last));
+    series
+}
+
+/// The kept samples of a location, by metric and counter.
+pub(super) fn kept(trace: &Trace, kinds: &[Kind], location: LocationId) -> Vec<(u32, Series)> {
+    let samples = &trace.shard(location).samples;
+    let own =
+        |bound: fn(&LocationId, &LocationId) -> bool| samples.partition_point(|one| bound(&one.location, &location));
+    let mut samples = samples[own(LocationId::lt)..own(LocationId::le)].to_vec();
+    samples.sort_by_key(|sample| (sample.metric, sample.counter));
+    let same = |a: &Sample, b: &Sample| (a.metric, a.counter) == (b.metric, b.counter);
+    samples.chunk_by(same).map(|samples| (samples[0].counter, series(trace, kinds, samples))).collect()
+}
+
+/// What the samples of one counter come to.
+fn of_one(trace: &Trace, kinds: &[Kind], samples: &[Sample], window: Option<&Range<i64>>) -> Vec<CounterCell> {
+    let Sample { metric, counter, location, .. } = samples[0];
+    let series = series(trace, kinds, samples);
     let all = window.map_or((i64::MIN, i64::MAX), |window| (window.start, window.end));
     let carriers = trace.definitions.counters.carriers(&trace.definitions.locations, metric, location);
     let mut cells = Vec::new();

@@ -16,7 +16,7 @@ struct Point {
 
 /// The samples of a counter at one place, in the order of time.
 #[derive(Debug, Default)]
-pub(super) struct Series {
+pub(crate) struct Series {
     points: Vec<Point>,
     kind: Kind,
     is_trusted: bool,
@@ -149,6 +149,20 @@ impl Series {
         self.at(until).less(self.at(from)).value() * doubled
     }
 
+    /// The course of the counter, in stretches from sample to sample that are at least `shortest` ticks long (but the last
+    /// one): begin, end, and the mean of a level, or what the counter grew by in a tick.
+    pub(crate) fn course(&self, shortest: i64) -> impl Iterator<Item = (i64, i64, f64)> + '_ {
+        let last = self.points.len().saturating_sub(1);
+        let mut from = self.points.first().map_or(0, |point| point.time);
+        self.points.iter().enumerate().filter_map(move |(index, point)| {
+            let least = if index == last { 1 } else { shortest.max(1) };
+            (point.time - from >= least).then(|| {
+                let begin = std::mem::replace(&mut from, point.time);
+                (begin, point.time, self.change(begin, point.time) / (point.time - begin) as f64)
+            })
+        })
+    }
+
     /// Whether anything is known of the time between two times.
     pub(super) fn covers(&self, from: i64, until: i64) -> bool {
         match (self.points.first(), self.points.last()) {
@@ -225,6 +239,18 @@ mod tests {
         let found = divided(&series, &[&[(MAIN, 0, 31)]]);
         assert_eq!((found[&MAIN].area.integer, found[&MAIN].ticks), (490, 30));
         assert_eq!((found[&MAIN].samples, found[&MAIN].range), (4, (5.0, 12.0)));
+    }
+
+    #[test]
+    fn a_course_has_means_of_stretches() {
+        let total = series(Kind::Total, &[(0, 0), (2, 10), (2, 12), (3, 12), (7, 20)]);
+        assert_eq!(total.course(0).collect::<Vec<_>>(), [(0, 2, 6.0), (2, 3, 0.0), (3, 7, 2.0)]);
+        assert_eq!(total.course(3).collect::<Vec<_>>(), [(0, 3, 4.0), (3, 7, 2.0)]);
+        let mut level = series(Kind::Level { next: true }, &[(0, 4), (2, 6)]);
+        level.hold(6);
+        assert_eq!(level.course(0).collect::<Vec<_>>(), [(0, 2, 4.0), (2, 6, 6.0)]);
+        assert_eq!(level.course(5).collect::<Vec<_>>(), [(0, 6, 32.0 / 6.0)]);
+        assert_eq!(series(Kind::Total, &[(5, 1)]).course(0).count(), 0);
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! | cause of a wait | flow from the call that caused it to the slice of the wait |
 //! | one-sided transfer | moment on a track of the source, and a flow to the call after which the data are there |
 //! | critical path | slices of a track of their own |
+//! | counter | counter track below the thread or the process that it speaks of |
 //!
 //! Times are ns since the begin of the trace. A flow needs its begin before its end: where clocks disagree so much that
 //! it has not, it is left out and counted. Of slices that begin or end at the same time, what stands first in the file
@@ -16,6 +17,7 @@
 //!
 //! Everything goes into the file as it comes: only flows are held in memory.
 
+mod counters;
 mod flows;
 mod packets;
 mod protobuf;
@@ -26,7 +28,7 @@ use std::io::Write;
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
-use whywait_otf2::Definitions;
+use whywait_otf2::Archive;
 
 use crate::analysis::Analysis;
 use crate::ids::RegionKey;
@@ -58,6 +60,8 @@ pub struct Written {
     pub transfer_flows: u64,
     /// Stretches of the critical path.
     pub critical_path: u64,
+    /// Tracks of counters.
+    pub counters: u64,
     /// Flows that would go backwards in time.
     pub backwards: u64,
     /// Bytes of the file.
@@ -67,13 +71,13 @@ pub struct Written {
 /// Writes a trace for Perfetto; `label` gives the name of a wait state that people read.
 pub fn write(
     analysis: &Analysis,
-    definitions: &Definitions,
+    archive: &Archive,
     label: &dyn Fn(Metric) -> String,
     selection: &Selection,
     out: impl Write,
     progress: &Progress,
 ) -> Result<Written> {
-    let trace = &analysis.trace;
+    let (trace, definitions) = (&analysis.trace, archive.definitions());
     if trace.exchange.processes() > 1 {
         let text =
             "several processes share this analysis, each with only a part of the events: write timelines without MPI";
@@ -124,6 +128,7 @@ pub fn write(
     if let Some(causes) = &analysis.causes {
         writer.critical_path(&causes.path)?;
     }
+    writer.counters(archive, &analysis.counters)?;
     let bytes = writer.packets.finish()?;
     written.bytes = bytes;
     Ok(written)

@@ -191,6 +191,24 @@ impl<W: Write> Packets<W> {
         })
     }
 
+    /// A counter, perhaps below a track; `order` is its position among those beside it.
+    pub(super) fn counter_track(
+        &mut self,
+        track: Track,
+        above: Option<Track>,
+        (name, unit): (&str, &str),
+        order: u32,
+    ) -> Result<()> {
+        self.descriptor(track, |descriptor| {
+            descriptor.text(2, name);
+            if let Some(above) = above {
+                descriptor.number(5, above);
+            }
+            descriptor.message(8, |counter| counter.text(6, unit));
+            descriptor.number(12, u64::from(order));
+        })
+    }
+
     /// A text that arguments can have from now on.
     pub(super) fn intern(&mut self, number: u64, text: &str) -> Result<()> {
         self.packet(|packet| {
@@ -232,6 +250,11 @@ impl<W: Write> Packets<W> {
     /// Something happens.
     pub(super) fn instant(&mut self, time: u64, track: Track, fill: impl FnOnce(&mut Event)) -> Result<()> {
         self.event(time, 3, track, fill)
+    }
+
+    /// What a counter is from now on.
+    pub(super) fn counter(&mut self, time: u64, track: Track, value: f64) -> Result<()> {
+        self.event(time, 4, track, |event| event.0.double(44, value))
     }
 
     /// Hands everything to the system.

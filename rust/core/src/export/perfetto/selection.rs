@@ -21,7 +21,11 @@ impl Selection {
     }
 
     pub(super) fn lasts(&self, from: i64, to: i64) -> bool {
-        from <= self.window.1 && to >= self.window.0 && to - from >= self.shortest
+        self.overlaps(from, to) && to - from >= self.shortest
+    }
+
+    pub(super) fn overlaps(&self, from: i64, to: i64) -> bool {
+        from <= self.window.1 && to >= self.window.0
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) struct Writer<'a, W> {
 }
 
 impl<W: Write> Writer<'_, W> {
-    fn nanoseconds(&self, time: i64) -> u64 {
+    pub(super) fn nanoseconds(&self, time: i64) -> u64 {
         let since = i128::from(time) - i128::from(self.begin);
         let resolution = i128::from(self.trace.resolution);
         let rounded = if resolution == 1_000_000_000 {
@@ -54,8 +54,15 @@ impl<W: Write> Writer<'_, W> {
         ticks as f64 / self.trace.resolution as f64
     }
 
-    fn thread_track(location: LocationId) -> Track {
+    pub(super) fn thread_track(location: LocationId) -> Track {
         1 + Track::from(location.number())
+    }
+
+    /// The track of the process of a location; those that belong to none share one.
+    pub(super) fn process_track(&self, location: LocationId) -> Track {
+        let definitions = &self.trace.definitions;
+        let number = definitions.locations[location].process.index().min(definitions.processes.len());
+        1 + (definitions.locations.len() + number) as Track
     }
 
     fn new_track(&mut self, above: Option<Track>, name: &str) -> Result<Track> {
@@ -80,7 +87,7 @@ impl<W: Write> Writer<'_, W> {
                 continue;
             }
             let number = location.process.index().min(definitions.processes.len());
-            let track = 1 + (definitions.locations.len() + number) as Track;
+            let track = self.process_track(index);
             let id = self.first_id
                 + definitions.processes.get(number).map_or(self.first_id, |one| one.locations.start.number());
             if process.replace(number) != Some(number) {
@@ -175,7 +182,7 @@ impl<W: Write> Writer<'_, W> {
         Ok(())
     }
 
-    fn look_up(&self) -> Result<()> {
+    pub(super) fn look_up(&self) -> Result<()> {
         if self.progress.is_cancelled() { Err(Error::Interrupted) } else { Ok(()) }
     }
 

@@ -1,0 +1,68 @@
+//! Tracks of recorded counters: of a level its mean from sample to sample, of all else by how much it grows in a second.
+
+use std::io::Write;
+
+use whywait_otf2::Archive;
+
+use super::packets::Track;
+use super::tracks::Writer;
+use crate::Result;
+use crate::counters::{Recorded, Recording, recorded};
+use crate::ids::LocationId;
+use crate::trace::counters::Kind;
+
+impl<W: Write> Writer<'_, W> {
+    /// Writes all counters: below the thread that they speak of, else below the process that recorded them.
+    pub(super) fn counters(&mut self, archive: &Archive, found: &Recorded) -> Result<()> {
+        if found.kinds.is_empty() {
+            return Ok(());
+        }
+        let trace = self.trace;
+        for location in (0..trace.definitions.locations.len()).map(LocationId::at) {
+            if !self.selection.has(trace, location) {
+                continue;
+            }
+            self.look_up()?;
+            for recording in recorded(archive, trace, &found.kinds, location) {
+                self.counter(location, &recording, found.kinds[recording.counter as usize])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn counter(&mut self, location: LocationId, recording: &Recording, kind: Kind) -> Result<()> {
+        let counter = &self.trace.definitions.counters.all[recording.counter as usize];
+        let is_level = matches!(kind, Kind::Level { .. } | Kind::Samples);
+        let factor = counter.factor() * if is_level { 1.0 } else { self.trace.resolution as f64 };
+        let mut end: Option<(Track, i64)> = None;
+        let mut shown = None;
+        for (from, until, mean) in recording.series.course(self.selection.shortest) {
+            if !self.selection.overlaps(from, until) {
+                continue;
+            }
+            let track = if let Some((track, _)) = end {
+                track
+            } else {
+                let above = if recording.is_own { Self::thread_track(location) } else { self.process_track(location) };
+                let unit = if is_level { counter.unit.clone() } else { format!("{}/s", counter.unit) };
+                let track = self.next_track;
+                self.next_track += 1;
+                self.packets.counter_track(track, Some(above), (&counter.name, &unit), recording.counter)?;
+                self.written.counters += 1;
+                track
+            };
+            let value = mean * factor;
+            if shown.replace(value) != Some(value) {
+                let time = self.nanoseconds(from);
+                self.packets.counter(time, track, value)?;
+            }
+            end = Some((track, until));
+        }
+        // Nobody knows how it grows behind its last sample.
+        if let Some((track, until)) = end.filter(|_| !is_level) {
+            let time = self.nanoseconds(until);
+            self.packets.counter(time, track, 0.0)?;
+        }
+        Ok(())
+    }
+}
