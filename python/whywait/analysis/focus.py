@@ -123,7 +123,7 @@ class _Tables:
         if self._focus.window is None:
             return table
         begin, end = self._focus.window
-        return table.filter(pc.and_(pc.less(table["enter"], end), pc.greater(table["leave"], begin)))
+        return _kept(table, pc.and_(pc.less(table["enter"], end), pc.greater(table["leave"], begin)))
 
     @property
     def critical_path(self) -> pa.Table:
@@ -136,11 +136,24 @@ class _Tables:
         if self._focus.window is None:
             return table
         begin, end = self._focus.window
-        table = table.filter(pc.and_(pc.less(table["from"], end), pc.greater(table["to"], begin)))
+        table = _kept(table, pc.and_(pc.less(table["from"], end), pc.greater(table["to"], begin)))
         for name, bound in (("from", pc.max_element_wise), ("to", pc.min_element_wise)):
             cut = bound(table[name], begin if name == "from" else end)
             table = table.set_column(table.column_names.index(name), name, cut)
         return table
+
+
+def _kept(table: pa.Table, keep: pa.ChunkedArray) -> pa.Table:
+    """Keep some rows, without a copy where many stand together, as all but the first and the last of a location do."""
+    edges = np.flatnonzero(np.diff(keep.to_numpy().astype(np.int8), prepend=0, append=0)).tolist()
+    runs = list(zip(edges[::2], edges[1::2], strict=True))
+    if len(runs) * _WORTH_A_SLICE > table.num_rows:
+        return table.filter(keep)
+    return pa.concat_tables([table.slice(0, 0), *(table.slice(begin, end - begin) for begin, end in runs)])
+
+
+# Rows, in the mean, from which on a slice costs less than to copy them.
+_WORTH_A_SLICE = 1000
 
 
 def _inside(result: ResultData, callpath: str) -> np.ndarray[Any, np.dtype[np.bool_]]:

@@ -84,17 +84,18 @@ class Kinds:
         self._names: list[str] = kinds.dictionary.to_pylist()
         self._of_row: npt.NDArray[np.integer] = kinds.indices.to_numpy()
         occurs = np.bincount(self._of_row, minlength=len(self._names)) > 0
-        self._occurring = {name for name, there in zip(self._names, occurs.tolist(), strict=True) if there}
+        #: Those of which there are rows.
+        self.occurring = {name for name, there in zip(self._names, occurs.tolist(), strict=True) if there}
 
     def of_metric(self, metrics: MetricTree, name: str) -> set[str]:
         """Return the kinds whose rows make up a wait state: its own, or if it is itself a part, those of its parts."""
-        if name in self._occurring or metrics.wait_state(name) is metrics[name]:
+        if name in self.occurring or metrics.wait_state(name) is metrics[name]:
             return {name}
-        return {kind for kind in self._occurring if metrics[name] in metrics.path(kind)}
+        return {kind for kind in self.occurring if metrics[name] in metrics.path(kind)}
 
     def occurs(self, metrics: MetricTree, name: str) -> bool:
         """Say whether there is a row of this kind, or of one below it."""
-        return any(above.name == name for kind in self._occurring for above in metrics.path(kind))
+        return any(above.name == name for kind in self.occurring for above in metrics.path(kind))
 
     def rows(self, kinds: set[str]) -> npt.NDArray[np.bool_]:
         """Say of each row whether it is of one of these kinds."""

@@ -54,12 +54,12 @@ def statistics(metrics: MetricTree, native: pa.Table) -> pa.Table:
 def of_metrics(metrics: MetricTree, native: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     """Give each wait state with its rows: where, when, how long. One that only others make up has theirs."""
     kinds = Kinds(native)
-    native = native.select(["location", "callpath", "enter", "leave", "waiting"])
+    columns = native.select(["location", "callpath", "enter", "leave", "waiting"])
     for metric in metrics:
         if metrics.wait_state(metric.name) is not None:
-            rows = kinds.rows(kinds.of_metric(metrics, metric.name))
-            if rows.any():
-                yield metric.name, native.filter(pa.array(rows))
+            own = kinds.of_metric(metrics, metric.name) & kinds.occurring
+            if own:
+                yield metric.name, columns.filter(pa.array(kinds.rows(own)))
 
 
 def describe(waits: pa.Table) -> dict[str, Any]:

@@ -224,7 +224,7 @@ def _blame(result: ResultData, table: pa.Table, callpaths: list[int], by: list[s
 
 def _causes(result: ResultData, callpaths: list[int]) -> dict[tuple[str, int], dict[str, Any]]:
     """Find, for each wait state at some call paths, how often it occurs and who is to blame for most of it."""
-    table = result.tables.wait_states
+    table = result.tables.wait_states.select(["kind", "callpath", "waiting", "cause_callpath", "cause_location"])
     place, blame = ["kind", "callpath"], ["cause_callpath", "cause_rank"]
     # By slices, because the table can be larger than memory.
     slices = (table.slice(begin, _SLICE) for begin in range(0, table.num_rows, _SLICE))

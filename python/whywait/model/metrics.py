@@ -140,6 +140,7 @@ class MetricTree:
         self._children: dict[str | None, list[Metric]] = {}
         for metric in self:
             self._children.setdefault(metric.parent, []).append(metric)
+        self._computed: dict[frozenset[str], MetricTree] = {}
 
     def __iter__(self) -> Iterator[Metric]:
         return iter(self._metrics.values())
@@ -205,7 +206,8 @@ class MetricTree:
 
     def with_roots(self, metrics: Iterable[Metric]) -> MetricTree:
         """Return the tree with other metrics behind it, which are parts of none."""
-        return MetricTree([*self, *metrics])
+        others = list(metrics)
+        return MetricTree([*self, *others]) if others else self
 
     def computed(self, stored: Collection[str]) -> MetricTree:
         """Cut the tree down to what follows from the given stored metrics.
@@ -220,6 +222,12 @@ class MetricTree:
         MetricTree
             Formulas are cut down with their operands; a metric whose parent is gone moves up to the next one left.
         """
+        names = frozenset(stored)
+        if names not in self._computed:
+            self._computed[names] = self._cut_down(names)
+        return self._computed[names]
+
+    def _cut_down(self, stored: frozenset[str]) -> MetricTree:
         formulas: dict[str, Formula | None] = {m.name: None for m in self if not m.derived and m.name in stored}
         waiting = [metric for metric in self if metric.formula is not None]
         while waiting:
