@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashSet;
 
+use super::builder::{Builder, MEASURED, Node, Raw, enter};
 use super::cut::Cut;
-use super::graph::{Builder, MEASURED, Node, Raw, enter};
 use super::network::{self, Network, all_equal};
 use super::{Assumption, Assumptions};
 use crate::ids::{CommId, InstanceId, LocationId, RegionKey};

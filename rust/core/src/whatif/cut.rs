@@ -6,7 +6,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::graph::Builder;
+use super::builder::Builder;
 use super::selection::{Selection, entered};
 use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::matching::epochs::Epochs;

@@ -14,8 +14,8 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use whywait_otf2::Definitions;
 
+use super::builder::{Builder, NO_CLASS, OWN, Raw, enter};
 use super::cut::{Cut, Key};
-use super::graph::{Builder, NO_CLASS, OWN, Raw, enter};
 use super::network::Network;
 use super::{Assumption, Assumptions, Model};
 use crate::Result;

@@ -11,6 +11,7 @@
 //! *Source*: M.-A. Hermanns, Jül-4297 (2008), 3.4 and chapter 4, for the hypotheses; the model is WHATIF section 4.
 
 mod balance;
+mod builder;
 mod collectives;
 mod cut;
 mod graph;
@@ -41,8 +42,9 @@ use crate::ids::CallPathId;
 use crate::matching::protocol::nodes;
 use crate::trace::Trace;
 use crate::{Error, Result};
+use builder::{Builder, MEASURED};
 use cut::Cut;
-use graph::{Builder, Graph, MEASURED};
+use graph::Graph;
 use messages::Estimates;
 use retime::Times;
 
@@ -275,7 +277,7 @@ impl Simulator {
     /// Number of dependencies between calls.
     #[must_use]
     pub fn dependencies(&self) -> usize {
-        self.graph.len()
+        self.graph.sources.len()
     }
 
     /// Applies hypotheses in their order.

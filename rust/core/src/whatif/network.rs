@@ -4,7 +4,7 @@
 //! contention: neither links nor buses. A collective operation takes, from the last Enter that it needs, as long as
 //! phases of such messages along a binomial tree or one after the other.
 
-use super::graph::{OWN, Raw};
+use super::builder::{OWN, Raw};
 
 /// A network by its numbers, times in ticks.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,7 @@
 use bitcode::{Decode, Encode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::graph::{Builder, MEASURED, Node, OWN, Raw, enter, leave};
+use super::builder::{Builder, MEASURED, Node, OWN, Raw, enter, leave};
 use super::network::{Network, all_equal};
 use super::{Assumption, Assumptions, Model};
 use crate::Result;

@@ -10,7 +10,7 @@ use super::balance::{Balance, balance, partly};
 use super::cut::Cut;
 use super::graph::Graph;
 use super::selection::{Chooser, Part, Selection};
-use crate::ids::{InstanceId, LocationId};
+use crate::ids::LocationId;
 use crate::trace::{Shard, Trace};
 use crate::{Error, Result};
 
@@ -99,12 +99,6 @@ impl Shape {
     /// The changed segments of a location.
     pub(super) fn of(&self, location: LocationId) -> &[Change] {
         self.0.get(location.index()).map_or(&[], Vec::as_slice)
-    }
-
-    /// New length of a segment, if it changed, ticks.
-    pub(super) fn at(&self, location: LocationId, position: u32) -> Option<i64> {
-        let changes = self.of(location);
-        changes.binary_search_by_key(&position, |change| change.position).ok().map(|i| changes[i].ticks)
     }
 
     /// Number of changed segments.
@@ -253,19 +247,13 @@ impl Shape {
         if !shard.profile.of(i).iter().any(|cell| selection.roots[cell.callpath]) {
             return selected;
         }
-        let first = graph.instance(trace.position(location), InstanceId::new(0));
-        let stops = graph.stops(location);
+        let mut segments = graph.segments(shard, location);
         let mut changes = self.of(location).iter().peekable();
-        let order = graph.order(shard, location);
-        let mut instances = shard.instances_of(location).map(|number| order.get(number)).peekable();
-        let mut open: Vec<InstanceId> = Vec::new();
         let mut frames: Vec<Frame> = Vec::new();
         let mut chooser = Chooser::new(selection, shard, i);
         let (begin, end) = (shard.event_offsets[i], shard.event_offsets[i + 1]);
         for position in begin..end {
             let is_leave = shard.events.is_leave(position);
-            let known =
-                if is_leave { open.pop_if(|instance| shard.instances.leave[*instance] == position) } else { None };
             let changed = changes.next_if(|change| change.position == position);
             if let Some(frame) = frames.last_mut() {
                 let number = frame.segments;
@@ -278,29 +266,14 @@ impl Shape {
                 if let Some(instance) =
                     frame.selected.filter(|_| is_part && frame.counts && !cut.encloses(location, position))
                 {
-                    let ticks = changed.map_or_else(
-                        || {
-                            let from = stops.partition_point(|stop| stop.position < position);
-                            let to = stops.partition_point(|stop| stop.position <= position);
-                            graph.base(
-                                shard,
-                                &stops[from..to],
-                                position,
-                                known.map(|instance| first + instance.number()),
-                            )
-                        },
-                        |change| change.ticks,
-                    );
-                    let waits = known.is_some_and(|instance| !graph.arcs(first + instance.number()).is_empty());
+                    let (own, waits) = segments.before(position);
+                    let ticks = changed.map_or(own, |change| change.ticks);
                     selected.segments.push(Segment { position, instance, ticks, waits });
                 }
             }
             if is_leave {
                 frames.pop();
                 continue;
-            }
-            if instances.peek().is_some_and(|&instance| shard.instances.enter[instance] == position) {
-                open.extend(instances.next());
             }
             let callpath = shard.events.callpath(position);
             let around = frames.last().and_then(|frame| frame.selected).filter(|_| !selection.below.is_empty());

@@ -4,8 +4,6 @@
 //! one call that is not enough: when the call gets shorter, those far from its Leave would come before their sends. So a
 //! send is recorded no later than its receive's call is left, and a receive no earlier than its send.
 
-use super::graph::{Builder, enter, leave};
-use super::retime::Times;
 use crate::Result;
 use crate::matching::messages::match_all;
 use crate::trace::Trace;
@@ -20,18 +18,18 @@ pub(super) struct Stamps {
 }
 
 impl Stamps {
-    /// Finds the bounds; messages whose measured clocks disagree have none.
-    pub(super) fn new(trace: &Trace, times: &Times<1>) -> Result<Self> {
-        let builder = Builder::new(trace)?;
+    /// Finds the bounds from the new times of all events, by shard; messages whose measured clocks disagree have none.
+    pub(super) fn new(trace: &Trace, events: &[Vec<i64>]) -> Result<Self> {
         let (found, _) = match_all(trace, |index, shard, matches| {
-            let of = |node| times.of(node)[0];
             let mut messages = Vec::new();
             for (row, receive) in shard.receives.rows.iter().enumerate() {
                 let Some(send) = matches.send(row).filter(|send| send.time <= receive.time) else { continue };
-                let call = builder.instance(trace, (send.location, send.instance));
-                let received = of(leave(builder.first_of(index) + receive.instance.number()));
-                let at = (of(enter(call)) + (send.time - send.enter)).min(of(leave(call))).min(received);
-                messages.push((trace.position(send.location), send.row, row, at));
+                let sender = trace.position(send.location);
+                let calls = &trace.shards[sender].instances;
+                let new = |at: &[u32]| events[sender][at[send.instance.index()] as usize];
+                let received = events[index][shard.instances.leave[receive.instance] as usize];
+                let at = (new(&calls.enter) + (send.time - send.enter)).min(new(&calls.leave)).min(received);
+                messages.push((sender, send.row, row, at));
             }
             messages
         })?;

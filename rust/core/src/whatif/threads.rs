@@ -5,7 +5,8 @@
 //! gives it back, in the order of the acquisitions. A thread that another one creates begins as long after that as
 //! measured; who waits for its end waits for it.
 
-use super::graph::{Builder, MEASURED, Node, Raw, StopKind, enter, leave, stop};
+use super::builder::{Builder, MEASURED, Node, Raw, enter, leave, stop};
+use super::graph::Kind;
 use crate::ids::{InstanceId, LocationId};
 use rustc_hash::FxHashMap;
 
@@ -46,13 +47,13 @@ impl Threads<'_> {
         let (enters, leaves) = (&shard.instances.enter, &shard.instances.leave);
         let at = master.map(|part| enters[part.team.instance]);
         let others = || team.iter().filter(|part| part.location != forker && part.team.instance.is_some());
-        if let Some(forked) = self.stop(builder, forker, fork.fork, at, StopKind::Point) {
+        if let Some(forked) = self.stop(builder, forker, fork.fork, at, Kind::Point) {
             for part in others() {
                 let (position, begin) = (enters[part.team.instance], shard.enter(part.team.instance));
                 if begin < fork.fork {
                     continue;
                 }
-                if let Some(begun) = self.stop(builder, part.location, begin, Some(position), StopKind::Begin) {
+                if let Some(begun) = self.stop(builder, part.location, begin, Some(position), Kind::Begin) {
                     let target = builder.stop_target(begun);
                     builder.raws.push(Raw::new(target, stop(forked), fork.fork));
                 }
@@ -61,7 +62,7 @@ impl Threads<'_> {
         let at = master.map(|part| leaves[part.team.instance] + 1);
         if fork.join != i64::MIN
             && others().next().is_some()
-            && let Some(joined) = self.stop(builder, forker, fork.join, at, StopKind::Gate)
+            && let Some(joined) = self.stop(builder, forker, fork.join, at, Kind::Gate)
         {
             let ends: Vec<(Node, i64)> = others()
                 .map(|part| (leave(self.first + part.team.instance.number()), shard.leave(part.team.instance)))
@@ -86,7 +87,7 @@ impl Threads<'_> {
                 let tasks = self.shard.tasks.of(self.shard.local(part.location));
                 let last = tasks[..tasks.partition_point(|task| task.end <= end)].last();
                 let source = last.filter(|task| task.begin >= begin).and_then(|task| {
-                    let number = self.stop(builder, part.location, task.end, None, StopKind::Point)?;
+                    let number = self.stop(builder, part.location, task.end, None, Kind::Point)?;
                     Some((stop(number), task.end))
                 });
                 members.push(source.unwrap_or((enter(self.first + of[k].number()), begin)));
@@ -104,9 +105,9 @@ impl Threads<'_> {
                 continue;
             }
             // The release comes after what has the same time in its call, the acquisition before.
-            let Some(released) = self.stop(builder, location, release.time, None, StopKind::Point) else { continue };
+            let Some(released) = self.stop(builder, location, release.time, None, Kind::Point) else { continue };
             let within = self.positions(own, acquire.time).0.max(self.shard.instances.enter[acquire.instance] + 1);
-            if let Some(taken) = self.stop(builder, own, acquire.time, Some(within), StopKind::Gate) {
+            if let Some(taken) = self.stop(builder, own, acquire.time, Some(within), Kind::Gate) {
                 let target = builder.stop_target(taken);
                 builder.raws.push(Raw::new(target, stop(released), release.time));
             }
@@ -131,8 +132,8 @@ impl Threads<'_> {
             if let Some(&(creator, created)) = steps.get(&(thread, ThreadStep::Create))
                 && creator != own
                 && created <= begun
-                && let Some(create) = self.stop(builder, creator, created, None, StopKind::Point)
-                && let Some(begins) = self.stop(builder, own, begun, Some(begin(own)), StopKind::Begin)
+                && let Some(create) = self.stop(builder, creator, created, None, Kind::Point)
+                && let Some(begins) = self.stop(builder, own, begun, Some(begin(own)), Kind::Begin)
             {
                 let target = builder.stop_target(begins);
                 builder.raws.push(Raw::new(target, stop(create), created));
@@ -140,8 +141,8 @@ impl Threads<'_> {
             if let Some(&(_, ended)) = steps.get(&(thread, ThreadStep::End))
                 && let Some(&(joiner, joined)) = steps.get(&(thread, ThreadStep::Wait))
                 && joiner != own
-                && let Some(end) = self.stop(builder, own, ended, None, StopKind::Point)
-                && let Some(join) = self.stop(builder, joiner, joined, None, StopKind::Gate)
+                && let Some(end) = self.stop(builder, own, ended, None, Kind::Point)
+                && let Some(join) = self.stop(builder, joiner, joined, None, Kind::Gate)
             {
                 let target = builder.stop_target(join);
                 builder.raws.push(Raw::new(target, stop(end), ended));
@@ -160,19 +161,12 @@ impl Threads<'_> {
     }
 
     /// A stop at a time, before the event `at` if that is possible, else behind all events of the same time.
-    fn stop(
-        &self,
-        builder: &mut Builder,
-        location: LocationId,
-        time: i64,
-        at: Option<u32>,
-        kind: StopKind,
-    ) -> Option<u32> {
+    fn stop(&self, builder: &mut Builder, location: LocationId, time: i64, at: Option<u32>, kind: Kind) -> Option<u32> {
         let (from, to) = self.positions(location, time);
         let position = at.filter(|at| (from..=to).contains(at)).unwrap_or(to);
         let i = self.shard.local(location);
         let begin = self.shard.event_offsets[i];
         // Before the first event only a begin has a place.
-        (position > begin || kind == StopKind::Begin).then(|| builder.stop(location, position, time, kind))
+        (position > begin || kind == Kind::Begin).then(|| builder.stop(location, position, time, kind))
     }
 }

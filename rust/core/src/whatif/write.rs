@@ -46,7 +46,7 @@ impl Simulator {
             ));
         }
         let events = self.events(trace, simulation);
-        let stamps = Stamps::new(trace, &simulation.times)?;
+        let stamps = Stamps::new(trace, &events)?;
         let mut options = WriteOptions { anchor: archive.anchor().clone(), ..WriteOptions::default() };
         options.anchor.number_of_snapshots = 0;
         options.anchor.number_of_thumbnails = 0;
@@ -169,14 +169,16 @@ impl<'a> Rewriter<'a> {
         let own = !range(location).is_empty();
         let from = if own || process.is_none() { location } else { self.trace.definitions.master(process) };
         let events = range(from);
-        let stops = self.graph.stops(from);
+        let (graph, times) = (self.graph, &self.graph.times);
         Map {
             measured: &shard.events.time[events.clone()],
             new: &self.events[self.trace.position(from)][events.clone()],
-            stops: stops
-                .iter()
-                .map(|stop| {
-                    (stop.position - events.start as u32, stop.time, self.times.of(self.graph.stop_node(stop))[0])
+            stops: graph
+                .steps_of(from)
+                .filter(|&step| graph.kinds[step].is_stop())
+                .map(|step| {
+                    let position = graph.steps[step].position - events.start as u32;
+                    (position, times[step], times[step] + self.times.shift(step)[0])
                 })
                 .collect(),
             own,
