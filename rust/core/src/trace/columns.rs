@@ -3,6 +3,8 @@
 //! Enter and Leave are the bulk: a time and a call path each. Communication records stand in column sets of their own;
 //! each row names the region instance it was recorded in. All positions (`u32`) count within the shard.
 
+use std::ops::Range;
+
 use bitcode::{Decode, Encode};
 
 use super::NONE;
@@ -67,6 +69,15 @@ impl Events {
     #[inline]
     pub fn callpath(&self, position: u32) -> CallPathId {
         CallPathId::new(self.node[position as usize] & !LEAVE)
+    }
+
+    /// Position of the first Enter of one of some call paths, at or behind a position and before another.
+    #[must_use]
+    pub fn next_enter(&self, positions: Range<u32>, callpaths: &[bool]) -> Option<u32> {
+        let nodes = &self.node[positions.start as usize..positions.end as usize];
+        // The mark of a Leave makes it larger than the number of any call path.
+        let found = nodes.iter().position(|&node| callpaths.get(node as usize) == Some(&true));
+        found.map(|found| positions.start + found as u32)
     }
 
     /// Whether the event at a position is a Leave.

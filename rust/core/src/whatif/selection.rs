@@ -69,16 +69,17 @@ impl<'a> Chooser<'a> {
         if !self.selection.roots[callpath] {
             return false;
         }
-        let number = self.visits.entry(callpath).or_insert(0);
-        let counted = match self.selection.instances {
-            None => true,
-            Some(Numbers::Range(from, to)) => (from..=to).contains(number),
-            Some(Numbers::Last) => {
-                let cell = self.shard.profile.of(self.i).iter().find(|cell| cell.callpath == callpath);
-                cell.is_none_or(|cell| *number + 1 == cell.visits)
+        let counted = self.selection.instances.is_none_or(|numbers| {
+            let number = self.visits.entry(callpath).or_insert(0);
+            *number += 1;
+            match numbers {
+                Numbers::Range(from, to) => (from..=to).contains(&(*number - 1)),
+                Numbers::Last => {
+                    let cell = self.shard.profile.of(self.i).iter().find(|cell| cell.callpath == callpath);
+                    cell.is_none_or(|cell| *number == cell.visits)
+                }
             }
-        };
-        *number += 1;
+        });
         let within = self.selection.window.is_none_or(|(from, to)| from <= time && time < to);
         let passed = [true, self.is_here, self.is_here && counted, self.is_here && counted && within];
         for (left, passed) in self.left.iter_mut().zip(passed) {

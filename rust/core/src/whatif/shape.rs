@@ -251,10 +251,16 @@ impl Shape {
         let mut changes = self.of(location).iter().peekable();
         let mut frames: Vec<Frame> = Vec::new();
         let mut chooser = Chooser::new(selection, shard, i);
-        let (begin, end) = (shard.event_offsets[i], shard.event_offsets[i + 1]);
-        for position in begin..end {
+        let (mut next, end) = (shard.event_offsets[i], shard.event_offsets[i + 1]);
+        while next < end {
+            if frames.is_empty() {
+                // Nothing before is about any of them.
+                let Some(enter) = shard.events.next_enter(next..end, &selection.roots) else { break };
+                next = enter;
+            }
+            let position = next;
+            next += 1;
             let is_leave = shard.events.is_leave(position);
-            let changed = changes.next_if(|change| change.position == position);
             if let Some(frame) = frames.last_mut() {
                 let number = frame.segments;
                 frame.segments += 1;
@@ -267,6 +273,8 @@ impl Shape {
                     frame.selected.filter(|_| is_part && frame.counts && !cut.encloses(location, position))
                 {
                     let (own, waits) = segments.before(position);
+                    while changes.next_if(|change| change.position < position).is_some() {}
+                    let changed = changes.next_if(|change| change.position == position);
                     let ticks = changed.map_or(own, |change| change.ticks);
                     selected.segments.push(Segment { position, instance, ticks, waits });
                 }
@@ -360,6 +368,9 @@ fn rounded(ticks: f64) -> Result<i64> {
 
 /// Both lists by position; of two at one position that of the second.
 fn merge(old: &[Change], new: impl Iterator<Item = Change>) -> Vec<Change> {
+    if old.is_empty() {
+        return new.collect();
+    }
     let mut old = old.iter().copied().peekable();
     let mut merged = Vec::new();
     for change in new {
