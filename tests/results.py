@@ -11,14 +11,17 @@ import json
 import re
 from collections import defaultdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Cell = tuple[tuple[str, ...], int, int]
 Table = dict[str, dict[Cell, float]]
 
 SHARED = Path(__file__).parents[2] / "shared"
 
-# What the first analysis is answerable for; the names are Scalasca's.
+# What the oracles and the program are both answerable for; the names are Scalasca's.
 FAMILIES = (
     "time",
     "visits",
@@ -85,6 +88,11 @@ ONE_SIDED = (
     "shmem_rma_wait_until",
     "armci_rma_wait_until",
 )  # fmt: skip
+
+
+def judged(waits: Iterable[WaitState]) -> list[WaitState]:
+    """Leave the wait states that the oracles know: a new pattern has only the examples of its document at first."""
+    return [wait for wait in waits if wait.kind in FAMILIES or wait.kind in ONE_SIDED]
 
 
 def is_time(metric: str) -> bool:
