@@ -10,6 +10,7 @@ from whywait.analysis.causes import cost_classes
 from whywait.model.metrics import Formula, Term, metric_tree
 from whywait.model.profile import Profile
 from whywait.model.regions import MASKS, Region, masked
+from whywait.model.schema import patterns
 
 from tests import fake_native
 from tests.fake_native import STORED, dense
@@ -44,10 +45,9 @@ def test_tree_is_scalascas():
     ]  # fmt: skip
     names = {name for _, name, *_ in theirs}
     assert [row for row in ours if row[1] in names] == [(*row[:-1], row[-1].removesuffix("/REMAP")) for row in theirs]
-    added = {row[1] for row in ours} - names
-    upper_bounds = "mpi_rma_.*wait_for_progress_last_call"
-    paradigms = f"(shmem|armci|hip)(_|$)|rma_atomic|{upper_bounds}|delay_(rma|lock|unattributed)|interval_delay"
-    paradigms += "|wait_unexplained$"
+    added = {row[1] for row in ours} - names - patterns().keys()
+    paradigms = "(shmem|armci|hip)(_|$)|rma_atomic|mpi_rma_wait_for_progress_last_call$"
+    paradigms += "|delay_(rma|lock|unattributed)|interval_delay|wait_unexplained$"
     classes = "_(propagating|terminal|direct|indirect)_(coll|omp|rma|lock|barrier|n21|12n|n2n)"
     classifications = "waitstates_.*_(coll|omp|rma)$"
     queues = (

@@ -1,6 +1,7 @@
 """What the core declares once is what everything else says."""
 
 import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,7 +10,6 @@ import whywait
 from whywait import _native
 from whywait.model.metrics import metric_tree
 from whywait.model.schema import cost_classes, patterns, tables
-from whywait.report.html.words import LOOK_AT, WAITS_FOR
 from whywait.store.dataset import type_name
 
 ROOT = Path(__file__).parents[1]
@@ -24,17 +24,16 @@ def test_the_metric_tree_has_what_the_core_stores():
     assert not {name for name in made if TREE[name].kind in {"wait", "completion"}}
 
 
-def test_wait_states_of_the_tree_are_patterns():
-    waits = {metric.name for metric in TREE if metric.kind in {"wait", "completion"}}
-    bounds = {name for name in patterns() if name.endswith("_last_call")}
-    assert patterns().keys() - bounds == waits
+def test_wait_states_stand_in_the_tree_where_their_rows_say():
+    assert {metric.name for metric in TREE if metric.kind in {"wait", "completion"}} <= patterns().keys()
     for pattern in patterns().values():
-        if pattern.kind not in bounds:
+        metric = TREE[pattern.kind]
+        assert (metric.parent, metric.display_name) == (pattern.below, pattern.display_name)
+        if not pattern.is_bound:
             whole = TREE.wait_state(pattern.kind)
-            assert pattern.is_completion == (TREE[pattern.kind].kind == "completion")
             assert pattern.part_of == (None if whole.name == pattern.kind else whole.name)
-            (paradigm,) = {above.paradigm for above in TREE.path(pattern.kind)} - {None}
-            assert paradigm == pattern.paradigm.lower()
+        (paradigm,) = {above.paradigm for above in TREE.path(pattern.kind)} - {None}
+        assert paradigm == pattern.paradigm.lower()
 
 
 @pytest.mark.parametrize("pattern", patterns().values(), ids=lambda pattern: pattern.kind)
@@ -43,14 +42,15 @@ def test_each_pattern_has_a_document_with_an_example(pattern):
     # A document of calls that synchronize also holds for calls that communicate, and that of locks for mutexes.
     names = {pattern.kind, pattern.kind.replace("_comm_", "_sync_")}
     assert pattern.paradigm == "PTHREAD" or any(name in text for name in names), pattern
-    assert f"{pattern.document}.md" in (ROOT / "docs/patterns.md").read_text(encoding="utf-8")
 
 
-def test_each_wait_state_that_counts_has_words():
-    counting = {pattern.kind for pattern in patterns().values() if pattern.part_of is None}
-    assert counting <= WAITS_FOR.keys()
-    assert counting <= LOOK_AT.keys()
-    assert {name for name in WAITS_FOR if name.startswith(("mpi", "omp", "pthread"))} <= counting
+def test_each_pattern_has_a_detector():
+    detectors = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "rust/core/src/waits").rglob("*.rs"))
+    booked = set(re.findall(r"Metric::(\w+)", detectors))
+    rows = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "rust/core/src/schema/rows").glob("*.rs"))
+    named = {name: variant for variant, name in re.findall(r'^ +(\w+) = "(\w+)" \{$', rows, re.MULTILINE)}
+    assert named.keys() == patterns().keys()
+    assert not {variant for variant in named.values() if variant not in booked}
 
 
 def test_costs_are_booked_on_metrics_of_the_tree():

@@ -1,7 +1,8 @@
 """The metric tree: what is measured, what is derived from it, and how.
 
-The tree stands in ``metrics.txt``. This module reads it and cuts it down to what an analysis can say: a metric that the
-analysis does not compute is absent rather than zero.
+The tree stands in ``metrics.txt``, but for the wait states, whose rows in the core say where they belong. This module
+puts them together and cuts the tree down to what an analysis can say: a metric that the analysis does not compute is
+absent rather than zero.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Literal, cast
+
+from whywait.model.schema import patterns
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -256,7 +259,22 @@ class MetricTree:
 @cache
 def metric_tree() -> MetricTree:
     """Return the complete tree, whether this version computes all of it or not."""
-    tree = MetricTree(_read())
+    children: dict[str | None, list[Metric]] = {}
+    known: dict[str, Metric] = {}
+    for metric in [*_read(), *_wait_states()]:
+        children.setdefault(metric.parent, []).append(metric)
+        known[metric.name] = metric
+    if missing := children.keys() - known.keys() - {None}:
+        raise ValueError(f"the metric tree has no {', '.join(sorted(map(str, missing)))}")
+
+    def below(parent: Metric | None) -> Iterator[Metric]:
+        for metric in children.get(parent.name if parent else None, ()):
+            paradigm = metric.paradigm or (parent.paradigm if parent else None)
+            placed = replace(metric, paradigm=paradigm)
+            yield placed
+            yield from below(placed)
+
+    tree = MetricTree(below(None))
     waiting = Formula(tuple(Term(1, metric.name) for metric in tree.waiting))
     return MetricTree(replace(m, formula=waiting) if m.formula == _ALL_WAIT else m for m in tree)
 
@@ -267,7 +285,7 @@ _ALL_WAIT = Formula((Term(1, "all"), Term(1, "wait")))
 
 def _read() -> Iterator[Metric]:
     """Yield the metrics of the file."""
-    above: list[Metric] = []
+    above: list[str] = []
     for line in files("whywait.model").joinpath("metrics.txt").read_text(encoding="utf-8").splitlines():
         if not line or line.startswith("#"):
             continue
@@ -275,20 +293,31 @@ def _read() -> Iterator[Metric]:
         kind, _, paradigm = kind.partition(" @")
         is_balanced_away = kind.endswith(" ~")
         del above[(len(line) - len(line.lstrip())) // 2 :]
-        parent = above[-1] if above else None
-        metric = Metric(
+        formula = re.sub(r"\{(\w+)\}", lambda found: " + ".join(_of_class(found[1])), formula)
+        yield Metric(
             name,
             display_name,
             unit,
             cast("Kind", kind.removesuffix(" ~")),
-            paradigm or (parent.paradigm if parent else None),
+            paradigm or None,
             Formula.parse(formula) if formula else None,
             description,
-            parent.name if parent else None,
+            above[-1] if above else None,
             is_balanced_away=is_balanced_away,
         )
-        above.append(metric)
-        yield metric
+        above.append(name)
+
+
+def _of_class(cost_class: str) -> list[str]:
+    """Return the wait states that a cost class is charged for."""
+    return [pattern.kind for pattern in patterns().values() if pattern.cost_class == cost_class]
+
+
+def _wait_states() -> Iterator[Metric]:
+    """Yield the metrics of the patterns."""
+    for row in patterns().values():
+        kind: Kind = "stored" if row.is_bound else "completion" if row.is_completion else "wait"
+        yield Metric(row.kind, row.display_name, "sec", kind, None, None, row.description, row.below)
 
 
 def void(tree: MetricTree, paradigms: Collection[str], totals: Mapping[str, bool]) -> set[str]:

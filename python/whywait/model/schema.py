@@ -17,12 +17,24 @@ class Pattern(NamedTuple):
     ----------
     kind
         The metric that it is booked on, whose name is its own.
+    display_name
+        The name that people read below that of its parent in the metric tree.
+    below
+        Its parent in the metric tree.
+    description
+        What it is, in a sentence.
+    waits_for
+        The end of "8 ranks wait 459 ms in MPI_Waitall ..."; empty for what does not count by itself.
+    look_at
+        Where to look for the reason, in sentences; empty for what does not count by itself.
     paradigm
         In whose calls it occurs: ``MPI``, ``SHMEM``, ``ARMCI``, ``OPENMP`` or ``PTHREAD``.
     cost_class
         What its costs are booked on; None if nobody is charged.
     part_of
         The wait state that it is a part of, or another bound of: it does not count beside that.
+    is_bound
+        Whether it is another bound, and not a part in the metric tree.
     is_completion
         Whether it is what an operation takes after all have come.
     is_balanced_away
@@ -34,9 +46,15 @@ class Pattern(NamedTuple):
     """
 
     kind: str
+    display_name: str
+    below: str
+    description: str
+    waits_for: str
+    look_at: str
     paradigm: str
     cost_class: str | None
     part_of: str | None
+    is_bound: bool
     is_completion: bool
     is_balanced_away: bool
     document: str

@@ -28,7 +28,7 @@ use crate::trace::load::SHARD_EVENTS;
 use crate::transfers::{self, Transfer};
 use crate::waits::late_sender::Detected;
 use crate::waits::rma::{self, OneSided};
-use crate::waits::{Findings, WaitState, collective, counts, interval, late_receiver, late_sender, threads};
+use crate::waits::{self, Findings, WaitState, collective, interval, late_receiver, late_sender};
 use crate::window;
 use crate::{Error, Result};
 use whywait_otf2::enums::LocationType;
@@ -344,8 +344,10 @@ pub fn analyze(
         .shards
         .par_iter()
         .map(|shard| {
-            let mut findings = counts::book(&trace, shard);
-            findings.merge(threads::detect(&trace, shard));
+            let mut findings = Findings::default();
+            for find in waits::OF_ONE_SHARD {
+                findings.merge(find(&trace, shard));
+            }
             findings
         })
         .collect();

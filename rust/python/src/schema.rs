@@ -19,9 +19,16 @@ pub(crate) fn patterns(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     for pattern in Pattern::ALL {
         let row = PyDict::new(py);
         row.set_item("kind", pattern.kind.name())?;
+        row.set_item("display_name", pattern.display_name)?;
+        row.set_item("below", pattern.below)?;
+        // Marks of code are for Rust's documentation.
+        row.set_item("description", pattern.kind.description().replace('`', ""))?;
+        row.set_item("waits_for", pattern.waits_for)?;
+        row.set_item("look_at", pattern.look_at)?;
         row.set_item("paradigm", pattern.paradigm.name())?;
         row.set_item("cost_class", pattern.class.map(Class::name))?;
         row.set_item("part_of", pattern.part_of.map(Metric::name))?;
+        row.set_item("is_bound", pattern.is_bound)?;
         row.set_item("is_completion", pattern.position.is_completion())?;
         row.set_item("is_balanced_away", pattern.is_balanced_away)?;
         row.set_item("document", pattern.document)?;

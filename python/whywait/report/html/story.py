@@ -9,9 +9,9 @@ import numpy as np
 
 from whywait.analysis.efficiency import efficiencies as pop_efficiencies
 from whywait.analysis.focus import ALL, focused
+from whywait.model.schema import patterns
 from whywait.report.html.chains import histories
 from whywait.report.html.formulas import Factors, Formulas, combine
-from whywait.report.html.words import LOOK_AT, WAITS_FOR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -201,10 +201,11 @@ def _problem(result: ResultData, place: dict[str, Any], history: dict[str, Any] 
     """Return one of the worst wait states, with what to say about it."""
     position = int(result.tree.position[place["callpath_id"]])
     (_, row), *_ = result.profile.rows(place["metric"], [position])
+    pattern = patterns()[place["metric"]]
     return {
         **place,
-        "what": WAITS_FOR.get(place["metric"], ""),
-        "look_at": LOOK_AT.get(place["metric"], ""),
+        "what": pattern.waits_for,
+        "look_at": pattern.look_at,
         "by_place": _coarse(row),
         "history": history,
     }

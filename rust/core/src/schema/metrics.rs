@@ -75,214 +75,44 @@ macro_rules! metrics {
 
 pub(super) use metrics;
 
-metrics! {
-    /// What is counted or measured: the sum of its cells does not depend on the order.
-    ///
-    /// Times are bounded ([`crate::trace::Bounds`]), but the sizes that a damaged message claims are not: so sums saturate.
-    Metric of i64, summed by i64::saturating_add;
-    /// Exclusive time.
-    Time = "time",
-    /// Number of Enters.
-    Visits = "visits",
-    /// Time to finish `MPI_Init` after the first rank did.
-    InitCompletion = "mpi_init_completion",
-    /// Waiting for the last rank to enter `MPI_Finalize`.
-    FinalizeWait = "mpi_finalize_wait",
-    /// Waiting for the last rank to enter a barrier.
-    BarrierWait = "mpi_barrier_wait",
-    /// Time in a barrier after the first rank left it.
-    BarrierCompletion = "mpi_barrier_completion",
-    /// Waiting for the sender of a message.
-    LateSender = "mpi_latesender",
-    /// Late Sender while an earlier message was available.
-    WrongOrder = "mpi_latesender_wo",
-    /// Wrong order, messages from different sources.
-    WrongOrderDifferent = "mpi_lswo_different",
-    /// Wrong order, messages from the same source.
-    WrongOrderSame = "mpi_lswo_same",
-    /// Waiting for the receiver of a message.
-    LateReceiver = "mpi_latereceiver",
-    /// Root waiting for the last contribution to an N-to-1 operation.
-    EarlyReduce = "mpi_earlyreduce",
-    /// Waiting for a lower rank in a prefix operation.
-    EarlyScan = "mpi_earlyscan",
-    /// Waiting for the root of a 1-to-N operation.
-    LateBroadcast = "mpi_latebroadcast",
-    /// Waiting for the last rank in an N-to-N operation.
-    WaitNxN = "mpi_wait_nxn",
-    /// Time in an N-to-N operation after the first rank left it.
-    NxNCompletion = "mpi_nxn_completion",
-    /// Management of thread teams.
-    OmpManagement = "omp_management",
-    /// Start of thread teams.
-    OmpFork = "omp_fork",
-    /// Waiting at an explicit barrier between threads.
-    OmpExplicitBarrierWait = "omp_ebarrier_wait",
-    /// Waiting at an implicit barrier between threads.
-    OmpImplicitBarrierWait = "omp_ibarrier_wait",
-    /// Waiting for a critical construct.
-    OmpCriticalContention = "omp_lock_contention_critical",
-    /// Waiting for an OpenMP lock.
-    OmpLockContention = "omp_lock_contention_api",
-    /// Waiting for a mutex.
-    MutexContention = "pthread_lock_contention_mutex_lock",
-    /// Waiting for the mutex of a condition variable.
-    ConditionContention = "pthread_lock_contention_conditional",
-    /// Messages sent without payload.
-    SyncsSend = "syncs_send",
-    /// Late receivers of messages without payload.
-    LateReceiverSyncs = "mpi_slr_count",
-    /// Messages received without payload.
-    SyncsReceive = "syncs_recv",
-    /// Late senders of messages without payload.
-    LateSenderSyncs = "mpi_sls_count",
-    /// Messages without payload received in wrong order.
-    WrongOrderSyncs = "mpi_slswo_count",
-    /// Collective operations without payload.
-    SyncsCollective = "syncs_coll",
-    /// Messages sent with payload.
-    CommsSend = "comms_send",
-    /// Late receivers of messages with payload.
-    LateReceiverComms = "mpi_clr_count",
-    /// Messages received with payload.
-    CommsReceive = "comms_recv",
-    /// Late senders of messages with payload.
-    LateSenderComms = "mpi_cls_count",
-    /// Messages with payload received in wrong order.
-    WrongOrderComms = "mpi_clswo_count",
-    /// Collective operations that sent and received.
-    CommsExchange = "comms_cxch",
-    /// Collective operations that only sent.
-    CommsSource = "comms_csrc",
-    /// Collective operations that only received.
-    CommsDestination = "comms_cdst",
-    /// Bytes sent in messages.
-    BytesSent = "bytes_sent",
-    /// Bytes received in messages, as their senders sent them.
-    BytesReceived = "bytes_rcvd",
-    /// Bytes sent in collective operations.
-    BytesOut = "bytes_cout",
-    /// Bytes received in collective operations.
-    BytesIn = "bytes_cin",
-    /// Bytes of MPI puts.
-    BytesPut = "bytes_put",
-    /// Bytes of MPI gets.
-    BytesGet = "bytes_get",
-    /// What MPI atomics send, as recorded (with Score-P elements, not bytes).
-    AtomicSent = "rma_atomic_sent",
-    /// What MPI atomics bring back, as recorded (with Score-P elements, not bytes).
-    AtomicReceived = "rma_atomic_received",
-    /// Waiting for the last process to create a window.
-    WaitAtCreate = "mpi_rma_wait_at_create",
-    /// Waiting for the last process to free a window.
-    WaitAtFree = "mpi_rma_wait_at_free",
-    /// Waiting for the last process to enter a fence.
-    WaitAtFence = "mpi_rma_wait_at_fence",
-    /// Waiting in a fence for an operation that still runs.
-    EarlyFence = "mpi_rma_early_fence",
-    /// Waiting for a post, in start or complete.
-    LatePostSync = "mpi_rma_sync_late_post",
-    /// Waiting for a post, in an operation.
-    LatePostComm = "mpi_rma_comm_late_post",
-    /// Waiting in `MPI_Win_wait` for the last complete.
-    EarlyWait = "mpi_rma_early_wait",
-    /// Early Wait after the last operation.
-    LateComplete = "mpi_rma_late_complete",
-    /// Waiting for a lock, in a synchronization call.
-    LockContentionSync = "mpi_rma_sync_lock_competition",
-    /// Waiting for a lock, in an operation.
-    LockContentionComm = "mpi_rma_comm_lock_competition",
-    /// Waiting for the target's library, in a synchronization call (lower bound).
-    ProgressSync = "mpi_rma_sync_wait_for_progress",
-    /// Waiting for the target's library, in an operation (lower bound).
-    ProgressComm = "mpi_rma_comm_wait_for_progress",
-    /// Waiting for the target's library, in a synchronization call (upper bound).
-    ProgressSyncLastCall = "mpi_rma_sync_wait_for_progress_last_call",
-    /// Waiting for the target's library, in an operation (upper bound).
-    ProgressCommLastCall = "mpi_rma_comm_wait_for_progress_last_call",
-    /// Pairs of processes that a call synchronizes.
-    PairSyncs = "mpi_rma_pairsync_count",
-    /// Pairs without data.
-    PairSyncsUnneeded = "mpi_rma_pairsync_unneeded_count",
-    /// Pairs of PEs that a call synchronizes.
-    ShmemPairSyncs = "shmem_rma_pairsync_count",
-    /// Pairs of PEs without data.
-    ShmemPairSyncsUnneeded = "shmem_rma_pairsync_unneeded_count",
-    /// Pairs of ARMCI processes that a call synchronizes.
-    ArmciPairSyncs = "armci_rma_pairsync_count",
-    /// Pairs of ARMCI processes without data.
-    ArmciPairSyncsUnneeded = "armci_rma_pairsync_unneeded_count",
-    /// Bytes of OpenSHMEM puts.
-    ShmemBytesPut = "shmem_bytes_put",
-    /// Bytes of OpenSHMEM gets.
-    ShmemBytesGet = "shmem_bytes_get",
-    /// What OpenSHMEM atomics send, as recorded.
-    ShmemAtomicSent = "shmem_rma_atomic_sent",
-    /// What OpenSHMEM atomics bring back, as recorded.
-    ShmemAtomicReceived = "shmem_rma_atomic_received",
-    /// Waiting for the last PE in a barrier.
-    ShmemBarrierWait = "shmem_barrier_wait",
-    /// Waiting for the last PE in a broadcast.
-    ShmemLateBroadcast = "shmem_latebroadcast",
-    /// Waiting for the last PE in a reduction or collection.
-    ShmemWaitNxN = "shmem_wait_nxn",
-    /// Waiting for the last PE to allocate.
-    ShmemWaitAtCreate = "shmem_rma_wait_at_create",
-    /// Waiting for the last PE to free.
-    ShmemWaitAtFree = "shmem_rma_wait_at_free",
-    /// Waiting for a lock.
-    ShmemLockContentionSync = "shmem_rma_sync_lock_competition",
-    /// Waiting for a lock in an operation.
-    ShmemLockContentionComm = "shmem_rma_comm_lock_competition",
-    /// Waiting for the target's library, in a synchronization call (lower bound).
-    ShmemProgressSync = "shmem_rma_sync_wait_for_progress",
-    /// Waiting for the target's library, in an operation (lower bound).
-    ShmemProgressComm = "shmem_rma_comm_wait_for_progress",
-    /// Waiting for the target's library, in a synchronization call (upper bound).
-    ShmemProgressSyncLastCall = "shmem_rma_sync_wait_for_progress_last_call",
-    /// Waiting for the target's library, in an operation (upper bound).
-    ShmemProgressCommLastCall = "shmem_rma_comm_wait_for_progress_last_call",
-    /// Waiting for a write by another PE.
-    ShmemWaitUntil = "shmem_rma_wait_until",
-    /// Bytes of ARMCI puts.
-    ArmciBytesPut = "armci_bytes_put",
-    /// Bytes of ARMCI gets.
-    ArmciBytesGet = "armci_bytes_get",
-    /// What ARMCI atomics send, as recorded.
-    ArmciAtomicSent = "armci_rma_atomic_sent",
-    /// What ARMCI atomics bring back, as recorded.
-    ArmciAtomicReceived = "armci_rma_atomic_received",
-    /// Waiting for the last process in a barrier.
-    ArmciBarrierWait = "armci_barrier_wait",
-    /// Waiting for the last process in a broadcast.
-    ArmciLateBroadcast = "armci_latebroadcast",
-    /// Waiting for the last process in a reduction or collection.
-    ArmciWaitNxN = "armci_wait_nxn",
-    /// Waiting for the last process to allocate.
-    ArmciWaitAtCreate = "armci_rma_wait_at_create",
-    /// Waiting for the last process to free.
-    ArmciWaitAtFree = "armci_rma_wait_at_free",
-    /// Waiting for a lock.
-    ArmciLockContentionSync = "armci_rma_sync_lock_competition",
-    /// Waiting for a lock in an operation.
-    ArmciLockContentionComm = "armci_rma_comm_lock_competition",
-    /// Waiting for the target's library, in a synchronization call (lower bound).
-    ArmciProgressSync = "armci_rma_sync_wait_for_progress",
-    /// Waiting for the target's library, in an operation (lower bound).
-    ArmciProgressComm = "armci_rma_comm_wait_for_progress",
-    /// Waiting for the target's library, in a synchronization call (upper bound).
-    ArmciProgressSyncLastCall = "armci_rma_sync_wait_for_progress_last_call",
-    /// Waiting for the target's library, in an operation (upper bound).
-    ArmciProgressCommLastCall = "armci_rma_comm_wait_for_progress_last_call",
-    /// Waiting for the notification of another process.
-    ArmciWaitUntil = "armci_rma_wait_until",
-    /// Time on the critical path.
-    CriticalPath = "critical_path",
-    /// Time in call paths that are on the critical path somewhere.
-    CriticalPathActivities = "critical_path_activities",
-    /// Time in call paths beyond what the critical path has of them.
-    NonCriticalPathActivities = "non_critical_path_activities",
+/// Makes the metrics of all rows.
+macro_rules! metrics_of_rows {
+    ([] $($(#[doc = $doc:literal])+ $variant:ident = $name:literal $(in $unit:ident)? $({ $($field:tt)* })?,)+) => {
+        metrics! {
+            /// What is counted or measured: the sum of its cells does not depend on the order.
+            ///
+            /// Times are bounded ([`crate::trace::Bounds`]), but the sizes that a damaged message claims are not: so sums
+            /// saturate.
+            Metric of i64, summed by i64::saturating_add;
+            $($(#[doc = $doc])+ $variant = $name),+
+        }
+
+        impl Metric {
+            /// What its values count.
+            #[must_use]
+            pub fn unit(self) -> Unit {
+                match self { $(Self::$variant => unit!($($unit)?)),+ }
+            }
+
+            /// What it is, in a sentence.
+            #[must_use]
+            pub fn description(self) -> &'static str {
+                match self { $(Self::$variant => concat!($($doc),+).trim_ascii_start()),+ }
+            }
+        }
+    };
 }
+
+macro_rules! unit {
+    () => {
+        Unit::Time
+    };
+    ($unit:ident) => {
+        Unit::$unit
+    };
+}
+
+with_rows!(metrics_of_rows);
 
 metrics! {
     /// Shares of waiting, of delays and of the critical path: real numbers of ticks.
@@ -415,53 +245,6 @@ metrics! {
 
 /// Number of metrics that are counted or measured.
 pub(super) const COUNT: usize = Metric::ALL.len();
-
-impl Metric {
-    /// What its values count.
-    #[must_use]
-    pub fn unit(self) -> Unit {
-        match self {
-            Self::Visits
-            | Self::SyncsSend
-            | Self::LateReceiverSyncs
-            | Self::SyncsReceive
-            | Self::LateSenderSyncs
-            | Self::WrongOrderSyncs
-            | Self::SyncsCollective
-            | Self::CommsSend
-            | Self::LateReceiverComms
-            | Self::CommsReceive
-            | Self::LateSenderComms
-            | Self::WrongOrderComms
-            | Self::CommsExchange
-            | Self::CommsSource
-            | Self::CommsDestination
-            | Self::PairSyncs
-            | Self::PairSyncsUnneeded
-            | Self::ShmemPairSyncs
-            | Self::ShmemPairSyncsUnneeded
-            | Self::ArmciPairSyncs
-            | Self::ArmciPairSyncsUnneeded => Unit::Count,
-            Self::BytesSent
-            | Self::BytesReceived
-            | Self::BytesOut
-            | Self::BytesIn
-            | Self::BytesPut
-            | Self::BytesGet
-            | Self::AtomicSent
-            | Self::AtomicReceived
-            | Self::ShmemBytesPut
-            | Self::ShmemBytesGet
-            | Self::ShmemAtomicSent
-            | Self::ShmemAtomicReceived
-            | Self::ArmciBytesPut
-            | Self::ArmciBytesGet
-            | Self::ArmciAtomicSent
-            | Self::ArmciAtomicReceived => Unit::Bytes,
-            _ => Unit::Time,
-        }
-    }
-}
 
 impl CostMetric {
     /// Whether it says who pays for waiting: the delay costs of a class, or what nobody pays for.

@@ -3,6 +3,9 @@
 //! Everything else that speaks of them (detectors, costs, the metric tree, reports, documents) follows from these rows or
 //! is checked against them.
 
+#[macro_use]
+mod rows;
+
 pub mod cost_classes;
 pub mod metrics;
 pub mod patterns;

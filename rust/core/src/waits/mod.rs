@@ -1,4 +1,8 @@
 //! Wait states: one file a family of patterns. Each gives the definition, the formula, its guards and its source.
+//!
+//! What a family needs to know of other shards comes with the stage that calls it: matched messages ([`late_sender`],
+//! [`late_receiver`]), instances of collective operations ([`collective`]), epochs ([`rma`]). Those that need nothing of
+//! others stand in [`OF_ONE_SHARD`].
 
 pub mod collective;
 pub mod collective_sync;
@@ -13,6 +17,10 @@ use bitcode::{Decode, Encode};
 
 use crate::ids::{InstanceId, LocationId};
 use crate::severity::Metric;
+use crate::trace::{Shard, Trace};
+
+/// What is found in the events of one shard alone.
+pub const OF_ONE_SHARD: &[fn(&Trace, &Shard) -> Findings] = &[counts::book, threads::detect];
 
 /// A call in which a location idles for a remote event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]

@@ -1,0 +1,162 @@
+//! ARMCI: bytes, and wait states.
+//!
+//! [`super`] says what stands in a row.
+
+macro_rules! armci {
+    ([$next:ident $($rest:ident)*] $($before:tt)*) => { $next! { [$($rest)*] $($before)*
+        /// Bytes of ARMCI puts.
+        ArmciBytesPut = "armci_bytes_put" in Bytes,
+        /// Bytes of ARMCI gets.
+        ArmciBytesGet = "armci_bytes_get" in Bytes,
+        /// What ARMCI atomics send, as recorded.
+        ArmciAtomicSent = "armci_rma_atomic_sent" in Bytes,
+        /// What ARMCI atomics bring back, as recorded.
+        ArmciAtomicReceived = "armci_rma_atomic_received" in Bytes,
+        /// Time in a barrier before the last process got there.
+        ArmciBarrierWait = "armci_barrier_wait" {
+            display_name: "Wait at Barrier",
+            below: "armci_sync_collective",
+            waits_for: "for the last process to reach the barrier",
+            look_at: "What keeps the last process busy before this call: more work than others have, or waiting of \
+                its own. Then, whether the barrier is needed at all.",
+            paradigm: Paradigm::Armci,
+            class: Some(Class::Fence),
+            document: "one-sided-armci",
+            source: "thesis, section 3.2",
+            ..WAIT
+        },
+        /// Time in a broadcast before the last process got there, if all were in it at one time.
+        ArmciLateBroadcast = "armci_latebroadcast" {
+            display_name: "Late Broadcast",
+            below: "armci_collective",
+            waits_for: "for the root, which comes late",
+            look_at: "What the root does before it broadcasts.",
+            paradigm: Paradigm::Armci,
+            class: Some(Class::Fence),
+            document: "one-sided-armci",
+            source: "thesis, section 3.2",
+            ..WAIT
+        },
+        /// Time in a reduction or collection before the last process got there.
+        ArmciWaitNxN = "armci_wait_nxn" {
+            display_name: "Wait at N x N",
+            below: "armci_collective",
+            waits_for: "for the last process to take part",
+            look_at: LAST_ONE,
+            paradigm: Paradigm::Armci,
+            class: Some(Class::Fence),
+            document: "one-sided-armci",
+            source: "thesis, section 3.2",
+            ..WAIT
+        },
+        /// Time in a collective allocation before the last process got there.
+        ArmciWaitAtCreate = "armci_rma_wait_at_create" {
+            display_name: "Wait at Create",
+            below: "armci_management",
+            waits_for: "for the last process to create the window",
+            look_at: LAST_ONE,
+            paradigm: Paradigm::Armci,
+            class: Some(Class::Create),
+            document: "one-sided-armci",
+            source: "thesis, section 3.2",
+            ..WAIT
+        },
+        /// Time in a collective release of memory, or in finalization, before the last process got there.
+        ArmciWaitAtFree = "armci_rma_wait_at_free" {
+            display_name: "Wait at Free",
+            below: "armci_management",
+            waits_for: "for the last process to free the window",
+            look_at: LAST_ONE,
+            paradigm: Paradigm::Armci,
+            class: Some(Class::Free),
+            document: "one-sided-armci",
+            source: "thesis, section 3.2",
+            ..WAIT
+        },
+        /// Time in a synchronization call while another process held the same lock.
+        ArmciLockContentionSync = "armci_rma_sync_lock_competition" {
+            display_name: "Lock Contention",
+            below: "armci_rma_synchronization",
+            waits_for: "for others to release a lock",
+            look_at: HELD_LOCK,
+            paradigm: Paradigm::Armci,
+            class: Some(Class::Lock),
+            document: "one-sided-armci",
+            source: "thesis, section 3.2, pattern 7, algorithm 2",
+            ..WAIT
+        },
+        /// Time in a one-sided operation while another process held the same lock.
+        ArmciLockContentionComm = "armci_rma_comm_lock_competition" {
+            display_name: "Lock Contention",
+            below: "armci_rma_communication",
+            waits_for: "for others to release a lock",
+            look_at: HELD_LOCK,
+            paradigm: Paradigm::Armci,
+            class: Some(Class::Lock),
+            document: "one-sided-armci",
+            source: "thesis, section 3.2, pattern 7, algorithm 2",
+            ..WAIT
+        },
+        /// Time in a synchronization call until the targets entered calls in which their library makes progress,
+        /// without what overlaps such a call of another target.
+        ArmciProgressSync = "armci_rma_sync_wait_for_progress" {
+            display_name: "Wait for Progress",
+            below: "armci_rma_synchronization",
+            waits_for: "for targets to make progress",
+            look_at: BUSY_TARGET,
+            paradigm: Paradigm::Armci,
+            class: Some(Class::Progress),
+            position: Position::AfterContention,
+            document: "one-sided-armci",
+            source: "thesis, section 3.2, pattern 6, algorithm 1",
+            ..WAIT
+        },
+        /// Time in a one-sided operation until the target entered a call in which its library makes progress.
+        ArmciProgressComm = "armci_rma_comm_wait_for_progress" {
+            display_name: "Wait for Progress",
+            below: "armci_rma_communication",
+            waits_for: "for targets to make progress",
+            look_at: BUSY_TARGET,
+            paradigm: Paradigm::Armci,
+            class: Some(Class::Progress),
+            position: Position::AfterContention,
+            document: "one-sided-armci",
+            source: "thesis, section 3.2, pattern 6, algorithm 1",
+            ..WAIT
+        },
+        /// The upper bound of Wait for Progress in synchronization calls.
+        ArmciProgressSyncLastCall = "armci_rma_sync_wait_for_progress_last_call" {
+            display_name: "Synchronization",
+            below: "armci_rma_wait_for_progress_last_call",
+            paradigm: Paradigm::Armci,
+            position: Position::AfterContention,
+            part_of: Some(Metric::ArmciProgressSync),
+            document: "one-sided-armci",
+            source: "thesis, section 3.2, pattern 6",
+            ..BOUND
+        },
+        /// The upper bound of Wait for Progress in one-sided operations.
+        ArmciProgressCommLastCall = "armci_rma_comm_wait_for_progress_last_call" {
+            display_name: "Communication",
+            below: "armci_rma_wait_for_progress_last_call",
+            paradigm: Paradigm::Armci,
+            position: Position::AfterContention,
+            part_of: Some(Metric::ArmciProgressComm),
+            document: "one-sided-armci",
+            source: "thesis, section 3.2, pattern 6",
+            ..BOUND
+        },
+        /// Time in a call that waits for the notification of another process before that notified it.
+        ArmciWaitUntil = "armci_rma_wait_until" {
+            display_name: "Wait until",
+            below: "armci_rma_synchronization",
+            waits_for: "for another process to notify it",
+            look_at: "What the other process does before it notifies.",
+            paradigm: Paradigm::Armci,
+            class: Some(Class::EarlyWait),
+            document: "one-sided-notifications",
+            source: "thesis, section 3.1",
+            ..WAIT
+        },
+    } };
+}

@@ -1,0 +1,181 @@
+//! MPI: wait states in messages and collective operations.
+//!
+//! [`super`] says what stands in a row.
+
+macro_rules! mpi {
+    ([$next:ident $($rest:ident)*] $($before:tt)*) => { $next! { [$($rest)*] $($before)*
+        /// Time in `MPI_Init` after the first process was through with it: a measure of how unequally the start-up
+        /// ends.
+        InitCompletion = "mpi_init_completion" {
+            display_name: "Initialization Completion",
+            below: "mpi_init_exit",
+            waits_for: "for others to start up",
+            look_at: "The start of the job rather than the program: how evenly processes are launched.",
+            paradigm: Paradigm::Mpi,
+            class: Some(Class::Library),
+            position: Position::End,
+            is_balanced_away: false,
+            document: "init-and-finalize",
+            source: "Scalasca, Initialization Completion",
+            ..WAIT
+        },
+        /// Time in `MPI_Finalize` before the last process got there.
+        FinalizeWait = "mpi_finalize_wait" {
+            display_name: "Wait at Finalize",
+            below: "mpi_init_exit",
+            waits_for: "for the last process to finish",
+            look_at: "What the last process does at the end alone: output, clean-up, collecting results.",
+            paradigm: Paradigm::Mpi,
+            class: Some(Class::Library),
+            document: "init-and-finalize",
+            source: "Scalasca, Wait at Finalize",
+            ..WAIT
+        },
+        /// Time in a barrier before the last process got there.
+        BarrierWait = "mpi_barrier_wait" {
+            display_name: "Wait at Barrier",
+            below: "mpi_sync_collective",
+            waits_for: "for the last process to reach the barrier",
+            look_at: "What keeps the last process busy before this call: more work than others have, or waiting of \
+                its own. Then, whether the barrier is needed at all.",
+            paradigm: Paradigm::Mpi,
+            class: Some(Class::Barrier),
+            position: Position::BeginRecord,
+            document: "barrier",
+            source: "thesis, equation 2.2",
+            ..WAIT
+        },
+        /// Time in a barrier after the first process had left it.
+        BarrierCompletion = "mpi_barrier_completion" {
+            display_name: "Barrier Completion",
+            below: "mpi_sync_collective",
+            waits_for: "for the barrier to let them go",
+            look_at: "The network and the number of processes on a node; the program itself can do little.",
+            paradigm: Paradigm::Mpi,
+            position: Position::EndRecord,
+            is_balanced_away: false,
+            document: "barrier",
+            source: "Scalasca, Barrier Completion",
+            ..WAIT
+        },
+        /// Time a receiver waited because the message was sent after the receive had begun.
+        LateSender = "mpi_latesender" {
+            display_name: "Late Sender",
+            below: "mpi_point2point",
+            waits_for: "for messages that are sent late",
+            look_at: "What the sender does before it sends: more work than its neighbours, or waiting of its own \
+                that it hands on.",
+            paradigm: Paradigm::Mpi,
+            class: Some(Class::LateSender),
+            document: "late-sender",
+            source: "thesis, equation 2.1",
+            ..WAIT
+        },
+        /// The part of Late Sender in which another message, sent earlier, could have been received instead.
+        WrongOrder = "mpi_latesender_wo" {
+            display_name: "Messages in Wrong Order",
+            below: "mpi_latesender",
+            paradigm: Paradigm::Mpi,
+            part_of: Some(Metric::LateSender),
+            document: "wrong-order",
+            source: "Scalasca, Messages in Wrong Order",
+            ..PART
+        },
+        /// Late Sender in wrong order where the earlier message came from another process.
+        WrongOrderDifferent = "mpi_lswo_different" {
+            display_name: "From different sources",
+            below: "mpi_latesender_wo",
+            paradigm: Paradigm::Mpi,
+            part_of: Some(Metric::LateSender),
+            document: "wrong-order",
+            source: "Scalasca, Messages in Wrong Order",
+            ..PART
+        },
+        /// Late Sender in wrong order where the earlier message came from the same process.
+        WrongOrderSame = "mpi_lswo_same" {
+            display_name: "From same source",
+            below: "mpi_latesender_wo",
+            paradigm: Paradigm::Mpi,
+            part_of: Some(Metric::LateSender),
+            document: "wrong-order",
+            source: "Scalasca, Messages in Wrong Order",
+            ..PART
+        },
+        /// Time a sender waited because the receive began after the send.
+        LateReceiver = "mpi_latereceiver" {
+            display_name: "Late Receiver",
+            below: "mpi_point2point",
+            waits_for: "for receivers that are not there yet",
+            look_at: "What the receiver does before it receives; or send without waiting for it (MPI_Isend).",
+            paradigm: Paradigm::Mpi,
+            class: Some(Class::LateReceiver),
+            document: "late-receiver",
+            source: "Scalasca, Late Receiver",
+            ..WAIT
+        },
+        /// Time the root of an N-to-1 operation waited for the last of the others to begin it.
+        EarlyReduce = "mpi_earlyreduce" {
+            display_name: "Early Reduce",
+            below: "mpi_collective",
+            waits_for: "for the last process to contribute",
+            look_at: LAST_ONE,
+            paradigm: Paradigm::Mpi,
+            class: Some(Class::EarlyReduce),
+            position: Position::BeginRecord,
+            document: "early-reduce",
+            source: "thesis, equation 2.2",
+            ..WAIT
+        },
+        /// Time a process waited in a scan for those with lower ranks.
+        EarlyScan = "mpi_earlyscan" {
+            display_name: "Early Scan",
+            below: "mpi_collective",
+            waits_for: "for processes with lower ranks",
+            look_at: LAST_ONE,
+            paradigm: Paradigm::Mpi,
+            position: Position::BeginRecord,
+            document: "early-scan",
+            source: "Scalasca, Early Scan",
+            ..WAIT
+        },
+        /// Time a process waited in a 1-to-N operation for its root.
+        LateBroadcast = "mpi_latebroadcast" {
+            display_name: "Late Broadcast",
+            below: "mpi_collective",
+            waits_for: "for the root, which comes late",
+            look_at: "What the root does before it broadcasts.",
+            paradigm: Paradigm::Mpi,
+            class: Some(Class::LateBroadcast),
+            position: Position::BeginRecord,
+            document: "late-broadcast",
+            source: "thesis, equation 2.2",
+            ..WAIT
+        },
+        /// Time in an N-to-N operation before the last process got there.
+        WaitNxN = "mpi_wait_nxn" {
+            display_name: "Wait at N x N",
+            below: "mpi_collective",
+            waits_for: "for the last process to take part",
+            look_at: LAST_ONE,
+            paradigm: Paradigm::Mpi,
+            class: Some(Class::NxN),
+            position: Position::BeginRecord,
+            document: "wait-at-nxn",
+            source: "thesis, equation 2.2",
+            ..WAIT
+        },
+        /// Time in an N-to-N operation after the first process had left it.
+        NxNCompletion = "mpi_nxn_completion" {
+            display_name: "N x N Completion",
+            below: "mpi_collective",
+            waits_for: "for the operation to complete after all had come",
+            look_at: "The amount of data and the network; the program can wait later (a non-blocking collective).",
+            paradigm: Paradigm::Mpi,
+            position: Position::EndRecord,
+            is_balanced_away: false,
+            document: "wait-at-nxn",
+            source: "Scalasca, N x N Completion",
+            ..WAIT
+        },
+    } };
+}

@@ -1,0 +1,82 @@
+//! OpenMP and POSIX threads: management, and waiting for other threads.
+//!
+//! [`super`] says what stands in a row.
+
+macro_rules! threads {
+    ([$next:ident $($rest:ident)*] $($before:tt)*) => { $next! { [$($rest)*] $($before)*
+        /// Management of thread teams.
+        OmpManagement = "omp_management",
+        /// Start of thread teams.
+        OmpFork = "omp_fork",
+        /// Time in an explicit barrier before the last thread got there.
+        OmpExplicitBarrierWait = "omp_ebarrier_wait" {
+            display_name: "Wait at Barrier",
+            below: "omp_ebarrier",
+            waits_for: "for the last thread of the team",
+            look_at: "How the work is spread over threads: the schedule and the size of its pieces.",
+            paradigm: Paradigm::OpenMp,
+            class: Some(Class::OmpBarrier),
+            document: "openmp",
+            source: "Scalasca, Wait at Barrier of OpenMP",
+            ..WAIT
+        },
+        /// Time in an implicit barrier before the last thread got there.
+        OmpImplicitBarrierWait = "omp_ibarrier_wait" {
+            display_name: "Wait at Barrier",
+            below: "omp_ibarrier",
+            waits_for: "for the last thread of the team",
+            look_at: "How the work is spread over threads: the schedule and the size of its pieces.",
+            paradigm: Paradigm::OpenMp,
+            class: Some(Class::OmpBarrier),
+            document: "openmp",
+            source: "Scalasca, Wait at Barrier of OpenMP",
+            ..WAIT
+        },
+        /// Time a thread waited for another to leave the critical section.
+        OmpCriticalContention = "omp_lock_contention_critical" {
+            display_name: "Lock Contention",
+            below: "omp_critical",
+            waits_for: "for other threads to leave the critical section",
+            look_at: "How much is done inside the critical section, and whether it must be.",
+            paradigm: Paradigm::OpenMp,
+            document: "openmp",
+            source: "Scalasca, Lock Contention of OpenMP",
+            ..WAIT
+        },
+        /// Time a thread waited for another to give a lock back.
+        OmpLockContention = "omp_lock_contention_api" {
+            display_name: "Lock Contention",
+            below: "omp_lock_api",
+            waits_for: "for other threads to give a lock back",
+            look_at: "How long the lock is held, and whether several locks could share its work.",
+            paradigm: Paradigm::OpenMp,
+            document: "openmp",
+            source: "Scalasca, Lock Contention of OpenMP",
+            ..WAIT
+        },
+        /// Time a thread waited for another to give the mutex back.
+        MutexContention = "pthread_lock_contention_mutex_lock" {
+            display_name: "Lock Contention",
+            below: "pthread_lock_api",
+            waits_for: "for other threads to give a mutex back",
+            look_at: "How long the mutex is held, and whether several could share its work.",
+            paradigm: Paradigm::Pthread,
+            is_balanced_away: false,
+            document: "openmp",
+            source: "Scalasca, Lock Contention of POSIX threads",
+            ..WAIT
+        },
+        /// Time a thread waited for the mutex of a condition variable.
+        ConditionContention = "pthread_lock_contention_conditional" {
+            display_name: "Lock Contention",
+            below: "pthread_conditional",
+            waits_for: "for other threads to give a mutex back",
+            look_at: "How many threads are woken at the same time.",
+            paradigm: Paradigm::Pthread,
+            is_balanced_away: false,
+            document: "openmp",
+            source: "Scalasca, Lock Contention of POSIX threads",
+            ..WAIT
+        },
+    } };
+}
