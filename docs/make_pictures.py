@@ -5,6 +5,8 @@ It needs the `chromium` of the system.
 
 from __future__ import annotations
 
+import itertools
+import json
 import shutil
 import subprocess
 import tempfile
@@ -12,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import whywait
+from whywait import _native, cases
+from whywait.cases.case import options
 from whywait.compare import write_html
 
 if TYPE_CHECKING:
@@ -34,13 +38,66 @@ def pages(directory: Path) -> Iterator[tuple[str, Path, str, tuple[int, int]]]:
     yield "compare-differences", pair, "#differences", (1280, 820)
 
 
+#: Shows the chart of parts of the time alone, with a count as a line.
+CHART = """
+<script>addEventListener("load", () => setTimeout(() => {
+  const chart = document.querySelector("figure.stacks").closest("section");
+  const counts = chart.querySelector("select[aria-label^=Count]");
+  counts.value = %s;
+  counts.dispatchEvent(new Event("change"));
+  for (let node = chart; node !== document.body; node = node.parentElement) {
+    for (const other of node.parentElement.children) if (other !== node) other.style.display = "none";
+  }
+}, 500));</script>
+"""
+
+
+def generated(directory: Path, name: str) -> whywait.Result:
+    """Analyze the trace of the first variant of a case, or of the one that is named."""
+    case, _, of = name.partition(":")
+    found = cases.named(case).variants if case in {known.name for known in cases.CASES} else None
+    variant = next(one for one in found if of in {"", one.name}) if found else cases.Variant(case, case, 4)
+    trace = directory / f"{variant.workload}-{variant.processes}"
+    if not trace.exists():
+        _native.generate(variant.workload, trace, seed=1, **options(variant))
+    return whywait.analyze(trace)
+
+
+def pages_of_cases(directory: Path) -> Iterator[tuple[str, Path, str, tuple[int, int]]]:
+    """Yield the same for the pages of docs/cases."""
+    for name, window, size in (
+        ("lock", "", (1280, 700)),
+        ("late-post", "", (1280, 420)),
+        ("put-gats", "?from=0.0000364&to=0.0000388", (1280, 460)),
+    ):
+        page = directory / f"{name}.html"
+        generated(directory, name).write_html(page)
+        yield f"cases/{name}", page, f"#timeline{window}", size
+    page = directory / "cgpop.html"
+    names = ("original", "modified")
+    write_html(*(generated(directory, f"cgpop:{name}") for name in names), page, names=names)
+    yield "cases/cgpop", page, "#changes", (1280, 900)
+    for name, case, count in (
+        ("bt-rma", cases.named("bt-rma"), "mpi_rma_pairsync_count"),
+        ("srumma", cases.named("srumma").scaled(2048), "visits"),
+    ):
+        page = directory / f"{name}.html"
+        runs = [generated(directory, f"{name}:{variant.name}") for variant in case.variants]
+        whywait.series(runs, names=[variant.name for variant in case.variants], over="order").write_html(page)
+        with page.open("a", encoding="utf-8") as out:
+            out.write(CHART % json.dumps(count))
+        yield f"cases/{name}", page, "", (1280, 560)
+
+
 def main() -> None:
     """Take all of them."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if not chromium:
         raise SystemExit("no chromium is installed")
     with tempfile.TemporaryDirectory() as directory:
-        for name, page, address, (width, height) in pages(Path(directory)):
+        for name, page, address, (width, height) in itertools.chain(
+            pages(Path(directory)), pages_of_cases(Path(directory))
+        ):
             options = [
                 "--headless",
                 "--no-sandbox",

@@ -22,6 +22,7 @@ CONTENT = (
     "docs/*.md",
     "docs/*.png",
     "docs/*.svg",
+    "docs/cases/*",
     "docs/examples/*",
     "tests/*.py",
     "tests/data/README.md",

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from whywait.analysis.causes import costliest, critical
 from whywait.analysis.focus import ALL, focused
+from whywait.analysis.progress import progress_thread
 from whywait.analysis.waiting import account
 from whywait.model.profile import sum_at
 from whywait.model.version import VERSION
@@ -102,9 +103,11 @@ def headlines(result: ResultData, asked: str | None = None, count: int = _WORST)
         whole run that are not in it, s), ``account`` (where the time of the focus goes, how much of it is waiting, and
         how much of that is explained: see `whywait.analysis.waiting.account`), ``times`` (the metrics of the time:
         ``display_name``, ``parent``, ``total``), ``worst`` (see `worst_wait_states`; only waiting, so without
-        completion), ``causes`` (call paths in the focus that cause waiting in it: see
-        `whywait.analysis.causes.costliest`, with shares of the waiting in the focus, or of that in the whole run if the
-        focus is a call path, since call paths mostly cause waiting elsewhere), ``idle`` (the same of idle threads) and
+        completion), ``progress`` (whether a progress thread would pay: see
+        `whywait.analysis.progress.progress_thread`; None without waiting for progress), ``causes`` (call paths in the
+        focus that cause waiting in it: see `whywait.analysis.causes.costliest`, with shares of the waiting in the
+        focus, or of that in the whole run if the focus is a call path, since call paths mostly cause waiting
+        elsewhere), ``idle`` (the same of idle threads) and
         ``critical_path`` (see `whywait.analysis.causes.critical`; these are None if causes were not looked for).
     """
     part = focused(result, asked)
@@ -136,6 +139,7 @@ def headlines(result: ResultData, asked: str | None = None, count: int = _WORST)
             if profile.metrics.path(metric.name)[0].name == "time"
         },
         "worst": worst_wait_states(part, count, profile.metrics.waiting),
+        "progress": progress_thread(part),
         "causes": causes,
         "idle": idle,
         "critical_path": path,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from whywait.analysis.efficiency import efficiencies
 from whywait.analysis.iterations import assess, known_iterations
 from whywait.model.names import short_name
-from whywait.report.terminal import finding, percent, seconds
+from whywait.report.terminal import finding, percent, progress_sentence, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -51,6 +51,9 @@ def _lines(result: ResultData, summary: dict[str, Any], count: int) -> Iterator[
     if worst := [place for place in focus["worst"][:count] if place["waiting"] > 0]:
         columns = ("wait state", "call path", "waiting", "of the time", "ranks", "waits for")
         yield from _table("Worst wait states", columns, map(_wait, worst))
+    if focus.get("progress"):
+        yield ""
+        yield progress_sentence(focus["progress"])
     if focus["causes"]:
         heads: tuple[str, ...] = ("call path", "waiting caused", "of all waiting", "most on")
         yield from _table("Who causes the waiting", heads, (

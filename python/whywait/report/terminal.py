@@ -81,6 +81,9 @@ def summary_lines(summary: dict[str, Any], *, width: int = _WIDTH, unicode: bool
     yield from outside_lines(summary["focus"], width)
     yield []
     yield from _worst(summary, width, unicode=unicode)
+    if progress := summary["focus"].get("progress"):
+        yield []
+        yield from _paragraph(progress_sentence(progress), width, "")
     if summary["focus"]["causes"] is not None and summary["focus"]["account"]["waiting"] > 0:
         yield []
         yield from delay_lines(summary["focus"]["causes"][:_CAUSES], width, unicode=unicode)
@@ -126,6 +129,24 @@ def outside_lines(focus: dict[str, Any], width: int) -> Iterator[Line]:
     what = "" if focus["callpath"] is not None else " (start-up, shutdown)"
     text = f"Outside the focus{what}: {seconds(outside['time'])}{waiting}; --focus all includes it."
     yield from _paragraph(text, width, "dim")
+
+
+#: What the verdicts of `whywait.analysis.progress.progress_thread` say.
+_VERDICTS = {"no": "would not pay", "yes": "can pay", "open": "might pay"}
+
+
+def progress_sentence(progress: dict[str, Any]) -> str:
+    """Return whether a progress thread would pay, of what `whywait.analysis.progress.progress_thread` returns."""
+    bounds = dict.fromkeys(percent(progress[bound]) for bound in ("lower", "upper"))
+    text = f"Wait for Progress is {' to '.join(bounds)} of the time. A progress thread"
+    if progress["processes"]:
+        cost, verdict = percent(progress["node"]), _VERDICTS[progress["verdict_node"]]
+        text += (
+            f" on a core of its own for each node ({progress['processes']} processes; {cost} of the cores) {verdict};"
+        )
+        text += " one"
+    cost, verdict = percent(progress["process"]), _VERDICTS[progress["verdict_process"]]
+    return f"{text} on a core of its own for each process ({cost} of the cores) {verdict}."
 
 
 def _count(number: int, what: str) -> str:

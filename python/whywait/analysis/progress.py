@@ -1,0 +1,79 @@
+"""Would a progress thread pay? The bounds of Wait for Progress, beside the cores that such threads would take.
+
+*Source*: thesis, section 5.4, which decides so for SRUMMA: there each process would have needed a core for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from whywait.model.result import ResultData
+
+_LIBRARIES = ("mpi", "shmem", "armci")
+#: The share of the time from which on it is worth a word.
+_NOTABLE = 0.001
+
+
+def progress_thread(result: ResultData) -> dict[str, Any] | None:
+    """Weigh Wait for Progress against the cores of progress threads.
+
+    Parameters
+    ----------
+    result
+        The run, or its focus.
+
+    Returns
+    -------
+    dict or None
+        ``lower`` and ``upper``, the bounds of Wait for Progress as shares of the time; ``processes``, how many run on a
+        node (None if they are distributed unevenly or there is but one); ``node`` and ``process``, the shares of the
+        cores that a thread a node, or one a process, would take if these run nothing else (``node`` is None with
+        ``processes``); ``verdict_node`` and ``verdict_process``: ``no`` if a thread cannot gain what it takes, ``yes``
+        if the lower bound exceeds that, ``open`` between. None if there is hardly any Wait for Progress.
+    """
+    profile = result.profile
+    time = profile.total("time") if "time" in profile.metrics else 0.0
+    if not time:
+        return None
+    lower, upper = (
+        sum(
+            profile.total(name)
+            for library in _LIBRARIES
+            for kind in ("sync", "comm")
+            if (name := f"{library}_rma_{kind}_wait_for_progress{suffix}") in profile.metrics
+        )
+        / time
+        for suffix in ("", "_last_call")
+    )
+    upper = max(lower, upper)
+    if upper < _NOTABLE:
+        return None
+    processes = _processes_of_a_node(result.tables.system)
+    node = 1 / (processes + 1) if processes else None
+    return {
+        "lower": lower,
+        "upper": upper,
+        "processes": processes,
+        "node": node,
+        "process": 0.5,
+        "verdict_node": node and _verdict(lower, upper, node),
+        "verdict_process": _verdict(lower, upper, 0.5),
+    }
+
+
+def _verdict(lower: float, upper: float, cost: float) -> str:
+    return "no" if upper <= cost else "yes" if lower > cost else "open"
+
+
+def _processes_of_a_node(system: pa.Table) -> int | None:
+    """Return how many processes run on each node, if that is one number and there is more than one of them."""
+    rows = system.select(["kind", "parent", "rank"]).to_pylist()
+    counts: dict[int, int] = {}
+    for row in rows:
+        if row["kind"] == "group" and row["rank"] is not None and row["rank"] >= 0:
+            counts[row["parent"]] = counts.get(row["parent"], 0) + 1
+    found = set(counts.values())
+    return found.pop() if len(found) == 1 and found != {1} else None
