@@ -13,6 +13,10 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,6 +47,7 @@ from whywait.whatif import (
 from tests import naive_whatif
 from tests.programs import programs
 from tests.rma_programs import one_sided_programs
+from tests.test_mpi import mpiexec
 from tests.tracedsl import trace_from_text
 
 if TYPE_CHECKING:
@@ -362,6 +367,9 @@ def small(tmp_path_factory):
         (Cpu(0), "above zero"),
         (Balance("work", by=1.5), "from 0 to 1"),
         (Balance("work", mode="fair"), "the modes are"),
+        (Balance("work", among="rack"), "among is node"),
+        (Balance("work", among="comm:77"), "no communicator 77"),
+        (Set("work", 1e12), "longer than the clock"),
         (Balance("work"), "rank 0 1, rank 1 2"),
         (Scale("work", 1e300), "longer than the clock"),
         (Protocol("MPI_Send", "fast"), "eager or rendezvous"),
@@ -458,7 +466,7 @@ def test_sends_head_to_head_are_a_deadlock_by_rendezvous(tmp_path):
     1: MPI_Recv(0) [2, 2.1]
     """
     result = whywait.analyze(trace_from_text(trace, tmp_path))
-    with pytest.raises(UsageError, match=r"deadlock.*rank [01] at"):
+    with pytest.raises(UsageError, match=r"deadlock.*MPI_Send of rank [01] at 1.1"):
         whywait.whatif(result, [Protocol("MPI_Send", "rendezvous")])
 
 
@@ -745,6 +753,51 @@ def test_nothing_is_left_if_writing_fails(small, tmp_path, monkeypatch):
     assert not list((tmp_path / "new").iterdir())
 
 
+def test_nothing_is_left_under_the_final_name_by_who_is_killed(small, tmp_path):
+    """The anchor comes last: whoever finds one finds all of the archive."""
+    script = """if True:
+        import os, signal, sys
+        from pathlib import Path
+        import whywait
+        from whywait.whatif import Scale
+        rename = Path.rename
+        def killed(path, target):
+            if path.suffix == ".otf2":
+                os.kill(os.getpid(), signal.SIGKILL)
+            return rename(path, target)
+        Path.rename = killed
+        whywait.whatif(sys.argv[1], [Scale("work@0", 0.4)]).write(sys.argv[2])
+    """
+    command = [sys.executable, "-c", script, str(small.run.path), str(tmp_path / "new")]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    assert not list((tmp_path / "new").glob("*.otf2"))
+    with pytest.raises(whywait.Error):
+        whywait.analyze(tmp_path / "new")
+
+
+def test_no_room_for_the_archive(small, tmp_path):
+    script = """if True:
+        import resource, signal, sys
+        import whywait
+        from whywait import cli
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))
+        sys.exit(cli.main(["whatif", sys.argv[1], "--scale", "work@0=0.4", "-o", sys.argv[2]]))
+    """
+    command = [sys.executable, "-c", script, str(small.run.path), str(tmp_path / "new")]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 2, done.stderr
+    assert "File too large" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.rglob("*.otf2"))
+
+
+def test_under_mpiexec_the_first_rank_works_alone(small):
+    done = mpiexec(3, "-m", "whywait", "whatif", small.run.path, "--scale", "work@0=0.4", "--only-time", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["after"] == pytest.approx(7)
+
+
 def test_the_measured_archive_is_never_written_to(small, capsys):
     directory = Path(small.run.path).parent
     before = sorted(path.name for path in directory.iterdir())
@@ -758,7 +811,10 @@ def test_a_simulated_run_can_be_simulated_again(small, tmp_path):
     again = whywait.whatif(once, [Scale("work@0", 0.5)])
     assert again.before == pytest.approx(7)
     assert is_identical(whywait.whatif(once))
-    assert again.write(tmp_path / "twice").is_file()
+    anchor = again.write(tmp_path / "twice").read_bytes()
+    assert anchor.count(b"WHYWAIT::HYPOTHESES") == 2
+    assert b"scale work@0=0.4" in anchor
+    assert b"scale work@0=0.5" in anchor
 
 
 def test_nothing_changed_says_so(small, capsys):
@@ -771,6 +827,75 @@ def test_a_balance_of_one_location_is_allowed(tmp_path):
         trace_from_text("0: main [0, 2]\n0: work [0, 1]\n0: work [1, 1.5]", tmp_path), [Balance("work")]
     )
     assert is_identical(sim)
+    assert "only one location has instances" in sim.notes[0]
+
+
+def test_instances_of_another_shape_are_noted(tmp_path):
+    trace = "*: main [0, 4]\n*: work [0, 2]\n1: inner [0.5, 1]"
+    sim = whywait.whatif(trace_from_text(f"ranks 2\n{trace}", tmp_path), [Balance("work")])
+    assert "not all locations call the same from it" in sim.notes[0]
+
+
+def test_a_balance_among_the_members_of_a_communicator(tmp_path):
+    trace = """
+    ranks 3
+    comm pair = 0 1
+    *: main [0, 9]
+    0: work [0, 1]
+    1: work [0, 3]
+    2: work [0, 6]
+    0: MPI_Barrier(comm=pair) [6, 6.1]
+    1: MPI_Barrier(comm=pair) [6, 6.1]
+    """
+    result = whywait.analyze(trace_from_text(trace, tmp_path))
+    members = {comm["id"]: comm["group"] for comm in result.run.definitions["Comm"].to_pylist()}
+    groups = {group["id"]: group["members"] for group in result.run.definitions["Group"].to_pylist()}
+    (pair,) = [comm for comm, group in members.items() if len(groups[group]) == 2]
+    times = instances(whywait.whatif(result, [Balance("work", among=f"comm:{pair}")]))
+    assert [times[rank, "work"] for rank in "012"] == [[pytest.approx((0, end))] for end in (2, 2, 6)]
+
+
+def test_a_location_of_which_all_is_cut_keeps_its_program(tmp_path):
+    trace = "0: main [0, 4]\n0: foo [1, 2]\n1: foo [0, 3]"
+    sim = whywait.whatif(trace_from_text(trace, tmp_path), [Cut("foo@1")])
+    run = whywait.open(sim.write(tmp_path / "cut"))
+    assert [
+        row["type"] for row in run.events(1).select(["type"]).to_pylist() if row["type"] in ("Enter", "Leave")
+    ] == []
+    found = whywait.analyze(run)
+    assert len(found.places) == 2
+    assert found.facts["length"] == pytest.approx(sim.after, abs=NANOSECOND)
+
+
+def test_calls_without_length_and_equal_times(tmp_path):
+    """Rule R as it is: what has the same time stays in its order."""
+    trace = """
+    *: main [0, 4]
+    0: work [0, 1]
+    0: MPI_Isend(1, req=1) [1, 1]
+    0: MPI_Wait(1) [1, 1]
+    1: MPI_Recv(0) [1, 1]
+    1: MPI_Barrier [2, 2]
+    0: MPI_Barrier [2, 2]
+    """
+    anchor = trace_from_text(trace, tmp_path)
+    assert is_identical(whywait.whatif(anchor))
+    times = instances(whywait.whatif(anchor, [Scale("work", 2.0)]))
+    assert times["1", "MPI_Recv"] == [pytest.approx((1, 2))]
+    assert times["0", "MPI_Barrier"] == times["1", "MPI_Barrier"] == [pytest.approx((3, 3))]
+
+
+def test_a_truncated_trace_is_simulated_as_far_as_it_goes(tmp_path):
+    """Rank 5 has no end: what it has keeps its length, and it is said that partners are missing."""
+    shutil.copytree(ROOT / "tests/data/stencil", tmp_path / "stencil")
+    events = tmp_path / "stencil/traces/5.evt"
+    events.write_bytes(events.read_bytes()[: events.stat().st_size // 2])
+    result = whywait.analyze(tmp_path / "stencil")
+    assert is_identical(whywait.whatif(result))
+    sim = whywait.whatif(result, [Scale("relax", 0.8)])
+    assert "unmatched" in sim.assumptions["assumption"].to_pylist()
+    assert whywait.analyze(sim.write(tmp_path / "new")).facts["length"] == pytest.approx(sim.after, abs=1e-6)
+    assert cli.main(["whatif", str(tmp_path / "stencil"), "--only-time"]) == 0
 
 
 def test_messages_to_oneself_and_to_nobody(tmp_path):

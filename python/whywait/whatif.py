@@ -103,15 +103,17 @@ class _Compiler:
     def compile(self, hypothesis: Hypothesis) -> dict[str, Any]:
         """Return a hypothesis as the native simulator takes it."""
         check(hypothesis)
-        common = {"kind": hypothesis._kind, "selection": None, "min_span": 0.0, "mode": None, "uneven": False}  # noqa: SLF001
+        common = {"kind": hypothesis._kind, "selection": None, "min_span": 0.0}  # noqa: SLF001
+        common |= {"mode": None, "uneven": False, "among": None}
         match hypothesis:
             case Scale(factor=value, min_span=least):
                 return common | {"selection": self._selection(hypothesis.selected), "value": value, "min_span": least}
             case Set(duration=value):
                 return common | {"selection": self._selection(hypothesis.selected), "value": value}
-            case Balance(mode=mode, by=value, uneven=uneven):
+            case Balance(mode=mode, by=value, uneven=uneven, among=among):
                 selection = self._selection(hypothesis.selected)
-                return common | {"selection": selection, "value": value, "mode": mode, "uneven": bool(uneven)}
+                change = {"selection": selection, "value": value, "mode": mode, "uneven": bool(uneven)}
+                return common | change | {"among": self._among(among)}
             case Cpu(ratio=value, ranks=ranks):
                 selection = self._compiled(str(hypothesis), self._computation, [], ranks)
                 return common | {"selection": selection, "value": 1 / value}
@@ -166,6 +168,15 @@ class _Compiler:
                         raise _native.UsageError(f"{hypothesis}: a protocol is that of all messages of a call path")
                     model["protocols"].append((self._selection(selection).roots, kind == "rendezvous"))
         return model
+
+    def _among(self, among: str | None) -> tuple[str, int, list[bool]] | None:
+        """Return groups of locations as the native simulator takes them."""
+        if among is None:
+            return None
+        if among == "node":
+            return "node", 0, []
+        kind, _, number = among.partition(":")
+        return ("comm", int(number), []) if kind == "comm" else ("locations", 0, self._locations(among))
 
     @property
     def _computation(self) -> list[bool]:
@@ -247,6 +258,7 @@ class _Change:
     min_span: float
     mode: str | None
     uneven: bool
+    among: tuple[str, int, list[bool]] | None
 
 
 class Simulation:

@@ -25,7 +25,8 @@ _HYPOTHESES = {
         "PATH[:MODE]",
         (
             "time moves between ranks until all instances of PATH are equally long: MODE is instance (default), local, "
-            "global or scaled; by=0.5 goes half of the way, uneven=average allows different numbers of instances"
+            "global or scaled; by=0.5 goes half of the way, uneven=average allows different numbers of instances, "
+            "among=node, comm:ID or 0-3,8 moves time only inside of these groups"
         ),
     ),
     "cut": ("PATH", "PATH vanishes with all in it, and what communicates with that"),

@@ -142,15 +142,20 @@ class Balance(_Selective):
         How much of the way to the full balance, 0..1.
     uneven
         ``average``: where locations have different numbers of instances, the mean is that of those that have an n-th.
+    among
+        Time moves only inside of these groups: ``node``, those of each node; ``comm:3``, the members of a communicator
+        by its id; ``0-3,8``, these ranks. What is in no group stays as it is. None for one group of all.
     """
 
     mode: Mode = "instance"
     by: float = 1.0
     uneven: Literal["average"] | None = None
+    among: str | None = None
     _kind = "balance"
 
     def __str__(self) -> str:
         options = [self.mode, *([f"by={self.by:g}"] * (self.by != 1)), *(["uneven=average"] * bool(self.uneven))]
+        options += [f"among={self.among}"] * bool(self.among)
         return f"balance {self.selected}" + (f":{','.join(options)}" if options != ["instance"] else "")
 
 
@@ -376,18 +381,22 @@ def parse(kind: str, text: str) -> Hypothesis:
         return made()
     selection, options = _options(text)
     mode: Any = "instance"
-    by, uneven = 1.0, None
+    by, uneven, among = 1.0, None, None
     for option in options:
         name, _, value = option.partition("=")
         if name == "by":
             by = _number(value, text)
         elif name == "uneven":
             uneven = value
+        elif name == "among":
+            among = value
+        elif among and re.fullmatch(_RANK, name):
+            among += f",{name}"
         else:
             mode = name
     if uneven not in (None, "average"):
         raise _native.UsageError(f"{text}: uneven can only be average")
-    return Balance(Selection.parse(selection), mode, by, uneven)  # type: ignore[arg-type]
+    return Balance(Selection.parse(selection), mode, by, uneven, among)  # type: ignore[arg-type]
 
 
 _WORDS: dict[str, tuple[str, type[AsynchronousProgress | IdealNetwork]]] = {
@@ -407,7 +416,8 @@ _MODES = ("instance", "local", "global", "scaled")
 
 def _options(text: str) -> tuple[str, list[str]]:
     """Split the options of a balance off, if what follows the last colon is such."""
-    option = rf"(?:{'|'.join(_MODES)}|by=[^,:]*|uneven=[^,:]*)"
+    among = rf"among=(?:comm:)?[^,:]*(?:,{_RANK})*"
+    option = rf"(?:{'|'.join(_MODES)}|by=[^,:]*|uneven=[^,:]*|{among})"
     match = re.fullmatch(rf"(.+):({option}(?:,{option})*)", text)
     return (match[1], match[2].split(",")) if match else (text, [])
 
@@ -462,8 +472,10 @@ def check(hypothesis: Hypothesis) -> None:
             good, what = value >= 0 and math.isfinite(value), "a duration is a time such as 2ms that is not negative"
         case Cpu(ratio=value):
             good, what = value > 0 and math.isfinite(value), "a ratio is a finite number above zero"
-        case Balance(by=value, mode=mode):
+        case Balance(by=value, mode=mode, among=among):
             good, what = 0 <= value <= 1, "by is a number from 0 to 1"
+            if among is not None and not re.fullmatch(rf"node|comm:\d+|{_RANK}(,{_RANK})*", among):
+                good, what = False, "among is node, comm:ID or ranks such as 0-3,8"
             if mode not in _MODES:
                 good, what = False, f"the modes are {', '.join(_MODES)}"
         case Protocol(kind=kind):

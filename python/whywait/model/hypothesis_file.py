@@ -143,7 +143,7 @@ class _Parser:
 
     def balance(self) -> Hypothesis:
         selection = self._region()
-        mode, by, uneven = "instance", 1.0, None
+        mode, by, uneven, among = "instance", 1.0, None, None
         for token, option, value in self._options():
             if option == "mode":
                 mode = _MODES.get(value, value)
@@ -153,9 +153,11 @@ class _Parser:
                 by = self._float(token, value)
             elif option == "uneven" and value == "average":
                 uneven = "average"
+            elif option == "among":
+                among = value
             else:
                 self._ignore(token, option)
-        return Balance(selection, mode, by, uneven)  # type: ignore[arg-type]
+        return Balance(selection, mode, by, uneven, among)  # type: ignore[arg-type]
 
     def cut(self) -> Hypothesis:
         what = self._expect("word")

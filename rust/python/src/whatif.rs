@@ -7,8 +7,9 @@ use arrow_array::Int64Array;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use whywait_core::ids::LocationId;
+use whywait_core::matching::protocol::nodes;
 use whywait_core::whatif::{
-    Balance, Hypothesis, Key, MessageCut, Model, Network, Numbers, Part, Relation, Selection,
+    Balance, Balancing, Hypothesis, Key, MessageCut, Model, Network, Numbers, Part, Relation, Selection,
     Simulation as CoreSimulation, Simulator as CoreSimulator,
 };
 
@@ -43,7 +44,11 @@ struct Change {
     min_span: f64,
     mode: Option<String>,
     uneven: bool,
+    among: Option<Among>,
 }
+
+/// Groups inside of which a balance moves time: "node", "comm" with its id, or "locations" with those that are meant.
+type Among = (String, u64, Vec<bool>);
 
 /// Conditions on numbers of a message (key, relation, number), and the call paths of the sends.
 type Conditions = (Vec<(String, String, u64)>, Vec<bool>);
@@ -126,7 +131,9 @@ impl Simulator {
         let pool = whywait_core::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
         let hypotheses =
             changes.into_iter().map(|change| hypothesis(analysis, change)).collect::<PyResult<Vec<_>>>()?;
-        let simulate = || pool.install(|| simulator.simulator.simulate(&analysis.result, &hypotheses));
+        let simulate = || {
+            pool.install(|| simulator.simulator.simulate(&analysis.result, analysis.archive.definitions(), &hypotheses))
+        };
         let result = detached(py, simulate)?.map_err(core_error)?;
         Ok(Simulation { simulator: slf.unbind(), result })
     }
@@ -254,6 +261,25 @@ fn selection(analysis: &Analysis, selected: Selected) -> Selection {
     }
 }
 
+/// The group of each location; `u32::MAX` for those that are in none.
+fn groups(analysis: &Analysis, (kind, id, chosen): &Among) -> PyResult<Vec<u32>> {
+    let trace = &analysis.result.trace;
+    let locations = trace.definitions.locations.iter();
+    let member = |is_one: bool| if is_one { 0 } else { u32::MAX };
+    match kind.as_str() {
+        "node" => {
+            let nodes = nodes(trace, analysis.archive.definitions());
+            Ok(locations.map(|of| nodes.get(of.process.index()).copied().unwrap_or(u32::MAX)).collect())
+        }
+        "comm" => {
+            let comm = trace.definitions.comms.iter().find(|comm| u64::from(comm.id) == *id);
+            let comm = comm.ok_or_else(|| UsageError::new_err(format!("the run has no communicator {id}")))?;
+            Ok(locations.map(|of| member(comm.rank(of.process).is_some())).collect())
+        }
+        _ => Ok(chosen.iter().map(|&is_one| member(is_one)).collect()),
+    }
+}
+
 fn hypothesis(analysis: &Analysis, change: Change) -> PyResult<Hypothesis> {
     let resolution = analysis.result.trace.resolution as f64;
     let ticks = |seconds: f64| (seconds * resolution).round_ties_even() as i64;
@@ -265,11 +291,14 @@ fn hypothesis(analysis: &Analysis, change: Change) -> PyResult<Hypothesis> {
         Some("scaled") => Balance::Scaled,
         Some(mode) => return Err(UsageError::new_err(format!("{mode} is no mode of a balance"))),
     };
-    let Change { kind, value, min_span, uneven: is_uneven, .. } = change;
+    let Change { kind, value, min_span, uneven: is_uneven, among, .. } = change;
     match (kind.as_str(), selection) {
         ("scale", Some(selection)) => Ok(Hypothesis::Scale { selection, factor: value, min_span: ticks(min_span) }),
         ("set", Some(selection)) => Ok(Hypothesis::Set { selection, ticks: ticks(value) }),
-        ("balance", Some(selection)) => Ok(Hypothesis::Balance { selection, mode, by: value, is_uneven }),
+        ("balance", Some(selection)) => {
+            let groups = among.map(|among| groups(analysis, &among)).transpose()?.unwrap_or_default();
+            Ok(Hypothesis::Balance { selection, balancing: Balancing { mode, by: value, is_uneven, groups } })
+        }
         // An ideal one needs nothing of the graph.
         ("network", Some(selection)) if value <= 0.0 => Ok(Hypothesis::Set { selection, ticks: 0 }),
         ("network", Some(selection)) => Ok(Hypothesis::Network { selection }),

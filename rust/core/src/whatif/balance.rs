@@ -1,6 +1,6 @@
 //! Balance: time moves between instances, and sums stay the same to the tick (WHATIF 2.3).
 
-use crate::trace::Trace;
+use crate::trace::{NONE, Trace};
 use crate::{Error, Result};
 
 /// How a balance distributes time.
@@ -23,19 +23,51 @@ fn shares(sum: i64, count: usize) -> impl Iterator<Item = i64> {
     (0..count).map(move |i| quotient + i64::from(i < rest))
 }
 
-/// New times of all instances of all locations.
-pub(super) fn balance(
+/// What a balance is.
+#[derive(Clone, Debug)]
+pub struct Balancing {
+    /// How.
+    pub mode: Balance,
+    /// How much of it, 0..1.
+    pub by: f64,
+    /// Whether the mean is that of those that have an n-th instance.
+    pub is_uneven: bool,
+    /// The group of each location: time moves only inside of groups. All are one if there are none; what is in no group
+    /// stays as it is ([`NONE`]).
+    pub groups: Vec<u32>,
+}
+
+impl Balancing {
+    /// New times of all instances of all locations; `text` names them.
+    pub(super) fn apply(&self, trace: &Trace, times: &[Vec<i64>], text: &str) -> Result<Vec<Vec<i64>>> {
+        let mut order: Vec<usize> = (0..times.len()).collect();
+        let group = |location: usize| self.groups.get(location).copied().unwrap_or(0);
+        order.sort_by_key(|&location| group(location));
+        let mut new = times.to_vec();
+        for locations in order.chunk_by(|&a, &b| group(a) == group(b)).filter(|of| group(of[0]) != NONE) {
+            let times: Vec<Vec<i64>> = locations.iter().map(|&location| times[location].clone()).collect();
+            let full = balance(trace, locations, &times, self, text)?;
+            for (&location, of) in locations.iter().zip(partly(&times, full, self.by)) {
+                new[location] = of;
+            }
+        }
+        Ok(new)
+    }
+}
+
+/// New times of all instances of some locations.
+fn balance(
     trace: &Trace,
+    locations: &[usize],
     times: &[Vec<i64>],
-    mode: Balance,
-    is_uneven: bool,
+    &Balancing { mode, is_uneven, .. }: &Balancing,
     text: &str,
 ) -> Result<Vec<Vec<i64>>> {
     let taking_part = || times.iter().enumerate().filter(|(_, of)| !of.is_empty());
     let mut new = times.to_vec();
     match mode {
         Balance::Instance => {
-            let label = |location: usize| trace.definitions.label(&trace.definitions.locations[location]);
+            let label = |of: usize| trace.definitions.label(&trace.definitions.locations[locations[of]]);
             if let Some((first, of_first)) = taking_part().next()
                 && let Some((other, of_other)) = taking_part().find(|(_, of)| of.len() != of_first.len())
                 && !is_uneven
@@ -91,7 +123,7 @@ fn apportion(values: &[i64], sum: i64) -> Vec<i64> {
 }
 
 /// Goes a part of the way to full balance; sums stay the same to the tick.
-pub(super) fn partly(times: &[Vec<i64>], full: Vec<Vec<i64>>, by: f64) -> Vec<Vec<i64>> {
+fn partly(times: &[Vec<i64>], full: Vec<Vec<i64>>, by: f64) -> Vec<Vec<i64>> {
     if by >= 1.0 {
         return full;
     }

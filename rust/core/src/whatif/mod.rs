@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 
 use whywait_otf2::Definitions;
 
-pub use self::balance::Balance;
+pub use self::balance::{Balance, Balancing};
 pub use self::cut::{Key, MessageCut, Relation};
 pub use self::messages::Transfer;
 pub use self::network::Network;
@@ -38,7 +38,7 @@ pub use self::selection::{Numbers, Part, Selection};
 pub use self::shape::{Hypothesis, Shape};
 use crate::analysis::Analysis;
 use crate::diagnostics::DiagnosticKind;
-use crate::ids::CallPathId;
+use crate::ids::{CallPathId, LocationId};
 use crate::matching::protocol::nodes;
 use crate::trace::Trace;
 use crate::{Error, Result};
@@ -281,19 +281,20 @@ impl Simulator {
     }
 
     /// Applies hypotheses in their order.
-    pub fn simulate(&self, analysis: &Analysis, hypotheses: &[Hypothesis]) -> Result<Simulation> {
+    pub fn simulate(
+        &self,
+        analysis: &Analysis,
+        definitions: &Definitions,
+        hypotheses: &[Hypothesis],
+    ) -> Result<Simulation> {
         let trace = &analysis.trace;
         let (shape, notes) = Shape::new(trace, &self.graph, &self.cut, hypotheses)?;
         let times = retime::evaluate(trace, &self.graph, [&shape]);
         if self.adds_waits && !times.circular.is_empty() {
-            let places = times.circular.iter().take(4).map(|&(location, time)| {
-                let label = trace.definitions.label(&trace.definitions.locations[location]);
-                let begin = trace.span().map_or(0, |(first, _)| first);
-                format!("{label} at {:.6} s", (time - begin) as f64 / trace.resolution as f64)
-            });
+            let places = times.circular.iter().take(4).map(|&step| self.place(trace, definitions, step));
             let places: Vec<String> = places.collect();
             return Err(Error::Usage(format!(
-                "the changed run is a deadlock: calls wait for each other, the first end in the measured run: {}",
+                "the changed run is a deadlock: calls wait for each other, by their ends in the measured run: {}",
                 places.join("; ")
             )));
         }
@@ -301,6 +302,19 @@ impl Simulator {
         assumptions.count(Assumption::Circular, times.circular.len() as u64);
         let [span] = times.span(trace);
         Ok(Simulation { shape, times, span, assumptions, notes })
+    }
+
+    /// Names a step: its call, location and time.
+    fn place(&self, trace: &Trace, definitions: &Definitions, (location, step): (LocationId, usize)) -> String {
+        let label = trace.definitions.label(&trace.definitions.locations[location]);
+        let begin = trace.span().map_or(0, |(first, _)| first);
+        let seconds = (self.graph.times[step] - begin) as f64 / trace.resolution as f64;
+        let shard = trace.shard(location);
+        let i = shard.local(location);
+        // Behind the last event there is no call.
+        let position = self.graph.steps[step].position.min(shard.event_offsets[i + 1] - 1);
+        let region = trace.tree.region(shard.events.callpath(position));
+        format!("{} of {label} at {seconds:.6} s", trace.regions.name(definitions, region))
     }
 
     /// Lengths of the run under several lists of hypotheses, ticks: as many at a time as there are lanes.

@@ -26,8 +26,8 @@ pub(super) struct Times<const K: usize> {
     shifts: Vec<[i64; K]>,
     /// Shifts of the first and the last event of each location.
     ends: Vec<[[i64; K]; 2]>,
-    /// Calls that wait for each other in a circle: a location and the time of the Leave.
-    pub circular: Vec<(LocationId, i64)>,
+    /// Steps that wait for each other in a circle, each with its location.
+    pub circular: Vec<(LocationId, usize)>,
 }
 
 impl<const K: usize> Times<K> {
@@ -104,7 +104,7 @@ struct Walker<'a, const K: usize> {
     waiters: Vec<u32>,
     ready: Vec<u32>,
     ends: Vec<[[i64; K]; 2]>,
-    circular: Vec<(LocationId, i64)>,
+    circular: Vec<(LocationId, usize)>,
 }
 
 /// Evaluates `K` hypotheses.
@@ -187,8 +187,8 @@ impl<const K: usize> Walker<'_, K> {
             let Some(location) = self.blocked(walks) else { return };
             let walk = &mut walks[location];
             self.unpark(location, walk.parked);
-            let place = self.go(location, walk, true);
-            self.circular.push((location, place));
+            self.circular.push((location, walk.step as usize));
+            self.go(location, walk, true);
         }
     }
 
@@ -278,8 +278,8 @@ impl<const K: usize> Walker<'_, K> {
         self.meetings[number] = progress;
     }
 
-    /// Goes along a location as far as it gets; `forced` through the first step that waits. Returns its measured time.
-    fn go(&mut self, location: LocationId, walk: &mut Walk<K>, mut forced: bool) -> i64 {
+    /// Goes along a location as far as it gets; `forced` through the first step that waits.
+    fn go(&mut self, location: LocationId, walk: &mut Walk<K>, mut forced: bool) {
         let graph = self.graph;
         let shard = self.trace.shard(location);
         let i = shard.local(location);
@@ -287,7 +287,6 @@ impl<const K: usize> Walker<'_, K> {
         let time = &shard.events.time;
         let changes: [&[Change]; K] = self.shapes.map(|shape| shape.of(location));
         let steps = graph.steps_of(location);
-        let mut place = i64::MIN;
         walk.parked = NONE;
         for index in walk.step as usize..steps.end {
             let step = &graph.steps[index];
@@ -298,7 +297,7 @@ impl<const K: usize> Walker<'_, K> {
             let arcs = graph.arcs(index);
             let mut shift = walk.shift;
             if forced && !arcs.is_empty() {
-                (forced, place) = (false, graph.times[index]);
+                forced = false;
             } else {
                 if index == steps.start && graph.kinds[index] == Kind::Begin && !arcs.is_empty() {
                     shift = [NEVER; K];
@@ -313,7 +312,7 @@ impl<const K: usize> Walker<'_, K> {
                     if !self.learns(source) {
                         (walk.step, walk.parked) = (index as u32, source);
                         self.park(source, location.number());
-                        return place;
+                        return;
                     }
                     let slack = graph.slacks[arc];
                     let at = &self.shifts[source as usize];
@@ -346,7 +345,6 @@ impl<const K: usize> Walker<'_, K> {
         walk.advance(&changes, time, end);
         self.ends[location][1] = walk.shift;
         (walk.step, walk.is_done) = (steps.end as u32, true);
-        place
     }
 
     /// What becomes of a step in a segment that changes.

@@ -6,11 +6,11 @@
 
 use rayon::prelude::*;
 
-use super::balance::{Balance, balance, partly};
+use super::balance::{Balance, Balancing};
 use super::cut::Cut;
 use super::graph::Graph;
 use super::selection::{Chooser, Part, Selection};
-use crate::ids::LocationId;
+use crate::ids::{CallPathId, LocationId};
 use crate::trace::{Shard, Trace};
 use crate::{Error, Result};
 
@@ -41,11 +41,7 @@ pub enum Hypothesis {
         /// What.
         selection: Selection,
         /// How.
-        mode: Balance,
-        /// How much of it, 0..1.
-        by: f64,
-        /// Whether the mean is that of those that have an n-th instance.
-        is_uneven: bool,
+        balancing: Balancing,
     },
     /// What communicates takes as long as the graph of a network of given numbers says, and what waits for nobody
     /// nothing.
@@ -174,15 +170,23 @@ impl Shape {
                     Ok(())
                 })
             }
-            Hypothesis::Balance { selection, mode, by, is_uneven } => {
+            Hypothesis::Balance { selection, balancing } => {
                 let mut selected = self.select(trace, graph, cut, selection)?;
                 let times: Vec<Vec<i64>> = selected.par_iter().map(Selected::times).collect();
                 let without = trace.definitions.processes.len() - with_instances(trace, &times);
                 if without > 0 {
                     notes.push(format!("{}: {without} processes have no instance and take no part", selection.text));
                 }
-                let full = balance(trace, &times, *mode, *is_uneven, &selection.text)?;
-                let lengths = partly(&times, full, *by);
+                if times.iter().filter(|of| !of.is_empty()).count() == 1 {
+                    notes.push(format!("{}: only one location has instances, so no time can move", selection.text));
+                }
+                if balancing.mode == Balance::Instance && !is_alike(trace, selection, &times) {
+                    notes.push(format!(
+                        "{}: not all locations call the same from it, so the n-th instances need not belong together",
+                        selection.text
+                    ));
+                }
+                let lengths = balancing.apply(trace, &times, &selection.text)?;
                 selected.par_iter_mut().zip(&lengths).for_each(|(of, lengths)| of.set(lengths));
                 self.change(selected, |_| Ok(()))
             }
@@ -382,6 +386,22 @@ fn merge(old: &[Change], new: impl Iterator<Item = Change>) -> Vec<Change> {
     }
     merged.extend(old);
     merged
+}
+
+/// Whether what is selected calls the same everywhere.
+fn is_alike(trace: &Trace, selection: &Selection, times: &[Vec<i64>]) -> bool {
+    let called = |location: usize| {
+        let shard = trace.shard(LocationId::at(location));
+        let cells = shard.profile.of(shard.local(LocationId::at(location))).iter();
+        let parent = |callpath: CallPathId| trace.tree.nodes()[callpath].parent;
+        let is_called = |callpath: CallPathId| selection.roots.get(parent(callpath).index()) == Some(&true);
+        let mut called: Vec<CallPathId> = cells.map(|cell| cell.callpath).filter(|&path| is_called(path)).collect();
+        called.sort_unstable();
+        called
+    };
+    let mut all = (0..times.len()).filter(|&location| !times[location].is_empty()).map(called);
+    let first = all.next();
+    all.all(|called| Some(called) == first)
 }
 
 fn with_instances(trace: &Trace, times: &[Vec<i64>]) -> usize {
