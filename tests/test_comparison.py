@@ -171,7 +171,7 @@ def test_deep_link_search_and_groups(browser, fence_and_gats):
         assert [milliseconds(cell) for cell in row[2:4]] == pytest.approx(expected, rel=5e-3)
 
     viewer.js(
-        "const box = document.querySelector('.pane:nth-child(2) input'); box.value = 'win_wait';"
+        "const box = document.querySelector('[aria-label=\"Find in Call tree\"]'); box.value = 'win_wait';"
         "box.dispatchEvent(new Event('input'))"
     )
     assert viewer.selected("call-tree") == "MPI_Win_wait"

@@ -94,12 +94,15 @@ def test_tables_can_be_taken_along(browser, stencil):
     lines = viewer.js("return window.text").split("\r\n")
     assert lines[0].startswith("Function,Own time (s),Share,")
     assert len(lines) == 2 + viewer.js("return document.querySelectorAll('.functions tbody tr').length")
-    quoted = (
-        viewer.js('return csv([["a,b", "c\\"d", 1.5, null]])')
-        if viewer.js("return typeof csv") != "undefined"
-        else None
+
+
+def test_what_a_csv_file_quotes(browser, stencil):
+    viewer = Viewer(browser, stencil[1]).open("#functions")
+    rows = '[["a,b", "c\\"d", 1.5, null], ["line\\nbreak", 0, "plain", -2e-9]]'
+    assert viewer.js(module("take_along") + f"return csv({rows})") == (
+        '"a,b","c""d",1.5,\r\n"line\nbreak",0,plain,-2e-9\r\n'
     )
-    assert quoted in {None, '"a,b","c""d",1.5,\r\n'}
+    assert viewer.js(module("take_along") + f"return tabs({rows})") == 'a,b\tc"d\t1.5\t\nline break\t0\tplain\t-2e-9'
 
 
 def test_the_statistics_of_a_window(browser, stencil):

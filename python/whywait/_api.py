@@ -365,6 +365,7 @@ class Result(Structure, CountedResult):
         counters: bool = False,
         advice: Mapping[str, Any] | None = None,
         iterations: str | int | None = None,
+        source: str | PathLike[str] | None = None,
     ) -> list[Path]:
         """Write the dataset, which `load` reads, and what is made from it: report.cubex, report.stat and summary.json.
 
@@ -391,6 +392,8 @@ class Result(Structure, CountedResult):
             What would help, for both: as ``whywait.advise(...).as_dict()`` returns it.
         iterations
             The loop whose iterations to write (iterations.parquet), as in `iterations`; None for the main loop.
+        source
+            The directory with the sources of the program: report.html shows the lines of regions whose files are there.
 
         Returns
         -------
@@ -410,6 +413,7 @@ class Result(Structure, CountedResult):
             factors=factors,
             counters=counters,
             iterations=iterations,
+            source=source,
         )
 
     def write_cube(self, path: str | PathLike[str]) -> None:
@@ -427,13 +431,20 @@ class Result(Structure, CountedResult):
         with Staging(target.parent) as staging:
             write_cube(self, staging.path(target.name))
 
-    def write_html(self, path: str | PathLike[str]) -> None:
+    def write_html(self, path: str | PathLike[str], *, source: str | PathLike[str] | None = None) -> None:
         """Write everything as one HTML file to explore in a browser, without a network.
 
         Parameters
         ----------
         path
             The file; it is there when it is complete.
+        source
+            The directory with the sources of the program: the page shows the lines of regions whose files are there.
+
+        Raises
+        ------
+        whywait.UsageError
+            If there is no such directory.
         """
         from whywait.report.html import write_html
         from whywait.store.staging import Staging
@@ -441,7 +452,7 @@ class Result(Structure, CountedResult):
         self.need_whole()
         target = Path(path)
         with Staging(target.parent) as staging:
-            write_html(self, staging.path(target.name), self.summary(), self.timeline)
+            write_html(self, staging.path(target.name), self.summary(), self.timeline, source=source)
 
     def to_hatchet(self, metrics: Iterable[str] | None = None, *, rank: int | None = None) -> list[dict[str, Any]]:
         """Return the call tree with values as Hatchet and Thicket read it. Neither of them is needed here.

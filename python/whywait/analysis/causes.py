@@ -176,7 +176,7 @@ def costliest(
                 "short_term": float(shorts[chosen]),
                 "long_term": costs - float(shorts[chosen]),
                 "share": costs / (whole or float(by_callpath.sum())),
-                **_ranks(result, location[rows], (short + long)[rows]),
+                **on_ranks(result, location[rows], (short + long)[rows]),
                 "classes": sorted(amounts, key=lambda kind: -kind["costs"]),
             }
         )
@@ -193,15 +193,38 @@ def total_costs(result: ResultData, *, callpath: str | int | None = None) -> dic
     return {row["class"]: row["short_term_sum"] + row["long_term_sum"] for row in totals}
 
 
-def _ranks(result: ResultData, location: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> dict[str, Any]:
-    """Say on how many ranks values are, and on which most."""
+def on_ranks(result: ResultData, location: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> dict[str, Any]:
+    """Say on how many ranks values are, and on which most.
+
+    Parameters
+    ----------
+    result
+        Whose locations they are.
+    location, values
+        Where each is, and how much.
+
+    Returns
+    -------
+    dict
+        ``ranks`` (how many have any), ``worst_rank``, ``worst_rank_share`` (of all), and where that rank has several
+        threads ``worst_thread``, its thread with most, and ``worst_thread_share`` (of all); None elsewhere.
+    """
     ranks, group = np.unique(result.places.rank[location], return_inverse=True)
     by_rank = sum_at(group, values, ranks.size)
     worst = int(by_rank.argmax())
+    rank, whole = int(ranks[worst]), float(by_rank.sum())
+    thread = share = None
+    if np.count_nonzero(result.places.works & (result.places.rank == rank)) > 1:
+        (own,) = np.nonzero(group == worst)
+        threads, inside = np.unique(result.places.thread[location[own]], return_inverse=True)
+        by_thread = sum_at(inside, values[own], threads.size)
+        thread, share = int(threads[by_thread.argmax()]), float(by_thread.max() / whole)
     return {
         "ranks": int(np.count_nonzero(by_rank)),
-        "worst_rank": int(ranks[worst]),
-        "worst_rank_share": float(by_rank[worst] / by_rank.sum()),
+        "worst_rank": rank,
+        "worst_rank_share": float(by_rank[worst] / whole),
+        "worst_thread": thread,
+        "worst_thread_share": share,
     }
 
 
@@ -245,7 +268,7 @@ def critical(result: ResultData, count: int, *, callpath: str | int | None = Non
                 "time": float(path[position]),
                 "share": float(path[position]) / length,
                 "imbalance": float(imbalance[position]),
-                **_ranks(result, location, row[location]),
+                **on_ranks(result, location, row[location]),
             }
         )
     if not length:

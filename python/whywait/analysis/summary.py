@@ -8,11 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whywait.analysis.causes import costliest, critical
+from whywait.analysis.causes import costliest, critical, on_ranks
 from whywait.analysis.focus import ALL, focused
 from whywait.analysis.progress import progress_thread
 from whywait.analysis.waiting import account
-from whywait.model.profile import sum_at
 from whywait.model.version import VERSION
 
 if TYPE_CHECKING:
@@ -175,7 +174,8 @@ def worst_wait_states(
     -------
     list of dict
         ``metric``, ``display_name``, ``callpath``, ``callpath_id``, ``waiting`` (s), ``share`` (of all time),
-        ``ranks`` (how many wait there), ``worst_rank``, ``worst_rank_share`` (of the waiting), ``instances`` and
+        ``ranks`` (how many wait there), ``worst_rank``, ``worst_rank_share`` (of the waiting), ``worst_thread`` and
+        ``worst_thread_share`` (None where that rank has one thread), ``instances`` and
         ``cause``: the call path and rank to blame for most of it, if known.
     """
     profile, tree = result.profile, result.tree
@@ -189,9 +189,7 @@ def worst_wait_states(
     places = []
     for waiting, metric, position in ranked:
         (_, row), *_ = profile.rows(metric.name, [position])
-        ranks, group = np.unique(result.places.rank, return_inverse=True)
-        by_rank = sum_at(group, row, ranks.size)
-        worst = int(by_rank.argmax())
+        (location,) = np.nonzero(row)
         callpath = int(tree.preorder[position])
         places.append(
             {
@@ -201,9 +199,7 @@ def worst_wait_states(
                 "callpath_id": callpath,
                 "waiting": float(waiting),
                 "share": float(waiting / time) if time else 0.0,
-                "ranks": int(np.count_nonzero(by_rank)),
-                "worst_rank": int(ranks[worst]),
-                "worst_rank_share": float(by_rank[worst] / waiting),
+                **on_ranks(result, location, row[location]),
                 **causes.get((metric.name, callpath), {"instances": 0, "cause": None}),
             }
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import Progress, add_memory_limit, add_threads, add_verb, positive, print_json
-from whywait.commands.results import FOCUS
+from whywait.commands.results import FOCUS, SOURCE
 
 if TYPE_CHECKING:
     import argparse
@@ -103,11 +103,12 @@ def add(verbs: Any) -> None:
         help="the call path that is entered once in each iteration, whose iterations to write (default: that of the "
         "main loop)",
     )
+    parser.add_argument("--source", metavar="DIR", help=SOURCE)
     parser.add_argument("--quiet", action="store_true", help="print neither summary nor progress")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do it."""
+    """Analyze the trace, write the result, and print what it says."""
     from contextlib import nullcontext
 
     import whywait
@@ -117,6 +118,10 @@ def run(options: argparse.Namespace) -> int:
     with mpi.ranks() or nullcontext(), Progress(quiet=options.quiet or not mpi.first()) as progress:
         if options.spill_dir and options.memory_limit is None:
             raise whywait.UsageError("--spill-dir says where to put what --memory-limit leaves no room for")
+        if options.source and not options.html:
+            raise whywait.UsageError("--source is about the report that --html writes")
+        if options.source and not Path(options.source).is_dir():
+            raise whywait.UsageError(f"{options.source} is no directory with sources")
         trace = whywait.open(options.trace)
         directory = Path(options.output) if options.output else default_directory(trace)
         if directory.exists() and not directory.is_dir():
@@ -150,6 +155,7 @@ def run(options: argparse.Namespace) -> int:
         counters=options.counters,
         advice=advice,
         iterations=options.iterations,
+        source=options.source,
     )
     summary = result.summary(focus=options.focus) | ({"advice": advice} if advice else {})
     if options.json:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import Progress, add_threads, add_verb, print_json
-from whywait.commands.results import RESULT, load
+from whywait.commands.results import RESULT, SOURCE, load
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,6 +35,7 @@ def add(verbs: Any) -> None:
     html.add_argument(
         "-o", "--output", metavar="FILE", help="what to write (default: report.html, in the directory of the result)"
     )
+    html.add_argument("--source", metavar="DIR", help=SOURCE)
     perfetto = add_verb(
         formats,
         "perfetto",
@@ -167,7 +168,7 @@ def run(options: argparse.Namespace) -> int:
             result = load(options.result, events=True)
         except (whywait.Error, OSError) as error:
             lack = f"a timeline: {error}"
-    result.write_html(file)
+    result.write_html(file, source=options.source)
     if options.json:
         print_json({"file": str(file), "bytes": file.stat().st_size, **({"without": lack} if lack else {})})
     else:

@@ -33,6 +33,8 @@ WINDOW = (
     "only a part of the time: seconds since the begin of the trace (0.5:2, 500ms:), or shares of each run (10%%:90%%); "
     "the trace is analyzed again"
 )
+#: The help of an option that says where sources are.
+SOURCE = "show source lines in the HTML report: the directory with the sources that the trace names"
 #: The help of an option that names a part of the call tree.
 CALLPATH = "only the call paths that end in these names (main/solve), with all below them; or the number of one"
 

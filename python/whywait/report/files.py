@@ -21,6 +21,7 @@ from whywait.store.timeline import write as write_timeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from os import PathLike
     from pathlib import Path
 
     from whywait.analysis.explained import Factors
@@ -41,12 +42,13 @@ def write_all(
     factors: Factors = "longest",
     counters: bool = False,
     iterations: str | int | None = None,
+    source: str | PathLike[str] | None = None,
 ) -> list[Path]:
     """Write everything there is to say about a result; see `whywait.Result.write`.
 
     Parameters
     ----------
-    result, directory, transfers, factors, counters, iterations
+    result, directory, transfers, factors, counters, iterations, source
         As there.
     summarize
         Returns what `whywait.analysis.summary.summarize` does.
@@ -70,7 +72,7 @@ def write_all(
             if timeline is not None:
                 from whywait.report.html import write_html
 
-                write_html(result, staging.path("report.html"), summary, timeline, iterations)
+                write_html(result, staging.path("report.html"), summary, timeline, iterations, source)
                 # With the events gone, a later page has it from here.
                 if timeline:
                     write_timeline(staging.path("timeline.parquet"), timeline, result.facts)

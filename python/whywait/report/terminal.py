@@ -347,10 +347,21 @@ def whole_paths(callpaths: Iterable[list[str]], width: int, *, unicode: bool = T
 
 def _on(place: dict[str, Any]) -> str:
     if place["ranks"] == 1:
-        return f"on rank {place['worst_rank']}"
+        return f"on {_most_on(place)}"
     if place["worst_rank_share"] < max(_STANDS_OUT, _ALIKE / place["ranks"]):
         return f"on {place['ranks']:,} ranks, no single one stands out"
-    return f"on {place['ranks']:,} ranks, most on rank {place['worst_rank']} ({percent(place['worst_rank_share'])})"
+    return f"on {place['ranks']:,} ranks, most on {_most_on(place)} ({percent(_share_on(place))})"
+
+
+def _most_on(place: dict[str, Any]) -> str:
+    """Return the rank with most of something, and its thread where it has several."""
+    thread = place.get("worst_thread")
+    return f"rank {place['worst_rank']}" if thread is None else f"rank {place['worst_rank']}, thread {thread}"
+
+
+def _share_on(place: dict[str, Any]) -> float:
+    share: float = place["worst_rank_share"] if place.get("worst_thread") is None else place["worst_thread_share"]
+    return share
 
 
 def paragraph(text: str, width: int) -> Iterator[Line]:

@@ -31,6 +31,7 @@ const KEYS = [
   ["+ −  0", "timeline: zoom in, zoom out, everything"],
   ["[ ]", "timeline: more ranks, fewer ranks"],
   ["w", "timeline: to the next one of the longest waits; Enter to its cause"],
+  ["/", "timeline: find a function; Enter for its next call"],
   ["t", "light or dark"],
   ["?", "this help"],
 ];

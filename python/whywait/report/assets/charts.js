@@ -89,8 +89,8 @@ export class HeatMap {
       "aria-label": "Arrangement of the map", onchange: () => { this.layout = this.layouts[arrange.value]; this.draw(); },
     }, this.layouts.map(({ name }, i) => make("option", { value: i }, name)));
     const scale = make("select", {
-      "aria-label": "Range of the colours", onchange: () => { this.fromZero = scale.value === "zero"; this.draw(); },
-    }, make("option", { value: "zero" }, "colours from zero"), make("option", { value: "least" }, "colours from the least"));
+      "aria-label": "Range of the colors", onchange: () => { this.fromZero = scale.value === "zero"; this.draw(); },
+    }, make("option", { value: "zero" }, "colors from zero"), make("option", { value: "least" }, "colors from the least"));
     this.node = make("section", { class: "detail", "aria-label": "Heat map" },
       make("header", {}, make("h2", {}, "Over ranks"), this.layouts.length > 1 && arrange, scale),
       this.frame, this.legend);

@@ -5,6 +5,7 @@ import { choice, fill, make } from "./dom.js";
 import { quantity } from "./format.js";
 import { address, nodeText, readNode } from "./link.js";
 import { selection } from "./model.js";
+import { resizable } from "./panes.js";
 import { TreeView } from "./tree.js";
 
 // A tree with the values of both runs, their difference, and that as a share of the first.
@@ -103,10 +104,11 @@ export class Differences {
     this.node = make("div", { class: "explorer differences" },
       make("div", { class: "toolbar" }, this.orderChoice.node, make("label", { class: "check" }, equal, "with what is equal"),
         make("button", { type: "button", title: "Open what differs most, from the selection down (h)",
-          onclick: () => this.callView.followLargest() }, "Follow the largest"), this.crumbs),
-      make("div", { class: "panes" }, this.views.map((view) => view.node)),
-      make("section", { class: "detail", "aria-label": "Ranks" },
-        make("header", {}, make("h2", {}, "Ranks"), make("span", { class: "hint" }, "A above, B below"), this.groupChoice), this.chart, this.chartNote));
+          onclick: () => this.callView.followLargest() }, "Follow the largest"), this.crumbs));
+    const panes = resizable(make("div", { class: "panes" }), this.views.map((view) => view.node), { sizes: [1, 1], names: ["Metrics", "Call tree"] });
+    const ranks = make("section", { class: "detail", "aria-label": "Ranks" },
+      make("header", {}, make("h2", {}, "Ranks"), make("span", { class: "hint" }, "A above, B below"), this.groupChoice), this.chart, this.chartNote);
+    resizable(this.node, [panes, ranks], { sizes: [1.55, 1], names: ["Trees", "Ranks"], across: false, before: "auto " });
   }
 
   get unit() {

@@ -5,6 +5,8 @@ import { choice, fill, make } from "./dom.js";
 import { percent, plural, quantity, seconds } from "./format.js";
 import { address, nodeText, readNode, timelineLink } from "./link.js";
 import { selection } from "./model.js";
+import { resizable } from "./panes.js";
+import { sourceButton } from "./source.js";
 import { takeAlong } from "./take_along.js";
 import { TreeView } from "./tree.js";
 
@@ -82,12 +84,14 @@ export class Explorer {
       make("div", { class: "toolbar" }, this.showChoice.node, this.orderChoice.node,
         make("label", { class: "check" }, zeros, "with zeros"),
         make("button", { type: "button", title: "Open what has the largest values, from the selection down (h)",
-          onclick: () => this.callView.followLargest() }, "Follow the largest"), take, this.crumbs),
-      make("div", { class: "panes" }, this.views.map((view) => view.node)),
-      make("div", { class: "details" },
-        make("section", { class: "detail", "aria-label": "Wait states" },
-          make("header", {}, make("h2", {}, "Longest waits"), this.listNote, takeAlong("waits", () => this.waitTable())), this.list),
-        this.boxes.node, this.map.node));
+          onclick: () => this.callView.followLargest() }, "Follow the largest"), take, this.crumbs));
+    const waits = make("section", { class: "detail", "aria-label": "Wait states" },
+      make("header", {}, make("h2", {}, "Longest waits"), this.listNote, takeAlong("waits", () => this.waitTable())), this.list);
+    const panes = resizable(make("div", { class: "panes" }), this.views.map((view) => view.node),
+      { sizes: [1, 1, 1], names: ["Metrics", "Call tree", "System"] });
+    const details = resizable(make("div", { class: "details" }), [waits, this.boxes.node, this.map.node],
+      { sizes: [1, 1, 1], names: ["Wait states", "Box plots", "Map"] });
+    resizable(this.node, [panes, details], { sizes: [1.55, 1], names: ["Trees", "Details"], across: false, before: "auto " });
   }
 
   // Show processes at once, unless they are too many to see.
@@ -224,7 +228,8 @@ export class Explorer {
     fill(this.metricView.note, metric.text, metric.formula && make("small", {}, ` = ${metric.formula}`));
     const region = model.region(this.call.node);
     const file = region?.file ? ` · ${region.file}${region.line ? `:${region.line}` : ""}` : "";
-    fill(this.callView.note, region ? `${region.name}${file}` : "All programs of the run together");
+    fill(this.callView.note, region ? `${region.name}${file}` : "All programs of the run together",
+      region && sourceButton(model, model.regions.indexOf(region)));
     const { kind } = model.system;
     const system = this.system.node;
     const merged = model.resolution.merged > 1 ? ` · each line is ${model.resolution.merged} locations` : "";

@@ -15,6 +15,19 @@ const FAMILIES = {
   idle: "Idle threads", waiting: "Waiting",
 };
 
+// The rank with most of something, and its thread where it has several.
+function mostOn(row) {
+  return row.worst_thread === null ? `rank ${row.worst_rank}` : `rank ${row.worst_rank}, thread ${row.worst_thread}`;
+}
+
+function shareOn(row) {
+  return row.worst_thread_share ?? row.worst_rank_share;
+}
+
+function capital(text) {
+  return text[0].toUpperCase() + text.slice(1);
+}
+
 export class Overview {
   constructor(model) {
     this.model = model;
@@ -151,7 +164,7 @@ export class Overview {
   problem(problem, number) {
     const call = shortName(problem.callpath.at(-1));
     const many = problem.ranks > 1;
-    const who = many ? `${plural(problem.ranks, "rank")} wait` : `Rank ${problem.worst_rank} waits`;
+    const who = many ? `${plural(problem.ranks, "rank")} wait` : `${capital(mostOn(problem))} waits`;
     const facts = [];
     const { cause } = problem;
     if (cause) {
@@ -162,7 +175,7 @@ export class Overview {
           : `${cause.share > 0.5 ? "Most" : "The largest part"} of it is for ${whom} (${percent(cause.share)}).`]);
     } else if (many) {
       facts.push(["Where", problem.worst_rank_share < Math.max(STANDS_OUT, 1.1 / problem.ranks) ? "No single rank stands out."
-        : `Most on rank ${problem.worst_rank} (${percent(problem.worst_rank_share)}).`]);
+        : `Most on ${mostOn(problem)} (${percent(shareOn(problem))}).`]);
     }
     const root = problem.history && blamed(problem.history)[0];
     // A wait that reaches over an end of the focus is told whole.
@@ -214,7 +227,7 @@ export class Overview {
           make("td", {}, this.callLink("delay", row.callpath_id)),
           make("td", {}, seconds(row.costs), row.long_term > 0.01 * row.costs && make("small", {}, ` ${seconds(row.long_term)} indirectly`)),
           make("td", { class: "bar" }, make("i", { style: { width: `${100 * row.share}%` } }), make("span", {}, percent(row.share))),
-          make("td", {}, row.worst_rank_share < STANDS_OUT ? "no single rank" : `rank ${row.worst_rank} (${percent(row.worst_rank_share)})`),
+          make("td", {}, row.worst_rank_share < STANDS_OUT ? "no single rank" : `${mostOn(row)} (${percent(shareOn(row))})`),
           make("td", {}, row.classes.slice(0, 2).map((kind) => `${kind.display_name} ${seconds(kind.costs)}`).join(", ")))))));
   }
 
@@ -243,7 +256,7 @@ export class Overview {
           make("td", {}, seconds(row.time)),
           make("td", { class: "bar" }, make("i", { style: { width: `${100 * row.share}%` } }), make("span", {}, percent(row.share))),
           make("td", {}, row.imbalance > 0 ? seconds(row.imbalance) : "–"),
-          make("td", {}, row.worst_rank_share < STANDS_OUT ? "no single rank" : `rank ${row.worst_rank} (${percent(row.worst_rank_share)})`))))),
+          make("td", {}, row.worst_rank_share < STANDS_OUT ? "no single rank" : `${mostOn(row)} (${percent(shareOn(row))})`))))),
       this.walk(path.walk));
   }
 

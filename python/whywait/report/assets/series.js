@@ -116,7 +116,7 @@ class App extends Frame {
       make("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Wait states of all runs" }, make("table", { class: "pop" },
         make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Wait state"), this.heads())),
         make("tbody", {}, waits.map((row) => make("tr", {}, make("th", { scope: "row" }, row.label),
-          row.values.map((value, i) => make("td", { class: "heat", title: seconds(value), style: { "--heat": `${Math.round((70 * share(row, i)) / most)}%` } },
+          row.values.map((value, i) => make("td", { class: "heat", title: seconds(value), style: { "--heat": `${(0.5 * share(row, i) / most).toFixed(3)}` } },
             percent(share(row, i)) || "–"))))))));
   }
 

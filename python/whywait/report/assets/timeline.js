@@ -1,10 +1,11 @@
 // The view of the picture over time: what is shown, what keys, the pointer and the address do with it.
 
-import { fill, make, tip } from "./dom.js";
+import { choice, fill, make, tip } from "./dom.js";
 import { percent, seconds } from "./format.js";
 import { address, exploreLink } from "./link.js";
 import { TimelineData } from "./timeline_data.js";
-import { AXIS, GUTTER, TimelinePicture } from "./timeline_paint.js";
+import { AXIS, GUTTER, TimelinePicture, functionColour } from "./timeline_paint.js";
+import { CallStack } from "./timeline_stack.js";
 import { WindowStatistics } from "./window_statistics.js";
 
 const LAYERS = [
@@ -12,6 +13,9 @@ const LAYERS = [
   ["messages", "Messages", "Arrows of messages and one-sided transfers, the most costly first"],
   ["causes", "Causes", "Arrows from causes to the ends of waits"],
 ];
+
+const COLORINGS = [["class", "By class", "Colors say what kind of call it is"], ["function", "By function", "Every function has a color; where single calls are shown"]];
+const NAMED = 12;
 
 export class Timeline extends TimelinePicture {
   constructor(model) {
@@ -73,27 +77,86 @@ export class Timeline extends TimelinePicture {
     });
     const where = make("span", { class: "crumbs" });
     this.details = make("div", { class: "picked", role: "status" });
-    const left = make("span", { class: "hint" });
+    const left = make("span", { class: "hint", role: "status" });
     this.said = { where, left };
     const layers = LAYERS.filter(([name]) => name !== "path" || data.path.location.length).map(([name, text, title]) => {
       const box = make("input", { type: "checkbox", "data-layer": name, checked: true,
         onchange: () => { this.layers[name] = box.checked; this.draw(); } });
       return make("label", { class: "check", title }, box, text);
     });
-    const present = new Set(data.levels[0].present);
+    const coloring = choice("Color of calls", COLORINGS, this.coloring, (key) => { this.coloring = key; this.legend(); this.draw(); });
+    this.hits = make("span", { class: "hint", role: "status" });
+    this.searchBox = make("input", { type: "search", placeholder: "Find a function", "aria-label": "Find a function", spellcheck: "false",
+      oninput: () => this.search(), onkeydown: (event) => { if (event.key === "Enter") this.nextFound(); } });
+    this.classes = make("div", { class: "classes" });
+    this.stack = new CallStack(this);
     fill(this.node,
       make("div", { class: "toolbar" },
         button("−", "Zoom out (−)", () => this.zoom(2)), button("+", "Zoom in (+)", () => this.zoom(0.5)),
         button("All", "Everything (0)", () => this.reset()), button("Longest waits", "To the next one of the longest waits (w)", () => this.next()),
-        layers, where),
+        layers, data.calls.location.length > 0 && coloring.node, this.searchBox, this.hits, where),
       this.strip,
       make("div", { class: "plane" }, this.canvas),
-      make("div", { class: "classes" }, data.classes.map(([name, text], plane) => present.has(plane)
-        && make("span", {}, make("i", { class: `swatch ${name}`, style: { "--colour": `var(--time-${name})` } }), text)),
-        make("span", {}, make("i", { class: "swatch nothing" }), "Outside of the program"), left),
-      this.details, (this.statistics = new WindowStatistics(data)).node);
+      this.classes, this.stack.node, this.details, (this.statistics = new WindowStatistics(data)).node);
+    this.legend();
     this.describe();
     new ResizeObserver(() => this.resize()).observe(this.canvas.parentElement);
+  }
+
+  // What colors mean: classes, or the functions with most of the time.
+  legend() {
+    const { data } = this;
+    const present = new Set(data.levels[0].present);
+    const names = this.coloring === "function"
+      ? this.largestFunctions().map((number) => make("span", {}, make("i", { class: "swatch", style: { "--colour": functionColour(number) } }), this.model.regions[number].short))
+      : data.classes.map(([name, text], plane) => present.has(plane)
+        && make("span", {}, make("i", { class: `swatch ${name}`, style: { "--colour": `var(--time-${name})` } }), text));
+    fill(this.classes, names, make("span", {}, make("i", { class: "swatch nothing" }), "Outside of the program"), this.said.left);
+  }
+
+  largestFunctions() {
+    const { position, enter, leave } = this.data.calls;
+    const times = new Map();
+    for (let i = 0; i < enter.length; i++) {
+      const number = this.data.functionOf(position[i]);
+      times.set(number, (times.get(number) ?? 0) + leave[i] - enter[i]);
+    }
+    return [...times].sort((a, b) => b[1] - a[1]).slice(0, NAMED).map(([number]) => number);
+  }
+
+  // Functions ------------------------------------------------------------------------------------------------------
+
+  // Mark the calls of functions whose names have the text in them; others pale.
+  search() {
+    const text = this.searchBox.value.trim().toLowerCase();
+    const numbers = this.model.regions.flatMap((region, number) => (region.name.toLowerCase().includes(text) ? [number] : []));
+    this.found = text ? new Set(numbers) : null;
+    const { calls, totals } = this.data;
+    const count = text ? calls.position.reduce((sum, position) => sum + (this.found.has(this.data.functionOf(position)) ? 1 : 0), 0) : 0;
+    this.hits.textContent = !text ? "" : count ? `${count.toLocaleString("en-US")} calls; Enter: the next`
+      : !calls.location.length && totals.calls && numbers.length ? "this file has no individual calls" : "no such call";
+    this.draw();
+  }
+
+  // Bring the next call that was found into the middle, as large as can be read.
+  nextFound() {
+    if (!this.found) return;
+    const call = this.data.nextCall(this.found, this.reached ?? -Infinity);
+    if (call < 0) return;
+    const { enter, leave, location } = this.data.calls;
+    this.reached = enter[call];
+    const room = 2 * Math.max(leave[call] - enter[call], this.data.length * 1e-6);
+    const { first, last } = this.window;
+    const rows = last - first;
+    const top = location[call] >= first && location[call] < last ? first : location[call] - Math.floor(rows / 2);
+    this.pick(location[call]);
+    this.look(enter[call] - room, leave[call] + room, top, top + rows);
+  }
+
+  // Choose the location whose calls are shown one below the other.
+  pick(location) {
+    this.picked = location;
+    this.draw();
   }
 
   // The window -----------------------------------------------------------------------------------------------------
@@ -179,6 +242,7 @@ export class Timeline extends TimelinePicture {
     return {
       "+": () => this.zoom(0.5), "=": () => this.zoom(0.5), "-": () => this.zoom(2), "0": () => this.reset(),
       "[": () => this.zoomRows(2), "]": () => this.zoomRows(0.5), w: () => this.next(),
+      "/": () => this.searchBox.focus(),
     };
   }
 
@@ -221,6 +285,8 @@ export class Timeline extends TimelinePicture {
     const { held } = this;
     this.held = null;
     if (!held || held.moved) return;
+    const row = Math.floor(this.rowAt(event));
+    if (this.point(event).y >= AXIS && row >= 0 && row < this.data.count) this.pick(row);
     const place = this.placeAt(event);
     this.select(place ? this.data.waitAt(place.location, place.time, place.slack) : -1);
   }

@@ -59,6 +59,11 @@ export class TimelineData {
     return position < 0 ? "" : this.model.callName(position + this.model.shift);
   }
 
+  // The number of the function that a call path ends in.
+  functionOf(position) {
+    return this.model.callpaths.region[position];
+  }
+
   callPath(position) {
     return position < 0 ? "" : this.model.callPath(position + this.model.shift).join(" → ");
   }
@@ -114,6 +119,32 @@ export class TimelineData {
       if (leave[i] >= time) found = i;
     }
     return found;
+  }
+
+  // The calls of a location that lie in a window at least in part, each with the number of calls it is in.
+  stackOf(location, from, to) {
+    const { enter, leave } = this.calls;
+    const open = [];
+    const found = [];
+    for (let i = this.rowOf[location]; i < this.rowOf[location + 1] && enter[i] <= to; i++) {
+      // Calls stand in the order of their begins, those around others first.
+      while (open.length && (leave[open.at(-1)] <= enter[i] && leave[open.at(-1)] < leave[i])) open.pop();
+      if (leave[i] >= from) found.push({ call: i, depth: open.length });
+      open.push(i);
+    }
+    return found;
+  }
+
+  // The next call of some functions that begins after a time, or the first one of all; -1 if there is none.
+  nextCall(functions, after) {
+    const { enter, position } = this.calls;
+    let [next, first] = [-1, -1];
+    for (let i = 0; i < enter.length; i++) {
+      if (!functions.has(this.functionOf(position[i]))) continue;
+      if (first < 0 || enter[i] < enter[first]) first = i;
+      if (enter[i] > after && (next < 0 || enter[i] < enter[next])) next = i;
+    }
+    return next >= 0 ? next : first;
   }
 
   // The shortest of the known waits of a location at a time, or -1.

@@ -24,6 +24,14 @@ export class TimelinePicture {
     /** Seconds and indexes of locations. @type {{ from: number, to: number, first: number, last: number }} */
     this.window = null;
     this.layers = { waits: true, path: true, messages: true, causes: true };
+    /** What calls are colored by: "class" or "function". */
+    this.coloring = "class";
+    /** The functions that are looked for, by their numbers; null while none is. @type {Set<number> | null} */
+    this.found = null;
+    /** The location whose calls are shown one below the other. */
+    this.picked = 0;
+    /** @type {import("./timeline_stack.js").CallStack | null} */
+    this.stack = null;
     /** The wait that is picked, or -1. */
     this.selected = -1;
     /** @type {HTMLCanvasElement} */
@@ -56,6 +64,7 @@ export class TimelinePicture {
       this.paint();
       this.paintStrip();
       this.statistics?.show(this.window);
+      this.stack?.draw();
     });
   }
 
@@ -144,15 +153,22 @@ export class TimelinePicture {
     const { data } = this;
     const { from, to, first, last } = this.window;
     const { enter, leave, position, classes } = data.calls;
-    const tones = colours.classes.map(([r, g, b]) => `rgb(${r} ${g} ${b})`);
     const labels = [];
     for (let row = first; row < last; row++) {
       for (let i = data.rowOf[row]; i < data.rowOf[row + 1] && enter[i] <= to; i++) {
         if (leave[i] < from) continue;
         const left = Math.max(GUTTER, x(enter[i]));
         const wide = Math.min(this.width, x(leave[i])) - left;
-        context.fillStyle = tones[classes[position[i]]];
-        context.fillRect(left, y(row), Math.max(0.5, wide - (wide > 3 ? 0.5 : 0)), rowHeight - gap);
+        const box = [left, y(row), Math.max(0.5, wide - (wide > 3 ? 0.5 : 0)), rowHeight - gap];
+        if (!this.isFound(i)) {
+          context.globalAlpha = 1;
+          context.fillStyle = css("--card");
+          context.fillRect(...box);
+          context.globalAlpha = 0.2;
+        }
+        context.fillStyle = this.tone(i, colours);
+        context.fillRect(...box);
+        context.globalAlpha = 1;
         if (rowHeight >= 15 && wide > 34) labels.push([i, row, left, wide]);
       }
     }
@@ -164,7 +180,7 @@ export class TimelinePicture {
       if (inner - left < 34) continue;
       // A wait at its begin has the name already.
       if (this.layers.waits && classes[position[i]] !== 0 && data.waitAt(row, enter[i]) >= 0) continue;
-      context.fillStyle = readable(colours.classes[classes[position[i]]]);
+      context.fillStyle = this.ink(i, colours);
       context.save();
       context.beginPath();
       context.rect(left, y(row), inner - left - 3, rowHeight);
@@ -172,6 +188,24 @@ export class TimelinePicture {
       context.fillText(data.callName(position[i]), left + 4, y(row) + rowHeight / 2);
       context.restore();
     }
+  }
+
+  // The color of a call: that of its class, or of its function.
+  tone(call, colours) {
+    const { position, classes } = this.data.calls;
+    if (this.coloring === "function") return functionColour(this.data.functionOf(position[call]));
+    const [r, g, b] = colours.classes[classes[position[call]]];
+    return `rgb(${r} ${g} ${b})`;
+  }
+
+  // The color of its name.
+  ink(call, colours) {
+    const { position, classes } = this.data.calls;
+    return this.coloring === "function" ? "#1a1a1a" : readable(colours.classes[classes[position[call]]]);
+  }
+
+  isFound(call) {
+    return this.found === null || this.found.has(this.data.functionOf(this.data.calls.position[call]));
   }
 
   paintWaits({ context, x, y, rowHeight, gap }) {
@@ -363,6 +397,11 @@ export class TimelinePicture {
       if (at - half > room.x - 20 && at + half < this.width) context.fillText(text, at, room.y - 13);
     }
     const rows = last - first < data.count ? `, ${data.name(first)} to ${data.name(last - 1)}` : "";
+    // Whose calls stand below.
+    if (this.stack?.isShown && this.picked >= first && this.picked < last) {
+      context.fillStyle = css("--accent");
+      context.fillRect(room.x - 4, y(this.picked), 4, Math.max(2, rowHeight - 1));
+    }
     this.said.where.textContent = `${this.clock(from)} to ${this.clock(to)} (${seconds(to - from)})${rows}`;
     this.canvas.setAttribute("aria-label", `${this.rows} locations from ${this.clock(from)} to ${this.clock(to)}`);
   }
@@ -457,6 +496,12 @@ export function mostlyOn(stretches, { from, to }, columns) {
     const [location] = [...known].reduce((best, one) => (one[1] > best[1] ? one : best));
     return [{ location, from: from + column * step, to: from + (column + 1) * step }];
   });
+}
+
+// Colors of functions: hues far apart for numbers that follow each other, light enough for dark text.
+export function functionColour(number) {
+  const hue = (47 + number * 137.508) % 360;
+  return `hsl(${hue.toFixed(1)} ${number % 2 ? 58 : 42}% ${[74, 66, 80][number % 3]}%)`;
 }
 
 function niceStep(least) {

@@ -14,12 +14,13 @@ from whywait.analysis.summary import identity
 from whywait.model import tables
 from whywait.model.names import short_name
 from whywait.model.version import VERSION
-from whywait.report.html import blocks, instances, loops, places, story
+from whywait.report.html import blocks, instances, loops, places, sources, story
 from whywait.report.html.bundle import bundle
 from whywait.report.html.formulas import Factors, Formulas
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from os import PathLike
     from pathlib import Path
 
     import numpy.typing as npt
@@ -38,6 +39,7 @@ def write_html(
     summary: dict[str, Any],
     timeline: Mapping[str, str],
     loop: str | int | None = None,
+    source: str | PathLike[str] | None = None,
 ) -> None:
     """Write a result as one file for the browser.
 
@@ -53,10 +55,14 @@ def write_html(
         The blocks of the timeline, as `whywait.report.html.timeline.pack` makes them; empty without one.
     loop
         The loop whose iterations to show, as in `whywait.analysis.iterations.iterations`; None for the main loop.
+    source
+        The directory with the sources of the program, to show lines of; None to show none.
     """
     formulas = Formulas(result.profile)
     told = story.tell(result, summary)
     more = {**timeline, **dict(loops.loop_blocks(result, loop)), **dict(loops.communication_blocks(result))}
+    if source is not None:
+        more |= dict(sources.source_blocks(result.tree, source))
     room = ROOM - sum(len(block) for block in more.values())
     data = chain(run_blocks(result, formulas, told, room=room), more.items())
     with path.open("w", encoding="utf-8") as out:

@@ -1,0 +1,84 @@
+"""The source lines of regions, for a page that is to show them."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
+
+from whywait import _native
+from whywait.report.html import blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from os import PathLike
+
+    from whywait.model.calltree import CallTree
+
+# So many lines stand before the first one of a region: its name, or what is said about it.
+_BEFORE = 3
+# A region that does not say where it ends is shown so far, and no region is shown further.
+_OPEN, _MOST = 20, 80
+# All regions together have so many bytes of text at most.
+_ROOM = 2_000_000
+# A longer line is cut: it is no source that people read.
+_WIDEST = 400
+
+
+def source_blocks(tree: CallTree, directory: str | PathLike[str]) -> Iterator[tuple[str, str]]:
+    """Yield the block with the source lines of regions, if any of their files is found.
+
+    A file is looked for below the directory by its path as recorded, without its first parts one after the other: of
+    ``/home/me/src/main.c`` also ``src/main.c`` and ``main.c``. What lies elsewhere is not read.
+
+    Parameters
+    ----------
+    tree
+        The call tree.
+    directory
+        Where the sources are.
+
+    Raises
+    ------
+    whywait.UsageError
+        If there is no such directory.
+    """
+    root = Path(directory)
+    if not root.is_dir():
+        raise _native.UsageError(f"{root} is no directory with sources")
+    found = dict(_regions(tree, root.resolve()))
+    if found:
+        yield "sources", blocks.document(found)
+
+
+def _regions(tree: CallTree, root: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    files: dict[str, list[str] | None] = {}
+    room = _ROOM
+    first, last = (tree.regions[name].to_pylist() for name in ("begin_line", "end_line"))
+    for row in sorted(set(tree.region_rows)):
+        recorded, begin, end = tree.kinds[row].file, first[row], last[row]
+        if not recorded or not begin:
+            continue
+        if recorded not in files:
+            files[recorded] = _read(root, recorded)
+        if (lines := files[recorded]) is None or begin > len(lines):
+            continue
+        stop = min(end if end and end >= begin else begin + _OPEN, begin + _MOST - 1, len(lines))
+        start = max(1, begin - _BEFORE)
+        shown = [line[:_WIDEST] for line in lines[start - 1 : stop]]
+        room -= sum(map(len, shown))
+        if room < 0:
+            return
+        yield row, {"file": recorded, "begin": begin, "first": start, "lines": shown, "more": bool(end and end > stop)}
+
+
+def _read(root: Path, recorded: str) -> list[str] | None:
+    """Return the lines of a file below a directory; None if it is not there."""
+    parts = [part for part in PurePath(recorded).parts if part not in {"/", ".", ".."}]
+    for start in range(len(parts)):
+        path = root.joinpath(*parts[start:])
+        try:
+            if path.is_file() and path.resolve().is_relative_to(root):
+                return path.read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            continue
+    return None

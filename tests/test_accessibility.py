@@ -1,0 +1,57 @@
+"""No page has a serious accessibility finding: axe-core, in light and in dark, in every view."""
+
+import json
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+import whywait
+from whywait.compare import write_html
+
+from tests.browser import Viewer
+
+AXE = pytest.importorskip("axe_selenium_python", reason="the package axe-selenium-python brings axe-core")
+DATA = Path(__file__).parent / "data"
+VIEWS = {
+    "report": ("overview", "explore?metric=mpi_wait_nxn", "functions", "timeline", "communication"),
+    "hybrid": ("overview", "explore", "timeline"),
+    "compare": ("changes", "differences"),
+    "series": ("runs", "scaling"),
+}
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("axe")
+    stencil, fence = (whywait.analyze(DATA / name) for name in ("stencil", "sor_fence"))
+    found = {name: directory / f"{name}.html" for name in VIEWS}
+    stencil.write_html(found["report"])
+    whywait.analyze(DATA / "omp_nested").write_html(found["hybrid"])
+    write_html(stencil, fence, found["compare"])
+    whywait.series([fence, stencil], names=["a", "b"]).write_html(found["series"])
+    return found
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("page", "view"), [(page, view) for page, views in VIEWS.items() for view in views])
+def test_axe_finds_nothing_serious(browser, pages, page, view, scheme):
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    )
+    try:
+        viewer = Viewer(browser, pages[page]).open(f"#{view}")
+        viewer.until("document.querySelector('#view').childElementCount")
+        if view == "timeline":
+            viewer.until("document.querySelector('.timeline')?.dataset.shown !== undefined")
+        viewer.js(files(AXE).joinpath("node_modules/axe-core/axe.min.js").read_text(encoding="utf-8"))
+        viewer.js("axe.run(document).then((found) => { window.found = JSON.stringify(found.violations); })")
+        viewer.until("window.found !== undefined")
+        serious = [
+            f"{finding['id']} ({finding['impact']}): {finding['help']}: "
+            + "; ".join(node["html"][:160] for node in finding["nodes"][:3])
+            for finding in json.loads(viewer.js("return window.found"))
+            if finding["impact"] in {"serious", "critical"}
+        ]
+        assert serious == []
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
