@@ -11,6 +11,8 @@ from whywait.cases import rerun
 from whywait.cli import main
 from whywait.commands.bench import CASES
 
+from tests.test_workloads import found_in, truth_of
+
 BT = ("bt-rma-fence", "bt-rma-gats-fence", "bt-rma-gats-single", "bt-rma-gats-multi")
 
 
@@ -94,6 +96,20 @@ def test_an_early_exposure_leaves_less_to_wait_for(tmp_path):
     """That is what distinguishes `gats-multi`: Late Post decreases (table A.5)."""
     single, multi = (analyzed(tmp_path / name, name, 16, 20, imbalance=1.0) for name in BT[2:])
     assert 0 < total(multi, "mpi_rma_comm_late_post") < total(single, "mpi_rma_comm_late_post") / 2
+
+
+def test_barriers_after_each_dimension_take_part_of_the_waiting(tmp_path):
+    """The workaround for one machine (thesis, section 5.2); it changes no counts of pairs."""
+    plain, barred = (
+        analyzed(tmp_path / str(barriers), "bt-rma-gats-single", 16, 4, barriers=barriers) for barriers in (False, True)
+    )
+    visits = [by(result, "visits", "callpath")["MPI_Barrier",] for result in (plain, barred)]
+    assert visits == [16, 16 * (1 + 3 * 4)]
+    assert total(plain, "mpi_rma_pairsync_count") == total(barred, "mpi_rma_pairsync_count")
+    assert total(barred, "mpi_barrier_wait") > 10 * total(plain, "mpi_barrier_wait")
+    assert found_in(tmp_path / "True") == pytest.approx(truth_of(tmp_path / "True"), abs=1)
+    with pytest.raises(whywait.UsageError, match="bt-rma"):
+        analyzed(tmp_path / "other", "cgpop-original", 16, 4, barriers=True)
 
 
 @pytest.fixture(scope="module")

@@ -164,6 +164,7 @@ def generate(
     work: int | None = None,
     imbalance: float | None = None,
     balanced: bool = False,
+    barriers: bool = False,
     progress: Callable[[float], object] | None = None,
 ) -> int: ...
 def measure(run: Run, *, threads: int, causes: bool, entered: Callable[[str | None], object]) -> None: ...

@@ -24,6 +24,8 @@ class Variant:
     #: Work between two exchanges, s, and by how much it differs: see ``whywait bench generate``.
     work: float = 1e-3
     imbalance: float = 0.2
+    #: Whether BT-RMA has a barrier after each dimension.
+    barriers: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,4 +107,5 @@ def options(variant: Variant) -> Mapping[str, Any]:
         "iterations": variant.iterations,
         "work": round(variant.work * 1e9),
         "imbalance": variant.imbalance,
+        "barriers": variant.barriers,
     }

@@ -102,6 +102,8 @@ _BT_VARIANTS = ("fence", "gats-fence", "gats-single", "gats-multi")
 _BT_ROWS = (
     ("Total time", "time", 0),
     ("MPI time", "mpi", 0),
+    ("Collective", "mpi_sync_collective", 1),
+    ("Wait at Barrier", "mpi_barrier_wait", 2),
     ("RMA Synchronization", "mpi_rma_synchronization", 1),
     ("Wait at Fence", "mpi_rma_wait_at_fence", 2),
     ("Early Wait", "mpi_rma_early_wait", 2),
@@ -118,10 +120,17 @@ _BT_REMARK = (
 
 
 def _bt(
-    name: str, processes: int, source: str, times: Sequence[Sequence[float | None]], counts: Sequence[Sequence[float]]
+    name: str,
+    processes: int,
+    source: str,
+    times: Sequence[Sequence[float | None]],
+    counts: Sequence[Sequence[float]],
+    *,
+    work: float,
+    barriers: bool = False,
 ) -> Case:
     variants = tuple(
-        Variant("fence-only" if kind == "fence" else kind, f"bt-rma-{kind}", processes, 3, 8.0e-3)
+        Variant("fence-only" if kind == "fence" else kind, f"bt-rma-{kind}", processes, 3, work, barriers=barriers)
         for kind in _BT_VARIANTS
     )
     rows = [
@@ -144,6 +153,8 @@ _BT_256 = _bt(
     [
         (109_361.68, 61_197.15, 61_958.75, 60_503.99),
         (51_252.45, 6_776.52, 7_677.76, 6_284.25),
+        (0.77, 1.37, 5.89, 1.53),
+        (0.75, 1.34, 5.87, 1.51),
         (48_703.78, 3_701.09, 2_294.03, 3_476.01),
         (6_080.03, 878.34, None, None),
         (None, 1_536.29, 912.73, 1_923.75),
@@ -153,23 +164,28 @@ _BT_256 = _bt(
         (None, 797.09, 2_893.84, 848.56),
     ],
     [(5.988e9, 7.763e7, 1.234e7, 1.234e7), (5.976e9, 6.529e7, 0, 0)],
+    work=8.0e-3,
 )
 _BT_1024 = _bt(
     "bt-rma-1024",
     1024,
-    "thesis, section 5.2, figure 5.3, table A.7 (IBM Blue Gene/Q, JUQUEEN); the same counts in table A.6",
+    "thesis, section 5.2, figure 5.2b, table A.6 (IBM Blue Gene/P, JUGENE); the same counts in table A.7",
     [
-        (230_257.89, 176_749.02, 174_062.99, 174_520.64),
-        (28_675.53, 14_784.99, 13_596.69, 13_935.98),
-        (27_884.91, 14_137.09, 12_954.35, 13_216.67),
-        (14_462.19, 473.45, None, None),
-        (None, 2_795.67, 2_777.35, 2_927.43),
-        (None, 16.48, 17.16, 16.53),
-        (None, 404.98, 400.50, 441.50),
-        (726.62, 572.44, 567.98, 605.03),
+        (862_852.50, 235_560.79, 233_595.01, 234_197.46),
+        (642_459.56, 21_356.78, 19_726.39, 20_399.21),
+        (246.88, 1_686.25, 2_088.60, 2_938.56),
+        (238.62, 1_674.79, 2_076.28, 2_926.07),
+        (639_439.77, 16_901.96, 13_675.91, 14_115.94),
+        (16_302.48, 187.76, None, None),
+        (None, 2_656.19, 2_661.14, 2_824.42),
+        (None, 43.45, 40.92, 41.88),
+        (None, None, None, None),
+        (1_920.77, 1_980.18, 1_972.15, 1_981.52),
         (None, None, None, None),
     ],
     [(9.844e10, 6.241e8, 9.871e7, 9.871e7), (9.832e10, 5.253e8, 0, 0)],
+    work=3.9e-3,
+    barriers=True,
 )
 
 # --- CGPOP: thesis, section 5.3; EuroMPI'13, section 5.3 --------------------------------------------------------------

@@ -179,6 +179,9 @@ def add(verbs: Any) -> None:
         help="what is added to the work at most, half by rank and half at random (default: %(default)s)",
     )
     generate.add_argument("--balanced", action="store_true", help="the optimized form of lb-coll, lb-p2p, sweep or xns")
+    generate.add_argument(
+        "--barriers", action="store_true", help="a barrier after each dimension of the solver of bt-rma-..."
+    )
     generate.add_argument("-o", "--output", metavar="DIR", help="where to write to (default: the name of the workload)")
     generate.set_defaults(run=_generate)
 
@@ -287,6 +290,7 @@ def _generate(options: argparse.Namespace) -> int:
             work=work,
             imbalance=options.imbalance,
             balanced=options.balanced,
+            barriers=options.barriers,
             progress=lambda share: progress("generate", share),
         )
     if options.json:

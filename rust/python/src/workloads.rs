@@ -25,7 +25,7 @@ pub(crate) fn workloads() -> Vec<&'static str> {
 ///
 /// `progress(share)` is called about ten times a second.
 #[pyfunction]
-#[pyo3(signature = (workload, directory, *, ranks, iterations, seed, work=None, imbalance=None, balanced=false, progress=None))]
+#[pyo3(signature = (workload, directory, *, ranks, iterations, seed, work=None, imbalance=None, balanced=false, barriers=false, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "they are named where it is called")]
 pub(crate) fn generate(
     py: Python<'_>,
@@ -37,6 +37,7 @@ pub(crate) fn generate(
     work: Option<u32>,
     imbalance: Option<f64>,
     balanced: bool,
+    barriers: bool,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<u64> {
     let Some(workload) = Workload::named(workload) else {
@@ -44,7 +45,7 @@ pub(crate) fn generate(
     };
     let spec = Spec::new(workload, ranks, iterations, seed);
     let (work, imbalance) = (work.unwrap_or(spec.work), imbalance.unwrap_or(spec.imbalance));
-    let spec = Spec { work, imbalance, balanced, ..spec };
+    let spec = Spec { work, imbalance, balanced, barriers, ..spec };
     let pool = whywait_core::pool::new(0).map_err(core_error)?;
     let state = Arc::new(Progress::default());
     let shared = state.clone();

@@ -114,12 +114,13 @@ impl Rank {
         steps
     }
 
-    fn iteration(&self, cells: u32) -> Vec<Step> {
+    fn iteration(&self, cells: u32, has_barriers: bool) -> Vec<Step> {
         let mut steps = self.faces();
         for (dimension, solver) in SOLVERS.into_iter().enumerate() {
             steps.push(Step::Enter(solver));
             steps.extend([2 * dimension, 2 * dimension + 1].into_iter().flat_map(|to| self.sweep(to, cells)));
             steps.push(Step::Leave);
+            steps.extend(has_barriers.then_some(Step::Meet(Kind::BARRIER)));
         }
         steps
     }
@@ -136,7 +137,7 @@ pub(crate) fn script(start: &Start, variant: Variant) -> Script<'_> {
         steps.extend((1..windows).map(|window| Step::Meet(Kind::FREE.on(window))));
         steps
     };
-    let body: Vec<Vec<Step>> = ranks.iter().map(|rank| rank.iteration(cells)).collect();
+    let body: Vec<Vec<Step>> = ranks.iter().map(|rank| rank.iteration(cells, start.spec.barriers)).collect();
     let length = body[0].len();
     Script {
         windows,

@@ -153,13 +153,15 @@ pub struct Spec {
     /// Whether to write the run that an optimization aims at: of the benchmarks of load balance with equal work (the mean
     /// of all ranks), of `Xns` without empty messages.
     pub balanced: bool,
+    /// Whether BT-RMA has a barrier after each dimension of its solver, as on one machine of the thesis (section 5.2).
+    pub barriers: bool,
 }
 
 impl Spec {
     /// A workload with a millisecond of work and a fifth of imbalance.
     #[must_use]
     pub fn new(workload: Workload, ranks: u32, iterations: u32, seed: u64) -> Self {
-        Self { workload, ranks, iterations, seed, work: 1_000_000, imbalance: 0.2, balanced: false }
+        Self { workload, ranks, iterations, seed, work: 1_000_000, imbalance: 0.2, balanced: false, barriers: false }
     }
 }
 
@@ -316,6 +318,13 @@ pub fn generate(spec: Spec, directory: &Path, progress: &Progress) -> Result<Sum
     if spec.balanced && !has_counterpart {
         return Err(Error::Spec("only lb-coll, lb-p2p, sweep and xns have a balanced form"));
     }
+    let is_bt = matches!(
+        spec.workload,
+        Workload::BtFence | Workload::BtGatsFence | Workload::BtGatsSingle | Workload::BtGatsMulti
+    );
+    if spec.barriers && !is_bt {
+        return Err(Error::Spec("only bt-rma-... can have barriers"));
+    }
     let window = !has_counterpart && !matches!(spec.workload, Workload::SorP2p | Workload::Bt);
     let start = Start::new(spec, window);
     let (create, free) = match spec.workload {
@@ -388,6 +397,7 @@ pub fn generate(spec: Spec, directory: &Path, progress: &Progress) -> Result<Sum
         ("work", spec.work.to_string()),
         ("imbalance", spec.imbalance.to_string()),
         ("balanced", spec.balanced.to_string()),
+        ("barriers", spec.barriers.to_string()),
         ("events", events.to_string()),
         ("length", length.to_string()),
         ("ticks_per_second", RESOLUTION.to_string()),
