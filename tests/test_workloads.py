@@ -211,6 +211,18 @@ def test_the_command_line_generates_and_measures(tmp_path):
     assert (tmp_path / "second" / "bench.svg").read_text().count("<polyline") == 2
 
 
+def test_measurements_say_what_load_was_asked_for(tmp_path):
+    arguments = ["run", "--workload", "bt-rma-gats-single", "--ranks", 4, "--iterations", 1, "--repeat", 1, "--json"]
+    done = whywait_bench(*arguments, "--work", 0.002, "--imbalance", 0.5, "-o", tmp_path)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert (report["work"], report["imbalance"]) == (0.002, 0.5)
+    assert "with causes, work 0.002 s, imbalance 0.5." in (tmp_path / "bench.md").read_text()
+    done = whywait_bench(*arguments, "--work", 5, "-o", tmp_path)
+    assert done.returncode == 2
+    assert "5: work must take less than 4 seconds" in done.stderr
+
+
 @pytest.mark.parametrize("text", ["[]", "{", '{"points": [{}], "threads": 1}'])
 def test_a_report_that_is_none_cannot_be_compared_with(text, tmp_path):
     (tmp_path / "other.json").write_text(text)

@@ -52,8 +52,12 @@ def run(
     repeat: int,
     causes: bool,
     progress: Callable[[str, float], object],
+    work: float | None = None,
+    imbalance: float | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Generate and measure everything; each trace is removed after its measurement.
+
+    ``work`` (s) and ``imbalance`` are those of ``whywait bench generate``; None for what that takes without.
 
     Yields
     ------
@@ -64,6 +68,8 @@ def run(
     from whywait import _native
 
     choices = {"cores": os.cpu_count(), "threads": threads, "seed": seed, "causes": causes}
+    load = {name: value for name, value in (("work", work), ("imbalance", imbalance)) if value is not None}
+    ticks = None if work is None else round(work * 1e9)
     results: list[dict[str, Any]] = []
     measured: dict[tuple[str, int, int], dict[str, Any]] = {}
     for number, point in enumerate(what):
@@ -72,11 +78,17 @@ def run(
             with tempfile.TemporaryDirectory(prefix="whywait-bench-") as directory:
                 progress(f"{point['workload']} {point['ranks']:,}", number / len(what))
                 _native.generate(
-                    point["workload"], directory, ranks=point["ranks"], iterations=point["iterations"], seed=seed
+                    point["workload"],
+                    directory,
+                    ranks=point["ranks"],
+                    iterations=point["iterations"],
+                    seed=seed,
+                    work=ticks,
+                    imbalance=imbalance,
                 )
                 measured[key] = measure(directory, threads=threads, repeat=repeat, causes=causes)
         results.append({**point, **measured[key]})
-        yield {"version": _native.__version__, **choices, "points": results}
+        yield {"version": _native.__version__, **choices, **load, "points": results}
 
 
 def measure(trace: str | Path, *, threads: int = 1, repeat: int = 3, causes: bool = True) -> dict[str, Any]:
@@ -252,7 +264,12 @@ def markdown(report: dict[str, Any], earlier: dict[str, Any] | None = None) -> s
 
 def _conditions(report: dict[str, Any]) -> str:
     threads = f"{report['threads']} thread{'s' if report['threads'] > 1 else ''} on {report['cores']} cores"
-    return f"whywait {report['version']}, {threads}, {'with' if report['causes'] else 'without'} causes"
+    load = "".join(f", {name} {report[name]:g}{unit}" for name, unit in _LOAD.items() if name in report)
+    return f"whywait {report['version']}, {threads}, {'with' if report['causes'] else 'without'} causes{load}"
+
+
+#: What a report says of the load of its programs, if it was asked for, and in what unit.
+_LOAD = {"work": " s", "imbalance": ""}
 
 
 def _table(head: list[str], rows: list[list[str]]) -> Iterator[str]:

@@ -168,16 +168,7 @@ def add(verbs: Any) -> None:
         "--iterations", type=positive, default=100, metavar="N", help="iterations of each (default: %(default)s)"
     )
     generate.add_argument("--seed", type=int, default=1, metavar="N", help="another seed is another trace (default: 1)")
-    generate.add_argument(
-        "--work", type=float, default=1e-3, metavar="SECONDS", help="work between two exchanges (default: %(default)s)"
-    )
-    generate.add_argument(
-        "--imbalance",
-        type=float,
-        default=0.2,
-        metavar="SHARE",
-        help="what is added to the work at most, half by rank and half at random (default: %(default)s)",
-    )
+    _add_load(generate, work=1e-3, imbalance=0.2)
     generate.add_argument("--balanced", action="store_true", help="the optimized form of lb-coll, lb-p2p, sweep or xns")
     generate.add_argument(
         "--barriers", action="store_true", help="a barrier after each dimension of the solver of bt-rma-..."
@@ -211,6 +202,7 @@ def add(verbs: Any) -> None:
     run.add_argument(
         "--iterations", type=positive, default=10, metavar="N", help="of the largest run (default: %(default)s)"
     )
+    _add_load(run)
     run.add_argument("--seed", type=int, default=1, metavar="N", help="of the traces (default: %(default)s)")
     run.add_argument("--threads", type=positive, default=1, metavar="N", help="of the analysis (default: %(default)s)")
     run.add_argument(
@@ -271,15 +263,39 @@ def _action(actions: Any, name: str, summary: str, description: str, example: st
     return parser
 
 
+def _add_load(parser: argparse.ArgumentParser, *, work: float | None = None, imbalance: float | None = None) -> None:
+    parser.add_argument(
+        "--work",
+        type=float,
+        default=work,
+        metavar="SECONDS",
+        help="work between two exchanges (default: 0.001)",
+    )
+    parser.add_argument(
+        "--imbalance",
+        type=float,
+        default=imbalance,
+        metavar="SHARE",
+        help="what is added to the work at most, half by rank and half at random (default: 0.2)",
+    )
+
+
+def _ticks(work: float) -> int:
+    """Return work in ticks, nanoseconds."""
+    from whywait import UsageError
+
+    ticks = round(work * 1e9)
+    if not 0 <= ticks < 2**32:
+        raise UsageError(f"{work:g}: work must take less than 4 seconds")
+    return ticks
+
+
 def _generate(options: argparse.Namespace) -> int:
     from whywait import UsageError, _native
 
     directory = Path(options.output or options.workload)
     if options.seed < 0:
         raise UsageError(f"{options.seed}: a seed is not negative")
-    work = round(options.work * 1e9)
-    if not 0 <= work < 2**32:
-        raise UsageError(f"{options.work:g}: work must take less than 4 seconds")
     with Progress() as progress:
         events = _native.generate(
             options.workload,
@@ -287,7 +303,7 @@ def _generate(options: argparse.Namespace) -> int:
             ranks=options.ranks,
             iterations=options.iterations,
             seed=options.seed,
-            work=work,
+            work=_ticks(options.work),
             imbalance=options.imbalance,
             balanced=options.balanced,
             barriers=options.barriers,
@@ -306,6 +322,8 @@ def _run(options: argparse.Namespace) -> int:
 
     if options.seed < 0:
         raise UsageError(f"{options.seed}: a seed is not negative")
+    if options.work is not None:
+        _ticks(options.work)
     earlier = benchmark.read(Path(options.compare)) if options.compare else None
     what = list(benchmark.points(options.workload, options.ranks, options.iterations))
     directory = Path(options.output)
@@ -319,6 +337,8 @@ def _run(options: argparse.Namespace) -> int:
             repeat=options.repeat,
             causes=not options.no_causes,
             progress=progress,
+            work=options.work,
+            imbalance=options.imbalance,
         ):
             # A long run that is interrupted leaves what it has found.
             text = benchmark.markdown(report, earlier)
