@@ -112,7 +112,7 @@ fn sample(trace: &Trace, shard: &Shard, call: &[Message], is_eager: impl Fn(&Mes
     let Some(latest) = call.iter().rev().max_by_key(|message| start(message)) else { return };
     let since = start(latest);
     if since > enter {
-        samples.transfers(transfer_class(latest, is_eager(latest)), vec![(leave - since).max(0)]);
+        samples.transfers.entry(transfer_class(latest, is_eager(latest))).or_default().push((leave - since).max(0));
     } else {
         samples.calls(call_class(trace, shard, call), (1, leave - enter));
     }
