@@ -6,8 +6,10 @@ import json
 import re
 from pathlib import Path
 
+import otf2
 import pytest
 import whywait
+from otf2.enums import LocationGroupType, LocationType, Type
 from whywait.cli import main
 
 from tests.results import SHARED
@@ -52,6 +54,40 @@ def test_all_examples_are_tested():
 def test_examples(text, expected, tmp_path):
     result = whywait.analyze(trace_from_text(text, tmp_path / "trace"), causes=False)
     assert sorted(told(result)) == sorted(expected.splitlines())
+
+
+def test_launches_name_their_stream(tmp_path):
+    """The k-th launch to a stream is that of its k-th kernel: CUDA_STREAM_REF, an attribute of the call."""
+    place = tmp_path / "archive"
+    with otf2.writer.open(str(place), timer_resolution=10) as trace:
+        define = trace.definitions
+        node = define.system_tree_node("machine")
+        process = define.location_group("process", system_tree_parent=node)
+        device = define.location_group(
+            "CUDA Context 1",
+            location_group_type=LocationGroupType.ACCELERATOR,
+            system_tree_parent=node,
+            creating_location_group=process,
+        )
+        host = define.location("thread", type=LocationType.CPU_THREAD, group=process)
+        streams = [
+            define.location(f"CUDA[0:{n}]", type=LocationType.ACCELERATOR_STREAM, group=device) for n in range(2)
+        ]
+        stream = define.attribute("CUDA_STREAM_REF", type=Type.LOCATION)
+        launch, kernel = define.region("cudaLaunchKernel"), define.region("kernel")
+        writer = trace.event_writer_from_location(host)
+        for time, to in ((10, 1), (20, 0), (30, 1)):
+            writer.enter(time, launch, attributes={stream: streams[to]})
+            writer.leave(time + 1, launch)
+        for to, runs in enumerate(([(40, 50)], [(35, 45), (46, 60)])):
+            writer = trace.event_writer_from_location(streams[to])
+            for begin, end in runs:
+                writer.enter(begin, kernel)
+                writer.leave(end, kernel)
+    devices = whywait.analyze(place / "traces.otf2", causes=False).gpu()
+    launches = {(row["begin"], row["launch_enter"]) for row in devices.kernels.to_pylist()}
+    assert launches == {(3.0, 1.0), (2.5, 0.0), (3.6, 2.0)}
+    assert devices.counts["unmatched_kernels"] == devices.counts["unmatched_launches"] == 0
 
 
 def test_a_real_trace():

@@ -1,5 +1,5 @@
-//! Which call launched a kernel: by the number of the call site in both, else by the name of the kernel in the stub
-//! around the call, else by their order, where there is one stream only.
+//! Which call launched a kernel: by the number of the call site in both, else by the stream that the call names, else by
+//! the name of the kernel in the stub around the call, else by their order, where there is one stream only.
 
 use std::hash::Hash;
 
@@ -14,9 +14,12 @@ use crate::trace::{NONE, Trace};
 pub(super) fn kernels(archive: &Archive, trace: &Trace, launches: &[Span], runs: &[Span]) -> Vec<u32> {
     let mut matched = vec![NONE; runs.len()];
     let mut free = vec![true; launches.len()];
-    let sites = Sites::read(archive, trace, launches.iter().chain(runs));
-    let by_site = |span: &Span| sites.of(span);
-    pair(launches, runs, (&by_site, &by_site), &mut matched, &mut free);
+    let said = Said::read(archive, trace, launches.iter().chain(runs));
+    let site = |span: &Span| said.of(span, |said| said.site);
+    pair(launches, runs, (&site, &site), &mut matched, &mut free);
+    let asked = |launch: &Span| said.of(launch, |said| said.stream);
+    let stream = |run: &Span| Some(trace.definitions.locations[run.location].id);
+    pair(launches, runs, (&asked, &stream), &mut matched, &mut free);
     let name =
         |callpath: CallPathId| trace.regions.get(trace.tree.region(callpath)).map_or("", |region| region.name.as_str());
     let stub = |launch: &Span| {
@@ -58,22 +61,34 @@ fn pair<K: Eq + Hash>(
     }
 }
 
-/// Numbers of call sites, which launches and kernels have as a parameter: by location and time.
-struct Sites(FxHashMap<LocationId, Vec<(i64, u64)>>);
+/// What is said of launches and kernels beside their names: by location and time.
+struct Said(FxHashMap<LocationId, Vec<(i64, Saying)>>);
 
-impl Sites {
+#[derive(Clone, Copy, Default)]
+struct Saying {
+    /// Number of the call site, a parameter of both.
+    site: Option<u64>,
+    /// OTF2 id of the stream, an attribute of the launch.
+    stream: Option<u64>,
+}
+
+impl Said {
     fn read<'a>(archive: &Archive, trace: &Trace, spans: impl Iterator<Item = &'a Span>) -> Self {
         let definitions = archive.definitions();
         let is_site = |name: u32| definitions.string(name) == "callsite id";
+        let is_stream = |name: u32| matches!(definitions.string(name), "CUDA_STREAM_REF" | "HIP_STREAM_REF");
         let parameters: Vec<u32> =
             definitions.parameters.iter().filter(|parameter| is_site(parameter.name)).map(|one| one.id).collect();
-        let mut sites = FxHashMap::default();
-        if parameters.is_empty() {
-            return Self(sites);
+        let attributes: Vec<u32> =
+            definitions.attributes.iter().filter(|attribute| is_stream(attribute.name)).map(|one| one.id).collect();
+        let mut said = FxHashMap::default();
+        if parameters.is_empty() && attributes.is_empty() {
+            return Self(said);
         }
         for span in spans {
-            sites.entry(span.location).or_insert_with(|| {
-                let mut reader = Reader { parameters: &parameters, found: Vec::new() };
+            said.entry(span.location).or_insert_with(|| {
+                let mut reader =
+                    Reader { parameters: &parameters, attributes: &attributes, stream: None, found: Vec::new() };
                 if let Ok(events) = archive.location(trace.definitions.locations[span.location].id) {
                     // What cannot be read ends them, as it ended the events.
                     let _ = events.read_events(&mut Vec::new(), &mut reader);
@@ -81,32 +96,47 @@ impl Sites {
                 reader.found
             });
         }
-        Self(sites)
+        Self(said)
     }
 
-    /// The last number in a call.
-    fn of(&self, span: &Span) -> Option<u64> {
+    /// The last thing of a kind that is said in a call.
+    fn of(&self, span: &Span, kind: impl Fn(&Saying) -> Option<u64>) -> Option<u64> {
         let own = self.0.get(&span.location)?;
-        let last = own.partition_point(|(time, _)| *time <= span.leave).checked_sub(1)?;
-        (own[last].0 >= span.enter).then_some(own[last].1)
+        let end = own.partition_point(|(time, _)| *time <= span.leave);
+        let inside = own[..end].iter().rev().take_while(|(time, _)| *time >= span.enter);
+        inside.filter_map(|(_, saying)| kind(saying)).next()
     }
 }
 
 struct Reader<'a> {
     parameters: &'a [u32],
-    found: Vec<(i64, u64)>,
+    attributes: &'a [u32],
+    /// The stream that the next Enter names.
+    stream: Option<u64>,
+    found: Vec<(i64, Saying)>,
 }
 
 impl EventSink for Reader<'_> {
-    fn enter(&mut self, _: i64, _: u32) {}
+    fn enter(&mut self, time: i64, _: u32) {
+        if let Some(stream) = self.stream.take() {
+            self.found.push((time, Saying { stream: Some(stream), site: None }));
+        }
+    }
 
-    fn leave(&mut self, _: i64, _: u32) {}
+    fn leave(&mut self, _: i64, _: u32) {
+        self.stream = None;
+    }
+
+    fn attributed(&mut self, attributes: &Attributes<'_>) {
+        let named = attributes.into_iter().find(|named| self.attributes.contains(&named.id));
+        self.stream = named.map(|named| named.value.bits);
+    }
 
     fn record(&mut self, time: i64, record: &Event<'_>, _: &Attributes<'_>) {
         if let Event::ParameterUnsignedInt { parameter, value } = *record
             && self.parameters.contains(&parameter)
         {
-            self.found.push((time, value));
+            self.found.push((time, Saying { site: Some(value), stream: None }));
         }
     }
 }
