@@ -510,6 +510,41 @@ def test_the_course_of_a_counter_adds_up(tmp_path, capsys):
         analyze(shared).counters["c"].series(4)
 
 
+def test_a_counter_by_iteration(tmp_path, capsys):
+    """The k-th instance of a call path at each rank: rank 0 has two steps, rank 1 three."""
+    from whywait.cli import main
+
+    def stream(*steps):
+        value, time = 0, 0
+        yield from [(0, 0, (0,)), (0, "enter", "main")]
+        for growth, length in steps:
+            yield from [(time, 0, (value,)), (time, "enter", "step")]
+            time, value = time + length, value + growth
+            yield from [(time, 0, (value,)), (time, "leave", "step")]
+        yield (100, "leave", "main")
+
+    counters = [counter(occurrence=STRICT), counter("shared", scope="group")]
+    streams = [list(stream((5, 10), (7, 20))), list(stream((1, 10), (2, 10), (3, 30))), [(0, 1, (0,)), (9, 1, (1,))]]
+    anchor = archive(tmp_path, counters, streams, [0, 1, 0])
+    result = analyze(anchor)
+    rows = result.counters["c"].by_iteration("main/step").to_pylist()
+    assert [(row["iteration"], row["rank"], row["value"]) for row in rows] == [
+        (0, 0, 5), (1, 0, 7), (0, 1, 1), (1, 1, 2), (2, 1, 3),
+    ]  # fmt: skip
+    assert [(row["begin"], row["time"]) for row in rows[:2]] == [(0, 1), (1, 2)]
+    with pytest.raises(whywait.UsageError, match="no call path ends in nothing"):
+        result.counters["c"].by_iteration("nothing")
+    with pytest.raises(whywait.UsageError, match="more than one location"):
+        result.counters["shared"].by_iteration("step")
+    assert main(["counters", str(anchor), "--metric", "c", "--iterations", "step", "--json"]) == 0
+    assert [row["value"] for row in json.loads(capsys.readouterr().out)["rows"]] == [5, 7, 1, 2, 3]
+    assert main(["counters", str(anchor), "--iterations", "step"]) == 2
+    assert main(["counters", str(anchor), "--metric", "mpi_unexpected", "--iterations", "step"]) == 2
+    result.write(tmp_path / "results")
+    with pytest.raises(whywait.UsageError, match="holds no events"):
+        whywait.load(tmp_path / "results").counters["c"].by_iteration("step")
+
+
 def test_totals_are_metrics_of_every_report(tmp_path):
     stream = [(0, 0, (100,)), (0, 1, (7,)), (0, "enter", "main"), (20, 0, (300,)), (20, "enter", "foo"),
               (50, 0, (900,)), (50, "leave", "foo"), (100, 0, (1000,)), (100, 1, (9,)),

@@ -16,7 +16,7 @@ import pyarrow as pa
 from whywait import _native
 from whywait.model.counters import named
 from whywait.model.profile import sum_at
-from whywait.model.selection import find_callpaths
+from whywait.model.selection import find_callpaths, one_callpath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -233,6 +233,58 @@ class Counter:
                 "bin": (row % bins).astype(np.uint32),
                 "begin": np.tile(edges[:-1], locations.size)[row],
                 "value": found["amount"],
+            }
+        )
+
+    def by_iteration(self, callpath: str | int) -> pa.Table:
+        """Return what a counter that speaks of its location came to in each instance of a call path.
+
+        Parameters
+        ----------
+        callpath
+            The last names of the call path, with ``/`` between them, or its number.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``iteration`` (the k-th instance at its location, from 0), ``location``, ``rank``, ``thread``, ``begin``
+            (seconds since the begin of the trace), ``time`` (s) and ``value``: what a total grew by from Enter to
+            Leave, or the integral of a level; null where it has no sample.
+
+        Raises
+        ------
+        whywait.UsageError
+            If no call path is named so, or several are; if the counter speaks of a process or a machine, or the result
+            is a written one, which holds no events.
+        """
+        tree = self._result.tree
+        number = int(tree.preorder[one_callpath(tree, callpath)])
+        if (analysis := self._result.tables.analysis) is None:
+            raise _native.UsageError("a written result holds no events: analyze the trace again")
+        instances = pa.table(analysis.instances(number))
+        location = instances["location"].to_numpy().astype(np.int64)
+        enter, leave = (instances[name].to_numpy() for name in ("enter", "leave"))
+        stretches = {"location": location.tolist(), "begin": enter.tolist(), "end": leave.tolist()}
+        found = self._result.tables.counter_changes(stretches | {"callpath": [None] * location.size})
+        found = found.filter(pa.array(found["counter"].to_numpy() == self.number))
+        if not found.num_rows and location.size and self.samples:
+            raise _native.UsageError(f"{self.name} speaks of more than one location: it has no iterations")
+        value = np.full(location.size, np.nan)
+        value[found["stretch"].to_numpy()] = found["amount"].to_numpy()
+        # The instances of a location follow each other.
+        starts = np.concatenate(([True], location[1:] != location[:-1])) if location.size else np.zeros(0, np.bool_)
+        order = np.arange(location.size)
+        first = np.maximum.accumulate(np.where(starts, order, 0)) if location.size else order
+        places = self._result.places
+        return pa.table(
+            {
+                "iteration": (order - first).astype(np.uint32),
+                "location": location.astype(np.uint32),
+                "rank": places.rank[location],
+                "thread": places.thread[location],
+                "begin": enter,
+                "time": leave - enter,
+                "value": pa.array(value, from_pandas=True),
             }
         )
 

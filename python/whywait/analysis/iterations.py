@@ -23,7 +23,7 @@ from whywait import _native
 from whywait.analysis.native import PART
 from whywait.model.profile import Profile
 from whywait.model.schema import schema_of
-from whywait.model.selection import every_callpath
+from whywait.model.selection import one_callpath
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -81,13 +81,7 @@ def find_loop(result: ResultData, named: str | int | None = None) -> Loop | None
     visits = _Visits(result)
     if named is None:
         return visits.main_loop()
-    positions = every_callpath(result.tree, named)
-    if not positions:
-        raise _native.UsageError(f"no call path ends in {named}")
-    if len(positions) > 1:
-        several = ", ".join("/".join(result.tree.path(int(result.tree.preorder[p]))) for p in positions[:3])
-        raise _native.UsageError(f"several call paths end in {named}: {several}; name more of the one that is meant")
-    return visits.loop(positions[0])
+    return visits.loop(one_callpath(result.tree, named))
 
 
 class _Visits:

@@ -111,7 +111,7 @@ def available(result: ResultData) -> list[dict[str, Any]]:
         ``not available``), ``value`` (of the whole run, or None) and ``source`` (the counter, metric or level it
         is from).
     """
-    recorded = {_bare(name): counter for name, counter in Counters(result).items()}
+    recorded = {bare(name): counter for name, counter in Counters(result).items()}
     visits = _visits(result)
     known = [*definitions(), *(Definition(name, "timer", "us", "") for name in FURTHER if name in recorded)]
     rows = []
@@ -129,7 +129,7 @@ def available(result: ResultData) -> list[dict[str, Any]]:
     return rows
 
 
-def _bare(name: str) -> str:
+def bare(name: str) -> str:
     """Return the name of a counter without the prefixes that people write or leave out."""
     return name.upper().removeprefix("OMPI_").removeprefix("SPC_")
 

@@ -31,8 +31,25 @@ def add(verbs: Any) -> None:
         "Show what the counters of a trace come to, hardware and software ones, and where. Replay the queues of "
         "messages: how many messages were unexpected, what it took to match them, how long the queues were and when, "
         "which protocol messages took, and how many requests were in flight or leaked.",
-        "whywait counters traces.otf2 --metric mpi_unexpected",
+        "whywait counters traces.otf2 --metric mpi_unexpected\n"
+        "  whywait counters import /dev/shm/spc traces.otf2 -o with-counters",
         run,
+        {"trace": "the anchor file of an archive, or its directory; or `import`, then a directory and a trace"},
+    )
+    parser.add_argument(
+        "further",
+        nargs="*",
+        metavar="SPC_DIR TRACE",
+        help="after `import`: where Open MPI wrote the data files of its software performance counters, and the trace "
+        "to write once more with these",
+    )
+    parser.add_argument("-o", "--output", metavar="DIR", help="after `import`: the directory to write the archive to")
+    parser.add_argument(
+        "--offset",
+        type=float,
+        metavar="SECONDS",
+        help="after `import`: what to add to the times of snapshots to have the time since the begin of the trace "
+        "(default: from MPI_Init to MPI_Finalize)",
     )
     parser.add_argument(
         "--arrival",
@@ -65,6 +82,9 @@ def add(verbs: Any) -> None:
         help="show the course of a counter or queue, in so many bins of equal width",
     )
     parser.add_argument(
+        "--iterations", metavar="PATH", help="show what the counter came to in each instance of this call path"
+    )
+    parser.add_argument(
         "--top", type=positive, default=10, metavar="N", help="how many rows to show (default: %(default)s)"
     )
 
@@ -74,12 +94,9 @@ def run(options: argparse.Namespace) -> int:
     import whywait
     from whywait.report.terminal import show
 
-    if options.spc and (options.correlate or options.metric):
-        raise whywait.UsageError("--spc shows a table of its own: leave --metric and --correlate out")
-    if options.correlate and options.metric:
-        raise whywait.UsageError("--correlate and --metric are two questions: ask one")
-    if options.bins and not options.metric:
-        raise whywait.UsageError("--bins shows the course of a counter or queue: say which with --metric")
+    if options.trace == "import" and options.further:
+        return _import(options)
+    _check(options)
     with Progress() as progress:
         result = whywait.analyze(
             options.trace,
@@ -89,44 +106,100 @@ def run(options: argparse.Namespace) -> int:
             queue_bins=options.bins or 0,
             progress=progress,
         )
+    found: dict[str, Any]
     if options.spc:
         from whywait.analysis.spc import available
 
-        spcs = available(result)
-        if options.json:
-            print_json({"spc": spcs})
-        else:
-            show(_spc_lines(spcs), sys.stdout)
+        found = {"spc": available(result)}
+        lines = _spc_lines(found["spc"])
     elif options.correlate:
         from whywait.analysis.correlation import with_waits
 
-        found = with_waits(result, options.correlate)[: options.top]
-        if options.json:
-            print_json({"metric": options.correlate, "correlations": [one._asdict() for one in found]})
-        else:
-            show(_correlations(found), sys.stdout)
-    elif options.metric and options.metric in result.counters:
-        counter = result.counters[options.metric]
-        if options.bins:
-            kept = ("rank", "thread", "bin", "begin", "value")
-            table = [{name: row[name] for name in kept} for row in counter.series(options.bins).to_pylist()]
-        else:
-            table = _recorded(counter, options.top)
-        if options.json:
-            print_json({"metric": options.metric, "rows": table})
-        else:
-            show(_rows(table), sys.stdout)
+        pairs = with_waits(result, options.correlate)[: options.top]
+        found = {"metric": options.correlate, "correlations": [one._asdict() for one in pairs]}
+        lines = _correlations(pairs)
     elif options.metric:
-        name = _unique_name(result, options.metric)
-        table = _table(result, name, course=bool(options.bins), count=options.top)
-        if options.json:
-            print_json({"metric": name, "rows": table})
-        else:
-            show(_rows(table), sys.stdout)
-    elif options.json:
-        print_json(summary(result))
+        name, rows = _metric(result, options)
+        found = {"metric": name, "rows": rows}
+        lines = _rows(rows)
     else:
-        show(_lines(summary(result)), sys.stdout)
+        found = summary(result)
+        lines = _lines(found)
+    if options.json:
+        print_json(found)
+    else:
+        show(lines, sys.stdout)
+    return 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Raise an error if options do not go together."""
+    from whywait import UsageError
+
+    if options.further or options.output or options.offset is not None:
+        text = "a second operand, -o and --offset go with: whywait counters import SPC_DIR TRACE -o DIR"
+        raise UsageError(text)
+    if options.spc and (options.correlate or options.metric):
+        raise UsageError("--spc shows a table of its own: leave --metric and --correlate out")
+    if options.correlate and options.metric:
+        raise UsageError("--correlate and --metric are two questions: ask one")
+    if options.bins and not options.metric:
+        raise UsageError("--bins shows the course of a counter or queue: say which with --metric")
+    if options.iterations and (options.bins or not options.metric):
+        raise UsageError("--iterations shows a counter in instances of a call path: say which with --metric")
+
+
+def _metric(result: Result, options: argparse.Namespace) -> tuple[str, list[dict[str, Any]]]:
+    """Return the unique name of a counter or queue, and its rows."""
+    from whywait import UsageError
+
+    if options.metric not in result.counters:
+        if options.iterations:
+            raise UsageError(f"--iterations shows counters of the trace, and {options.metric} is none")
+        name = _unique_name(result, options.metric)
+        return name, _table(result, name, course=bool(options.bins), count=options.top)
+    counter = result.counters[options.metric]
+    if options.iterations:
+        table = counter.by_iteration(options.iterations)
+        return counter.name, table.drop_columns(["location"]).to_pylist()
+    if options.bins:
+        return counter.name, counter.series(options.bins).drop_columns(["location"]).to_pylist()
+    return counter.name, _recorded(counter, options.top)
+
+
+def _import(options: argparse.Namespace) -> int:
+    """Write a trace once more, with the counters of Open MPI."""
+    from pathlib import Path
+
+    import whywait
+    from whywait import _native
+    from whywait.analysis import spc_files
+
+    if len(options.further) != 2 or not options.output:
+        raise whywait.UsageError("whywait counters import wants a directory, a trace and -o DIR")
+    directory, trace = map(Path, options.further)
+    if not directory.is_dir():
+        raise whywait.UsageError(f"{directory}: there is no such directory")
+    run = _native.Run(trace)
+    if (analysis := _native.analyze(run, causes=False)) is None:
+        return 0
+    target = Path(options.output)
+    done = spc_files.put_into(directory, run, analysis, target, offset=options.offset)
+    file = target / f"{run.archive_name}.otf2"
+    if options.json:
+        print_json(
+            {"file": str(file), "counters": done.counters, "processes": done.processes, "samples": done.samples}
+            | {"snapshot_span": done.spans and done.spans[0], "run_span": done.spans and done.spans[1]}
+        )
+        return 0
+    sys.stdout.write(
+        f"Written to {file}: {len(done.counters)} counters of {done.processes:,} processes, {done.samples:,} samples\n"
+    )
+    if done.spans:
+        sys.stdout.write(
+            f"Snapshots span {done.spans[0]:.6g} s by their names, MPI_Init to MPI_Finalize {done.spans[1]:.6g} s: "
+            "they are fitted; --offset takes their times as they are\n"
+        )
     return 0
 
 

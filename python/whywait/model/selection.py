@@ -67,6 +67,17 @@ def every_callpath(tree: CallTree, text: str | int) -> list[int]:
     return _by_id(tree, int(text)) if isinstance(text, int) or text.isdecimal() else _by_names(tree, text)
 
 
+def one_callpath(tree: CallTree, text: str | int) -> int:
+    """Return the position of the only call path that a text means; an error if there are several, or none."""
+    positions = every_callpath(tree, text)
+    if not positions:
+        raise _native.UsageError(f"no call path ends in {text}")
+    if len(positions) > 1:
+        several = ", ".join("/".join(tree.path(int(tree.preorder[p]))) for p in positions[:3])
+        raise _native.UsageError(f"several call paths end in {text}: {several}; name more of the one that is meant")
+    return positions[0]
+
+
 def _by_id(tree: CallTree, callpath: int) -> list[int]:
     return [int(tree.position[callpath])] if callpath < len(tree) else []
 

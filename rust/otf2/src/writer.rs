@@ -13,7 +13,8 @@ use crate::error::{Error, Place, Result};
 use crate::file::{CHUNK_BEGIN, CHUNK_SIZES, END_OF_BUFFER, END_OF_CHUNK, END_OF_FILE, HEADER_SIZE};
 use crate::reader::EventSink;
 use crate::records::{
-    AttributeValue, Attributes, CLOCK_OFFSET, Definition, Event, MAPPING_TABLE, Record, TIMESTAMP, TIMESTAMP_SIZE,
+    AttributeValue, Attributes, CLOCK_OFFSET, Definition, Event, MAPPING_TABLE, MetricValues, Record, TIMESTAMP,
+    TIMESTAMP_SIZE, TypedValue,
 };
 use crate::wire::{ByteOrder, Encoder};
 
@@ -312,15 +313,46 @@ fn refused(record: &Encoder, name: &'static str, path: &Path) -> Result<()> {
     }
 }
 
+/// Samples of metrics that a copy has at a location of its own.
+#[derive(Debug, Clone)]
+pub struct Recording {
+    /// Id of the location.
+    pub location: u64,
+    /// Times in global ticks, ascending, each with the id of a metric class or instance, and a value for each member.
+    pub samples: Vec<(u64, u32, Vec<TypedValue>)>,
+}
+
 /// Writes all of an archive once more, under the same name in the directory `to`. Local times and ids stay as they are.
 /// Returns what was odd about the original; a file that ends too early is copied as far as it goes.
-pub fn copy_archive(from: &Archive, to: &Path, mut options: WriteOptions) -> Result<Vec<Oddity>> {
+pub fn copy_archive(from: &Archive, to: &Path, options: WriteOptions) -> Result<Vec<Oddity>> {
+    copy_and_add(from, to, options, Vec::new(), &[])
+}
+
+/// The same with further definitions, and the samples of locations that these define.
+pub fn copy_and_add(
+    from: &Archive,
+    to: &Path,
+    mut options: WriteOptions,
+    further: Vec<Definition>,
+    recordings: &[Recording],
+) -> Result<Vec<Oddity>> {
     let mut oddities = from.oddities().to_vec();
     options.anchor.number_of_snapshots = 0;
     options.anchor.number_of_thumbnails = 0;
     let writer = ArchiveWriter::create(to, from.name(), options)?;
     for definition in from.definitions().iter() {
         writer.define(definition.to_owned());
+    }
+    for definition in further {
+        writer.define(definition);
+    }
+    for recording in recordings {
+        let mut to = writer.location(recording.location)?;
+        for (time, metric, values) in &recording.samples {
+            let event = Event::Metric { metric: *metric, values: MetricValues::new(values) };
+            to.write(*time, &event, &Attributes::NONE)?;
+        }
+        to.finish(&LocalDefinitions::default())?;
     }
     let mut buffer = Vec::new();
     for location in &from.definitions().locations {

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use arrow_array::builder::Float64Builder;
-use arrow_array::{ArrayRef, Float64Array, UInt32Array, UInt64Array};
+use arrow_array::{ArrayRef, Float64Array, Int64Array, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use whywait_core::analysis::{Analysis as CoreAnalysis, Monitor, Options, Stage, analyze as core_analyze};
@@ -14,7 +14,7 @@ use whywait_core::causes::{Class, CostModel, Explanation};
 use whywait_core::critical_path::Segment;
 use whywait_core::diagnostics::DiagnosticKind;
 use whywait_core::exchange::Transport;
-use whywait_core::ids::RegionKey;
+use whywait_core::ids::{InstanceId, RegionKey};
 use whywait_core::queues::Cell as QueueCell;
 use whywait_core::remote_calls::Call;
 use whywait_core::schema::Unit;
@@ -497,6 +497,46 @@ impl Analysis {
             ("location", Arc::new(UInt32Array::from(locations))),
             ("time", Arc::new(Float64Array::from(times))),
             ("detail", Arc::new(details.into_iter().collect::<arrow_array::StringArray>())),
+        ])
+    }
+
+    /// The instances of a call path, by location and Enter.
+    fn instances(&self, py: Python<'_>, callpath: u32) -> PyResult<Table> {
+        counters::instances(self, py, callpath)
+    }
+
+    /// Enter and Leave of the first `MPI_Init` and `MPI_Finalize` of each process, ticks; where there is none, its first
+    /// and last event. Processes without events have no row.
+    fn library_calls(&self) -> PyResult<Table> {
+        let trace = &self.result.trace;
+        let mut times: [Vec<i64>; 4] = Default::default();
+        let mut groups = Vec::new();
+        for process in &trace.definitions.processes {
+            let location = process.locations.start;
+            if !trace.owns(location) {
+                continue;
+            }
+            let shard = trace.shard(location);
+            let span = &shard.spans[shard.local(location)];
+            if span.first > span.last {
+                continue;
+            }
+            let call = |instance: InstanceId, or: i64| {
+                if instance.is_some() { (shard.enter(instance), shard.leave(instance)) } else { (or, or) }
+            };
+            let ((a, b), (c, d)) = (call(span.init, span.first), call(span.finalize, span.last));
+            times.iter_mut().zip([a, b, c, d]).for_each(|(column, time)| column.push(time));
+            groups.push((process.rank, trace.definitions.locations[location].group));
+        }
+        let [init_enter, init_leave, finalize_enter, finalize_leave] =
+            times.map(|column| -> ArrayRef { Arc::new(Int64Array::from(column)) });
+        Table::new(vec![
+            ("rank", Arc::new(UInt32Array::from_iter_values(groups.iter().map(|(rank, _)| *rank)))),
+            ("group", Arc::new(UInt32Array::from_iter_values(groups.iter().map(|(_, group)| *group)))),
+            ("init_enter", init_enter),
+            ("init_leave", init_leave),
+            ("finalize_enter", finalize_enter),
+            ("finalize_leave", finalize_leave),
         ])
     }
 

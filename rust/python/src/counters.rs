@@ -130,6 +130,24 @@ pub(crate) fn changes(analysis: &Analysis, py: Python<'_>, asked: &Asked) -> PyR
     ])
 }
 
+/// The instances of a call path.
+pub(crate) fn instances(analysis: &Analysis, py: Python<'_>, callpath: u32) -> PyResult<Table> {
+    analysis.result.need_events().map_err(core_error)?;
+    let trace = &analysis.result.trace;
+    let pool = whywait_core::pool::new(0).map_err(core_error)?;
+    let work = || pool.install(|| whywait_core::counters::instances(trace, CallPathId::new(callpath)));
+    let found = py.detach(work);
+    let begin = analysis.begin();
+    let seconds = |time: fn(&Stretch) -> i64| {
+        Arc::new(Float64Array::from_iter_values(found.iter().map(|one| analysis.seconds(time(one) - begin))))
+    };
+    Table::new(vec![
+        ("location", Arc::new(UInt32Array::from_iter_values(found.iter().map(|one| one.location.number())))),
+        ("enter", seconds(|one| one.begin)),
+        ("leave", seconds(|one| one.end)),
+    ])
+}
+
 /// What all counters come to in a window.
 pub(crate) fn window(analysis: &Analysis, py: Python<'_>, begin: f64, end: f64) -> PyResult<Table> {
     analysis.result.need_events().map_err(core_error)?;

@@ -9,6 +9,7 @@ mod devices;
 mod errors;
 mod estimate;
 mod factors;
+mod import;
 mod job;
 mod loops;
 mod memory;
@@ -33,6 +34,8 @@ mod _native {
     use super::arrow::Table;
     #[pymodule_export]
     use super::errors::{ArchiveError, Error, TraceError, UsageError};
+    #[pymodule_export]
+    use super::import::import_counters;
     #[pymodule_export]
     use super::loops::{find_communication, find_iterations};
     #[pymodule_export]

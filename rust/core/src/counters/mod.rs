@@ -9,7 +9,7 @@ mod samples;
 mod scoped;
 mod series;
 
-pub use samples::{Change, Stretch, changes, window};
+pub use samples::{Change, Stretch, changes, instances, window};
 pub(crate) use samples::{Recording, recorded};
 
 use crate::Result;

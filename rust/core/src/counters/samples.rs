@@ -14,8 +14,8 @@ use whywait_otf2::{Archive, Attributes, Event, EventSink};
 use super::scoped;
 use super::series::Series;
 use crate::ids::{CallPathId, LocationId};
-use crate::trace::Trace;
 use crate::trace::counters::{CounterCell, Kind, Reading, Sums};
+use crate::trace::{Shard, Trace};
 
 /// A stretch of time at a location, of which people ask what counters came to.
 #[derive(Clone, Copy, Debug)]
@@ -146,6 +146,30 @@ pub fn changes(archive: &Archive, trace: &Trace, kinds: &[Kind], asked: &[Stretc
     let mut changes: Vec<Change> = changes.collect();
     changes.sort_unstable_by_key(|change| (change.stretch, change.counter));
     changes
+}
+
+/// The instances of a call path, by location and Enter; needs the events.
+#[must_use]
+pub fn instances(trace: &Trace, callpath: CallPathId) -> Vec<Stretch> {
+    let of_shard = |shard: &Shard| {
+        let events = &shard.events;
+        let mut found = Vec::new();
+        for (i, location) in shard.locations.enumerate() {
+            let mut enter = None;
+            for event in
+                (shard.event_offsets[i]..shard.event_offsets[i + 1]).filter(|&e| events.callpath(e) == callpath)
+            {
+                let time = events.time[event as usize];
+                if !events.is_leave(event) {
+                    enter = Some(time);
+                } else if let Some(begin) = enter.take() {
+                    found.push(Stretch { location, begin, end: time, callpath: None });
+                }
+            }
+        }
+        found
+    };
+    trace.shards.par_iter().map(of_shard).collect::<Vec<_>>().concat()
 }
 
 /// When the call path of a stretch runs in it.

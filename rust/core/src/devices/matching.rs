@@ -103,8 +103,8 @@ impl Said {
     fn of(&self, span: &Span, kind: impl Fn(&Saying) -> Option<u64>) -> Option<u64> {
         let own = self.0.get(&span.location)?;
         let end = own.partition_point(|(time, _)| *time <= span.leave);
-        let inside = own[..end].iter().rev().take_while(|(time, _)| *time >= span.enter);
-        inside.filter_map(|(_, saying)| kind(saying)).next()
+        let mut inside = own[..end].iter().rev().take_while(|(time, _)| *time >= span.enter);
+        inside.find_map(|(_, saying)| kind(saying))
     }
 }
 

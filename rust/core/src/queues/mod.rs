@@ -68,26 +68,26 @@ pub type Cell = crate::severity::Cell<QueueMetric, i64>;
 /// Sums by call path and location.
 #[derive(Default)]
 struct Sums {
-    rows: FxHashMap<(CallPathId, LocationId), usize>,
-    sums: Vec<((CallPathId, LocationId), [i64; QueueMetric::ALL.len()])>,
+    row_of: FxHashMap<(CallPathId, LocationId), usize>,
+    rows: Vec<((CallPathId, LocationId), [i64; QueueMetric::ALL.len()])>,
     /// The latest row: what follows is mostly of the same.
     latest: usize,
 }
 
 impl Sums {
     fn add(&mut self, metric: QueueMetric, place: (CallPathId, LocationId), value: i64) {
-        if self.sums.get(self.latest).is_none_or(|(latest, _)| *latest != place) {
-            self.latest = *self.rows.entry(place).or_insert_with(|| {
-                self.sums.push((place, [0; QueueMetric::ALL.len()]));
-                self.sums.len() - 1
+        if self.rows.get(self.latest).is_none_or(|(latest, _)| *latest != place) {
+            self.latest = *self.row_of.entry(place).or_insert_with(|| {
+                self.rows.push((place, [0; QueueMetric::ALL.len()]));
+                self.rows.len() - 1
             });
         }
-        let sum = &mut self.sums[self.latest].1[metric.number()];
+        let sum = &mut self.rows[self.latest].1[metric.number()];
         *sum = QueueMetric::sum(*sum, value);
     }
 
     fn cells(self) -> impl Iterator<Item = Cell> {
-        self.sums.into_iter().flat_map(|((callpath, location), sums)| {
+        self.rows.into_iter().flat_map(|((callpath, location), sums)| {
             let cells = QueueMetric::ALL.iter().zip(sums).filter(|(_, value)| *value != 0);
             cells.map(move |(&metric, value)| Cell { metric, callpath, location, value })
         })

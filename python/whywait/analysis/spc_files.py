@@ -1,0 +1,276 @@
+"""Files that Open MPI writes its software performance counters to: an XML file, and data files of each process.
+
+D. Eberius, "Providing Insight into the Performance of Distributed Applications Through Low-Level Metrics"
+(dissertation, University of Tennessee, 2020), sections 3.6.1, 3.8.3, 3.8.4 and appendix B.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+from whywait import _native
+from whywait.analysis import spc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+# Modes of OTF2: a total since the start, a level until the next sample, a level since the last one.
+_TOTAL, _STATE, _WATERMARK = 0x00, 0x31, 0x21
+
+#: Counters that also shrink.
+_STATES = {"UNEXPECTED_IN_QUEUE", "OOS_IN_QUEUE", "QUEUE_ALLOCATION", "UNEXPECTED_QUEUE_DATA", "OOS_QUEUE_DATA"}
+
+_NANOSECONDS = {"unit": "s", "exponent": -9}
+
+
+@dataclass(frozen=True)
+class _Value:
+    """A number in a data file: a counter, or one of the bins of a counter."""
+
+    name: str
+    offset: int
+    unit: str
+    mode: int
+    is_time: bool = False
+
+
+@dataclass
+class _Layout:
+    """What an XML file says of the data files."""
+
+    values: list[_Value]
+    #: Cycles in a microsecond.
+    clock: int | None
+    #: Of each counter with bins its name, and where its bounds and its bins begin.
+    bins: list[tuple[str, int, int]] = field(default_factory=list)
+
+
+@dataclass
+class _Process:
+    """The data files of a process: what there was at the end, and at other times."""
+
+    rank: int
+    end: Path | None = None
+    snapshots: list[tuple[int, Path]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What was put into a trace."""
+
+    counters: list[str]
+    processes: int
+    samples: int
+    #: Seconds from the first to the last snapshot by their names, and from MPI_Init to MPI_Finalize; of the process
+    #: where they differ most. None without snapshots, or with an offset.
+    spans: tuple[float, float] | None
+
+
+def put_into(
+    directory: Path, run: _native.Run, analysis: _native.Analysis, target: Path, *, offset: float | None = None
+) -> Imported:
+    """Write a trace once more, with the counters of its processes.
+
+    Without an offset the first snapshot of a process is taken when it leaves MPI_Init, the last one when it enters
+    MPI_Finalize, and the others in proportion between them. All counters are 0 when it enters MPI_Init, and what the
+    last data file has is so when it leaves MPI_Finalize.
+
+    Parameters
+    ----------
+    directory
+        Where the XML file and the data files are.
+    run, analysis
+        The trace that belongs to them, and its analysis.
+    target
+        The directory to write the archive to; it is made if need be.
+    offset
+        What to add to the numbers in the names of snapshots, which are seconds then, to have the time since the begin
+        of the trace.
+
+    Returns
+    -------
+    Imported
+        What was put into it.
+
+    Raises
+    ------
+    whywait.ArchiveError
+        If a file is missing, cut, malformed, or not of this run.
+    """
+    import pyarrow as pa
+
+    layout, processes = _layout(directory), _processes(directory)
+    calls = {row["rank"]: row for row in pa.table(analysis.library_calls()).to_pylist()}
+    known, found = sorted(calls), sorted(process.rank for process in processes)
+    if known != found:
+        raise _native.ArchiveError(f"{directory}: files of ranks {_few(found)}, but the trace has ranks {_few(known)}")
+    layout.values.extend(_bins(layout, processes))
+    facts = analysis.facts()
+    samples, spans = [], []
+    for process in processes:
+        call = calls[process.rank]
+        times, span = _times(process, call, facts, offset)
+        rows = [[0] * len(layout.values)]
+        rows += [_read(path, layout) for _, path in process.snapshots]
+        if process.end:
+            rows.append(_read(process.end, layout))
+        samples.append({"group": call["group"], "times": times, "values": rows})
+        spans += [span] if span else []
+    counters = [
+        {"name": value.name, "mode": value.mode}
+        | (_NANOSECONDS if value.is_time else {"unit": value.unit, "exponent": 0})
+        for value in layout.values
+    ]
+    _native.import_counters(run, target, "Open MPI SPC", counters, samples)
+    return Imported(
+        [value.name for value in layout.values],
+        len(processes),
+        sum(len(of["times"]) for of in samples),
+        max(spans, key=lambda span: abs(span[0] - span[1]), default=None),
+    )
+
+
+def _few(ranks: Sequence[int]) -> str:
+    return ", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else "") if ranks else "none"
+
+
+def _times(
+    process: _Process, call: dict[str, Any], facts: dict[str, Any], offset: float | None
+) -> tuple[list[int], tuple[float, float] | None]:
+    """Return when the samples of a process were taken, ticks; and the spans to compare, seconds."""
+    begin, end, resolution = call["init_leave"], call["finalize_enter"], facts["resolution"]
+    stamps = [stamp for stamp, _ in process.snapshots]
+    span = None
+    if offset is not None:
+        times = [facts["origin"] + round((stamp + offset) * resolution) for stamp in stamps]
+    elif len(stamps) > 1 and stamps[-1] > stamps[0]:
+        length = stamps[-1] - stamps[0]
+        times = [begin + (end - begin) * (stamp - stamps[0]) // length for stamp in stamps]
+        span = (float(length), (end - begin) / resolution)
+    else:
+        times = [begin for _ in stamps]
+    times = [call["init_enter"], *times]
+    if process.end:
+        times.append(call["finalize_leave"])
+    # A trace has its events in the order of time.
+    for number in range(1, len(times)):
+        times[number] = max(times[number], times[number - 1])
+    return times, span
+
+
+def _read(path: Path, layout: _Layout) -> list[int]:
+    """Return the values of a data file; times in nanoseconds."""
+    content = path.read_bytes()
+    values = []
+    for value in layout.values:
+        number = _number(content, value.offset, "<q", path)
+        if value.is_time:
+            if not layout.clock:
+                raise _native.ArchiveError(f"{path}: the XML file does not say how fast the clock is (freq_mhz)")
+            number = number * 1000 // layout.clock
+        values.append(number)
+    return values
+
+
+def _number(content: bytes, offset: int, kind: str, path: Path) -> int:
+    try:
+        (number,) = struct.unpack_from(kind, content, offset)
+    except struct.error:
+        text = f"{path}: {len(content)} bytes, where the XML file has a value at {offset}"
+        raise _native.ArchiveError(text) from None
+    return int(number)
+
+
+def _layout(directory: Path) -> _Layout:
+    """Read the XML files, which say the same."""
+    files = sorted(directory.glob("*.xml"))
+    if not files:
+        raise _native.ArchiveError(f"{directory}: there is no XML file, which says what counters there are")
+    layouts = [_layout_of(path) for path in files]
+    for path, layout in zip(files, layouts, strict=True):
+        if layout != layouts[0]:
+            raise _native.ArchiveError(f"{path}: other counters than in {files[0].name}")
+    return layouts[0]
+
+
+def _layout_of(path: Path) -> _Layout:
+    try:
+        # Expat limits what entities expand to.
+        root = ET.fromstring(path.read_bytes())  # noqa: S314
+    except ET.ParseError as error:
+        raise _native.ArchiveError(f"{path}: {error}") from error
+    counters = [element for element in root.iter() if element.find("name") is not None]
+    claimed = _integer(root, "num_counters", path)
+    if not counters or (claimed is not None and claimed != len(counters)):
+        raise _native.ArchiveError(f"{path}: {claimed or 0} counters are said to be there, {len(counters)} are")
+    kinds = {one.name: one for one in spc.definitions()}
+    layout = _Layout([], _integer(root, "freq_mhz", path))
+    for number, element in enumerate(counters):
+        name = (element.findtext("name") or "").strip()
+        bare = spc.bare(name)
+        one = kinds.get(bare)
+        offset = _integer(element, "value_offset", path)
+        mode = _STATE if bare in _STATES else _WATERMARK if one and one.kind == "watermark" else _TOTAL
+        is_time = one.kind == "timer" if one else "TIME" in bare and bare != "WTIME"
+        unit = one.unit if one else "#"
+        layout.values.append(_Value(name, 8 * number if offset is None else offset, unit, mode, is_time))
+        bounds, bins = (_integer(element, place, path) for place in ("rules_offset", "bins_offset"))
+        if one and "bin" in one.kind and bounds and bins:
+            layout.bins.append((name, bounds, bins))
+    return layout
+
+
+def _integer(element: ET.Element, name: str, path: Path) -> int | None:
+    text = element.findtext(f".//{name}")
+    if text is None:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise _native.ArchiveError(f"{path}: {name} is {text!r}") from None
+
+
+def _bins(layout: _Layout, processes: Sequence[_Process]) -> Iterator[_Value]:
+    """Return the bins of counters that have some; the first file says where they end."""
+    units = {one.name: one for one in spc.definitions()}
+    path = next(path for path in (processes[0].end, *(path for _, path in processes[0].snapshots)) if path)
+    content = path.read_bytes()
+    for name, bounds, bins in layout.bins:
+        one = units[spc.bare(name)]
+        if one.kind == "bin":
+            bound = _number(content, bounds, "<i", path)
+            labels = [f"<={bound}", f">{bound}"]
+        else:
+            labels = ["small,small", "small,large", "large,small", "large,large"]
+        for number, label in enumerate(labels):
+            yield _Value(f"{name}[{label}]", bins + 8 * number, one.unit, _TOTAL)
+
+
+def _processes(directory: Path) -> list[_Process]:
+    """Find the data files: names end in the rank, or, of a snapshot, in the rank and the time."""
+    names = {path.name: path for path in directory.iterdir() if path.is_file() and path.suffix != ".xml"}
+    # Names of machines can have dots and numbers: a snapshot stands beside the file of the end, whose name its own
+    # begins with. Where there is none, a snapshot has five fields.
+    has_ends = any(name.rpartition(".")[0] in names for name in names)
+    found: dict[int, _Process] = {}
+    for name, path in sorted(names.items()):
+        parent, _, last = name.rpartition(".")
+        before = parent.rpartition(".")[2]
+        if not last.isdecimal():
+            continue
+        is_snapshot = before.isdecimal() and (parent in names if has_ends else name.count(".") >= 4)
+        rank = int(before if is_snapshot else last)
+        process = found.setdefault(rank, _Process(rank))
+        if is_snapshot:
+            process.snapshots.append((int(last), path))
+        elif process.end:
+            raise _native.ArchiveError(f"{path}: rank {rank} has another file, {process.end.name}: files of two runs")
+        else:
+            process.end = path
+    for process in found.values():
+        process.snapshots.sort()
+    return sorted(found.values(), key=lambda process: process.rank)

@@ -1,0 +1,178 @@
+"""Files of Open MPI's software performance counters, put into a trace: dissertation of Eberius, 3.6.1 and 3.8."""
+
+from __future__ import annotations
+
+import json
+import struct
+
+import pytest
+import whywait
+from whywait.cli import main
+
+from tests.tracedsl import trace_from_text
+
+TRACE = """
+    *: MPI_Init [1, 2]
+    0: MPI_Send(1, bytes=800) [4, 4.5]
+    1: MPI_Recv(0) [3, 5]
+    *: MPI_Finalize [10, 11]
+"""
+
+# Ids of bounds and bins lie behind the values, each pair on a cache line.
+BOUNDS, BINS = 64, 72
+NAMES = ("OMPI_SPC_SEND", "OMPI_SPC_MATCH_TIME", "OMPI_SPC_UNEXPECTED_IN_QUEUE", "OMPI_SPC_MAX_UNEXPECTED_IN_QUEUE",
+         "OMPI_SPC_P2P_MESSAGE_SIZE", "OMPI_SPC_NEW_ONE")  # fmt: skip
+
+
+class Files:
+    """The files of a run, as Open MPI writes them."""
+
+    def __init__(self, directory, names=NAMES):
+        self.directory, self.names = directory, names
+        directory.mkdir()
+        self.xml()
+
+    def xml(self, name="spc_data.node.job.xml", count=None):
+        counters = "".join(
+            f"<counter><name>{name}</name><value_offset>{8 * i}</value_offset>"
+            + (
+                f"<rules_offset>{BOUNDS}</rules_offset><bins_offset>{BINS}</bins_offset>"
+                if name.endswith("MESSAGE_SIZE")
+                else ""
+            )
+            + "</counter>"
+            for i, name in enumerate(self.names)
+        )
+        count = len(self.names) if count is None else count
+        text = f"<SPC><num_counters>{count}</num_counters><freq_mhz>2000</freq_mhz>{counters}</SPC>"
+        (self.directory / name).write_text(f'<?xml version="1.0"?>{text}')
+
+    def data(self, rank, values, time=None, bins=(0, 0)):
+        name = f"spc_data.node.job.{rank}" + ("" if time is None else f".{time}")
+        content = struct.pack(f"<{len(values)}q", *values).ljust(BOUNDS, b"\0")
+        content += struct.pack("<i4x2q", 12288, *bins)
+        (self.directory / name).write_bytes(content)
+        return self.directory / name
+
+
+@pytest.fixture
+def trace(tmp_path):
+    return trace_from_text(TRACE, tmp_path / "trace")
+
+
+@pytest.fixture
+def files(tmp_path):
+    files = Files(tmp_path / "spc")
+    for rank in range(2):
+        files.data(rank, (10 + rank, 4000, 0, 3, 7, 5), bins=(6, 1))
+    return files
+
+
+def imported(files, trace, target, *options):
+    assert main(["counters", "import", str(files.directory), str(trace), "-o", str(target), *options]) == 0
+    return whywait.analyze(target, causes=False)
+
+
+def test_values_at_the_end_are_totals_of_the_run(files, trace, tmp_path, capsys):
+    result = imported(files, trace, tmp_path / "new")
+    assert "8 counters of 2 processes" in capsys.readouterr().out
+    counters = result.counters
+    assert counters["OMPI_SPC_SEND"].total == 10 + 11
+    assert counters["OMPI_SPC_SEND"].by_location()["value"].to_pylist() == [10, 11]
+    # 4000 cycles of a clock of 2 GHz.
+    assert counters["OMPI_SPC_MATCH_TIME"].total == pytest.approx(2 * 2e-6)
+    assert counters["OMPI_SPC_MATCH_TIME"].unit == "s"
+    assert counters["OMPI_SPC_UNEXPECTED_IN_QUEUE"].mode == "ABSOLUTE_NEXT"
+    longest = counters["OMPI_SPC_MAX_UNEXPECTED_IN_QUEUE"]
+    assert (longest.mode, longest.maximum) == ("ABSOLUTE_LAST", 3)
+    assert counters["OMPI_SPC_P2P_MESSAGE_SIZE[<=12288]"].total == 12
+    assert counters["OMPI_SPC_P2P_MESSAGE_SIZE[>12288]"].total == 2
+    # A counter that nobody knows stays as it is.
+    assert (counters["OMPI_SPC_NEW_ONE"].total, counters["OMPI_SPC_NEW_ONE"].unit) == (10, "#")
+    # The rest of the trace is as it was.
+    before = whywait.analyze(trace, causes=False)
+    wait_states = [one.wait_states().select(["kind", "rank", "path", "enter", "waiting"]) for one in (result, before)]
+    assert wait_states[0] == wait_states[1]
+    assert result.facts["length"] == before.facts["length"]
+    # But for the locations of metrics.
+    assert {warning["kind"] for warning in result.warnings} - {"not_a_thread"} == set()
+
+
+def test_snapshots_go_from_init_to_finalize(files, trace, tmp_path, capsys):
+    for rank in range(2):
+        for time, sent in ((100, 0), (101, 4), (104, 10)):
+            files.data(rank, (sent, 0, 0, 0, 0, 0), time)
+    result = imported(files, trace, tmp_path / "new")
+    assert "Snapshots span 4 s by their names, MPI_Init to MPI_Finalize 8 s" in capsys.readouterr().out
+    # 2 s, 4 s and 10 s: 4 in the first two seconds, 6 in the next six.
+    window = result.counters.window(2, 4)["OMPI_SPC_SEND"]
+    assert window.by_location()["value"].to_pylist() == [4, 4]
+    assert result.counters.window(4, 7)["OMPI_SPC_SEND"].total == 2 * 3
+    assert result.counters["OMPI_SPC_SEND"].total == 21
+
+
+def test_an_offset_takes_times_as_they_are(files, trace, tmp_path, capsys):
+    for rank in range(2):
+        for time, sent in ((100, 0), (101, 4)):
+            files.data(rank, (sent, 0, 0, 0, 0, 0), time)
+    options = ("--offset", "-97", "--json")
+    result = imported(files, trace, tmp_path / "new", *options)
+    assert json.loads(capsys.readouterr().out)["snapshot_span"] is None
+    assert result.counters.window(3, 4)["OMPI_SPC_SEND"].total == 8
+
+
+def test_recorded_counters_of_open_mpi_are_found(files, trace, tmp_path):
+    from whywait.analysis.spc import available
+
+    result = imported(files, trace, tmp_path / "new")
+    rows = {row["name"]: row for row in available(result)}
+    assert (rows["SEND"]["state"], rows["SEND"]["value"]) == ("recorded", 21)
+
+
+def test_all_counters_fit(trace, tmp_path):
+    """A metric record has a byte for the number of its values."""
+    files = Files(tmp_path / "spc", [f"OMPI_SPC_X{i}" for i in range(300)])
+    for rank in range(2):
+        (files.directory / f"spc_data.node.job.{rank}").write_bytes(struct.pack("<300q", *range(300)))
+    result = imported(files, trace, tmp_path / "new")
+    assert len(result.counters) == 300
+    assert result.counters["OMPI_SPC_X299"].total == 2 * 299
+
+
+def break_nothing(files):
+    for path in files.directory.glob("*.xml"):
+        path.unlink()
+
+
+def cut(files):
+    path = files.data(1, (1, 2, 3, 4, 5, 6))
+    path.write_bytes(path.read_bytes()[:44])
+
+
+def other_counters(files):
+    files.names = NAMES[:-1]
+    files.xml("spc_data.node.job.1.xml")
+
+
+@pytest.mark.parametrize(
+    ("damage", "text"),
+    [
+        (break_nothing, "there is no XML file"),
+        (cut, "44 bytes, where the XML file has a value at"),
+        (other_counters, "other counters than in"),
+        (lambda files: files.xml(count=9), "9 counters are said to be there, 6 are"),
+        (lambda files: (files.directory / "spc_data.node.job.xml").write_text("<SPC>"), "no element found"),
+        (lambda files: files.data(2, (0,) * 6), "files of ranks 0, 1, 2, but the trace has ranks 0, 1"),
+    ],
+)
+def test_bad_files_are_named(files, trace, tmp_path, capsys, damage, text):
+    damage(files)
+    assert main(["counters", "import", str(files.directory), str(trace), "-o", str(tmp_path / "new")]) == 3
+    assert text in capsys.readouterr().err
+    assert not list((tmp_path / "new").glob("*.otf2"))
+
+
+def test_operands_are_checked(files, trace, tmp_path, capsys):
+    for arguments in (["import", str(files.directory)], [str(trace), "-o", str(tmp_path)], [str(trace), str(trace)]):
+        assert main(["counters", *arguments]) == 2
+    assert "counters import" in capsys.readouterr().err
