@@ -85,7 +85,7 @@ def pages_of_cases(directory: Path) -> Iterator[tuple[str, Path, str, tuple[int,
         whywait.series(runs, names=[variant.name for variant in case.variants], over="order").write_html(page)
         with page.open("a", encoding="utf-8") as out:
             out.write(CHART % json.dumps(count))
-        yield f"cases/{name}", page, "", (1280, 560)
+        yield f"cases/{name}", page, "", (1280, 490)
 
 
 def main() -> None:
