@@ -263,6 +263,13 @@ def test_scales_that_are_too_large_are_left_out():
     assert all(case.is_published(place) for place in range(3))
 
 
+def test_what_is_too_large_to_run_unasked_is_named(capsys):
+    assert main(["bench", "paper", "srumma", "--processes", "128"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "Left out: 256, 512, 1,024, 2,048, 4,096, 8,192, 16,384, 32,768; --processes 32768 includes them." in text
+    assert {case.name: case.usual for case in cases.CASES if case.usual} == {"sor": 8192, "srumma": 8192}
+
+
 def test_the_command_line_prints_the_table_beside_the_published_one(capsys):
     assert main(["bench", "paper", "lock"]) == 0
     text = capsys.readouterr().out

@@ -61,8 +61,11 @@ class Case:
     measure: Callable[[Case, Variant, Callable[[str], Path]], Figures]
     #: Whether times stand as shares of the first row.
     shares: bool = False
-    #: The published variants, where `scaled` has changed them.
+    #: Up to how many processes it runs if nobody asks for more; None for all.
+    usual: int | None = None
+    #: The published variants where `scaled` has changed them, and the names of those that it has left out.
     original: tuple[Variant, ...] = field(default=())
+    left_out: tuple[str, ...] = field(default=())
 
     def scaled(self, processes: int | None = None, iterations: int | None = None) -> Case:
         """Return the case with fewer processes or iterations.
@@ -74,10 +77,11 @@ class Case:
         iterations
             So many instead of those of the case.
         """
-        rows, variants = self.rows, self.variants
+        rows, variants, left_out = self.rows, self.variants, self.left_out
         if processes is not None and len({variant.processes for variant in variants}) > 1:
             kept = [place for place, variant in enumerate(variants) if variant.processes <= processes]
             if kept:
+                left_out += tuple(variant.name for place, variant in enumerate(variants) if place not in kept)
                 variants = tuple(variants[place] for place in kept)
                 rows = tuple(replace(row, published=tuple(row.published[place] for place in kept)) for row in rows)
         changed = tuple(
@@ -88,7 +92,7 @@ class Case:
             )
             for variant in variants
         )
-        return replace(self, rows=rows, variants=changed, original=self.original or variants)
+        return replace(self, rows=rows, variants=changed, original=self.original or variants, left_out=left_out)
 
     def is_published(self, place: int) -> bool:
         """Whether a variant runs on as many processes as the published one."""

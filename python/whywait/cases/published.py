@@ -94,6 +94,7 @@ _SOR_CASE = Case(
         "them, with that to read the trace in the total. Compare how the parts grow, not how long they take."
     ),
     measure=measures.sor,
+    usual=8192,
 )
 
 # --- BT-RMA: thesis, section 5.2 --------------------------------------------------------------------------------------
@@ -252,6 +253,7 @@ _SRUMMA = Case(
     ),
     measure=measures.srumma,
     shares=True,
+    usual=8192,
 )
 _NWCHEM = Case(
     name="nwchem",

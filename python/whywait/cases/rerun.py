@@ -28,10 +28,11 @@ def run(case: Case, *, progress: Callable[[str, float], object] | None = None) -
     Returns
     -------
     dict
-        ``case``, ``title``, ``source``, ``remark``; ``variants``, each a dict of ``name``, ``workload``, ``processes``,
-        ``iterations``; ``rows``, each a dict of ``name``, ``unit``, ``depth``, and by variant ``published`` (None where
-        nothing was, or for other numbers of processes), ``structure`` (None where the structure of the program does not
-        say) and ``here``. Times of cases that are compared by shares are seconds here, too.
+        ``case``, ``title``, ``source``, ``remark``, ``left_out`` (names of variants that are too large); ``variants``,
+        each a dict of ``name``, ``workload``, ``processes``, ``iterations``; ``rows``, each a dict of ``name``,
+        ``unit``, ``depth``, and by variant ``published`` (None where nothing was, or for other numbers of processes),
+        ``structure`` (None where the structure of the program does not say) and ``here``. Times of cases that are
+        compared by shares are seconds here, too.
     """
     figures = []
     for place, variant in enumerate(case.variants):
@@ -52,7 +53,7 @@ def run(case: Case, *, progress: Callable[[str, float], object] | None = None) -
     ]
     names = ("name", "workload", "processes", "iterations")
     variants = [{name: getattr(variant, name) for name in names} for variant in case.variants]
-    return {**facts(case), "shares": case.shares, "variants": variants, "rows": rows}
+    return {**facts(case), "left_out": list(case.left_out), "shares": case.shares, "variants": variants, "rows": rows}
 
 
 def _maker(variant: Variant, directory: Path) -> Callable[[str], Path]:
