@@ -1,156 +1,34 @@
-//! The analysis and its results.
+//! The results of an analysis as tables.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use arrow_array::builder::Float64Builder;
 use arrow_array::{ArrayRef, Float64Array, Int64Array, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use whywait_core::analysis::{Analysis as CoreAnalysis, Monitor, Options, Stage, analyze as core_analyze};
-use whywait_core::causes::{Class, CostModel, Explanation};
+use whywait_core::causes::{Class, Explanation};
 use whywait_core::critical_path::Segment;
 use whywait_core::diagnostics::DiagnosticKind;
-use whywait_core::exchange::Transport;
-use whywait_core::ids::{InstanceId, RegionKey};
+use whywait_core::ids::InstanceId;
 use whywait_core::queues::Cell as QueueCell;
 use whywait_core::remote_calls::Call;
 use whywait_core::schema::Unit;
 use whywait_core::severity::{Cost, Severity};
 use whywait_core::trace::columns::OperationKind;
-use whywait_core::trace::load::SHARD_EVENTS;
 use whywait_core::transfers::{EpochKind, Transfer};
 use whywait_core::waits::WaitState;
-use whywait_otf2::Archive;
 
 use crate::arrow::{Names, Optional, Table};
 use crate::counters;
 use crate::devices;
-use crate::errors::{UsageError, core_error};
+use crate::errors::core_error;
 use crate::factors;
-use crate::job::{detached, serve};
-use crate::memory;
+use crate::job::detached;
 use crate::queues;
-use crate::ranks::Ranks;
-use crate::run::{Run, locations_table};
-
-/// What came out of an analysis.
-#[pyclass(frozen, module = "whywait._native")]
-pub(crate) struct Analysis {
-    pub(crate) archive: Arc<Archive>,
-    pub(crate) result: CoreAnalysis,
-    /// Distinct regions of the call tree, and for each call path its region among them.
-    regions: Vec<RegionKey>,
-    region_of: Vec<u32>,
-}
-
-/// Analyses a run on `threads` threads (all cores if not given), with other processes if there are `ranks`: then only the
-/// first gets a result.
-///
-/// `queues` is how to replay the queues of messages: when messages arrive (`estimate`, `send`), which share a queue
-/// (`pair`, `list`), and into how many bins to cut levels. With a `window`, seconds since the begin of the trace, severities,
-/// costs and the critical path are only those in it. `progress(stage, fraction)` is called about ten times a second.
-#[pyfunction]
-#[pyo3(signature = (run, *, threads=None, wrong_order_window=100, causes=true, cost_model="thesis", transfers=false, queues=None,
-    window=None, shard_events=SHARD_EVENTS, ranks=None, progress=None))]
-#[expect(clippy::too_many_arguments, reason = "they are named where it is called")]
-pub(crate) fn analyze(
-    py: Python<'_>,
-    run: &Run,
-    threads: Option<usize>,
-    wrong_order_window: usize,
-    causes: bool,
-    cost_model: &str,
-    transfers: bool,
-    queues: Option<(String, String, usize)>,
-    window: Option<(f64, f64)>,
-    shard_events: u64,
-    ranks: Option<&Bound<'_, PyAny>>,
-    progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Option<Analysis>> {
-    if threads == Some(0) {
-        return Err(UsageError::new_err("threads must be at least 1"));
-    }
-    let archive = run.archive().clone();
-    let pool = whywait_core::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
-    let cost_model = match cost_model {
-        "unified" | "thesis" => CostModel::Unified,
-        "bounded" => CostModel::Bounded,
-        "scalasca" => CostModel::Scalasca,
-        _ => {
-            return Err(UsageError::new_err(
-                "cost_model must be \"thesis\" (or \"unified\"), \"bounded\" or \"scalasca\"",
-            ));
-        }
-    };
-    let queues = queues.as_ref().map(queues::options).transpose()?;
-    let options = Options { wrong_order_window, causes, cost_model, transfers, queues, window, shard_events };
-    let monitor = Arc::new(Monitor::default());
-    let expected = archive.definitions().locations.iter().fold(0u64, |sum, l| sum.saturating_add(l.number_of_events));
-
-    let ranks = ranks.map(Ranks::new).transpose()?;
-    let job = {
-        let (archive, monitor) = (archive.clone(), monitor.clone());
-        move |tasks| {
-            let transport = ranks.map(|ranks| Arc::new(ranks.through(tasks)) as Arc<dyn Transport>);
-            memory::keeping(|| pool.install(|| core_analyze(&archive, &options, transport, &monitor)))
-        }
-    };
-    let tick = || {
-        py.check_signals()?;
-        memory::check()?;
-        let share = (monitor.stage().name(), fraction(&monitor, expected));
-        progress.map_or(Ok(()), |progress| progress.call1(share).map(drop))
-    };
-    let result = serve(py, job, Duration::from_millis(100), tick, || monitor.progress.cancel())?;
-    memory::check()?;
-    Ok(result.map_err(core_error)?.map(|result| Analysis::new(archive, result)))
-}
-
-/// How much of the work is done: reading counts by events, the later stages by their number.
-fn fraction(monitor: &Monitor, expected: u64) -> f64 {
-    match monitor.stage() {
-        Stage::Decode => {
-            let events = monitor.progress.events.load(Ordering::Relaxed);
-            0.7 * (events as f64 / expected.max(1) as f64).min(1.0)
-        }
-        Stage::Messages => 0.7,
-        Stage::Collectives => 0.8,
-        Stage::OneSided => 0.87,
-        Stage::Profile => 0.9,
-        Stage::Causes => 0.92,
-    }
-}
+use crate::result::Analysis;
+use crate::run::locations_table;
 
 impl Analysis {
-    fn new(archive: Arc<Archive>, result: CoreAnalysis) -> Self {
-        let mut regions = Vec::new();
-        let mut index: BTreeMap<RegionKey, u32> = BTreeMap::new();
-        let region_of = result.trace.tree.nodes().iter().map(|node| {
-            *index.entry(node.region).or_insert_with(|| {
-                regions.push(node.region);
-                regions.len() as u32 - 1
-            })
-        });
-        let region_of = region_of.collect();
-        Self { archive, result, regions, region_of }
-    }
-
-    pub(crate) fn seconds(&self, ticks: i64) -> f64 {
-        ticks as f64 / self.result.trace.resolution as f64
-    }
-
-    /// The tick of a time in seconds since the begin of the trace.
-    pub(crate) fn tick(&self, seconds: f64) -> i64 {
-        self.begin().saturating_add((seconds * self.result.trace.resolution as f64).round() as i64)
-    }
-
-    pub(crate) fn begin(&self) -> i64 {
-        self.result.trace.span().map_or(0, |(first, _)| first)
-    }
-
     /// A table of cells: those that are counted, those that are shares, and those of the replayed queues.
     fn cells(&self, counted: &[Severity], shares: &[Cost], queues: &[QueueCell]) -> PyResult<Table> {
         let mut columns = Cells::default();

@@ -8,9 +8,9 @@ use whywait_core::counters::Stretch;
 use whywait_core::ids::{CallPathId, LocationId};
 use whywait_core::trace::counters::{Counter, CounterCell, Kind};
 
-use crate::analysis::Analysis;
 use crate::arrow::{Names, Optional, Table};
 use crate::errors::{UsageError, core_error};
+use crate::result::Analysis;
 
 fn all(analysis: &Analysis) -> &[Counter] {
     &analysis.result.trace.definitions.counters.all

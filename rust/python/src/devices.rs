@@ -7,9 +7,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use whywait_core::devices::{Kernel, Span, Synchronization};
 
-use crate::analysis::Analysis;
 use crate::arrow::{Optional, Table};
 use crate::errors::core_error;
+use crate::result::Analysis;
 
 /// Kernels, synchronizations, what hosts did meanwhile, and how many launches and kernels have no partner.
 pub(crate) fn tables<'py>(analysis: &Analysis, py: Python<'py>) -> PyResult<(Table, Table, Table, Bound<'py, PyDict>)> {

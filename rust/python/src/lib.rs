@@ -3,6 +3,7 @@
 #![expect(clippy::needless_pass_by_value, reason = "arguments arrive from Python by value")]
 
 mod analysis;
+mod analyze;
 mod arrow;
 mod counters;
 mod devices;
@@ -17,6 +18,7 @@ mod perfetto;
 mod queues;
 mod ranks;
 mod records;
+mod result;
 mod run;
 mod schema;
 mod timeline;
@@ -29,7 +31,7 @@ use pyo3::pymodule;
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::analysis::{Analysis, analyze};
+    use super::analyze::analyze;
     #[pymodule_export]
     use super::arrow::Table;
     #[pymodule_export]
@@ -44,6 +46,8 @@ mod _native {
     use super::perfetto::write_perfetto;
     #[pymodule_export]
     use super::queues::{queue_levels, queue_metrics};
+    #[pymodule_export]
+    use super::result::Analysis;
     #[pymodule_export]
     use super::run::{Run, copy_archive};
     #[pymodule_export]

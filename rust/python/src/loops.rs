@@ -9,9 +9,9 @@ use whywait_core::ids::CallPathId;
 use whywait_core::iterations::{self, Iteration, Request};
 use whywait_core::schema::Metric;
 
-use crate::analysis::Analysis;
 use crate::arrow::{Names, Optional, Table};
 use crate::errors::{UsageError, core_error};
+use crate::result::Analysis;
 
 /// The iterations of the loop whose marker is a call path: one row each, with a column for each kind of wait state that
 /// occurs in the run.

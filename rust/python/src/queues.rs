@@ -7,9 +7,9 @@ use pyo3::prelude::*;
 use whywait_core::queues::{Arrival, Level, Lists, Options, Quantity};
 use whywait_core::schema::QueueMetric;
 
-use crate::analysis::Analysis;
 use crate::arrow::{Names, Optional, Table};
 use crate::errors::UsageError;
+use crate::result::Analysis;
 
 /// Names of all sums.
 #[pyfunction]

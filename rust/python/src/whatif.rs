@@ -13,10 +13,10 @@ use whywait_core::whatif::{
     Simulation as CoreSimulation, Simulator as CoreSimulator,
 };
 
-use crate::analysis::Analysis;
 use crate::arrow::Table;
 use crate::errors::{UsageError, core_error};
 use crate::job::detached;
+use crate::result::Analysis;
 
 /// Which instances a hypothesis is about, as Python compiles it.
 #[derive(FromPyObject)]
