@@ -4,9 +4,10 @@
 
 use crate::Start;
 use crate::definitions::Region;
+use crate::gats::Epoch;
 use crate::grid::Grid;
 use crate::meeting::{CALL, Departure, Kind};
-use crate::script::{Blocking, Costs, Epoch, Script, Step};
+use crate::script::{Blocking, Costs, Script, Step};
 
 /// How the exchanges are synchronized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,9 +9,10 @@
 
 use crate::Start;
 use crate::definitions::Region;
+use crate::gats::Epoch;
 use crate::meeting::{Departure, Kind};
 use crate::noise::Purpose;
-use crate::script::{Blocking, Costs, Epoch, Script, Step};
+use crate::script::{Blocking, Costs, Script, Step};
 
 /// Bytes of a halo.
 const HALO: u64 = 1 << 12;

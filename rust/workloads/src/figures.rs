@@ -2,8 +2,9 @@
 
 use crate::Start;
 use crate::definitions::Region;
+use crate::gats::Epoch;
 use crate::meeting::Departure;
-use crate::script::{Blocking, Costs, Epoch, Script, Step};
+use crate::script::{Blocking, Costs, Script, Step};
 
 /// Bytes of a put or a message.
 const BYTES: u64 = 4096;

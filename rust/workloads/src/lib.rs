@@ -14,6 +14,7 @@ mod cgpop;
 mod contention;
 mod definitions;
 mod figures;
+mod gats;
 mod grid;
 mod late;
 mod lb;

@@ -5,10 +5,10 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use whywait_otf2::enums::RmaSyncLevel;
 use whywait_otf2::{Event, Result};
 
-use crate::definitions::{FIRST_GROUP, Region};
+use crate::definitions::Region;
+use crate::gats::Epoch;
 use crate::late::Recent;
 use crate::meeting::{CALL, Departure, GAP, Kind, Meeting};
 use crate::messages::{receive, received, send};
@@ -49,13 +49,6 @@ pub(crate) enum Step {
         sender: u32,
         bytes: u64,
     },
-}
-
-/// The window and the group, a position in [`Script::groups`], of a call.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Epoch {
-    pub(crate) window: u32,
-    pub(crate) group: u32,
 }
 
 /// Where an origin waits for its targets' posts.
@@ -356,12 +349,7 @@ impl Simulated<'_> {
         outcomes: &[Outcome],
         to: &mut Writing,
     ) -> Result<()> {
-        let sync = |sync_level, epoch: Epoch| {
-            let Epoch { window: win, group } = epoch;
-            Event::RmaGroupSync { sync_level, win, group: FIRST_GROUP + group }
-        };
         let call = self.script.costs.call;
-        let both = RmaSyncLevel(RmaSyncLevel::PROCESS.0 | RmaSyncLevel::MEMORY.0);
         let Outcome { leave, about } =
             outcomes.first().copied().unwrap_or(Outcome { leave: now + CALL, about: [0, 0] });
         match step {
@@ -377,17 +365,8 @@ impl Simulated<'_> {
                     tape.book("mpi_rma_early_fence", about[0].saturating_sub(now));
                 })
             }
-            Step::Post(epoch) => {
-                tape.enter(now, Region::WinPost)?;
-                tape.record(now, &sync(RmaSyncLevel::PROCESS, epoch))?;
-                tape.leave(now + call)
-            }
-            Step::Start(epoch) => {
-                tape.enter(now, Region::WinStart)?;
-                tape.record(now, &sync(RmaSyncLevel::PROCESS, epoch))?;
-                tape.book("mpi_rma_sync_late_post", about[0]);
-                tape.leave(leave)
-            }
+            Step::Post(epoch) => epoch.post(tape, (now, now + call)),
+            Step::Start(epoch) => epoch.start(tape, (now, leave), about[0]),
             Step::Put { window: win, target: remote, bytes } => {
                 let matching_id = to.operations.end;
                 to.operations.end += 1;
@@ -397,22 +376,10 @@ impl Simulated<'_> {
                 tape.leave(leave)
             }
             Step::Complete(epoch) => {
-                tape.enter(now, Region::WinComplete)?;
-                for matching_id in to.operations.clone() {
-                    let done = Event::RmaOpCompleteNonBlocking { win: epoch.window, matching_id };
-                    tape.record(now + call - GAP, &done)?;
-                }
-                to.operations.start = to.operations.end;
-                tape.record(now + call - GAP, &sync(both, epoch))?;
-                tape.leave(now + call)
+                let operations = to.operations.end..to.operations.end;
+                epoch.complete(tape, (now, now + call), std::mem::replace(&mut to.operations, operations))
             }
-            Step::Wait(epoch) => {
-                tape.enter(now, Region::WinWait)?;
-                tape.record(now, &sync(both, epoch))?;
-                tape.book("mpi_rma_early_wait", about[0]);
-                tape.book("mpi_rma_late_complete", about[1]);
-                tape.leave(leave)
-            }
+            Step::Wait(epoch) => epoch.wait(tape, (now, leave), about[0], about[1]),
             Step::Send { receiver, bytes } => send(tape, now, receiver, bytes),
             Step::Receive { sender, bytes } => receive(tape, &mut to.recent, now, (sender, about[0]), bytes),
         }

@@ -7,10 +7,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use rayon::prelude::*;
-use whywait_otf2::enums::{LockType, RmaSyncLevel};
+use whywait_otf2::enums::LockType;
 use whywait_otf2::{Event, Result};
 
-use crate::definitions::{FIRST_GROUP, Region, WINDOW, WORLD};
+use crate::definitions::{Region, WINDOW, WORLD};
+use crate::gats::Epoch;
 use crate::grid::{Direction, Grid, opposite};
 use crate::meeting::{CALL, GAP, Kind, Meeting, TRANSFER};
 use crate::tape::Tape;
@@ -218,38 +219,23 @@ impl<'a> Sor<'a> {
     fn play_gats(&self, tape: &mut Tape<'_>, rank: u32, number: usize) -> Result<()> {
         let ready = &self.iterations[number].ready;
         let own = ready[rank as usize];
-        let sync = |sync_level| Event::RmaGroupSync { sync_level, win: WINDOW, group: FIRST_GROUP + rank };
-        let both = RmaSyncLevel(RmaSyncLevel::PROCESS.0 | RmaSyncLevel::MEMORY.0);
+        let epoch = Epoch { window: WINDOW, group: rank };
 
         let post = Self::post(own);
-        tape.enter(post, Region::WinPost)?;
-        tape.record(post, &sync(RmaSyncLevel::PROCESS))?;
-        tape.leave(post + CALL)?;
-
+        epoch.post(tape, (post, post + CALL))?;
         let start = Self::win_start(own);
-        tape.enter(start, Region::WinStart)?;
-        tape.record(start, &sync(RmaSyncLevel::PROCESS))?;
-        tape.book("mpi_rma_sync_late_post", self.last_post(rank, ready).saturating_sub(start));
-        tape.leave(self.started(rank, ready))?;
-
+        let late_post = self.last_post(rank, ready).saturating_sub(start);
+        epoch.start(tape, (start, self.started(rank, ready)), late_post)?;
         let puts = self.puts(tape, rank, number, |slot| self.put(rank, slot, ready))?;
         let complete = self.complete(rank, ready);
-        tape.enter(complete, Region::WinComplete)?;
-        for matching_id in puts {
-            tape.record(complete + CALL - GAP, &Event::RmaOpCompleteNonBlocking { win: WINDOW, matching_id })?;
-        }
-        tape.record(complete + CALL - GAP, &sync(both))?;
-        tape.leave(complete + CALL)?;
+        epoch.complete(tape, (complete, complete + CALL), puts)?;
 
         let wait = self.win_wait(rank, ready);
         let until = self.last_complete(rank, ready);
-        tape.enter(wait, Region::WinWait)?;
-        tape.record(wait, &sync(both))?;
-        tape.book("mpi_rma_early_wait", until.saturating_sub(wait));
         let put_of = |(towards, from)| self.put(from, self.grid.position(from, opposite(towards)), ready) + CALL;
         let last_put = self.grid.neighbours(rank).map(put_of).max().unwrap_or(i64::MIN);
-        tape.book("mpi_rma_late_complete", until.saturating_sub(wait.max(last_put)));
-        tape.leave(wait.max(until) + CALL)
+        let [early, late] = [wait, wait.max(last_put)].map(|since| until.saturating_sub(since));
+        epoch.wait(tape, (wait, wait.max(until) + CALL), early, late)
     }
 
     // --- locks ---------------------------------------------------------------------------------------------------------
