@@ -142,11 +142,6 @@ class Simulation:
                 for other in known:
                     self._wait(one, other)
 
-    @property
-    def clocks_disagree(self) -> bool:
-        """Whether a call is left before something that it waits for begins."""
-        return any(source.enter > call.leave for call, sources in self.sources.items() for source in sources)
-
     # --- new times ---------------------------------------------------------------------------------------------------
 
     def run(self) -> dict[int, list[int]] | None:

@@ -76,6 +76,27 @@ def test_advice_says_what_a_simulation_says(example):
         assert whywait.whatif.parse(kind, text.strip("'")) == one.hypothesis
 
 
+def test_what_cannot_be_among_the_first_is_not_simulated(example, monkeypatch):
+    """A call path saves at most its time on the critical path; that of `bar` is less than what others save."""
+    tried = []
+    of = whywait.whatif.Lengths.of
+
+    def counted(self, candidates):
+        tried.extend(candidates := [list(one) for one in candidates])
+        return of(self, candidates)
+
+    monkeypatch.setattr(whywait.whatif.Lengths, "of", counted)
+    monkeypatch.setattr(whywait.advise, "_LANES", 1)
+    every = whywait.advise(example, top=30, rounds=0)
+    number = len(tried)
+    tried.clear()
+    few = whywait.advise(example, top=2, rounds=0)
+    assert [(one.option, one.after) for one in few] == [(one.option, one.after) for one in every[:2]]
+    assert len(tried) < number
+    assert not any("bar" in str(hypothesis) for candidate in tried for hypothesis in candidate)
+    assert all(one.saved <= one.bound * (1 + 1e-9) for one in every)
+
+
 def test_what_it_exposes(example):
     best = next(one for one in whywait.advise(example, rounds=1) if one.option == "--balance 'foo'")
     assert best.exposed["waiting_saved"] == pytest.approx(12)

@@ -20,14 +20,13 @@ from whywait._api import Result
 from whywait.analysis.candidates import KINDS, Candidate, candidates
 from whywait.analysis.waiting import account
 from whywait.model.hypotheses import AsynchronousProgress, Cut, CutMessages, EagerLimit
-from whywait.whatif import Simulation, lengths, whatif
+from whywait.whatif import Lengths, Simulation, whatif
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterator
     from os import PathLike
 
     from whywait._run import Run
-    from whywait.model.hypotheses import Hypothesis
 
 __all__ = ["KINDS", "Advice", "AdviceList", "advise"]
 
@@ -35,39 +34,29 @@ Goal = Literal["time", "cpu"]
 
 # What changes who waits for whom, and so needs a graph of its own.
 _ALONE = (Cut, CutMessages, EagerLimit, AsynchronousProgress)
+# So many are simulated together.
+_LANES = 8
 # So many are analyzed for what they expose.
 _EXPOSED = 3
 
 
 @dataclass(frozen=True)
-class Advice:
-    """A change with what it saves.
+class Advice(Candidate):
+    """A change with what it saves: a candidate that was simulated.
 
     Attributes
     ----------
-    hypothesis
-        The change.
-    what
-        What it is, in words.
-    option
-        The option of ``whywait whatif`` that repeats it.
     before, after
         Length of the run without and with it, seconds.
     cpu_saved
         What is saved on all processes together, seconds.
-    locations
-        How many locations change.
     assumed
         The share of the time of the run that calls take of which something is assumed (docs/whatif.md).
     """
 
-    hypothesis: Hypothesis
-    what: str
-    option: str
     before: float
     after: float
     cpu_saved: float
-    locations: int
     assumed: float
     _base: Result = field(repr=False, compare=False)
     _threads: int | None = field(default=None, repr=False, compare=False)
@@ -198,7 +187,7 @@ def advise(
     for step in range(max(rounds, 1)):
         if progress:
             progress("advise", step / max(rounds, 1))
-        ranked = _ranked(base, [one.option for one in plan], goal, only, threads)
+        ranked = _ranked(base, [one.option for one in plan], goal, only, threads, top)
         if first is None:
             first = AdviceList(ranked[:top], float(result.facts["length"]), plan)
         # What cannot be reached is no step of a plan.
@@ -212,37 +201,61 @@ def advise(
 
 
 def _ranked(
-    base: Result, done: Collection[str], goal: Goal, only: Collection[str] | None, threads: int | None
+    base: Result,
+    done: Collection[str],
+    goal: Goal,
+    only: Collection[str] | None,
+    threads: int | None,
+    top: int,
 ) -> list[Advice]:
-    """Simulate what may be worth it; best first."""
+    """Simulate what may be worth it; best first. Of time saved only the first `top` are sure to be there."""
     tried = [candidate for candidate in candidates(base, only) if candidate.option not in done]
-    together = [candidate for candidate in tried if not isinstance(candidate.hypothesis, _ALONE)]
-    after: dict[str, float] = {}
-    found, assumed = lengths(base, [[candidate.hypothesis] for candidate in together], threads=threads)
-    for candidate, length in zip(together, found, strict=True):
-        if length is not None:
-            after[candidate.option] = length
-    for candidate in tried:
-        if isinstance(candidate.hypothesis, _ALONE):
-            (length,), _ = lengths(base, [[candidate.hypothesis]], threads=threads)
-            if length is not None:
-                after[candidate.option] = length
+    if not tried:
+        return []
+    lanes = Lengths(base, threads=threads)
     before = float(base.facts["length"])
     processes = len({int(rank) for rank in base.places.rank if rank >= 0})
     whole = base.profile.total("time")
-
-    def advice(candidate: Candidate) -> Advice:
-        length = after[candidate.option]
-        return Advice(
-            candidate.hypothesis, candidate.what, candidate.option, before, length, (before - length) * processes,
-            candidate.locations, assumed / whole if whole else 0.0, base, threads,
-        )  # fmt: skip
-
-    least = 1e-6 * before
-    made = [advice(one) for one in tried if one.option in after and before - after[one.option] > least]
+    share = lanes.assumed / whole if whole else 0.0
+    made = [
+        Advice(
+            **vars(candidate), before=before, after=after, cpu_saved=(before - after) * processes, assumed=share,
+            _base=base, _threads=threads,
+        )
+        for candidate, after in _simulated(base, lanes, tried, top if goal == "time" else len(tried), threads)
+        if before - after > 1e-6 * before
+    ]  # fmt: skip
     if goal == "cpu":
         made = [replace(one, cpu_saved=_busy(base) - _busy(one.result)) for one in made]
     return sorted(made, key=lambda one: (-(one.cpu_saved if goal == "cpu" else one.saved), one.locations, one.option))
+
+
+def _simulated(
+    base: Result, lanes: Lengths, tried: list[Candidate], top: int, threads: int | None
+) -> Iterator[tuple[Candidate, float]]:
+    """Yield candidates and the lengths they leave, without those that cannot be among the first `top`."""
+    before = float(base.facts["length"])
+    saved: list[float] = []
+    alone = [[one] for one in tried if isinstance(one.hypothesis, _ALONE)]
+    # What may save most first, so that the rest need not be tried.
+    others = sorted((one for one in tried if not isinstance(one.hypothesis, _ALONE)), key=lambda one: -one.bound)
+    for batch in [*alone, *(others[i : i + _LANES] for i in range(0, len(others), _LANES))]:
+        least = sorted(saved, reverse=True)[top - 1] if len(saved) >= top else 0.0
+        worth = [one for one in batch if one.bound >= least]
+        for one, after in zip(worth, _lengths(base, lanes, worth, threads), strict=True):
+            if after is not None:
+                saved.append(before - after)
+                yield one, after
+
+
+def _lengths(base: Result, lanes: Lengths, batch: list[Candidate], threads: int | None) -> list[float | None]:
+    hypotheses = [[one.hypothesis] for one in batch]
+    if not batch or not isinstance(batch[0].hypothesis, _ALONE):
+        return lanes.of(hypotheses)
+    try:
+        return Lengths(base, hypotheses[0], threads=threads).of(hypotheses)
+    except _native.UsageError:
+        return [None]
 
 
 def _busy(result: Result) -> float:

@@ -472,48 +472,53 @@ def whatif(
     return Simulation(result, chosen, native.simulate(changes, threads=threads), base=base, analyze=analyzed)
 
 
-def lengths(
-    result: Result, candidates: Iterable[Sequence[Hypothesis]], *, threads: int | None = None
-) -> tuple[list[float | None], float]:
-    """Simulate several lists of hypotheses that wait alike, eight at a time.
+class Lengths:
+    """Finds the lengths of changed runs that wait alike, eight at a time.
 
     Parameters
     ----------
     result
         What was found in the run.
-    candidates
-        Lists of hypotheses. What they change of who waits for whom must be the same for all, that of the first.
+    waits
+        What changes who waits for whom; other hypotheses are left out.
     threads
         How many threads to use; None for as many as there are cores.
 
-    Returns
-    -------
-    lengths
-        Of each changed run, seconds; None where its hypotheses cannot be applied.
-    assumed
-        Time of the calls of which something is assumed, seconds.
+    Raises
+    ------
+    whywait.UsageError
+        If these hypotheses cannot be applied.
     """
-    compiler = _Compiler(result, None)
-    lists = [list(of) for of in candidates]
-    if not lists:
-        return [], 0.0
-    try:
-        native = _native.Simulator(_analysis(result), threads=threads, **compiler.model(lists[0]))
-    except _native.UsageError:
-        return [None for _ in lists], 0.0
-    compiled = [compiler.changes(one for one in of if not isinstance(one, _OF_MODEL)) for of in lists]
-    assumed = sum(time or 0.0 for _, _, _, time in native.simulate([], threads=threads).assumptions())
-    try:
-        return list(native.lengths(compiled, threads=threads)), assumed
-    except _native.UsageError:
-        pass
-    found: list[float | None] = []
-    for changes in compiled:
+
+    def __init__(self, result: Result, waits: Iterable[Hypothesis] = (), *, threads: int | None = None) -> None:
+        self._compiler = _Compiler(result, None)
+        self._threads = threads
+        self._native = _native.Simulator(_analysis(result), threads=threads, **self._compiler.model(waits))
+
+    @property
+    def assumed(self) -> float:
+        """Time of the calls of which something is assumed, seconds."""
+        measured = self._native.simulate([], threads=self._threads)
+        return sum(time or 0.0 for _, _, _, time in measured.assumptions())
+
+    def of(self, candidates: Iterable[Iterable[Hypothesis]]) -> list[float | None]:
+        """Return the length under each list of changes of durations, seconds; None where these cannot be applied."""
+        compiled = [
+            self._compiler.changes(one for one in candidate if not isinstance(one, _OF_MODEL))
+            for candidate in candidates
+        ]
         try:
-            found += native.lengths([changes], threads=threads)
+            return list(self._native.lengths(compiled, threads=self._threads))
         except _native.UsageError:
-            found.append(None)
-    return found, assumed
+            if len(compiled) == 1:
+                return [None]
+        found: list[float | None] = []
+        for changes in compiled:
+            try:
+                found += self._native.lengths([changes], threads=self._threads)
+            except _native.UsageError:
+                found.append(None)
+        return found
 
 
 # Of the analysis of the measured run, for that of the simulated one.

@@ -146,6 +146,16 @@ impl Builder {
     /// `waiting`, given with the number of members that it waits for, sorted by this number. `cost` is what the operation
     /// takes on a network of given numbers.
     pub(super) fn meet(&mut self, members: &[(Node, i64)], waiting: &[(u32, u32)], cost: i64) {
+        self.meeting(members, waiting, cost, false);
+    }
+
+    /// The same for calls that were left before these members had come, by clocks that disagree: each is as much later as
+    /// any of them.
+    pub(super) fn meet_late(&mut self, members: &[(Node, i64)], waiting: &[(u32, u32)]) {
+        self.meeting(members, waiting, MEASURED, true);
+    }
+
+    fn meeting(&mut self, members: &[(Node, i64)], waiting: &[(u32, u32)], cost: i64, is_late: bool) {
         let first_member = self.members.len() as u32;
         let first_checkpoint = self.checkpoints.len() as u32;
         let mut latest = i64::MIN;
@@ -168,6 +178,7 @@ impl Builder {
             self.meetings.push(Meeting {
                 members: first_member..self.members.len() as u32,
                 checkpoints: first_checkpoint..self.checkpoints.len() as u32,
+                is_late,
             });
         }
     }

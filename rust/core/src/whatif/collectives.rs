@@ -23,10 +23,36 @@ struct Operation {
     members: Vec<(Node, i64)>,
     /// Instances that wait, and for how many of the members.
     waiting: Vec<(u32, u32)>,
+    /// Instances that were left before others have come, as clocks disagree, and how many of the last members these are.
+    late: Vec<(u32, u32)>,
     /// Whom each of those waits for in addition.
     arcs: Vec<Raw>,
     /// What it takes on a network of given numbers.
     cost: i64,
+}
+
+impl Operation {
+    /// Members, all of whom some wait for; both in the order of their Enters.
+    fn all_for<'a>(members: Vec<(Node, i64)>, calls: impl Iterator<Item = &'a Call>) -> Self {
+        let (mut waiting, mut late) = (Vec::new(), Vec::new());
+        for call in calls {
+            let come = members.partition_point(|&(_, enter)| enter <= call.leave);
+            waiting.extend((come > 0).then_some((call.number, come as u32)));
+            late.extend((come < members.len()).then_some((call.number, (members.len() - come) as u32)));
+        }
+        waiting.sort_unstable_by_key(|&(_, count)| count);
+        late.sort_unstable_by_key(|&(_, count)| count);
+        Self { members, waiting, late, arcs: Vec::new(), cost: MEASURED }
+    }
+
+    fn add(mut self, builder: &mut Builder) {
+        builder.meet(&self.members, &self.waiting, self.cost);
+        if !self.late.is_empty() {
+            self.members.reverse();
+            builder.meet_late(&self.members, &self.late);
+        }
+        builder.raws.extend(self.arcs);
+    }
 }
 
 /// What the operations of one owner contribute.
@@ -57,6 +83,10 @@ fn on_network(
         received_by_last: members[members.len() - 1].received,
     });
     operation.arcs.iter_mut().for_each(|arc| arc.cost = operation.cost);
+    // Such a network has one clock.
+    let late = std::mem::take(&mut operation.late);
+    operation.waiting.retain(|(call, _)| !late.iter().any(|(other, _)| other == call));
+    operation.waiting.extend(late.iter().map(|&(call, _)| (call, operation.members.len() as u32)));
     // The time of a non-blocking one runs from the call that starts it.
     let blocking = calls.iter().filter(|call| call.source == call.number);
     operation.arcs.extend(blocking.map(|call| Raw::own(call.number, operation.cost)));
@@ -180,10 +210,7 @@ pub(super) fn collect(
     for found in found {
         gone.extend(found.gone);
         assumptions.count(Assumption::UnknownCollective, found.undecided);
-        for Operation { members, waiting, arcs, cost } in found.operations {
-            builder.meet(&members, &waiting, cost);
-            builder.raws.extend(arcs);
-        }
+        found.operations.into_iter().for_each(|operation| operation.add(builder));
     }
     unrecorded(trace, cut, network, builder, &mut gone);
     assumptions.count(Assumption::NonBlockingCollective, nonblocking(trace, cut, network, builder)?);
@@ -211,8 +238,7 @@ fn by_enter<'a>(calls: impl Iterator<Item = &'a Call>) -> Vec<(Node, i64)> {
 
 /// Everybody waits for all.
 fn all(calls: &[Call]) -> Operation {
-    let waiting = calls.iter().map(|call| (call.number, calls.len() as u32)).collect();
-    Operation { members: by_enter(calls.iter()), waiting, arcs: Vec::new(), cost: MEASURED }
+    Operation::all_for(by_enter(calls.iter()), calls.iter())
 }
 
 /// Who receives waits for all if all are in their calls at the same time, else for those that have sent by then.
@@ -223,13 +249,13 @@ fn all_to_all(calls: &[Call]) -> Option<Operation> {
     if taking_part().all(|call| call.leave > latest) {
         let members = by_enter(taking_part());
         let waiting = receivers().map(|call| (call.number, members.len() as u32)).collect();
-        return Some(Operation { members, waiting, arcs: Vec::new(), cost: MEASURED });
+        return Some(Operation { members, waiting, late: Vec::new(), arcs: Vec::new(), cost: MEASURED });
     }
     let members = by_enter(calls.iter().filter(|call| call.sends));
     let before = |call: &Call| members.partition_point(|&(_, time)| time <= call.leave) as u32;
     let mut waiting: Vec<(u32, u32)> = receivers().map(|call| (call.number, before(call))).collect();
     waiting.sort_unstable_by_key(|&(_, count)| count);
-    Some(Operation { members, waiting, arcs: Vec::new(), cost: MEASURED })
+    Some(Operation { members, waiting, late: Vec::new(), arcs: Vec::new(), cost: MEASURED })
 }
 
 fn root(members: &[Member]) -> Option<usize> {
@@ -310,9 +336,8 @@ fn nonblocking(trace: &Trace, cut: &Cut, network: Option<(&Network, &[u32])>, bu
             None => operation,
             Some((network, nodes)) => operation.map(|of| on_network(of, network, nodes, trace, &members, &calls)),
         };
-        if let Some(Operation { members, waiting, arcs, cost }) = operation {
-            builder.meet(&members, &waiting, cost);
-            builder.raws.extend(arcs);
+        if let Some(operation) = operation {
+            operation.add(builder);
         }
     }
     Ok(alone)
@@ -324,7 +349,7 @@ fn one_to_all(members: &[Member], calls: &[Call]) -> Option<Operation> {
     let (node, time) = (enter(calls[root].source), calls[root].enter);
     let others = calls.iter().enumerate().filter(|(i, call)| *i != root && call.receives && calls[root].sends);
     let arcs = others.map(|(_, call)| Raw::new(call.number, node, time)).collect();
-    Some(Operation { members: Vec::new(), waiting: Vec::new(), arcs, cost: MEASURED })
+    Some(Operation { members: Vec::new(), waiting: Vec::new(), late: Vec::new(), arcs, cost: MEASURED })
 }
 
 /// The root waits for all that send.
@@ -332,13 +357,25 @@ fn all_to_one(members: &[Member], calls: &[Call]) -> Option<Operation> {
     let root = root(members)?;
     let senders = calls.iter().enumerate().filter(|(i, call)| *i != root && call.sends && calls[root].receives);
     let members = by_enter(senders.map(|(_, call)| call));
-    let waiting = vec![(calls[root].number, members.len() as u32)];
-    Some(Operation { members, waiting, arcs: Vec::new(), cost: MEASURED })
+    Some(Operation::all_for(members, [&calls[root]].into_iter()))
 }
 
 /// Each waits for those of lower ranks; members come by rank.
 fn scan(calls: &[Call]) -> Operation {
     let members = calls.iter().map(|call| (enter(call.source), call.enter)).collect();
-    let waiting = calls.iter().zip(0..).map(|(call, rank)| (call.number, rank)).collect();
-    Operation { members, waiting, arcs: Vec::new(), cost: MEASURED }
+    let (mut waiting, mut arcs) = (Vec::new(), Vec::new());
+    let mut latest = i64::MIN;
+    for (rank, call) in calls.iter().enumerate() {
+        if latest > call.leave && arcs.len() < MANY {
+            // Some have come too late, as clocks disagree: each counts by itself.
+            arcs.extend(calls[..rank].iter().map(|of| Raw::new(call.number, enter(of.source), of.enter)));
+        } else {
+            waiting.push((call.number, rank as u32));
+        }
+        latest = latest.max(call.enter);
+    }
+    Operation { members, waiting, late: Vec::new(), arcs, cost: MEASURED }
 }
+
+/// So many arcs of members whose clocks disagree has a scan; the others wait for the latest member, with its offset.
+const MANY: usize = 1 << 20;

@@ -51,6 +51,8 @@ pub(super) struct Meeting {
     pub members: Range<u32>,
     /// Its checkpoints among those of all meetings.
     pub checkpoints: Range<u32>,
+    /// Whether its members came later than they were waited for, as clocks disagree: their shifts count, not their times.
+    pub is_late: bool,
 }
 
 /// The graph of a run. Its places are the steps, and behind them the checkpoints.

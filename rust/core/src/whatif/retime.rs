@@ -264,14 +264,14 @@ impl<const K: usize> Walker<'_, K> {
                 self.park(member, (self.ends.len() + number) as u32);
                 return;
             }
-            let time = graph.times[member as usize];
+            let time = if meeting.is_late { 0 } else { graph.times[member as usize] };
             let shift = &self.shifts[member as usize];
             (0..K).for_each(|k| progress.latest[k] = progress.latest[k].max(shift[k].wrapping_add(time)));
             progress.members += 1;
             let checkpoint = checkpoints.start + progress.checkpoints as usize;
             if checkpoint < checkpoints.end && graph.checkpoints[checkpoint] == progress.members {
                 progress.checkpoints += 1;
-                let time = graph.checkpoint_times[checkpoint];
+                let time = if meeting.is_late { 0 } else { graph.checkpoint_times[checkpoint] };
                 self.publish(graph.place_of_checkpoint(checkpoint), progress.latest.map(|at| at.wrapping_sub(time)));
             }
         }
