@@ -70,7 +70,7 @@ def result():
 def stored(result, tmp_path_factory):
     """Return what the manifest of a written result says of its tables."""
     directory = tmp_path_factory.mktemp("result")
-    result.write(directory, transfers=True)
+    result.write(directory, transfers=True, html=True)
     return json.loads((directory / "manifest.json").read_text(encoding="utf-8"))["tables"]
 
 

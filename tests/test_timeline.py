@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections import defaultdict
 from itertools import pairwise
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 import whywait
 from hypothesis import given, note, settings
@@ -158,7 +160,7 @@ def test_the_largest_are_chosen():
     built, few = build(result), build(result, most=50)
     waits = result.tables.wait_states
     counted = pc.is_in(waits["kind"].cast(pa.string()), pa.array(sorted(tops(result))))
-    rows = built["waits"][0]["row"].to_numpy()
+    rows = built["waits"][0]["wait"].to_numpy()
     assert built["waits"][1] == rows.size == pc.sum(counted).as_py()
     lengths = waits["waiting"].to_numpy()[rows]
     assert (np.diff(lengths) <= 0).all()
@@ -208,7 +210,7 @@ def test_a_timeline_has_its_limit():
     result = whywait.analyze(DATA / "stencil")
     sizes = []
     for room in (10_000_000, 150_000, 70_000):
-        packed = timeline.pack(result, result.tables.analysis, room)
+        _, packed = timeline.fit(result, result.tables.analysis, room)
         sizes.append(sum(len(block) for block in packed.values()))
         assert sizes[-1] <= room
     assert sizes[0] > sizes[1] > sizes[2]
@@ -250,6 +252,44 @@ def test_a_written_result_keeps_it(tmp_path):
     assert load(tmp_path / "results").timeline == {}
     (tmp_path / "results" / "timeline.parquet").unlink()
     assert load(tmp_path / "results").timeline == {}
+
+
+def test_its_tables_say_what_the_picture_shows(tmp_path):
+    result = whywait.analyze(DATA / "stencil")
+    result.write(tmp_path, html=True)
+    level = timeline.fit(result, result.tables.analysis)[0].levels[0]
+    cells = pq.read_table(tmp_path / "timeline.parquet")
+    cells = cells.filter(pc.equal(cells["level"], 0))
+    span = pc.subtract(cells["end"], cells["begin"])
+    np.testing.assert_allclose(span.to_numpy(), level.width)
+    bins = cells.group_by(["location", "begin"]).aggregate([("share", "sum")])
+    # Each is rounded to the next 255th.
+    assert pc.max(bins["share_sum"]).as_py() <= 1 + PLANES * 0.5 / 255
+    # What a class has of the run is what its bins have of it.
+    members = pc.add(pc.subtract(cells["last_location"], cells["location"]), 1)
+    cells = cells.append_column("seconds", pc.multiply(pc.multiply(span, cells["share"]), members))
+    sums = cells.group_by("class").aggregate([("seconds", "sum")])
+    seconds = dict(zip(sums["class"].to_pylist(), sums["seconds_sum"].to_pylist(), strict=True))
+    for name, number in [*NUMBER.items(), ("waiting", PLANES - 1)]:
+        expected = level.shares[number].sum() / 255 * level.width * level.merged
+        assert seconds.get(name, 0.0) == pytest.approx(expected, rel=1e-9), name
+    waits = pq.read_table(tmp_path / "timeline_waits.parquet")
+    of = pq.read_table(tmp_path / "wait_states.parquet").take(waits["wait"])
+    assert pc.all(pc.less_equal(of["enter"], pc.add(waits["begin"], 1e-9))).as_py()
+    calls = pq.read_table(tmp_path / "timeline_calls.parquet")
+    assert calls.num_rows == result.metrics["visits"].total
+    assert set(pq.read_table(tmp_path / "timeline_messages.parquet")["kind"].to_pylist()) == {"message"}
+
+
+def test_blocks_of_earlier_versions_are_read(tmp_path):
+    result = whywait.analyze(DATA / "stencil")
+    result.write(tmp_path)
+    run = json.dumps([result.facts[name] for name in ("length", "resolution", "locations", "events", "callpaths")])
+    for identity, kept in ((run, result.timeline), ("[1]", {})):
+        schema = pa.schema({"block": pa.string(), "content": pa.large_string()}, metadata={"run": identity})
+        table = pa.table({"block": list(result.timeline), "content": list(result.timeline.values())}, schema=schema)
+        pq.write_table(table, tmp_path / "timeline.parquet")
+        assert load(tmp_path).timeline == kept
 
 
 def test_blocks_are_those_of_the_tables():

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from whywait.analysis.explained import Factors
     from whywait.analysis.ranking import Choice
     from whywait.model.dataset import Dataset
+    from whywait.model.timeline import Timeline
 
 
 class Result(Structure, CountedResult):
@@ -379,7 +380,7 @@ class Result(Structure, CountedResult):
             Whether to write transfers.parquet as well, which can be large.
         html
             Whether to write report.html as well: everything in one file, to explore in a browser. It has a timeline,
-            which timeline.parquet keeps for a later one.
+            which tables keep for a later one.
         factors
             Of which waits to write what they are shared out among (factors.parquet): ``"all"``, or ``"longest"`` for
             the longest of each kind and the waits that these go back to. A result of several processes has none.
@@ -403,13 +404,12 @@ class Result(Structure, CountedResult):
         from whywait.report.files import write_all
 
         self.need_whole()
-        timeline = self.timeline if html else None
         return write_all(
             self,
             Path(directory),
             lambda: self.summary(focus=focus) | ({"advice": dict(advice)} if advice else {}),
             transfers=transfers,
-            timeline=timeline,
+            picture=self._picture if html else None,
             factors=factors,
             counters=counters,
             iterations=iterations,
@@ -482,13 +482,20 @@ class Result(Structure, CountedResult):
 
         return literal(self, metrics, rank=rank)
 
-    @cached_property
+    @property
     def timeline(self) -> Mapping[str, str]:
         """The timeline of the HTML report, in packed blocks; empty where there are no events to make it from."""
-        from whywait.report.html.timeline import pack
+        return self._picture[1]
 
-        analysis = self.tables.analysis
-        return pack(self, analysis) if isinstance(analysis, _native.Analysis) else self.tables.timeline
+    @cached_property
+    def _picture(self) -> tuple[Timeline | None, Mapping[str, str]]:
+        """The run over time, and its blocks; blocks alone if an earlier version wrote them."""
+        from whywait.report.html.timeline import fit, pack
+
+        if isinstance(self.tables.analysis, _native.Analysis):
+            return fit(self, self.tables.analysis)
+        stored = self.tables.timeline
+        return stored, self.tables.packed_timeline if stored is None else pack(self, stored)
 
     def write_timeline(
         self,

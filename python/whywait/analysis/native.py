@@ -128,7 +128,11 @@ class NativeDataset:
         return _native.peak_memory()
 
     @property
-    def timeline(self) -> Mapping[str, str]:
+    def timeline(self) -> None:
+        return None
+
+    @property
+    def packed_timeline(self) -> Mapping[str, str]:
         return {}
 
     @cached_property

@@ -75,8 +75,8 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "--html",
         action="store_true",
-        help="write report.html as well: everything in one file, to explore in a browser (and timeline.parquet, its "
-        "timeline)",
+        help="write report.html as well: everything in one file, to explore in a browser (and its timeline as "
+        "timeline*.parquet)",
     )
     parser.add_argument(
         "--factors",

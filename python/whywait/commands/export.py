@@ -162,7 +162,7 @@ def run(options: argparse.Namespace) -> int:
     if file.is_dir():
         raise whywait.UsageError(f"{file} is a directory, not a file to write to")
     result, lack = load(options.result), None
-    if is_written and not result.tables.timeline:
+    if is_written and not result.timeline:
         # Only the events have it.
         try:
             result = load(options.result, events=True)

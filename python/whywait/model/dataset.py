@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from whywait import _native
+    from whywait.model.timeline import Timeline
     from whywait.model.trace import TraceIdentity
 
 
@@ -140,8 +141,13 @@ class Dataset(Protocol):
         ...
 
     @property
-    def timeline(self) -> Mapping[str, str]:
-        """The timeline of the HTML report as it was stored, in packed blocks; empty if it was not."""
+    def timeline(self) -> Timeline | None:
+        """The run over time as it was stored; None if it was not."""
+        ...
+
+    @property
+    def packed_timeline(self) -> Mapping[str, str]:
+        """The same as blocks of a page, which versions before 0.2.0 stored; empty if there are none."""
         ...
 
     @property

@@ -174,8 +174,15 @@ def table(schema: pa.Schema, pieces: Iterable[pa.RecordBatch]) -> pa.Table:
     return pa.Table.from_batches(pieces, schema)
 
 
-def write(path: Path, schema: pa.Schema, pieces: Iterable[pa.RecordBatch]) -> int:
+def write(path: Path, schema: pa.Schema, pieces: Iterable[pa.RecordBatch], repeating: Iterable[str] = ()) -> int:
     """Write pieces to a Parquet file, one after the other.
+
+    Parameters
+    ----------
+    path, schema, pieces
+        The file, and what comes into it.
+    repeating
+        Columns of real numbers that repeat.
 
     Returns
     -------
@@ -183,9 +190,9 @@ def write(path: Path, schema: pa.Schema, pieces: Iterable[pa.RecordBatch]) -> in
         The number of rows.
     """
     # Times hardly repeat: looking for those that do would cost more than it saves.
-    repeating = [leaf for field in schema for leaf in _leaves(field.name, field.type)]
+    kept_once = [*repeating, *(leaf for field in schema for leaf in _leaves(field.name, field.type))]
     rows = 0
-    with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=repeating) as writer:
+    with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=kept_once) as writer:
         for piece in pieces:
             writer.write_batch(piece)
             rows += piece.num_rows

@@ -17,7 +17,6 @@ from whywait.report.cube import write_cube
 from whywait.report.stat import write_stat
 from whywait.store.dataset import Writer
 from whywait.store.staging import Staging
-from whywait.store.timeline import write as write_timeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from whywait.analysis.explained import Factors
     from whywait.model.dataset import Dataset
     from whywait.model.result import ResultData
+    from whywait.model.timeline import Timeline
 
 
 _STATISTICS = "report.stat"
@@ -38,7 +38,7 @@ def write_all(
     summarize: Callable[[], dict[str, Any]],
     *,
     transfers: bool = False,
-    timeline: Mapping[str, str] | None = None,
+    picture: tuple[Timeline | None, Mapping[str, str]] | None = None,
     factors: Factors = "longest",
     counters: bool = False,
     iterations: str | int | None = None,
@@ -52,8 +52,8 @@ def write_all(
         As there.
     summarize
         Returns what `whywait.analysis.summary.summarize` does.
-    timeline
-        The blocks of the timeline for an HTML report; None for no report.
+    picture
+        The timeline and its blocks for an HTML report; None for no report.
     """
     with Staging(directory) as staging:
         writer = Writer(staging, result)
@@ -64,18 +64,19 @@ def write_all(
         _write_communication(writer, result.tables)
         # Arrow writes tables while Python sums up.
         with ThreadPoolExecutor(1) as beside:
-            written = beside.submit(_write_tables, writer, result, factors, transfers=transfers, counters=counters)
+            # With the events gone, a later page has the timeline from its tables.
+            timeline, blocks = picture or (None, {})
+            written = beside.submit(
+                _write_tables, writer, result, factors, timeline, transfers=transfers, counters=counters
+            )
             write_cube(result, staging.path("report.cubex"), statistics=_STATISTICS)
             write_stat(result, staging.path(_STATISTICS))
             summary = summarize()
             staging.path("summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
-            if timeline is not None:
+            if picture is not None:
                 from whywait.report.html import write_html
 
-                write_html(result, staging.path("report.html"), summary, timeline, iterations, source)
-                # With the events gone, a later page has it from here.
-                if timeline:
-                    write_timeline(staging.path("timeline.parquet"), timeline, result.facts)
+                write_html(result, staging.path("report.html"), summary, blocks, iterations, source)
             written.result()
         writer.manifest(directory, summary)
     # What people open comes first; which of two threads came first says nothing.
@@ -83,7 +84,9 @@ def write_all(
     return sorted(staging.files, key=lambda file: (file.name not in first, file.name))
 
 
-def _write_tables(writer: Writer, result: ResultData, factors: Factors, *, transfers: bool, counters: bool) -> None:
+def _write_tables(
+    writer: Writer, result: ResultData, factors: Factors, timeline: Timeline | None, *, transfers: bool, counters: bool
+) -> None:
     """Write the tables of the dataset."""
     tree, locations, dataset = result.tree, result.places, result.tables
     stored = [metric.name for metric in result.profile.metrics if not metric.derived]
@@ -116,6 +119,8 @@ def _write_tables(writer: Writer, result: ResultData, factors: Factors, *, trans
         writer.pieces("counter_cells", tables.COUNTER_CELLS, cells)
     if transfers:
         writer.pieces("transfers", tables.TRANSFERS, tables.transfer_pieces(tree, locations, dataset.transfers))
+    if timeline is not None:
+        writer.timeline(timeline)
     writer.definitions()
 
 

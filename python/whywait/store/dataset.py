@@ -21,6 +21,7 @@ from whywait.model import tables
 from whywait.model.schema import schema_of
 from whywait.model.trace import TraceIdentity
 from whywait.model.version import VERSION
+from whywait.store import timeline as store_timeline
 from whywait.store.files import MANIFEST, read_json, read_table
 from whywait.store.stored import StoredTables
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from whywait.model.profile import Profile
     from whywait.model.result import ResultData
+    from whywait.model.timeline import Timeline
     from whywait.store.staging import Staging
 
 FORMAT = "whywait-result"
@@ -86,17 +88,28 @@ class Writer:
         what = [VERSION, dataset.trace.name, str(dataset.trace.path), dataset.trace.sha256, dict(dataset.options)]
         self._mark = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:32]
         self._tables: dict[str, dict[str, Any]] = {}
+        self._timeline: dict[str, Any] | None = None
 
     def table(self, name: str, table: pa.Table) -> None:
         """Write a table."""
         self.pieces(name, table.schema, table.to_batches())
 
-    def pieces(self, name: str, schema: pa.Schema, pieces: Iterable[pa.RecordBatch]) -> None:
-        """Write a table piece by piece."""
+    def pieces(
+        self, name: str, schema: pa.Schema, pieces: Iterable[pa.RecordBatch], repeating: Iterable[str] = ()
+    ) -> None:
+        """Write a table piece by piece; `repeating` as `whywait.model.tables.write` has it."""
         path = self._staging.path(f"{name}.parquet")
-        rows = tables.write(path, schema.with_metadata({_MARK: self._mark}), pieces)
+        rows = tables.write(path, schema.with_metadata({_MARK: self._mark}), pieces, repeating)
         columns = {field.name: type_name(field.type) for field in schema}
         self._tables[name] = {"file": f"{name}.parquet", "rows": rows, "columns": columns}
+
+    def timeline(self, timeline: Timeline) -> None:
+        """Write the run over time."""
+        pieces = store_timeline.shares(timeline, self._result.tables.locations.num_rows)
+        self.pieces("timeline", store_timeline.SHARES, pieces, repeating=("begin", "end", "share"))
+        for name, table in store_timeline.tables(timeline).items():
+            self.table(name, table)
+        self._timeline = store_timeline.outline(timeline)
 
     def definitions(self) -> None:
         """Write what the numbers in other tables mean."""
@@ -132,6 +145,7 @@ class Writer:
             "options": dict(dataset.options),
             "time": {"origin": facts.get("origin"), "resolution": facts.get("resolution")},
             **{name: summary[name] for name in ("facts", "warnings", "oddities", "peak_memory")},
+            **({"timeline": self._timeline} if self._timeline else {}),
             "tables": self._tables,
         }
         self._staging.path(MANIFEST).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

@@ -13,6 +13,7 @@ from whywait import _native
 from whywait.model import tables
 from whywait.model.calltree import PATH_TYPE
 from whywait.store.timeline import read as read_timeline
+from whywait.store.timeline import read_packed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from whywait.model.dataset import Dataset
+    from whywait.model.timeline import Timeline
     from whywait.model.trace import TraceIdentity
 
 
@@ -172,9 +174,14 @@ class StoredTables(ABC):
         return table.rename_columns([column.removesuffix("_id") for column in kept])
 
     @cached_property
-    def timeline(self) -> Mapping[str, str]:
-        file = self.directory / "timeline.parquet"
-        return read_timeline(file, self.facts) if file.is_file() else {}
+    def timeline(self) -> Timeline | None:
+        if not self.has("timeline") or "timeline" not in self.said:
+            return None
+        return read_timeline(self.said["timeline"], self.read)
+
+    @cached_property
+    def packed_timeline(self) -> Mapping[str, str]:
+        return {} if self.has("timeline") else read_packed(self.directory / "timeline.parquet", self.facts)
 
     @cached_property
     def focus_costs(self) -> pa.Table | None:

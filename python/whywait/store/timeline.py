@@ -1,6 +1,6 @@
-"""The timeline of the HTML report in a file: `timeline.parquet` holds the name and the text of each block of the page.
+"""The timeline of a result as tables.
 
-It is made from the events, which a written result has not; so it is packed once, and kept for a later page.
+It is made from the events, which a written result has not; so it is kept for those who look at the run over time later.
 """
 
 from __future__ import annotations
@@ -8,31 +8,89 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from whywait.model.schema import schema_of
+from whywait.model.timeline import CLASSES, WAITING, WHOLE, Level, Timeline
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-SCHEMA = pa.schema({"block": pa.string(), "content": pa.large_string()})
+SHARES = schema_of("timeline")
+_NAMES = [*(name for name, *_ in CLASSES), WAITING[0]]
 
 
-def write(path: Path, packed: Mapping[str, str], facts: Mapping[str, Any]) -> None:
-    """Write the blocks to a file, which knows by its facts what run they are of."""
-    schema = SCHEMA.with_metadata({"run": _identity(facts)})
-    table = pa.table({"block": list(packed), "content": list(packed.values())}, schema=schema)
-    # The content is compressed already.
-    pq.write_table(table, path, compression="none", use_dictionary=False)
+def shares(timeline: Timeline, locations: int) -> Iterator[pa.RecordBatch]:
+    """Yield what all classes have of the bins, where that is not nothing."""
+    for number, level in enumerate(timeline.levels):
+        plane, row, place = np.nonzero(level.shares)
+        first = row * level.merged
+        yield pa.record_batch(
+            [
+                pa.array(np.full(plane.size, number, np.uint32)),
+                pa.array(first.astype(np.uint32)),
+                pa.array((np.minimum(first + level.merged, locations) - 1).astype(np.uint32)),
+                pa.array(place * level.width),
+                pa.array((place + 1) * level.width),
+                pa.DictionaryArray.from_arrays(plane.astype(np.int32), _NAMES),
+                pa.array(level.shares[plane, row, place] / WHOLE),
+            ],
+            schema=SHARES,
+        )
 
 
-def read(path: Path, facts: Mapping[str, Any]) -> dict[str, str]:
-    """Return the blocks that were written; none if they are of another run, written before to the same place."""
+def tables(timeline: Timeline) -> dict[str, pa.Table]:
+    """Return what is shown singly, by the names of the tables."""
+    kinds = [*["message"] * timeline.messages.num_rows, *["transfer"] * timeline.transfers.num_rows]
+    messages = pa.concat_tables([timeline.messages, timeline.transfers])
+    found = {
+        "timeline_calls": timeline.calls,
+        "timeline_waits": timeline.waits,
+        "timeline_messages": messages.add_column(0, "kind", pa.array(kinds, pa.string()).dictionary_encode()),
+    }
+    return {name: table.cast(schema_of(name)) for name, table in found.items()}
+
+
+def outline(timeline: Timeline) -> dict[str, Any]:
+    """Return what the manifest says of it: the levels, and how much there is of what is shown singly."""
+    levels = [level._asdict() | {"shares": None} for level in timeline.levels]
+    return {
+        "levels": [{name: value for name, value in level.items() if name != "shares"} for level in levels],
+        "totals": timeline.totals,
+    }
+
+
+def read(said: Mapping[str, Any], table: Callable[[str], pa.Table]) -> Timeline:
+    """Return the timeline that was written, given what the manifest says of it."""
+    cells = table("timeline")
+    number = cells["level"].to_numpy()
+    plane = pc.index_in(cells["class"].cast(pa.string()), pa.array(_NAMES)).to_numpy()
+    levels = []
+    for i, level in enumerate(said["levels"]):
+        here = number == i
+        values = np.zeros((len(_NAMES), level["rows"], level["bins"]), np.uint8)
+        row = cells["location"].to_numpy()[here] // level["merged"]
+        place = np.rint(cells["begin"].to_numpy()[here] / level["width"]).astype(np.int64)
+        values[plane[here], row, place] = np.rint(cells["share"].to_numpy()[here] * WHOLE)
+        levels.append(Level(**level, shares=values))
+    messages = table("timeline_messages")
+    of = {
+        kind: messages.filter(pc.equal(messages["kind"], kind)).drop_columns("kind") for kind in ("message", "transfer")
+    }
+    single = table("timeline_calls"), table("timeline_waits"), of["message"], of["transfer"]
+    return Timeline(tuple(levels), *single, totals=dict(said["totals"]))
+
+
+def read_packed(path: Path, facts: Mapping[str, Any]) -> dict[str, str]:
+    """Return the blocks of a page that versions before this kept in the file; none if they are of another run."""
+    if not path.is_file() or "block" not in pq.read_schema(path).names:
+        return {}
     table = pq.read_table(path)
-    if (table.schema.metadata or {}).get(b"run") != _identity(facts).encode():
+    run = json.dumps([facts[name] for name in ("length", "resolution", "locations", "events", "callpaths")])
+    if (table.schema.metadata or {}).get(b"run") != run.encode():
         return {}
     return dict(zip(table["block"].to_pylist(), table["content"].to_pylist(), strict=True))
-
-
-def _identity(facts: Mapping[str, Any]) -> str:
-    return json.dumps([facts[name] for name in ("length", "resolution", "locations", "events", "callpaths")])

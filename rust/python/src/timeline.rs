@@ -70,7 +70,7 @@ pub(crate) fn timeline<'py>(
     ])?;
     let waits = &found.waits.rows;
     let waits = Table::new(vec![
-        ("row", numbers(waits.iter().map(|wait| wait.number).collect())),
+        ("wait", numbers(waits.iter().map(|wait| wait.number).collect())),
         ("begin", times(waits.iter().map(|wait| wait.begin - begin).collect())),
     ])?;
     let arrows = |arrows: &[Arrow]| {

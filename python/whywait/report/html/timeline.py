@@ -1,7 +1,7 @@
-"""Who did what when: the data of the picture over time.
+"""Who did what when: the data of the picture over time, as the blocks of a page.
 
-They need the events, which a written result has not. So they are packed once, as the blocks of a page, and written with
-the result (`whywait.store.timeline`).
+They need the events, which a written result has not. So what they are made of is written with the result
+(`whywait.store.timeline`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from whywait import _native
+from whywait.model.timeline import CLASSES, WAITING, Timeline, classes, made
 from whywait.report.html import blocks
 
 if TYPE_CHECKING:
@@ -22,24 +23,6 @@ if TYPE_CHECKING:
     from whywait.model.calltree import CallTree
     from whywait.model.result import ResultData
 
-#: What a location can be doing, in the order of the picture from the bottom up: name, text, and the masks of its call
-#: paths. The first mask that fits counts; waiting is part of all of them, and comes last.
-CLASSES = (
-    ("work", "Computation", ()),
-    ("overhead", "Measurement", ("overhead",)),
-    ("devices", "Accelerators", ("openacc", "opencl", "cuda")),
-    ("threads", "Threads", ("omp_sync_ebarrier", "omp_sync_ibarrier", "omp_sync_critical", "omp_sync_lock_api",
-                            "omp_sync_ordered", "omp_sync_taskwait", "omp_flush", "pthread_mgmt", "pthread_sync_mutex",
-                            "pthread_sync_condition")),
-    ("p2p", "Point to point", ("mpi_comm_p2p",)),
-    ("collective", "Collective", tuple(f"{library}_{kind}_collective" for library in ("mpi", "shmem", "armci")
-                                       for kind in ("sync", "comm"))),
-    ("onesided", "One-sided", ("mpi_sync_rma_active", "mpi_sync_rma_passive", "mpi_comm_rma", "shmem_sync_rma",
-                               "shmem_comm_rma", "armci_sync_rma", "armci_comm_rma")),
-    ("library", "Other communication", ("mpi", "shmem", "armci")),
-)  # fmt: skip
-WAITING = ("waiting", "Waiting")
-
 # The picture has so many cells at each of its levels, and shows so many single waits, messages and transfers of each.
 _CELLS = 1 << 19
 _MOST = 10_000
@@ -49,22 +32,29 @@ _CALLS = 100_000
 _ROOM = 8_000_000
 
 
-def pack(result: ResultData, analysis: _native.Analysis, room: int = _ROOM) -> dict[str, str]:
-    """Pack the timeline of a run, as finely as there is room for it.
+def fit(result: ResultData, analysis: _native.Analysis, room: int = _ROOM) -> tuple[Timeline | None, dict[str, str]]:
+    """Make the timeline of a run, as finely as there is room for it.
 
     Returns
     -------
-    dict
-        The blocks of a page by name; none where several processes share the analysis, each with a part of the events.
+    tuple
+        The timeline, and the blocks of a page by name; None and no blocks where several processes share the analysis,
+        each with a part of the events.
     """
     cells, calls, most = _CELLS, _CALLS, _MOST
     while True:
         if (built := _build(result, analysis, cells, calls, most)) is None:
-            return {}
-        packed = dict(_blocks(result, built))
+            return None, {}
+        timeline = made(built)
+        packed = pack(result, timeline)
         if sum(len(block) for block in packed.values()) <= room or cells <= 1 << 12:
-            return packed
+            return timeline, packed
         cells, calls, most = cells // 2, calls // 4, max(1000, most // 2)
+
+
+def pack(result: ResultData, timeline: Timeline) -> dict[str, str]:
+    """Return the blocks of a page by name."""
+    return dict(_blocks(result, timeline))
 
 
 def _build(result: ResultData, analysis: _native.Analysis, cells: int, calls: int, most: int) -> dict[str, Any] | None:
@@ -80,22 +70,9 @@ def _build(result: ResultData, analysis: _native.Analysis, cells: int, calls: in
     )
 
 
-def classes(tree: CallTree) -> npt.NDArray[np.uint8]:
-    """Return the class of each call path, by number."""
-    by_position = np.zeros(len(tree), np.uint8)
-    # From the last, so that the first has the last word.
-    for number, (_, _, masks) in reversed(list(enumerate(CLASSES))):
-        for mask in masks:
-            by_position[tree.mask(mask)] = number
-    found = np.zeros(len(tree), np.uint8)
-    found[tree.preorder] = by_position
-    return found
-
-
-def _blocks(result: ResultData, built: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _blocks(result: ResultData, timeline: Timeline) -> Iterator[tuple[str, str]]:
     tree, locations = result.tree, result.places
-    tables = {name: pa.table(built[name][0]) for name in ("calls", "waits", "messages", "transfers")}
-    waits = result.tables.wait_states.take(tables["waits"]["row"]).combine_chunks()
+    waits = result.tables.wait_states.take(timeline.waits["wait"]).combine_chunks()
     kinds = sorted(set(waits["kind"].to_pylist()))
     path = result.tables.critical_path if result.has_causes else None
     chosen = _longest(path) if path is not None else None
@@ -105,10 +82,10 @@ def _blocks(result: ResultData, built: dict[str, Any]) -> Iterator[tuple[str, st
             {
                 "length": result.facts["length"],
                 "classes": [*([name, text] for name, text, _ in CLASSES), list(WAITING)],
-                "levels": [{name: level[name] for name in ("merged", "rows", "bins", "width")}
-                           for level in built["levels"]],
+                "levels": [{name: getattr(level, name) for name in ("merged", "rows", "bins", "width")}
+                           for level in timeline.levels],
                 "kinds": kinds,
-                "totals": {name: built[name][1] for name in tables} | {"path": path.num_rows if path else 0},
+                "totals": timeline.totals | {"path": path.num_rows if path else 0},
             }
         ),
     )  # fmt: skip
@@ -118,11 +95,9 @@ def _blocks(result: ResultData, built: dict[str, Any]) -> Iterator[tuple[str, st
     )
     yield (
         "timeline-shares",
-        blocks.columns(
-            {str(number): np.frombuffer(level["shares"], np.uint8) for number, level in enumerate(built["levels"])}
-        ),
+        blocks.columns({str(number): level.shares.reshape(-1) for number, level in enumerate(timeline.levels)}),
     )
-    calls = tables["calls"]
+    calls = timeline.calls
     yield (
         "timeline-calls",
         blocks.columns(
@@ -135,9 +110,8 @@ def _blocks(result: ResultData, built: dict[str, Any]) -> Iterator[tuple[str, st
             }
         ),
     )
-    yield "timeline-waits", blocks.columns(_waits(tree, waits, tables["waits"], kinds))
-    for name in ("messages", "transfers"):
-        table = tables[name]
+    yield "timeline-waits", blocks.columns(_waits(tree, waits, timeline.waits, kinds))
+    for name, table in (("messages", timeline.messages), ("transfers", timeline.transfers)):
         yield (
             f"timeline-{name}",
             blocks.columns(
@@ -179,7 +153,7 @@ def _waits(tree: CallTree, waits: pa.Table, times: pa.Table, kinds: list[str]) -
         "position": _positions(tree, waits["callpath"]),
         "begin": times["begin"].to_numpy(),
         "waiting": waits["waiting"].to_numpy(),
-        "cause_location": waits["cause_location"].fill_null(-1).to_numpy().astype(np.int32),
+        "cause_location": waits["cause_location"].cast(pa.int64()).fill_null(-1).to_numpy().astype(np.int32),
         "cause_position": _positions(tree, waits["cause_callpath"]),
         "cause_time": waits["cause_time"].fill_null(np.nan).to_numpy(),
     }

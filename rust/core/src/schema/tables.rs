@@ -309,6 +309,34 @@ tables! {
         "maximum" Int64: "the highest level in it",
         "unit" Name: "of the level",
     }
+    "timeline" stored [] "what a class of activity has of a bin of time on neighbouring locations, if not nothing; only with `--html`, not under MPI" {
+        "level" UInt32: "the resolution, from 0: each level has all of the run",
+        "location" UInt32: "the first of the locations, a row of `locations`",
+        "last_location" UInt32: "the last of them",
+        "begin" Double "s": "begin of the bin",
+        "end" Double "s": "its end; that of the last can lie behind the run",
+        "class" Name: "`work`, `overhead`, `devices`, `threads`, `p2p`, `collective`, `onesided`, `library` (other communication) or `waiting`, which the others are without",
+        "share" Double: "of the bin on all these locations, rounded to 1/255; what those of all classes lack to 1 is time without a call",
+    }
+    "timeline_calls" stored [] "a call; with `timeline`, all calls if there are few, else none" {
+        "location" UInt32: "whose, a row of `locations`",
+        "callpath" UInt32: "which, a row of `callpaths`",
+        "enter" Double "s": "its Enter",
+        "leave" Double "s": "its Leave",
+    }
+    "timeline_waits" stored [] "a wait state; with `timeline`, the longest" {
+        "wait" UInt32: "the row in `wait_states`",
+        "begin" Double "s": "when the waiting begins; it lasts for `waiting`",
+    }
+    "timeline_messages" stored [] "a message or a one-sided transfer; with `timeline`, those that somebody waited for or that took longest" {
+        "kind" Name: "`message` or `transfer`",
+        "from_location" UInt32: "where it comes from, a row of `locations`",
+        "to_location" UInt32: "where it goes to, a row of `locations`",
+        "start" Double "s": "the send, or the start of the transfer",
+        "end" Double "s": "the receive, or the end of the transfer",
+        "bytes" UInt64 "bytes": "its size",
+        "waiting" Double "s": "how long one of both sides waits for the other",
+    }
     "metrics" stored [] "a metric, in the order of the metric tree" {
         "metric" Text: "its unique name",
         "display_name" Text: "the name that people read below that of its parent",
