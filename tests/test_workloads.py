@@ -61,6 +61,29 @@ def test_the_waits_are_the_truth(workload, ranks, tmp_path):
     assert found_in(tmp_path) == pytest.approx(truth_of(tmp_path), abs=1)
 
 
+@pytest.mark.parametrize("options", [{}, {"work": 20_000, "imbalance": 0.0}, {"imbalance": 30.0}])
+@pytest.mark.parametrize("ranks", [2, 7, 30])
+def test_a_flood_fills_queues_as_it_was_made(ranks, options, tmp_path):
+    generate(tmp_path, "flood", ranks, 4, **options)
+    with (tmp_path / "queues.csv").open() as table:
+        truth = {(row["metric"], row["callpath"], int(row["rank"])): int(row["value"]) for row in csv.DictReader(table)}
+    result = whywait.analyze(tmp_path, causes=False, queues="send")
+    known = {metric for metric, path, _ in truth if path} | {"mpi_overtaken", "mpi_oos_possible", "mpi_rendezvous"}
+    found = {
+        (metric, "/".join(row["callpath"]), row["rank"]): round(row["value"] * (1e9 if "time" in metric else 1))
+        for metric in known
+        for row in result.severities(metric).to_pylist()
+    }
+    levels = {metric for metric, path, _ in truth if not path}
+    found |= {
+        (row["metric"], "", row["rank"]): row["maximum"]
+        for row in result.queue_levels().to_pylist()
+        if row["metric"] in levels and row["maximum"]
+    }
+    assert found == truth
+    assert sum(value for (metric, *_), value in truth.items() if metric == "mpi_match_attempts") == 4 * 8 * (ranks - 1)
+
+
 @pytest.mark.parametrize("options", [{"work": 20_000, "imbalance": 0.0}, {"work": 50_000, "imbalance": 30.0}])
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_extreme_balance(workload, options, tmp_path):

@@ -37,6 +37,7 @@ WORKLOADS = (
     "lock-chain",
     "srumma-nb",
     "nwchem",
+    "flood",
 )
 
 _GENERATE = """\
@@ -72,6 +73,8 @@ the programs of publications (docs/cases):
   nwchem       irregular ARMCI operations between barriers
   late-post    a delay that makes a post late two processes away
   put-gats     puts between post, start, complete and wait
+  flood        all ranks send to one that receives late; what queues come to, with arrival at the send,
+               is in queues.csv, a line for each metric, call path and rank; of levels the maximum
 
 With --balanced lb-coll, lb-p2p, sweep and xns are written as an optimization would leave them:
 all ranks work the mean of their times, or no message is empty (xns). What `whywait whatif` predicts
@@ -315,7 +318,9 @@ def _generate(options: argparse.Namespace) -> int:
     if options.json:
         print_json(json.loads((directory / "truth.json").read_text()))
     else:
-        sys.stdout.write(f"Written to {directory}/: {events:,} events\n   traces.otf2 truth.csv truth.json\n")
+        queues = " queues.csv" if (directory / "queues.csv").exists() else ""
+        text = f"Written to {directory}/: {events:,} events\n   traces.otf2 truth.csv truth.json{queues}\n"
+        sys.stdout.write(text)
     return 0
 
 

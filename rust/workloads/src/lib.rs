@@ -14,6 +14,7 @@ mod cgpop;
 mod contention;
 mod definitions;
 mod figures;
+mod flood;
 mod gats;
 mod grid;
 mod late;
@@ -95,6 +96,8 @@ pub enum Workload {
     SrummaNb,
     /// Irregular ARMCI operations between barriers.
     Nwchem,
+    /// A flood of messages to a rank that receives late.
+    Flood,
 }
 
 impl Workload {
@@ -123,6 +126,7 @@ impl Workload {
         ("lock-chain", Self::LockChain),
         ("srumma-nb", Self::SrummaNb),
         ("nwchem", Self::Nwchem),
+        ("flood", Self::Flood),
     ];
 
     /// The workload with a name.
@@ -326,7 +330,7 @@ pub fn generate(spec: Spec, directory: &Path, progress: &Progress) -> Result<Sum
     if spec.barriers && !is_bt {
         return Err(Error::Spec("only bt-rma-... can have barriers"));
     }
-    let window = !has_counterpart && !matches!(spec.workload, Workload::SorP2p | Workload::Bt);
+    let window = !has_counterpart && !matches!(spec.workload, Workload::SorP2p | Workload::Bt | Workload::Flood);
     let start = Start::new(spec, window);
     let (create, free) = match spec.workload {
         Workload::Srumma | Workload::SrummaNb | Workload::Nwchem => (Kind::MALLOC, Kind::DISPOSE),
@@ -356,6 +360,7 @@ pub fn generate(spec: Spec, directory: &Path, progress: &Progress) -> Result<Sum
         Workload::LockChain => Box::new(lock::Lock::new(&start)),
         Workload::SrummaNb => Box::new(armci::Armci::new(&start, matmul::Matmul::new(&start))),
         Workload::Nwchem => Box::new(armci::Armci::new(&start, nwchem::Nwchem { start: &start })),
+        Workload::Flood => Box::new(flood::Flood::new(&start)),
     };
     let end = |rank| schedule.end(rank) + GAP;
     let freed = start.create.map(|_| start.meet(2, end));

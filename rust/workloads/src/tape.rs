@@ -80,6 +80,17 @@ impl<'a> Tape<'a> {
         self.truth.book(self.path(), metric, ticks);
     }
 
+    /// Says what calls of a region here come to in a sum over messages or queues.
+    pub(crate) fn count(&mut self, region: Region, metric: &'static str, value: i64) {
+        let path = self.truth.path(self.path(), region);
+        self.truth.count(path, metric, value);
+    }
+
+    /// Says how far a level goes up.
+    pub(crate) fn level(&mut self, metric: &'static str, value: i64) {
+        self.truth.count(OUTSIDE, metric, value);
+    }
+
     /// Number of events so far.
     pub(crate) fn events(&self) -> u64 {
         self.to.events()

@@ -14,6 +14,8 @@ pub(crate) struct Truth {
     /// Call paths as (caller, region), a caller before those it calls.
     paths: Vec<(usize, Region)>,
     cells: BTreeMap<(usize, &'static str), i64>,
+    /// What queues of messages come to, by call path; levels have none.
+    queues: BTreeMap<(usize, &'static str), i64>,
 }
 
 /// The caller of the outermost region.
@@ -36,7 +38,17 @@ impl Truth {
         }
     }
 
+    /// Adds to what queues of messages come to.
+    pub(crate) fn count(&mut self, path: usize, metric: &'static str, value: i64) {
+        if value != 0 {
+            *self.queues.entry((path, metric)).or_default() += value;
+        }
+    }
+
     fn name(&self, path: usize) -> String {
+        if path == OUTSIDE {
+            return String::new();
+        }
         let (caller, region) = self.paths[path];
         if caller == OUTSIDE { region.name().to_owned() } else { format!("{}/{}", self.name(caller), region.name()) }
     }
@@ -49,6 +61,9 @@ impl Truth {
             let _ = writeln!(lines.text, "{metric},{},{rank},{ticks}", self.name(path));
             *lines.totals.entry(metric).or_default() += ticks;
         }
+        for (&(path, metric), value) in &self.queues {
+            let _ = writeln!(lines.queues, "{metric},{},{rank},{value}", self.name(path));
+        }
         lines
     }
 }
@@ -57,10 +72,12 @@ impl Truth {
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     text: String,
+    queues: String,
     totals: BTreeMap<&'static str, i64>,
 }
 
-/// Writes `truth.csv` with a line for each metric, call path and rank that waits, and `truth.json` with the sums.
+/// Writes `truth.csv` with a line for each metric, call path and rank that waits, and `truth.json` with the sums; and
+/// `queues.csv` with what queues come to, if the workload is about these.
 pub(crate) fn write(directory: &Path, facts: &[(&str, String)], all: &[Lines]) -> io::Result<()> {
     let mut table = BufWriter::new(fs::File::create(directory.join("truth.csv"))?);
     writeln!(table, "metric,callpath,rank,ticks")?;
@@ -72,6 +89,10 @@ pub(crate) fn write(directory: &Path, facts: &[(&str, String)], all: &[Lines]) -
         }
     }
     table.into_inner()?;
+    if all.iter().any(|lines| !lines.queues.is_empty()) {
+        let queues: String = all.iter().map(|lines| lines.queues.as_str()).collect();
+        fs::write(directory.join("queues.csv"), format!("metric,callpath,rank,value\n{queues}"))?;
+    }
     let member = |(name, value): (&str, String)| format!("\"{name}\": {value}");
     let mut members: Vec<String> = facts.iter().cloned().map(member).collect();
     let totals: Vec<String> =

@@ -111,6 +111,9 @@ pub struct Book<'a> {
     definitions: &'a DefinitionIndex,
     counters: &'a Counters,
     classes: Vec<Class<'a>>,
+    /// Position of each class by its OTF2 id, and of the one of the last record.
+    numbers: FxHashMap<u32, usize>,
+    current: usize,
     latest: Vec<Option<Latest>>,
     /// The latest values that are kept, by metric and counter.
     kept: FxHashMap<(u32, u32), Number>,
@@ -128,6 +131,8 @@ impl<'a> Book<'a> {
             definitions,
             counters: &definitions.counters,
             classes: Vec::new(),
+            numbers: FxHashMap::default(),
+            current: 0,
             latest: vec![None; counters],
             kept: FxHashMap::default(),
             cells: Cells { counters, row_of: Vec::new(), callpaths: Vec::new(), sums: Vec::new() },
@@ -144,7 +149,11 @@ impl<'a> Book<'a> {
     /// Books the values of a metric record the quick way, or says that it has to take the general one.
     #[inline(always)]
     pub fn take(&mut self, metric: u32, values: &[TypedValue], at: (i64, Position), events: &Events) -> bool {
-        let Some(class) = self.classes.iter_mut().find(|class| class.metric == metric) else { return false };
+        if self.classes.get(self.current).is_none_or(|class| class.metric != metric) {
+            let Some(&number) = self.numbers.get(&metric) else { return false };
+            self.current = number;
+        }
+        let class = &mut self.classes[self.current];
         match (&mut class.totals, self.cells.row(at.1.callpath)) {
             (Some(totals), Some(row)) => totals.take(values, at, row, events),
             _ => false,
@@ -160,8 +169,7 @@ impl<'a> Book<'a> {
         ran: Ran<'_>,
         samples: &mut Vec<Sample>,
     ) -> Result<(), Fault> {
-        let known = self.classes.iter().position(|class| class.metric == metric);
-        let class = known.unwrap_or_else(|| {
+        let class = self.numbers.get(&metric).copied().unwrap_or_else(|| {
             self.meet(metric, location);
             self.classes.len() - 1
         });
@@ -208,6 +216,7 @@ impl<'a> Book<'a> {
             }
         }
         let totals = is_simple.then(|| Totals::new(members.unwrap_or_default().len()));
+        self.numbers.insert(metric, self.classes.len());
         self.classes.push(Class { metric, members, is_of_recorder, totals });
     }
 
@@ -387,6 +396,7 @@ impl<'a> Book<'a> {
         }
         self.cells.clear();
         self.classes.clear();
+        self.numbers.clear();
         self.latest.fill(None);
         self.kept.clear();
     }

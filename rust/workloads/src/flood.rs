@@ -1,0 +1,152 @@
+//! A flood of messages to a rank that receives late: while it computes, all others send, and what they send queues up.
+//!
+//! *Source*: D. Eberius, *Providing Insight into the Performance of Distributed Applications Through Low-Level Metrics*,
+//! dissertation, University of Tennessee, 2020, sections 3.5 and 3.9: what the queues of unexpected messages come to.
+
+use rayon::prelude::*;
+use whywait_otf2::Result;
+
+use crate::definitions::Region;
+use crate::late::Recent;
+use crate::meeting::{CALL, GAP, Kind, Meeting};
+use crate::messages::{receive, received, send};
+use crate::tape::Tape;
+use crate::{Schedule, Start};
+
+/// Messages of a sender in an iteration.
+const MESSAGES: i64 = 8;
+/// Bytes of a message.
+const BYTES: u64 = 512;
+/// The rank that receives.
+const RECEIVER: u32 = 0;
+
+pub(crate) struct Flood<'a> {
+    start: &'a Start,
+    /// The barrier at the end of each iteration.
+    barriers: Vec<Meeting>,
+}
+
+/// When a message is sent and its receive is posted: its source, s and q.
+type Message = (u32, i64, i64);
+
+impl<'a> Flood<'a> {
+    pub(crate) fn new(start: &'a Start) -> Self {
+        let mut flood = Self { start, barriers: Vec::new() };
+        for number in 0..start.spec.iterations as usize {
+            let received = flood.messages(number).last().map_or(0, |&(_, sent, posted)| received(posted, sent));
+            let barrier = start.meet_in_loop(number, |rank| match rank {
+                RECEIVER => received + GAP,
+                _ => flood.sent(rank, number, MESSAGES),
+            });
+            flood.barriers.push(barrier);
+        }
+        flood
+    }
+
+    fn begin(&self, rank: u32, number: usize) -> i64 {
+        match number.checked_sub(1) {
+            Some(before) => self.barriers[before].leave(rank) + GAP,
+            None => self.start.end(rank),
+        }
+    }
+
+    /// When a rank begins to send its n-th message.
+    fn sent(&self, rank: u32, number: usize, n: i64) -> i64 {
+        self.begin(rank, number) + n * (CALL + GAP)
+    }
+
+    /// How long the receiver computes.
+    fn work(&self, number: usize) -> i64 {
+        self.start.work(RECEIVER, number as u64)
+    }
+
+    /// The messages of an iteration, in the order in which they are received: one sender after the other.
+    fn messages(&self, number: usize) -> Vec<Message> {
+        let mut enter = self.begin(RECEIVER, number) + self.work(number) + GAP;
+        let senders = (0..self.start.ranks).filter(|&rank| rank != RECEIVER);
+        let of_sender = |sender: u32| (0..MESSAGES).map(move |n| (sender, n));
+        let mut messages = Vec::new();
+        for (sender, n) in senders.flat_map(of_sender) {
+            let sent = self.sent(sender, number, n);
+            messages.push((sender, sent, enter));
+            enter = received(enter, sent) + GAP;
+        }
+        messages
+    }
+
+    fn flood(&self, tape: &mut Tape<'_>, rank: u32, number: usize) -> Result<()> {
+        for n in 0..MESSAGES {
+            send(tape, self.sent(rank, number, n), RECEIVER, BYTES)?;
+            tape.count(Region::Bsend, "mpi_eager", 1);
+            tape.count(Region::Bsend, "mpi_eager_bytes", BYTES as i64);
+        }
+        Ok(())
+    }
+
+    fn receive(&self, tape: &mut Tape<'_>, recent: &mut Recent, number: usize) -> Result<()> {
+        let begin = self.begin(RECEIVER, number);
+        tape.enter(begin, Region::Compute)?;
+        tape.leave(begin + self.work(number))?;
+        for (sender, sent, posted) in self.messages(number) {
+            receive(tape, recent, posted, (sender, sent), BYTES)?;
+            let of = [
+                ("mpi_unexpected", i64::from(sent < posted)),
+                ("mpi_unexpected_possible", i64::from(sent < posted)),
+                ("mpi_unexpected_bytes", if sent < posted { BYTES as i64 } else { 0 }),
+                ("mpi_unexpected_time", (posted - sent).max(0)),
+                ("mpi_posted_time", (sent - posted).max(0)),
+                // Messages of a pair are received as they were sent: each is found at once, by the second to come.
+                ("mpi_match_attempts", 1),
+            ];
+            for (metric, value) in of {
+                tape.count(Region::Recv, metric, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// The most messages that are in the queue at a time.
+    fn longest_queue(&self) -> i64 {
+        let of_iteration = |number: usize| {
+            let unexpected = self.messages(number).into_iter().filter(|&(_, sent, posted)| sent < posted);
+            // What is taken out at a time is not there any more.
+            let mut steps: Vec<(i64, i64)> =
+                unexpected.flat_map(|(_, sent, posted)| [(sent, 1), (posted, -1)]).collect();
+            steps.sort_unstable();
+            let mut length = 0;
+            let lengths = steps.into_iter().map(|(_, step)| {
+                length += step;
+                length
+            });
+            lengths.max().unwrap_or(0)
+        };
+        // The barrier is behind all receives: no message lies in the queue from one iteration to the next.
+        (0..self.barriers.len()).into_par_iter().map(of_iteration).max().unwrap_or(0)
+    }
+}
+
+impl Schedule for Flood<'_> {
+    fn play(&self, tape: &mut Tape<'_>, rank: u32) -> Result<()> {
+        let mut recent = Recent::default();
+        for (number, barrier) in self.barriers.iter().enumerate() {
+            let enter = if rank == RECEIVER {
+                self.receive(tape, &mut recent, number)?;
+                self.messages(number).last().map_or(0, |&(_, sent, posted)| received(posted, sent)) + GAP
+            } else {
+                self.flood(tape, rank, number)?;
+                self.sent(rank, number, MESSAGES)
+            };
+            barrier.play(tape, &Kind::BARRIER, rank, enter)?;
+        }
+        if rank == RECEIVER {
+            let longest = self.longest_queue();
+            tape.level("mpi_unexpected_queue", longest);
+            tape.level("mpi_unexpected_data", longest * BYTES as i64);
+        }
+        Ok(())
+    }
+
+    fn end(&self, rank: u32) -> i64 {
+        self.begin(rank, self.barriers.len()) - GAP
+    }
+}
