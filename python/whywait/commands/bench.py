@@ -73,8 +73,9 @@ the programs of publications (docs/cases):
   nwchem       irregular ARMCI operations between barriers
   late-post    a delay that makes a post late two processes away
   put-gats     puts between post, start, complete and wait
-  flood        all ranks send to one that receives late; what queues come to, with arrival at the send,
-               is in queues.csv, a line for each metric, call path and rank; of levels the maximum
+  flood        all ranks send to one that receives late; what queues come to, with arrival at the
+               send, is in queues.csv, a line for each metric, call path and rank; of levels the
+               maximum
 
 With --balanced lb-coll, lb-p2p, sweep and xns are written as an optimization would leave them:
 all ranks work the mean of their times, or no message is empty (xns). What `whywait whatif` predicts
