@@ -1,4 +1,4 @@
-"""Modules of the Rust core use each other in one direction: no circle among the rooms, none within a room."""
+"""The shape of the code: modules of the core use each other in one direction, and no file holds more than one idea."""
 
 import re
 from graphlib import CycleError, TopologicalSorter
@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[1] / "rust/core/src"
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "rust/core/src"
 ROOMS = {path.stem if path.is_file() else path.name for path in SOURCE.iterdir()} - {"lib", "error"}
 
 
@@ -69,3 +70,28 @@ def test_rooms_know_each_other_in_one_direction():
 @pytest.mark.parametrize("room", sorted(room for room in ROOMS if (SOURCE / room).is_dir()))
 def test_files_of_a_room_know_each_other_in_one_direction(room):
     assert circle(within(room)) is None
+
+
+# Longer files, and why.
+LONG = {
+    "tests/naive.py": "an oracle is one text, to be read against the specification",
+    "tests/naive_causes.py": "the same, of delays, propagation and the critical path",
+    "tests/naive_rma.py": "the same, of one-sided communication",
+    "tests/tracedsl.py": "one language: what it says, read and written",
+    "tests/test_whatif.py": "all hypotheses of one verb, against the same programs",
+    "tests/test_counters.py": "all that one kind of record can say",
+}
+MOST_LINES = 600
+
+
+def test_no_file_is_long_without_a_reason():
+    suffixes = {".rs", ".py", ".pyi", ".js", ".mjs"}
+    roots = [ROOT / name for name in ("rust", "python", "tests", "docs", "benches", "fuzz")]
+    files = [
+        path for root in roots for path in root.rglob("*") if path.suffix in suffixes and "target" not in path.parts
+    ]
+    assert len(files) > 200
+    long = {
+        str(path.relative_to(ROOT)) for path in files if len(path.read_text(encoding="utf-8").splitlines()) > MOST_LINES
+    }
+    assert long == LONG.keys()

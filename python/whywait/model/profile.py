@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
+from whywait.model.critical_imbalance import critical_imbalance
 from whywait.model.metrics import MetricTree, metric_tree, void
 from whywait.model.schema import patterns
 
@@ -160,19 +161,14 @@ class Profile:
         return _rows(cells, self.tree.mask(term.mask), self.locations)
 
     def critical_imbalance(self) -> npt.NDArray[np.float64]:
-        """By how much, as a share, the critical path exceeds the average work at each call path.
-
-        Definition 23 of the thesis: the imbalance of a call path on the critical path. Work is time without what a
-        perfectly balanced run would not have.
-        """
+        """Return the imbalance of each call path on the critical path, as a share of its time there."""
         path = self.inclusive(self.by_position("critical_path"))
         work = self.inclusive(self._by_position_of_workers("time"))
         waits = {pattern.kind for pattern in patterns().values() if pattern.is_balanced_away}
         for metric in self.metrics:
             if metric.name in waits or metric.is_balanced_away:
                 work = work - self.inclusive(self._by_position_of_workers(metric.name))
-        excess = path - work / max(1, int(np.count_nonzero(self._works)))
-        return np.divide(excess, path, out=np.zeros_like(path), where=(path > 0) & (excess > 0))
+        return critical_imbalance(path, work, int(np.count_nonzero(self._works)))
 
     def by_position(self, name: str) -> npt.NDArray[np.float64]:
         """Sum a metric over all locations: one exclusive value for each position of the call tree."""

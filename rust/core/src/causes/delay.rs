@@ -1,10 +1,6 @@
 //! Delays, and how a wait is shared out among them and the waits before it.
 //!
-//! *Synchronization*: `D(c) = [d_q(c) − d_p(c)]+`, `D = Σ D(c)`, `W` = waits of the causing process in its interval:
-//! each tick of delay and each tick of waiting gets `1 / (D + W)` of what is distributed (equations 4.2, 4.9 to 4.13).
-//!
-//! *Contention*: `r = min(W / ω, 1)`, `r = 1` if `d+ < d−`: each tick of waiting gets `r / W`, each tick of the interval,
-//! whatever the waiter did, `(1 − r) / d+` (equations 4.14 to 4.17).
+//! [`super::scaling_factors`] says how much each tick gets.
 //!
 //! *Direct and indirect*: what the waits get of a wait is its indirect part. *Propagating and terminal*: the largest
 //! share of a wait that one later wait is due to is its propagating part
@@ -16,6 +12,7 @@ use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 
 use super::points::Relation;
+use super::scaling_factors::Rates;
 use super::table::{CostShare, EntryRange, Group, ProfileEntry};
 use super::{Class, CostModel, Table};
 use crate::Result;
@@ -196,55 +193,6 @@ fn contention(cost_share: &mut CostShare, group: &Group, total: i64, other: &[Pr
     let rates = Rates::of_contention(cost_share.direct, total, group.waiting, waiter_worked, model);
     cost_share.rate(rates);
     rates.explained
-}
-
-/// How a wait is shared out.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Rates {
-    /// What is distributed directly, ticks.
-    pub direct: i64,
-    /// Share of each tick of delay in what is distributed.
-    pub work: f64,
-    /// Share of each tick of waiting in what is distributed.
-    pub wait: f64,
-    /// The delays and waits that get shares, ticks.
-    pub explained: i64,
-}
-
-impl Rates {
-    /// A wait for a process that came late (equations 4.9, 4.10).
-    pub(super) fn of_synchronization(waiting: i64, delay: i64, waited: i64, class: Class, model: CostModel) -> Self {
-        let explained = delay + waited;
-        if explained == 0 {
-            return Self { direct: waiting, ..Self::default() };
-        }
-        let rate = 1.0 / explained as f64;
-        // Release 2.6 never charges more for a message than the delay explains.
-        let is_capped = model == CostModel::Scalasca && class.is_message();
-        let direct = if is_capped { waiting.min(explained) } else { waiting };
-        Self { direct, work: rate, wait: rate, explained }.bounded(model)
-    }
-
-    /// A wait for the end of what another process did (equations 4.14 to 4.17), which `worked` and `waited` in its
-    /// interval; the waiter worked so long in its own.
-    pub(super) fn of_contention(waiting: i64, worked: i64, waited: i64, waiter_worked: i64, model: CostModel) -> Self {
-        // Without its waits the causing process would have been in time.
-        let is_quick = worked == 0 || worked < waiter_worked;
-        let share = if is_quick { 1.0 } else { (waited as f64 / waiting as f64).min(1.0) };
-        let work = if is_quick { 0.0 } else { (1.0 - share) / worked as f64 };
-        let wait = if waited > 0 { share / waited as f64 } else { 0.0 };
-        let explained = waited + if work > 0.0 { worked } else { 0 };
-        Self { direct: waiting, work, wait, explained }.bounded(model)
-    }
-
-    /// No tick pays for more than one.
-    fn bounded(mut self, model: CostModel) -> Self {
-        if model == CostModel::Bounded && self.explained < self.direct {
-            let most = 1.0 / self.direct as f64;
-            (self.work, self.wait) = (self.work.min(most), self.wait.min(most));
-        }
-        self
-    }
 }
 
 impl CostShare {

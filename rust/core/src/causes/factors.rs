@@ -13,11 +13,11 @@
 
 use rayon::prelude::*;
 
-use super::delay::Rates;
 use super::interval_index::{IndexedPoint, IntervalIndex};
 use super::intervals::{LeftEnd, work_since};
 use super::points::IntervalBegin;
 use super::rolling_profile::RollingProfile;
+use super::scaling_factors::Rates;
 use super::{Class, CostModel, Place, Relation, Steps};
 use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::per_shard::PerShard;

@@ -14,7 +14,7 @@
 //! |---|---|
 //! | wait states become pairs, group synchronizations, points | [`sync_points`], [`teams`], [`points`] |
 //! | one pass over each location gives all intervals | [`intervals`], by [`steps`], [`rolling_profile`], [`last_sync`] |
-//! | delays, shares | [`delay`] |
+//! | delays, and what they and earlier waits get of a wait | [`delay`], by [`scaling_factors`] |
 //! | phi, backwards over all locations | [`propagation`] |
 //! | costs by call path | [`costs`] |
 //! | the factors of single waits, from what stays of all intervals | [`factors`], [`interval_index`] |
@@ -31,6 +31,7 @@ mod last_sync;
 pub mod points;
 mod propagation;
 mod rolling_profile;
+mod scaling_factors;
 mod states;
 mod steps;
 mod sync_points;
