@@ -175,7 +175,7 @@ def test_deep_link_search_and_groups(browser, fence_and_gats):
         "box.dispatchEvent(new Event('input'))"
     )
     assert viewer.selected("call-tree") == "MPI_Win_wait"
-    assert "only in B" in viewer.text(".pane:nth-child(2) .note")
+    assert "only in B" in viewer.text("[aria-label='Call tree'] .note")
     # What is equal is shown when it is asked for.
     hidden = viewer.js("return document.querySelectorAll('#tree-metrics .row').length")
     viewer.click(".check input")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -465,3 +466,96 @@ def test_counters_are_counter_tracks(tmp_path):
     counts, timeline = written(result, tmp_path, min_duration=3, window=(4, 6))
     found = {timeline.tracks[track].name: values for track, values in timeline.counters.items()}
     assert found["INS"] == [(0, 160), (5e9, 20), (10e9, 0)]
+
+
+# Levels of the whole run
+
+
+def level(timeline, name):
+    """The values of a counter of the whole run."""
+    tracks = [uuid for uuid, track in timeline.tracks.items() if track.name == name and track.HasField("counter")]
+    assert all(not timeline.tracks[uuid].parent_uuid for uuid in tracks)
+    return timeline.counters[tracks[0]] if tracks else []
+
+
+def at(values, time):
+    """What a counter is at a time."""
+    return next((value for begin, value in reversed(values) if begin <= time), 0)
+
+
+def test_how_many_ranks_wait(run):
+    result, _, timeline = run
+    values = level(timeline, "Ranks waiting")
+    waiting = {metric.name for metric in result.profile.metrics.waiting}
+    slices = [s for s in timeline.of("wait_state") if s.arguments["metric"] in waiting and s.end > s.begin]
+    spans = [(timeline.place(s)[0], s.begin, s.end) for s in slices]
+    assert bool(values) == bool(spans)
+    times = sorted({time for _, *span in spans for time in span})
+    # Times are rounded to nanoseconds: in the middle of what is longer than that nothing changes.
+    middles = [(a + b) // 2 for a, b in pairwise(times) if b - a > 4]
+    for middle in middles[:: max(1, len(middles) // 500)]:
+        assert at(values, middle) == len({rank for rank, begin, end in spans if begin < middle < end})
+    assert not values or values[-1][1] == 0
+    assert all(a[1] != b[1] for a, b in pairwise(values))
+
+
+def test_how_many_bytes_are_in_flight(run):
+    result, _, timeline = run
+    values = level(timeline, "Bytes in flight")
+    spans = []
+    for send, receive in timeline.arrows("region", "region"):
+        if send.arguments.get("bytes_sent"):
+            spans.append((send.begin, receive.end))
+    transfers = result.transfers().to_pylist()
+    known = [row for row in transfers if row["end"] is not None and row["end"] > row["start"]]
+    spans += [(nanoseconds(row["start"]), nanoseconds(row["end"])) for row in known if row["bytes"]]
+    assert bool(values) == bool(spans)
+    assert all(value >= 0 for _, value in values)
+    assert not values or values[-1][1] == 0
+    times = sorted({time for span in spans for time in span})
+    for a, b in pairwise(times):
+        if b - a > 4:
+            middle = (a + b) // 2
+            assert (at(values, middle) > 0) == any(begin < middle < end for begin, end in spans)
+
+
+def test_levels_of_a_small_run(tmp_path):
+    trace = trace_from_text(
+        """
+        *: main [0, 10]
+        0: MPI_Send(1, bytes=100) [3, 3.5]
+        1: MPI_Recv(0) [1, 4]
+        1: MPI_Send(0, tag=1, bytes=7) [5, 5.5]
+        0: MPI_Recv(1, tag=1) [5.25, 8]
+        """,
+        tmp_path / "trace",
+    )
+    result = whywait.analyze(trace)
+    _, timeline = written(result, tmp_path)
+    # Late Sender, then Late Receiver, both on rank 1.
+    assert level(timeline, "Ranks waiting") == [(1e9, 1), (3e9, 0), (5e9, 1), (5.25e9, 0)]
+    assert level(timeline, "Bytes in flight") == [(3e9, 100), (4e9, 0), (5e9, 7), (8e9, 0)]
+    units = {track.name: track.counter.unit_name for track in timeline.tracks.values() if track.HasField("counter")}
+    assert units == {"Ranks waiting": "ranks", "Bytes in flight": "bytes"}
+    # A window begins with what is there then.
+    _, timeline = written(result, tmp_path, window=(2, 3.25))
+    assert level(timeline, "Ranks waiting") == [(2e9, 1), (3e9, 0)]
+    assert level(timeline, "Bytes in flight") == [(3e9, 100)]
+    _, timeline = written(result, tmp_path, window=(6, 7))
+    assert level(timeline, "Bytes in flight") == [(6e9, 7)]
+    # Of chosen ranks their own waits, and what goes to or from them.
+    _, timeline = written(result, tmp_path, ranks=[0])
+    assert level(timeline, "Ranks waiting") == []
+    assert len(level(timeline, "Bytes in flight")) == 4
+
+
+def test_ids_end_in_the_rank(run):
+    result, _, timeline = run
+    processes = {t.process.process_name: t.process.pid for t in timeline.tracks.values() if t.HasField("process")}
+    digits = len(str(max([*result.locations["rank"].to_pylist(), result.locations.num_rows])))
+    for name, pid in processes.items():
+        assert pid == 10**digits + int(name.removeprefix("Rank "))
+    threads = [(t.thread.pid, t.thread.tid) for t in timeline.tracks.values() if t.HasField("thread")]
+    assert len({tid for _, tid in threads}) == len(threads)
+    first = [tid for pid, tid in threads if pid == tid]
+    assert sorted(first) == sorted(processes.values())

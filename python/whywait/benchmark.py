@@ -353,11 +353,11 @@ def svg(report: dict[str, Any]) -> str:
             free = x - 45
     workloads = list(dict.fromkeys(workload for workload, _ in curves))
     for (workload, series), curve in curves.items():
-        colour = _COLOURS[workloads.index(workload) % len(_COLOURS)]
+        color = _COLOURS[workloads.index(workload) % len(_COLOURS)]
         dash = "" if series == "per-rank" else ' stroke-dasharray="5 4"'
         line = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(*point) for point in curve))
-        parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>')
-        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in (place(*p) for p in curve)]
+        parts.append(f'<polyline points="{line}" fill="none" stroke="{color}" stroke-width="2"{dash}/>')
+        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{color}"/>' for x, y in (place(*p) for p in curve)]
     for number, workload in enumerate(workloads):
         y = roof + 16 * (number + 1)
         parts.append(f'<text x="{left + 445}" y="{y}" fill="{_COLOURS[number % len(_COLOURS)]}">{workload}</text>')

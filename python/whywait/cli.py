@@ -48,7 +48,8 @@ _EPILOG = """\
 A TRACE is the anchor file of an OTF2 archive (traces.otf2, or whatever its name) or the directory
 that holds one.
 
-exit codes: 0 ok, 1 diff --fail-on, 2 wrong usage, 3 a trace is missing or bad
+exit codes: 0 ok, 1 a limit of --fail-on is exceeded (diff, series), 2 wrong usage,
+3 a trace is missing or bad
 
 example:
   whywait analyze scorep_run/traces.otf2
@@ -69,7 +70,7 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
     top = _Parser(
         prog="whywait",
-        description="Say why a parallel program waits: find the wait states in an OTF2 trace, and where its time goes.",
+        description="Find out why a parallel program waits: the wait states in an OTF2 trace, and where its time goes.",
         epilog=_EPILOG,
         formatter_class=Help,
     )

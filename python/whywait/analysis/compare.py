@@ -40,11 +40,11 @@ def diff(
     Parameters
     ----------
     first, second
-        The runs. What they share is recognised by name: metrics, and call paths by the names from the root down.
+        The runs. What they share is recognized by name: metrics, and call paths by the names from the root down.
     metrics
         What to compare, by unique names or those that people read; None for `default_metrics`.
     groups
-        Into how many groups of neighbours to divide the ranks of each run. The runs may have different numbers of
+        Into how many groups of neighbors to divide the ranks of each run. The runs may have different numbers of
         ranks; group by group, the same share of them is compared.
     callpath
         What to find call paths by, see `whywait.model.selection.find_callpaths`: only these and what is below them.

@@ -22,7 +22,7 @@ def add(verbs: Any) -> None:
     parser = add_verb(
         verbs,
         "advise",
-        "say which changes would save most time",
+        "find the changes that would save most time",
         "Try changes that delay costs, the critical path and wait states suggest, each in a simulation of the run, and "
         "rank them by what they save. What two of them save does not add up; what the steps of the plan save does.",
         "whywait advise run/ --only balance,scale --rounds 2",
@@ -70,7 +70,7 @@ def _share(text: str) -> float:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do it."""
+    """Look for changes, simulate each, and print what they would save."""
     import whywait
     from whywait.report.terminal import show, width
 

@@ -44,7 +44,7 @@ def add(verbs: Any) -> None:
         type=positive,
         default=1,
         metavar="N",
-        help="compare N groups of neighbouring ranks each for itself (default: all together)",
+        help="compare N groups of neighboring ranks each for itself (default: all together)",
     )
     parser.add_argument(
         "--top", type=positive, default=20, metavar="N", help="how many places to show (default: %(default)s)"
@@ -134,7 +134,7 @@ def metric_lines(rows: list[dict[str, Any]], width: int, names: tuple[str, str] 
         values = [quantity(row[key], row["unit"]) for key in ("first", "second")]
         difference = _signed(quantity(abs(row["difference"]), row["unit"]), row["difference"])
         cells = "".join(text.rjust(_COLUMN) for text in (*values, difference, _share(row["relative"])))
-        yield [(name[: label - 1].ljust(label), ""), (cells, _colour(row["difference"]))]
+        yield [(name[: label - 1].ljust(label), ""), (cells, _color(row["difference"]))]
 
 
 def place_lines(
@@ -164,7 +164,7 @@ def place_lines(
             group = ", " + " / ".join(dict.fromkeys(ranges))
         label = f"{number}. {metric.display_name}{group}"
         cells = change.rjust(_COLUMN) + _share(row["relative"]).rjust(_COLUMN)
-        yield [(label.ljust(width - 2 * _COLUMN), ""), (cells, _colour(row["difference"]))]
+        yield [(label.ljust(width - 2 * _COLUMN), ""), (cells, _color(row["difference"]))]
         yield from where
     if (rest := table.num_rows - top) > 0:
         yield [(f"   and {rest:,} more (--top)", "dim")]
@@ -178,5 +178,5 @@ def _share(relative: float | None) -> str:
     return "new" if relative is None else f"{relative:+.1%}" if abs(relative) < 100 else f"{relative + 1:.0f}x"
 
 
-def _colour(difference: float) -> str:
+def _color(difference: float) -> str:
     return "red" if difference > 0 else "green" if difference < 0 else ""

@@ -266,7 +266,7 @@ def _cell(text: str) -> str:
 
 
 def judged(value: Efficiency) -> tuple[str, str]:
-    """Return a number and its colour; POP calls 80 % acceptable."""
+    """Return a number and its color; POP calls 80 % acceptable."""
     if value.value is None:
         return _cell("-"), ""
     if value.name in {"speedup", "ipc"}:

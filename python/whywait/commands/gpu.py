@@ -33,7 +33,7 @@ def add(verbs: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do it."""
+    """Print what accelerators ran, and who waited for whom."""
     import whywait
     from whywait.report.terminal import show
 

@@ -72,7 +72,7 @@ def add(verbs: Any) -> None:
     parser = add_verb(
         verbs,
         "whatif",
-        "say what a run would have taken with changes",
+        "simulate a run with changes",
         "Say what a run would have taken if something took longer or shorter, was balanced, or the network was "
         "another. What is no waiting takes as long as measured unless it is changed; who communicates with whom stays; "
         "every wait is found anew.",
@@ -125,7 +125,7 @@ def add(verbs: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do it."""
+    """Simulate the changes, and print what becomes of the run."""
     import whywait
     from whywait.whatif import parse, refuse_archive
 

@@ -72,7 +72,7 @@ class Region:
 
     @classmethod
     def of(cls, name: str, paradigm: str, role: str, file: str = "") -> Region:
-        """Translate from OTF2's words, and recognise calls by name whatever the recording tool took them for."""
+        """Translate from OTF2's words, and recognize calls by name whatever the recording tool took them for."""
         paradigm = _PARADIGMS.get(paradigm.lower(), paradigm.lower())
         role = _ROLES.get(role.lower(), role.lower().replace("_", " "))
         paradigm = next((known for known, names in _RESERVED.items() if re.fullmatch(names, name)), paradigm)

@@ -32,7 +32,7 @@ _CAUSES = 3
 
 
 def show(lines: Iterable[Line], stream: TextIO) -> None:
-    """Write lines: in colour on a terminal if rich is installed, as plain text otherwise."""
+    """Write lines: in color on a terminal if rich is installed, as plain text otherwise."""
     if stream.isatty():
         try:
             from rich.console import Console

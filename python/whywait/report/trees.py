@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _SMALL = 0.001
 _VALUE, _SHARE, _BAR = 11, 8, 18
-# More rows than this say less than fewer: neighbours share one.
+# More rows than this say less than fewer: neighbors share one.
 _ROWS = 16
 
 

@@ -29,7 +29,7 @@ def _scaled(value: float, units: tuple[str, ...], step: int) -> str:
 
 
 def group_name(ranks: npt.NDArray[np.integer[Any]], group: int, groups: int) -> str:
-    """Return which of the ranks, given in order, a group of neighbours is, of so many groups."""
+    """Return which of the ranks, given in order, a group of neighbors is, of so many groups."""
     first, last = -(-group * ranks.size // groups), -(-(group + 1) * ranks.size // groups) - 1
     if first > last:
         return "no rank"

@@ -204,7 +204,7 @@ impl Analysis {
             Some(transfers) => Ok(Cow::Borrowed(transfers)),
             None if self.has_events() => transfers::find(&self.trace, &self.epochs).map(Cow::Owned),
             None => {
-                let text = "of several processes transfers must be asked for when they analyse the run (transfers)";
+                let text = "of several processes transfers must be asked for when they analyze the run (transfers)";
                 Err(Error::Usage(text.to_owned()))
             }
         }
@@ -227,7 +227,7 @@ impl Analysis {
         if self.has_events() {
             return Ok(());
         }
-        let text = "the events of the run were spread over several processes and are gone: analyse it with one";
+        let text = "the events of the run were spread over several processes and are gone: analyze it with one";
         Err(Error::Usage(text.to_owned()))
     }
 
@@ -296,7 +296,7 @@ fn merge(of_processes: Vec<Vec<Diagnostics>>) -> Diagnostics {
     }
 }
 
-/// Reads and analyses an archive with the threads of the current pool; with several processes if there is a way to the
+/// Reads and analyzes an archive with the threads of the current pool; with several processes if there is a way to the
 /// others. Then only the first has a result.
 pub fn analyze(
     archive: &Archive,

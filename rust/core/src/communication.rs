@@ -2,7 +2,7 @@
 //!
 //! *Pairs*: from the rank that data leave to the rank where they arrive. *Waiting* has the direction of blame: from the
 //! rank that waits to the rank that it waits for, whatever the wait state, so collective operations are in it too.
-//! *Blocks*: where there are more pairs than asked for, neighbouring ranks are merged into blocks, of the smallest power of
+//! *Blocks*: where there are more pairs than asked for, neighboring ranks are merged into blocks, of the smallest power of
 //! two that is enough. So the pairs do not depend on how the run is cut into shards.
 //!
 //! *In flight*: from the record of the send to that of the receive, or from the start of a transfer to its end; clocks that

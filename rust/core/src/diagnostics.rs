@@ -45,9 +45,9 @@ pub enum DiagnosticKind {
     ClockViolationCollective,
     /// MPI calls on threads other than the master thread.
     MpiOnThread,
-    /// Collective operations over two groups, which are counted but not analysed for waiting.
+    /// Collective operations over two groups, which are counted but not analyzed for waiting.
     InterCommunicatorCollective,
-    /// Non-blocking collective operations, which are not analysed.
+    /// Non-blocking collective operations, which are not analyzed.
     NonBlockingCollective,
     /// Thread team parts that cannot be assigned to a fork.
     UnknownTeam,
@@ -116,7 +116,7 @@ impl DiagnosticKind {
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
-            Self::Truncated => "event files end early; everything up to that point is analysed",
+            Self::Truncated => "event files end early; everything up to that point is analyzed",
             Self::Unreadable => "event files cannot be read; their locations are left out",
             Self::ImpossibleTime => {
                 "time stamps lie outside of the run; they are taken as equal to their predecessor, \
@@ -158,7 +158,7 @@ impl DiagnosticKind {
                 "collective operations over inter-communicators are counted, their waiting times are left out"
             }
             Self::NonBlockingCollective => {
-                "non-blocking collective operations are neither counted nor analysed for waiting"
+                "non-blocking collective operations are neither counted nor analyzed for waiting"
             }
             Self::UnknownTeam => "threads work in teams that no fork began; their management time is left out",
             Self::Tasks => "explicit tasks are booked where the thread was that ran them",

@@ -19,7 +19,7 @@ const PER_THREAD: u64 = 24 << 20;
 /// Memory that stays taken for each location, bytes.
 const PER_LOCATION: u64 = 1 << 10;
 
-/// Limits the memory of the process while it analyses `run` and keeps the result, or no longer if `size` is `None`;
+/// Limits the memory of the process while it analyzes `run` and keeps the result, or no longer if `size` is `None`;
 /// what does not fit goes to a file in `directory`.
 #[pyfunction]
 #[pyo3(signature = (run, size, directory, *, threads=None))]

@@ -69,7 +69,7 @@ pub(crate) struct Simulation {
 
 #[pymethods]
 impl Simulator {
-    /// Finds the dependencies of an analysed run; `hidden` says whether transfers that nobody waited for are estimated.
+    /// Finds the dependencies of an analyzed run; `hidden` says whether transfers that nobody waited for are estimated.
     /// The others change the run: whether one-sided operations need nobody at the target, which messages go by
     /// rendezvous, by size or by the call paths of their sends, what is cut, and the network: latency (s) and bandwidth
     /// (bytes/s) between nodes and on one, what a send and a receive take (s).

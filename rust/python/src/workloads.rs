@@ -64,7 +64,7 @@ pub(crate) fn generate(
     })
 }
 
-/// Analyses a run and drops the result; calls `entered(stage)` as each stage begins, and `entered(None)` when the last
+/// Analyzes a run and drops the result; calls `entered(stage)` as each stage begins, and `entered(None)` when the last
 /// is over.
 #[pyfunction]
 #[pyo3(signature = (run, *, threads, causes, entered))]

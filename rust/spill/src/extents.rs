@@ -81,7 +81,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn neighbours_merge_and_the_end_is_known() {
+    fn neighbors_merge_and_the_end_is_known() {
         let mut extents = Extents::new(100);
         assert_eq!(extents.end(), 0);
         let [a, b, c] = [10, 20, 30].map(|length| extents.take(length).expect("room"));

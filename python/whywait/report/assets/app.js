@@ -94,7 +94,7 @@ class App extends Frame {
     this.act(event, actions);
   }
 
-  // Colours that are computed do not follow the style sheet by themselves.
+  // Colors that are computed do not follow the style sheet by themselves.
   repaint() {
     for (const view of this.explorer.views) if (view.rowOf) view.refresh();
     this.explorer.map.draw();

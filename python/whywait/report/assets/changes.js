@@ -45,34 +45,34 @@ export class Changes {
           ...[0, 1].flatMap((side) => [side ? " → " : "", seconds(runs[side].story.waiting.total), ` (${percent(runs[side].story.waiting.share) || "0.0%"})`]), ".")));
   }
 
-  // Both runs as bars of one scale; the same part has the same colour in both.
+  // Both runs as bars of one scale; the same part has the same color in both.
   sides() {
     const { runs, names } = this.model;
     const wholes = runs.map((run) => run.story.parts.reduce((sum, part) => sum + part.value, 0));
     const most = Math.max(...wholes);
     if (!most) return null;
-    const colours = new Map();
+    const colors = new Map();
     const used = {};
     const painted = runs.map((run) => run.story.parts.map((part) => {
-      if (!colours.has(part.label)) {
+      if (!colors.has(part.label)) {
         const number = (used[part.family] = (used[part.family] ?? -1) + 1);
-        colours.set(part.label, { family: part.family, colour: `var(--${part.family}-${Math.min(4, number)})` });
+        colors.set(part.label, { family: part.family, color: `var(--${part.family}-${Math.min(4, number)})` });
       }
-      return { ...part, ...colours.get(part.label) };
+      return { ...part, ...colors.get(part.label) };
     }));
     const explain = (part, whole) => (event) => tip.show(event, make("b", {}, part.label), make("br"), `${seconds(part.value)}, ${percent(part.value / whole)}`);
     const families = ["work", "devices", "threads", "communication", "overhead", "idle", "waiting"];
-    const legend = [...colours].sort(([, a], [, b]) => families.indexOf(a.family) - families.indexOf(b.family));
+    const legend = [...colors].sort(([, a], [, b]) => families.indexOf(a.family) - families.indexOf(b.family));
     return this.card("Where the time went", "The time of all ranks together, both runs on one scale. Waiting is hatched.",
       runs.map((_run, side) => make("div", { class: "side" }, make("b", {}, "AB"[side]), make("span", { class: "name", title: names[side] }, names[side]),
         make("div", { class: "stack", role: "img", "aria-label": `${"AB"[side]}: ${painted[side].map((part) => `${part.label} ${seconds(part.value)}`).join(", ")}`,
           style: { width: `${(100 * wholes[side]) / most}%` } },
           painted[side].map((part) => make("a", {
-            class: `part ${part.family}`, href: this.link(part.metric), style: { "flex-grow": part.value / most, "--colour": part.colour },
+            class: `part ${part.family}`, href: this.link(part.metric), style: { "flex-grow": part.value / most, "--color": part.color },
             onmousemove: explain(part, wholes[side]), onmouseleave: () => tip.hide(), "aria-label": `${part.label} ${seconds(part.value)}`,
           }, part.value / most > 0.09 && make("span", {}, part.label)))),
         make("span", { class: "value" }, seconds(wholes[side])))),
-      make("p", { class: "swatches" }, legend.map(([label, { family, colour }]) => make("span", {}, make("i", { class: `swatch ${family}`, style: { "--colour": colour } }), label))));
+      make("p", { class: "swatches" }, legend.map(([label, { family, color }]) => make("span", {}, make("i", { class: `swatch ${family}`, style: { "--color": color } }), label))));
   }
 
   sentences() {
@@ -144,7 +144,7 @@ export class Changes {
       return found.sort((a, b) => b.value - a.value);
     });
     if (!sides[0].length && !sides[1].length) return this.card("What only one run has", "Nothing: both have the same call paths.");
-    return this.card("What only one run has", "Call paths are recognised by their names. These have no counterpart, with all below them.",
+    return this.card("What only one run has", "Call paths are recognized by their names. These have no counterpart, with all below them.",
       sides.map((found, side) => found.length > 0 && make("div", { class: "only" }, make("h3", {}, `Only in ${"AB"[side]}`, make("small", {}, ` ${plural(found.length, "call path")}`)),
         make("ul", {}, found.slice(0, 6).map(({ node, value }) => make("li", {}, make("a", { class: "path", href: this.link("time", node), title: model.callPath(node).join(" → ") },
           model.callPath(node).slice(-2).join(" → ")), ` ${seconds(value)}`))))));

@@ -1,6 +1,6 @@
 // Pictures of values over places: a heat map and box plots.
 
-import { css, lightTextOn, scaleColours } from "./colour.js";
+import { css, lightTextOn, scaleColors } from "./color.js";
 import { fill, make, tip } from "./dom.js";
 
 export function fitCanvas(canvas, width, height) {
@@ -137,7 +137,7 @@ export class HeatMap {
     context.font = "11px system-ui, sans-serif";
     context.textAlign = "center";
     context.textBaseline = "middle";
-    const colours = scaleColours();
+    const colors = scaleColors();
     values.forEach((value, place) => {
       const at = cell ? cell[place] : place;
       if (at < 0) return;
@@ -145,7 +145,7 @@ export class HeatMap {
       const x = left + (at % columns) * size.x;
       const y = top + Math.floor(at / columns) * size.y;
       const part = share(value);
-      context.fillStyle = colours[Math.round(255 * part)];
+      context.fillStyle = colors[Math.round(255 * part)];
       context.fillRect(x, y, Math.max(0.5, size.x - gap), Math.max(0.5, size.y - gap));
       if (labelled) {
         context.fillStyle = lightTextOn(part) ? "#fff" : "#1a1a1a";
@@ -166,7 +166,7 @@ export class HeatMap {
     this.canvas.setAttribute("aria-label", `${values.length} places, from ${text(least)} to ${text(most)}`);
     fill(this.legend,
       make("span", {}, text(from)),
-      make("i", { style: { background: `linear-gradient(90deg, ${colours.filter((_, i) => i % 15 === 0).join(",")})` } }),
+      make("i", { style: { background: `linear-gradient(90deg, ${colors.filter((_, i) => i % 15 === 0).join(",")})` } }),
       make("span", {}, text(most)),
       make("span", { class: "mean" }, `mean ${text(sum / values.length)}`));
   }

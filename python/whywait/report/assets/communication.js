@@ -1,7 +1,7 @@
 // Who communicates with whom: a matrix of ranks, the heaviest pairs, and how large messages are.
 
 import { fitCanvas } from "./charts.js";
-import { css, scaleColours } from "./colour.js";
+import { css, scaleColors } from "./color.js";
 import { columnBlock, documentBlock } from "./data.js";
 import { choice, fill, make, tip } from "./dom.js";
 import { percent, quantity, seconds } from "./format.js";
@@ -86,15 +86,15 @@ export class Communication {
     const context = fitCanvas(this.canvas, size, size);
     const values = this.values(this.by);
     const most = Math.max(...values, 0);
-    const colours = scaleColours();
+    const colors = scaleColors();
     this.shown = new Map();
-    context.fillStyle = colours[0];
+    context.fillStyle = colors[0];
     context.fillRect(MARGIN, MARGIN, size - MARGIN, size - MARGIN);
     values.forEach((value, i) => {
       if (value <= 0) return;
       const [row, column] = [this.pairs.rank[i], this.pairs.peer[i]];
       this.shown.set(row * this.cells + column, i);
-      context.fillStyle = colours[Math.max(20, Math.round((255 * value) / most))];
+      context.fillStyle = colors[Math.max(20, Math.round((255 * value) / most))];
       const left = Math.round(MARGIN + column * this.side);
       const top = Math.round(MARGIN + row * this.side);
       context.fillRect(left, top, Math.max(1, Math.round(MARGIN + (column + 1) * this.side) - left), Math.max(1, Math.round(MARGIN + (row + 1) * this.side) - top));

@@ -89,7 +89,7 @@ export class Comparison {
     });
   }
 
-  // Values of a selection in both runs by group of neighbouring ranks.
+  // Values of a selection in both runs by group of neighboring ranks.
   async groupPairs(metric, call, groups) {
     return Promise.all(this.runs.map(async (run, side) => {
       const sum = new Float64Array(groups);

@@ -38,7 +38,7 @@ class DifferenceView extends TreeView {
     const pair = this.pair(node, open);
     const unit = this.unit(node);
     const share = Math.abs(value) / (this.largest.get(this.group?.(node)) || 1);
-    line.querySelector(".chip").style.background = value ? changeColour(value, share) : "transparent";
+    line.querySelector(".chip").style.background = value ? changeColor(value, share) : "transparent";
     line.lastChild.replaceWith(
       ...pair.map((one) => make("span", { class: one ? "value" : "value zero" }, quantity(one, unit))),
       make("span", { class: `value ${direction(value)}` }, signed(value, unit)),
@@ -51,8 +51,8 @@ export function direction(value) {
   return value > 0 ? "more" : value < 0 ? "less" : "zero";
 }
 
-// More is of the colours of waiting, less of those of work: they can be told apart with any kind of colour vision.
-function changeColour(value, share) {
+// More is of the colors of waiting, less of those of work: they can be told apart with any kind of color vision.
+function changeColor(value, share) {
   return `color-mix(in oklab, var(--${value > 0 ? "waiting" : "work"}-0) ${Math.round(12 + 88 * share)}%, var(--card))`;
 }
 
@@ -158,10 +158,10 @@ export class Differences {
         make("span", { class: `value ${direction(change)}` }, relative(pair)));
     }));
     const rounded = model.runs.some((run) => !run.resolution.exact) ? " Values by rank are rounded to four digits." : "";
-    const merged = model.runs.some((run) => run.resolution.merged > 1) ? " Neighbouring locations are put together, so a group may be off by a few ranks." : "";
+    const merged = model.runs.some((run) => run.resolution.merged > 1) ? " Neighboring locations are put together, so a group may be off by a few ranks." : "";
     const single = this.model.rankNumbers.every(({ ranks }) => ranks.length === groups);
     fill(this.chartNote, groups === 1 ? "All ranks of each run together." : single ? "Each rank with the same rank of the other run."
-      : `The ranks of each run in ${groups} groups of neighbours; group by group the same share of each run.`, rounded, merged);
+      : `The ranks of each run in ${groups} groups of neighbors; group by group the same share of each run.`, rounded, merged);
   }
 
   select(metric, call) {

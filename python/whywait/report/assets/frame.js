@@ -1,6 +1,6 @@
 // The frame of a page: what is on top, which view is shown, light or dark, and what works everywhere.
 
-import { dark } from "./colour.js";
+import { dark } from "./color.js";
 import { fill, make, tip } from "./dom.js";
 import { address, readAddress } from "./link.js";
 

@@ -1,7 +1,7 @@
 // The iterations of the main loop, as a card of the front page: how long each takes, and a way to each on the timeline.
 
 import { fitCanvas } from "./charts.js";
-import { css } from "./colour.js";
+import { css } from "./color.js";
 import { columnBlock, documentBlock } from "./data.js";
 import { fill, make, tip } from "./dom.js";
 import { percent, plural, seconds } from "./format.js";
@@ -53,7 +53,7 @@ export class Iterations {
   legend() {
     const parts = [["work", "computation"], ["waiting", "waiting"], ["library", "other"]];
     return make("span", { class: "keys" }, parts.map(([name, text]) =>
-      make("span", {}, make("i", { class: `swatch ${name}`, style: { "--colour": `var(--time-${name})` } }), ` ${text} `)),
+      make("span", {}, make("i", { class: `swatch ${name}`, style: { "--color": `var(--time-${name})` } }), ` ${text} `)),
     " of a rank, in the mean", this.count > this.columns ? "; where iterations share a column, the longest" : "");
   }
 
@@ -109,7 +109,7 @@ export class Iterations {
     const most = this.loop.duration.maximum || 1;
     const step = width / columns;
     const gap = step > 4 ? 1 : 0;
-    const colours = ["work", "waiting", "library"].map((name) => css(`--time-${name}`));
+    const colors = ["work", "waiting", "library"].map((name) => css(`--time-${name}`));
     for (let column = 0; column < columns; column++) {
       const range = this.range(column);
       const i = this.longest(range);
@@ -120,7 +120,7 @@ export class Iterations {
       let bottom = height;
       parts.forEach((part, number) => {
         const high = (height * part) / most;
-        context.fillStyle = colours[number];
+        context.fillStyle = colors[number];
         context.fillRect(left, bottom - high, wide, high);
         bottom -= high;
       });

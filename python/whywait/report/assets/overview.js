@@ -2,7 +2,7 @@
 
 import { blamed, chainPicture, shortName, shortNames, whyText } from "./chain.js";
 import { fitCanvas } from "./charts.js";
-import { css } from "./colour.js";
+import { css } from "./color.js";
 import { make, tip } from "./dom.js";
 import { percent, plural, seconds } from "./format.js";
 import { Iterations } from "./iterations.js";
@@ -82,19 +82,19 @@ export class Overview {
     const seen = {};
     const painted = parts.map((part) => {
       const number = (seen[part.family] = (seen[part.family] ?? -1) + 1);
-      return { ...part, colour: `var(--${part.family}-${Math.min(4, number)})`, share: part.value / whole };
+      return { ...part, color: `var(--${part.family}-${Math.min(4, number)})`, share: part.value / whole };
     });
     const groups = Object.keys(FAMILIES).flatMap((family) => {
       const inside = painted.filter((part) => part.family === family);
       return inside.length ? [{ family, inside, value: inside.reduce((sum, part) => sum + part.value, 0) }] : [];
     });
-    const swatch = (part) => make("i", { class: `swatch ${part.family}`, style: { "--colour": part.colour } });
+    const swatch = (part) => make("i", { class: `swatch ${part.family}`, style: { "--color": part.color } });
     const explain = (part) => (event) => tip.show(event, make("b", {}, part.label), make("br"),
       `${seconds(part.value)}, ${percent(part.share)} of ${this.model.story.focus.phrase}`);
     return this.card("Where the time went", this.model.story.focus.name === "all" ? null : `In ${this.model.story.focus.phrase}.`,
       make("div", { class: "stack", role: "img", "aria-label": painted.map((part) => `${part.label} ${percent(part.share)}`).join(", ") },
         painted.map((part) => make("a", {
-          class: `part ${part.family}`, href: exploreLink(part.metric), style: { "flex-grow": part.share, "--colour": part.colour },
+          class: `part ${part.family}`, href: exploreLink(part.metric), style: { "flex-grow": part.share, "--color": part.color },
           onmousemove: explain(part), onmouseleave: () => tip.hide(), "aria-label": `${part.label} ${percent(part.share)}`,
         }, part.share > 0.07 && make("span", {}, part.label)))),
       make("div", { class: "families" }, groups.map(({ family, inside, value }) => make("div", {},
@@ -108,7 +108,7 @@ export class Overview {
       this.byRank(painted));
   }
 
-  // The same over ranks; each column is a place or the mean of neighbouring ones.
+  // The same over ranks; each column is a place or the mean of neighboring ones.
   byRank(parts) {
     const count = parts[0].ranks.length;
     if (count < 2) return null;
@@ -125,13 +125,13 @@ export class Overview {
       const context = fitCanvas(canvas, width, height);
       const step = width / count;
       const gap = step > 5 ? 1 : 0;
-      const colours = new Map(parts.map((part) => [part, css(part.colour.slice(4, -1))]));
+      const colors = new Map(parts.map((part) => [part, css(part.color.slice(4, -1))]));
       for (let i = 0; i < count; i++) {
         let bottom = height;
         const left = Math.round(i * step);
         for (const part of parts) {
           const high = (height * part.ranks[i]) / most;
-          context.fillStyle = colours.get(part);
+          context.fillStyle = colors.get(part);
           context.fillRect(left, bottom - high, Math.round((i + 1) * step) - left - gap, high);
           bottom -= high;
         }
@@ -141,14 +141,14 @@ export class Overview {
       const i = Math.min(count - 1, Math.floor(((event.clientX - canvas.getBoundingClientRect().left) * count) / frame.clientWidth));
       const name = each > 1 ? `mean of locations ${i * each}–${Math.min(locations, (i + 1) * each) - 1}` : this.model.placeName(i);
       tip.show(event, make("b", {}, name), make("table", {}, parts.filter((part) => part.ranks[i] > 0).reverse().map((part) =>
-        make("tr", {}, make("th", {}, make("i", { class: `swatch ${part.family}`, style: { "--colour": part.colour } }), part.label),
+        make("tr", {}, make("th", {}, make("i", { class: `swatch ${part.family}`, style: { "--color": part.color } }), part.label),
           make("td", {}, seconds(part.ranks[i]))))));
     });
     canvas.addEventListener("mouseleave", () => tip.hide());
     new ResizeObserver(draw).observe(frame);
     this.redraw = draw;
     return make("figure", {}, frame, make("figcaption", {}, make("span", {}, each > 1 ? "location 0" : this.model.placeName(0)),
-      make("span", {}, "the same, one column ", each > 1 ? `the mean of ${each} neighbours` : this.model.threaded ? "a thread" : "a rank",
+      make("span", {}, "the same, one column ", each > 1 ? `the mean of ${each} neighbors` : this.model.threaded ? "a thread" : "a rank",
         ` (highest: ${seconds(most)})`),
       make("span", {}, each > 1 ? `location ${locations - 1}` : this.model.placeName(count - 1))));
   }
@@ -317,7 +317,7 @@ export class Overview {
   about() {
     const { resolution, run, whywait } = this.model;
     const notes = [];
-    if (resolution.merged > 1) notes.push(`Values by rank are kept for groups of ${resolution.merged} neighbouring locations.`);
+    if (resolution.merged > 1) notes.push(`Values by rank are kept for groups of ${resolution.merged} neighboring locations.`);
     if (!resolution.exact) notes.push("Values by rank are rounded to four digits; all totals are exact.");
     return make("footer", {}, `whywait ${whywait} · ${run.path} · `, "Numbers are those of severities.parquet. ", notes.join(" "));
   }

@@ -123,7 +123,7 @@ export class Stacks {
       grid, bars, this.line(counts.find((count) => count.name === this.count), step),
       make("svg:text", { x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 6, class: "middle title" }, title));
     fill(this.figure, picture);
-    fill(this.legend, parts.map((part) => make("span", {}, make("i", { class: `swatch${part.waits ? " waiting" : ""}`, style: { "--colour": this.colors.get(part.metric) } }), part.label)));
+    fill(this.legend, parts.map((part) => make("span", {}, make("i", { class: `swatch${part.waits ? " waiting" : ""}`, style: { "--color": this.colors.get(part.metric) } }), part.label)));
   }
 
   spoken(parts, values, text) {

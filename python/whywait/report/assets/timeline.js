@@ -4,7 +4,7 @@ import { choice, fill, make, tip } from "./dom.js";
 import { percent, seconds } from "./format.js";
 import { address, exploreLink } from "./link.js";
 import { TimelineData } from "./timeline_data.js";
-import { AXIS, GUTTER, TimelinePicture, functionColour } from "./timeline_paint.js";
+import { AXIS, GUTTER, TimelinePicture, functionColor } from "./timeline_paint.js";
 import { CallStack } from "./timeline_stack.js";
 import { WindowStatistics } from "./window_statistics.js";
 
@@ -108,9 +108,9 @@ export class Timeline extends TimelinePicture {
     const { data } = this;
     const present = new Set(data.levels[0].present);
     const names = this.coloring === "function"
-      ? this.largestFunctions().map((number) => make("span", {}, make("i", { class: "swatch", style: { "--colour": functionColour(number) } }), this.model.regions[number].short))
+      ? this.largestFunctions().map((number) => make("span", {}, make("i", { class: "swatch", style: { "--color": functionColor(number) } }), this.model.regions[number].short))
       : data.classes.map(([name, text], plane) => present.has(plane)
-        && make("span", {}, make("i", { class: `swatch ${name}`, style: { "--colour": `var(--time-${name})` } }), text));
+        && make("span", {}, make("i", { class: `swatch ${name}`, style: { "--color": `var(--time-${name})` } }), text));
     fill(this.classes, names, make("span", {}, make("i", { class: "swatch nothing" }), "Outside of the program"), this.said.left);
   }
 
@@ -321,10 +321,10 @@ export class Timeline extends TimelinePicture {
     tip.show(event, make("b", {}, data.name(location)), group, ` at ${this.clock(time)}`,
       call >= 0 && make("div", {}, data.callPath(data.calls.position[call]), make("br"),
         make("small", {}, `${seconds(data.calls.leave[call] - data.calls.enter[call])} in this call, from ${data.calls.enter[call].toFixed(9)} s`)),
-      wait >= 0 && make("div", {}, make("i", { class: "swatch waiting", style: { "--colour": "var(--time-waiting)" } }),
+      wait >= 0 && make("div", {}, make("i", { class: "swatch waiting", style: { "--color": "var(--time-waiting)" } }),
         this.waitText(wait)),
       lines.length > 0 && make("table", {}, lines.map(([name, text, share]) => make("tr", {},
-        make("th", {}, make("i", { class: `swatch ${name}`, style: { "--colour": `var(--time-${name}, transparent)` } }), text),
+        make("th", {}, make("i", { class: `swatch ${name}`, style: { "--color": `var(--time-${name}, transparent)` } }), text),
         make("td", {}, percent(share))))),
       lines.length > 0 && make("small", {}, `of ${this.clock(bin * level.width)} to ${this.clock((bin + 1) * level.width)}`));
   }
@@ -376,7 +376,7 @@ export class Timeline extends TimelinePicture {
     const end = waits.begin[wait] + waits.waiting[wait];
     const room = Math.max(end - begin, waits.waiting[wait]) * 0.6;
     const places = [waits.location[wait], ...(cause >= 0 ? [cause] : [])];
-    // Neighbours help to see what is usual, as long as rows can be told apart.
+    // Neighbors help to see what is usual, as long as rows can be told apart.
     const least = Math.min(...places);
     const most = Math.max(...places);
     const around = most - least < 32 ? Math.min(count, 32) : most - least + 1;

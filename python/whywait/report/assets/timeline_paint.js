@@ -2,14 +2,14 @@
 // of time; close up, single calls, waits and arrows.
 
 import { fitCanvas } from "./charts.js";
-import { css } from "./colour.js";
+import { css } from "./color.js";
 import { make } from "./dom.js";
 import { counted, plural, seconds } from "./format.js";
 
 export const GUTTER = 84;
 export const AXIS = 22;
 const STRIP = 46;
-// Rows that are at least so high show shares stacked, lower ones the mean of their colours.
+// Rows that are at least so high show shares stacked, lower ones the mean of their colors.
 const STACKED = 10;
 const ARROWS = 300;
 const WAITS = 4000;
@@ -52,9 +52,9 @@ export class TimelinePicture {
     this.draw();
   }
 
-  colours() {
-    const found = this.data.classes.map(([name]) => parseColour(css(`--time-${name}`)));
-    return { classes: found, ground: parseColour(css("--card")) };
+  colors() {
+    const found = this.data.classes.map(([name]) => parseColor(css(`--time-${name}`)));
+    return { classes: found, ground: parseColor(css("--card")) };
   }
 
   draw() {
@@ -77,7 +77,7 @@ export class TimelinePicture {
     const rowHeight = room.height / this.rows;
     const x = (time) => room.x + ((time - from) / (to - from)) * room.width;
     const y = (row) => room.y + (row - first) * rowHeight;
-    const picture = { context, room, x, y, rowHeight, gap: rowHeight >= 6 ? 1 : 0, colours: this.colours() };
+    const picture = { context, room, x, y, rowHeight, gap: rowHeight >= 6 ? 1 : 0, colors: this.colors() };
     const level = data.level((to - from) / room.width, this.rows / room.height);
     const close = data.calls.location.length > 0 && x(level.width) - x(0) > 1.5;
     this.canvas.dataset.shows = close ? "calls" : "shares";
@@ -98,7 +98,7 @@ export class TimelinePicture {
     this.tell(shown, close, coarse);
   }
 
-  paintShares({ context, room, rowHeight, gap, colours }, level) {
+  paintShares({ context, room, rowHeight, gap, colors }, level) {
     const { data } = this;
     const { from, to, first, last } = this.window;
     const ratio = devicePixelRatio || 1;
@@ -106,14 +106,14 @@ export class TimelinePicture {
     const lines = Math.max(1, Math.round(room.height * ratio));
     const image = new ImageData(columns, lines);
     const pixels = new Uint32Array(image.data.buffer);
-    pixels.fill(pixel(colours.ground));
+    pixels.fill(pixel(colors.ground));
     const per = rowHeight * ratio;
     const bands = per >= 1
       ? Array.from({ length: last - first }, (_, i) => [Math.round(i * per), Math.max(Math.round(i * per) + 1, Math.round((i + 1) * per) - gap * ratio), first + i, first + i + 1])
       : Array.from({ length: lines }, (_, line) => [line, line + 1, first + line / per, first + Math.max((line + 1) / per, line / per + 1e-6)]);
     const step = (to - from) / columns;
     const shares = new Float32Array(data.planes * columns);
-    const tones = colours.classes.map(pixel);
+    const tones = colors.classes.map(pixel);
     const waiting = data.planes - 1;
     const own = Array.from(level.present);
     let above = null;
@@ -127,7 +127,7 @@ export class TimelinePicture {
       above = cell;
       data.shares(level, from, step, columns, begin, end, shares);
       if (rowHeight < STACKED) {
-        for (let column = 0; column < columns; column++) pixels[top * columns + column] = mixture(colours, own, shares, column, columns);
+        for (let column = 0; column < columns; column++) pixels[top * columns + column] = mixture(colors, own, shares, column, columns);
         for (let line = top + 1; line < bottom; line++) pixels.copyWithin(line * columns, top * columns, (top + 1) * columns);
         continue;
       }
@@ -149,7 +149,7 @@ export class TimelinePicture {
     context.restore();
   }
 
-  paintCalls({ context, x, y, rowHeight, gap, colours }) {
+  paintCalls({ context, x, y, rowHeight, gap, colors }) {
     const { data } = this;
     const { from, to, first, last } = this.window;
     const { enter, leave, position, classes } = data.calls;
@@ -166,7 +166,7 @@ export class TimelinePicture {
           context.fillRect(...box);
           context.globalAlpha = 0.2;
         }
-        context.fillStyle = this.tone(i, colours);
+        context.fillStyle = this.tone(i, colors);
         context.fillRect(...box);
         context.globalAlpha = 1;
         if (rowHeight >= 15 && wide > 34) labels.push([i, row, left, wide]);
@@ -180,7 +180,7 @@ export class TimelinePicture {
       if (inner - left < 34) continue;
       // A wait at its begin has the name already.
       if (this.layers.waits && classes[position[i]] !== 0 && data.waitAt(row, enter[i]) >= 0) continue;
-      context.fillStyle = this.ink(i, colours);
+      context.fillStyle = this.ink(i, colors);
       context.save();
       context.beginPath();
       context.rect(left, y(row), inner - left - 3, rowHeight);
@@ -191,17 +191,17 @@ export class TimelinePicture {
   }
 
   // The color of a call: that of its class, or of its function.
-  tone(call, colours) {
+  tone(call, colors) {
     const { position, classes } = this.data.calls;
-    if (this.coloring === "function") return functionColour(this.data.functionOf(position[call]));
-    const [r, g, b] = colours.classes[classes[position[call]]];
+    if (this.coloring === "function") return functionColor(this.data.functionOf(position[call]));
+    const [r, g, b] = colors.classes[classes[position[call]]];
     return `rgb(${r} ${g} ${b})`;
   }
 
   // The color of its name.
-  ink(call, colours) {
+  ink(call, colors) {
     const { position, classes } = this.data.calls;
-    return this.coloring === "function" ? "#1a1a1a" : readable(colours.classes[classes[position[call]]]);
+    return this.coloring === "function" ? "#1a1a1a" : readable(colors.classes[classes[position[call]]]);
   }
 
   isFound(call) {
@@ -211,8 +211,8 @@ export class TimelinePicture {
   paintWaits({ context, x, y, rowHeight, gap }) {
     const { location, position, begin, waiting } = this.data.waits;
     const { from, to, first, last } = this.window;
-    const colour = css("--time-waiting");
-    const hatch = this.hatch(colour);
+    const color = css("--time-waiting");
+    const hatch = this.hatch(color);
     /** @type {[number, number, number][]} */
     const labels = [];
     let painted = 0;
@@ -226,7 +226,7 @@ export class TimelinePicture {
       context.fillRect(left, y(location[i]), wide, rowHeight - gap);
       if (rowHeight >= 15 && wide > 60) labels.push([i, Math.max(GUTTER, left), Math.min(this.width, left + wide)]);
       if (rowHeight >= 8 && wide >= 4) {
-        context.strokeStyle = colour;
+        context.strokeStyle = color;
         context.lineWidth = 1;
         context.strokeRect(left + 0.5, y(location[i]) + 0.5, wide - 1, rowHeight - gap - 1);
       }
@@ -237,9 +237,9 @@ export class TimelinePicture {
       const text = this.data.callName(position[i]);
       const wide = context.measureText(text).width;
       if (wide + 16 > right - left) continue;
-      context.fillStyle = colour;
+      context.fillStyle = color;
       context.fillRect(left + 4, y(location[i]) + rowHeight / 2 - 8, wide + 8, 16);
-      context.fillStyle = readable(parseColour(colour));
+      context.fillStyle = readable(parseColor(color));
       context.fillText(text, left + 8, y(location[i]) + rowHeight / 2);
     }
     if (this.selected >= 0) {
@@ -251,11 +251,11 @@ export class TimelinePicture {
     return painted;
   }
 
-  hatch(colour) {
-    if (this.hatched?.colour === colour) return this.hatched.pattern;
+  hatch(color) {
+    if (this.hatched?.color === color) return this.hatched.pattern;
     const tile = make("canvas", { width: 8, height: 8 });
     const context = tile.getContext("2d");
-    context.fillStyle = colour;
+    context.fillStyle = color;
     context.fillRect(0, 0, 8, 8);
     context.strokeStyle = "rgb(255 255 255 / 0.4)";
     context.lineWidth = 2;
@@ -265,7 +265,7 @@ export class TimelinePicture {
       context.lineTo(shift + 9, -1);
       context.stroke();
     }
-    this.hatched = { colour, pattern: context.createPattern(tile, "repeat") };
+    this.hatched = { color, pattern: context.createPattern(tile, "repeat") };
     return this.hatched.pattern;
   }
 
@@ -281,8 +281,8 @@ export class TimelinePicture {
     this.canvas.dataset.path = mostly ? "mostly" : "each";
     // Below the names of calls, where there are any.
     const at = (row) => y(row) + Math.max(0.5, rowHeight - 1) * (rowHeight >= 15 ? 0.85 : 0.5);
-    const stroke = (colour, wide) => {
-      context.strokeStyle = colour;
+    const stroke = (color, wide) => {
+      context.strokeStyle = color;
       context.lineWidth = wide;
       context.stroke();
     };
@@ -345,18 +345,18 @@ export class TimelinePicture {
    * @param {any} picture
    * @param {number[]} start when and at which location it begins
    * @param {number[]} end
-   * @param {string} colour
+   * @param {string} color
    * @param {boolean} dashed
    */
-  arrow({ context, x, y, rowHeight }, [start, source], [end, target], colour, dashed, wide = 1) {
+  arrow({ context, x, y, rowHeight }, [start, source], [end, target], color, dashed, wide = 1) {
     const from = { x: x(start), y: y(source + 0.5) };
     const to = { x: x(end), y: y(target + 0.5) };
     const down = to.y > from.y;
     from.y += (down ? 0.3 : -0.3) * rowHeight;
     to.y += (down ? -0.45 : 0.45) * rowHeight;
     const angle = Math.atan2(to.y - from.y, to.x - from.x);
-    context.strokeStyle = colour;
-    context.fillStyle = colour;
+    context.strokeStyle = color;
+    context.fillStyle = color;
     context.lineWidth = wide;
     context.setLineDash(dashed ? [5, 3] : []);
     context.beginPath();
@@ -439,7 +439,7 @@ export class TimelinePicture {
   // The whole run in a strip, with the window in it.
   paintStrip() {
     const { data, width } = this;
-    const tones = this.colours().classes.map(([r, g, b]) => `rgb(${r} ${g} ${b})`);
+    const tones = this.colors().classes.map(([r, g, b]) => `rgb(${r} ${g} ${b})`);
     const key = `${width} ${devicePixelRatio} ${tones.join()}`;
     if (this.stripPicture?.key !== key) this.stripPicture = { key, canvas: this.wholeRun(width - GUTTER, tones) };
     const context = fitCanvas(this.strip, width, STRIP);
@@ -499,7 +499,7 @@ export function mostlyOn(stretches, { from, to }, columns) {
 }
 
 // Colors of functions: hues far apart for numbers that follow each other, light enough for dark text.
-export function functionColour(number) {
+export function functionColor(number) {
   const hue = (47 + number * 137.508) % 360;
   return `hsl(${hue.toFixed(1)} ${number % 2 ? 58 : 42}% ${[74, 66, 80][number % 3]}%)`;
 }
@@ -509,12 +509,12 @@ function niceStep(least) {
   return [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= least * 0.999);
 }
 
-function parseColour(text) {
+function parseColor(text) {
   const digits = text.replace("#", "");
   return [0, 2, 4].map((at) => Number.parseInt(digits.slice(at, at + 2), 16));
 }
 
-// The mean of the colours of a column, as a pixel: where there is no room to show shares one by one.
+// The mean of the colors of a column, as a pixel: where there is no room to show shares one by one.
 function mixture({ classes, ground }, present, shares, column, columns) {
   let rest = 1;
   let red = 0;
@@ -543,7 +543,7 @@ function lighter(pixel) {
   return ((255 << 24) | part(16) | part(8) | part(0)) >>> 0;
 }
 
-/** @param {number[]} colour */
+/** @param {number[]} color */
 function readable([red, green, blue]) {
   return 0.299 * red + 0.587 * green + 0.114 * blue > 150 ? "#1a1a1a" : "#ffffff";
 }

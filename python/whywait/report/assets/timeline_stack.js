@@ -1,7 +1,7 @@
 // The calls of one location in the window of the timeline, one below the other: who calls whom.
 
 import { fitCanvas } from "./charts.js";
-import { css } from "./colour.js";
+import { css } from "./color.js";
 import { make, tip } from "./dom.js";
 import { seconds } from "./format.js";
 import { GUTTER } from "./timeline_paint.js";
@@ -39,7 +39,7 @@ export class CallStack {
     this.canvas.setAttribute("aria-label", `Call stack of ${data.name(picked)}: ${rows} levels, ${this.shown.length} calls in the window`);
     this.canvas.dataset.calls = String(this.shown.length);
     this.canvas.dataset.levels = String(rows);
-    const colours = this.timeline.colours();
+    const colors = this.timeline.colors();
     context.font = "11px system-ui, sans-serif";
     context.textBaseline = "middle";
     for (const { call, depth } of this.shown) {
@@ -47,7 +47,7 @@ export class CallStack {
       const [left, right] = this.edges(call, width);
       if (right - left < 0.3) continue;
       context.globalAlpha = this.timeline.isFound(call) ? 1 : 0.25;
-      context.fillStyle = this.timeline.tone(call, colours);
+      context.fillStyle = this.timeline.tone(call, colors);
       context.fillRect(left, depth * LEVEL, Math.max(0.5, right - left - 0.5), LEVEL - 1);
       context.globalAlpha = 1;
       if (right - left < 34) continue;
@@ -55,7 +55,7 @@ export class CallStack {
       context.beginPath();
       context.rect(left, depth * LEVEL, right - left - 3, LEVEL);
       context.clip();
-      context.fillStyle = this.timeline.ink(call, colours);
+      context.fillStyle = this.timeline.ink(call, colors);
       context.fillText(data.callName(data.calls.position[call]), left + 4, depth * LEVEL + LEVEL / 2);
       context.restore();
     }

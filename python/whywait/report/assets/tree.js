@@ -1,6 +1,6 @@
 // A tree of which only the rows in sight exist, so that it may have any number of them.
 
-import { severity } from "./colour.js";
+import { severity } from "./color.js";
 import { fill, make } from "./dom.js";
 import { plural } from "./format.js";
 
@@ -18,7 +18,7 @@ const FOUND = 200;
  * @property {(node: number, open: boolean) => number | null} value null for nothing to show
  * @property {(value: number, node: number) => any} text
  * @property {(node: number, open: boolean) => void} choose
- * @property {(node: number) => any} [group] colours compare values of one group
+ * @property {(node: number) => any} [group] colors compare values of one group
  */
 
 export class TreeView {
@@ -113,7 +113,7 @@ export class TreeView {
         for (const child of arranged(children[row.node]).reverse()) stack.push({ node: child, depth: row.depth + 1 });
       }
     }
-    // Colours compare what has the same unit: the metrics below one root, or everything in the other trees.
+    // Colors compare what has the same unit: the metrics below one root, or everything in the other trees.
     this.largest = new Map();
     for (const row of this.rows) {
       row.open = this.isOpen(row.node);

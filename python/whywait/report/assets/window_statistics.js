@@ -34,7 +34,7 @@ export class WindowStatistics {
     const row = (head, share) => make("tr", {}, make("th", {}, head), make("td", {}, percent(share)), make("td", {}, seconds(share * whole)));
     fill(this.body,
       make("table", { "aria-label": "Time by class" }, classes.sort((a, b) => b.share - a.share).map(({ name, text, share }) =>
-        row([make("i", { class: `swatch ${name}`, style: { "--colour": `var(--time-${name})` } }), " ", text], share))),
+        row([make("i", { class: `swatch ${name}`, style: { "--color": `var(--time-${name})` } }), " ", text], share))),
       functions.length > 0 && make("table", { "aria-label": "Time by function" },
         functions.slice(0, FUNCTIONS).map(({ name, time }) => row(name, time / whole))),
       takeAlong("window", () => this.rows));

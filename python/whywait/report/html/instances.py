@@ -33,7 +33,7 @@ def worst(
     native
         All wait states, as the native analysis returns them.
     merged
-        How many neighbouring locations make a place.
+        How many neighboring locations make a place.
     limit
         How many to choose at most.
 

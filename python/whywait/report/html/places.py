@@ -1,4 +1,4 @@
-"""Where values are shown: a place is a location or, where there are too many of them, several neighbouring ones."""
+"""Where values are shown: a place is a location or, where there are too many of them, several neighboring ones."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Resolution:
     Attributes
     ----------
     merged
-        How many neighbouring locations make a place.
+        How many neighboring locations make a place.
     exact
         Whether values are kept to the last bit, or cut to four digits.
     """

@@ -111,7 +111,7 @@ def parts(result: ResultData, formulas: Formulas) -> list[dict[str, Any]]:
     -------
     list of dict
         ``metric``, ``label``, ``family`` (work, devices, threads, communication, overhead, idle or waiting), ``value``
-        and ``ranks``: the mean of each of at most 512 groups of neighbouring locations.
+        and ``ranks``: the mean of each of at most 512 groups of neighboring locations.
     """
     if not _has(result, "time"):
         return []
@@ -190,7 +190,7 @@ def _label(metrics: MetricTree, metric: Metric) -> str:
 
 
 def _coarse(values: npt.NDArray[np.float64]) -> list[float]:
-    """Return the mean of neighbours, so that a picture has no more points than it can show."""
+    """Return the mean of neighbors, so that a picture has no more points than it can show."""
     width = -(-values.size // _POINTS)
     starts = np.arange(0, values.size, width)
     sizes = np.diff(np.append(starts, values.size))

@@ -21,7 +21,7 @@ struct State {
     block: u32,
     /// One behind the block before that in which it ran; 0 if there is none.
     earlier: u32,
-    /// Neighbours in the order of recent use: the more recent, the less recent.
+    /// Neighbors in the order of recent use: the more recent, the less recent.
     newer: CallPathId,
     older: CallPathId,
 }

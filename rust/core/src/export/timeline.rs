@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!          bin 0      bin 1      bin 2
-//!  row 0   compute 1  p2p 0.3    waiting 0.8      row: one location, or neighbouring ones
+//!  row 0   compute 1  p2p 0.3    waiting 0.8      row: one location, or neighboring ones
 //!  row 1   compute 1  compute 1  collective 1
 //! ```
 //!
 //! *Levels*: where there are more locations than a picture has rows, one level has about as many rows as bins, one has
 //! more rows and fewer bins, one fewer rows and more bins: whichever way one zooms in, one of them says more. A level of
-//! fewer rows or bins than another is not needed: sums of neighbours give it.
+//! fewer rows or bins than another is not needed: sums of neighbors give it.
 //!
 //! *Waiting* replaces what the call in which it lies counts as, so the shares of a cell never exceed 1. What is missing
 //! to 1 is time without any call.
@@ -49,7 +49,7 @@ pub struct Request {
 /// Shares of classes in bins of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Level {
-    /// Neighbouring locations of a row.
+    /// Neighboring locations of a row.
     pub merged: usize,
     /// Rows.
     pub rows: usize,

@@ -30,7 +30,7 @@ pub enum Kind {
     AllToAll,
     /// Prefix operations.
     Scan,
-    /// Not analysed: who depends on whom is not recorded.
+    /// Not analyzed: who depends on whom is not recorded.
     Undecided,
 }
 

@@ -318,7 +318,7 @@ pub struct Region {
 
 impl Region {
     /// The region with the paradigm and the role that its name tells, where the tool did not.
-    fn recognised(mut self) -> Self {
+    fn recognized(mut self) -> Self {
         if mpi_call(self.name.strip_suffix(ARGUMENTS).unwrap_or(&self.name), self.paradigm).is_some() {
             self.paradigm = Paradigm::MPI;
         } else if matches!(self.paradigm, Paradigm::USER | Paradigm::UNKNOWN) {
@@ -389,7 +389,7 @@ impl Regions {
                 begin_line: definition.begin_line_number,
                 end_line: definition.end_line_number,
             }
-            .recognised();
+            .recognized();
             let key = *keys.entry(region).or_insert_with_key(|region| {
                 regions.push(region.clone());
                 RegionKey::at(regions.len() - 1)
@@ -506,15 +506,15 @@ mod tests {
 
     #[test]
     fn names_tell_what_the_tool_does_not() {
-        let recognised = |name| {
-            let region = Region { name: String::from(name), ..Region::artificial("", Paradigm::USER) }.recognised();
+        let recognized = |name| {
+            let region = Region { name: String::from(name), ..Region::artificial("", Paradigm::USER) }.recognized();
             (region.paradigm, region.role)
         };
-        assert_eq!(recognised("mpi_bcast_"), (Paradigm::MPI, RegionRole::ARTIFICIAL));
-        assert_eq!(recognised("OpenMP implicit barrier"), (Paradigm::OPENMP, RegionRole::IMPLICIT_BARRIER));
-        assert_eq!(recognised("OpenMP Set Lock"), (Paradigm::OPENMP, RegionRole::FUNCTION));
-        assert_eq!(recognised("pthread_mutex_lock"), (Paradigm::PTHREAD, RegionRole::ARTIFICIAL));
-        assert_eq!(recognised("OpenMP phase"), (Paradigm::USER, RegionRole::ARTIFICIAL));
+        assert_eq!(recognized("mpi_bcast_"), (Paradigm::MPI, RegionRole::ARTIFICIAL));
+        assert_eq!(recognized("OpenMP implicit barrier"), (Paradigm::OPENMP, RegionRole::IMPLICIT_BARRIER));
+        assert_eq!(recognized("OpenMP Set Lock"), (Paradigm::OPENMP, RegionRole::FUNCTION));
+        assert_eq!(recognized("pthread_mutex_lock"), (Paradigm::PTHREAD, RegionRole::ARTIFICIAL));
+        assert_eq!(recognized("OpenMP phase"), (Paradigm::USER, RegionRole::ARTIFICIAL));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A simulated run as an archive: the records of the measured one at their new times (WHATIF 4.8).
 //!
-//! Every record lies between two neighbouring Enters and Leaves, which the decoder counts; times alone would not tell,
+//! Every record lies between two neighboring Enters and Leaves, which the decoder counts; times alone would not tell,
 //! as what has equal times may come apart. In a call, what is written before the time in the library keeps its distance to
 //! the Enter, what is written after it that to the Leave; elsewhere the time between two events is stretched.
 

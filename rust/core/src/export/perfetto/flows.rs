@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use super::Written;
+use super::levels::{Change, in_flight};
 use super::selection::{Kept, Selection};
 use crate::Result;
 use crate::ids::LocationId;
@@ -33,6 +34,8 @@ pub(super) struct Flows<'a> {
     pub(super) caused: Vec<u64>,
     /// Of each transfer its flow, or 0.
     pub(super) transferred: Vec<u64>,
+    /// How messages from or to what is written change the bytes in flight.
+    pub(super) sent: Vec<Change>,
     last: u64,
     pub(super) written: Written,
 }
@@ -48,6 +51,7 @@ impl<'a> Flows<'a> {
             ends: none(),
             caused: Vec::new(),
             transferred: Vec::new(),
+            sent: Vec::new(),
             last: 0,
             written: Written::default(),
         }
@@ -59,7 +63,7 @@ impl<'a> Flows<'a> {
     }
 
     pub(super) fn of_messages(&mut self) -> Result<()> {
-        let (trace, kept) = (self.trace, self.kept);
+        let (trace, kept, selection) = (self.trace, self.kept, self.selection);
         // Of each message its sender and the position of the Leave that completes the receive.
         let (found, _) = messages::match_all(trace, |index, shard, matches| {
             let receives = shard.receives.rows.iter().enumerate();
@@ -68,14 +72,24 @@ impl<'a> Flows<'a> {
                 let from = trace.shard_of[send.location];
                 let enter = trace.shards[from as usize].instances.enter[send.instance];
                 let leave = shard.instances.leave[receive.instance];
-                (kept[from as usize].has(enter) && kept[index].has(leave)).then_some((from, enter, send.bytes, leave))
+                let is_shown = kept[from as usize].has(enter) && kept[index].has(leave);
+                let counts = selection.has(trace, send.location)
+                    || selection.has(trace, shard.location_of_instance(receive.instance));
+                (is_shown || counts).then_some((from, enter, send.bytes, leave, is_shown))
             });
             found.collect::<Vec<_>>()
         })?;
         for (to, found) in found.into_iter().enumerate() {
-            for (from, enter, bytes, leave) in found {
+            for (from, enter, bytes, leave, is_shown) in found {
                 let sent = trace.shards[from as usize].events.time[enter as usize];
-                if sent >= trace.shards[to].events.time[leave as usize] {
+                let received = trace.shards[to].events.time[leave as usize];
+                if sent < received {
+                    in_flight(&mut self.sent, sent, received, bytes);
+                }
+                if !is_shown {
+                    continue;
+                }
+                if sent >= received {
                     self.written.backwards += 1;
                     continue;
                 }

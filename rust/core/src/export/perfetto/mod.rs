@@ -10,6 +10,7 @@
 //! | one-sided transfer | moment on a track of the source, and a flow to the call after which the data are there |
 //! | critical path | slices of a track of their own |
 //! | counter | counter track below the thread or the process that it speaks of |
+//! | ranks that wait, bytes in flight | two counter tracks of the whole run |
 //!
 //! Times are ns since the begin of the trace. A flow needs its begin before its end: where clocks disagree so much that
 //! it has not, it is left out and counted. Of slices that begin or end at the same time, what stands first in the file
@@ -19,6 +20,7 @@
 
 mod counters;
 mod flows;
+mod levels;
 mod packets;
 mod protobuf;
 mod selection;
@@ -33,6 +35,7 @@ use whywait_otf2::Archive;
 use crate::analysis::Analysis;
 use crate::ids::RegionKey;
 use crate::severity::Metric;
+use crate::trace::Trace;
 use crate::trace::decode::Progress;
 use crate::{Error, Result};
 use flows::Flows;
@@ -90,7 +93,7 @@ pub fn write(
     flows.of_messages()?;
     flows.of_causes(&analysis.waits, &begins);
     flows.of_transfers(&transfers);
-    let Flows { starts, ends, caused, transferred, mut written, .. } = flows;
+    let Flows { starts, ends, caused, transferred, sent, mut written, .. } = flows;
 
     let regions: FxHashMap<RegionKey, Name> =
         trace.tree.nodes().iter().fold(FxHashMap::default(), |mut names, node| {
@@ -113,7 +116,7 @@ pub fn write(
         names,
         first_metric,
         begin: trace.span().map_or(0, |(first, _)| first),
-        first_id: 10u32.saturating_pow(trace.definitions.locations.len().max(1).ilog10() + 1),
+        first_id: first_id(trace),
         next_track: 1 + (trace.definitions.locations.len() + trace.definitions.processes.len() + 1) as Track,
         introduced: vec![false; trace.tree.len()],
         progress,
@@ -129,7 +132,16 @@ pub fn write(
         writer.critical_path(&causes.path)?;
     }
     writer.counters(archive, &analysis.counters)?;
+    writer.ranks_waiting(analysis, &begins)?;
+    writer.bytes_in_flight(sent, &transfers)?;
     let bytes = writer.packets.finish()?;
     written.bytes = bytes;
     Ok(written)
+}
+
+/// A power of ten that is larger than every rank and every index of a location.
+fn first_id(trace: &Trace) -> u32 {
+    let ranks = trace.definitions.processes.iter().map(|process| process.rank);
+    let most = ranks.chain([trace.definitions.locations.len() as u32]).max().unwrap_or(1);
+    10u32.saturating_pow(most.max(1).ilog10() + 1)
 }

@@ -276,6 +276,12 @@ impl Event<'_> {
         self.0.number(3, category as u64);
     }
 
+    /// What has the same number has the same color.
+    #[inline]
+    pub(super) fn like(&mut self, category: Category) {
+        self.0.number(52, category as u64);
+    }
+
     /// An arrow goes out from here.
     pub(super) fn starts(&mut self, flow: u64) {
         self.0.fixed64(47, flow);

@@ -29,7 +29,7 @@ pub(super) struct Writer<'a, W> {
     pub(super) name_of: Vec<Name>,
     pub(super) first_metric: Name,
     pub(super) begin: i64,
-    /// Perfetto knows no process 0; of numbers that begin here the last digits are the index of the location.
+    /// Perfetto knows no process 0: of numbers that begin here the last digits are the rank.
     pub(super) first_id: u32,
     pub(super) next_track: Track,
     /// Call paths that arguments can have.
@@ -72,6 +72,13 @@ impl<W: Write> Writer<'_, W> {
         Ok(track)
     }
 
+    pub(super) fn new_counter(&mut self, name: &str, unit: &str, order: u32) -> Result<Track> {
+        let track = self.next_track;
+        self.next_track += 1;
+        self.packets.counter_track(track, None, (name, unit), order)?;
+        Ok(track)
+    }
+
     fn rank_and_thread(&self, location: LocationId) -> (i64, i64) {
         let location = &self.trace.definitions.locations[location];
         let process = self.trace.definitions.processes.get(location.process.index());
@@ -88,8 +95,12 @@ impl<W: Write> Writer<'_, W> {
             }
             let number = location.process.index().min(definitions.processes.len());
             let track = self.process_track(index);
-            let id = self.first_id
-                + definitions.processes.get(number).map_or(self.first_id, |one| one.locations.start.number());
+            // Behind all threads stand those of no process.
+            let one = definitions.processes.get(number);
+            let id = self.first_id + one.map_or(self.first_id, |one| one.rank);
+            // The first thread of a process has its number, as systems have it; others have numbers of their own.
+            let is_first = one.is_some_and(|one| one.locations.start == index);
+            let thread = if is_first { id } else { self.first_id.saturating_mul(10).saturating_add(index.number()) };
             if process.replace(number) != Some(number) {
                 let name = match definitions.processes.get(number) {
                     Some(process) => format!("Rank {}", process.rank),
@@ -98,7 +109,7 @@ impl<W: Write> Writer<'_, W> {
                 self.packets.process(track, id, &name, number as u32)?;
             }
             let name = self.definitions.string(location.name);
-            self.packets.thread(Self::thread_track(index), (track, id), self.first_id + index.number(), name)?;
+            self.packets.thread(Self::thread_track(index), (track, id), thread, name)?;
             self.written.threads += 1;
         }
         Ok(())
@@ -252,6 +263,7 @@ impl<W: Write> Writer<'_, W> {
         let waiting = self.seconds(wait.waiting);
         self.packets.begin(time, track, |event| {
             event.named(name, Category::WaitState);
+            event.like(Category::WaitState);
             event.text(Key::Metric, wait.kind.name());
             event.seconds(Key::Waiting, waiting);
             event.interned(Key::Callpath, callpath);
@@ -299,6 +311,7 @@ impl<W: Write> Writer<'_, W> {
             let of_callpath = writer.seconds(segment.ticks);
             writer.packets.begin(time, track, |event| {
                 event.called(&name, Category::CriticalPath);
+                event.like(Category::CriticalPath);
                 event.number(Key::Rank, rank);
                 event.number(Key::Thread, thread);
                 if let Some(callpath) = callpath {

@@ -63,7 +63,7 @@ macro_rules! mpi {
             display_name: "Late Sender",
             below: "mpi_point2point",
             waits_for: "for messages that are sent late",
-            look_at: "What the sender does before it sends: more work than its neighbours, or waiting of its own \
+            look_at: "What the sender does before it sends: more work than its neighbors, or waiting of its own \
                 that it hands on.",
             paradigm: Paradigm::Mpi,
             class: Some(Class::LateSender),

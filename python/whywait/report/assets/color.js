@@ -1,5 +1,5 @@
 // The severity scale: one hue family, lightness even in steps as the eye sees them (OKLab), so that it reads the same
-// with any kind of colour vision and in print.
+// with any kind of color vision and in print.
 
 const SCALES = {
   // From the background to what matters most: lightness, chroma, hue.
@@ -30,12 +30,12 @@ export function rgb(lightness, chroma, hue) {
 
 const scaleCache = {};
 
-export function scaleColours() {
+export function scaleColors() {
   const theme = dark() ? "dark" : "light";
   scaleCache[theme] ??= Array.from({ length: 256 }, (_, i) => {
     const at = i / 255;
     const [from, to] = SCALES[theme];
-    // More colour in the middle, where neighbouring lightnesses are hardest to tell apart.
+    // More color in the middle, where neighboring lightnesses are hardest to tell apart.
     const chroma = from[1] + (to[1] - from[1]) * at + 0.06 * Math.sin(Math.PI * at);
     return `rgb(${rgb(from[0] + (to[0] - from[0]) * at, chroma, from[2] + (to[2] - from[2]) * at).join(" ")})`;
   });
@@ -43,10 +43,10 @@ export function scaleColours() {
 }
 
 export function severity(share) {
-  return scaleColours()[Math.round(255 * Math.min(1, Math.max(0, share || 0)))];
+  return scaleColors()[Math.round(255 * Math.min(1, Math.max(0, share || 0)))];
 }
 
-// Whether text on a colour of the scale should be the light one.
+// Whether text on a color of the scale should be the light one.
 export function lightTextOn(share) {
   return dark() ? share < 0.45 : share > 0.5;
 }

@@ -1,0 +1,109 @@
+//! Two levels of the whole run over time: how many ranks wait, and how many bytes are in flight.
+
+use std::io::Write;
+
+use rayon::prelude::*;
+
+use super::tracks::Writer;
+use crate::Result;
+use crate::analysis::Analysis;
+use crate::schema::Pattern;
+use crate::transfers::Transfer;
+
+/// By how much a level changes at a time.
+pub(super) type Change = (i64, i64);
+
+impl<W: Write> Writer<'_, W> {
+    /// Writes how many of the chosen ranks wait: those of which any thread does. Completion is no waiting.
+    pub(super) fn ranks_waiting(&mut self, analysis: &Analysis, begins: &[i64]) -> Result<()> {
+        let mut waits: Vec<(u32, i64, i64)> = analysis
+            .waits
+            .iter()
+            .zip(begins)
+            .filter(|(wait, _)| {
+                Pattern::of(wait.kind).is_some_and(|of| of.part_of.is_none() && !of.position.is_completion())
+                    && wait.waiting > 0
+                    && self.selection.has(self.trace, wait.location)
+            })
+            .map(|(wait, &begin)| {
+                let process = self.trace.definitions.locations[wait.location].process;
+                (process.number(), begin, begin.saturating_add(wait.waiting))
+            })
+            .collect();
+        waits.par_sort_unstable();
+        let mut changes: Vec<Change> = Vec::with_capacity(2 * waits.len());
+        for of_process in waits.chunk_by(|a, b| a.0 == b.0) {
+            // Waits of several threads may overlap: the rank waits once.
+            let mut until = i64::MIN;
+            for &(_, begin, end) in of_process {
+                if end > until {
+                    changes.push((begin.max(until), 1));
+                    changes.push((end, -1));
+                    until = end;
+                }
+            }
+        }
+        self.level("Ranks waiting", "ranks", 0, changes)
+    }
+
+    /// Writes how many bytes of messages and one-sided transfers, from or to the chosen ranks, are in flight.
+    pub(super) fn bytes_in_flight(&mut self, messages: Vec<Change>, transfers: &[Transfer]) -> Result<()> {
+        let mut changes = messages;
+        for transfer in transfers {
+            let Some(end) = transfer.end.filter(|&end| end > transfer.time) else { continue };
+            if [transfer.source, transfer.destination].iter().any(|&place| self.selection.has(self.trace, place)) {
+                in_flight(&mut changes, transfer.time, end, transfer.bytes);
+            }
+        }
+        self.level("Bytes in flight", "bytes", 1, changes)
+    }
+
+    /// Writes a level as a counter of the whole run; none of what never is.
+    fn level(&mut self, name: &str, unit: &str, order: u32, mut changes: Vec<Change>) -> Result<()> {
+        changes.par_sort_unstable();
+        let (first, last) = self.selection.window;
+        let mut track = None;
+        // What was written last, and what is to be written of the time before the next change.
+        let (mut written, mut level, mut pending) = (0, 0_i64, None);
+        for (number, at) in changes.chunk_by(|a, b| a.0 == b.0).enumerate() {
+            if number % 65_536 == 0 {
+                self.look_up()?;
+            }
+            let time = at[0].0;
+            if time > last {
+                break;
+            }
+            level = at.iter().fold(level, |level, change| level.saturating_add(change.1));
+            if time < first {
+                pending = Some(level);
+                continue;
+            }
+            let before = pending.take().map(|level| (first, level));
+            for (time, level) in before.into_iter().chain([(time, level)]) {
+                if level == written {
+                    continue;
+                }
+                let track = match track {
+                    Some(track) => track,
+                    None => *track.insert(self.new_counter(name, unit, order)?),
+                };
+                let time = self.nanoseconds(time);
+                self.packets.counter(time, track, level as f64)?;
+                written = level;
+            }
+        }
+        // Nothing changes in the window.
+        if let Some(level) = pending.filter(|&level| level != 0) {
+            let track = self.new_counter(name, unit, order)?;
+            let time = self.nanoseconds(first);
+            self.packets.counter(time, track, level as f64)?;
+        }
+        Ok(())
+    }
+}
+
+/// Adds the changes that something in flight makes.
+pub(super) fn in_flight(changes: &mut Vec<Change>, from: i64, to: i64, bytes: u64) {
+    let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+    changes.extend([(from, bytes), (to, -bytes)]);
+}
