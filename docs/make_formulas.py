@@ -61,6 +61,10 @@ FORMULAS = {
     ("definition", "22"): "critical-path profile",
     ("definition", "23"): "critical-path imbalance",
     ("Eberius, equation", "4.1"): "computational imbalance",
+    ("Eberius, equation", "4.2"): "load of a process",
+    ("Eberius, equation", "4.3"): "efficiency of a kernel",
+    ("Eberius, equation", "4.4"): "load of a process and its devices",
+    ("Eberius, equation", "4.5"): "adjusted load",
 }
 _NUMBER = r"\d+(?:\.\d+)?"
 _REFERENCE = re.compile(

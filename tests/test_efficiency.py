@@ -11,7 +11,7 @@ import whywait
 from hypothesis import example, given
 from hypothesis import strategies as st
 from whywait import cli
-from whywait.analysis.efficiency import efficiencies, load_imbalance, scaling, waits_of
+from whywait.analysis.efficiency import efficiencies, scaling, waits_of
 from whywait.analysis.focus import find_focus
 from whywait.model.metrics import metric_tree
 from whywait.model.selection import find_callpaths
@@ -124,12 +124,6 @@ def test_threads_count_with_their_process():
 def test_nothing_at_all():
     empty = fake_native.result(fake_native.FakeAnalysis([], [], [], {}))
     assert set(shares(empty).values()) == {None}
-
-
-def test_load_imbalance_of_the_dissertation():
-    import numpy as np
-
-    assert load_imbalance(np.array([4.0, 2.0, 3.0, 3.0])).value == pytest.approx((4 - 3) / 3)
 
 
 def test_scaling():

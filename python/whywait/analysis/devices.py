@@ -82,10 +82,10 @@ class Devices:
         dict
             ``devices``: of each its ``name`` (that of its first stream), ``rank``, number of ``kernels``, ``busy``
             (seconds in which it ran any), ``share`` (of the run), sums of ``idle``, ``starved``, ``mpi_starved``,
-            ``latency`` and ``queued``. ``imbalance``: by which share the busiest device exceeds the mean (Eberius 4.1).
-            ``kernels``: ``callpath``, ``device``, ``count``, ``total``. ``synchronizations``: ``callpath``, ``rank``,
-            ``count``, ``waiting``, ``completion``. ``starving``: ``callpath``, ``rank``, ``starving``. Each longest
-            first. And `counts`.
+            ``latency`` and ``queued``. ``imbalance``: by which share the busiest device exceeds the mean, as
+            `whywait.analysis.load.imbalance`. ``kernels``: ``callpath``, ``device``, ``count``, ``total``.
+            ``synchronizations``: ``callpath``, ``rank``, ``count``, ``waiting``, ``completion``. ``starving``:
+            ``callpath``, ``rank``, ``starving``. Each longest first. And `counts`.
         """
         devices = self._devices()
         busy = [device["busy"] for device in devices]

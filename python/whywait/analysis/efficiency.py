@@ -3,9 +3,9 @@
 The multiplicative model of the POP project: parallel efficiency is load balance times communication efficiency, and
 communication efficiency is serialization times transfer. Definitions: https://co-design.pop-coe.eu/metrics/
 
-There is no simulator of an ideal network here. As in the Advisor of Cube, the run time on one is estimated from the
-wait states: what an MPI call takes beyond its waiting is transfer, which an ideal network would not need. Removing
-transfers would also shorten some waits, which the estimate leaves as they are.
+As in the Advisor of Cube, the run time on an ideal network is estimated from the wait states: what an MPI call takes
+beyond its waiting is transfer, which an ideal network would not need. Removing transfers would also shorten some waits,
+which the estimate leaves as they are; a simulation does not (`on_ideal_network`).
 
 In a window of time the numbers are those of what lies in it. Other than in the whole run, load balance also sees work
 that is done at different times: in a window in which one process works and the others wait, only one has a load.
@@ -21,6 +21,7 @@ import numpy as np
 
 from whywait.analysis import hybrid
 from whywait.analysis.counters import CYCLES, INSTRUCTIONS, Counters
+from whywait.analysis.load import imbalance
 from whywait.model.format import html_table
 from whywait.model.idle_threads import allocation
 from whywait.model.names import close
@@ -300,31 +301,9 @@ def _judge(times: _Times, processes: int) -> Iterator[Efficiency]:
     yield ratio("communication_efficiency", "Communication efficiency", "max(comp)", "max(elapsed)")
     yield ratio("serialization", "Serialization", "max(comp)", "max(ideal)")
     yield ratio("transfer", "Transfer", "max(ideal)", "max(elapsed)")
-    yield load_imbalance(times.load)
-
-
-def load_imbalance(load: npt.NDArray[np.float64]) -> Efficiency:
-    """Return by which share the greatest load exceeds the average.
-
-    Parameters
-    ----------
-    load
-        One value a process: its time outside of MPI, without that of idle threads.
-
-    Notes
-    -----
-    D. Eberius, "Providing Insight into the Performance of Distributed Applications Through Low-Level Metrics"
-    (dissertation, University of Tennessee, 2020), equation 4.1, ``(L_max - L_avg) / L_avg``, of the load of equation
-    4.2, ``time - mpi``.
-    """
-    most, average = _most(load), _mean(load, load.size)
-    return Efficiency(
-        "load_imbalance",
-        "Load imbalance",
-        (most - average) / average if average > 0 else None,
-        "(max(load) - avg(load)) / avg(load)",
-        {"max(load)": most, "avg(load)": average},
-    )
+    inputs = {name: known[name] for name in ("max(load)", "avg(load)")}
+    formula = "(max(load) - avg(load)) / avg(load)"
+    yield Efficiency("load_imbalance", "Load imbalance", imbalance(times.load), formula, inputs)
 
 
 def _mean(values: npt.NDArray[np.float64], count: int) -> float:

@@ -31,20 +31,22 @@ class Kernel(NamedTuple):
 
 
 def imbalance(loads: npt.ArrayLike) -> float | None:
-    """Return by which share the greatest load exceeds the average (Eberius 4.1); None if there is no load.
+    """Return by which share the greatest load exceeds the average (Eberius, equation 4.1); None if there is no load.
 
     Parameters
     ----------
     loads
-        One value a process, measured or adjusted (Eberius 4.5).
+        One value a process, measured or adjusted (Eberius, equation 4.5).
     """
     values = np.asarray(loads, dtype=np.float64)
-    mean = float(values.mean()) if values.size else 0.0
-    return (float(values.max()) - mean) / mean if mean > 0 else None
+    most = float(values.max(initial=0.0))
+    # The mean is rounded: without the bound, equal loads could be less than balanced.
+    mean = min(float(values.mean()), most) if values.size else 0.0
+    return (most - mean) / mean if mean > 0 else None
 
 
 def process_loads(total: npt.ArrayLike, mpi: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Return the time of each process outside of MPI (Eberius 4.2)."""
+    """Return the time of each process outside of MPI (Eberius, equation 4.2)."""
     return np.asarray(total, dtype=np.float64) - np.asarray(mpi, dtype=np.float64)
 
 
@@ -62,7 +64,7 @@ def share(name: str, value: float) -> float:
 
 
 def gpu_efficiency(sm_efficiency: float, warp_execution_efficiency: float) -> float:
-    """Return how much of a device a kernel uses (Eberius 4.3).
+    """Return how much of a device a kernel uses (Eberius, equation 4.3).
 
     Parameters
     ----------
@@ -75,7 +77,7 @@ def gpu_efficiency(sm_efficiency: float, warp_execution_efficiency: float) -> fl
 
 
 def adjusted_load(host: float, kernels: Iterable[Kernel]) -> tuple[float, float]:
-    """Return the load of a process with its devices, as measured and adjusted by efficiency (Eberius 4.4).
+    """Return the load of a process with its devices, as measured and adjusted by efficiency (Eberius, equation 4.4).
 
     Kernels that overlap on one device count once, with the efficiency of the latest to start.
 
@@ -109,7 +111,8 @@ def geometry_efficiency(blocks: int, threads: int, multiprocessors: int, warp: i
     """Return the most that the geometry of a launch lets a kernel use of a device.
 
     ``G / (S ceil(G / S)) * B / (W ceil(B / W))``: the last round of blocks leaves multiprocessors without work, the
-    last warp of a block leaves threads without work. An upper bound of the efficiency of Eberius 4.3.
+    last warp of a block leaves threads without work. An upper bound of the efficiency of a kernel (Eberius, equation
+    4.3).
 
     Parameters
     ----------
