@@ -5,7 +5,7 @@
 //! *Source*: specification.md#one-sided-communication; thesis, chapter 3; docs/one-sided.md lists the decisions where the
 //! definitions leave room.
 
-pub mod collective;
+pub mod fence;
 pub mod gats;
 pub mod lock;
 pub mod notification;
@@ -51,7 +51,7 @@ pub fn detect(
         diagnostics.merge(std::mem::take(&mut epochs.diagnostics));
     }
     let mut waits: Vec<Waits> = trace.shards.iter().map(|_| Waits::default()).collect();
-    diagnostics.merge(collective::detect(trace, &epochs, &mut waits, (with_meetings, thesis_pairs))?);
+    diagnostics.merge(fence::detect(trace, &epochs, &mut waits, (with_meetings, thesis_pairs))?);
     gats::detect(trace, &epochs, &mut waits)?;
     let (contentions, lock_notes) = lock::detect(trace, &epochs)?;
     diagnostics.merge(lock_notes);

@@ -1,4 +1,4 @@
-//! Waiting in collective calls on windows: create, free, fence; barriers and collectives of OpenSHMEM and ARMCI.
+//! Waiting at fences, and in the other collective calls on windows (create, free) and of OpenSHMEM and ARMCI.
 //!
 //! ```text
 //!  0  ---[ Fence |         |   ]--
