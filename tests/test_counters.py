@@ -209,7 +209,7 @@ def test_a_counter_without_a_thread_in_its_process_is_outside(tmp_path):
 
 
 def test_windows_cut_a_counter_by_time(tmp_path):
-    """0 at 0 s, 100 at 10 s: COUNTERS 3.3, example 12."""
+    """0 at 0 s, 100 at 10 s."""
     stream = [(0, 0, (0,)), (0, "enter", "main"), (100, 0, (100,)), (100, "leave", "main")]
     for scope in (None, "group"):
         result = analyze(archive(tmp_path / str(scope), [counter(scope=scope)], [stream]))
@@ -449,7 +449,7 @@ def test_cells_of_real_traces_add_up_to_what_was_recorded(case):
 
 
 def test_a_real_trace_with_devices():
-    """Counters of a plugin that claims they are all totals: COUNTERS 2.2 and 4.3, number 9."""
+    """Counters of a plugin that claims they are all totals."""
     place = SHARED / "samples" / "mi300"
     if not place.exists():
         pytest.skip(f"{place} is only beside a development checkout")

@@ -91,7 +91,7 @@ def test_launches_name_their_stream(tmp_path):
 
 
 def test_a_real_trace():
-    """Two devices one after the other: COUNTERS 4.3, number 9, and 5.3, f."""
+    """Two devices one after the other."""
     place = SHARED / "samples" / "mi300"
     if not place.exists():
         pytest.skip(f"{place} is only beside a development checkout")

@@ -145,6 +145,8 @@ def test_the_call_stack_of_a_rank(browser, stencil):
     assert viewer.text(".stack-of summary") == "Call stack of rank 0"
     viewer.js("document.querySelector('.stack-of').open = true")
     viewer.until("document.querySelector('.stack-of canvas').dataset.levels === '5'")
+    # The rows have other heights once the stack is there.
+    settle(viewer)
     # A click on a row shows the calls of that rank.
     viewer.js(
         "const canvas = document.querySelector('.times'); const box = canvas.getBoundingClientRect();"

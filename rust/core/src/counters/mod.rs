@@ -27,7 +27,8 @@ pub struct Recorded {
     pub kinds: Vec<Kind>,
 }
 
-/// Takes the cells out of the shards, and checks what modes claim against what values do (COUNTERS 2.2).
+/// Takes the cells out of the shards, and checks what modes claim against what values do:
+/// counters.md#counters-of-the-trace.
 pub fn collect(trace: &mut Trace) -> Result<(Recorded, Diagnostics)> {
     let mut diagnostics = Diagnostics::default();
     let counters = &trace.definitions.counters.all;

@@ -201,7 +201,7 @@ mod tests {
     const FOO: CallPathId = CallPathId::new(1);
     const BAR: CallPathId = CallPathId::new(2);
 
-    /// COUNTERS 3.3, example 10.
+    /// An example of counters.md#counters-of-the-trace.
     #[test]
     fn a_total_is_divided_over_carriers_and_time() {
         let series = series(Kind::Total, &[(0, 0), (4, 40), (8, 120)]);
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!([MAIN, FOO, BAR].map(|callpath| two[&callpath].amount.integer), [30, 30, 60]);
     }
 
-    /// COUNTERS 3.3, example 11.
+    /// An example of counters.md#counters-of-the-trace.
     #[test]
     fn a_level_is_integrated_where_it_is_known() {
         let mut series = series(Kind::Level { next: true }, &[(1, 100), (3, 300), (6, 0)]);
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!((main.amount.integer, main.ticks, main.samples), (700, 5, 2));
     }
 
-    /// COUNTERS 3.3, example 12, in hundredths.
+    /// Times are in hundredths.
     #[test]
     fn windows_cut_totals_by_time() {
         let series = series(Kind::Total, &[(0, 0), (1000, 100)]);

@@ -12,7 +12,7 @@
 //! `max(min(start, El) - p, 0)`; `start - max(p, El)` is latency. A kernel that is launched while another runs waits in a
 //! queue for `start - Ll`.
 //!
-//! *Source*: COUNTERS 5.
+//! *Source*: accelerators.md.
 
 mod matching;
 

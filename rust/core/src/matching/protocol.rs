@@ -6,7 +6,7 @@
 //! rendezvous, buffered and ready ones do not. The limit B of a locality, within a node or between nodes, is the least
 //! size that contradicts the fewest proofs; messages without a proof that are longer went by rendezvous.
 //!
-//! *Source*: WHATIF 4.3.
+//! *Source*: whatif.md#how-it-works.
 
 use rustc_hash::FxHashMap;
 use whywait_otf2::Definitions;

@@ -5,7 +5,7 @@
 //! (locality, size, protocol) lasts until its receive is left; the minimum of `L - E` over those with `Z <= E` what a
 //! call of a class (kind, number and size of messages) takes anyway. The difference is the transfer.
 //!
-//! *Source*: WHATIF 4.3; COUNTERS 3.1.
+//! *Source*: whatif.md#how-it-works; counters.md#counters-of-messages-and-queues.
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;

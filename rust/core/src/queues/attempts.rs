@@ -9,7 +9,7 @@
 //!                q >  a:  #{m': q' <= a < a'}                          a >= q:  #{m': a' <= q < q'}
 //! ```
 //!
-//! *Source*: COUNTERS 3.1.
+//! *Source*: counters.md#counters-of-messages-and-queues.
 
 use super::Message;
 

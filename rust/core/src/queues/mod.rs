@@ -12,7 +12,8 @@
 //! With t = 0 the arrival is the earliest possible, and what is unexpected an upper bound: records do not tell when a
 //! message arrives.
 //!
-//! *Source*: dissertation of Eberius, chapter 3, whose counters these derive without a modified library; COUNTERS 3.1.
+//! *Source*: dissertation of Eberius, chapter 3, whose counters these derive without a modified library;
+//! counters.md#counters-of-messages-and-queues.
 
 mod arrival;
 mod attempts;

@@ -11,7 +11,7 @@
 //!
 //! Samples that speak of a process or a machine are kept: [`crate::counters`] divides them.
 //!
-//! *Source*: COUNTERS 2.4.
+//! *Source*: counters.md#counters-of-the-trace.
 
 use std::cell::Cell;
 

@@ -1,6 +1,6 @@
 //! Counters: what the definitions say of them, and what they come to.
 //!
-//! *Source*: COUNTERS 2.1 and 2.4; OTF2's definitions of metric modes.
+//! *Source*: counters.md#counters-of-the-trace; OTF2's definitions of metric modes.
 
 use std::cell::Cell;
 use std::ops::AddAssign;

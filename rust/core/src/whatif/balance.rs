@@ -1,4 +1,4 @@
-//! Balance: time moves between instances, and sums stay the same to the tick (WHATIF 2.3).
+//! Balance: time moves between instances, and sums stay the same to the tick (whatif.md#what-can-be-changed).
 
 use crate::trace::{NONE, Trace};
 use crate::{Error, Result};

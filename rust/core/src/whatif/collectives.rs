@@ -1,4 +1,4 @@
-//! Arcs of collective operations (WHATIF 4.4): whom the Leave of a member waits for, by the flow of data.
+//! Arcs of collective operations (whatif.md#how-it-works): whom the Leave of a member waits for, by the flow of data.
 //!
 //! Times are Enter and Leave of the calls. A member that keeps its length does so because nobody recorded whether it
 //! waits inside: the root of a broadcast, those that only send to a root, `MPI_Init`.

@@ -1,4 +1,4 @@
-//! What is cut out of a run: regions with all they enclose, and messages (WHATIF 2.5, 2.6).
+//! What is cut out of a run: regions with all they enclose, and messages (whatif.md#what-can-be-changed).
 //!
 //! What is cut on one side vanishes on the other: of a message both sides, of a collective operation the calls of all
 //! members. A call goes if nothing is left that it served; one that serves others as well stays, without the arc. What

@@ -1,7 +1,7 @@
 //! Arcs of point-to-point communication, and how long messages travel.
 //!
 //! A call that completes a receive waits for the start of the send. A send waits for its receive if the message was sent
-//! by *rendezvous*; an *eager* one waits for nobody (WHATIF 4.3). Which of the two it was,
+//! by *rendezvous*; an *eager* one waits for nobody (whatif.md#how-it-works). Which of the two it was,
 //! [`crate::matching::protocol`] judges.
 //!
 //! *Hidden transfers*: a receive that found its message there tells only what a copy costs. How long the message would
@@ -199,7 +199,7 @@ pub(super) fn collect(
 }
 
 /// Calls that probe messages by the rows of their receives: a matched probe is recorded with its message; another one has
-/// found the message of the next receive that the same call path posts (WHATIF 4.3).
+/// found the message of the next receive that the same call path posts (whatif.md#how-it-works).
 fn probes(trace: &Trace, shard: &Shard) -> FxHashMap<u32, InstanceId> {
     let mut probes: FxHashMap<u32, InstanceId> = shard.probes.iter().copied().collect();
     let is_probe = |path: &CallPath| trace.regions.class(path.region) == RegionClass::Probe;
@@ -243,7 +243,7 @@ fn decide(trace: &Trace, found: &mut [Vec<Message>], assumptions: &mut Assumptio
 type Arcs = std::iter::Flatten<std::array::IntoIter<Option<Raw>, 7>>;
 
 /// The arcs of a message on a network of given numbers: a receive ends when the message is there, and so does a send by
-/// rendezvous; one of an eager message takes what it takes (WHATIF 8.2).
+/// rendezvous; one of an eager message takes what it takes (whatif.md#networks).
 fn on_network(message: &Message, model: &Model, network: &Network) -> Arcs {
     let &Message { calls: [start, sent, posted, received], since: [s, q], bytes, protocol, is_local, .. } = message;
     let was = protocol == Protocol::Rendezvous;
@@ -411,7 +411,7 @@ impl Estimates {
         calls.filter_map(of_call).fold((0, 0), |(count, time), call| (count + 1, time + call))
     }
 
-    /// The weights of the arcs to a call [`begin`, `leave`]: its own time, then those of the arcs (WHATIF 4.2, 4.3).
+    /// The weights of the arcs to a call [`begin`, `leave`]: its own time, then those of the arcs (whatif.md#how-it-works).
     pub(super) fn weigh(&self, arcs: &[Raw], begin: i64, leave: i64, weights: &mut [i64]) {
         let seen = see(arcs, leave);
         let rest = leave - seen.latest.max(begin);

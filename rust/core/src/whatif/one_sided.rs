@@ -1,4 +1,5 @@
-//! Arcs of one-sided communication (WHATIF 4.5): collective calls on windows, post-start-complete-wait, locks, progress.
+//! Arcs of one-sided communication (whatif.md#how-it-works): collective calls on windows, post-start-complete-wait,
+//! locks, progress.
 //!
 //! Where a library may block in one of several calls, the waits that were found say in which: in this epoch, else most
 //! often on this window, else in the last call of an access epoch and in the first of a lock epoch. Lock epochs keep the
@@ -73,7 +74,7 @@ pub(super) fn collect(
 }
 
 /// Costs on a network of given numbers: what one waits for travels as a message without bytes; what an operation moves
-/// is there when the call that completes it is left (WHATIF 8.2).
+/// is there when the call that completes it is left (whatif.md#networks).
 fn on_network(
     trace: &Trace,
     epochs: &[Epochs],

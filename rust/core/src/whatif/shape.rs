@@ -1,4 +1,4 @@
-//! Hypotheses on durations: which segments of which location get another length (WHATIF 2.1 to 2.4, 2.7).
+//! Hypotheses on durations: which segments of which location get another length (whatif.md#what-can-be-changed).
 //!
 //! A *segment* is the time between two neighboring Enters or Leaves of a location; it belongs to the innermost region.
 //! At the Leave of a call that waits only the own time of the call counts. Hypotheses work one after the other, each on

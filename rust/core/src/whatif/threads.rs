@@ -1,4 +1,4 @@
-//! Arcs between the threads of a process (WHATIF 4.6): forks and joins, barriers of a team, locks.
+//! Arcs between the threads of a process (whatif.md#how-it-works): forks and joins, barriers of a team, locks.
 //!
 //! A thread of a team begins as long after the fork as measured; the join waits for the ends of all. Of a barrier in which
 //! threads run tasks, it is the end of their last task that the others wait for. A lock is taken when its owner before

@@ -1,4 +1,4 @@
-//! A simulated run as an archive: the records of the measured one at their new times (WHATIF 4.8).
+//! A simulated run as an archive: the records of the measured one at their new times (whatif.md#how-it-works).
 //!
 //! Every record lies between two neighboring Enters and Leaves, which the decoder counts; times alone would not tell,
 //! as what has equal times may come apart. In a call, what is written before the time in the library keeps its distance to
