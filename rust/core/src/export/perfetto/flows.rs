@@ -3,7 +3,6 @@
 use rayon::prelude::*;
 
 use super::Written;
-use super::levels::{Change, in_flight};
 use super::selection::{Kept, Selection};
 use crate::Result;
 use crate::ids::LocationId;
@@ -12,6 +11,9 @@ use crate::per_shard::PerShard;
 use crate::trace::Trace;
 use crate::transfers::Transfer;
 use crate::waits::WaitState;
+
+/// By how much a level changes at a time.
+pub(super) type Change = (i64, i64);
 
 /// An end of a flow at an Enter or Leave of a shard.
 #[derive(Clone, Copy)]
@@ -187,4 +189,10 @@ impl<'a> Ends<'a> {
         self.0 = &rest[from + count..];
         &rest[from..from + count]
     }
+}
+
+/// Adds the changes that something in flight makes.
+pub(super) fn in_flight(changes: &mut Vec<Change>, from: i64, to: i64, bytes: u64) {
+    let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+    changes.extend([(from, bytes), (to, -bytes)]);
 }

@@ -4,14 +4,12 @@ use std::io::Write;
 
 use rayon::prelude::*;
 
+use super::flows::{Change, in_flight};
 use super::tracks::Writer;
 use crate::Result;
 use crate::analysis::Analysis;
 use crate::schema::Pattern;
 use crate::transfers::Transfer;
-
-/// By how much a level changes at a time.
-pub(super) type Change = (i64, i64);
 
 impl<W: Write> Writer<'_, W> {
     /// Writes how many of the chosen ranks wait: those of which any thread does. Completion is no waiting.
@@ -100,10 +98,4 @@ impl<W: Write> Writer<'_, W> {
         }
         Ok(())
     }
-}
-
-/// Adds the changes that something in flight makes.
-pub(super) fn in_flight(changes: &mut Vec<Change>, from: i64, to: i64, bytes: u64) {
-    let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-    changes.extend([(from, bytes), (to, -bytes)]);
 }
