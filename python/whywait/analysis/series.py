@@ -128,9 +128,9 @@ class SeriesData:
         """
         rows = []
         for number, point in enumerate(self.points):
-            time = _total(point, "time")
+            time = self.total(point, "time")
             for metric in self.occurring():
-                value = _total(point, metric.name)
+                value = self.total(point, metric.name)
                 rows.append(
                     {
                         "run": number, "name": point.name, "processes": point.processes, "metric": metric.name,
@@ -149,7 +149,7 @@ class SeriesData:
         found: dict[str, Metric] = {}
         for point in self.points:
             for metric in point.result.profile.metrics:
-                if metric.name not in found and _total(point, metric.name):
+                if metric.name not in found and self.total(point, metric.name):
                     found[metric.name] = metric
         return list(found.values())
 
@@ -169,7 +169,7 @@ class SeriesData:
         trees = [point.result.profile.metrics for point in self.points]
         for point, tree in zip(self.points, trees, strict=True):
             if text in tree or tree.called(text):
-                return tree[metric_name(tree, text, lambda name, one=point: _total(one, name) != 0)]  # type: ignore[misc]
+                return tree[metric_name(tree, text, lambda name, one=point: self.total(one, name) != 0)]  # type: ignore[misc]
         hint = next(filter(None, (tree.suggestion(text) for tree in trees)), "")
         raise _native.UsageError(f"no run has a metric {text}{hint}")
 
@@ -224,7 +224,7 @@ class SeriesData:
         largest = int(processes.max())
         at = at or _AHEAD * largest
         by_callpath = self.by_callpath(name)
-        whole = np.array([_total(point, name) for point in self.points])
+        whole = np.array([self.total(point, name) for point in self.points])
         places = (None, *by_callpath)
         values = np.array([whole, *by_callpath.values()]) / processes
         models = fit(processes, np.maximum(values, 0.0)) or []
@@ -244,7 +244,8 @@ class SeriesData:
         metric
             The unique name of the metric.
         """
-        return _total(point, metric)
+        profile = point.part.profile if _is_timed(point, metric) else point.result.profile
+        return profile.total(metric) if metric in profile.metrics else 0.0
 
     def baseline(self, number: int) -> int | None:
         """Return the run that a run is to be compared with: the last one before it with as many processes and threads.
@@ -300,8 +301,3 @@ def _account(point: Point) -> dict[str, Any]:
 def _is_timed(point: Point, metric: str) -> bool:
     """Say whether a metric is kept by time, so that the focus has it."""
     return metric in point.part.profile.metrics
-
-
-def _total(point: Point, metric: str) -> float:
-    profile = point.part.profile if _is_timed(point, metric) else point.result.profile
-    return profile.total(metric) if metric in profile.metrics else 0.0

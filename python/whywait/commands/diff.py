@@ -49,21 +49,24 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "--top", type=positive, default=20, metavar="N", help="how many places to show (default: %(default)s)"
     )
-    parser.add_argument(
-        "--fail-on",
-        action="append",
-        default=[],
-        type=threshold,
-        metavar="LIMIT",
-        help="fail if a metric grows by more than a share of A ('mpi_latesender>5%%') or than an amount ('time>0.5s', "
-        "'visits>1000'); may be given again",
+    add_limits(
+        parser,
+        "fail if a metric grows by more than a share of A ('mpi_latesender>5%%') or than an amount ('time>0.5s', "
+        "'visits>1000')",
     )
     parser.add_argument(
         "--html", metavar="FILE", help="write both runs side by side as one file to explore in a browser"
     )
 
 
-def threshold(text: str) -> Threshold:
+def add_limits(parser: argparse.ArgumentParser, text: str) -> None:
+    """Let a verb fail if metrics grow by more than limits."""
+    parser.add_argument(
+        "--fail-on", action="append", default=[], type=_threshold, metavar="LIMIT", help=f"{text}; may be given again"
+    )
+
+
+def _threshold(text: str) -> Threshold:
     """Read a limit of `--fail-on`."""
     from whywait.compare import Threshold
 

@@ -52,18 +52,22 @@ def add(verbs: Any) -> None:
     parser.add_argument("--callpath", metavar="PATH", help=CALLPATH)
     parser.add_argument("--focus", metavar="PATH", help=FOCUS)
     add_window(parser)
-    parser.add_argument(
-        "--scaling",
-        choices=("strong", "weak"),
-        default="strong",
-        help="whether all runs have the same work, or all processes (default: %(default)s)",
-    )
-
+    add_scaling(parser)
     parser.add_argument(
         "--simulate",
         action="store_true",
         help="find serialization and transfer by a simulation on an ideal network, not by an estimate; of a written "
         "result the trace is analyzed again",
+    )
+
+
+def add_scaling(parser: argparse.ArgumentParser) -> None:
+    """Let a verb that compares runs say how their work grows."""
+    parser.add_argument(
+        "--scaling",
+        choices=("strong", "weak"),
+        default="strong",
+        help="whether all runs have the same work, or all processes (default: %(default)s)",
     )
 
 

@@ -7,7 +7,8 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import Progress, add_verb, positive, print_json
-from whywait.commands.diff import threshold
+from whywait.commands.diff import add_limits
+from whywait.commands.efficiency import DEPTH, add_scaling, judged
 from whywait.commands.results import FOCUS, RESULT_OR_PROFILE, profile_lines
 
 if TYPE_CHECKING:
@@ -56,12 +57,7 @@ def add(verbs: Any) -> None:
         "given in (default: the processes if they differ, else the order)",
     )
     parser.add_argument("--focus", metavar="PATH", help=FOCUS)
-    parser.add_argument(
-        "--scaling",
-        choices=("strong", "weak"),
-        default="strong",
-        help="whether all runs have the same work, or all processes (default: %(default)s)",
-    )
+    add_scaling(parser)
     parser.add_argument(
         "--metric", default="time", metavar="NAME", help="what the scaling models are about (default: %(default)s)"
     )
@@ -71,14 +67,10 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "--top", type=positive, default=10, metavar="N", help="how many call paths to show (default: %(default)s)"
     )
-    parser.add_argument(
-        "--fail-on",
-        action="append",
-        default=[],
-        type=threshold,
-        metavar="LIMIT",
-        help="fail if a metric of the newest run has grown by more than that since the last run before it with as many "
-        "processes and threads: by a share ('mpi_latesender>5%%') or an amount ('time>0.5s'); may be given again",
+    add_limits(
+        parser,
+        "fail if a metric of the newest run has grown by more than that since the last run before it with as many "
+        "processes and threads: by a share ('mpi_latesender>5%%') or an amount ('time>0.5s')",
     )
     parser.add_argument("--html", metavar="FILE", help="write all of it as one file to explore in a browser")
     parser.add_argument(
@@ -128,7 +120,6 @@ def _write(path: str, text: str) -> None:
 
 def _tables(study: Series, width: int) -> Iterator[Line]:
     """Yield efficiencies and where the time goes, as many runs side by side as fit."""
-    from whywait.commands.efficiency import DEPTH, judged
     from whywait.report.terminal import percent, seconds
 
     efficiencies, accounts = study.efficiencies(), study.accounts()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import Progress, add_memory_limit, add_threads, add_verb, positive, print_json
-from whywait.commands.diff import threshold
+from whywait.commands.diff import add_limits
 from whywait.commands.results import CALLPATH, open_trace
 
 if TYPE_CHECKING:
@@ -111,15 +111,7 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "--top", type=positive, default=10, metavar="N", help="how many places to show (default: %(default)s)"
     )
-    parser.add_argument(
-        "--fail-on",
-        action="append",
-        default=[],
-        type=threshold,
-        metavar="LIMIT",
-        help="as of diff: exit code 1 if a "
-        "metric grows by more ('time>5%%', 'mpi_latesender>0.5s'); may be given again",
-    )
+    add_limits(parser, "as of diff: exit code 1 if a metric grows by more ('time>5%%', 'mpi_latesender>0.5s')")
     add_threads(parser)
     add_memory_limit(parser)
 
