@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -101,13 +102,17 @@ class SeriesData:
 
     def efficiencies(self) -> list[Efficiencies]:
         """Return the POP efficiencies of each run; the first one is the reference of those that compare."""
+        return list(self._efficiencies)
+
+    @cached_property
+    def _efficiencies(self) -> tuple[Efficiencies, ...]:
         from dataclasses import replace
 
         focuses = [point.part.focus for point in self.points]
         callpath = focuses[0].callpath
         windows = [focus.window for focus in focuses] if callpath is None else None
         rows = scaling([point.result for point in self.points], callpath, mode=self.mode, windows=windows)
-        return [replace(row, run=point.name) for row, point in zip(rows, self.points, strict=True)]
+        return tuple(replace(row, run=point.name) for row, point in zip(rows, self.points, strict=True))
 
     def accounts(self) -> list[dict[str, Any]]:
         """Return for each run where its time goes: see `whywait.analysis.waiting.account`.

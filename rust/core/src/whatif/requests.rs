@@ -63,6 +63,4 @@ impl EventSink for Requests<'_> {
             self.found.insert(number);
         }
     }
-
-    fn attributed(&mut self, _: &Attributes<'_>) {}
 }
