@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import whywait
 from whywait.compare import write_html
+from whywait.whatif import Balance
 
 from tests.browser import Viewer
 
@@ -16,6 +17,7 @@ VIEWS = {
     "report": ("overview", "explore?metric=mpi_wait_nxn", "functions", "timeline", "communication"),
     "hybrid": ("overview", "explore", "timeline"),
     "compare": ("changes", "differences"),
+    "whatif": ("changes", "timelines"),
     "series": ("runs", "scaling"),
 }
 
@@ -28,6 +30,7 @@ def pages(tmp_path_factory):
     stencil.write_html(found["report"])
     whywait.analyze(DATA / "omp_nested").write_html(found["hybrid"])
     write_html(stencil, fence, found["compare"])
+    whywait.whatif(stencil, [Balance("relax/work")]).write_html(found["whatif"])
     whywait.series([fence, stencil], names=["a", "b"]).write_html(found["series"])
     return found
 
@@ -41,7 +44,7 @@ def test_axe_finds_nothing_serious(browser, pages, page, view, scheme):
     try:
         viewer = Viewer(browser, pages[page]).open(f"#{view}")
         viewer.until("document.querySelector('#view').childElementCount")
-        if view == "timeline":
+        if view in {"timeline", "timelines"}:
             viewer.until("document.querySelector('.timeline')?.dataset.shown !== undefined")
         viewer.js(files(AXE).joinpath("node_modules/axe-core/axe.min.js").read_text(encoding="utf-8"))
         viewer.js("axe.run(document).then((found) => { window.found = JSON.stringify(found.violations); })")

@@ -11,6 +11,7 @@ from whywait import _native
 from whywait.analysis.compare import default_metrics, diff, is_comparable, known, totals, unit
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from os import PathLike
 
     from whywait._api import Result
@@ -21,7 +22,12 @@ _UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
 
 
 def write_html(
-    first: Result, second: Result, path: str | PathLike[str], *, names: tuple[str, str] | None = None
+    first: Result,
+    second: Result,
+    path: str | PathLike[str],
+    *,
+    names: tuple[str, str] | None = None,
+    timelines: Mapping[str, str] | None = None,
 ) -> None:
     """Write two runs side by side as one HTML file to explore in a browser, without a network.
 
@@ -33,6 +39,8 @@ def write_html(
         The file. It is replaced if it exists.
     names
         What to call the runs; None for their own names.
+    timelines
+        The blocks of their timelines, as `whywait.report.html.timeline.pair` makes them; None for none.
     """
     from whywait.report.html import write_comparison
     from whywait.store.staging import Staging
@@ -43,7 +51,8 @@ def write_html(
     if target.is_dir():
         raise _native.UsageError(f"{target} is a directory, not a file to write to")
     with Staging(target.parent) as staging:
-        write_comparison(first, second, staging.path(target.name), names or (first.run.name, second.run.name))
+        called = names or (first.run.name, second.run.name)
+        write_comparison(first, second, staging.path(target.name), called, timelines)
 
 
 @dataclass(frozen=True, slots=True)

@@ -377,11 +377,47 @@ class Simulation:
         """Return when a location enters and leaves its regions: ``measured`` and ``simulated``, ticks."""
         return pa.table(self._native.events(location))
 
+    def moments(self, most: int) -> pa.Table:
+        """Return when the same Enters and Leaves come in both runs.
+
+        Parameters
+        ----------
+        most
+            How many rows there may be about; of each location there are at least the first and the last.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``location``, ``measured`` (of the run that changes are compared with) and ``simulated``, seconds since the
+            begin of each run; by location, and in the order of its events.
+        """
+        found = pa.table(self._native.times(most))
+        if self.base:
+            found = found.set_column(1, "measured", self.base.moments(most)["simulated"])
+        return found
+
+    def write_html(self, path: str | PathLike[str]) -> None:
+        """Write both runs side by side as one HTML file, with their timelines one above the other.
+
+        Parameters
+        ----------
+        path
+            The file. It is replaced if it exists.
+        """
+        from whywait.compare import write_html
+        from whywait.report.html.timeline import pair
+
+        runs = self.reference, self.result
+        names = ("on the network" if self.base else "measured", "simulated")
+        write_html(*runs, path, names=names, timelines=pair(runs, self.moments(_MOMENTS)))
+
     def __repr__(self) -> str:
         return f"<whywait.Simulation: {self.before:.6g} s -> {self.after:.6g} s>"
 
 
 _ARCHIVE = "traces"
+# Two moments of each call, as far as a page has single calls.
+_MOMENTS = 200_000
 
 
 def refuse_archive(directory: Path) -> None:

@@ -148,10 +148,7 @@ def run(options: argparse.Namespace) -> int:
     if options.results:
         sim.result.write(options.results)
     if options.html:
-        from whywait.compare import write_html
-
-        names = ("on the network" if sim.base else "measured", "simulated")
-        write_html(sim.reference, sim.result, options.html, names=names)
+        sim.write_html(options.html)
     failed = [limit.text for limit in options.fail_on if limit.exceeded(sim.reference, sim.result)]
     if options.json:
         print_json(_json(sim, options, failed))

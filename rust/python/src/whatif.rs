@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow_array::Int64Array;
+use arrow_array::{Float64Array, Int64Array, UInt32Array};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use whywait_core::ids::LocationId;
@@ -195,6 +195,23 @@ impl Simulation {
         Table::new(vec![
             ("measured", Arc::new(Int64Array::from(shard.events.time[range.clone()].to_vec()))),
             ("simulated", Arc::new(Int64Array::from(all[trace.position(location)][range].to_vec()))),
+        ])
+    }
+
+    /// Measured and new times of Enters and Leaves, by location and in their order, s since the begin of either run: all
+    /// of them, or if there are more than `most`, of each location the first, the last, and some in between.
+    fn times(&self, py: Python<'_>, most: usize) -> PyResult<Table> {
+        let trace = &self.analysis().result.trace;
+        let rows = detached(py, || self.simulator.get().simulator.times(trace, &self.result, most))?;
+        let begin = trace.span().map_or(0, |(first, _)| first);
+        let seconds = |ticks: i64| ticks as f64 / trace.resolution as f64;
+        let times = |times: Vec<i64>, begin: i64| {
+            Arc::new(Float64Array::from_iter_values(times.into_iter().map(|ticks| seconds(ticks - begin))))
+        };
+        Table::new(vec![
+            ("location", Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.0.number())))),
+            ("measured", times(rows.iter().map(|row| row.1).collect(), begin)),
+            ("simulated", times(rows.iter().map(|row| row.2).collect(), self.result.span.0)),
         ])
     }
 }

@@ -6,6 +6,7 @@ import { Differences } from "./differences.js";
 import { fill, make } from "./dom.js";
 import { Frame, openPage } from "./frame.js";
 import { address } from "./link.js";
+import { Timelines } from "./timelines.js";
 
 const VIEWS = { changes: "What changed", differences: "Differences" };
 
@@ -24,24 +25,28 @@ const KEYS = [
   ["1 2", "to metrics, call tree"],
   ["/", "find in this tree; Enter for the next, Escape to leave"],
   ["h", "follow the largest difference down"],
-  ["o  e", "what changed, differences"],
+  ["o  e  l", "what changed, differences, timelines if the page has them"],
+  ["+ −  0  [ ]", "timelines: zoom in, out, everything; more ranks, fewer ranks"],
+  ["w  x", "timelines: to the next one of the longest waits of A, of B"],
   ["t", "light or dark"],
   ["?", "this help"],
 ];
 
 class App extends Frame {
   constructor(model) {
-    super(VIEWS, make("span", { class: "run" }, `A ${model.names[0]} · B ${model.names[1]}`), HELP, KEYS);
+    super({ ...VIEWS, ...(Timelines.exist ? { timelines: "Timelines" } : {}) }, make("span", { class: "run" }, `A ${model.names[0]} · B ${model.names[1]}`), HELP, KEYS);
     this.changes = new Changes(model);
     this.differences = new Differences(model);
+    this.timelines = new Timelines(model);
     this.follow();
   }
 
   follow() {
     const { shown, query } = this.arrive();
-    const exploring = shown === "differences";
-    fill(document.getElementById("view"), exploring ? this.differences.node : this.changes.node);
-    if (!exploring) { scrollTo(0, 0); return; }
+    const views = { changes: this.changes, differences: this.differences, timelines: this.timelines };
+    fill(document.getElementById("view"), views[shown].node);
+    if (shown === "changes") { scrollTo(0, 0); return; }
+    if (shown === "timelines") { this.timelines.follow(query); return; }
     if (query.has("metric")) this.differences.follow(query);
     else if (this.been) this.differences.select(this.differences.metric, this.differences.call);
     else this.differences.follow(new URLSearchParams(this.start()));
@@ -56,10 +61,13 @@ class App extends Frame {
 
   key(event) {
     const { views, callView } = this.differences;
+    /** @type {Record<string, () => void>} */
     const actions = {
       o: () => { location.hash = address("changes"); },
       e: () => { location.hash = address("differences"); },
     };
+    if (Timelines.exist) actions.l = () => { location.hash = address("timelines"); };
+    if (document.body.dataset.view === "timelines" && this.timelines.panes.length) Object.assign(actions, this.timelines.actions);
     if (document.body.dataset.view === "differences") {
       views.forEach((view, i) => { actions[i + 1] = () => view.scroller.focus(); });
       actions["/"] = () => (views.find((view) => view.node.contains(document.activeElement)) ?? views[1]).searchBox.focus();
@@ -70,6 +78,7 @@ class App extends Frame {
 
   repaint() {
     for (const view of this.differences.views) if (view.rowOf) view.refresh();
+    this.timelines.draw();
   }
 }
 

@@ -3,11 +3,12 @@
 import { columnBlock, documentBlock } from "./data.js";
 
 export class TimelineData {
-  static async open(model) {
-    const head = await documentBlock("timeline");
-    const has = (name) => document.getElementById(`data-timeline-${name}`) !== null;
+  // `prefix`: what the names of the blocks begin with, where a page has several runs.
+  static async open(model, prefix = "") {
+    const head = await documentBlock(`${prefix}timeline`);
+    const has = (name) => document.getElementById(`data-${prefix}timeline-${name}`) !== null;
     const names = ["places", "shares", "calls", "waits", "messages", "transfers", ...(has("path") ? ["path"] : [])];
-    const blocks = await Promise.all(names.map((name) => columnBlock(`timeline-${name}`)));
+    const blocks = await Promise.all(names.map((name) => columnBlock(`${prefix}timeline-${name}`)));
     const found = Object.fromEntries(names.map((name, i) => [name, blocks[i]]));
     return new TimelineData(model, head, found);
   }
@@ -86,9 +87,11 @@ export class TimelineData {
     if (this.columns?.from !== from || this.columns.step !== step || this.columns.count !== columns || this.columns.width !== width) {
       const bounds = new Int32Array(2 * columns);
       for (let column = 0; column < columns; column++) {
-        const begin = Math.min(bins - 1, Math.max(0, Math.floor((from + column * step) / width)));
-        bounds[2 * column] = begin;
-        bounds[2 * column + 1] = Math.min(bins, Math.max(begin + 1, Math.ceil((from + (column + 1) * step) / width)));
+        // No bins before the begin and behind the end of the run.
+        const begin = Math.floor((from + column * step) / width);
+        const end = Math.max(begin + 1, Math.ceil((from + (column + 1) * step) / width));
+        bounds[2 * column] = Math.min(bins, Math.max(0, begin));
+        bounds[2 * column + 1] = Math.min(bins, Math.max(0, end));
       }
       this.columns = { from, step, count: columns, width, bounds };
     }
@@ -102,7 +105,7 @@ export class TimelineData {
           const end = bounds[2 * column + 1];
           let sum = 0;
           for (let bin = begin; bin < end; bin++) sum += level.shares[at + bin];
-          into[to + column] += sum / (end - begin);
+          into[to + column] += sum / Math.max(1, end - begin);
         }
       }
       const scale = 1 / (255 * Math.max(1, rows[1] - rows[0]));

@@ -16,6 +16,13 @@ const WAITS = 4000;
 // Where the critical path changes location more often than every so many pixels, it is shown where it mostly is in them.
 const MOSTLY = 12;
 
+// What can be drawn over it: name, text, and what it is.
+export const LAYERS = [
+  ["waits", "Waits", "Mark single waits"], ["path", "Critical path", "What determines how long the run takes"],
+  ["messages", "Messages", "Arrows of messages and one-sided transfers, the most costly first"],
+  ["causes", "Causes", "Arrows from causes to the ends of waits"],
+];
+
 // A window of time and locations on two canvases: the window itself, and the whole run in a strip.
 export class TimelinePicture {
   constructor() {
@@ -42,6 +49,13 @@ export class TimelinePicture {
     this.statistics = null;
     /** What the window is, and what is left out of it, in words. @type {Record<"where" | "left", HTMLElement>} */
     this.said = null;
+    /** What is outlined besides the wait. @type {{ location: number, from: number, to: number } | null} */
+    this.marked = null;
+  }
+
+  // The length of the strip, seconds.
+  get whole() {
+    return this.data.length;
   }
 
   resize() {
@@ -92,6 +106,7 @@ export class TimelinePicture {
     if (this.layers.path) this.paintPath(picture);
     if (this.layers.messages && rowHeight >= 5) Object.assign(shown, this.paintMessages(picture));
     if (this.layers.causes && rowHeight >= 3) this.paintCauses(picture);
+    if (this.marked) this.outline(picture, this.marked);
     context.restore();
     this.paintAxes(picture);
     const coarse = !close && (x(level.width) - x(0) > 4 || level.merged * rowHeight > 4) ? level : null;
@@ -244,11 +259,15 @@ export class TimelinePicture {
     }
     if (this.selected >= 0) {
       const i = this.selected;
-      context.strokeStyle = css("--ink");
-      context.lineWidth = 2;
-      context.strokeRect(x(begin[i]) - 1, y(location[i]) - 1, Math.max(3, x(begin[i] + waiting[i]) - x(begin[i])) + 2, Math.max(3, rowHeight - gap) + 2);
+      this.outline({ context, x, y, rowHeight, gap }, { location: location[i], from: begin[i], to: begin[i] + waiting[i] });
     }
     return painted;
+  }
+
+  outline({ context, x, y, rowHeight, gap }, { location, from, to }) {
+    context.strokeStyle = css("--ink");
+    context.lineWidth = 2;
+    context.strokeRect(x(from) - 1, y(location) - 1, Math.max(3, x(to) - x(from)) + 2, Math.max(3, rowHeight - gap) + 2);
   }
 
   hatch(color) {
@@ -438,9 +457,9 @@ export class TimelinePicture {
 
   // The whole run in a strip, with the window in it.
   paintStrip() {
-    const { data, width } = this;
+    const { width } = this;
     const tones = this.colors().classes.map(([r, g, b]) => `rgb(${r} ${g} ${b})`);
-    const key = `${width} ${devicePixelRatio} ${tones.join()}`;
+    const key = `${width} ${devicePixelRatio} ${this.whole} ${tones.join()}`;
     if (this.stripPicture?.key !== key) this.stripPicture = { key, canvas: this.wholeRun(width - GUTTER, tones) };
     const context = fitCanvas(this.strip, width, STRIP);
     context.drawImage(this.stripPicture.canvas, GUTTER, 0, width - GUTTER, STRIP);
@@ -448,7 +467,7 @@ export class TimelinePicture {
     context.font = "11px system-ui, sans-serif";
     context.textAlign = "right";
     context.fillText("whole run", GUTTER - 8, STRIP / 2 + 4);
-    const x = (time) => GUTTER + (time / data.length) * (width - GUTTER);
+    const x = (time) => GUTTER + Math.min(1, Math.max(0, time / this.whole)) * (width - GUTTER);
     const { from, to } = this.window;
     context.fillStyle = css("--veil");
     context.fillRect(GUTTER, 0, x(from) - GUTTER, STRIP);
@@ -460,7 +479,7 @@ export class TimelinePicture {
 
   wholeRun(columns, tones) {
     const { data } = this;
-    const step = data.length / columns;
+    const step = this.whole / columns;
     const level = data.level(step, data.count);
     const shares = data.shares(level, 0, step, columns, 0, data.count, new Float32Array(data.planes * columns));
     const canvas = make("canvas");

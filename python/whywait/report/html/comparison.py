@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from whywait.report.html.formulas import Formulas
 from whywait.report.html.page import ROOM, page, run_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     import numpy.typing as npt
@@ -27,7 +28,13 @@ _SMALL = 0.001
 _CHANGES = 14
 
 
-def write_comparison(first: ResultData, second: ResultData, path: Path, names: tuple[str, str]) -> None:
+def write_comparison(
+    first: ResultData,
+    second: ResultData,
+    path: Path,
+    names: tuple[str, str],
+    timelines: Mapping[str, str] | None = None,
+) -> None:
     """Write two runs as one file for the browser.
 
     Parameters
@@ -38,9 +45,12 @@ def write_comparison(first: ResultData, second: ResultData, path: Path, names: t
         The file; overwritten if it exists.
     names
         What to call the runs.
+    timelines
+        The blocks of their timelines, as `whywait.report.html.timeline.pair` makes them; None for none.
     """
+    data = chain(_blocks((first, second), names), (timelines or {}).items())
     with path.open("w", encoding="utf-8") as out:
-        out.writelines(page(" and ".join(names), "compare", _blocks((first, second), names)))
+        out.writelines(page(" and ".join(names), "compare", data))
 
 
 def _blocks(runs: tuple[ResultData, ResultData], names: tuple[str, str]) -> Iterator[tuple[str, str]]:

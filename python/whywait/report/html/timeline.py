@@ -16,7 +16,7 @@ from whywait.model.timeline import CLASSES, WAITING, Timeline, classes, made
 from whywait.report.html import blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -50,6 +50,32 @@ def fit(result: ResultData, analysis: _native.Analysis, room: int = _ROOM) -> tu
         if sum(len(block) for block in packed.values()) <= room or cells <= 1 << 12:
             return timeline, packed
         cells, calls, most = cells // 2, calls // 4, max(1000, most // 2)
+
+
+def pair(runs: Sequence[ResultData], times: pa.Table) -> dict[str, str]:
+    """Make the timelines of a run and a changed one, for a page that shows both.
+
+    Parameters
+    ----------
+    runs
+        The results of both.
+    times
+        ``location``, ``measured`` and ``simulated``: times that belong together, seconds since the begin of each run.
+
+    Returns
+    -------
+    dict
+        The blocks of a page by name; none if a result has no events to make a timeline from.
+    """
+    found: dict[str, str] = {}
+    for side, result in zip("ab", runs, strict=True):
+        analysis = result.tables.analysis
+        blocks_of_run = fit(result, analysis, _ROOM // 2)[1] if isinstance(analysis, _native.Analysis) else {}
+        if not blocks_of_run:
+            return {}
+        found |= {f"{side}-{name}": block for name, block in blocks_of_run.items()}
+    columns = {name: times[name].to_numpy() for name in ("location", "measured", "simulated")}
+    return found | {"timeline-map": blocks.columns(columns)}
 
 
 def pack(result: ResultData, timeline: Timeline) -> dict[str, str]:

@@ -342,6 +342,25 @@ impl Simulator {
     pub fn events(&self, trace: &Trace, simulation: &Simulation) -> Vec<Vec<i64>> {
         retime::all_events(trace, &self.graph, &simulation.shape, &simulation.times)
     }
+
+    /// Measured and new times of Enters and Leaves, by location and in their order, ticks: all of them, or if there are
+    /// more than `most`, of each location the first, the last, and some at even distances between.
+    #[must_use]
+    pub fn times(&self, trace: &Trace, simulation: &Simulation, most: usize) -> Vec<(LocationId, i64, i64)> {
+        let all = self.events(trace, simulation);
+        let total: usize = all.iter().map(Vec::len).sum();
+        let step = total.div_ceil(most.max(1)).max(1);
+        let mut rows = Vec::with_capacity(total / step + 2 * trace.definitions.locations.len());
+        for (shard, new) in trace.shards.iter().zip(&all) {
+            for (i, location) in shard.locations.enumerate() {
+                let events = shard.event_offsets[i] as usize..shard.event_offsets[i + 1] as usize;
+                let Some(last) = events.clone().last() else { continue };
+                let chosen = events.step_by(step).chain([last]);
+                rows.extend(chosen.map(|event| (location, shard.events.time[event], new[event])));
+            }
+        }
+        rows
+    }
 }
 
 impl Simulation {
