@@ -42,7 +42,7 @@ def test_the_manifest_says_what_there_is(written):
     assert (content["format"], content["format_version"]) == ("whywait-result", FORMAT_VERSION)
     assert content["whywait"] == whywait.__version__
     assert Path(content["trace"]["path"]) == DATA / "stencil" / "traces.otf2"
-    assert (written / content["trace"]["relative_path"]).resolve() == DATA / "stencil" / "traces.otf2"
+    assert (written / content["trace"]["relative_path"]).samefile(DATA / "stencil" / "traces.otf2")
     options = {"wrong_order_window": 7, "causes": True, "cost_model": "thesis", "idle_threads": False}
     assert content["options"] == options == load(written).options
     facts = whywait.analyze(DATA / "stencil").facts

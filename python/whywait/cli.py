@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # Each verb is a module of whywait.commands with `add(subparsers)` and `run(arguments) -> exit code`.
 _VERBS = (
+    "demo",
     "analyze",
     "report",
     "summary",
@@ -51,8 +52,9 @@ that holds one.
 exit codes: 0 ok, 1 a limit of --fail-on is exceeded (diff, series), 2 wrong usage,
 3 a trace is missing or bad
 
-example:
-  whywait analyze scorep_run/traces.otf2
+examples:
+  whywait demo
+  whywait analyze scorep_run/traces.otf2 -o results --html
 """
 
 

@@ -1,0 +1,74 @@
+"""Analyze the trace that comes with whywait."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from whywait.commands.common import Progress, add_verb, print_json
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from whywait.report.terminal import Line
+
+#: The trace: a stencil code on eight ranks.
+TRACE = Path(__file__).parents[1] / "demo/stencil"
+
+
+def add(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = add_verb(
+        verbs,
+        "demo",
+        "analyze the sample trace that comes with whywait",
+        "Copy the sample trace, a stencil code on eight ranks, to DIR/stencil, analyze it, and write the result with "
+        "its HTML report to DIR/results.",
+        "whywait demo",
+        run,
+        operands={},
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="DIR", default="whywait-demo", help="where to write (default: %(default)s)"
+    )  # fmt: skip
+
+
+def run(options: argparse.Namespace) -> int:
+    """Copy the trace, analyze it, and say what to try next."""
+    import whywait
+    from whywait.report.terminal import show, speaks_unicode, summary_lines, width
+
+    directory = Path(options.output)
+    if directory.exists() and not directory.is_dir():
+        raise whywait.UsageError(f"{directory} is a file, not a directory to write to")
+    trace, results = directory / TRACE.name, directory / "results"
+    shutil.copytree(TRACE, trace, copy_function=shutil.copyfile, dirs_exist_ok=True)
+    with Progress() as progress:
+        result = whywait.analyze(trace, progress=progress)
+    files = result.write(results, html=True)
+    summary = result.summary()
+    if options.json:
+        print_json({**summary, "files": [str(file) for file in files]})
+        return 0
+    lines = summary_lines(summary, width=width(sys.stdout), unicode=speaks_unicode(sys.stdout))
+    show([*lines, *_next(trace, results)], sys.stdout)
+    return 0
+
+
+def _next(trace: Path, results: Path) -> Iterator[Line]:
+    commands = (
+        (f"whywait explain {trace}", "why the longest wait occurred"),
+        (f"whywait iterations {results}", "the iterations of the main loop"),
+        (f"whywait messages {results}", "who communicates with whom"),
+        (f"whywait advise {trace}", "what would save most time"),
+    )
+    yield []
+    yield [("Open in a browser: ", "bold"), (f"{results}/report.html", "")]
+    yield []
+    yield [("Next", "bold")]
+    room = max(len(command) for command, _ in commands)
+    for command, meaning in commands:
+        yield [(f"   {command:<{room}}   ", ""), (meaning, "dim")]
