@@ -55,7 +55,7 @@ pub fn detect(
     gats::detect(trace, &epochs, &mut waits)?;
     let (contentions, lock_notes) = lock::detect(trace, &epochs)?;
     diagnostics.merge(lock_notes);
-    progress::detect(trace, &epochs, contentions, messages, &mut waits)?;
+    progress::detect(trace, &epochs, &contentions, messages, &mut waits)?;
     wait_until::detect(trace, &epochs, &mut waits)?;
     notification::detect(trace, &epochs, &mut waits)?;
     for ((shard, epochs), waits) in trace.shards.iter().zip(&epochs).zip(&mut waits) {

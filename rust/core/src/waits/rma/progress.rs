@@ -41,6 +41,7 @@ use crate::Result;
 use crate::exchange::{Inbox, Outbox};
 use crate::galloping_search::partition_point_near;
 use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
+use crate::matching::Rounds;
 use crate::matching::epochs::{Epochs, LockEpoch};
 use crate::severity::Metric;
 use crate::trace::columns::ALL;
@@ -79,37 +80,35 @@ struct Activity {
     leave: i64,
 }
 
+/// Finds all waits. Shards ask round by round: what they ask and what they are told is the most memory of this stage.
 pub(super) fn detect(
     trace: &Trace,
     epochs: &[Epochs],
-    contentions: Vec<Vec<Contention>>,
+    contentions: &[Vec<Contention>],
     found: &[Findings],
     waits: &mut [Waits],
 ) -> Result<()> {
-    let requests = (0..trace.shards.len()).into_par_iter().map(|i| requests(trace, i, &epochs[i], &contentions[i]));
-    let requests = trace.exchange.alltoallv(requests.collect())?;
-    let answers = requests.into_par_iter().zip(&trace.shards).map(|(inbox, shard)| {
-        let mut outbox = trace.exchange.outbox();
-        let mut calls = LibraryCalls::new(trace, shard);
-        for request in inbox.rows() {
-            let activity = match (request.target, request.is_lock) {
-                (ALL, _) => calls.last_grant(request),
-                (_, true) => calls.grant(request),
-                (_, false) => calls.activity(request),
-            };
-            if let Some(activity) = activity {
-                outbox.push(request.from.0, activity);
-            }
-        }
-        outbox
-    });
-    let answers = trace.exchange.alltoallv(answers.collect())?;
-    let received = answers.into_par_iter().zip(&trace.shards).zip(epochs).zip(contentions).zip(found).zip(waits);
-    received.for_each(|(((((answers, shard), epochs), contentions), found), waits)| {
-        let messages = message_waits(trace, shard, found);
-        let locks = InstanceSet::new(shard, locking(epochs).map(|lock| lock.acquire));
-        book(trace, shard, &answers, &contentions, (&messages, &locks), waits);
-    });
+    let asked = trace.exchange.sum(epochs.iter().map(|epochs| epochs.completions.len() + epochs.locks.len()).sum())?;
+    let rounds = Rounds::new(&trace.exchange, asked * (size_of::<Request>() + size_of::<Activity>()));
+    let mut calls: Vec<LibraryCalls> = trace.shards.iter().map(|shard| LibraryCalls::new(trace, shard)).collect();
+    for round in 0..rounds.count {
+        let asking = rounds.own(&trace.exchange, round);
+        let ask = |i| {
+            let is_asking = asking.contains(&i);
+            if is_asking { requests(trace, i, &epochs[i], &contentions[i]) } else { trace.exchange.outbox() }
+        };
+        let requests = trace.exchange.alltoallv((0..trace.shards.len()).into_par_iter().map(ask).collect())?;
+        let answer = |(requests, calls)| answers(trace, &requests, calls);
+        let answers = requests.into_par_iter().zip(&mut calls).map(answer).collect();
+        let answers = trace.exchange.alltoallv(answers)?;
+        let answered = answers.into_par_iter().zip(&mut *waits).enumerate().skip(asking.start).take(asking.len());
+        answered.for_each(|(i, (answers, waits))| {
+            let shard = &trace.shards[i];
+            let messages = message_waits(trace, shard, &found[i]);
+            let locks = InstanceSet::new(shard, locking(&epochs[i]).map(|lock| lock.acquire));
+            book(trace, shard, &answers, &contentions[i], (&messages, &locks), waits);
+        });
+    }
     Ok(())
 }
 
@@ -192,6 +191,31 @@ fn requests(trace: &Trace, index: usize, epochs: &Epochs, contentions: &[Content
             released: released(instance),
         };
         outbox.push(trace.owner(completion.target), request);
+    }
+    outbox
+}
+
+/// The activities of a shard's locations that others ask for.
+///
+/// They are looked for by target and time, and so lie near each other; answers go out in the order of the requests.
+fn answers(trace: &Trace, requests: &Inbox<Request>, calls: &mut LibraryCalls) -> Outbox<Activity> {
+    let requests: Vec<&Request> = requests.rows().collect();
+    let mut order: Vec<u32> = (0..requests.len() as u32).collect();
+    order.sort_unstable_by_key(|&i| (requests[i as usize].target, requests[i as usize].enter));
+    let mut activities = vec![None; requests.len()];
+    for i in order {
+        let request = requests[i as usize];
+        activities[i as usize] = match (request.target, request.is_lock) {
+            (ALL, _) => calls.last_grant(request),
+            (_, true) => calls.grant(request),
+            (_, false) => calls.activity(request),
+        };
+    }
+    let mut outbox = trace.exchange.outbox();
+    for (request, activity) in requests.iter().zip(activities) {
+        if let Some(activity) = activity {
+            outbox.push(request.from.0, activity);
+        }
     }
     outbox
 }
