@@ -222,7 +222,8 @@ def test_the_trace_is_found_where_it_was_or_next_to_the_result(tmp_path):
     assert load(tmp_path / "moved" / "results").run.events(0) == events
     # The result alone has moved.
     shutil.move(tmp_path / "moved" / "results", tmp_path / "results")
-    with pytest.raises(whywait.UsageError, match=r"the trace that .* is a result of, is not there, nor is it next to"):
+    gone = r"this needs the trace that .* is a result of: .* is not there, nor is it next to"
+    with pytest.raises(whywait.UsageError, match=gone):
         load(tmp_path / "results").run.events(0)
     assert load(tmp_path / "results").run.name == result.run.name
     # Another trace stands where it was.
@@ -246,8 +247,8 @@ def test_verbs_that_need_events_take_them_from_the_trace(copy, tmp_path, capsys,
     # Without the trace they say so.
     trace = json.loads((copy / MANIFEST).read_text())["trace"] | {"path": "/gone/traces.otf2", "relative_path": "gone"}
     manifest(copy, trace=trace)
-    assert main(["efficiency", str(copy), *window]) == 2
-    assert "/gone/traces.otf2, the trace that" in capsys.readouterr().err
+    assert main(["efficiency", str(copy), *window]) == 3
+    assert "is a result of: /gone/traces.otf2 is not there" in capsys.readouterr().err
 
 
 def test_a_page_of_a_written_result_has_a_timeline_or_says_so(copy, tmp_path, capsys):
@@ -259,7 +260,9 @@ def test_a_page_of_a_written_result_has_a_timeline_or_says_so(copy, tmp_path, ca
     manifest(copy, trace=trace)
     assert main(["export", "html", str(copy), "-o", str(page)]) == 0
     assert 'id="data-timeline"' not in page.read_text()
-    assert "Without a timeline: /gone/traces.otf2, the trace that" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "Without a timeline: this needs the trace" in printed
+    assert "/gone/traces.otf2 is not there" in printed
 
 
 def test_verbs_on_traces_take_a_written_result_as_well(copy, capsys):
@@ -269,3 +272,46 @@ def test_verbs_on_traces_take_a_written_result_as_well(copy, capsys):
     assert json.loads(capsys.readouterr().out)["events"] == of_result["events"]
     assert main(["whatif", str(copy), "--network", "ideal", "--only-time"]) == 0
     assert "->" in capsys.readouterr().out
+
+
+NEEDS_EVENTS = ("info", "gpu", "counters", "advise", "whatif --scale work=0.5", "report --window 0:0.1")
+NEEDS_RESULT = ("report", "summary --markdown", "waits", "explain", "delay", "critical", "iterations", "messages")
+
+
+@pytest.fixture(scope="module")
+def orphan(tmp_path_factory):
+    """A result whose trace is gone."""
+    directory = tmp_path_factory.mktemp("orphan")
+    shutil.copytree(DATA / "stencil", directory / "trace")
+    whywait.analyze(directory / "trace").write(directory / "results", html=True)
+    shutil.rmtree(directory / "trace")
+    return str(directory / "results")
+
+
+@pytest.mark.parametrize("verb", NEEDS_RESULT)
+def test_what_a_result_has_needs_no_trace(orphan, verb, capsys):
+    name, *options = verb.split()
+    assert main([name, orphan, *options]) == 0
+    assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", NEEDS_EVENTS)
+def test_what_needs_events_says_so(orphan, verb, capsys):
+    name, *options = verb.split()
+    assert main([name, orphan, *options]) == 3
+    assert "this needs the trace that" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["info", "gpu", "counters", "advise --top 1 --rounds 0"])
+def test_a_result_stands_for_its_trace(written, verb, capsys):
+    name, *options = verb.split()
+    assert main([name, str(written), *options]) == 0
+    assert capsys.readouterr().out
+
+
+def test_a_directory_without_a_trace_is_explained(written, tmp_path, capsys):
+    assert main(["analyze", str(written)]) == 3
+    assert "it holds a result of whywait analyze, not a trace" in capsys.readouterr().err
+    shutil.copytree(DATA / "p2p", tmp_path / "run/inside")
+    assert main(["analyze", str(tmp_path / "run")]) == 3
+    assert f"did you mean {tmp_path}/run/inside?" in capsys.readouterr().err

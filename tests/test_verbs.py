@@ -210,9 +210,29 @@ def test_diff_is_readable(capsys):
 
 def test_a_run_does_not_differ_from_itself(capsys):
     text = out(capsys, "diff", "before", "before", "--fail-on", "time>0%")
-    assert text == "No metric differs by as much as 0.1% of the time.\nNo place differs.\n"
+    assert text == "No metric differs by as much as 0.1% of the time.\nNo place differs noticeably.\n"
     data = json.loads(out(capsys, "diff", "before", "before", "--json"))
     assert data["places"] == data["failed"] == []
+
+
+def test_small_differences_are_left_out(capsys):
+    everything = json.loads(out(capsys, "diff", "before", "after", "--json", "--least", "0"))
+    whole = max(row["second"] for row in everything["metrics"] if row["metric"] == "time")
+    places = everything["places"]
+    middle = sorted(abs(row["difference"]) for row in places)[len(places) // 2]
+    shown = json.loads(out(capsys, "diff", "before", "after", "--json", "--least", str(0.999 * middle / whole)))
+    assert shown["metrics"] == everything["metrics"]
+    assert [row for row in places if abs(row["difference"]) >= middle] == shown["places"]
+    text = out(capsys, "diff", "before", "after", "--least", "100%")
+    assert text.startswith("No metric differs by as much as 100% of the time.\nNo place differs noticeably.\n")
+    assert f"left out: {len(places)} that differ by less than 100% (--least 0)" in text
+
+
+def test_a_share_is_a_number(capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["diff", "before", "after", "--least", "few"])
+    assert stop.value.code == 2
+    assert "few is not a share" in capsys.readouterr().err
 
 
 def test_diff_can_fail(capsys):

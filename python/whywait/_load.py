@@ -73,6 +73,10 @@ def _old(path: Path) -> OldDataset:
     return OldDataset(path)
 
 
+class MissingTraceError(_native.UsageError):
+    """What is asked for needs the trace of a result, which is not there any more."""
+
+
 class StoredRun(Run):
     """The trace of a written result; it is opened only for what the result does not know.
 
@@ -94,9 +98,9 @@ class StoredRun(Run):
                 return _native.Run(path)
         if there:
             raise _native.UsageError(f"{there[0]} is not the trace that {self._dataset.directory} is a result of")
-        raise _native.UsageError(
-            f"{trace.path}, the trace that {self._dataset.directory} is a result of, is not there, nor is it next to "
-            "the result"
+        raise MissingTraceError(
+            f"this needs the trace that {self._dataset.directory} is a result of: {trace.path} is not there, nor is it "
+            "next to the result"
         )
 
     @property

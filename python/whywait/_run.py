@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait import _native
 from whywait.model.names import close
+from whywait.store.files import MANIFEST
 
 # Arrow takes longer to import than a trace to open.
 if TYPE_CHECKING:
@@ -71,6 +72,16 @@ class Definitions(Mapping[str, "pa.Table"]):
         return len(self.kinds())
 
 
+def _meant(path: Path) -> str:
+    """Say what may be meant by a directory without an archive: a result, or a directory inside that has one."""
+    if not path.is_dir() or any(path.glob("*.otf2")):
+        return ""
+    if (path / MANIFEST).is_file():
+        return "it holds a result of whywait analyze, not a trace"
+    inside = sorted({found.parent for found in path.glob("*/*.otf2")})
+    return f"did you mean {inside[0]}?" if inside else ""
+
+
 class Run:
     """A trace that has been opened: its definitions are read, its events are not.
 
@@ -90,7 +101,12 @@ class Run:
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
-        self._opened = _native.Run(path)
+        try:
+            self._opened = _native.Run(path)
+        except _native.ArchiveError as error:
+            if hint := _meant(Path(path)):
+                error.add_note(hint)
+            raise
 
     @property
     def _native(self) -> _native.Run:

@@ -139,7 +139,9 @@ def _run(options: argparse.Namespace) -> int:
         code: int = options.run(options)
         sys.stdout.flush()
     except UsageError as error:
-        return _fail(error, USAGE)
+        from whywait._load import MissingTraceError
+
+        return _fail(error, BAD_TRACE if isinstance(error, MissingTraceError) else USAGE)
     except Error as error:
         return _fail(error, BAD_TRACE)
     except BrokenPipeError:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whywait import _native
-from whywait.analysis.compare import default_metrics, diff, is_comparable, known, totals, unit
+from whywait.analysis.compare import default_metrics, diff, is_comparable, known, noticeable, totals, unit, wholes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from whywait._api import Result
 
-__all__ = ["Threshold", "default_metrics", "diff", "totals", "write_html"]
+__all__ = ["Threshold", "default_metrics", "diff", "noticeable", "totals", "wholes", "write_html"]
 
 _UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
 

@@ -223,3 +223,20 @@ def totals(first: ResultData, second: ResultData, *, callpath: str | None = None
             }
         )
     return rows
+
+
+def wholes(rows: list[dict[str, Any]]) -> dict[str, float]:
+    """Return for each metric of `totals` what its differences are a share of.
+
+    For a time it is the time of the longer run, so that differences of all times compare; for a count the larger count.
+    """
+    time = max((max(row["first"], row["second"]) for row in rows if row["metric"] == "time"), default=0.0)
+    return {row["metric"]: time if row["unit"] == "sec" else max(row["first"], row["second"]) for row in rows}
+
+
+def noticeable(places: pa.Table, rows: list[dict[str, Any]], least: float) -> pa.Table:
+    """Return the places of `diff` that differ by at least a share of what `wholes` says of the metrics of `totals`."""
+    whole = wholes(rows)
+    names = places["metric"].to_pylist()
+    floor = least * np.fromiter((whole.get(name, 0.0) for name in names), np.float64, len(names))
+    return places.filter(pa.array(np.abs(places["difference"].to_numpy()) >= floor))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from typing import TYPE_CHECKING
 
-from whywait.commands.common import Progress, add_memory_limit, add_threads, add_verb, positive, print_json
+from whywait.commands.common import Progress, add_memory_limit, add_threads, add_verb, positive, print_json, share
+from whywait.commands.results import TRACE, open_trace
 
 if TYPE_CHECKING:
     import argparse
@@ -27,6 +27,7 @@ def add(verbs: Any) -> None:
         "rank them by what they save. What two of them save does not add up; what the steps of the plan save does.",
         "whywait advise run/ --only balance,scale --rounds 2",
         run,
+        operands={"trace": TRACE},
     )
     parser.add_argument(
         "--top", type=positive, default=10, metavar="N", help="how many changes to list (default: %(default)s)"
@@ -42,7 +43,7 @@ def add(verbs: Any) -> None:
     )
     parser.add_argument(
         "--keep-going",
-        type=_share,
+        type=share,
         default=0.005,
         metavar="SHARE",
         help="end the plan where the next step saves less of the run (default: 0.5%%)",
@@ -60,15 +61,6 @@ def _count(text: str) -> int:
     return 0 if text == "0" else positive(text)
 
 
-def _share(text: str) -> float:
-    import argparse
-
-    match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)(%?)", text)
-    if not match:
-        raise argparse.ArgumentTypeError(f"{text} is not a share such as 0.5% or 0.005")
-    return float(match[1]) * (0.01 if match[2] else 1.0)
-
-
 def run(options: argparse.Namespace) -> int:
     """Look for changes, simulate each, and print what they would save."""
     import whywait
@@ -76,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
 
     with Progress(quiet=options.json) as progress:
         result = whywait.analyze(
-            options.trace, threads=options.threads, memory_limit=options.memory_limit, progress=progress
+            open_trace(options.trace), threads=options.threads, memory_limit=options.memory_limit, progress=progress
         )
         advice = whywait.advise(
             result,

@@ -77,6 +77,14 @@ def positive(text: str) -> int:
     return number
 
 
+def share(text: str) -> float:
+    """Read a share: 0.5% or 0.005."""
+    match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)(%?)", text)
+    if not match:
+        raise argparse.ArgumentTypeError(f"{text} is not a share such as 0.5% or 0.005")
+    return float(match[1]) * (0.01 if match[2] else 1.0)
+
+
 def memory_size(text: str) -> int:
     """Read a size in bytes, with K, M, G or T for 1024 and its powers."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)

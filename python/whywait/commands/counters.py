@@ -7,6 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import Progress, add_verb, positive, print_json
+from whywait.commands.results import TRACE, open_trace
 
 if TYPE_CHECKING:
     import argparse
@@ -34,7 +35,7 @@ def add(verbs: Any) -> None:
         "whywait counters traces.otf2 --metric mpi_unexpected\n"
         "  whywait counters import /dev/shm/spc traces.otf2 -o with-counters",
         run,
-        {"trace": "the anchor file of an archive, or its directory; or `import`, then a directory and a trace"},
+        {"trace": f"{TRACE}; or `import`, then a directory and a trace"},
     )
     parser.add_argument(
         "further",
@@ -99,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
     _check(options)
     with Progress() as progress:
         result = whywait.analyze(
-            options.trace,
+            open_trace(options.trace),
             causes=False,
             queues=options.arrival,
             queue_match=options.match,

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import add_verb, positive, print_json
+from whywait.commands.common import add_verb, positive, print_json, share
 from whywait.commands.results import CALLPATH, RESULT_OR_PROFILE, add_window, load_part, name_of, profile_lines
 
 if TYPE_CHECKING:
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from whywait.report.terminal import Line
 
 _COLUMN = 11
-_SMALL = 0.001
+# Smaller differences are noise: a share of the time, or of a count.
+_LEAST = 0.001
+# Wait states seen in other ways, of which the tree of the time has the sums.
+_OTHER_VIEWS = ("waitstates_propagating", "waitstates_direct", "performance_impact")
 
 
 def add(verbs: Any) -> None:
@@ -48,6 +51,16 @@ def add(verbs: Any) -> None:
     )
     parser.add_argument(
         "--top", type=positive, default=20, metavar="N", help="how many places to show (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--least",
+        type=share,
+        default=_LEAST,
+        metavar="SHARE",
+        help="leave out differences below this share of the time, or of a count (default: 0.1%%; 0 shows all)",
+    )
+    parser.add_argument(
+        "--verbose", action="store_true", help="also show direct and indirect, propagating and terminal wait states"
     )
     add_limits(
         parser,
@@ -78,13 +91,14 @@ def _threshold(text: str) -> Threshold:
 
 def run(options: argparse.Namespace) -> int:
     """Compare two runs, and print what changed."""
-    from whywait.compare import diff, totals, write_html
+    from whywait.compare import diff, noticeable, totals, write_html
     from whywait.report.terminal import show, speaks_unicode, width
 
     first, second = (load_part(path, options.window) for path in (options.a, options.b))
     places = diff(first, second, options.metric, groups=options.rank_groups, callpath=options.callpath)
     failed = [limit.text for limit in options.fail_on if limit.exceeded(first, second)]
     metrics = totals(first, second, callpath=options.callpath)
+    all_places, places = places.num_rows, noticeable(places, metrics, options.least)
     if options.html:
         write_html(first, second, options.html, names=_names(options.a, options.b))
     if options.json:
@@ -92,9 +106,12 @@ def run(options: argparse.Namespace) -> int:
         print_json({"a": options.a, "b": options.b, "metrics": metrics, "places": shown, "failed": failed})
     else:
         columns, unicode = width(sys.stdout), speaks_unicode(sys.stdout)
-        show(metric_lines(metrics, columns), sys.stdout)
+        show(metric_lines(metrics, columns, least=options.least, verbose=options.verbose), sys.stdout)
         lines = place_lines(places, (first, second), columns, options.top, groups=options.rank_groups, unicode=unicode)
         show(lines, sys.stdout)
+        if smaller := all_places - places.num_rows:
+            text = f"   left out: {smaller:,} that differ by less than {100 * options.least:.3g}% (--least 0)"
+            show([[(text, "dim")]], sys.stdout)
         show(profile_lines(first, second), sys.stdout)
         if options.html:
             sys.stdout.write(f"Written to {options.html}: open it in a browser\n")
@@ -108,20 +125,28 @@ def _names(first: str, second: str) -> tuple[str, str]:
     return names if names[0] != names[1] else (first, second)
 
 
-def metric_lines(rows: list[dict[str, Any]], width: int, names: tuple[str, str] = ("A", "B")) -> Iterator[Line]:
-    """Yield the metrics that differ, those of the time only if it matters, with those above them."""
+def metric_lines(
+    rows: list[dict[str, Any]],
+    width: int,
+    names: tuple[str, str] = ("A", "B"),
+    *,
+    least: float = _LEAST,
+    verbose: bool = True,
+) -> Iterator[Line]:
+    """Yield the metrics that differ noticeably, with those above them."""
+    from whywait.compare import wholes
     from whywait.report.values import quantity
 
-    whole = max((max(row["first"], row["second"]) for row in rows if row["metric"] == "time"), default=0.0)
+    whole = wholes(rows)
     label = width - 4 * _COLUMN
     shown, level = [], 0
-    for row in reversed(rows):
+    for row in reversed(rows if verbose else list(_main_views(rows))):
         # From below, the next row of a lower level is the one above.
-        if row["depth"] < level or abs(row["difference"]) > (_SMALL * whole if row["unit"] == "sec" else 0.0):
+        if row["depth"] < level or abs(row["difference"]) > least * whole[row["metric"]]:
             level = row["depth"]
             shown.append(row)
     if not shown:
-        yield [("No metric differs by as much as 0.1% of the time.", "")]
+        yield [(f"No metric differs by as much as {100 * least:.3g}% of the time.", "")]
         return
     yield [
         (
@@ -140,6 +165,16 @@ def metric_lines(rows: list[dict[str, Any]], width: int, names: tuple[str, str] 
         yield [(name[: label - 1].ljust(label), ""), (cells, _color(row["difference"]))]
 
 
+def _main_views(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the metrics without the trees that show wait states in other ways."""
+    root = ""
+    for row in rows:
+        if row["depth"] == 0:
+            root = row["metric"]
+        if not root.startswith(_OTHER_VIEWS):
+            yield row
+
+
 def place_lines(
     table: pa.Table, runs: tuple[Result, Result], width: int, top: int, *, groups: int = 1, unicode: bool = True
 ) -> Iterator[Line]:
@@ -150,7 +185,7 @@ def place_lines(
     from whywait.report.values import group_name, quantity
 
     if not table.num_rows:
-        yield [("No place differs.", "")]
+        yield [("No place differs noticeably.", "")]
         return
     ranks = [np.unique(run.places.rank) for run in runs]
     yield []

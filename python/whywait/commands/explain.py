@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import add_verb, positive, print_json
-from whywait.commands.results import CALLPATH, load
+from whywait.commands.results import CALLPATH, RESULT, load
 
 if TYPE_CHECKING:
     import argparse
@@ -22,6 +22,7 @@ def add(verbs: Any) -> None:
         "work that took too long. Each line says how much of the wait it explains; the lines add up to it.",
         "whywait explain scorep_run/traces.otf2 --metric mpi_latesender --rank 3",
         run,
+        operands={"trace": RESULT},
     )
     parser.add_argument("--metric", metavar="M", help="the longest of this kind (mpi_latesender), or below this metric")
     parser.add_argument("--callpath", metavar="C", help=CALLPATH)

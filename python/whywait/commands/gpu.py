@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import Progress, add_verb, positive, print_json
+from whywait.commands.results import TRACE, open_trace
 
 if TYPE_CHECKING:
     import argparse
@@ -26,6 +27,7 @@ def add(verbs: Any) -> None:
         "while they had nothing to do. Launches are matched with kernels, and synchronizations with what they await.",
         "whywait gpu traces.otf2",
         run,
+        operands={"trace": TRACE},
     )
     parser.add_argument(
         "--top", type=positive, default=10, metavar="N", help="how many rows of each kind (default: %(default)s)"
@@ -38,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     from whywait.report.terminal import show
 
     with Progress() as progress:
-        result = whywait.analyze(options.trace, causes=False, progress=progress)
+        result = whywait.analyze(open_trace(options.trace), causes=False, progress=progress)
     found = result.gpu().summary()
     if options.json:
         print_json(found)

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import add_verb, print_json
-from whywait.commands.results import open_trace
+from whywait.commands.results import TRACE, open_trace
 from whywait.report.terminal import seconds
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ def add(verbs: Any) -> None:
         "Show what is in a trace: processes and threads, definitions, size, and the memory an analysis takes.",
         "whywait info --events scorep_run/traces.otf2",
         run,
+        operands={"trace": TRACE},
         analyzes=False,
     )
     parser.add_argument("--events", action="store_true", help="count the events by kind, which reads the whole trace")

@@ -21,7 +21,9 @@ Answer = TypeVar("Answer")
 
 #: The help of an operand that may be either.
 RESULT = "a directory that `whywait analyze` wrote, or a trace, which is analyzed first"
-#: The same where a profile will do.
+#: The help of an operand whose events are needed.
+TRACE = "the anchor file of an OTF2 archive, its directory, or a result of `whywait analyze`, whose trace is read"
+#: A result where a profile will do.
 RESULT_OR_PROFILE = f"{RESULT}, or a Score-P profile (profile.cubex)"
 #: The help of an option that says what the numbers are about.
 FOCUS = (

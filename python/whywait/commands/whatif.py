@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import Progress, add_memory_limit, add_threads, add_verb, positive, print_json
 from whywait.commands.diff import add_limits
-from whywait.commands.results import CALLPATH, open_trace
+from whywait.commands.results import CALLPATH, TRACE, open_trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -78,6 +78,7 @@ def add(verbs: Any) -> None:
         "every wait is found anew.",
         "whywait whatif run/ --scale 'relax=0.8' --balance 'solve/**:scaled' -o run-balanced",
         run,
+        operands={"trace": TRACE},
     )
     for name, (value, text) in _HYPOTHESES.items():
         parser.add_argument(f"--{name}", action=_Collect, metavar=value, dest="hypotheses", help=text)

@@ -60,7 +60,7 @@ def _lines(result: ResultData, summary: dict[str, Any], count: int) -> Iterator[
             (_path(place["callpath"]), seconds(place["costs"]), percent(place["share"]), _most_on(place))
             for place in focus["causes"][:count]
         ))  # fmt: skip
-        if account["unknown"]:
+        if account["unknown"] >= _SMALL * account["waiting"] > 0:
             yield ""
             yield f"{seconds(account['unknown'])} of waiting has no known cause."
     if (path := focus["critical_path"]) and path["callpaths"]:
