@@ -173,6 +173,32 @@ def test_bad_files_are_named(files, trace, tmp_path, capsys, damage, text):
 
 
 def test_operands_are_checked(files, trace, tmp_path, capsys):
-    for arguments in (["import", str(files.directory)], [str(trace), "-o", str(tmp_path)], [str(trace), str(trace)]):
-        assert main(["counters", *arguments]) == 2
-    assert "counters import" in capsys.readouterr().err
+    for arguments, text in (
+        (["import", str(files.directory)], "TRACE, -o/--output"),
+        (["import", str(files.directory), str(trace)], "-o/--output"),
+        ([str(trace), "-o", str(tmp_path)], "unrecognized arguments: -o"),
+        ([str(trace), str(trace)], "unrecognized arguments"),
+        ([], "required: TRACE"),
+    ):
+        with pytest.raises(SystemExit, match="2"):
+            main(["counters", *arguments])
+        assert text in capsys.readouterr().err
+    assert main(["counters", "import", str(tmp_path / "none"), str(trace), "-o", str(tmp_path / "new")]) == 2
+    assert "there is no such directory" in capsys.readouterr().err
+
+
+def test_help_tells_of_the_import(capsys):
+    for arguments, texts in (
+        (["counters", "-h"], ("whywait counters [options] TRACE", "import", "--metric")),
+        (["counters", "import", "-h"], ("usage: whywait counters import", "SPC_DIR", "--offset")),
+    ):
+        with pytest.raises(SystemExit, match="0"):
+            main(arguments)
+        printed = capsys.readouterr().out
+        assert [text for text in texts if text not in printed] == []
+
+
+def test_a_trace_is_named_before_or_behind_options(trace, capsys):
+    for arguments in (["--json", str(trace)], [str(trace), "--json"]):
+        assert main(["counters", *arguments]) == 0
+        assert "counters" in json.loads(capsys.readouterr().out)

@@ -9,7 +9,7 @@ import re
 import signal
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from whywait import mpi
 from whywait.commands.common import Help
@@ -159,7 +159,23 @@ def _operands(options: argparse.Namespace) -> set[str]:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that says which command or choice may be meant by one that there is not."""
+    """A parser that says which command or choice may be meant by one that there is not.
+
+    One can have operands and commands: then the first argument names a command, or it is an operand.
+    """
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse with the command that is named, or else with the operands."""
+        actions = self._actions
+        commands = [action for action in actions if isinstance(action, argparse._SubParsersAction)]  # noqa: SLF001
+        operands = [action for action in actions if not action.option_strings and action not in commands]
+        if args and commands and operands:
+            left_out = operands if args[0] in commands[0].choices else commands
+            self._actions = [action for action in actions if action not in left_out]
+        try:
+            return super().parse_known_args(args, namespace)
+        finally:
+            self._actions = actions
 
     def error(self, message: str) -> NoReturn:
         from difflib import get_close_matches

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 import textwrap
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import Progress, add_verb, positive, print_json
+from whywait.commands.common import Help, Progress, add_verb, positive, print_json
 from whywait.commands.results import TRACE, open_trace
 
 if TYPE_CHECKING:
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 _NAME, _NUMBER = 32, 14
 
+_IMPORT = """\
+Write a trace once more, with the software performance counters of Open MPI beside it: from the data file of each \
+process, snapshots of these, and the XML file that says what is in them."""
+
 
 def add(verbs: Any) -> None:
     """Add the verb to the command line."""
@@ -32,26 +37,11 @@ def add(verbs: Any) -> None:
         "Show what the counters of a trace come to, hardware and software ones, and where. Replay the queues of "
         "messages: how many messages were unexpected, what it took to match them, how long the queues were and when, "
         "which protocol messages took, and how many requests were in flight or leaked.",
-        "whywait counters traces.otf2 --metric mpi_unexpected\n"
-        "  whywait counters import /dev/shm/spc traces.otf2 -o with-counters",
+        "whywait counters traces.otf2 --metric mpi_unexpected",
         run,
-        {"trace": f"{TRACE}; or `import`, then a directory and a trace"},
+        {"trace": TRACE},
     )
-    parser.add_argument(
-        "further",
-        nargs="*",
-        metavar="SPC_DIR TRACE",
-        help="after `import`: where Open MPI wrote the data files of its software performance counters, and the trace "
-        "to write once more with these",
-    )
-    parser.add_argument("-o", "--output", metavar="DIR", help="after `import`: the directory to write the archive to")
-    parser.add_argument(
-        "--offset",
-        type=float,
-        metavar="SECONDS",
-        help="after `import`: what to add to the times of snapshots to have the time since the begin of the trace "
-        "(default: from MPI_Init to MPI_Finalize)",
-    )
+    _add_import(parser)
     parser.add_argument(
         "--arrival",
         choices=("estimate", "send"),
@@ -90,13 +80,38 @@ def add(verbs: Any) -> None:
     )
 
 
+def _add_import(parser: argparse.ArgumentParser) -> None:
+    """Add the command that puts counters into a trace."""
+    parser.usage = f"{parser.prog} [options] TRACE\n       {parser.prog} COMMAND ..."
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", prog=parser.prog)
+    importing: argparse.ArgumentParser = commands.add_parser(
+        "import",
+        help="write a trace once more, with the counters that Open MPI wrote to files",
+        description=textwrap.fill(_IMPORT, 98),
+        epilog="example:\n  whywait counters import /dev/shm/spc traces.otf2 -o with-counters\n",
+        formatter_class=Help,
+    )
+    importing.add_argument(
+        "directory", metavar="SPC_DIR", help="where Open MPI wrote the XML file, data files and snapshots"
+    )
+    importing.add_argument("trace", metavar="TRACE", help="the anchor file of an OTF2 archive, or its directory")
+    importing.add_argument("-o", "--output", required=True, metavar="DIR", help="the directory to write the archive to")
+    importing.add_argument(
+        "--offset",
+        type=float,
+        metavar="SECONDS",
+        help="what to add to the times of snapshots to have the time since the begin of the trace "
+        "(default: from MPI_Init to MPI_Finalize)",
+    )
+    importing.add_argument("--json", action="store_true", help="print the result as JSON")
+    importing.set_defaults(run=_import)
+
+
 def run(options: argparse.Namespace) -> int:
     """Print the counters."""
     import whywait
     from whywait.report.terminal import show
 
-    if options.trace == "import" and options.further:
-        return _import(options)
     _check(options)
     with Progress() as progress:
         result = whywait.analyze(
@@ -137,9 +152,6 @@ def _check(options: argparse.Namespace) -> None:
     """Raise an error if options do not go together."""
     from whywait import UsageError
 
-    if options.further or options.output or options.offset is not None:
-        text = "a second operand, -o and --offset go with: whywait counters import SPC_DIR TRACE -o DIR"
-        raise UsageError(text)
     if options.spc and (options.correlate or options.metric):
         raise UsageError("--spc shows a table of its own: leave --metric and --correlate out")
     if options.correlate and options.metric:
@@ -170,15 +182,11 @@ def _metric(result: Result, options: argparse.Namespace) -> tuple[str, list[dict
 
 def _import(options: argparse.Namespace) -> int:
     """Write a trace once more, with the counters of Open MPI."""
-    from pathlib import Path
-
     import whywait
     from whywait import _native
     from whywait.analysis import spc_files
 
-    if len(options.further) != 2 or not options.output:
-        raise whywait.UsageError("whywait counters import wants a directory, a trace and -o DIR")
-    directory, trace = map(Path, options.further)
+    directory, trace = Path(options.directory), Path(options.trace)
     if not directory.is_dir():
         raise whywait.UsageError(f"{directory}: there is no such directory")
     run = _native.Run(trace)
