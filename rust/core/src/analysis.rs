@@ -429,7 +429,7 @@ fn analyze_messages(
     options: &Options,
     judge: Option<&Judge>,
     diagnostics: &mut Vec<Diagnostics>,
-) -> Result<([Vec<Findings>; 2], queues::Messages)> {
+) -> Result<([Vec<Findings>; 2], Vec<queues::Messages>)> {
     let (detected, matching_notes) = messages::match_all(trace, |_, shard, matches| {
         let messages = judge.map(|judge| queues::messages(judge, shard, matches)).unwrap_or_default();
         (late_sender::detect(trace, shard, matches, options.wrong_order_window), messages)

@@ -108,25 +108,61 @@ pub fn nodes(trace: &Trace, definitions: &Definitions) -> Vec<u32> {
     (0..trace.definitions.processes.len()).map(ProcessId::at).map(of).collect()
 }
 
-/// Proofs by size: eager, rendezvous.
-type Proofs = Vec<(u64, [u64; 2])>;
+/// Number of messages by size that are proved eager, and by rendezvous.
+type BySize = Vec<(u64, [u64; 2])>;
+
+/// What messages prove.
+#[derive(Debug, Default)]
+pub struct Proofs {
+    /// Within a node, between nodes.
+    by_size: [FxHashMap<u64, [u64; 2]>; 2],
+    /// The latest messages of equal size: mostly the next one is of it as well.
+    latest: (usize, u64, [u64; 2]),
+}
+
+impl Proofs {
+    /// Counts a message.
+    #[inline]
+    pub fn add(&mut self, is_local: bool, bytes: u64, protocol: Protocol) {
+        let number = match protocol {
+            Protocol::Eager => 0,
+            Protocol::Rendezvous => 1,
+            Protocol::Undecided => return,
+        };
+        let locality = usize::from(!is_local);
+        if (self.latest.0, self.latest.1) != (locality, bytes) {
+            self.end_latest();
+            self.latest = (locality, bytes, [0; 2]);
+        }
+        self.latest.2[number] += 1;
+    }
+
+    fn end_latest(&mut self) {
+        let (locality, bytes, [eager, rendezvous]) = self.latest;
+        if eager + rendezvous > 0 {
+            let counts = self.by_size[locality].entry(bytes).or_default();
+            counts[0] += eager;
+            counts[1] += rendezvous;
+        }
+    }
+
+    fn by_size(mut self) -> [BySize; 2] {
+        self.end_latest();
+        self.by_size.map(|by_size| by_size.into_iter().collect())
+    }
+}
 
 /// The largest eager messages within a node and between nodes; `u64::MAX` if none is proved to have gone by rendezvous.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits([u64; 2]);
 
 impl Limits {
-    /// Finds the limits of messages, each given with whether it is local, its size and its protocol.
-    pub fn new(trace: &Trace, messages: impl Iterator<Item = (bool, u64, Protocol)>) -> Result<Self> {
-        let mut proofs: [FxHashMap<u64, [u64; 2]>; 2] = Default::default();
-        for (is_local, bytes, protocol) in messages.filter(|(_, _, protocol)| *protocol != Protocol::Undecided) {
-            let of_size = proofs[usize::from(!is_local)].entry(bytes).or_default();
-            of_size[usize::from(protocol == Protocol::Rendezvous)] += 1;
-        }
-        let own: [Proofs; 2] = proofs.map(|proofs| proofs.into_iter().collect());
+    /// Finds the limits of messages by what those of each shard prove.
+    pub fn new(trace: &Trace, proofs: Vec<Proofs>) -> Result<Self> {
         let mut all = [FxHashMap::default(), FxHashMap::default()];
-        for of_process in trace.exchange.allgather(own)? {
-            for (all, proofs) in all.iter_mut().zip(of_process) {
+        let own: Vec<[BySize; 2]> = proofs.into_iter().map(Proofs::by_size).collect();
+        for of_shard in trace.exchange.allgather(own)?.into_iter().flatten() {
+            for (all, proofs) in all.iter_mut().zip(of_shard) {
                 for (bytes, [eager, rendezvous]) in proofs {
                     let counts: &mut [u64; 2] = all.entry(bytes).or_default();
                     counts[0] += eager;
@@ -154,7 +190,7 @@ impl Limits {
     }
 }
 
-fn limit(mut proofs: Proofs) -> u64 {
+fn limit(mut proofs: BySize) -> u64 {
     if proofs.iter().all(|(_, [_, rendezvous])| *rendezvous == 0) {
         return u64::MAX;
     }

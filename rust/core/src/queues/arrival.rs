@@ -10,9 +10,10 @@
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::Message;
+use super::{Message, calls, posted};
 use crate::Result;
-use crate::ids::RegionKey;
+use crate::ids::{InstanceId, RegionKey};
+use crate::matching::protocol::Limits;
 use crate::trace::{Shard, Trace};
 
 /// Classes with fewer samples say nothing.
@@ -20,6 +21,8 @@ const SAMPLES: usize = 5;
 
 /// Locality and protocol (two bits), size.
 type TransferClass = u16;
+/// All of them: sizes are powers of two, and 0.
+const TRANSFER_CLASSES: usize = (u64::BITS as usize + 1) << 2;
 /// Region, number of messages, largest size.
 type CallClass = (RegionKey, u16, u16);
 
@@ -28,14 +31,23 @@ fn power(number: u64) -> u16 {
     (u64::BITS - number.leading_zeros()) as u16
 }
 
-fn transfer_class(message: &Message, eager: bool) -> TransferClass {
-    (power(message.bytes) << 2) | (u16::from(message.is_local) << 1) | u16::from(eager)
+fn transfer_class(message: &Message, is_eager: bool) -> TransferClass {
+    (power(message.bytes) << 2) | (u16::from(message.is_local) << 1) | u16::from(is_eager)
+}
+
+/// The class of a call by the receives that it completes; none if nobody sent any of them.
+fn call_class(trace: &Trace, shard: &Shard, call: InstanceId, completed: &[Option<Message>]) -> Option<CallClass> {
+    let (mut number, mut largest) = (0, 0);
+    for message in completed.iter().flatten() {
+        (number, largest) = (number + 1, largest.max(message.bytes));
+    }
+    (number > 0).then(|| (trace.tree.region(shard.callpath(call)), power(number), power(largest)))
 }
 
 /// Samples of one shard, or of all.
-#[derive(Default)]
 struct Samples {
-    transfers: FxHashMap<TransferClass, Vec<i64>>,
+    /// By class.
+    transfers: Vec<Vec<i64>>,
     /// Number, and the least.
     calls: FxHashMap<CallClass, (usize, i64)>,
 }
@@ -44,8 +56,8 @@ struct Samples {
 type Encoded = (Vec<(TransferClass, Vec<i64>)>, Vec<(CallClass, (usize, i64))>);
 
 impl Samples {
-    fn transfers(&mut self, class: TransferClass, samples: Vec<i64>) {
-        self.transfers.entry(class).or_default().extend(samples);
+    fn new() -> Self {
+        Self { transfers: vec![Vec::new(); TRANSFER_CLASSES], calls: FxHashMap::default() }
     }
 
     fn calls(&mut self, class: CallClass, (number, least): (usize, i64)) {
@@ -53,67 +65,92 @@ impl Samples {
         samples.0 += number;
         samples.1 = samples.1.min(least);
     }
-}
 
-/// Sets the arrivals of all messages.
-pub(super) fn estimate(
-    trace: &Trace,
-    messages: &mut [Vec<Message>],
-    is_eager: impl Fn(&Message) -> bool + Sync,
-) -> Result<()> {
-    let of_shards = messages.par_iter().zip(&trace.shards).map(|(messages, shard)| {
-        let mut samples = Samples::default();
-        for call in messages.chunk_by(|a, b| a.instance == b.instance) {
-            sample(trace, shard, call, &is_eager, &mut samples);
-        }
-        (samples.transfers.into_iter().collect(), samples.calls.into_iter().collect())
-    });
-    let mut all = Samples::default();
-    for (transfers, calls) in trace.exchange.allgather(of_shards.collect::<Vec<Encoded>>())?.into_iter().flatten() {
-        for (class, samples) in transfers {
-            all.transfers(class, samples);
-        }
-        for (class, samples) in calls {
-            all.calls(class, samples);
-        }
-    }
-    let medians: FxHashMap<TransferClass, i64> = all.transfers.into_iter().filter_map(median).collect();
-    messages.par_iter_mut().zip(&trace.shards).for_each(|(messages, shard)| {
-        for call in messages.chunk_by_mut(|a, b| a.instance == b.instance) {
-            let least = all.calls.get(&call_class(trace, shard, call)).filter(|(number, _)| *number >= SAMPLES);
-            for message in call {
-                if let (Some((_, least)), Some(median)) =
-                    (least, medians.get(&transfer_class(message, is_eager(message))))
-                {
-                    message.arrival = (message.sent + (median - least).max(0)).min(message.completed.1);
+    /// Takes the samples of the calls of a shard.
+    fn of_shard(trace: &Trace, shard: &Shard, messages: &[Option<Message>], limits: Limits) -> Self {
+        let mut samples = Self::new();
+        for i in 0..shard.locations.len() {
+            for (call, rows) in calls(shard, i) {
+                let Some(class) = call_class(trace, shard, call, &messages[rows.clone()]) else { continue };
+                // Of equally late ones the first.
+                let mut latest = (i64::MIN, 0);
+                for (row, request) in posted(shard, rows) {
+                    let Some(message) = &messages[row] else { continue };
+                    let is_eager = message.is_eager(limits);
+                    let start = if is_eager { message.sent } else { message.sent.max(shard.enter(request)) };
+                    if start > latest.0 {
+                        latest = (start, transfer_class(message, is_eager));
+                    }
+                }
+                let (enter, leave) = (shard.enter(call), shard.leave(call));
+                let (start, of_latest) = latest;
+                if start > enter {
+                    samples.transfers[usize::from(of_latest)].push((leave - start).max(0));
+                } else {
+                    samples.calls(class, (1, leave - enter));
                 }
             }
         }
-    });
-    Ok(())
-}
-
-fn median((class, mut samples): (TransferClass, Vec<i64>)) -> Option<(TransferClass, i64)> {
-    let middle = samples.len().checked_sub(1)? / 2;
-    (samples.len() >= SAMPLES).then(|| (class, *samples.select_nth_unstable(middle).1))
-}
-
-fn call_class(trace: &Trace, shard: &Shard, call: &[Message]) -> CallClass {
-    let region = trace.tree.region(shard.callpath(call[0].instance));
-    let largest = call.iter().map(|message| power(message.bytes)).max().unwrap_or(0);
-    (region, power(call.len() as u64), largest)
-}
-
-/// Takes the sample of a call that completes receives.
-fn sample(trace: &Trace, shard: &Shard, call: &[Message], is_eager: impl Fn(&Message) -> bool, samples: &mut Samples) {
-    let (enter, leave) = call[0].completed;
-    let start = |message: &Message| message.sent.max(if is_eager(message) { i64::MIN } else { message.posted });
-    // Of equally late ones the first.
-    let Some(latest) = call.iter().rev().max_by_key(|message| start(message)) else { return };
-    let since = start(latest);
-    if since > enter {
-        samples.transfers.entry(transfer_class(latest, is_eager(latest))).or_default().push((leave - since).max(0));
-    } else {
-        samples.calls(call_class(trace, shard, call), (1, leave - enter));
+        samples
     }
+
+    fn encode(self) -> Encoded {
+        let transfers = (0..).zip(self.transfers).filter(|(_, samples)| !samples.is_empty());
+        (transfers.collect(), self.calls.into_iter().collect())
+    }
+}
+
+/// How long transfers last.
+pub(super) struct Estimate {
+    /// Until the receive is left, by class of the message.
+    transfers: Vec<Option<i64>>,
+    /// What a call takes anyway, by its class.
+    calls: FxHashMap<CallClass, i64>,
+}
+
+impl Estimate {
+    /// Learns from the messages of all shards.
+    pub(super) fn new(trace: &Trace, messages: &[Vec<Option<Message>>], limits: Limits) -> Result<Self> {
+        let of_shards = messages.par_iter().zip(&trace.shards);
+        let of_shards = of_shards.map(|(messages, shard)| Samples::of_shard(trace, shard, messages, limits).encode());
+        let mut all = Samples::new();
+        for (transfers, calls) in trace.exchange.allgather(of_shards.collect::<Vec<_>>())?.into_iter().flatten() {
+            for (class, samples) in transfers {
+                all.transfers[usize::from(class)].extend(samples);
+            }
+            for (class, samples) in calls {
+                all.calls(class, samples);
+            }
+        }
+        let calls = all.calls.into_iter().filter(|(_, (number, _))| *number >= SAMPLES);
+        Ok(Self {
+            transfers: all.transfers.into_par_iter().map(median).collect(),
+            calls: calls.map(|(class, (_, least))| (class, least)).collect(),
+        })
+    }
+
+    /// What a call that completes receives takes anyway, if that is known.
+    pub(super) fn of_call(
+        &self,
+        trace: &Trace,
+        shard: &Shard,
+        call: InstanceId,
+        completed: &[Option<Message>],
+    ) -> Option<i64> {
+        self.calls.get(&call_class(trace, shard, call, completed)?).copied()
+    }
+
+    /// How long the transfer of a message takes, in a call that takes `least` anyway.
+    #[inline]
+    pub(super) fn of_message(&self, message: &Message, is_eager: bool, least: Option<i64>) -> i64 {
+        match (self.transfers[usize::from(transfer_class(message, is_eager))], least) {
+            (Some(median), Some(least)) => (median - least).max(0),
+            _ => 0,
+        }
+    }
+}
+
+fn median(mut samples: Vec<i64>) -> Option<i64> {
+    let middle = samples.len().checked_sub(1)? / 2;
+    (samples.len() >= SAMPLES).then(|| *samples.select_nth_unstable(middle).1)
 }

@@ -9,9 +9,12 @@
 //!                q >  a:  #{m': q' <= a < a'}                          a >= q:  #{m': a' <= q < q'}
 //! ```
 //!
+//! So each is compared with its partner once. Where messages arrive and are received in the order of their numbers, that
+//! is all; here is what else a queue costs.
+//!
 //! *Source*: counters.md#counters-of-messages-and-queues.
 
-use super::Message;
+use super::channels::Queued;
 
 /// Numbers of entries before a position, kept while entries come and go (Fenwick).
 struct Entries {
@@ -46,7 +49,7 @@ impl Entries {
 }
 
 /// Positions of the messages in an order.
-fn order(messages: &[Message], time: impl Fn(&Message) -> i64) -> (Vec<u32>, Vec<u32>) {
+fn order(messages: &[Queued], time: impl Fn(&Queued) -> i64) -> (Vec<u32>, Vec<u32>) {
     let mut order: Vec<u32> = (0..messages.len() as u32).collect();
     order.sort_by_key(|&i| {
         let message = &messages[i as usize];
@@ -59,10 +62,11 @@ fn order(messages: &[Message], time: impl Fn(&Message) -> i64) -> (Vec<u32>, Vec
     (order, position)
 }
 
-/// Hands the attempts of each message of a queue, those of its arrival and those of its receive, to `count`.
-pub(super) fn of_queue(messages: &[Message], mut count: impl FnMut(&Message, u32)) {
-    if let [message] = messages {
-        return count(message, 1);
+/// Hands the comparisons of each message of a queue with others, those of its arrival and those of its receive, to
+/// `count`.
+pub(super) fn with_others(messages: &[Queued], mut count: impl FnMut(&Queued, u32)) {
+    if messages.len() < 2 {
+        return;
     }
     let (by_post, in_post) = order(messages, |message| message.posted);
     let (by_arrival, in_arrival) = order(messages, |message| message.arrival);
@@ -94,17 +98,16 @@ pub(super) fn of_queue(messages: &[Message], mut count: impl FnMut(&Message, u32
             if message.arrival <= now {
                 unexpected.change(in_arrival[i as usize], -1);
             }
-            let attempts =
-                if message.arrival < now { 1 + unexpected.before(in_arrival[i as usize]) } else { unexpected.number };
-            count(message, attempts);
+            let is_found = message.arrival < now;
+            count(message, if is_found { unexpected.before(in_arrival[i as usize]) } else { unexpected.number });
         }
         for &i in arrivals_now {
             let message = &messages[i as usize];
             if message.posted <= now {
                 posted.change(in_post[i as usize], -1);
             }
-            let attempts = if message.posted <= now { 1 + posted.before(in_post[i as usize]) } else { posted.number };
-            count(message, attempts);
+            let is_found = message.posted <= now;
+            count(message, if is_found { posted.before(in_post[i as usize]) } else { posted.number });
         }
     }
 }

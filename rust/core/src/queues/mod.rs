@@ -17,21 +17,29 @@
 
 mod arrival;
 mod attempts;
+mod channels;
+mod in_flight;
 mod levels;
 mod receivers;
 mod requests;
 mod senders;
+
+use std::ops::Range;
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 pub use levels::{Level, Quantity};
 
+use self::arrival::Estimate;
+use self::in_flight::Slices;
+use self::receivers::{Receivers, Replayed};
 use crate::Result;
-use crate::ids::{CallPathId, CommId, InstanceId, LocationId, ProcessId};
+use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::matching::messages::Matches;
-use crate::matching::protocol::{Judge, Limits, Protocol};
+use crate::matching::protocol::{Judge, Limits, Proofs, Protocol};
 use crate::schema::{MetricSet, QueueMetric};
+use crate::severity::{self, Accumulator};
 use crate::trace::{Shard, Trace};
 
 /// How to replay.
@@ -66,65 +74,62 @@ pub enum Lists {
 /// A sum of a metric at a call path and a location.
 pub type Cell = crate::severity::Cell<QueueMetric, i64>;
 
-/// Sums by call path and location.
+/// Sums at one location after the other.
+type Counts = Accumulator<QueueMetric>;
+
+/// A call path at a location.
+type Place = (CallPathId, LocationId);
+
+/// Sums at places in any order.
 #[derive(Default)]
-struct Sums {
-    row_of: FxHashMap<(CallPathId, LocationId), usize>,
-    rows: Vec<((CallPathId, LocationId), [i64; QueueMetric::ALL.len()])>,
-    /// The latest row: what follows is mostly of the same.
-    latest: usize,
-}
+struct Sums(FxHashMap<Place, [i64; QueueMetric::ALL.len()]>);
 
 impl Sums {
-    fn add(&mut self, metric: QueueMetric, place: (CallPathId, LocationId), value: i64) {
-        if self.rows.get(self.latest).is_none_or(|(latest, _)| *latest != place) {
-            self.latest = *self.row_of.entry(place).or_insert_with(|| {
-                self.rows.push((place, [0; QueueMetric::ALL.len()]));
-                self.rows.len() - 1
-            });
-        }
-        let sum = &mut self.rows[self.latest].1[metric.number()];
+    fn add(&mut self, metric: QueueMetric, place: Place, value: i64) {
+        let sums = self.0.entry(place).or_insert([0; QueueMetric::ALL.len()]);
+        let sum = &mut sums[metric.number()];
         *sum = QueueMetric::sum(*sum, value);
     }
 
     fn cells(self) -> impl Iterator<Item = Cell> {
-        self.rows.into_iter().flat_map(|((callpath, location), sums)| {
+        self.0.into_iter().flat_map(|((callpath, location), sums)| {
             let cells = QueueMetric::ALL.iter().zip(sums).filter(|(_, value)| *value != 0);
             cells.map(move |(&metric, value)| Cell { metric, callpath, location, value })
         })
     }
 }
 
-/// Matched messages, by the shards of their receivers.
-pub type Messages = Vec<Vec<Message>>;
-
-/// A matched message, at its receiver.
+/// What a receiver knows of the send of a message.
 #[derive(Clone, Copy, Debug)]
-pub struct Message {
+struct Message {
     /// Enter of the call that starts the send (s), ticks.
     sent: i64,
-    /// Enter of the call that posts the receive (q), ticks.
-    posted: i64,
-    /// Enter and Leave of the call that completes the receive (d), ticks.
-    completed: (i64, i64),
-    /// When it arrives (a), ticks.
-    arrival: i64,
     bytes: u64,
-    /// Sending and receiving process.
-    source: ProcessId,
-    destination: ProcessId,
-    comm: CommId,
-    /// Number of the message among those of its pair and communicator.
-    number: u32,
-    /// Sending location, and row in its shard.
+    /// Sending location, call path of the send, and its row in the sender's shard.
     location: LocationId,
+    callpath: CallPathId,
     row: u32,
-    /// Region instances that posted and completed the receive.
-    request: InstanceId,
-    instance: InstanceId,
     protocol: Protocol,
     /// Whether both processes are on one node.
     is_local: bool,
+}
+
+impl Message {
+    fn place(&self) -> Place {
+        (self.callpath, self.location)
+    }
+
+    fn is_eager(&self, limits: Limits) -> bool {
+        limits.is_eager(self.is_local, self.bytes, self.protocol)
+    }
+}
+
+/// The messages of a shard's receivers.
+#[derive(Debug, Default)]
+pub struct Messages {
+    /// By receive; none if nobody sent it.
+    of: Vec<Option<Message>>,
+    proofs: Proofs,
 }
 
 /// What the replay found.
@@ -138,67 +143,89 @@ pub struct Queues {
     pub limits: [Option<u64>; 2],
 }
 
+/// The calls of a shard's i-th location that complete receives, with their rows.
+fn calls(shard: &Shard, i: usize) -> impl Iterator<Item = (InstanceId, Range<usize>)> {
+    let mut end = shard.receives.range(i).start;
+    shard.receives.of(i).chunk_by(|a, b| a.instance == b.instance).map(move |receives| {
+        let rows = end..end + receives.len();
+        end = rows.end;
+        (receives[0].instance, rows)
+    })
+}
+
+/// Rows of receives, each with the call that posts it: of a message that a probe has found before, the probe.
+fn posted(shard: &Shard, rows: Range<usize>) -> impl Iterator<Item = (usize, InstanceId)> {
+    let first = shard.probes.partition_point(|(row, _)| (*row as usize) < rows.start);
+    let mut probes = shard.probes[first..].iter().peekable();
+    rows.map(move |row| {
+        let probe = probes.next_if(|(received, _)| *received as usize == row);
+        (row, probe.map_or(shard.receives.rows[row].request, |&(_, probe)| probe))
+    })
+}
+
 /// The matched messages of a shard's receivers.
 #[must_use]
-pub fn messages(judge: &Judge, shard: &Shard, matches: &Matches) -> Vec<Message> {
-    let mut messages = Vec::with_capacity(shard.receives.rows.len());
-    let mut probes = shard.probes.iter().peekable();
-    for (row, receive) in shard.receives.rows.iter().enumerate() {
-        let probe = probes.next_if(|(received, _)| *received as usize == row);
-        let Some(send) = matches.send(row) else { continue };
-        let request = probe.map_or(receive.request, |&(_, probe)| probe);
-        let posted = shard.enter(request);
-        let completed = (shard.enter(receive.instance), shard.leave(receive.instance));
-        messages.push(Message {
+pub fn messages(judge: &Judge, shard: &Shard, matches: &Matches) -> Messages {
+    let mut proofs = Proofs::default();
+    let message = |(row, request)| {
+        let send = matches.send(row)?;
+        let protocol = judge.protocol(send, shard.enter(request));
+        let is_local = judge.is_local(send);
+        proofs.add(is_local, send.bytes, protocol);
+        Some(Message {
             sent: send.enter,
-            posted,
-            completed,
-            arrival: send.enter.min(completed.1),
             bytes: send.bytes,
-            source: send.source,
-            destination: send.destination,
-            comm: receive.comm,
-            number: 0,
             location: send.location,
+            callpath: send.callpath,
             row: send.row,
-            request,
-            instance: receive.instance,
-            protocol: judge.protocol(send, posted),
-            is_local: judge.is_local(send),
-        });
-    }
-    messages
+            protocol,
+            is_local,
+        })
+    };
+    let of = posted(shard, 0..shard.receives.rows.len()).map(message).collect();
+    Messages { of, proofs }
 }
 
 /// Replays the queues of all receivers; `messages` are those of each shard.
-pub fn replay(trace: &Trace, mut messages: Messages, options: &Options) -> Result<Queues> {
-    let proofs = messages.iter().flatten().map(|message| (message.is_local, message.bytes, message.protocol));
-    let limits = Limits::new(trace, proofs)?;
-    let is_eager = |message: &Message| limits.is_eager(message.is_local, message.bytes, message.protocol);
-    if options.arrival == Arrival::Estimate {
-        arrival::estimate(trace, &mut messages, is_eager)?;
-    }
-    let replayed: Vec<receivers::Replayed> = messages
-        .par_iter_mut()
-        .zip(&trace.shards)
-        .map(|(messages, shard)| receivers::replay(trace, shard, messages, options, is_eager))
-        .collect();
-    let in_flight = levels::whole_run(trace, &messages, options.bins)?;
-    let mut sent = senders::count(trace, &messages, &limits)?;
-    drop(messages);
+pub fn replay(trace: &Trace, mut messages: Vec<Messages>, options: &Options) -> Result<Queues> {
+    let proofs = messages.iter_mut().map(|messages| std::mem::take(&mut messages.proofs));
+    let limits = Limits::new(trace, proofs.collect())?;
+    let messages: Vec<Vec<Option<Message>>> = messages.into_iter().map(|messages| messages.of).collect();
+    let estimate = match options.arrival {
+        Arrival::Estimate => Some(Estimate::new(trace, &messages, limits)?),
+        Arrival::Send => None,
+    };
+    let estimate = estimate.as_ref();
+    let replay = |(messages, shard): (Vec<Option<Message>>, _)| {
+        Receivers { trace, shard, messages: &messages, limits, estimate }.replay(options)
+    };
+    let replayed: Vec<Replayed> = messages.into_par_iter().zip(&trace.shards).map(replay).collect();
 
-    let of_shards = replayed.into_par_iter().zip(&mut sent).zip(&trace.shards).map(|((replayed, sums), shard)| {
-        let receivers::Replayed { sums: received, mut levels } = replayed;
-        levels.extend(requests::replay(trace, shard, sums, options.bins));
-        let cells = received.cells().chain(std::mem::take(sums).cells());
-        (cells.collect::<Vec<_>>(), levels)
+    let (mut in_flight, mut matched) = (Vec::new(), Vec::new());
+    let mut found = Vec::with_capacity(replayed.len());
+    for shard in replayed {
+        in_flight.push(shard.in_flight);
+        matched.push(shard.matched);
+        found.push((shard.counts, shard.sums, shard.levels));
+    }
+    let of_run = match trace.span() {
+        Some(run) => Slices::new(run, &trace.exchange).follow(in_flight, &trace.exchange, options.bins)?,
+        None => None,
+    };
+    let matched = trace.exchange.alltoallv(matched)?;
+    let of_shards = found.into_par_iter().zip(&trace.shards).zip(matched).map(|((found, shard), matched)| {
+        let (mut counts, sums, mut levels) = found;
+        levels.extend(requests::replay(trace, shard, &mut counts, options.bins));
+        senders::out_of_sequence(trace, shard, &matched, &mut counts);
+        senders::collectives(trace, shard, limits, &mut counts);
+        let mut cells = counts.finish();
+        cells.extend(sums.cells());
+        (cells, levels)
     });
     let (cells, levels): (Vec<Vec<Cell>>, Vec<Vec<Level>>) = of_shards.collect();
-    let mut cells = trace.exchange.gatherv(cells.concat())?;
-    // A call can send and receive: no metric is counted on both sides.
-    cells.sort_unstable_by_key(|cell| (cell.metric, cell.callpath, cell.location));
+    let cells = severity::combine(trace.exchange.gatherv(cells.concat())?);
     let mut levels = trace.exchange.gatherv(levels.concat())?;
-    levels.extend(in_flight);
+    levels.extend(of_run);
     levels.sort_by_key(|level| (level.quantity, level.location));
     Ok(Queues { cells, levels, limits: limits.known() })
 }

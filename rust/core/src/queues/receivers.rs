@@ -1,77 +1,235 @@
 //! The queues of receivers: unexpected messages, posted receives, what overtakes what.
 
-use super::levels::{Level, Quantity, follow, in_flight};
-use super::{Lists, Message, Options, QueueMetric, Sums, attempts};
+use super::arrival::Estimate;
+use super::channels::{Channels, Found, Queued, Step, search};
+use super::in_flight::{self, Slices};
+use super::levels::{Change, Level, Quantity, follow, sort_by_time};
+use super::senders::Alike;
+use super::{Counts, Message, Options, QueueMetric, Sums, calls, posted};
+use crate::exchange::Outbox;
+use crate::ids::{CallPathId, LocationId};
+use crate::matching::protocol::Limits;
+use crate::severity::volume;
+use crate::trace::columns::Received;
 use crate::trace::{Shard, Trace};
 
-/// What the queues of a shard's processes show.
+/// What the messages of a shard's receivers come to.
 pub(super) struct Replayed {
+    pub(super) counts: Counts,
+    /// At the senders, and what queues that are not in order cost.
     pub(super) sums: Sums,
     pub(super) levels: Vec<Level>,
+    /// What was received from processes that send on several threads: rows of sends, by their shard.
+    pub(super) matched: Outbox<u32>,
+    /// What comes and goes, for those who follow the whole run.
+    pub(super) in_flight: Outbox<in_flight::Step>,
 }
 
-/// Replays the queues of all processes of a shard.
-pub(super) fn replay(
-    trace: &Trace,
-    shard: &Shard,
-    messages: &mut [Message],
-    options: &Options,
-    is_eager: impl Fn(&Message) -> bool,
-) -> Replayed {
-    // In a channel the order of the sends is the number; of equal times that of the file.
-    messages.sort_unstable_by_key(|m| (m.destination, m.comm, m.source, m.sent, m.row));
-    let mut sums = Sums::default();
-    let place = |message: &Message| (shard.callpath(message.request), shard.location_of_instance(message.request));
-    for channel in messages.chunk_by_mut(|a, b| (a.destination, a.comm, a.source) == (b.destination, b.comm, b.source))
-    {
-        let mut earliest = i64::MAX;
-        for (number, message) in channel.iter_mut().enumerate().rev() {
-            message.number = number as u32;
-            if earliest < message.posted {
-                sums.add(QueueMetric::Overtaken, place(message), 1);
+/// A message with its receive.
+struct Met<'a> {
+    message: &'a Message,
+    receive: &'a Received,
+    /// Where the receive was posted, and when (q).
+    callpath: CallPathId,
+    posted: i64,
+    /// When the message arrives (a).
+    arrival: i64,
+    /// When its receive is complete (d).
+    completed: i64,
+    is_eager: bool,
+}
+
+/// The messages of a shard's receivers.
+#[derive(Clone, Copy)]
+pub(super) struct Receivers<'a> {
+    pub(super) trace: &'a Trace,
+    pub(super) shard: &'a Shard,
+    pub(super) messages: &'a [Option<Message>],
+    pub(super) limits: Limits,
+    pub(super) estimate: Option<&'a Estimate>,
+}
+
+impl<'a> Receivers<'a> {
+    /// Goes through the messages of the i-th location, in the order of their receives.
+    #[inline]
+    fn each(&self, i: usize, mut take: impl FnMut(&Met<'a>)) {
+        let Self { trace, shard, messages, limits, estimate } = *self;
+        for (call, rows) in calls(shard, i) {
+            let completed = shard.leave(call);
+            let least = estimate.and_then(|estimate| estimate.of_call(trace, shard, call, &messages[rows.clone()]));
+            for (row, request) in posted(shard, rows) {
+                let Some(message) = &messages[row] else { continue };
+                let is_eager = message.is_eager(limits);
+                let transfer = estimate.map_or(0, |estimate| estimate.of_message(message, is_eager, least));
+                take(&Met {
+                    message,
+                    receive: &shard.receives.rows[row],
+                    callpath: shard.callpath(request),
+                    posted: shard.enter(request),
+                    arrival: (message.sent + transfer).min(completed),
+                    completed,
+                    is_eager,
+                });
             }
-            earliest = earliest.min(message.posted);
         }
     }
-    for message in &*messages {
-        let place = place(message);
-        let Message { sent, arrival, posted, .. } = *message;
-        if sent < posted {
-            sums.add(QueueMetric::UnexpectedPossible, place, 1);
+
+    /// Replays the queues of all processes.
+    pub(super) fn replay(&self, options: &Options) -> Replayed {
+        let Self { trace, shard, limits, .. } = *self;
+        let mut replayed = Replayed {
+            counts: Counts::new(&trace.tree),
+            sums: Sums::default(),
+            levels: Vec::new(),
+            matched: trace.exchange.outbox(),
+            in_flight: trace.exchange.outbox(),
+        };
+        let Some(run) = trace.span() else { return replayed };
+        let slices = Slices::new(run, &trace.exchange);
+        let mut channels: Channels<Alike> = Channels::new(trace.definitions.processes.len());
+        let mut courses = Courses::default();
+        for process in shard.processes {
+            let locations = shard.local_locations(trace.definitions.processes[process].locations);
+            for i in locations.clone() {
+                self.each(i, |met| {
+                    let Met { message, receive, arrival, posted, .. } = *met;
+                    count(met, &mut replayed.counts);
+                    courses.take(met);
+                    let number = channels.number(receive.peer, receive.comm);
+                    let channel = channels.get(number);
+                    channel.take(Step { sent: (message.sent, message.row), arrival, posted });
+                    channel.kept.take(message, &mut replayed.sums, limits);
+                    if trace.definitions.processes[receive.peer].locations.len() > 1 {
+                        replayed.matched.push(trace.shard_of[message.location], message.row);
+                    }
+                });
+                replayed.counts.end_location(shard.location(i));
+            }
+            if !channels.are_in_order(options.lists) {
+                let mut queued = Vec::new();
+                for i in locations {
+                    self.each(i, |met| {
+                        let number = channels.number(met.receive.peer, met.receive.comm);
+                        if !channels.is_in_order(number, options.lists) {
+                            queued.push(Queued {
+                                source: met.receive.peer,
+                                comm: met.receive.comm,
+                                sent: (met.message.sent, met.message.row),
+                                arrival: met.arrival,
+                                posted: met.posted,
+                                number: 0,
+                                place: (met.callpath, shard.location(i)),
+                            });
+                        }
+                    });
+                }
+                search(&mut queued, options.lists, |place, found| match found {
+                    Found::Overtaken => replayed.sums.add(QueueMetric::Overtaken, place, 1),
+                    Found::Comparisons(number) => {
+                        replayed.sums.add(QueueMetric::MatchAttempts, place, number.into());
+                    }
+                });
+            }
+            channels.drain().for_each(|alike| alike.book(&mut replayed.sums, limits));
+            courses.sort();
+            slices.post(&courses.in_flight.rises, true, &mut replayed.in_flight);
+            slices.post(&courses.in_flight.falls, false, &mut replayed.in_flight);
+            let location = trace.definitions.master(process);
+            replayed.levels.extend(courses.levels(location, run, options.bins));
+            courses.clear();
         }
+        replayed
+    }
+}
+
+/// Counts a message where its receive was posted. It is compared with its partner at least.
+#[inline]
+fn count(met: &Met, counts: &mut Counts) {
+    let Met { message, callpath, posted, arrival, is_eager, .. } = *met;
+    counts.add(QueueMetric::MatchAttempts, callpath, 1);
+    if message.sent < posted {
+        counts.add(QueueMetric::UnexpectedPossible, callpath, 1);
+    }
+    if arrival < posted {
+        counts.add(QueueMetric::Unexpected, callpath, 1);
+        counts.add(QueueMetric::UnexpectedTime, callpath, posted - arrival);
+        if is_eager {
+            counts.add(QueueMetric::UnexpectedBytes, callpath, volume(message.bytes));
+        }
+    } else {
+        counts.add(QueueMetric::PostedTime, callpath, arrival - posted);
+    }
+}
+
+/// When something comes and goes.
+#[derive(Default)]
+struct Course {
+    rises: Vec<Change>,
+    falls: Vec<Change>,
+}
+
+impl Course {
+    #[inline]
+    fn stays(&mut self, from: i64, to: i64, by: u64) {
+        self.rises.push((from, by));
+        self.falls.push((to, by));
+    }
+}
+
+/// The queues of a process, and what is on the way to it.
+#[derive(Default)]
+struct Courses {
+    unexpected: Course,
+    /// Of eager messages, in bytes.
+    data: Course,
+    posted: Course,
+    in_flight: Course,
+}
+
+impl Courses {
+    #[inline]
+    fn take(&mut self, met: &Met) {
+        let Met { message, posted, arrival, completed, is_eager, .. } = *met;
         if arrival < posted {
-            sums.add(QueueMetric::Unexpected, place, 1);
-            sums.add(QueueMetric::UnexpectedTime, place, posted - arrival);
-            if is_eager(message) {
-                sums.add(QueueMetric::UnexpectedBytes, place, i64::try_from(message.bytes).unwrap_or(i64::MAX));
+            self.unexpected.stays(arrival, posted, 1);
+            if is_eager {
+                self.data.stays(arrival, posted, message.bytes);
             }
-        } else {
-            sums.add(QueueMetric::PostedTime, place, arrival - posted);
+        } else if posted < arrival {
+            self.posted.stays(posted, arrival, 1);
+        }
+        if message.sent < completed {
+            self.in_flight.stays(message.sent, completed, message.bytes);
         }
     }
-    let same_queue = |a: &Message, b: &Message| {
-        (a.destination, a.comm) == (b.destination, b.comm) && (options.lists == Lists::Receiver || a.source == b.source)
-    };
-    for queue in messages.chunk_by(same_queue) {
-        attempts::of_queue(queue, |message, attempts| {
-            sums.add(QueueMetric::MatchAttempts, place(message), attempts.into());
-        });
+
+    fn all(&mut self) -> [(Quantity, &mut Course); 4] {
+        [
+            (Quantity::Unexpected, &mut self.unexpected),
+            (Quantity::UnexpectedData, &mut self.data),
+            (Quantity::Posted, &mut self.posted),
+            (Quantity::InFlight, &mut self.in_flight),
+        ]
     }
-    let mut levels = Vec::new();
-    if let Some(span) = trace.span() {
-        for messages in messages.chunk_by(|a, b| a.destination == b.destination) {
-            let location = trace.definitions.master(messages[0].destination);
-            let mut level = |quantity, changes| levels.extend(follow(quantity, location, changes, span, options.bins));
-            let unexpected = || messages.iter().filter(|message| message.arrival < message.posted);
-            let steps = |from, to, by: i64| [(from, by), (to, -by)];
-            level(Quantity::Unexpected, unexpected().flat_map(|m| steps(m.arrival, m.posted, 1)).collect());
-            let eager = unexpected().filter(|message| is_eager(message));
-            let bytes = |message: &Message| i64::try_from(message.bytes).unwrap_or(i64::MAX);
-            level(Quantity::UnexpectedData, eager.flat_map(|m| steps(m.arrival, m.posted, bytes(m))).collect());
-            let posted = messages.iter().filter(|message| message.posted < message.arrival);
-            level(Quantity::Posted, posted.flat_map(|m| steps(m.posted, m.arrival, 1)).collect());
-            level(Quantity::InFlight, messages.iter().flat_map(in_flight).collect());
+
+    fn sort(&mut self) {
+        for (_, course) in self.all() {
+            sort_by_time(&mut course.rises, |change| change.0);
+            sort_by_time(&mut course.falls, |change| change.0);
         }
     }
-    Replayed { sums, levels }
+
+    fn levels(&mut self, location: LocationId, run: (i64, i64), bins: usize) -> impl Iterator<Item = Level> {
+        self.all().into_iter().filter_map(move |(quantity, course)| {
+            let changes = (course.rises.iter().copied(), course.falls.iter().copied());
+            follow(quantity, location, changes, run, bins)
+        })
+    }
+
+    fn clear(&mut self) {
+        for (_, course) in self.all() {
+            course.rises.clear();
+            course.falls.clear();
+        }
+    }
 }

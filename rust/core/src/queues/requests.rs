@@ -1,26 +1,25 @@
 //! Requests of point-to-point messages: from the call that begins them to the Leave of the one that completes them.
 
-use super::levels::{Level, Quantity, follow};
-use super::{QueueMetric, Sums};
+use super::levels::{Level, Quantity, follow, sort_by_time};
+use super::{Counts, QueueMetric};
 use crate::ids::InstanceId;
 use crate::trace::{Shard, Trace};
 
 /// Follows the requests of all processes of a shard, and counts those that are never completed.
-pub(super) fn replay(trace: &Trace, shard: &Shard, sums: &mut Sums, bins: usize) -> Vec<Level> {
-    let Some(span) = trace.span() else { return Vec::new() };
+pub(super) fn replay(trace: &Trace, shard: &Shard, counts: &mut Counts, bins: usize) -> Vec<Level> {
+    let Some(run) = trace.span() else { return Vec::new() };
     let mut levels = Vec::new();
+    // Of sends, of receives: when they begin, when they end.
+    let mut times: [[Vec<i64>; 2]; 2] = Default::default();
     for process in shard.processes {
-        // Those of sends, those of receives.
-        let mut changes = [Vec::new(), Vec::new()];
         for i in shard.local_locations(trace.definitions.processes[process].locations) {
-            let location = shard.location(i);
             let mut request = |is_send: bool, begin: InstanceId, end: InstanceId| {
-                let changes = &mut changes[usize::from(!is_send)];
-                changes.push((shard.enter(begin), 1));
+                let [begins, ends] = &mut times[usize::from(!is_send)];
+                begins.push(shard.enter(begin));
                 if end.is_none() {
-                    sums.add(QueueMetric::RequestsLeaked, (shard.callpath(begin), location), 1);
+                    counts.add(QueueMetric::RequestsLeaked, shard.callpath(begin), 1);
                 } else {
-                    changes.push((shard.leave(end), -1));
+                    ends.push(shard.leave(end));
                 }
             };
             for send in shard.sends.of(i).iter().filter(|send| send.complete != send.instance && !send.cancelled) {
@@ -32,10 +31,14 @@ pub(super) fn replay(trace: &Trace, shard: &Shard, sums: &mut Sums, bins: usize)
             for other in shard.requests.of(i) {
                 request(other.is_send, other.begin, other.end);
             }
+            counts.end_location(shard.location(i));
         }
         let location = trace.definitions.master(process);
-        for (quantity, changes) in [Quantity::SendRequests, Quantity::ReceiveRequests].into_iter().zip(changes) {
-            levels.extend(follow(quantity, location, changes, span, bins));
+        for (quantity, of_kind) in [Quantity::SendRequests, Quantity::ReceiveRequests].into_iter().zip(&mut times) {
+            of_kind.iter_mut().for_each(|times| sort_by_time(times, |time| *time));
+            let [begins, ends] = of_kind.each_ref().map(|times| times.iter().map(|&time| (time, 1)));
+            levels.extend(follow(quantity, location, (begins, ends), run, bins));
+            of_kind.iter_mut().for_each(Vec::clear);
         }
     }
     levels

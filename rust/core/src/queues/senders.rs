@@ -1,22 +1,11 @@
 //! What messages are at their senders: protocols, sizes, and whether threads may have disturbed their order.
 
-use bitcode::{Decode, Encode};
-use rayon::prelude::*;
-
-use super::{Message, QueueMetric, Sums};
-use crate::Result;
+use super::{Counts, Message, QueueMetric, Sums};
+use crate::exchange::Inbox;
 use crate::ids::LocationId;
 use crate::matching::protocol::{Limits, Protocol};
+use crate::severity::volume;
 use crate::trace::{Shard, Trace};
-
-/// What a sender gets to know of its message.
-#[derive(Clone, Copy, Encode, Decode)]
-struct Verdict {
-    row: u32,
-    /// 0 eager, 1 rendezvous, 2 undecided.
-    protocol: u8,
-    is_local: bool,
-}
 
 /// Bounds of sizes, and what counts messages up to them.
 const SIZES: [(u64, QueueMetric); 6] = [
@@ -31,52 +20,41 @@ const SIZES: [(u64, QueueMetric); 6] = [
 /// Communicators with more members are large (COUNTERS, decision 15).
 const MEMBERS: usize = 64;
 
-/// Counts matched messages at their senders, and parts in collective operations, shard by shard.
-pub(super) fn count(trace: &Trace, messages: &[Vec<Message>], limits: &Limits) -> Result<Vec<Sums>> {
-    let outgoing = messages.par_iter().map(|messages| {
-        let mut outbox = trace.exchange.outbox();
-        for message in messages {
-            let protocol = match message.protocol {
-                Protocol::Eager => 0,
-                Protocol::Rendezvous => 1,
-                Protocol::Undecided => 2,
-            };
-            let verdict = Verdict { row: message.row, protocol, is_local: message.is_local };
-            outbox.push(trace.shard_of[message.location], verdict);
-        }
-        outbox
-    });
-    let incoming = trace.exchange.alltoallv(outgoing.collect())?;
-    let sums = incoming.into_par_iter().zip(&trace.shards).map(|(inbox, shard)| {
-        let mut sums = Sums::default();
-        let mut is_matched = vec![false; shard.sends.rows.len()];
-        for verdict in inbox.rows() {
-            is_matched[verdict.row as usize] = true;
-            count_message(shard, *verdict, limits, &mut sums);
-        }
-        out_of_sequence(trace, shard, &is_matched, &mut sums);
-        collectives(trace, shard, limits, &mut sums);
-        sums
-    });
-    Ok(sums.collect())
+/// Messages one after the other that are alike.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Alike {
+    message: Option<Message>,
+    number: i64,
 }
 
-fn count_message(shard: &Shard, verdict: Verdict, limits: &Limits, sums: &mut Sums) {
-    let send = &shard.sends.rows[verdict.row as usize];
-    let place = (shard.callpath(send.instance), shard.location_of(&shard.sends, verdict.row));
-    let bytes = i64::try_from(send.bytes).unwrap_or(i64::MAX);
-    let (messages, amount) = match verdict.protocol {
-        0 => (QueueMetric::Eager, QueueMetric::EagerBytes),
-        1 => (QueueMetric::Rendezvous, QueueMetric::RendezvousBytes),
-        _ => (QueueMetric::Undecided, QueueMetric::UndecidedBytes),
-    };
-    sums.add(messages, place, 1);
-    sums.add(amount, place, bytes);
-    let size =
-        SIZES.iter().find(|(bound, _)| send.bytes <= *bound).map_or(QueueMetric::SizeMore, |(_, metric)| *metric);
-    sums.add(size, place, 1);
-    if !limits.is_eager(verdict.is_local, send.bytes, Protocol::Undecided) {
-        sums.add(QueueMetric::AboveLimit, place, 1);
+impl Alike {
+    /// Counts a message; those before it, if they were others, are booked.
+    #[inline]
+    pub(super) fn take(&mut self, message: &Message, sums: &mut Sums, limits: Limits) {
+        let like = |message: &Message| (message.place(), message.bytes, message.protocol);
+        if self.message.as_ref().map(like) != Some(like(message)) {
+            std::mem::replace(self, Self { message: Some(*message), number: 0 }).book(sums, limits);
+        }
+        self.number += 1;
+    }
+
+    /// Books them at their sender.
+    pub(super) fn book(self, sums: &mut Sums, limits: Limits) {
+        let Some(message) = self.message else { return };
+        let (messages, amount) = match message.protocol {
+            Protocol::Eager => (QueueMetric::Eager, QueueMetric::EagerBytes),
+            Protocol::Rendezvous => (QueueMetric::Rendezvous, QueueMetric::RendezvousBytes),
+            Protocol::Undecided => (QueueMetric::Undecided, QueueMetric::UndecidedBytes),
+        };
+        let size = SIZES.iter().find(|(bound, _)| message.bytes <= *bound);
+        let size = size.map_or(QueueMetric::SizeMore, |(_, metric)| *metric);
+        let mut add = |metric, value| sums.add(metric, message.place(), value);
+        add(messages, self.number);
+        add(amount, volume(message.bytes).saturating_mul(self.number));
+        add(size, self.number);
+        if !limits.is_eager(message.is_local, message.bytes, Protocol::Undecided) {
+            add(QueueMetric::AboveLimit, self.number);
+        }
     }
 }
 
@@ -89,8 +67,14 @@ struct Call {
     row: u32,
 }
 
-/// Counts messages whose send overlaps one of another thread to the same process and communicator.
-fn out_of_sequence(trace: &Trace, shard: &Shard, is_matched: &[bool], sums: &mut Sums) {
+/// Counts messages whose send overlaps one of another thread to the same process and communicator; `matched` has the rows
+/// of those that somebody received.
+pub(super) fn out_of_sequence(trace: &Trace, shard: &Shard, matched: &Inbox<u32>, counts: &mut Counts) {
+    if matched.is_empty() {
+        return;
+    }
+    let mut is_matched = vec![false; shard.sends.rows.len()];
+    matched.rows().for_each(|&row| is_matched[row as usize] = true);
     for process in shard.processes {
         let locations = shard.local_locations(trace.definitions.processes[process].locations);
         if locations.clone().filter(|&i| !shard.sends.range(i).is_empty()).count() < 2 {
@@ -108,14 +92,18 @@ fn out_of_sequence(trace: &Trace, shard: &Shard, is_matched: &[bool], sums: &mut
             }
         }
         calls.sort_unstable_by_key(|(channel, call)| (*channel, call.enter, call.row));
+        let mut disturbed = Vec::new();
         for calls in calls.chunk_by(|a, b| a.0 == b.0) {
             let calls: Vec<Call> = calls.iter().map(|(_, call)| *call).collect();
-            for (call, overlaps) in calls.iter().zip(overlapping(&calls)) {
-                if overlaps {
-                    let callpath = shard.callpath(shard.sends.rows[call.row as usize].instance);
-                    sums.add(QueueMetric::OutOfSequencePossible, (callpath, call.location), 1);
-                }
+            disturbed.extend(calls.iter().zip(overlapping(&calls)).filter(|(_, overlaps)| *overlaps).map(|(&call, _)| call));
+        }
+        disturbed.sort_unstable_by_key(|call| call.location);
+        for calls in disturbed.chunk_by(|a, b| a.location == b.location) {
+            for call in calls {
+                let callpath = shard.callpath(shard.sends.rows[call.row as usize].instance);
+                counts.add(QueueMetric::OutOfSequencePossible, callpath, 1);
             }
+            counts.end_location(calls[0].location);
         }
     }
 }
@@ -159,7 +147,7 @@ fn overlapping(calls: &[Call]) -> Vec<bool> {
 }
 
 /// Counts parts in collective operations by bytes and members.
-fn collectives(trace: &Trace, shard: &Shard, limits: &Limits, sums: &mut Sums) {
+pub(super) fn collectives(trace: &Trace, shard: &Shard, limits: Limits, counts: &mut Counts) {
     // Collective operations have no locality: the limit between nodes counts, if there is one.
     let [local, remote] = limits.known();
     let limit = remote.or(local).unwrap_or(u64::MAX);
@@ -173,8 +161,9 @@ fn collectives(trace: &Trace, shard: &Shard, limits: &Limits, sums: &mut Sums) {
                 (true, false) => QueueMetric::CollectiveLargeSmall,
                 (true, true) => QueueMetric::CollectiveLargeLarge,
             };
-            sums.add(metric, (shard.callpath(part.instance), shard.location(i)), 1);
+            counts.add(metric, shard.callpath(part.instance), 1);
         }
+        counts.end_location(shard.location(i));
     }
 }
 

@@ -21,7 +21,7 @@ use super::{Assumption, Assumptions, Model};
 use crate::Result;
 use crate::ids::{CallPathId, InstanceId, ProcessId};
 use crate::matching::messages::match_all;
-use crate::matching::protocol::{Judge, Limits, Protocol};
+use crate::matching::protocol::{Judge, Limits, Proofs, Protocol};
 use crate::trace::{CallPath, NONE, RegionClass, Shard, Trace};
 
 /// Classes with fewer samples say nothing.
@@ -227,8 +227,12 @@ fn probes(trace: &Trace, shard: &Shard) -> FxHashMap<u32, InstanceId> {
 
 /// Decides what the times leave open.
 fn decide(trace: &Trace, found: &mut [Vec<Message>], assumptions: &mut Assumptions) -> Result<()> {
-    let proofs = found.iter().flatten().map(|message| (message.is_local, message.bytes, message.protocol));
-    let limits = Limits::new(trace, proofs)?;
+    let proofs = found.par_iter().map(|messages| {
+        let mut proofs = Proofs::default();
+        messages.iter().for_each(|message| proofs.add(message.is_local, message.bytes, message.protocol));
+        proofs
+    });
+    let limits = Limits::new(trace, proofs.collect())?;
     let mut undecided = 0;
     for message in found.iter_mut().flatten().filter(|message| message.protocol == Protocol::Undecided) {
         undecided += 1;

@@ -1,0 +1,140 @@
+//! Channels of a receiver: the messages from one process with one communicator.
+//!
+//! Nearly all are received in the order in which they were sent and arrived. Then none overtakes another, and each is
+//! compared with its partner alone; a look at the message before says so. The others are sorted.
+
+use super::{Lists, Place, attempts};
+use crate::ids::{CommId, ProcessId};
+use crate::trace::NONE;
+
+/// A message as its receives come.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    /// Enter of the call that starts the send, ticks, and the row of the send: numbers go by these.
+    pub(super) sent: (i64, u32),
+    /// When it arrives, ticks.
+    pub(super) arrival: i64,
+    /// When its receive is posted, ticks.
+    pub(super) posted: i64,
+}
+
+/// A channel.
+pub(super) struct Channel<R> {
+    source: ProcessId,
+    comm: CommId,
+    /// The next one from the same process, or [`NONE`].
+    next: u32,
+    latest: Step,
+    is_in_order: bool,
+    /// What the caller keeps of it.
+    pub(super) kept: R,
+}
+
+impl<R> Channel<R> {
+    /// Takes the next message that is received.
+    #[inline]
+    pub(super) fn take(&mut self, step: Step) {
+        let before = &self.latest;
+        let follows = before.sent < step.sent && before.arrival <= step.arrival && before.posted <= step.posted;
+        // What arrives together with a message, as that is posted, is there when it is searched for.
+        let meets = before.posted == before.arrival && before.arrival == step.arrival;
+        self.is_in_order &= follows && !meets;
+        self.latest = step;
+    }
+}
+
+/// The channels of one receiver after the other.
+pub(super) struct Channels<R> {
+    /// By sending process, or [`NONE`].
+    first: Vec<u32>,
+    all: Vec<Channel<R>>,
+}
+
+impl<R: Default> Channels<R> {
+    pub(super) fn new(processes: usize) -> Self {
+        Self { first: vec![NONE; processes], all: Vec::new() }
+    }
+
+    /// The number of a channel.
+    #[inline]
+    pub(super) fn number(&mut self, source: ProcessId, comm: CommId) -> usize {
+        let mut number = self.first[source.index()];
+        while let Some(channel) = self.all.get(number as usize) {
+            if channel.comm == comm {
+                return number as usize;
+            }
+            number = channel.next;
+        }
+        let next = std::mem::replace(&mut self.first[source.index()], self.all.len() as u32);
+        let latest = Step { sent: (i64::MIN, 0), arrival: i64::MIN, posted: i64::MIN };
+        self.all.push(Channel { source, comm, next, latest, is_in_order: true, kept: R::default() });
+        self.all.len() - 1
+    }
+
+    /// A channel by its number.
+    #[inline]
+    pub(super) fn get(&mut self, number: usize) -> &mut Channel<R> {
+        &mut self.all[number]
+    }
+
+    /// Whether the messages of a channel come in order, so that their queue need not be looked at.
+    pub(super) fn is_in_order(&self, number: usize, lists: Lists) -> bool {
+        // With others in the same queue nobody knows.
+        self.all[number].is_in_order && (lists == Lists::Pair || self.all.len() == 1)
+    }
+
+    /// Whether those of all channels do.
+    pub(super) fn are_in_order(&self, lists: Lists) -> bool {
+        (0..self.all.len()).all(|number| self.is_in_order(number, lists))
+    }
+
+    /// Ends the receiver; hands over what was kept of each channel.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = R> {
+        for channel in &self.all {
+            self.first[channel.source.index()] = NONE;
+        }
+        self.all.drain(..).map(|channel| channel.kept)
+    }
+}
+
+/// A message in a queue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Queued {
+    pub(super) source: ProcessId,
+    pub(super) comm: CommId,
+    /// Enter of the call that starts the send, ticks, and the row of the send.
+    pub(super) sent: (i64, u32),
+    pub(super) arrival: i64,
+    pub(super) posted: i64,
+    /// Number of the message in its channel.
+    pub(super) number: u32,
+    /// Where its receive was posted.
+    pub(super) place: Place,
+}
+
+/// What the queues of a receiver count at a place.
+pub(super) enum Found {
+    /// A message whose receive was posted after that of a later one of its channel.
+    Overtaken,
+    /// Comparisons with others than the partner.
+    Comparisons(u32),
+}
+
+/// Goes through the queues of a receiver.
+pub(super) fn search(messages: &mut [Queued], lists: Lists, mut count: impl FnMut(Place, Found)) {
+    messages.sort_unstable_by_key(|message| (message.comm, message.source, message.sent));
+    for channel in messages.chunk_by_mut(|a, b| (a.comm, a.source) == (b.comm, b.source)) {
+        let mut earliest = i64::MAX;
+        for (number, message) in channel.iter_mut().enumerate().rev() {
+            message.number = number as u32;
+            if earliest < message.posted {
+                count(message.place, Found::Overtaken);
+            }
+            earliest = earliest.min(message.posted);
+        }
+    }
+    let same_queue = |a: &Queued, b: &Queued| a.comm == b.comm && (lists == Lists::Receiver || a.source == b.source);
+    for queue in messages.chunk_by(same_queue) {
+        attempts::with_others(queue, |message, others| count(message.place, Found::Comparisons(others)));
+    }
+}

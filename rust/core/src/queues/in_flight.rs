@@ -1,0 +1,85 @@
+//! Bytes on the way in the whole run.
+//!
+//! Each shard follows a slice of the run: what changes in there at all receivers is sent to it.
+
+use bitcode::{Decode, Encode};
+use rayon::prelude::*;
+
+use super::levels::{Change, Course, Level, Quantity, sort_by_time};
+use crate::Result;
+use crate::exchange::{Exchange, Outbox};
+use crate::ids::LocationId;
+
+/// A change on its way to the shard that follows it.
+#[derive(Clone, Copy, Debug, Encode, Decode)]
+pub(super) struct Step {
+    time: i64,
+    bytes: u64,
+    is_rise: bool,
+}
+
+/// The run in slices of equal length, one for each shard.
+#[derive(Clone, Copy)]
+pub(super) struct Slices {
+    run: (i64, i64),
+    length: i64,
+}
+
+impl Slices {
+    /// Slices of a run from first to last tick.
+    pub(super) fn new(run: (i64, i64), exchange: &Exchange) -> Self {
+        Self { run, length: (run.1 - run.0) / (exchange.shards() as i64).max(1) + 1 }
+    }
+
+    /// Begin and end of a slice.
+    fn bounds(self, slice: u32) -> (i64, i64) {
+        let begin = self.run.0 + i64::from(slice) * self.length;
+        (begin.min(self.run.1), begin.saturating_add(self.length).min(self.run.1))
+    }
+
+    /// Sends changes, in the order of time, where they are followed.
+    pub(super) fn post(self, changes: &[Change], is_rise: bool, outbox: &mut Outbox<Step>) {
+        let (mut slice, mut end) = (0, i64::MIN);
+        for &(time, bytes) in changes {
+            let time = time.clamp(self.run.0, self.run.1);
+            if time >= end {
+                slice = ((time - self.run.0) / self.length) as u32;
+                end = self.run.0 + (i64::from(slice) + 1) * self.length;
+            }
+            outbox.push(slice, Step { time, bytes, is_rise });
+        }
+    }
+
+    /// Follows the slices of this process of the analysis; the whole run at the first process, `None` at the others, and
+    /// where nothing is ever on the way.
+    pub(super) fn follow(self, outgoing: Vec<Outbox<Step>>, exchange: &Exchange, bins: usize) -> Result<Option<Level>> {
+        let size = |step: &Step| i64::try_from(step.bytes).unwrap_or(i64::MAX);
+        let inboxes = exchange.alltoallv(outgoing)?;
+        let of_slice = inboxes.into_par_iter().map(|inbox| {
+            let (mut rises, mut falls, mut net) = (Vec::new(), Vec::new(), 0i64);
+            for step in inbox.rows() {
+                let (changes, by) = if step.is_rise { (&mut rises, size(step)) } else { (&mut falls, -size(step)) };
+                changes.push((step.time, step.bytes));
+                net = net.saturating_add(by);
+            }
+            (rises, falls, net)
+        });
+        let of_slice: Vec<(Vec<Change>, Vec<Change>, i64)> = of_slice.collect();
+        let nets: Vec<(bool, i64)> =
+            of_slice.iter().map(|(rises, falls, net)| (rises.len() + falls.len() > 0, *net)).collect();
+        let nets: Vec<(bool, i64)> = exchange.allgather(nets)?.into_iter().flatten().collect();
+        let own = exchange.own();
+        let level_at = |slice: u32| nets[..slice as usize].iter().fold(0i64, |sum, (_, net)| sum.saturating_add(*net));
+        let followed = own.into_par_iter().zip(of_slice).map(|(slice, (mut rises, mut falls, _))| {
+            let (begin, end) = self.bounds(slice);
+            sort_by_time(&mut rises, |change| change.0);
+            sort_by_time(&mut falls, |change| change.0);
+            let start = (begin, level_at(slice));
+            let course = Course::new(Quantity::InFlight, LocationId::NONE, self.run, bins, start);
+            course.follow(rises.into_iter(), falls.into_iter(), end)
+        });
+        let of_process = followed.reduce_with(|a, b| a.join(&b));
+        let of_run = exchange.gather(of_process)?.into_iter().flatten().reduce(|a, b| a.join(&b));
+        Ok(of_run.filter(|_| nets.iter().any(|(changes, _)| *changes)))
+    }
+}
