@@ -35,7 +35,9 @@ pub(super) fn replay(trace: &Trace, shard: &Shard, counts: &mut Counts, bins: us
         }
         let location = trace.definitions.master(process);
         for (quantity, of_kind) in [Quantity::SendRequests, Quantity::ReceiveRequests].into_iter().zip(&mut times) {
-            of_kind.iter_mut().for_each(|times| sort_by_time(times, |time| *time));
+            for times in &mut *of_kind {
+                sort_by_time(times, |time| *time);
+            }
             let [begins, ends] = of_kind.each_ref().map(|times| times.iter().map(|&time| (time, 1)));
             levels.extend(follow(quantity, location, (begins, ends), run, bins));
             of_kind.iter_mut().for_each(Vec::clear);

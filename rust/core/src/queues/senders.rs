@@ -95,7 +95,8 @@ pub(super) fn out_of_sequence(trace: &Trace, shard: &Shard, matched: &Inbox<u32>
         let mut disturbed = Vec::new();
         for calls in calls.chunk_by(|a, b| a.0 == b.0) {
             let calls: Vec<Call> = calls.iter().map(|(_, call)| *call).collect();
-            disturbed.extend(calls.iter().zip(overlapping(&calls)).filter(|(_, overlaps)| *overlaps).map(|(&call, _)| call));
+            disturbed
+                .extend(calls.iter().zip(overlapping(&calls)).filter(|(_, overlaps)| *overlaps).map(|(&call, _)| call));
         }
         disturbed.sort_unstable_by_key(|call| call.location);
         for calls in disturbed.chunk_by(|a, b| a.location == b.location) {

@@ -229,7 +229,9 @@ fn probes(trace: &Trace, shard: &Shard) -> FxHashMap<u32, InstanceId> {
 fn decide(trace: &Trace, found: &mut [Vec<Message>], assumptions: &mut Assumptions) -> Result<()> {
     let proofs = found.par_iter().map(|messages| {
         let mut proofs = Proofs::default();
-        messages.iter().for_each(|message| proofs.add(message.is_local, message.bytes, message.protocol));
+        for message in messages {
+            proofs.add(message.is_local, message.bytes, message.protocol);
+        }
         proofs
     });
     let limits = Limits::new(trace, proofs.collect())?;
