@@ -126,6 +126,8 @@ def _load() -> None:
     """Load what takes long, and answer Ctrl-C from then on: until then it ends the process (see `whywait.__main__`)."""
     # There is no linear algebra here: to start its threads takes longer than some traces.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # The pool that Arrow takes by default clears more memory than tables of this size need.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         import_module("pyarrow.parquet")
         import_module("whywait._api")

@@ -159,7 +159,7 @@ def costliest(
         rows = where == chosen
         costs = float(by_callpath[chosen])
         own = table.filter(pa.array(rows))
-        classes = own.group_by("class").aggregate([("short_term", "sum"), ("long_term", "sum")])
+        classes = own.group_by("class", use_threads=False).aggregate([("short_term", "sum"), ("long_term", "sum")])
         amounts = [
             {
                 "class": row["class"],

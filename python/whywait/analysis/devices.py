@@ -131,7 +131,11 @@ class Devices:
         length = pc.subtract(self.kernels["end"], self.kernels["begin"])
         table = self.kernels.append_column("device", pa.array([names[one] for one in number], pa.string()))
         table = table.append_column("total", length)
-        found = table.group_by(["callpath_id", "device"]).aggregate([("total", "sum"), ("total", "count")]).to_pylist()
+        found = (
+            table.group_by(["callpath_id", "device"], use_threads=False)
+            .aggregate([("total", "sum"), ("total", "count")])
+            .to_pylist()
+        )
         rows = [
             {"callpath": self._result.tree.path(row["callpath_id"]), "device": row["device"],
              "count": row["total_count"], "total": row["total_sum"]}
@@ -146,7 +150,7 @@ def _sums(table: pa.Table, columns: tuple[str, ...], order: str, *, count: bool 
     rows: dict[tuple[Any, Any], dict[str, Any]] = {}
     asked = [(column, "sum") for column in columns] + [(columns[0], "count")]
     names = dict(zip(first["callpath_id"], first["callpath"], strict=True))
-    for row in table.group_by(["callpath_id", "rank"]).aggregate(asked).to_pylist():
+    for row in table.group_by(["callpath_id", "rank"], use_threads=False).aggregate(asked).to_pylist():
         key = (row["callpath_id"], row["rank"])
         rows[key] = {"callpath": names[row["callpath_id"]], "rank": row["rank"]}
         if count:

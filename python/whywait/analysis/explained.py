@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     from whywait.model.dataset import Dataset
@@ -61,8 +60,15 @@ def explained(dataset: Dataset, which: Factors) -> tuple[pa.Table, pa.Table]:
 
 def _longest(waits: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Return the rows of the longest waits of each kind."""
-    kinds = pc.index_in(waits["kind"].cast(pa.string()), pc.unique(waits["kind"].cast(pa.string()))).to_numpy()
+    kinds = waits["kind"].combine_chunks().indices.to_numpy()
     waiting = waits["waiting"].to_numpy()
-    order = np.lexsort((-waiting, kinds))
-    starts = np.searchsorted(kinds[order], kinds[order])
-    return np.sort(order[np.arange(order.size) - starts < _LONGEST]).astype(np.int64)
+    found = [np.empty(0, np.int64)]
+    for kind in np.unique(kinds):
+        (rows,) = np.nonzero(kinds == kind)
+        if rows.size > _LONGEST:
+            lengths = waiting[rows]
+            bound = np.partition(lengths, -1 - _LONGEST)[-1 - _LONGEST]
+            longer, equal = rows[lengths > bound], rows[lengths == bound]
+            rows = np.concatenate((longer, equal[: _LONGEST - longer.size]))
+        found.append(rows)
+    return np.sort(np.concatenate(found))

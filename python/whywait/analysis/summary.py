@@ -218,7 +218,7 @@ def _blame(result: ResultData, table: pa.Table, callpaths: list[int], by: list[s
             "cause_rank": pa.array(result.places.rank).take(table["cause_location"].combine_chunks()),
         }
     )
-    sums = places.group_by(by).aggregate([("waiting", "sum"), ("waiting", "count")])
+    sums = places.group_by(by, use_threads=False).aggregate([("waiting", "sum"), ("waiting", "count")])
     return sums.rename_columns([*by, "waiting", "instances"])
 
 
@@ -232,7 +232,7 @@ def _causes(result: ResultData, callpaths: list[int]) -> dict[tuple[str, int], d
     if not pieces:
         return {}
     sums = [("waiting", "sum"), ("instances", "sum")]
-    places = pa.concat_tables(pieces).group_by([*place, *blame]).aggregate(sums)
+    places = pa.concat_tables(pieces).group_by([*place, *blame], use_threads=False).aggregate(sums)
     places = places.rename_columns([*place, *blame, "waiting", "instances"])
     found: dict[tuple[str, int], dict[str, Any]] = {
         (row["kind"], row["callpath"]): {
@@ -240,7 +240,7 @@ def _causes(result: ResultData, callpaths: list[int]) -> dict[tuple[str, int], d
             "waiting": row["waiting_sum"],
             "cause": None,
         }
-        for row in places.group_by(place).aggregate(sums).to_pylist()
+        for row in places.group_by(place, use_threads=False).aggregate(sums).to_pylist()
     }
     known = places.filter(places["cause_rank"].is_valid())
     blamed = known.rename_columns([*place, *blame, "waiting_sum", "instances"])

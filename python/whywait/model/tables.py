@@ -191,8 +191,12 @@ def write(path: Path, schema: pa.Schema, pieces: Iterable[pa.RecordBatch], repea
     """
     # Times hardly repeat: looking for those that do would cost more than it saves.
     kept_once = [*repeating, *(leaf for field in schema for leaf in _leaves(field.name, field.type))]
+    # Nobody looks for lists between a smallest and a largest.
+    compared = [field.name for field in schema if not pa.types.is_nested(field.type)]
     rows = 0
-    with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=kept_once) as writer:
+    with pq.ParquetWriter(
+        path, schema, compression="zstd", use_dictionary=kept_once, write_statistics=compared
+    ) as writer:
         for piece in pieces:
             writer.write_batch(piece)
             rows += piece.num_rows

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import tarfile
 from typing import IO, TYPE_CHECKING, TypeVar
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 import pyarrow as pa
 
 from whywait.model.version import VERSION
 from whywait.report.system import system_xml
-from whywait.report.xml import element
+from whywait.report.xml import attribute, element
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -119,9 +118,9 @@ def _anchor(result: ResultData, statistics: str | None) -> Iterator[str]:
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<cube version="4.4">\n'
     yield '<attr key="CubePL Version" value="1.1"/>\n<attr key="Cube Version" value="4.6"/>\n'
     yield f'<attr key="Creator" value="whywait {VERSION}"/>\n'
-    yield f'<attr key="description" value={quoteattr(result.run.name)}/>\n'
+    yield f'<attr key="description" value={attribute(result.run.name)}/>\n'
     if statistics is not None:
-        yield f'<attr key="statisticfile" value={quoteattr(statistics)}/>\n'
+        yield f'<attr key="statisticfile" value={attribute(statistics)}/>\n'
     yield '<doc><mirrors></mirrors></doc>\n<metrics title="Metrics">\n'
     numbers = {metric.name: number for number, metric in enumerate(result.profile.metrics)}
     for root in result.profile.metrics.children(None):
@@ -152,7 +151,7 @@ def _program(tree: CallTree) -> Iterator[str]:
     for number, (row, region) in enumerate(zip(used, regions, strict=True)):
         kind = tree.kinds[row]
         yield (
-            f'<region id="{number}" mod={quoteattr(kind.file)} begin="{_line(region["begin_line"])}"'
+            f'<region id="{number}" mod={attribute(kind.file)} begin="{_line(region["begin_line"])}"'
             f' end="{_line(region["end_line"])}">'
         )
         yield element("name", kind.name) + element("mangled_name", region["canonical_name"] or kind.name)

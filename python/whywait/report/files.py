@@ -59,16 +59,16 @@ def write_all(
         writer = Writer(staging, result)
         # What both need is found before they part.
         _ = result.profile, result.tables.wait_states, focused(result)
-        if (loop := known_iterations(result, iterations)) is not None:
-            writer.table("iterations", loop)
-        _write_communication(writer, result.tables)
-        # Arrow writes tables while Python sums up.
+        # Arrow writes the long tables while others are made and summed up.
         with ThreadPoolExecutor(1) as beside:
             # With the events gone, a later page has the timeline from its tables.
             timeline, blocks = picture or (None, {})
-            written = beside.submit(
-                _write_tables, writer, result, factors, timeline, transfers=transfers, counters=counters
-            )
+            written = beside.submit(_write_tables, writer, result, timeline, transfers=transfers, counters=counters)
+            if (loop := known_iterations(result, iterations)) is not None:
+                writer.table("iterations", loop)
+            _write_communication(writer, result.tables)
+            if result.has_causes:
+                _write_factors(writer, result.tables, factors)
             write_cube(result, staging.path("report.cubex"), statistics=_STATISTICS)
             write_stat(result, staging.path(_STATISTICS))
             summary = summarize()
@@ -85,9 +85,9 @@ def write_all(
 
 
 def _write_tables(
-    writer: Writer, result: ResultData, factors: Factors, timeline: Timeline | None, *, transfers: bool, counters: bool
+    writer: Writer, result: ResultData, timeline: Timeline | None, *, transfers: bool, counters: bool
 ) -> None:
-    """Write the tables of the dataset."""
+    """Write the tables of the dataset that only have to be put into words."""
     tree, locations, dataset = result.tree, result.places, result.tables
     stored = [metric.name for metric in result.profile.metrics if not metric.derived]
     derived = [metric.name for metric in result.profile.metrics if metric.derived]
@@ -104,7 +104,6 @@ def _write_tables(
             writer.table("critical_path", with_counters(result, tables.table(tables.CRITICAL_PATH, path), "from", "to"))
         else:
             writer.pieces("critical_path", tables.CRITICAL_PATH, path)
-        _write_factors(writer, dataset, factors)
     if replayed(result) and dataset.analysis is not None:
         writer.table("queue_levels", levels(result))
     if (part := focused(result)).focus.window is not None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING
-from xml.sax.saxutils import quoteattr
 
-from whywait.report.xml import element
+from whywait.report.xml import attribute, element
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,10 +60,10 @@ def _tree(system: pa.Table, locations: Locations) -> Iterator[str]:
 
 def _topologies(topologies: pa.Table) -> Iterator[str]:
     for topology in topologies.to_pylist():
-        yield f'<cart name={quoteattr(topology["name"])} ndims="{len(topology["axes"])}">\n'
+        yield f'<cart name={attribute(topology["name"])} ndims="{len(topology["axes"])}">\n'
         for axis in topology["axes"]:
             periodic = "true" if axis["periodic"] else "false"
-            yield f'<dim name={quoteattr(axis["name"])} size="{axis["size"]}" periodic="{periodic}"/>\n'
+            yield f'<dim name={attribute(axis["name"])} size="{axis["size"]}" periodic="{periodic}"/>\n'
         for place in topology["coordinates"]:
             yield f'<coord locId="{place["location"]}">{" ".join(map(str, place["at"]))}</coord>\n'
         yield "</cart>\n"

@@ -146,7 +146,8 @@ class Writer:
             "time": {"origin": facts.get("origin"), "resolution": facts.get("resolution")},
             **{name: summary[name] for name in ("facts", "warnings", "oddities", "peak_memory")},
             **({"timeline": self._timeline} if self._timeline else {}),
-            "tables": self._tables,
+            # Which of two threads came first says nothing.
+            "tables": dict(sorted(self._tables.items())),
         }
         self._staging.path(MANIFEST).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 

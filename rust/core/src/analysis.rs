@@ -185,12 +185,16 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// The call of a wait state, and the call that it waited for.
+    /// The call of a wait state.
     #[must_use]
-    pub fn calls(&self, wait: &WaitState) -> (Call, Option<Call>) {
-        let get = |call| self.calls.get(&self.trace, call);
-        let cause = (wait.cause_instance.is_some()).then(|| get((wait.cause_location, wait.cause_instance)));
-        (get((wait.location, wait.instance)), cause)
+    pub fn call(&self, wait: &WaitState) -> Call {
+        self.calls.get(&self.trace, (wait.location, wait.instance))
+    }
+
+    /// The call that a wait state waited for.
+    #[must_use]
+    pub fn causing_call(&self, wait: &WaitState) -> Option<Call> {
+        wait.cause_instance.is_some().then(|| self.calls.get(&self.trace, (wait.cause_location, wait.cause_instance)))
     }
 
     /// Begin of each wait state, ticks; it ends its waiting time later. Needs the events.
@@ -489,7 +493,8 @@ mod tests {
         lines.extend(analysis.severities.iter().map(|cell| format!("{cell:?}")));
         for state in &analysis.waits {
             let WaitState { kind, location, waiting, cause_location, last, .. } = state;
-            lines.push(format!("{kind:?} {location} {waiting} {cause_location} {last:?} {:?}", analysis.calls(state)));
+            let calls = (analysis.call(state), analysis.causing_call(state));
+            lines.push(format!("{kind:?} {location} {waiting} {cause_location} {last:?} {calls:?}"));
         }
         lines.extend(analysis.transfers().unwrap().iter().map(|transfer| {
             let Transfer { kind, epoch, window, bytes, callpath, time, source, destination, end, .. } = transfer;

@@ -2,21 +2,18 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::Float64Builder;
 use arrow_array::{ArrayRef, Float64Array, Int64Array, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use whywait_core::causes::{Class, Explanation};
+use whywait_core::causes::Class;
 use whywait_core::critical_path::Segment;
 use whywait_core::diagnostics::DiagnosticKind;
 use whywait_core::ids::InstanceId;
 use whywait_core::queues::Cell as QueueCell;
-use whywait_core::remote_calls::Call;
 use whywait_core::schema::Unit;
 use whywait_core::severity::{Cost, Severity};
 use whywait_core::trace::columns::OperationKind;
 use whywait_core::transfers::{EpochKind, Transfer};
-use whywait_core::waits::WaitState;
 
 use crate::arrow::{Names, Optional, Table};
 use crate::counters;
@@ -27,6 +24,7 @@ use crate::job::detached;
 use crate::queues;
 use crate::result::Analysis;
 use crate::run::locations_table;
+use crate::waits;
 
 impl Analysis {
     /// A table of cells: those that are counted, those that are shares, and those of the replayed queues.
@@ -55,31 +53,6 @@ impl Analysis {
             columns.push(cell.metric.name(), (cell.callpath.number(), cell.location.number()), value);
         }
         columns.finish()
-    }
-
-    /// The call of each wait state, and the call that it waited for.
-    fn calls(&self) -> impl Iterator<Item = (Call, Option<Call>)> {
-        self.result.waits.iter().map(|wait| self.result.calls(wait))
-    }
-
-    /// A column of seconds since the begin of the trace, or of durations.
-    fn times(&self, time: impl Fn(&WaitState) -> i64) -> ArrayRef {
-        Arc::new(self.result.waits.iter().map(|wait| self.seconds(time(wait))).collect::<Float64Array>())
-    }
-
-    /// A column of durations that only waits with a cause have.
-    fn explained(&self, ticks: impl Fn(&WaitState, &Explanation) -> f64) -> ArrayRef {
-        let resolution = self.result.trace.resolution as f64;
-        let mut explanations = self.result.causes.as_ref().map(|causes| causes.explanations.iter());
-        let value = |wait: &WaitState| {
-            let why = explanations.as_mut().and_then(Iterator::next)?.as_ref()?;
-            Some(ticks(wait, why) / resolution)
-        };
-        Arc::new(self.result.waits.iter().map(value).collect::<Float64Array>())
-    }
-
-    fn numbers(&self, number: impl Fn(&WaitState) -> u32) -> ArrayRef {
-        Arc::new(self.result.waits.iter().map(number).collect::<Vec<_>>().into_iter().collect::<UInt32Array>())
     }
 }
 
@@ -245,44 +218,8 @@ impl Analysis {
     }
 
     /// All wait states.
-    fn wait_states(&self) -> PyResult<Table> {
-        let begin = self.begin();
-        let mut kinds = Names::default();
-        let mut cause_location = Optional::default();
-        let mut cause_callpath = Optional::default();
-        let mut last = Names::default();
-        for wait in &self.result.waits {
-            kinds.push(wait.kind.name());
-            last.push_optional(wait.last.name());
-            cause_location.push(wait.cause_location.known());
-        }
-        let mut callpaths = Vec::with_capacity(self.result.waits.len());
-        let mut times: [Vec<f64>; 2] = Default::default();
-        let mut cause_time = Float64Builder::with_capacity(self.result.waits.len());
-        for (call, cause) in self.calls() {
-            callpaths.push(call.callpath.number());
-            times[0].push(self.seconds(call.enter - begin));
-            times[1].push(self.seconds(call.leave - begin));
-            cause_callpath.push(cause.map(|cause| cause.callpath.number()));
-            cause_time.append_option(cause.map(|cause| self.seconds(cause.enter - begin)));
-        }
-        let [enter, leave] = times;
-        Table::new(vec![
-            ("kind", kinds.finish()),
-            ("location", self.numbers(|wait| wait.location.number())),
-            ("callpath", Arc::new(UInt32Array::from(callpaths))),
-            ("enter", Arc::new(Float64Array::from(enter))),
-            ("leave", Arc::new(Float64Array::from(leave))),
-            ("waiting", self.times(|wait| wait.waiting)),
-            ("cause_location", cause_location.finish()),
-            ("cause_callpath", cause_callpath.finish()),
-            ("cause_time", Arc::new(cause_time.finish())),
-            ("last", last.finish()),
-            ("direct", self.explained(|wait, why| wait.waiting as f64 - why.indirect)),
-            ("indirect", self.explained(|_, why| why.indirect)),
-            ("propagating", self.explained(|_, why| why.propagating)),
-            ("caused", self.explained(|_, why| why.caused)),
-        ])
+    fn wait_states(&self, py: Python<'_>) -> PyResult<Table> {
+        waits::table(self, py)
     }
 
     /// What the cost model shares out wait states among, given by their rows in `wait_states`: the intervals that are

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::{Int64Builder, StringDictionaryBuilder};
+use arrow_array::builder::{Int64Builder, UInt16Builder};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::types::UInt16Type;
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator, StringArray, UInt16DictionaryArray};
 use arrow_schema::{ArrowError, Field, Schema};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -58,19 +57,34 @@ impl Table {
 
 /// A column of names with few distinct values.
 #[derive(Default)]
-pub(crate) struct Names(StringDictionaryBuilder<UInt16Type>);
+pub(crate) struct Names {
+    distinct: Vec<String>,
+    keys: UInt16Builder,
+    /// The key of the latest name: mostly that of the next.
+    last: u16,
+}
 
 impl Names {
     pub(crate) fn push(&mut self, name: &str) {
-        self.0.append_value(name);
+        if self.distinct.get(usize::from(self.last)).is_none_or(|last| last != name) {
+            let known = self.distinct.iter().position(|known| known == name).unwrap_or_else(|| {
+                self.distinct.push(name.to_owned());
+                self.distinct.len() - 1
+            });
+            self.last = u16::try_from(known).expect("few names");
+        }
+        self.keys.append_value(self.last);
     }
 
     pub(crate) fn push_optional(&mut self, name: Option<&str>) {
-        self.0.append_option(name);
+        match name {
+            Some(name) => self.push(name),
+            None => self.keys.append_null(),
+        }
     }
 
     pub(crate) fn finish(mut self) -> ArrayRef {
-        Arc::new(self.0.finish())
+        Arc::new(UInt16DictionaryArray::new(self.keys.finish(), Arc::new(StringArray::from(self.distinct))))
     }
 }
 
@@ -79,6 +93,10 @@ impl Names {
 pub(crate) struct Optional(Int64Builder);
 
 impl Optional {
+    pub(crate) fn with_capacity(rows: usize) -> Self {
+        Self(Int64Builder::with_capacity(rows))
+    }
+
     pub(crate) fn push(&mut self, value: Option<u32>) {
         self.0.append_option(value.map(i64::from));
     }

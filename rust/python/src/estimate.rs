@@ -8,10 +8,10 @@ use whywait_core::trace::DefinitionIndex;
 use whywait_otf2::{Archive, Attributes, Event, EventSink};
 
 /// Memory that Python and its libraries take, and an analysis of next to nothing, bytes.
-const FIXED: f64 = 91.0 * MIB;
+const FIXED: f64 = 80.0 * MIB;
 /// Memory that writing the results takes, and what is added for all waits that there are likely to be, bytes.
 const REPORTS: f64 = 30.0 * MIB;
-const REPORTS_OF_WAITS: f64 = 60.0 * MIB;
+const REPORTS_OF_WAITS: f64 = 32.0 * MIB;
 /// With so many synchronizations tables are as long as the pieces in which they are written.
 const MANY: f64 = 40_000.0;
 const MIB: f64 = 1_048_576.0;

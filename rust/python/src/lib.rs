@@ -22,6 +22,7 @@ mod result;
 mod run;
 mod schema;
 mod timeline;
+mod waits;
 mod whatif;
 mod workloads;
 
