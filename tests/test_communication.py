@@ -12,10 +12,13 @@ import pytest
 import whywait
 from hypothesis import given, settings
 from whywait import _native
-from whywait.analysis.communication import coarser, heaviest, measure
+from whywait.analysis.communication import by_rank, coarser, heaviest, in_blocks, measure, nodes
 from whywait.cli import main
+from whywait.model.system import SYSTEM, TOPOLOGIES, table_of_rows
+from whywait.report.values import quantity
 
 from tests import fake_native
+from tests.browser import Viewer
 from tests.programs import programs
 from tests.tracedsl import trace_from_text
 
@@ -135,6 +138,113 @@ def test_coarser_pairs():
     assert [(row["rank"], row["peer"]) for row in top] == [(4, 0), (4, 4)]
     assert top[0]["share"] == pytest.approx(4 * 22 / 450)
     assert coarser(pairs.slice(0, 0), 4).num_rows == 0
+
+
+def on_nodes(result, monkeypatch, names=("n0", "n1")):
+    """Let the eight ranks run on two nodes, the even ones on the first, in a cube of 2 x 2 x 2."""
+    rows = [{"parent": None, "kind": "node", "class": "machine", "name": "system"}]
+    for number, name in enumerate(names):
+        rows.append({"parent": 0, "kind": "node", "class": "node", "name": name})
+        node = len(rows) - 1
+        for rank in range(number, 8, 2):
+            rows.append({"parent": node, "kind": "group", "class": "process", "name": f"rank {rank}", "rank": rank})
+            rows.append({"parent": len(rows) - 1, "kind": "location", "class": "thread", "name": "", "location": rank})
+    axes = [{"name": name, "size": 2, "periodic": False} for name in "zyx"]
+    at = [{"location": rank, "at": [rank // 4, rank // 2 % 2, rank % 2]} for rank in range(8)]
+    cube = table_of_rows([{"name": "cube", "axes": axes, "coordinates": at}], TOPOLOGIES)
+    system = table_of_rows(rows, SYSTEM)
+    monkeypatch.setattr(type(result.tables), "system", property(lambda _: system))
+    monkeypatch.setattr(type(result.tables), "topologies", property(lambda _: cube))
+
+
+def test_ranks_of_a_node_are_added_up(monkeypatch):
+    result = whywait.analyze(DATA / "stencil")
+    on_nodes(result, monkeypatch)
+    expected = defaultdict(float)
+    for row in result.communication().to_pylist():
+        expected[f"n{row['rank'] % 2}", f"n{row['peer'] % 2}"] += row["waiting"]
+    merged = result.communication(merge="node").to_pylist()
+    assert {(row["node"], row["peer_node"]): row["waiting"] for row in merged} == pytest.approx(dict(expected))
+    assert sum(row["messages"] for row in merged) == sum(result.communication()["messages"].to_pylist())
+    on_nodes(result, monkeypatch, ("same", "same"))
+    assert nodes(result)[0] == ["same #0", "same #1"]
+
+
+def test_merged_ranks_of_two_nodes_cannot_be_told_apart(monkeypatch):
+    result = whywait.analyze(DATA / "stencil")
+    on_nodes(result, monkeypatch)
+    both = (in_blocks(result.communication(), 2), result.message_sizes())
+    monkeypatch.setattr(type(result.tables), "communication", property(lambda _: both))
+    with pytest.raises(whywait.UsageError, match="2 neighboring ranks are merged, of more than one node"):
+        result.communication(merge="node")
+    with pytest.raises(whywait.UsageError, match="blocks must be a multiple"):
+        result.communication(merge=3)
+    assert result.communication(merge=4)["last_rank"].to_pylist()[-1] == 7
+    assert by_rank(both[0], 8) is None
+
+
+def test_blocks_of_ranks_add_up():
+    result = whywait.analyze(DATA / "stencil")
+    pairs, blocks = result.communication(), result.communication(merge=3)
+    for name in ("messages", "bytes", "waiting"):
+        assert sum(blocks[name].to_pylist()) == pytest.approx(sum(pairs[name].to_pylist()))
+    last = blocks.to_pylist()[-1]
+    assert [last[name] for name in ("rank", "last_rank", "peer", "last_peer")] == [6, 7, 6, 7]
+    each = by_rank(pairs, 8)
+    assert each["waiting_from"] == pytest.approx(
+        [sum(row["waiting"] for row in pairs.to_pylist() if row["rank"] == rank) for rank in range(8)]
+    )
+    assert each["bytes_from"].sum() == each["bytes_to"].sum()
+
+
+def test_the_verb_merges(monkeypatch, capsys):
+    result = whywait.analyze(DATA / "stencil")
+    on_nodes(result, monkeypatch)
+    monkeypatch.setattr(whywait, "analyze", lambda *_, **__: result)
+    assert main(["messages", "trace", "--merge", "node", "--by", "waiting"]) == 0
+    text = capsys.readouterr().out
+    assert "Waiting (waiting node, for which node: darkest is the most)\n          n0 " in text
+    assert main(["messages", "trace", "--merge", "4", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {row["last_rank"] - row["rank"] for row in found["pairs"]} == {3}
+    with pytest.raises(SystemExit):
+        main(["messages", "trace", "--merge", "some"])
+    assert "--merge" in capsys.readouterr().err
+
+
+def test_nodes_and_the_topology_in_a_browser(browser, monkeypatch, tmp_path):
+    result = whywait.analyze(DATA / "stencil")
+    on_nodes(result, monkeypatch)
+    result.write_html(tmp_path / "report.html")
+    viewer = Viewer(browser, tmp_path / "report.html").open("#communication")
+    viewer.until("document.querySelector('.communication')?.dataset.shown === 'bytes'")
+    assert viewer.text(".ranks select option:checked") == "cube (2 \N{MULTIPLICATION SIGN} 2 \N{MULTIPLICATION SIGN} 2)"
+    viewer.click(".communication [data-key=waiting]")
+    each = by_rank(result.communication(), 8)
+    assert viewer.text(".ranks [aria-checked=true]") == "Waiting by the rank"
+    label = viewer.js("return document.querySelector('.ranks canvas').getAttribute('aria-label')")
+    least, most = (quantity(bound(each["waiting_from"]), "sec") for bound in (min, max))
+    assert label == f"8 places, from {least} to {most}"
+    viewer.click(".ranks [data-key=to]")
+    label = viewer.js("return document.querySelector('.ranks canvas').getAttribute('aria-label')")
+    assert label.endswith(f"to {quantity(each['waiting_to'].max(), 'sec')}")
+    # Two planes of 2 x 2 cells beside each other, a free column between them and a row of names above.
+    viewer.js(
+        "const map = document.querySelector('.ranks canvas'); const box = map.getBoundingClientRect();"
+        "const [x, y] = [Math.min(96, box.width / 5), Math.min(64, box.height / 3)];"
+        "const at = { clientX: box.left + (box.width - 5 * x) / 2 + 4.5 * x,"
+        " clientY: box.top + (box.height - 3 * y) / 2 + 1.5 * y, bubbles: true };"
+        "map.dispatchEvent(new MouseEvent('mousemove', at));"
+    )
+    assert viewer.text("#tip").startswith("rank 5 at (z 1, y 0, x 1)")
+    viewer.click(".communication [data-key=node]")
+    viewer.until("document.querySelector('.communication').dataset.of === 'node'")
+    first = viewer.js(
+        "return [...document.querySelectorAll('.communication tbody tr:first-child td')].map((c) => c.textContent)"
+    )
+    worst = max(result.communication(merge="node").to_pylist(), key=lambda row: row["waiting"])
+    assert first[:2] == [worst["node"], worst["peer_node"]]
+    viewer.is_well()
 
 
 def test_a_written_result_keeps_them(tmp_path):

@@ -483,7 +483,7 @@ def test_a_topology_is_drawn(browser, tmp_path):
         " clientY: box.top + (box.height - 2 * rows) / 2 + 1.5 * rows, bubbles: true };"
         "map.dispatchEvent(new MouseEvent('mousemove', event)); map.dispatchEvent(new MouseEvent('click', event));"
     )
-    assert viewer.text("#tip") == "rank 3 at (1, 0)4.00 s"
+    assert viewer.text("#tip") == "rank 3 at (y 1, x 0)4.00 s"
     assert "Master" not in viewer.selected("system")
     viewer.is_well()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from whywait.model.result import ResultData
 
@@ -49,8 +49,13 @@ class Structure(ResultData):
 
         return iterations(self, loop)
 
-    def communication(self) -> pa.Table:
+    def communication(self, *, merge: Literal["node"] | int | None = None) -> pa.Table:
         """Return who communicates with whom, and who waits for whom.
+
+        Parameters
+        ----------
+        merge
+            ``"node"`` to add up the ranks of each node, a number to add up blocks of so many neighboring ranks.
 
         Returns
         -------
@@ -60,12 +65,13 @@ class Structure(ResultData):
             ``transfer_time``, the same of one-sided communication; and ``waiting``, how long the rank waits for the
             peer (seconds; all wait states, those of collective operations too). Of more than a million pairs
             neighboring ranks are merged: a row stands for the ranks up to ``last_rank`` and the peers up to
-            ``last_peer``.
+            ``last_peer``. Between nodes the first columns are ``node`` and ``peer_node``, their names.
 
         Raises
         ------
         whywait.UsageError
             If there are no events: several processes have shared the analysis, or an older version wrote the result.
+            If so many pairs were merged that neither nodes nor such blocks can be told apart.
 
         Examples
         --------
@@ -73,7 +79,12 @@ class Structure(ResultData):
         >>> first["rank"], first["peer"], first["messages"]
         (0, 1, 100)
         """
-        return self.tables.communication[0]
+        from whywait.analysis.communication import between_nodes, in_blocks
+
+        if merge == "node":
+            return between_nodes(self)
+        pairs = self.tables.communication[0]
+        return pairs if merge is None else in_blocks(pairs, merge)
 
     def message_sizes(self) -> pa.Table:
         """Return how many messages and one-sided transfers there are of which size.

@@ -1,11 +1,14 @@
-"""Who communicates with whom: pairs of ranks, merged where a picture needs it, and the heaviest of them."""
+"""Who communicates with whom: pairs of ranks, of blocks of them and of nodes, and the heaviest of these."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
+
+from whywait import _native
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -34,22 +37,112 @@ def coarser(pairs: pa.Table, most: int) -> pa.Table:
     if not pairs.num_rows:
         return pairs
     ranks = 1 + max(pairs["last_rank"].to_numpy().max(), pairs["last_peer"].to_numpy().max())
-    width = int((pairs["last_rank"].to_numpy() - pairs["rank"].to_numpy()).max()) + 1
+    width = _merged(pairs)
     while width * most < ranks:
         width *= 2
-    row, column = (pairs[name].to_numpy() // width for name in ("rank", "peer"))
-    across = int(column.max()) + 1
-    keys, group = np.unique(row.astype(np.int64) * across + column, return_inverse=True)
-    first, peer = keys // across * width, keys % across * width
-    columns = {"rank": first, "last_rank": np.minimum(first + width, ranks) - 1, "peer": peer,
-               "last_peer": np.minimum(peer + width, ranks) - 1}  # fmt: skip
-    for name in _COUNTED:
-        columns[name] = np.bincount(group, pairs[name].to_numpy().astype(np.float64), keys.size)
-    return pa.table(columns)
+    return in_blocks(pairs, width)
+
+
+def in_blocks(pairs: pa.Table, width: int) -> pa.Table:
+    """Merge neighboring ranks into blocks.
+
+    Raises
+    ------
+    whywait.UsageError
+        If the pairs are merged already, into blocks that these blocks would cut.
+    """
+    if not pairs.num_rows:
+        return pairs
+    ranks = int(1 + max(pairs["last_rank"].to_numpy().max(), pairs["last_peer"].to_numpy().max()))
+    merged = _merged(pairs)
+    if width % merged:
+        raise _native.UsageError(f"neighboring ranks are merged by {merged}: blocks must be a multiple of that")
+    first, last, columns = _merge(pairs, np.arange(ranks) // width)
+    start = np.arange(0, ranks, width)
+    end = np.minimum(start + width, ranks) - 1
+    return pa.table(
+        {"rank": start[first], "last_rank": end[first], "peer": start[last], "last_peer": end[last], **columns}
+    )
+
+
+def between_nodes(result: ResultData) -> pa.Table:
+    """Merge the ranks of each node.
+
+    Returns
+    -------
+    pyarrow.Table
+        ``node`` and ``peer_node`` (names, in the order of the system tree), and what their ranks have together.
+
+    Raises
+    ------
+    whywait.UsageError
+        If neighboring ranks of different nodes are merged already.
+    """
+    pairs = result.tables.communication[0]
+    names, node_of = nodes(result)
+    for name in ("rank", "peer"):
+        if pairs.num_rows and (node_of[pairs[name].to_numpy()] != node_of[pairs[f"last_{name}"].to_numpy()]).any():
+            raise _native.UsageError(f"{_merged(pairs)} neighboring ranks are merged, of more than one node")
+    first, last, columns = _merge(pairs, node_of)
+    called = pa.array(names, pa.string())
+    return pa.table({"node": called.take(pa.array(first)), "peer_node": called.take(pa.array(last)), **columns})
+
+
+def nodes(result: ResultData) -> tuple[list[str], npt.NDArray[np.int64]]:
+    """Return the names of the nodes that ranks run on, and for each rank the number of its node."""
+    system = result.tables.system
+    parent, rank = (system[name].to_pylist() for name in ("parent", "rank"))
+    kind, label = system["kind"].to_pylist(), system["name"].to_pylist()
+    node_of = np.zeros(int(result.places.rank.max(initial=-1)) + 1, np.int64)
+    numbers: dict[int, int] = {}
+    for row, of in enumerate(rank):
+        if kind[row] != "group" or of is None or of < 0:
+            continue
+        # The place of a process in the tree is the innermost node.
+        place = parent[row]
+        node_of[of] = numbers.setdefault(-1 if place is None else place, len(numbers))
+    names = [label[place] if place >= 0 else "" for place in numbers]
+    often = Counter(names)
+    # Nodes may be called the same: then a number tells them apart.
+    return [f"{name} #{at}" if often[name] > 1 else name for at, name in enumerate(names)], node_of
+
+
+def by_rank(pairs: pa.Table, ranks: int) -> dict[str, npt.NDArray[np.float64]] | None:
+    """Add up what each rank sends and receives, how long it waits and is waited for; None if ranks are merged.
+
+    The names are those of `MEASURES`, with ``_from`` for what leaves a rank or waits, and ``_to`` for the opposite.
+    """
+    if _merged(pairs) > 1:
+        return None
+    names: tuple[Measure, ...] = ("bytes", "messages", "time", "waiting")
+    return {
+        f"{name}_{end}": np.bincount(pairs[column].to_numpy(), measure(pairs, name), ranks).astype(np.float64)
+        for name in names
+        for end, column in (("from", "rank"), ("to", "peer"))
+    }  # fmt: skip
+
+
+def _merged(pairs: pa.Table) -> int:
+    """Return how many neighboring ranks a row stands for."""
+    if not pairs.num_rows:
+        return 1
+    return int((pairs["last_rank"].to_numpy() - pairs["rank"].to_numpy()).max()) + 1
+
+
+def _merge(
+    pairs: pa.Table, group_of: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], dict[str, npt.NDArray[Any]]]:
+    """Add pairs up by the groups of their ranks: return the groups of both sides, and the columns."""
+    row, column = (group_of[pairs[name].to_numpy()] for name in ("rank", "peer"))
+    across = int(column.max(initial=0)) + 1
+    keys, group = np.unique(row * across + column, return_inverse=True)
+    return keys // across, keys % across, {
+        name: np.bincount(group, pairs[name].to_numpy().astype(np.float64), keys.size) for name in _COUNTED
+    }  # fmt: skip
 
 
 def heaviest(pairs: pa.Table, by: Measure, most: int) -> list[dict[str, Any]]:
-    """Return the pairs with most of a measure, and which share of all of it each has."""
+    """Return the pairs, of ranks or nodes, with most of a measure, and which share of all of it each has."""
     values = measure(pairs, by)
     total = float(values.sum())
     order = np.argsort(-values, kind="stable")[:most]

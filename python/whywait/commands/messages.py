@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from whywait.commands.common import add_verb, positive, print_json
 from whywait.commands.results import RESULT, ask
@@ -28,9 +28,9 @@ def add(verbs: Any) -> None:
         "messages",
         "show who communicates with whom",
         "Show the communication matrix: messages and one-sided transfers from rank to rank, their bytes and their time "
-        "in flight, and who waits for whom; and how large messages are. Neighboring ranks are merged where there are "
-        "many.",
-        "whywait messages results --by waiting",
+        "in flight, and who waits for whom; and how large messages are. --merge adds up the ranks of each node, or "
+        "blocks of ranks.",
+        "whywait messages results --by waiting --merge node",
         run,
         operands={"result": RESULT},
     )
@@ -41,8 +41,20 @@ def add(verbs: Any) -> None:
         help="what the matrix shows and pairs are ordered by (default: %(default)s)",
     )
     parser.add_argument(
+        "--merge",
+        type=_merge,
+        metavar="node|N",
+        help="add up the ranks of each node, or N neighboring ranks (default: each rank for itself; where there are "
+        "millions of pairs, blocks)",
+    )
+    parser.add_argument(
         "--top", type=positive, default=10, metavar="N", help="how many pairs to list (default: %(default)s)"
     )  # fmt: skip
+
+
+def _merge(text: str) -> Literal["node"] | int:
+    """Read what to merge."""
+    return "node" if text == "node" else positive(text)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -50,16 +62,26 @@ def run(options: argparse.Namespace) -> int:
     from whywait.analysis.communication import coarser, heaviest, totals
     from whywait.report.terminal import show, speaks_unicode, width
 
-    result, pairs = ask(options.result, lambda result: result.communication())
+    result, pairs = ask(options.result, lambda result: result.communication(merge=options.merge))
     sizes = result.message_sizes()
     top = heaviest(pairs, options.by, options.top)
     if options.json:
-        print_json({"by": options.by, "totals": totals(result), "pairs": top, "sizes": sizes.to_pylist()})
+        print_json(
+            {
+                "by": options.by,
+                "merge": options.merge,
+                "totals": totals(result),
+                "pairs": top,
+                "sizes": sizes.to_pylist(),
+            }
+        )
         return 0
     columns, unicode = width(sys.stdout), speaks_unicode(sys.stdout)
     show(_totals(totals(result)), sys.stdout)
     if pairs.num_rows:
-        show(_matrix(coarser(pairs, min(_CELLS, (columns - 16) // 2)), options.by, unicode=unicode), sys.stdout)
+        cells = min(_CELLS, (columns - 16) // 2)
+        shown = pairs if options.merge == "node" else coarser(pairs, cells)
+        show(_matrix(shown, options.by, cells, unicode=unicode), sys.stdout)
         show(_pairs(top, options.by), sys.stdout)
     show(_sizes(sizes, columns, unicode=unicode), sys.stdout)
     return 0
@@ -83,7 +105,7 @@ def _totals(total: dict[str, float]) -> Iterator[Line]:
     yield []
 
 
-def _matrix(pairs: pa.Table, by: Measure, *, unicode: bool) -> Iterator[Line]:
+def _matrix(pairs: pa.Table, by: Measure, most_cells: int, *, unicode: bool) -> Iterator[Line]:
     from whywait.analysis.communication import MEASURES, measure
 
     shades = " ░▒▓█" if unicode else " .+*#"
@@ -91,19 +113,25 @@ def _matrix(pairs: pa.Table, by: Measure, *, unicode: bool) -> Iterator[Line]:
     most = float(values.max())
     if most <= 0:
         return
-    starts = sorted({*pairs["rank"].to_pylist(), *pairs["peer"].to_pylist()})
-    cells = {
-        (rank, peer): value
-        for rank, peer, value in zip(pairs["rank"].to_pylist(), pairs["peer"].to_pylist(), values.tolist(), strict=True)
-    }
-    who = "waiting rank, for which rank" if by == "waiting" else "from rank, to rank"
+    rows, columns = (pairs[name].to_pylist() for name in _ends(pairs))
+    cells = dict(zip(zip(rows, columns, strict=True), values.tolist(), strict=True))
+    what = "node" if "node" in pairs.column_names else "rank"
+    # Nodes stay in the order of the system tree, in which the rows come.
+    starts = list(dict.fromkeys([*rows, *columns])) if what == "node" else sorted({*rows, *columns})
+    if len(starts) > most_cells:
+        yield [(f"{len(starts):,} {what}s are too many for a picture here; the report draws them.", "dim")]
+        yield []
+        return
+    who = f"waiting {what}, for which {what}" if by == "waiting" else f"from {what}, to {what}"
     yield [(f"{MEASURES[by][0]} ({who}: darkest is the most)", "bold")]
     for rank in starts:
         shown = "".join(
             2 * shades[-(-4 * cells.get((rank, peer), 0.0) // most).__int__()] for peer in starts
         )  # fmt: skip
-        yield [(f"{rank:>8} ", "dim"), (shown, "red" if by == "waiting" else "green")]
-    yield [(f"{'':8} {starts[0]} to {int(pairs['last_peer'].to_numpy().max())}", "dim")]
+        label = f"{rank:>8}" if what == "rank" else f"{rank[-12:]:>12}"
+        yield [(f"{label} ", "dim"), (shown, "red" if by == "waiting" else "green")]
+    if what == "rank":
+        yield [(f"{'':8} {starts[0]} to {int(pairs['last_peer'].to_numpy().max())}", "dim")]
     yield []
 
 
@@ -113,7 +141,8 @@ def _pairs(rows: list[dict[str, Any]], by: Measure) -> Iterator[Line]:
 
     if not rows:
         return
-    first, second = ("rank", "waits for") if by == "waiting" else ("from rank", "to rank")
+    what = "node" if "node" in rows[0] else "rank"
+    first, second = (what, "waits for") if by == "waiting" else (f"from {what}", f"to {what}")
     head = ("messages", "bytes", "in flight", "waiting", "share")
     widths = (10, 11, 11, 11, 8)
     names = "".join(name.rjust(width) for name, width in zip(head, widths, strict=True))
@@ -126,10 +155,17 @@ def _pairs(rows: list[dict[str, Any]], by: Measure) -> Iterator[Line]:
             seconds(row["waiting"]),
             percent(row["share"]),
         )
-        rank, peer = _name(row["rank"], row["last_rank"]), _name(row["peer"], row["last_peer"])
+        if what == "node":
+            rank, peer = row["node"][-12:], row["peer_node"][-12:]
+        else:
+            rank, peer = _name(row["rank"], row["last_rank"]), _name(row["peer"], row["last_peer"])
         values = "".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
         yield [(f"{rank:>13}{peer:>14}{values}", "")]
     yield []
+
+
+def _ends(pairs: pa.Table) -> tuple[str, str]:
+    return ("node", "peer_node") if "node" in pairs.column_names else ("rank", "peer")
 
 
 def _name(first: int, last: int) -> str:

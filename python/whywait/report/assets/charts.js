@@ -14,6 +14,8 @@ export function fitCanvas(canvas, width, height) {
   return context;
 }
 
+const axisName = (topology, axis) => topology.axes[axis] || `axis ${axis}`;
+
 // Ways to lay places out: each gives columns, rows, and the cell of every place (-1: not shown).
 function layouts(model) {
   const { rank, thread } = model.places;
@@ -35,39 +37,39 @@ function layouts(model) {
     }
     const width = Math.max(columns, filled.reduce((most, column) => Math.max(most, column + 1), 0));
     found.push({
-      name: "Rank × thread", columns: width, rows: rows.size, down: "rank", across: "thread",
+      name: "Rank × thread", columns: width, rows: rows.size,
       cell: Array.from(filled, (column, place) => rows.get(rank[place]) * width + column),
     });
   }
   found.push({ name: "Rank order", wrap: true });
   for (const topology of model.topologies) {
-    const { sizes, axes } = topology;
-    // The last two dimensions make a plane; planes stand side by side.
+    const { sizes } = topology;
+    // The last two dimensions make a plane; planes stand side by side, each below a row for its name.
     const across = sizes.at(-1) ?? 1;
     const down = sizes.at(-2) ?? 1;
     const planes = sizes.slice(0, -2).reduce((product, size) => product * size, 1);
     const beside = Math.max(1, Math.ceil(Math.sqrt((planes * down) / across)));
     const gap = planes > 1 ? 1 : 0;
     const columns = beside * (across + gap) - gap;
-    const rows = Math.ceil(planes / beside) * (down + gap) - gap;
+    const rows = Math.ceil(planes / beside) * (down + gap);
     const cell = new Array(count).fill(-1);
+    const titles = new Map();
     topology.places.forEach((place, i) => {
       const at = topology.at[i];
       const plane = at.slice(0, -2).reduce((sum, step, axis) => sum * sizes[axis] + step, 0);
-      const row = Math.floor(plane / beside) * (down + gap) + (at.length > 1 ? at.at(-2) : 0);
-      cell[place] = row * columns + (plane % beside) * (across + gap) + at.at(-1);
+      const corner = Math.floor(plane / beside) * (down + gap) * columns + (plane % beside) * (across + gap);
+      cell[place] = corner + (gap + (at.length > 1 ? at.at(-2) : 0)) * columns + at.at(-1);
+      if (gap) titles.set(corner, at.slice(0, -2).map((step, axis) => `${axisName(topology, axis)} = ${step}`).join(", "));
     });
     const label = topology.name || "Topology";
-    found.push({
-      name: `${label} (${sizes.join(" × ")})`, columns, rows, cell, at: topology,
-      across: axes.at(-1) ?? "", down: axes.at(-2) ?? "",
-    });
+    found.push({ name: `${label} (${sizes.join(" × ")})`, columns, rows, cell, at: topology, titles, across });
   }
   return found;
 }
 
 export class HeatMap {
-  constructor(model, choose) {
+  // `first`: the layout to begin with.
+  constructor(model, choose, first = 0) {
     this.model = model;
     this.choose = choose;
     this.layouts = layouts(model);
@@ -77,7 +79,7 @@ export class HeatMap {
     this.text = String;
     /** @type {number[] | null} */
     this.marked = null;
-    this.layout = this.layouts[0];
+    this.layout = this.layouts[first];
     this.fromZero = true;
     this.canvas = make("canvas", {
       role: "img", onmousemove: (event) => this.hover(event), onmouseleave: () => tip.hide(),
@@ -87,7 +89,7 @@ export class HeatMap {
     this.legend = make("div", { class: "legend" });
     const arrange = make("select", {
       "aria-label": "Arrangement of the map", onchange: () => { this.layout = this.layouts[arrange.value]; this.draw(); },
-    }, this.layouts.map(({ name }, i) => make("option", { value: i }, name)));
+    }, this.layouts.map(({ name }, i) => make("option", { value: i, selected: i === first }, name)));
     const scale = make("select", {
       "aria-label": "Range of the colors", onchange: () => { this.fromZero = scale.value === "zero"; this.draw(); },
     }, make("option", { value: "zero" }, "colors from zero"), make("option", { value: "least" }, "colors from the least"));
@@ -152,6 +154,7 @@ export class HeatMap {
         context.fillText(this.shortName(place), x + size.x / 2, y + size.y / 2);
       }
     });
+    this.drawTitles(context, left, top, size, columns);
     if (this.marked && this.marked.length < values.length) {
       context.strokeStyle = css("--accent");
       context.lineWidth = 2;
@@ -169,6 +172,18 @@ export class HeatMap {
       make("i", { style: { background: `linear-gradient(90deg, ${colors.filter((_, i) => i % 15 === 0).join(",")})` } }),
       make("span", {}, text(most)),
       make("span", { class: "mean" }, `mean ${text(sum / values.length)}`));
+  }
+
+  // The names of planes, where there is room for them.
+  drawTitles(context, left, top, size, columns) {
+    const { titles, across } = this.layout;
+    if (!titles?.size || size.y < 9) return;
+    context.fillStyle = css("--soft");
+    context.font = `${Math.min(12, Math.floor(size.y))}px system-ui, sans-serif`;
+    for (const [corner, title] of titles) {
+      if (context.measureText(title).width > across * size.x) continue;
+      context.fillText(title, left + (corner % columns + across / 2) * size.x, top + (Math.floor(corner / columns) + 0.55) * size.y);
+    }
   }
 
   shortName(place) {
@@ -192,7 +207,7 @@ export class HeatMap {
     if (place < 0) { tip.hide(); return; }
     const topology = this.layout.at;
     const at = topology && topology.at[topology.places.indexOf(place)];
-    tip.show(event, make("b", {}, this.model.placeName(place)), at && ` at (${at.join(", ")})`, make("br"),
+    tip.show(event, make("b", {}, this.model.placeName(place)), at && ` at (${at.map((step, axis) => `${axisName(topology, axis)} ${step}`).join(", ")})`, make("br"),
       this.text(this.values[place]));
   }
 }

@@ -1,6 +1,6 @@
-// Who communicates with whom: a matrix of ranks, the heaviest pairs, and how large messages are.
+// Who communicates with whom: a matrix of ranks or nodes, the heaviest pairs, every rank on its topology, message sizes.
 
-import { fitCanvas } from "./charts.js";
+import { HeatMap, fitCanvas } from "./charts.js";
 import { css, scaleColors } from "./color.js";
 import { columnBlock, documentBlock } from "./data.js";
 import { choice, fill, make, tip } from "./dom.js";
@@ -13,8 +13,14 @@ const MEASURES = [
 const PARTS = {
   bytes: ["bytes", "transfer_bytes"], messages: ["messages", "transfers"], time: ["time", "transfer_time"], waiting: ["waiting"],
 };
+// What a rank has of a measure: on the one end of a pair, and on the other.
+const ENDS = {
+  bytes: ["sent", "received"], messages: ["sent", "received"], time: ["sent", "received"], waiting: ["by the rank", "for the rank"],
+};
 const UNITS = { bytes: "bytes", messages: "occ", time: "sec", waiting: "sec" };
 const MARGIN = 44;
+// The topology that Score-P writes for every program.
+const MADE_UP = "Process x Thread";
 
 export class Communication {
   constructor(model) {
@@ -24,6 +30,8 @@ export class Communication {
     /** @type {Record<string, any>} */
     this.pairs = {};
     this.by = "bytes";
+    this.of = "rank";
+    this.end = "from";
     this.node = make("section", { class: "overview communication", "aria-label": "Communication" });
   }
 
@@ -38,7 +46,10 @@ export class Communication {
       return;
     }
     if (!this.facts) {
-      [this.facts, this.pairs] = await Promise.all([documentBlock("communication"), columnBlock("communication-pairs")]);
+      const there = (name) => (document.getElementById(`data-${name}`) ? columnBlock(name) : null);
+      [this.facts, this.ofRanks, this.ofNodes, this.each] = await Promise.all([
+        documentBlock("communication"), columnBlock("communication-pairs"), there("communication-nodes"), there("communication-ranks")]);
+      this.pairs = this.ofRanks;
       this.build();
     }
     this.draw();
@@ -47,17 +58,40 @@ export class Communication {
   build() {
     const used = MEASURES.filter(([name]) => this.values(name).some((value) => value > 0));
     this.by = used[0]?.[0] ?? "bytes";
-    this.chooser = choice("What the matrix shows", used, this.by, (by) => { this.by = by; this.fillTables(); this.draw(); });
+    this.chooser = choice("What the matrix shows", used, this.by, (by) => { this.by = by; this.fillTables(); this.draw(); this.showRanks(); });
+    this.sides = this.ofNodes && choice("What a row of the matrix is", [["rank", "Ranks"], ["node", "Nodes", "The ranks of each node together"]], this.of,
+      (of) => { this.of = of; this.pairs = of === "node" ? this.ofNodes : this.ofRanks; this.fillTables(); this.draw(); });
     this.canvas = make("canvas", { role: "img", onmousemove: (event) => this.hover(event), onmouseleave: () => tip.hide() });
     this.frame = make("div", { class: "matrix" }, this.canvas);
     this.legend = make("p", { class: "hint" });
     this.table = make("div", { class: "wide" });
     fill(this.node,
-      make("section", { class: "card" }, make("header", { class: "toolbar" }, make("h2", {}, "Who communicates with whom"), this.chooser.node), this.frame, this.legend),
+      make("div", { class: "beside" }, make("section", { class: "card" }, make("header", { class: "toolbar" }, make("h2", {}, "Who communicates with whom"), this.sides?.node, this.chooser.node), this.frame, this.legend),
+        this.each && this.ranks()),
       make("section", { class: "card" }, make("h2", {}, "Heaviest pairs"), this.table),
       this.facts.sizes.length > 0 && make("section", { class: "card" }, make("h2", {}, "Message sizes"), this.sizes()));
     this.fillTables();
+    this.showRanks();
     new ResizeObserver(() => this.draw()).observe(this.frame);
+  }
+
+  // Every rank, on the topology of the program if it has one.
+  ranks() {
+    const { ranks, topologies } = this.facts;
+    const numbers = Array.from({ length: ranks }, (_, rank) => rank);
+    this.map = new HeatMap({
+      places: { rank: numbers, thread: numbers.map(() => 0) }, placeCount: ranks, threaded: false, topologies, placeName: (rank) => `rank ${rank}`,
+    }, () => {}, 1 + topologies.findIndex(({ name }) => name !== MADE_UP));
+    this.ends = choice("Which side of the pairs", [["from", ""], ["to", ""]], this.end, (end) => { this.end = end; this.showRanks(); });
+    this.map.node.querySelector("header").append(this.ends.node);
+    return make("section", { class: "card ranks" }, this.map.node);
+  }
+
+  showRanks() {
+    if (!this.map) return;
+    const [, text] = MEASURES.find(([name]) => name === this.by) ?? [];
+    [...this.ends.node.children].forEach((button, i) => { button.textContent = `${text} ${ENDS[this.by][i]}`; });
+    this.map.show(this.each[`${this.by}_${this.end}`], (value) => quantity(value, UNITS[this.by]), null);
   }
 
   // The values of a measure, by pair.
@@ -71,12 +105,13 @@ export class Communication {
   }
 
   block(number) {
-    const { block, ranks } = this.facts;
+    const { block, ranks, nodes } = this.facts;
+    if (this.of === "node") return nodes[number];
     return this.name(number * block, Math.min(ranks, (number + 1) * block) - 1);
   }
 
   get cells() {
-    return Math.ceil(this.facts.ranks / this.facts.block);
+    return this.of === "node" ? this.facts.nodes.length : Math.ceil(this.facts.ranks / this.facts.block);
   }
 
   draw() {
@@ -101,21 +136,23 @@ export class Communication {
     });
     context.fillStyle = css("--soft");
     context.font = "12px system-ui, sans-serif";
-    const across = this.by === "waiting" ? "for rank →" : "to rank →";
+    const width = this.of === "node" ? 1 : this.facts.block;
+    const across = `${this.by === "waiting" ? "for" : "to"} ${this.of} →`;
     context.fillText(across, MARGIN, 14);
     const every = Math.max(1, Math.ceil(24 / this.side));
     context.textAlign = "right";
     for (let i = 0; i < this.cells; i += every) {
-      context.fillText(String(i * this.facts.block), MARGIN - 6, MARGIN + (i + 0.5) * this.side + 4);
+      context.fillText(String(i * width), MARGIN - 6, MARGIN + (i + 0.5) * this.side + 4);
     }
-    context.textAlign = "left";
+    context.textAlign = "center";
     const wide = Math.max(1, Math.ceil(44 / this.side));
-    for (let i = 0; i < this.cells; i += wide) context.fillText(String(i * this.facts.block), MARGIN + i * this.side, MARGIN - 6);
+    for (let i = 0; i < this.cells; i += wide) context.fillText(String(i * width), MARGIN + (i + 0.5) * this.side, MARGIN - 6);
     const [, , text] = MEASURES.find(([name]) => name === this.by) ?? [];
-    this.canvas.setAttribute("aria-label", `${text}, by pairs of ranks`);
+    this.canvas.setAttribute("aria-label", `${text}, by pairs of ${this.of}s`);
     this.legend.textContent = `${text}; darkest: ${quantity(most, UNITS[this.by])}. ${this.by === "waiting" ? "Rows wait, columns are waited for" : "Rows send, columns receive"}`
-      + `${this.facts.block > 1 ? `; each cell is ${this.facts.block} × ${this.facts.block} ranks` : ""}.`;
+      + `${width > 1 ? `; each cell is ${this.facts.block} × ${this.facts.block} ranks` : ""}.`;
     this.node.dataset.shown = this.by;
+    this.node.dataset.of = this.of;
   }
 
   hover(event) {
@@ -130,12 +167,13 @@ export class Communication {
   }
 
   fillTables() {
-    const rows = this.facts.top[this.by];
+    const rows = (this.of === "node" ? this.facts.top_nodes : this.facts.top)[this.by];
+    const name = (row, side) => (this.of === "node" ? row[side === "rank" ? "node" : "peer_node"] : this.name(row[side], row[`last_${side}`]));
     const heads = this.by === "waiting" ? ["Waits", "For"] : ["From", "To"];
     fill(this.table, make("table", { class: "ranking plain" },
       make("thead", {}, make("tr", {}, [...heads, "Messages", "Bytes", "In flight", "Waiting", "Share"].map((name) => make("th", {}, name)))),
       make("tbody", {}, rows.map((row) => make("tr", {},
-        make("td", {}, this.name(row.rank, row.last_rank)), make("td", {}, this.name(row.peer, row.last_peer)),
+        make("td", {}, name(row, "rank")), make("td", {}, name(row, "peer")),
         make("td", {}, (row.messages + row.transfers).toLocaleString("en-US")), make("td", {}, quantity(row.bytes + row.transfer_bytes, "bytes")),
         make("td", {}, seconds(row.time + row.transfer_time)), make("td", {}, seconds(row.waiting)), make("td", {}, percent(row.share)))))));
   }

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from whywait import _native
-from whywait.analysis.communication import coarser, heaviest
+from whywait.analysis.communication import between_nodes, by_rank, coarser, heaviest, nodes
 from whywait.analysis.iterations import assess, kinds, known_iterations
 from whywait.model.names import short_name
-from whywait.report.html import blocks
+from whywait.report.html import blocks, places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 # The matrix of a page has so many rows and columns at most, and its table so many pairs.
 _ROWS = 256
 _PAIRS = 12
+# Of more nodes there is no matrix.
+_NODES = 1024
 # Single kinds of waits that the page has values of for each iteration.
 _KINDS = 6
 
@@ -78,18 +80,52 @@ def communication_blocks(result: ResultData) -> Iterator[tuple[str, str]]:
         return
     matrix = coarser(pairs, _ROWS)
     block = int((matrix["last_rank"].to_numpy() - matrix["rank"].to_numpy()).max()) + 1
-    top = {by: heaviest(pairs, by, _PAIRS) for by in ("bytes", "messages", "time", "waiting")}
+    ranks = int(result.places.rank.max()) + 1
+    names, _ = nodes(result)
+    between = _between_nodes(result) if 1 < len(names) <= _NODES else None
+    facts = {"block": block, "ranks": ranks, "top": _top(pairs), "sizes": sizes.to_pylist()}
+    each = by_rank(pairs, ranks)
     yield (
         "communication",
         blocks.document(
-            {"block": block, "ranks": int(result.places.rank.max()) + 1, "top": top, "sizes": sizes.to_pylist()}
+            facts
+            | {"topologies": _topologies(result) if each else []}
+            | ({"nodes": names, "top_nodes": _top(between)} if between else {})
         ),
     )
+    yield "communication-pairs", _pairs(matrix, {name: matrix[name].to_numpy() // block for name in ("rank", "peer")})
+    if between:
+        number = {name: at for at, name in enumerate(names)}
+        ends = {"rank": "node", "peer": "peer_node"}
+        at = {end: np.array([number[name] for name in between[column].to_pylist()]) for end, column in ends.items()}
+        yield "communication-nodes", _pairs(between, at)
+    if each:
+        yield "communication-ranks", blocks.columns({name: column.astype(np.float32) for name, column in each.items()})
+
+
+def _between_nodes(result: ResultData) -> pa.Table | None:
+    try:
+        return between_nodes(result)
+    except _native.UsageError:
+        return None
+
+
+def _top(pairs: pa.Table) -> dict[str, list[dict[str, Any]]]:
+    return {by: heaviest(pairs, by, _PAIRS) for by in ("bytes", "messages", "time", "waiting")}
+
+
+def _pairs(pairs: pa.Table, ends: dict[str, npt.NDArray[np.int64]]) -> str:
     counted = ("messages", "bytes", "transfers", "transfer_bytes", "time", "transfer_time", "waiting")
-    yield (
-        "communication-pairs",
-        blocks.columns(
-            {name: (matrix[name].to_numpy() // block).astype(np.uint32) for name in ("rank", "peer")}
-            | {name: matrix[name].to_numpy().astype(np.float64) for name in counted}
-        ),
+    return blocks.columns(
+        {name: at.astype(np.uint32) for name, at in ends.items()}
+        | {name: pairs[name].to_numpy().astype(np.float64) for name in counted}
     )
+
+
+def _topologies(result: ResultData) -> list[dict[str, Any]]:
+    """Return the Cartesian topologies, with the rank at each coordinate in the place of a location."""
+    rank = result.places.rank
+    return [
+        topology | {"places": [int(rank[location]) for location in topology["places"]]}
+        for topology in places.topologies(result.tables.topologies)
+    ]

@@ -154,7 +154,7 @@ def fixed_blocks(
                 "regions": _regions(result.tree),
                 "callpaths": _callpaths(result.tree),
                 "system": places.system_rows(result.tables.system, locations, resolution),
-                "topologies": places.topologies(result.tables.topologies, resolution),
+                "topologies": [] if resolution.merged > 1 else places.topologies(result.tables.topologies),
                 "resolution": {"merged": resolution.merged, "exact": resolution.exact},
                 "kinds": kinds,
                 "story": told,

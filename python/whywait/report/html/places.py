@@ -147,18 +147,14 @@ def _rows(system: pa.Table) -> Iterator[Row]:
         lines += 1
 
 
-def topologies(found: pa.Table, resolution: Resolution) -> list[dict[str, Any]]:
-    """Return how processes are arranged: ``name``, ``sizes``, ``axes`` (names), ``places`` and their ``at``.
+def topologies(found: pa.Table) -> list[dict[str, Any]]:
+    """Return Cartesian topologies: ``name``, ``sizes``, ``axes`` (names), ``places`` and their coordinates (``at``).
 
     Parameters
     ----------
     found
         A table of schema `whywait.model.system.TOPOLOGIES`.
-    resolution
-        Whether locations are places; if not, there are no topologies to draw.
     """
-    if resolution.merged > 1:
-        return []
     return [
         {
             "name": topology["name"],
