@@ -497,7 +497,9 @@ def test_durations(text, seconds):
     ("kind", "text"),
     [
         ("scale", "work"), ("scale", "=2"), ("scale", "work=fast"), ("set", "work=soon"), ("cpu", "2@x"),
-        ("overhead", "much"), ("eager-limit", "many"), ("progress", "slow"), ("network", "fast"),
+        ("overhead", "much"), ("overhead", "1us,least=-1ns"), ("scale", "work=0.5,min_span=short"),
+        ("scale", "work=0.5,min_span=-1us"), ("scale", "work=0.5,max_span=1us"),
+        ("eager-limit", "many"), ("progress", "slow"), ("network", "fast"),
         ("network", "bandwidth=10GB/s"), ("network", "latency=soon"), ("network", "latency=1us,bandwidth=wide"),
         ("balance", "work:uneven=no"), ("protocol", "work"),
     ],
@@ -637,6 +639,7 @@ def test_the_listing_of_the_work_is_read():
         ('BALANCE REGION "f", OPTION "mode" "process-local"', Balance(Selection("f"), "local")),
         ('BALANCE REGION "f" OPTION "mode" "scaled" OPTION "by" 0.5', Balance(Selection("f"), "scaled", 0.5)),
         ('SC_SCALE SC_REGION "f" +1e-1', Scale(Selection("f"), 0.1)),
+        ('SCALE REGION "f" 0.5 OPTION "min_span" 1e-5', Scale(Selection("f"), 0.5, 1e-5)),
         ('CUT REGION "f@0-3"', Cut(Selection("f", ranks="0-3"))),
         ("CUT MESSAGE TAG >= 3", CutMessages("tag>=3")),
         ('SET REGION "f" "2ms"', Set(Selection("f"), 2e-3)),
@@ -654,6 +657,20 @@ def test_hypotheses_of_a_file(text, expected):
 
 def test_a_perturbation_is_compensated():
     assert read('MODEL "Reenact" OPTION "compensate perturbation" TRUE').hypotheses == [Overhead(1.05e-6)]
+    # The least distance of events (Scalasca 1.x spells it so) is what such an overhead leaves, and else nothing.
+    found = read('MODEL "Reenact" OPTION "mininal latency" 2e-08 OPTION "compensate perturbation" TRUE')
+    assert (found.hypotheses, found.ignored) == ([Overhead(1.05e-6, 2e-8)], [])
+    found = read('MODEL "Reenact" OPTION "minimal latency" 2e-08')
+    assert (found.hypotheses, found.ignored) == ([], ["minimal latency"])
+
+
+@pytest.mark.parametrize(
+    ("text", "left"), [("2s", 1e-8), ("2s,least=0.5", 0.5), ("0.25", 0.75), ("0.25,least=2s", 1.0)]
+)
+def test_an_overhead_leaves_a_little(text, left, tmp_path):
+    """Segments of 1 s: max(d - t, min(d, least))."""
+    trace = trace_from_text("0: main [0, 3]\n0: foo [1, 2]", tmp_path)
+    assert whywait.whatif(trace, [parse("overhead", text)]).after == pytest.approx(3 * left)
 
 
 @pytest.mark.parametrize(
@@ -667,6 +684,12 @@ def test_a_perturbation_is_compensated():
         ('MODEL "m"\nSCALE REGION "f" -1', "line 2, column 1", "not negative"),
         ('MODEL "m"\nSCALE REGION "f"', "line 2, column 17", "the end of the file"),
         ('MODEL "m"\nBALANCE REGION "f" OPTION "mode" "fair"', "line 2, column 27", "is no mode"),
+        (
+            'MODEL "m" OPTION "compensate perturbation" 1 OPTION "minimal latency" "short"',
+            "line 1, column 53",
+            "a time",
+        ),
+        ('MODEL "m"\nSCALE REGION "f" 1 OPTION "mode" "local"', "line 2, column 27", "no option 'mode'"),
         ('MODEL "m" OPTION "speed" 3', "line 1, column 18", "no option 'speed'"),
         ('MODEL "m"\nSCALE REGION "f" 0.5 %', "line 2, column 22", "has no meaning"),
     ],
@@ -699,6 +722,9 @@ def test_short_segments_are_kept(tmp_path):
     assert times["0", "bar"] == [pytest.approx((1, 4))]
     assert times["0", "baz"] == [pytest.approx((4.001, 7))]
     assert times["0", "foo"] == [pytest.approx((0, 8))]
+    on_paper = parse("scale", "foo=0.5,min_span=10ms")
+    assert on_paper == Scale(Selection("foo"), 0.5, min_span=10e-3)
+    assert str(on_paper) == "scale foo=0.5,min_span=0.01s"
 
 
 def test_changes_on_another_network_are_compared_with_the_run_on_it(small, capsys):

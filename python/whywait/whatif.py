@@ -117,8 +117,8 @@ class _Compiler:
             case Cpu(ratio=value, ranks=ranks):
                 selection = self._compiled(str(hypothesis), self._computation, [], ranks)
                 return common | {"selection": selection, "value": 1 / value}
-            case Overhead(seconds=value):
-                return common | {"value": value}
+            case Overhead(seconds=value, least=least):
+                return common | {"value": value, "min_span": least}
             case IdealNetwork() | Network():
                 kinds = self._tree.kinds
                 calls = [_communicates(kinds[row]) for row in self._tree.region_rows]
@@ -255,6 +255,7 @@ class _Change:
     kind: str
     selection: _Compiled | None
     value: float
+    # The least length that is scaled, or that an overhead leaves.
     min_span: float
     mode: str | None
     uneven: bool

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from whywait.whatif import Hypothesis, Simulation
 
 _HYPOTHESES = {
-    "scale": ("PATH=F", "the exclusive time of PATH becomes F times as long"),
+    "scale": (
+        "PATH=F",
+        "the exclusive time of PATH becomes F times as long; PATH=F,min_span=10us leaves shorter segments as they are",
+    ),
     "set": ("PATH=TIME", "the exclusive time of each instance of PATH becomes TIME (2ms)"),
     "balance": (
         "PATH[:MODE]",
@@ -38,7 +41,13 @@ _HYPOTHESES = {
     "protocol": ("PATH=P", "messages sent by PATH are eager, or go by rendezvous"),
     "eager-limit": ("BYTES", "messages of more bytes go by rendezvous, others are eager"),
     "progress": ("asynchronous", "one-sided operations need nobody at their target"),
-    "overhead": ("TIME", "every segment is shorter by the TIME that recording an event took (1us); must be alone"),
+    "overhead": (
+        "TIME",
+        (
+            "every segment is shorter by the TIME that recording an event took (1us), but 10ns stay (1us,least=5ns: "
+            "another time); must be alone"
+        ),
+    ),
     "network": (
         "NETWORK",
         (

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 Mode = Literal["instance", "local", "global", "scaled"]
 
 _LAST = -1
+# What stays between two events whose recording is taken off: as in Scalasca 1.x.
+_LEAST = 1e-8
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,8 @@ class Scale(_Selective):
     _kind = "scale"
 
     def __str__(self) -> str:
-        return f"scale {self.selected}={self.factor:g}"
+        least = f",min_span={self.min_span:g}s" if self.min_span else ""
+        return f"scale {self.selected}={self.factor:g}{least}"
 
 
 @dataclass(frozen=True)
@@ -173,13 +176,18 @@ class Cpu(Hypothesis):
 
 @dataclass(frozen=True)
 class Overhead(Hypothesis):
-    """Every segment is shorter by what the measurement of an event took, seconds; 10 ns stay (Jül-4297, 4.3.3)."""
+    """Every segment is shorter by what the measurement of an event took, seconds (Jül-4297, 4.3.3).
+
+    Of longer ones `least` seconds stay.
+    """
 
     seconds: float
+    least: float = _LEAST
     _kind = "overhead"
 
     def __str__(self) -> str:
-        return f"overhead {self.seconds:g}s"
+        least = f",least={self.least:g}s" if self.least != _LEAST else ""
+        return f"overhead {self.seconds:g}s{least}"
 
 
 @dataclass(frozen=True)
@@ -342,8 +350,8 @@ def parse(kind: str, text: str) -> Hypothesis:
         ``cut``, ``cut-messages``, ``scale``, ``set``, ``balance``, ``cpu``, ``overhead``, ``protocol``,
         ``eager-limit``, ``progress`` or ``network``.
     text
-        ``PATH=0.5``, ``PATH=2ms``, ``PATH:scaled,by=0.5``, ``2@0-3``, ``1us``, ``PATH=eager``, ``65536``,
-        ``asynchronous``, ``ideal``.
+        ``PATH=0.5``, ``PATH=0.5,min_span=10us``, ``PATH=2ms``, ``PATH:scaled,by=0.5``, ``2@0-3``, ``1us``,
+        ``PATH=eager``, ``65536``, ``asynchronous``, ``ideal``.
 
     Raises
     ------
@@ -351,8 +359,9 @@ def parse(kind: str, text: str) -> Hypothesis:
         If it cannot be read.
     """
     if kind == "scale":
-        selection, value = _split(kind, text)
-        return Scale(Selection.parse(selection), _number(value, text))
+        whole, least = _last_option(text, "min_span")
+        selection, value = _split(kind, whole)
+        return Scale(Selection.parse(selection), _number(value, text), 0.0 if least is None else duration(least))
     if kind == "set":
         selection, value = _split(kind, text)
         return Set(Selection.parse(selection), duration(value))
@@ -362,7 +371,8 @@ def parse(kind: str, text: str) -> Hypothesis:
             raise _native.UsageError(f"{ranks} is not a list of ranks such as 0-3,8")
         return Cpu(_number(ratio, text), ranks or None)
     if kind == "overhead":
-        return Overhead(duration(text))
+        whole, least = _last_option(text, "least")
+        return Overhead(duration(whole), _LEAST if least is None else duration(least))
     if kind == "protocol":
         selection, value = _split(kind, text)
         return Protocol(Selection.parse(selection), value)  # type: ignore[arg-type]
@@ -422,6 +432,12 @@ def _options(text: str) -> tuple[str, list[str]]:
     return (match[1], match[2].split(",")) if match else (text, [])
 
 
+def _last_option(text: str, name: str) -> tuple[str, str | None]:
+    """Split ``,name=value`` off."""
+    match = re.fullmatch(rf"(.+),{name}=([^=,]*)", text)
+    return (match[1], match[2]) if match else (text, None)
+
+
 def _split(kind: str, text: str) -> tuple[str, str]:
     selection, sign, value = text.rpartition("=")
     if not sign or not selection:
@@ -461,15 +477,25 @@ def bandwidth(text: str) -> float:
         return math.nan
 
 
+_TIME = "a time such as 2ms that is not negative"
+
+
+def _is_time(seconds: float) -> bool:
+    return seconds >= 0 and math.isfinite(seconds)
+
+
 def check(hypothesis: Hypothesis) -> None:
     """Refuse numbers that make no sense."""
     text = str(hypothesis)
     match hypothesis:
         case Scale(factor=value, min_span=least):
-            good = value >= 0 and math.isfinite(value) and least >= 0
-            what = "a factor is a finite number that is not negative"
-        case Set(duration=value) | Overhead(seconds=value):
-            good, what = value >= 0 and math.isfinite(value), "a duration is a time such as 2ms that is not negative"
+            good, what = value >= 0 and math.isfinite(value), "a factor is a finite number that is not negative"
+            if good and not _is_time(least):
+                good, what = False, f"min_span is {_TIME}"
+        case Set(duration=value):
+            good, what = _is_time(value), f"a duration is {_TIME}"
+        case Overhead(seconds=value, least=least):
+            good, what = _is_time(value) and _is_time(least), f"a duration is {_TIME}"
         case Cpu(ratio=value):
             good, what = value > 0 and math.isfinite(value), "a ratio is a finite number above zero"
         case Balance(by=value, mode=mode, among=among):
@@ -484,7 +510,7 @@ def check(hypothesis: Hypothesis) -> None:
             good, what = size >= 0, "a limit is a number of bytes"
         case Network():
             latency, broad, local, local_broad, send, receive = hypothesis.numbers
-            good = all(math.isfinite(time) and time >= 0 for time in (latency, local, send, receive))
+            good = all(map(_is_time, (latency, local, send, receive)))
             good = good and broad > 0 and local_broad > 0 and (hypothesis.eager or 0) >= 0
             what = "times are not negative (2us), bandwidths above zero (10GB/s)"
         case _:

@@ -7,7 +7,8 @@
     CUT MESSAGE SIZE == 0
 
 A region is what a selection is on the command line (``solve/relax@0-3``). Added are ``SET REGION "r" "2ms"``, ``CPU 2``
-(or ``CPU "2@0-3"``), ``NETWORK "ideal"``, ``PROTOCOL REGION "r" "eager"`` and ``PROGRESS "asynchronous"``.
+(or ``CPU "2@0-3"``), ``NETWORK "ideal"``, ``PROTOCOL REGION "r" "eager"``, ``PROGRESS "asynchronous"``, and the
+option ``"min_span" "10us"`` of a SCALE.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from whywait import _native
-from whywait.model.hypotheses import Balance, CutMessages, Hypothesis, Overhead, Selection, check, parse
+from whywait.model.hypotheses import Balance, CutMessages, Hypothesis, Overhead, Selection, check, duration, parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,10 +35,12 @@ _PERTURBATION = 1.05e-6
 # Options of a simulator that runs the program again, and of its log: nothing is run here.
 _IGNORED = frozenset(
     {
-        "aggregate idle", "idle overhead", "noop threshold", "skip threshold", "deterministic", "mininal latency",
-        "minimal latency", "max messagesize", "max sendbufs", "debug",
+        "aggregate idle", "idle overhead", "noop threshold", "skip threshold", "deterministic", "max messagesize",
+        "max sendbufs", "debug",
     }
 )  # fmt: skip
+# The least distance of events; the first is how Scalasca 1.x spells it.
+_LEAST = frozenset({"mininal latency", "minimal latency"})
 
 
 @dataclass(frozen=True)
@@ -121,25 +124,35 @@ class _Parser:
         self._expect("word", "MODEL")
         self._expect("string")
         found: list[Hypothesis] = []
+        compensates, least = False, None
         for token, option, value in self._options():
             if option == "compensate perturbation":
-                if value.upper() in {"TRUE", "ENABLED", "1"}:
-                    found.append(Overhead(_PERTURBATION))
+                compensates = value.upper() in {"TRUE", "ENABLED", "1"}
+            elif option in _LEAST:
+                least = (token, option, duration(value))
             else:
                 self._ignore(token, option)
+        if compensates:
+            overhead = Overhead(_PERTURBATION, least[2]) if least else Overhead(_PERTURBATION)
+            found.append(self._checked(least[0] if least else self._peek(), overhead))
+        elif least:
+            # Nothing else brings events closer together than they were.
+            self._ignored.append(least[1])
         while self._peek().kind != "end":
             self._skip_comma()
             token = self._expect("word")
             reader = _HYPOTHESES.get(token.text)
             if reader is None:
                 self._fail(token, f"{token.text} is no hypothesis: one of {', '.join(_HYPOTHESES)}")
-            hypothesis = reader(self)
-            try:
-                check(hypothesis)
-            except _native.UsageError as error:
-                self._fail(token, str(error))
-            found.append(hypothesis)
+            found.append(self._checked(token, reader(self)))
         return HypothesisFile(found, list(dict.fromkeys(self._ignored)))
+
+    def _checked(self, token: _Token, hypothesis: Hypothesis) -> Hypothesis:
+        try:
+            check(hypothesis)
+        except _native.UsageError as error:
+            self._fail(token, str(error))
+        return hypothesis
 
     def balance(self) -> Hypothesis:
         selection = self._region()
@@ -177,7 +190,13 @@ class _Parser:
         return CutMessages(f"{key.text.lower()}{relation}{number.text.lstrip('+')}")
 
     def scale(self) -> Hypothesis:
-        return parse("scale", f"{self._region()}={self._value().text}")
+        text = f"{self._region()}={self._value().text}"
+        for token, option, value in self._options():
+            if option == "min_span":
+                text += f",min_span={value}"
+            else:
+                self._ignore(token, option)
+        return parse("scale", text)
 
     def set(self) -> Hypothesis:
         return parse("set", f"{self._region()}={self._value().text}")

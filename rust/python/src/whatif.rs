@@ -40,7 +40,7 @@ struct Change {
     selection: Option<Selected>,
     /// A factor, a length, a part.
     value: f64,
-    /// The least length that is scaled.
+    /// The least length that is scaled, or that an overhead leaves.
     min_span: f64,
     mode: Option<String>,
     uneven: bool,
@@ -319,7 +319,7 @@ fn hypothesis(analysis: &Analysis, change: Change) -> PyResult<Hypothesis> {
         // An ideal one needs nothing of the graph.
         ("network", Some(selection)) if value <= 0.0 => Ok(Hypothesis::Set { selection, ticks: 0 }),
         ("network", Some(selection)) => Ok(Hypothesis::Network { selection }),
-        ("overhead", None) => Ok(Hypothesis::Overhead { ticks: ticks(value), least: ticks(1e-8) }),
+        ("overhead", None) => Ok(Hypothesis::Overhead { ticks: ticks(value), least: ticks(change.min_span) }),
         (kind, _) => Err(UsageError::new_err(format!("{kind} is no hypothesis"))),
     }
 }
