@@ -28,6 +28,7 @@ mod write;
 
 use std::collections::BTreeMap;
 
+use rayon::prelude::*;
 use whywait_otf2::Definitions;
 
 pub use self::balance::{Balance, Balancing};
@@ -209,7 +210,7 @@ pub struct Simulator {
 #[derive(Debug)]
 pub struct Simulation {
     shape: Shape,
-    times: Times<1>,
+    times: Times,
     /// Begin and end, ticks.
     pub span: (i64, i64),
     /// What was assumed.
@@ -289,7 +290,7 @@ impl Simulator {
     ) -> Result<Simulation> {
         let trace = &analysis.trace;
         let (shape, notes) = Shape::new(trace, &self.graph, &self.cut, hypotheses)?;
-        let times = retime::evaluate(trace, &self.graph, [&shape]);
+        let times = retime::evaluate(trace, &self.graph, &shape);
         if self.adds_waits && !times.circular.is_empty() {
             let places = times.circular.iter().take(4).map(|&step| self.place(trace, definitions, step));
             let places: Vec<String> = places.collect();
@@ -300,7 +301,7 @@ impl Simulator {
         }
         let mut assumptions = self.assumptions.clone();
         assumptions.count(Assumption::Circular, times.circular.len() as u64);
-        let [span] = times.span(trace);
+        let span = times.span(trace);
         Ok(Simulation { shape, times, span, assumptions, notes })
     }
 
@@ -320,21 +321,18 @@ impl Simulator {
     /// Lengths of the run under several lists of hypotheses, ticks: as many at a time as there are lanes.
     pub fn lengths(&self, analysis: &Analysis, candidates: &[Vec<Hypothesis>]) -> Result<Vec<i64>> {
         let trace = &analysis.trace;
-        let mut lengths = Vec::with_capacity(candidates.len());
-        for candidates in candidates.chunks(LANES) {
-            let shapes =
-                candidates.iter().map(|hypotheses| Ok(Shape::new(trace, &self.graph, &self.cut, hypotheses)?.0));
-            let shapes: Vec<Shape> = shapes.collect::<Result<_>>()?;
+        let length = |(first, last): (i64, i64)| last - first;
+        let together = |candidates: &[Vec<Hypothesis>]| -> Result<Vec<i64>> {
+            let shapes = Shape::all(trace, &self.graph, &self.cut, candidates)?;
             if let [shape] = &shapes[..] {
-                let [(first, last)] = retime::evaluate(trace, &self.graph, [shape]).span(trace);
-                lengths.push(last - first);
-                continue;
+                return Ok(vec![length(retime::evaluate(trace, &self.graph, shape).span(trace))]);
             }
             let lanes = std::array::from_fn(|lane| &shapes[lane.min(shapes.len() - 1)]);
-            let spans = retime::evaluate::<LANES>(trace, &self.graph, lanes).span(trace);
-            lengths.extend(spans.iter().take(shapes.len()).map(|(first, last)| last - first));
-        }
-        Ok(lengths)
+            let spans = retime::spans::<LANES>(trace, &self.graph, lanes);
+            Ok(spans.into_iter().take(shapes.len()).map(length).collect())
+        };
+        let lengths: Vec<Vec<i64>> = candidates.par_chunks(LANES).map(together).collect::<Result<_>>()?;
+        Ok(lengths.concat())
     }
 
     /// New times of all Enters and Leaves, by shard and in the order of its events, ticks.

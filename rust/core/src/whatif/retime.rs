@@ -19,27 +19,38 @@ const KNOWN: u32 = u32::MAX;
 /// The shift of a thread that has not begun.
 const NEVER: i64 = i64::MIN / 2;
 
-/// How much later everything is under `K` hypotheses than in the measured run.
+/// How much later everything is than in the measured run.
 #[derive(Debug)]
-pub(super) struct Times<const K: usize> {
+pub(super) struct Times {
     /// Shift of each place of the graph, ticks.
-    shifts: Vec<[i64; K]>,
-    /// Shifts of the first and the last event of each location.
-    ends: Vec<[[i64; K]; 2]>,
+    shifts: Vec<i64>,
+    ends: Ends<1>,
     /// Steps that wait for each other in a circle, each with its location.
     pub circular: Vec<(LocationId, usize)>,
 }
 
-impl<const K: usize> Times<K> {
+impl Times {
     /// Shift of a step, ticks.
-    pub(super) fn shift(&self, step: usize) -> &[i64; K] {
-        &self.shifts[step]
+    pub(super) fn shift(&self, step: usize) -> i64 {
+        self.shifts[step]
     }
 
+    /// New begin and end of the run.
+    pub(super) fn span(&self, trace: &Trace) -> (i64, i64) {
+        let [span] = self.ends.span(trace);
+        span
+    }
+}
+
+/// Shifts of the first and the last event of each location under `K` hypotheses, ticks.
+#[derive(Debug)]
+struct Ends<const K: usize>(Vec<[[i64; K]; 2]>);
+
+impl<const K: usize> Ends<K> {
     /// New begin and end of the run, with what lies before the first and after the last event of each location.
-    pub(super) fn span(&self, trace: &Trace) -> [(i64, i64); K] {
+    fn span(&self, trace: &Trace) -> [(i64, i64); K] {
         let mut spans = [(i64::MAX, i64::MIN); K];
-        for (location, ends) in self.ends.iter().enumerate() {
+        for (location, ends) in self.0.iter().enumerate() {
             let shard = trace.shard(LocationId::at(location));
             let span = &shard.spans[location - shard.locations.start.index()];
             if span.first > span.last {
@@ -49,7 +60,7 @@ impl<const K: usize> Times<K> {
             let process = trace.definitions.processes.get(trace.definitions.locations[location].process.index());
             let ends = match process {
                 _ if has_events(shard, LocationId::at(location)) => ends,
-                Some(process) if has_events(shard, process.locations.start) => &self.ends[process.locations.start],
+                Some(process) if has_events(shard, process.locations.start) => &self.0[process.locations.start],
                 Some(_) => &[[0; K]; 2],
                 None => continue,
             };
@@ -92,11 +103,102 @@ struct Progress<const K: usize> {
     has_begun: bool,
 }
 
-struct Walker<'a, const K: usize> {
+/// Where the shifts of places are as long as somebody needs them.
+trait Shifts<const K: usize> {
+    /// The shift of a place that is known.
+    fn of(&self, place: u32) -> &[i64; K];
+
+    /// Keeps the shift of a place.
+    fn keep(&mut self, place: u32, shift: [i64; K]);
+
+    /// One of those that need a place needs it no more.
+    fn release(&mut self, place: u32);
+}
+
+/// The shifts of all places, for good.
+struct All(Vec<i64>);
+
+impl Shifts<1> for All {
+    #[inline]
+    fn of(&self, place: u32) -> &[i64; 1] {
+        std::array::from_ref(&self.0[place as usize])
+    }
+
+    #[inline]
+    fn keep(&mut self, place: u32, [shift]: [i64; 1]) {
+        self.0[place as usize] = shift;
+    }
+
+    #[inline]
+    fn release(&mut self, _: u32) {}
+}
+
+/// The shifts of places until nobody needs them: few at a time, which stay in the cache.
+struct Passing<const K: usize> {
+    places: Vec<Place>,
+    shifts: Vec<Lanes<K>>,
+    /// Where nobody's shift is.
+    free: Vec<u32>,
+}
+
+/// Of a place how many need it, and where its shift is.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    needs: u32,
+    slot: u32,
+}
+
+/// Shifts in one line of the cache.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Lanes<const K: usize>([i64; K]);
+
+impl<const K: usize> Passing<K> {
+    fn new(graph: &Graph) -> Self {
+        let mut places = vec![Place::default(); graph.places()];
+        for &place in graph.sources.iter().chain(&graph.members) {
+            places[place as usize].needs += 1;
+        }
+        Self { places, shifts: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<const K: usize> Shifts<K> for Passing<K> {
+    #[inline]
+    fn of(&self, place: u32) -> &[i64; K] {
+        &self.shifts[self.places[place as usize].slot as usize].0
+    }
+
+    #[inline]
+    fn keep(&mut self, place: u32, shift: [i64; K]) {
+        let place = &mut self.places[place as usize];
+        if place.needs == 0 {
+            return;
+        }
+        if let Some(slot) = self.free.pop() {
+            self.shifts[slot as usize] = Lanes(shift);
+            place.slot = slot;
+        } else {
+            place.slot = self.shifts.len() as u32;
+            self.shifts.push(Lanes(shift));
+        }
+    }
+
+    #[inline]
+    fn release(&mut self, place: u32) {
+        let place = &mut self.places[place as usize];
+        place.needs -= 1;
+        if place.needs == 0 {
+            self.free.push(place.slot);
+        }
+    }
+}
+
+struct Walker<'a, const K: usize, S> {
     trace: &'a Trace,
     graph: &'a Graph,
     shapes: [&'a Shape; K],
-    shifts: Vec<[i64; K]>,
+    shifts: S,
     /// Of each place whether its shift is known, or who waits for it.
     states: Vec<u32>,
     meetings: Vec<Progress<K>>,
@@ -107,10 +209,25 @@ struct Walker<'a, const K: usize> {
     circular: Vec<(LocationId, usize)>,
 }
 
-/// Evaluates `K` hypotheses.
-pub(super) fn evaluate<const K: usize>(trace: &Trace, graph: &Graph, shapes: [&Shape; K]) -> Times<K> {
+/// Evaluates a hypothesis.
+pub(super) fn evaluate(trace: &Trace, graph: &Graph, shape: &Shape) -> Times {
+    let walker = walk(trace, graph, [shape], All(vec![0; graph.places()]));
+    Times { shifts: walker.shifts.0, ends: Ends(walker.ends), circular: walker.circular }
+}
+
+/// New begin and end of the run under each of `K` hypotheses.
+pub(super) fn spans<const K: usize>(trace: &Trace, graph: &Graph, shapes: [&Shape; K]) -> [(i64, i64); K] {
+    Ends(walk(trace, graph, shapes, Passing::new(graph)).ends).span(trace)
+}
+
+fn walk<'a, const K: usize, S: Shifts<K>>(
+    trace: &'a Trace,
+    graph: &'a Graph,
+    shapes: [&'a Shape; K],
+    shifts: S,
+) -> Walker<'a, K, S> {
     let locations = trace.definitions.locations.len();
-    let walk = |location: LocationId| {
+    let begin = |location: LocationId| {
         let next = shapes.map(|shape| shape.of(location).first().map_or(NONE, |change| change.position));
         let mut walk = Walk {
             shift: [0; K],
@@ -124,21 +241,21 @@ pub(super) fn evaluate<const K: usize>(trace: &Trace, graph: &Graph, shapes: [&S
         walk.look();
         walk
     };
-    let begin = Progress { latest: [NEVER; K], members: 0, checkpoints: 0, has_begun: false };
+    let nobody = Progress { latest: [NEVER; K], members: 0, checkpoints: 0, has_begun: false };
     let mut walker = Walker {
         trace,
         graph,
         shapes,
-        shifts: vec![[0; K]; graph.places()],
+        shifts,
         states: vec![UNKNOWN; graph.places()],
-        meetings: vec![begin; graph.meetings.len()],
+        meetings: vec![nobody; graph.meetings.len()],
         waiters: vec![0; locations + graph.meetings.len()],
         ready: (0..locations as u32).rev().collect(),
         ends: vec![[[0; K]; 2]; locations],
         circular: Vec::new(),
     };
-    walker.run(&mut (0..locations).map(LocationId::at).map(walk).collect::<Vec<_>>());
-    Times { shifts: walker.shifts, ends: walker.ends, circular: walker.circular }
+    walker.run(&mut (0..locations).map(LocationId::at).map(begin).collect::<Vec<_>>());
+    walker
 }
 
 impl<const K: usize> Walk<K> {
@@ -147,13 +264,23 @@ impl<const K: usize> Walk<K> {
     }
 
     /// Makes the changes before an event; nothing waits in between.
-    fn advance(&mut self, changes: &[&[Change]; K], time: &[i64], position: u32) {
+    fn advance(&mut self, changes: &[&[Change]; K], position: u32) {
         for (k, changes) in changes.iter().enumerate() {
-            while self.next[k] < position {
-                let p = self.next[k] as usize;
-                self.shift[k] += changes[self.cursor[k] as usize].ticks - (time[p] - time[p - 1]);
-                self.pass(k, changes);
+            if self.next[k] >= position {
+                continue;
             }
+            let (mut shift, mut cursor, mut next) = (self.shift[k], self.cursor[k], NONE);
+            for change in &changes[cursor as usize..] {
+                next = change.position;
+                if next >= position {
+                    break;
+                }
+                // Sums of growths are far from overflow (`Shape::check`).
+                shift = shift.wrapping_add(change.growth);
+                cursor += 1;
+                next = NONE;
+            }
+            (self.shift[k], self.cursor[k], self.next[k]) = (shift, cursor, next);
         }
         self.look();
     }
@@ -174,7 +301,7 @@ struct Part<const K: usize> {
     lengths: [(i64, i64); K],
 }
 
-impl<const K: usize> Walker<'_, K> {
+impl<const K: usize, S: Shifts<K>> Walker<'_, K, S> {
     fn run(&mut self, walks: &mut [Walk<K>]) {
         loop {
             while let Some(waiter) = self.ready.pop() {
@@ -222,7 +349,7 @@ impl<const K: usize> Walker<'_, K> {
 
     #[inline]
     fn publish(&mut self, place: u32, shift: [i64; K]) {
-        self.shifts[place as usize] = shift;
+        self.shifts.keep(place, shift);
         let mut waiter = std::mem::replace(&mut self.states[place as usize], KNOWN);
         while waiter != UNKNOWN {
             self.ready.push(waiter - 1);
@@ -265,8 +392,9 @@ impl<const K: usize> Walker<'_, K> {
                 return;
             }
             let time = if meeting.is_late { 0 } else { graph.times[member as usize] };
-            let shift = &self.shifts[member as usize];
+            let shift = self.shifts.of(member);
             (0..K).for_each(|k| progress.latest[k] = progress.latest[k].max(shift[k].wrapping_add(time)));
+            self.shifts.release(member);
             progress.members += 1;
             let checkpoint = checkpoints.start + progress.checkpoints as usize;
             if checkpoint < checkpoints.end && graph.checkpoints[checkpoint] == progress.members {
@@ -284,14 +412,13 @@ impl<const K: usize> Walker<'_, K> {
         let shard = self.trace.shard(location);
         let i = shard.local(location);
         let (begin, end) = (shard.event_offsets[i], shard.event_offsets[i + 1]);
-        let time = &shard.events.time;
         let changes: [&[Change]; K] = self.shapes.map(|shape| shape.of(location));
         let steps = graph.steps_of(location);
         walk.parked = NONE;
         for index in walk.step as usize..steps.end {
             let step = &graph.steps[index];
             if walk.soonest < step.position {
-                walk.advance(&changes, time, step.position);
+                walk.advance(&changes, step.position);
             }
             let part = (walk.soonest == step.position).then(|| self.part(shard, location, index, walk, &changes));
             let arcs = graph.arcs(index);
@@ -307,7 +434,7 @@ impl<const K: usize> Walker<'_, K> {
                 if let Some(part) = &part {
                     (0..K).for_each(|k| shift[k] += part.ours[k] - part.own);
                 }
-                for arc in arcs {
+                for arc in arcs.clone() {
                     let source = graph.sources[arc];
                     if !self.learns(source) {
                         (walk.step, walk.parked) = (index as u32, source);
@@ -315,7 +442,7 @@ impl<const K: usize> Walker<'_, K> {
                         return;
                     }
                     let slack = graph.slacks[arc];
-                    let at = &self.shifts[source as usize];
+                    let at = self.shifts.of(source);
                     if let Some(part) = &part {
                         let weight = slack + graph.times[index] - graph.time(source);
                         for k in 0..K {
@@ -324,6 +451,9 @@ impl<const K: usize> Walker<'_, K> {
                     } else {
                         (0..K).for_each(|k| shift[k] = shift[k].max(at[k].wrapping_add(slack)));
                     }
+                }
+                for &source in &graph.sources[arcs] {
+                    self.shifts.release(source);
                 }
             }
             walk.shift = shift;
@@ -342,7 +472,7 @@ impl<const K: usize> Walker<'_, K> {
             }
             self.publish(index as u32, shift);
         }
-        walk.advance(&changes, time, end);
+        walk.advance(&changes, end);
         self.ends[location][1] = walk.shift;
         (walk.step, walk.is_done) = (steps.end as u32, true);
     }
@@ -361,7 +491,9 @@ impl<const K: usize> Walker<'_, K> {
         let first = graph.steps_of(location).start;
         let from = (first..index).rev().take_while(|&before| graph.steps[before].position == position).last();
         let (length, _) = graph.segments(shard, location).from(from.unwrap_or(index)).before(position);
-        let mut since = shard.events.time[position as usize - 1];
+        let begin = shard.events.time[position as usize - 1];
+        let measured = shard.events.time[position as usize] - begin;
+        let mut since = begin;
         let (mut spent, mut own) = (0, 0);
         for step in from.unwrap_or(index)..=index {
             spent += own;
@@ -370,7 +502,7 @@ impl<const K: usize> Walker<'_, K> {
         }
         let mut part = Part { own, ours: [own; K], lengths: [(1, 1); K] };
         for (k, changes) in changes.iter().enumerate().filter(|(k, _)| walk.next[*k] == position) {
-            let new = changes[walk.cursor[k] as usize].ticks;
+            let new = measured + changes[walk.cursor[k] as usize].growth;
             part.ours[k] = scaled(spent + own, new, length) - scaled(spent, new, length);
             part.lengths[k] = (length, new);
         }
@@ -402,21 +534,21 @@ fn scaled(ticks: i64, new: i64, old: i64) -> i64 {
 }
 
 /// New times of all Enters and Leaves of each location, in the order of its events.
-pub(super) fn all_events(trace: &Trace, graph: &Graph, shape: &Shape, times: &Times<1>) -> Vec<Vec<i64>> {
+pub(super) fn all_events(trace: &Trace, graph: &Graph, shape: &Shape, times: &Times) -> Vec<Vec<i64>> {
     let of_shard = |shard: &Shard| {
         let time = &shard.events.time;
         let mut all = Vec::with_capacity(time.len());
         for (i, location) in shard.locations.enumerate() {
             let mut changes = shape.of(location).iter().peekable();
             let mut steps = graph.steps_of(location).peekable();
-            let [mut shift] = times.ends[location][0];
+            let [mut shift] = times.ends.0[location][0];
             for position in shard.event_offsets[i]..shard.event_offsets[i + 1] {
                 let p = position as usize;
                 if let Some(change) = changes.next_if(|change| change.position == position) {
-                    shift += change.ticks - (time[p] - time[p - 1]);
+                    shift += change.growth;
                 }
                 while let Some(step) = steps.next_if(|&step| graph.steps[step].position == position) {
-                    [shift] = *times.shift(step);
+                    shift = times.shift(step);
                 }
                 all.push(time[p] + shift);
             }

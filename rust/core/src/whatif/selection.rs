@@ -8,7 +8,7 @@ use crate::ids::{CallPathId, LocationId};
 use crate::trace::{Shard, Trace};
 
 /// Which instances a hypothesis is about.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     /// As the user wrote it.
     pub text: String,

@@ -4,6 +4,8 @@
 //! At the Leave of a call that waits only the own time of the call counts. Hypotheses work one after the other, each on
 //! what the one before left.
 
+use std::borrow::Cow;
+
 use rayon::prelude::*;
 
 use super::balance::{Balance, Balancing};
@@ -11,7 +13,7 @@ use super::cut::Cut;
 use super::graph::Graph;
 use super::selection::{Chooser, Part, Selection};
 use crate::ids::{CallPathId, LocationId};
-use crate::trace::{Shard, Trace};
+use crate::trace::Trace;
 use crate::{Error, Result};
 
 /// Sums of times stay below this, so that no clock overflows, ticks.
@@ -49,7 +51,7 @@ pub enum Hypothesis {
         /// Calls of communication libraries.
         selection: Selection,
     },
-    /// Every segment becomes shorter by the overhead of the measurement, ticks; 10 ns stay.
+    /// Every segment becomes shorter by the overhead of the measurement.
     Overhead {
         /// How much, ticks.
         ticks: i64,
@@ -58,13 +60,26 @@ pub enum Hypothesis {
     },
 }
 
+impl Hypothesis {
+    /// What it is about; nothing if it is about all of the run.
+    fn selection(&self) -> Option<&Selection> {
+        match self {
+            Self::Scale { selection, .. }
+            | Self::Set { selection, .. }
+            | Self::Balance { selection, .. }
+            | Self::Network { selection } => Some(selection),
+            Self::Overhead { .. } => None,
+        }
+    }
+}
+
 /// A segment with another length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Change {
     /// Position of the event that ends it.
     pub position: u32,
-    /// New length without waiting, ticks.
-    pub ticks: i64,
+    /// How much longer it is than measured, waiting included, ticks.
+    pub growth: i64,
 }
 
 /// The changed segments of each location, by position.
@@ -109,69 +124,96 @@ impl Shape {
         self.len() == 0
     }
 
-    /// Applies hypotheses in their order.
+    /// Applies hypotheses in their order; also what is to be said of them.
     pub(super) fn new(
         trace: &Trace,
         graph: &Graph,
         cut: &Cut,
         hypotheses: &[Hypothesis],
     ) -> Result<(Self, Vec<String>)> {
-        let mut shape = Self::default();
-        if !cut.is_empty() {
-            let nothing = |position| Change { position, ticks: 0 };
-            let gone =
-                |location| cut.of(location).iter().flat_map(|range| range.start() + 1..=*range.end()).map(nothing);
-            shape.0 = (0..trace.definitions.locations.len())
-                .map(LocationId::at)
-                .map(|location| gone(location).collect())
-                .collect();
-        }
+        let mut shape = Self::cut(trace, cut);
         let mut notes = Vec::new();
         for hypothesis in hypotheses {
-            shape.apply(trace, graph, cut, hypothesis, &mut notes)?;
+            let selected = shape.select(trace, graph, cut, hypothesis)?;
+            shape.apply(trace, hypothesis, Cow::Owned(selected), &mut notes)?;
         }
-        shape.check(trace)?;
+        shape.check()?;
         Ok((shape, notes))
     }
 
+    /// Applies several lists of hypotheses, each to the measured run. Where lists begin with the same selection it is
+    /// looked for once.
+    pub(super) fn all(trace: &Trace, graph: &Graph, cut: &Cut, lists: &[Vec<Hypothesis>]) -> Result<Vec<Self>> {
+        let measured = Self::cut(trace, cut);
+        let begins_with = |list: &Vec<Hypothesis>| list.first().and_then(Hypothesis::selection).cloned();
+        let begins: Vec<Option<Selection>> = lists.iter().map(begins_with).collect();
+        let mut shapes = vec![None; lists.len()];
+        for (first, begin) in begins.iter().enumerate() {
+            if shapes[first].is_some() {
+                continue;
+            }
+            let Some(begin) = begin else {
+                shapes[first] = Some(Self::new(trace, graph, cut, &lists[first])?.0);
+                continue;
+            };
+            let selected = measured.select_all(trace, graph, cut, begin)?;
+            for other in (first..lists.len()).filter(|&other| begins[other].as_ref() == Some(begin)) {
+                let mut shape = measured.clone();
+                for (i, hypothesis) in lists[other].iter().enumerate() {
+                    let selected = match i {
+                        0 => Cow::Borrowed(&selected[..]),
+                        _ => Cow::Owned(shape.select(trace, graph, cut, hypothesis)?),
+                    };
+                    shape.apply(trace, hypothesis, selected, &mut Vec::new())?;
+                }
+                shape.check()?;
+                shapes[other] = Some(shape);
+            }
+        }
+        Ok(shapes.into_iter().flatten().collect())
+    }
+
+    /// What is cut takes no time.
+    fn cut(trace: &Trace, cut: &Cut) -> Self {
+        if cut.is_empty() {
+            return Self::default();
+        }
+        let locations = (0..trace.definitions.locations.len()).map(LocationId::at);
+        let gone = |location| {
+            let time = &trace.shard(location).events.time;
+            let positions = cut.of(location).iter().flat_map(|range| range.start() + 1..=*range.end());
+            let nothing = |position: u32| {
+                let p = position as usize;
+                Change { position, growth: time[p - 1] - time[p] }
+            };
+            positions.map(nothing).collect()
+        };
+        Self(locations.map(gone).collect())
+    }
+
+    /// Applies a hypothesis to what it selects.
     fn apply(
         &mut self,
         trace: &Trace,
-        graph: &Graph,
-        cut: &Cut,
         hypothesis: &Hypothesis,
+        selected: Cow<'_, [Selected]>,
         notes: &mut Vec<String>,
     ) -> Result<()> {
         match hypothesis {
-            Hypothesis::Scale { selection, factor, min_span } => {
-                let selected = self.select(trace, graph, cut, selection)?;
-                self.change(selected, |of| {
-                    for segment in of.segments.iter_mut().filter(|segment| segment.ticks >= *min_span) {
-                        segment.ticks = rounded(segment.ticks as f64 * factor)?;
-                    }
-                    Ok(())
-                })
-            }
-            Hypothesis::Network { selection } => {
-                let selected = self.select(trace, graph, cut, selection)?;
-                self.change(selected, |of| {
-                    of.segments.retain_mut(|segment| {
-                        segment.ticks = 0;
-                        !segment.waits
-                    });
-                    Ok(())
-                })
-            }
-            Hypothesis::Set { selection, ticks } => {
-                let selected = self.select(trace, graph, cut, selection)?;
-                self.change(selected, |of| {
-                    let lengths = vec![*ticks; of.instances as usize];
-                    of.set(&lengths);
-                    Ok(())
-                })
+            Hypothesis::Scale { factor, min_span, .. } => self.change(trace, &selected, |segment| {
+                let grows = segment.ticks >= *min_span;
+                grows.then(|| rounded(segment.ticks as f64 * factor)).transpose()
+            }),
+            Hypothesis::Network { .. } => self.change(trace, &selected, |segment| Ok((!segment.waits).then_some(0))),
+            Hypothesis::Overhead { ticks, least } => self
+                .change(trace, &selected, |segment| Ok(Some((segment.ticks - ticks).max(segment.ticks.min(*least))))),
+            Hypothesis::Set { ticks, .. } => {
+                let mut selected = selected.into_owned();
+                selected.par_iter_mut().for_each(|of| of.set(&vec![*ticks; of.instances as usize]));
+                self.change(trace, &selected, |segment| Ok(Some(segment.ticks)))
             }
             Hypothesis::Balance { selection, balancing } => {
-                let mut selected = self.select(trace, graph, cut, selection)?;
+                let mut selected = selected.into_owned();
                 let times: Vec<Vec<i64>> = selected.par_iter().map(Selected::times).collect();
                 let without = trace.definitions.processes.len() - with_instances(trace, &times);
                 if without > 0 {
@@ -188,38 +230,44 @@ impl Shape {
                 }
                 let lengths = balancing.apply(trace, &times, &selection.text)?;
                 selected.par_iter_mut().zip(&lengths).for_each(|(of, lengths)| of.set(lengths));
-                self.change(selected, |_| Ok(()))
-            }
-            Hypothesis::Overhead { ticks, least } => {
-                let all = Selection {
-                    roots: vec![true; trace.tree.len()],
-                    text: "overhead".to_owned(),
-                    ..Selection::default()
-                };
-                let selected = self.select(trace, graph, cut, &all)?;
-                self.change(selected, |of| {
-                    for segment in &mut of.segments {
-                        segment.ticks = (segment.ticks - ticks).max(segment.ticks.min(*least));
-                    }
-                    Ok(())
-                })
+                self.change(trace, &selected, |segment| Ok(Some(segment.ticks)))
             }
         }
     }
 
-    /// Lets `alter` change the segments of each location, and takes them over.
-    fn change(&mut self, selected: Vec<Selected>, alter: impl Fn(&mut Selected) -> Result<()> + Sync) -> Result<()> {
+    /// Gives selected segments the lengths that `length` says, if it says one.
+    fn change(
+        &mut self,
+        trace: &Trace,
+        selected: &[Selected],
+        length: impl Fn(&Segment) -> Result<Option<i64>> + Sync,
+    ) -> Result<()> {
         self.0.resize(selected.len(), Vec::new());
-        self.0.par_iter_mut().zip(selected).try_for_each(|(changes, mut of)| {
-            alter(&mut of)?;
-            of.segments.sort_unstable_by_key(|segment| segment.position);
-            let news = of.segments.iter().map(|&Segment { position, ticks, .. }| Change { position, ticks });
-            *changes = merge(changes, news);
+        self.0.par_iter_mut().zip(selected).enumerate().try_for_each(|(location, (changes, of))| {
+            let time = &trace.shard(LocationId::at(location)).events.time;
+            let mut news = Vec::with_capacity(of.segments.len());
+            for segment in &of.segments {
+                if let Some(ticks) = length(segment)? {
+                    let p = segment.position as usize;
+                    news.push(Change { position: segment.position, growth: ticks - (time[p] - time[p - 1]) });
+                }
+            }
+            *changes = merge(std::mem::take(changes), news);
             Ok(())
         })
     }
 
-    fn select(&self, trace: &Trace, graph: &Graph, cut: &Cut, selection: &Selection) -> Result<Vec<Selected>> {
+    /// What a hypothesis is about.
+    fn select(&self, trace: &Trace, graph: &Graph, cut: &Cut, hypothesis: &Hypothesis) -> Result<Vec<Selected>> {
+        if let Some(selection) = hypothesis.selection() {
+            return self.select_all(trace, graph, cut, selection);
+        }
+        let roots = vec![true; trace.tree.len()];
+        let all = Selection { roots, text: "the run".to_owned(), ..Selection::default() };
+        self.select_all(trace, graph, cut, &all)
+    }
+
+    fn select_all(&self, trace: &Trace, graph: &Graph, cut: &Cut, selection: &Selection) -> Result<Vec<Selected>> {
         let locations = 0..trace.definitions.locations.len();
         let selected: Vec<Selected> = locations
             .into_par_iter()
@@ -279,7 +327,9 @@ impl Shape {
                     let (own, waits) = segments.before(position);
                     while changes.next_if(|change| change.position < position).is_some() {}
                     let changed = changes.next_if(|change| change.position == position);
-                    let ticks = changed.map_or(own, |change| change.ticks);
+                    let p = position as usize;
+                    let ticks =
+                        changed.map_or(own, |change| change.growth + (shard.events.time[p] - shard.events.time[p - 1]));
                     selected.segments.push(Segment { position, instance, ticks, waits });
                 }
             }
@@ -305,17 +355,10 @@ impl Shape {
     }
 
     /// An error if times could leave the clock.
-    fn check(&self, trace: &Trace) -> Result<()> {
-        let longer = |location: LocationId| {
-            let shard: &Shard = trace.shard(location);
-            let time = &shard.events.time;
-            let grown = |change: &Change| {
-                let p = change.position as usize;
-                i128::from(change.ticks - (time[p] - time[p - 1])).max(0)
-            };
-            self.of(location).iter().map(grown).sum::<i128>()
-        };
-        let total: i128 = (0..self.0.len()).into_par_iter().map(LocationId::at).map(longer).sum();
+    fn check(&self) -> Result<()> {
+        let longer =
+            |changes: &Vec<Change>| changes.iter().map(|change| change.growth.max(0)).fold(0, i64::saturating_add);
+        let total: i128 = self.0.par_iter().map(|changes| i128::from(longer(changes))).sum();
         if total < LONGEST { Ok(()) } else { Err(Error::Usage("the changed run is longer than the clock".into())) }
     }
 }
@@ -357,6 +400,7 @@ impl Selected {
             }
             of[longest].ticks += rest;
         }
+        self.segments.sort_unstable_by_key(|segment| segment.position);
     }
 }
 
@@ -371,11 +415,11 @@ fn rounded(ticks: f64) -> Result<i64> {
 }
 
 /// Both lists by position; of two at one position that of the second.
-fn merge(old: &[Change], new: impl Iterator<Item = Change>) -> Vec<Change> {
+fn merge(old: Vec<Change>, new: Vec<Change>) -> Vec<Change> {
     if old.is_empty() {
-        return new.collect();
+        return new;
     }
-    let mut old = old.iter().copied().peekable();
+    let mut old = old.into_iter().peekable();
     let mut merged = Vec::new();
     for change in new {
         while let Some(before) = old.next_if(|before| before.position < change.position) {

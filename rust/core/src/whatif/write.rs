@@ -87,7 +87,7 @@ struct Rewriter<'a> {
     bounds: Bounds,
     trace: &'a Trace,
     graph: &'a Graph,
-    times: &'a Times<1>,
+    times: &'a Times,
     archive: &'a Archive,
     events: &'a [Vec<i64>],
 }
@@ -178,7 +178,7 @@ impl<'a> Rewriter<'a> {
                 .filter(|&step| graph.kinds[step].is_stop())
                 .map(|step| {
                     let position = graph.steps[step].position - events.start as u32;
-                    (position, times[step], times[step] + self.times.shift(step)[0])
+                    (position, times[step], times[step] + self.times.shift(step))
                 })
                 .collect(),
             own,
