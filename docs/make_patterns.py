@@ -13,7 +13,14 @@ if TYPE_CHECKING:
     from whywait.model.schema import Pattern
 
 TARGET = Path(__file__).with_name("patterns.md")
-NAMES = {"MPI": "MPI", "SHMEM": "OpenSHMEM", "ARMCI": "ARMCI", "OPENMP": "OpenMP", "PTHREAD": "POSIX threads"}
+NAMES = {
+    "MPI": "MPI",
+    "SHMEM": "OpenSHMEM",
+    "ARMCI": "ARMCI",
+    "OPENMP": "OpenMP",
+    "PTHREAD": "POSIX threads",
+    "GPU": "Accelerators",
+}
 INTRODUCTION = """\
 # Patterns
 

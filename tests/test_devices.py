@@ -126,7 +126,7 @@ def test_the_verb_shows_who_waits(tmp_path, capsys):
     assert re.search(r"rank 0 +3\.00 s +program/MPI_Recv", out)
 
 
-def test_a_written_result_has_no_events(tmp_path):
+def test_a_written_result_has_no_kernels(tmp_path):
     whywait.analyze(DATA / "p2p", causes=False).write(tmp_path)
-    with pytest.raises(whywait.UsageError, match="holds no events"):
+    with pytest.raises(whywait.UsageError, match="holds no kernels"):
         whywait.load(tmp_path).gpu()

@@ -10,7 +10,8 @@ A document holds pairs of fenced blocks, ```trace (tests/tracedsl.py) and ```exp
     unmatched 1 0                            sends and receives without a partner
     warning unmatched                        the program's warnings mention the word
 
-Call paths stand without the program at their root (`.` is the program itself). The values of a metric that is named are
+Call paths stand without the program at their root (`.` is the program itself); those of streams, which are below no
+program, with a slash ahead. The values of a metric that is named are
 complete: no other cell may differ from zero. Wait-state metrics that are not named must be zero everywhere.
 """
 
@@ -53,6 +54,8 @@ class Expectation:
 
 
 def path(text: str) -> tuple[str, ...]:
+    if text.startswith("/"):
+        return tuple(text[1:].split("/"))
     return ("program",) if text == "." else ("program", *text.split("/"))
 
 
@@ -125,6 +128,8 @@ def compare(expected: Expectation, cells, waits) -> None:
 @each_example
 def test_oracle(trace, expected, tmp_path):
     """The numbers worked out by hand are those of the oracle, too."""
+    if re.search(r"^ *\d+/\d+:", trace, re.MULTILINE):
+        pytest.skip("no oracle knows devices")
     result = truth(trace_from_text(trace, tmp_path), causes=any(map(is_cause, expected.cells)))
     compare(expected.without_new_patterns(), result.cells, result.waits)
     assert result.violations == expected.violations
@@ -146,12 +151,15 @@ def test_program(trace, expected, tmp_path):
 
 def invariants(result) -> None:
     """What must hold for every trace, whatever it shows."""
+    idle = {pattern.kind for pattern in patterns().values() if pattern.is_idle}
     for wait in result.waits:
-        assert 0 < wait.waiting <= wait.leave - wait.enter + NANOSECOND, wait
+        # What waits ahead of a kernel has all of the time before it.
+        longest = wait.enter if wait.kind in idle else wait.leave - wait.enter
+        assert 0 < wait.waiting <= longest + NANOSECOND, wait
         assert (wait.cause_rank, wait.cause_thread, wait.cause_callpath) != (wait.rank, wait.thread, wait.callpath), (
             wait
         )
-        assert (wait.cause_rank is None) == wait.kind.endswith("completion"), wait
+        assert (wait.cause_rank is None) == wait.kind.endswith(("completion", "latency")), wait
     for metric in WAITS:
         for cell, value in result.cells.get(metric, {}).items():
             assert 0 < value <= result.cells["time"][cell] + NANOSECOND, (metric, cell)

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 #: The class of what nobody can be blamed for; it stands where the waiting is, the others where its cause is.
 UNATTRIBUTED = "unattributed"
-#: The class of what is paid for idle threads, which is no waiting.
-IDLE = "ompidle"
+#: Classes of what is paid for threads and devices that have nothing to do, which is no waiting.
+IDLE_THREADS = "ompidle"
+IDLE = frozenset({IDLE_THREADS, "gpu_device"})
 
 
 class CostClass(NamedTuple):
@@ -145,7 +146,7 @@ def costliest(
     kind = table["class"].cast(pa.string())
     chosen = pc.not_equal(kind, UNATTRIBUTED)
     if paid_for != "all":
-        chosen = pc.and_(chosen, pc.equal(pc.equal(kind, IDLE), paid_for == "idle"))
+        chosen = pc.and_(chosen, pc.equal(pc.is_in(kind, pa.array(sorted(IDLE))), paid_for == "idle"))
     table = table.filter(chosen)
     kinds = {kind.name: kind.display_name for kind in cost_classes(result.profile.metrics)}
     size = len(result.tree)

@@ -28,11 +28,11 @@ class Devices:
     Attributes
     ----------
     kernels : pyarrow.Table
-        What devices ran, one row each: where (``callpath``, ``callpath_id``, ``location``, ``rank``), when (``begin``
-        and ``end``), the call that launched it (``launch_callpath``, ``launch_location``, ``launch_enter``, ...; null),
-        ``idle`` (how long its device had nothing to run before it), of that ``starved`` (before the launch), of that
-        ``mpi_starved`` (while the host waited in MPI), ``latency`` (what it took to start with the device free) and
-        ``queued`` (from its launch to its start, if another ran meanwhile).
+        What devices ran, one row each: where (``callpath``, ``callpath_id``, ``location``, ``rank``, and the number of
+        the ``device``), when (``begin`` and ``end``), the call that launched it (``launch_callpath``, ``launch_location``,
+        ``launch_enter``, ...; null), ``idle`` (how long its device had nothing to run before it), of that ``starved``
+        (before the launch), of that ``mpi_starved`` (while the host waited in MPI), ``latency`` (what it took to start
+        with the device free) and ``queued`` (from its launch to its start, if another ran meanwhile).
     synchronizations : pyarrow.Table
         Calls that waited for devices: where, ``enter``, ``leave``, ``waiting`` (while a kernel ran that was launched
         before), ``completion`` (the rest) and ``kernel`` (the row of the one waited for last, or null).
@@ -47,12 +47,12 @@ class Devices:
     Raises
     ------
     whywait.UsageError
-        If the result holds no events: a written one, or one of several processes.
+        If the result is a written one.
     """
 
     def __init__(self, result: ResultData) -> None:
         if (analysis := result.tables.analysis) is None:
-            raise _native.UsageError("a written result holds no events: ask for the devices of the trace itself")
+            raise _native.UsageError("a written result holds no kernels: ask for the devices of the trace itself")
         kernels, synchronizations, starving, counts = analysis.devices()
         self._result = result
         self.kernels = self._named(pa.table(kernels))
@@ -80,9 +80,10 @@ class Devices:
         Returns
         -------
         dict
-            ``devices``: of each its ``name`` (that of its first stream), ``rank``, number of ``kernels``, ``busy``
-            (seconds in which it ran any), ``share`` (of the run), sums of ``idle``, ``starved``, ``mpi_starved``,
-            ``latency`` and ``queued``. ``imbalance``: by which share the busiest device exceeds the mean, as
+            ``devices``: of each its ``name`` (that of its first stream), ``rank`` (of several the first of its
+            ``ranks``), number of ``kernels``, ``busy`` (seconds in which it ran any), ``share`` (of the run), sums of
+            ``idle``, ``starved``, ``mpi_starved``, ``latency`` and ``queued``. ``imbalance``: by which share the
+            busiest device exceeds the mean, as
             `whywait.analysis.load.imbalance`. ``kernels``: ``callpath``, ``device``, ``count``, ``total``.
             ``synchronizations``: ``callpath``, ``rank``, ``count``, ``waiting``, ``completion``. ``starving``:
             ``callpath``, ``rank``, ``starving``. Each longest first. And `counts`.
@@ -99,13 +100,11 @@ class Devices:
         }
 
     def _device(self) -> tuple[list[str], npt.NDArray[np.int64]]:
-        """Return the names of devices, and the number of the device of each kernel."""
-        group = self._result.locations["group"].to_numpy()
-        of_kernel = group[self.kernels["location"].to_numpy()]
-        known, number = np.unique(of_kernel, return_inverse=True)
+        """Return the names of devices that ran anything, and the number of the device of each kernel among them."""
+        known, number = np.unique(self.kernels["device"].to_numpy(), return_inverse=True)
         names = self._result.locations["name"].to_pylist()
-        first = [int(np.flatnonzero(group == one)[0]) for one in known]
-        return [names[location] for location in first], number
+        location = self.kernels["location"].to_numpy()
+        return [names[location[number == one].min()] for one in range(known.size)], number
 
     def _devices(self) -> list[dict[str, Any]]:
         names, number = self._device()
@@ -121,23 +120,24 @@ class Devices:
                 column: float(own[column].to_numpy().sum())
                 for column in ("idle", "starved", "mpi_starved", "latency", "queued")
             }
-            rank = int(own["rank"][0].as_py())
+            ranks = sorted(set(own["rank"].to_pylist()))
             share = busy / length if length else 0.0
-            found.append({"name": name, "rank": rank, "kernels": own.num_rows, "busy": busy, "share": share} | sums)
+            what = {"name": name, "rank": ranks[0], "ranks": ranks, "kernels": own.num_rows}
+            found.append(what | {"busy": busy, "share": share} | sums)
         return found
 
     def _by_kernel(self) -> list[dict[str, Any]]:
         names, number = self._device()
         length = pc.subtract(self.kernels["end"], self.kernels["begin"])
-        table = self.kernels.append_column("device", pa.array([names[one] for one in number], pa.string()))
+        table = self.kernels.append_column("name", pa.array([names[one] for one in number], pa.string()))
         table = table.append_column("total", length)
         found = (
-            table.group_by(["callpath_id", "device"], use_threads=False)
+            table.group_by(["callpath_id", "name"], use_threads=False)
             .aggregate([("total", "sum"), ("total", "count")])
             .to_pylist()
         )
         rows = [
-            {"callpath": self._result.tree.path(row["callpath_id"]), "device": row["device"],
+            {"callpath": self._result.tree.path(row["callpath_id"]), "device": row["name"],
              "count": row["total_count"], "total": row["total_sum"]}
             for row in found
         ]  # fmt: skip

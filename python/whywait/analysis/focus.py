@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whywait import _native
-from whywait.analysis.causes import IDLE, cost_classes
+from whywait.analysis.causes import IDLE_THREADS, cost_classes
 from whywait.model.profile import NOTHING, Cells, split
 from whywait.model.result import ResultData
 from whywait.model.selection import find_callpaths
@@ -200,7 +200,9 @@ def _cut(result: ResultData, focus: Focus) -> FocusedData:
         if (of_part := result.tables.focus_costs) is not None:
             found = dict(split(result.tree, profile.locations, of_part))
             # What idle threads cost is told of where it is.
-            local = {name for kind in cost_classes(profile.metrics) if kind.name == IDLE for name in kind.metrics}
+            local = {
+                name for kind in cost_classes(profile.metrics) if kind.name == IDLE_THREADS for name in kind.metrics
+            }
             costs = {name: cells if name in local else found.get(name, NOTHING) for name, cells in costs.items()}
         own_costs = {name: _of_keys(cells, running) for name, cells in costs.items()}
         return FocusedData(result, focus, window.extended(own_costs), window.extended(costs))

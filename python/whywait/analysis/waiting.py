@@ -6,6 +6,7 @@
   balance saves none of it. It is communication.
 * *idle threads*, which have nothing to do because the program is not parallel enough. They wait for no one in
   particular; what they cost stands beside the waiting.
+* *idle devices*, which wait for the host. No thread spends that time; what it costs stands with that of idle threads.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from whywait.model.profile import Profile
 
 _COMMUNICATION = frozenset({"mpi", "shmem", "armci"})
+_IDLE = {"ompidle": "threads", "gpu_device": "devices"}
 _THREADS = frozenset({"omp_time", "pthread_time"})
 # The order in which people read the parts.
 PARTS = ("computation", "devices", "communication", "completion", "threads", "overhead", "idle_threads", "waiting")
@@ -47,8 +49,8 @@ def account(profile: Profile, charged: Profile | None = None) -> dict[str, Any]:
         nobody is to blame for, and waits whose causes are not sought: at the end of the run, in scans, and for the
         locks of threads). ``charged`` is what delay costs pay for in all: what is known, and more where tasks run at
         barriers. Where causes were not looked for these are None. ``unexplained`` is by how much wait states exceed all
-        that they are shared out among (None if that was not looked for). ``idle_costs`` are the delay costs of idle
-        threads, which are no waiting.
+        that they are shared out among (None if that was not looked for). ``idle_costs`` are the delay costs of what
+        is ``idle`` (``threads``, ``devices``, or ``threads and devices``), which is no waiting.
 
     Notes
     -----
@@ -62,7 +64,7 @@ def account(profile: Profile, charged: Profile | None = None) -> dict[str, Any]:
     states = {metric.name: total[metric.name] for metric in metrics.waiting if total[metric.name]}
     waiting = sum(states.values())
     time = total.get("time", 0.0)
-    causes = dict.fromkeys(("known", "elsewhere", "unknown", "charged", "idle_costs"))
+    causes = dict.fromkeys(("known", "elsewhere", "unknown", "charged", "idle_costs", "idle"))
     return {
         "time": time,
         "parts": _parts(metrics, total),
@@ -74,7 +76,7 @@ def account(profile: Profile, charged: Profile | None = None) -> dict[str, Any]:
     }
 
 
-def _causes(profile: Profile, charged: Profile, waiting: float) -> dict[str, float]:
+def _causes(profile: Profile, charged: Profile, waiting: float) -> dict[str, Any]:
     paid, known = (sum(_costs(one, of_idle=False)) for one in (charged, profile))
     elsewhere = paid - known
     known = min(known, waiting)
@@ -85,13 +87,20 @@ def _causes(profile: Profile, charged: Profile, waiting: float) -> dict[str, flo
         "unknown": waiting - known - elsewhere,
         "charged": paid,
         "idle_costs": sum(_costs(profile, of_idle=True)),
+        "idle": _idle(profile),
     }
+
+
+def _idle(profile: Profile) -> str:
+    """Return what is idle, in words."""
+    paid = [kind.name for kind in cost_classes(profile.metrics) if sum(map(profile.total, kind.metrics)) > 0]
+    return " and ".join(word for name, word in _IDLE.items() if name in paid) or "threads"
 
 
 def _costs(profile: Profile, *, of_idle: bool) -> Iterator[float]:
     """Yield the costs of each class that somebody is to blame for: of idle threads, or of waiting."""
     for kind in cost_classes(profile.metrics):
-        if kind.name != UNATTRIBUTED and (kind.name == IDLE) is of_idle:
+        if kind.name != UNATTRIBUTED and (kind.name in IDLE) is of_idle:
             yield from (profile.total(name) for name in kind.metrics)
 
 
@@ -109,9 +118,15 @@ def _parts(metrics: MetricTree, total: dict[str, float]) -> dict[str, float]:
     for metric in metrics:
         if metric.kind == "completion":
             parts["completion"] += total[metric.name]
-            parts["communication"] -= total[metric.name]
+            parts[_part(metrics, metric.name)] -= total[metric.name]
     for metric in metrics.waiting:
-        library = "communication" if metrics.path(metric.name)[2].name in _COMMUNICATION else "threads"
-        parts[library] -= total[metric.name]
+        parts[_part(metrics, metric.name)] -= total[metric.name]
         parts["waiting"] += total[metric.name]
     return parts
+
+
+def _part(metrics: MetricTree, wait: str) -> str:
+    """Return the part of the time that a wait state lies in."""
+    if metrics[wait].paradigm == "gpu":
+        return "devices"
+    return "communication" if metrics.path(wait)[2].name in _COMMUNICATION else "threads"

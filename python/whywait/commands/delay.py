@@ -69,7 +69,7 @@ def _part(result: Result, options: argparse.Namespace) -> int:
         print_json({"costs": totals, "callpaths": places})
         return 0
     columns, unicode = width(sys.stdout), speaks_unicode(sys.stdout)
-    waiting = sum(cost for kind, cost in totals.items() if kind not in {IDLE, UNATTRIBUTED})
+    waiting = sum(cost for kind, cost in totals.items() if kind not in {*IDLE, UNATTRIBUTED})
     show([[(f"{options.callpath} causes {seconds(waiting)} of waiting.", "")], []], sys.stdout)
     show(delay_lines(places, columns, unicode=unicode, bar=_BAR), sys.stdout)
     return 0

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def critical_imbalance(
-    path: npt.NDArray[np.float64], work: npt.NDArray[np.float64], workers: int
+    path: npt.NDArray[np.float64], work: npt.NDArray[np.float64], workers: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
     """Compute the imbalance of call paths on the critical path (thesis, definition 23).
 
@@ -25,12 +25,12 @@ def critical_imbalance(
     work
         Its time in all of the run, likewise, without what a perfectly balanced run would not have.
     workers
-        Locations that do the work.
+        Locations that do the work of each: threads, or streams of devices.
 
     Returns
     -------
     numpy.ndarray
         The share of the first that exceeds the average of the second; 0 where it does not.
     """
-    excess = path - work / max(1, workers)
+    excess = path - work / np.maximum(1, workers)
     return np.divide(excess, path, out=np.zeros_like(path), where=(path > 0) & (excess > 0))

@@ -19,7 +19,10 @@ from whywait.model.schema import patterns
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-Kind = Literal["stored", "wait", "completion", "cause", "thesis", "pre", "post", "hidden", "counter"]
+Kind = Literal["stored", "wait", "completion", "idle", "cause", "thesis", "pre", "post", "hidden", "counter"]
+
+#: Kinds of metrics that are wait states, or listed with them.
+WAIT_STATES = frozenset({"wait", "completion", "idle"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,8 @@ class Metric:
         ``sec``, ``occ`` (occurrences), ``bytes`` or ``elements``.
     kind
         ``stored``, ``wait`` (stored, and a wait state), ``completion`` (stored; listed with the wait states, but no
-        waiting), ``cause`` (stored if the analysis looks for causes), ``thesis``
+        waiting), ``idle`` (stored, and a wait state of a device that has nothing to run: no part of the time),
+        ``cause`` (stored if the analysis looks for causes), ``thesis``
         (if it does so by all definitions of the thesis), ``pre`` (derived cell by cell), ``post`` (sum or difference of
         others), ``hidden``, or ``counter`` (stored; of the trace, not of the file).
     paradigm
@@ -192,11 +196,12 @@ class MetricTree:
     def wait_state(self, name: str) -> Metric | None:
         """Return the whole wait state that a metric is, or is a part of: of wrong-order messages, Late Sender.
 
-        Completion counts as one here: it is listed with the wait states. `waiting` is without it.
+        Completion counts as one here, and so do the wait states of devices that have nothing to run: they are listed
+        with the others. `waiting` is without them.
         """
         if name not in self:
             return None
-        return next((metric for metric in self.path(name) if metric.kind in {"wait", "completion"}), None)
+        return next((metric for metric in self.path(name) if metric.kind in WAIT_STATES), None)
 
     @property
     def waiting(self) -> list[Metric]:
@@ -316,7 +321,9 @@ def _of_class(cost_class: str) -> list[str]:
 def _wait_states() -> Iterator[Metric]:
     """Yield the metrics of the patterns."""
     for row in patterns().values():
-        kind: Kind = "stored" if row.is_bound else "completion" if row.is_completion else "wait"
+        kind: Kind = (
+            "stored" if row.is_bound else "completion" if row.is_completion else "idle" if row.is_idle else "wait"
+        )
         yield Metric(row.kind, row.display_name, "sec", kind, None, None, row.description, row.below)
 
 

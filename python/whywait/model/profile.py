@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 
 from whywait.model.critical_imbalance import critical_imbalance
-from whywait.model.metrics import MetricTree, metric_tree, void
+from whywait.model.metrics import WAIT_STATES, MetricTree, metric_tree, void
 from whywait.model.schema import patterns
 
 if TYPE_CHECKING:
@@ -35,9 +35,7 @@ def in_window(stored: Collection[str]) -> set[str]:
         metric.name
         for metric in tree
         if metric.name in stored
-        and (
-            metric.kind in {"wait", "completion"} or metric.name in IN_WINDOW or tree.path(metric.name)[0].name in costs
-        )
+        and (metric.kind in WAIT_STATES or metric.name in IN_WINDOW or tree.path(metric.name)[0].name in costs)
     }
 
 
@@ -168,7 +166,16 @@ class Profile:
         for metric in self.metrics:
             if metric.name in waits or metric.is_balanced_away:
                 work = work - self.inclusive(self._by_position_of_workers(metric.name))
-        return critical_imbalance(path, work, int(np.count_nonzero(self._works)))
+        workers = np.full(work.size, np.count_nonzero(self._works))
+        # What runs on streams of devices is their work, not that of threads.
+        time = self.cells("time")
+        on_streams = ~self._works[time.key % self.locations]
+        of_streams = sum_at(time.key[on_streams] // self.locations, time.value[on_streams], len(self.tree))
+        of_streams = self.inclusive(of_streams)
+        is_kernel = (of_streams > 0) & (self.inclusive(self._by_position_of_workers("time")) == 0)
+        work[is_kernel] = of_streams[is_kernel]
+        workers[is_kernel] = np.unique(time.key[on_streams] % self.locations).size
+        return critical_imbalance(path, work, workers)
 
     def by_position(self, name: str) -> npt.NDArray[np.float64]:
         """Sum a metric over all locations: one exclusive value for each position of the call tree."""

@@ -12,6 +12,7 @@ from whywait.model.idle_threads import allocation
 from whywait.model.imbalance import NAMES as IMBALANCE
 from whywait.model.imbalance import imbalance
 from whywait.model.metric_values import Metrics, Window
+from whywait.model.metrics import WAIT_STATES
 from whywait.model.profile import IN_WINDOW, Profile
 from whywait.model.tables import Locations
 
@@ -150,7 +151,7 @@ class ResultData:
     @property
     def in_window(self) -> set[str]:
         """The stored metrics that a window has."""
-        return {m.name for m in self.profile.metrics if m.kind in {"wait", "completion"} or m.name in IN_WINDOW}
+        return {m.name for m in self.profile.metrics if m.kind in WAIT_STATES or m.name in IN_WINDOW}
 
     def need_whole(self) -> None:
         """Raise `whywait.UsageError` if this is what lies in a part of the run only."""

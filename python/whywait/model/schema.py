@@ -28,7 +28,7 @@ class Pattern(NamedTuple):
     look_at
         Where to look for the reason, in sentences; empty for what does not count by itself.
     paradigm
-        In whose calls it occurs: ``MPI``, ``SHMEM``, ``ARMCI``, ``OPENMP`` or ``PTHREAD``.
+        In whose calls it occurs: ``MPI``, ``SHMEM``, ``ARMCI``, ``OPENMP``, ``PTHREAD`` or ``GPU``.
     cost_class
         What its costs are booked on; None if nobody is charged.
     part_of
@@ -37,6 +37,8 @@ class Pattern(NamedTuple):
         Whether it is another bound, and not a part in the metric tree.
     is_completion
         Whether it is what an operation takes after all have come.
+    is_idle
+        Whether it lies where a device has nothing to run, so that it is no part of the time.
     is_balanced_away
         Whether a perfectly balanced run would not have it.
     document
@@ -56,6 +58,7 @@ class Pattern(NamedTuple):
     part_of: str | None
     is_bound: bool
     is_completion: bool
+    is_idle: bool
     is_balanced_away: bool
     document: str
     source: str

@@ -122,11 +122,13 @@ def wait_state_pieces(tree: CallTree, locations: Locations, native: pa.Table) ->
 
 
 def _part_of(kind: str) -> str | None:
-    """Return what a wait state is a part of: None if it counts itself, ``completion`` if it is no waiting."""
+    """Return what a wait state is a part of: None if it counts itself, ``completion`` or ``idle`` if not as waiting."""
     tree = metric_tree()
     whole = tree.wait_state(kind)
     if whole is None or whole.kind == "completion":
         return "completion"
+    if whole.kind == "idle" and whole.name == kind:
+        return "idle"
     return None if whole.name == kind else whole.name
 
 

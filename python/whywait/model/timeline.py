@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 CLASSES = (
     ("work", "Computation", ()),
     ("overhead", "Measurement", ("overhead",)),
-    ("devices", "Accelerators", ("openacc", "opencl", "cuda")),
+    ("devices", "Accelerators", ("openacc", "opencl", "cuda", "hip")),
     ("threads", "Threads", ("omp_sync_ebarrier", "omp_sync_ibarrier", "omp_sync_critical", "omp_sync_lock_api",
                             "omp_sync_ordered", "omp_sync_taskwait", "omp_flush", "pthread_mgmt", "pthread_sync_mutex",
                             "pthread_sync_condition")),

@@ -289,7 +289,7 @@ def unknown_lines(focus: dict[str, Any], width: int, bar: int = 0) -> Iterator[L
     if focus["idle"]:
         names = path(focus["idle"][0]["callpath"], width // 2)
         most = percent(focus["idle"][0]["share"])
-        text = f"Besides, idle threads cost {seconds(account['idle_costs'])}, {most} of that in {names}."
+        text = f"Besides, idle {account['idle']} cost {seconds(account['idle_costs'])}, {most} of that in {names}."
         yield from _paragraph(text, width, "dim")
 
 

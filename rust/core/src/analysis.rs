@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use whywait_otf2::Archive;
 
 use crate::causes::factors::{self, Factors};
-use crate::causes::{self, CostModel, Explanation, IntervalIndex};
+use crate::causes::{self, CostModel, Explanation, IntervalIndex, Synchronized};
 use crate::counters::{self, Recorded};
 use crate::critical_path::{self, Segment, Stretch};
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
@@ -26,6 +26,7 @@ use crate::trace::Trace;
 use crate::trace::decode::Progress;
 use crate::trace::load::SHARD_EVENTS;
 use crate::transfers::{self, Transfer};
+use crate::waits::device::{self, Devices};
 use crate::waits::late_sender::Detected;
 use crate::waits::rma::{self, OneSided};
 use crate::waits::{self, Findings, WaitState, collective, interval, late_receiver, late_sender};
@@ -174,6 +175,8 @@ pub struct Analysis {
     pub queues: Option<Queues>,
     /// What the recorded counters come to.
     pub counters: Recorded,
+    /// What accelerators ran, and who waited for whom.
+    pub devices: Devices,
     /// First and last tick of the part without start-up and shutdown; `None` where nothing tells them.
     pub focus: Option<(i64, i64)>,
     /// What was odd.
@@ -258,7 +261,7 @@ impl Analysis {
 
     /// Gathers what all processes have found, at the first of them.
     fn gather(self, diagnostics: Vec<Diagnostics>, with_transfers: bool) -> Result<Option<Self>> {
-        let Self { trace, severities, waits, causes, epochs, calls, queues, counters, focus, .. } = self;
+        let Self { trace, severities, waits, causes, epochs, calls, queues, counters, devices, focus, .. } = self;
         let exchange = trace.exchange.clone();
         let calls = calls.gather(&trace, &waits)?;
         let of_origins = if with_transfers { transfers::find(&trace, &epochs)? } else { Vec::new() };
@@ -275,11 +278,24 @@ impl Analysis {
             }),
         };
         let diagnostics = merge(exchange.gather(diagnostics)?);
+        let devices = Devices::all(exchange.gather(devices)?);
         let transfers = with_transfers.then_some(transfers);
         let severities = severity::combine(severities);
         let epochs = Vec::new();
-        let all =
-            Self { trace, severities, waits, causes, epochs, queues, counters, focus, diagnostics, calls, transfers };
+        let all = Self {
+            trace,
+            severities,
+            waits,
+            causes,
+            epochs,
+            queues,
+            counters,
+            devices,
+            focus,
+            diagnostics,
+            calls,
+            transfers,
+        };
         Ok(exchange.is_root().then_some(all))
     }
 }
@@ -356,11 +372,15 @@ pub fn analyze(
         })
         .collect();
     add(&mut found, local);
-    found.par_iter_mut().zip(&trace.shards).for_each(|(findings, shard)| {
-        let position = |wait: &WaitState| shard.instances.enter[wait.instance];
-        // Each stage found them in order: a stable sort merges them.
-        findings.waits.sort_by_key(|wait| (wait.location, position(wait), wait.kind));
-    });
+    sort(&trace, &mut found);
+    let devices = if trace.definitions.has_streams {
+        let (devices, of_devices) = device::detect(archive, &trace, &found)?;
+        add(&mut found, of_devices);
+        sort(&trace, &mut found);
+        devices
+    } else {
+        Vec::new()
+    };
     let mut severities = Vec::new();
     let mut waits = Vec::with_capacity(found.len());
     let mut all_notes = Diagnostics::default();
@@ -375,10 +395,11 @@ pub fn analyze(
     let focus = focus::bounds(&trace)?;
     let causes = if options.causes {
         monitor.enter(Stage::Causes)?;
-        let collective_syncs = (collective_syncs, &one_sided.collective_syncs[..]);
+        let synchronized =
+            Synchronized { of_owners: collective_syncs, of_shards: &one_sided.collective_syncs, devices: &devices };
         let in_focus = focus.map(|(begin, end)| begin..end).filter(|_| window.is_none());
         let how = (options.cost_model, window.as_ref(), in_focus.as_ref());
-        let mut found = causes::find(&trace, (&waits, &calls), collective_syncs, how)?;
+        let mut found = causes::find(&trace, (&waits, &calls), synchronized, how)?;
         let path = critical_path::find(&trace, &found.tables, options.cost_model)?;
         severities.extend(path.severities);
         found.costs.extend(path.costs);
@@ -408,6 +429,7 @@ pub fn analyze(
         epochs: one_sided.epochs,
         queues,
         counters,
+        devices: Devices::all(devices),
         focus,
         diagnostics: Diagnostics::default(),
         calls,
@@ -420,6 +442,14 @@ pub fn analyze(
         return Ok(Some(Analysis { diagnostics: merge(vec![diagnostics]), ..found }));
     }
     found.gather(diagnostics, options.transfers)
+}
+
+/// Puts wait states in the order of location and time. Each stage found them in order: a stable sort merges them.
+fn sort(trace: &Trace, found: &mut [Findings]) {
+    found.par_iter_mut().zip(&trace.shards).for_each(|(findings, shard)| {
+        let position = |wait: &WaitState| shard.instances.enter[wait.instance];
+        findings.waits.sort_by_key(|wait| (wait.location, position(wait), wait.kind));
+    });
 }
 
 /// Adds what a stage found in each shard.
@@ -471,7 +501,7 @@ fn other_locations(trace: &Trace) -> Diagnostics {
     let own = trace.shards.iter().flat_map(|shard| shard.locations);
     for index in own {
         let location = &trace.definitions.locations[index];
-        if !matches!(location.kind, LocationType::CPU_THREAD | LocationType::UNKNOWN) {
+        if !matches!(location.kind, LocationType::CPU_THREAD | LocationType::UNKNOWN) && !location.is_stream() {
             let time = trace.span().map_or(0, |(first, _)| first);
             diagnostics.count(DiagnosticKind::NotAThread, 1, Some(Place { location: index, time }));
         }

@@ -43,6 +43,12 @@ pub enum DiagnosticKind {
     ClockViolationMessage,
     /// A rank left a collective operation before the last one entered.
     ClockViolationCollective,
+    /// A kernel ended behind the call that awaits it, or began before the one that launches it.
+    ClockViolationDevice,
+    /// A kernel was run and never launched.
+    KernelWithoutLaunch,
+    /// A kernel was launched and never run.
+    LaunchWithoutKernel,
     /// MPI calls on threads other than the master thread.
     MpiOnThread,
     /// Collective operations over two groups, which are counted but not analyzed for waiting.
@@ -59,7 +65,7 @@ pub enum DiagnosticKind {
     UnknownTargets,
     /// Waits that cause each other.
     CircularWaits,
-    /// Locations that are not CPU threads.
+    /// Locations that are neither CPU threads nor streams of accelerators.
     NotAThread,
     /// Records of a kind that this reader does not know.
     UnknownRecord,
@@ -95,6 +101,9 @@ impl DiagnosticKind {
             Self::MixedCollective => "mixed_collective",
             Self::ClockViolationMessage => "clock_violation_p2p",
             Self::ClockViolationCollective => "clock_violation_coll",
+            Self::ClockViolationDevice => "clock_device",
+            Self::KernelWithoutLaunch => "kernel_without_launch",
+            Self::LaunchWithoutKernel => "launch_without_kernel",
             Self::MpiOnThread => "mpi_on_thread",
             Self::InterCommunicatorCollective => "intercommunicator_collective",
             Self::NonBlockingCollective => "nonblocking_collective",
@@ -150,6 +159,14 @@ impl DiagnosticKind {
                 "ranks left a collective operation before the last one entered: the clocks of the processes differ; \
                  waiting times are cut at the end of the call"
             }
+            Self::ClockViolationDevice => {
+                "kernels end behind the call that awaits them, or begin before the one that launches them: \
+                 the clocks of the devices differ; waiting times are cut at the end of the call"
+            }
+            Self::KernelWithoutLaunch => {
+                "kernels ran that, by the trace, were never launched; nobody starved their device"
+            }
+            Self::LaunchWithoutKernel => "kernels were launched that, by the trace, never ran",
             Self::MpiOnThread => {
                 "MPI was called on threads other than the master thread; \
                  messages of a process are matched in the order of time over all its threads"
@@ -171,7 +188,7 @@ impl DiagnosticKind {
                 "waits cause each other in a circle, as the clocks of the processes differ; \
                  what the latest of them caused is not handed on in full"
             }
-            Self::NotAThread => "locations are not CPU threads; only their regions are profiled",
+            Self::NotAThread => "locations are neither threads nor streams of devices; only their regions are profiled",
             Self::UnknownRecord => "records of an unknown kind are skipped",
             Self::Metric => "metric records whose class is not defined, or which do not fit it, are left out",
             Self::MetricNotANumber => "values of counters that are not finite numbers are left out",

@@ -9,7 +9,6 @@ pub mod causes;
 pub mod communication;
 pub mod counters;
 pub mod critical_path;
-pub mod devices;
 pub mod diagnostics;
 pub mod error;
 pub mod exchange;

@@ -5,18 +5,14 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Float64Array, UInt32Array};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use whywait_core::devices::{Kernel, Span, Synchronization};
+use whywait_core::waits::device::{Kernel, Span, Synchronization};
 
 use crate::arrow::{Optional, Table};
-use crate::errors::core_error;
 use crate::result::Analysis;
 
 /// Kernels, synchronizations, what hosts did meanwhile, and how many launches and kernels have no partner.
 pub(crate) fn tables<'py>(analysis: &Analysis, py: Python<'py>) -> PyResult<(Table, Table, Table, Bound<'py, PyDict>)> {
-    analysis.result.need_events().map_err(core_error)?;
-    let pool = whywait_core::pool::new(0).map_err(core_error)?;
-    let work = || pool.install(|| whywait_core::devices::find(&analysis.archive, &analysis.result));
-    let found = py.detach(work);
+    let found = &analysis.result.devices;
     let begin = analysis.begin();
     let at = |ticks: i64| analysis.seconds(ticks - begin);
     let numbers = |values: Vec<u32>| -> ArrayRef { Arc::new(UInt32Array::from(values)) };
@@ -39,6 +35,7 @@ pub(crate) fn tables<'py>(analysis: &Analysis, py: Python<'py>) -> PyResult<(Tab
     let of_kernels = Table::new(vec![
         ("location", of_runs(|run| run.location.number())),
         ("callpath", of_runs(|run| run.callpath.number())),
+        ("device", numbers(kernels.iter().map(|kernel| kernel.device).collect())),
         ("begin", times(kernels.iter().map(|kernel| at(kernel.run.enter)).collect())),
         ("end", times(kernels.iter().map(|kernel| at(kernel.run.leave)).collect())),
         ("launch_location", launch(|launch| launch.location.number())),

@@ -30,6 +30,7 @@ pub(crate) fn patterns(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         row.set_item("part_of", pattern.part_of.map(Metric::name))?;
         row.set_item("is_bound", pattern.is_bound)?;
         row.set_item("is_completion", pattern.position.is_completion())?;
+        row.set_item("is_idle", pattern.position.is_idle())?;
         row.set_item("is_balanced_away", pattern.is_balanced_away)?;
         row.set_item("document", pattern.document)?;
         row.set_item("source", pattern.source)?;

@@ -218,7 +218,7 @@ export class Overview {
     const none = `${elsewhere}${account.unknown > least ? `, ${seconds(account.unknown)} has none` : ""}`;
     const isNamed = account.unexplained >= 0.001 * account.waiting && account.unexplained > 0;
     const unknown = none + (isNamed ? `; ${seconds(account.unexplained)} of it is more than all causes together explain` : "");
-    const idle = account.idle_costs > 0 ? ` Idle threads, which are no waiting, cost ${seconds(account.idle_costs)} besides.` : "";
+    const idle = account.idle_costs > 0 ? ` Idle ${account.idle}, which ${account.idle === "threads" ? "are no waiting" : "no thread waits for"}, cost ${seconds(account.idle_costs)} besides.` : "";
     return this.card("Who causes the waiting",
       `Of ${seconds(account.waiting)} of waiting, ${seconds(account.known)} has a known cause${unknown}. These call paths took longer `
         + `than on other ranks, and others waited for it, there or further on.${idle}`,

@@ -45,9 +45,10 @@ class Formulas:
             return {}
         if formula is None:
             return {name: self._ones} if len(self._profile.cells(name)) else {}
-        return combine([(term.sign, self._masked(term)) for term in formula.terms])
+        return combine([(term.sign, self.masked(term)) for term in formula.terms])
 
-    def _masked(self, term: Term) -> Factors:
+    def masked(self, term: Term) -> Factors:
+        """Return the factors of a metric, cut down to the call paths of a class if the term has one."""
         factors = self[term.metric]
         if term.mask is None:
             return factors

@@ -9,6 +9,7 @@ import numpy as np
 
 from whywait.analysis.efficiency import efficiencies as pop_efficiencies
 from whywait.analysis.focus import ALL, focused
+from whywait.model.metrics import Term
 from whywait.model.schema import patterns
 from whywait.report.html.chains import histories
 from whywait.report.html.formulas import Factors, Formulas, combine
@@ -51,7 +52,9 @@ _LIBRARIES = {
     "openacc_time": "devices",
     "opencl_time": "devices",
     "cuda_time": "devices",
+    "hip_time": "devices",
 }
+_HOST_WAIT = "gpu_host_wait"
 
 
 def tell(result: ResultData, summary: dict[str, Any]) -> dict[str, Any]:
@@ -150,6 +153,8 @@ def all_parts(metrics: MetricTree, formulas: Formulas) -> Iterator[Part]:
             branches = [metric]
         for branch in branches:
             yield from _branch(metrics, formulas, branch, family, labels)
+    if _HOST_WAIT in metrics:
+        yield Part(_HOST_WAIT, metrics[_HOST_WAIT].display_name, "waiting", formulas[_HOST_WAIT])
 
 
 def _branch(
@@ -157,7 +162,11 @@ def _branch(
 ) -> Iterator[Part]:
     below = {one.name for one in _below(metrics, metric.name)}
     waits = [wait for wait in metrics.waiting if wait.name in below]
-    own = combine([(1, formulas[metric.name]), *((-1, formulas[wait.name]) for wait in waits)])
+    inside = [formulas[wait.name] for wait in waits]
+    if family == "devices" and _HOST_WAIT in metrics:
+        # One metric for all libraries: what of it lies in calls of this one.
+        inside.append(formulas.masked(Term(1, _HOST_WAIT, mask=metric.name.removesuffix("_time"))))
+    own = combine([(1, formulas[metric.name]), *((-1, factors) for factors in inside)])
     yield Part(metric.name, _label(metrics, metric), family, own)
     for wait in waits:
         label = wait.display_name

@@ -62,9 +62,8 @@ fn classify(table: &Table, number: usize, cells: &mut Accumulator<CostMetric>) {
         }
     };
     let mut rest = point.waiting;
-    for own_wait in
-        own_waits.iter().filter(|own_wait| matches!(own_wait.relation, Relation::Pair | Relation::Contention))
-    {
+    let is_own = |relation| matches!(relation, Relation::Pair | Relation::Contention | Relation::Device);
+    for own_wait in own_waits.iter().filter(|own_wait| is_own(own_wait.relation)) {
         propagates(own_wait.class, own_wait.waiting);
         rest -= own_wait.waiting;
     }

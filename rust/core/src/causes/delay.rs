@@ -251,7 +251,7 @@ mod tests {
     use super::*;
     use crate::causes::CausedWait;
     use crate::causes::points::{Anchor, Place};
-    use crate::ids::{CallPathId, CommId, InstanceId, LocationId, ProcessId};
+    use crate::ids::{CallPathId, CommId, InstanceId, LocationId};
     use proptest::prelude::*;
 
     /// A charge, and its delays.
@@ -268,7 +268,7 @@ mod tests {
         let caused = CausedWait {
             shard: 0,
             own_wait: 0,
-            process: ProcessId::new(0),
+            waiter: LocationId::new(0),
             comm: CommId::NONE,
             cause,
             class,

@@ -246,7 +246,8 @@ fn measure(
             let from = ask.begin.from;
             let left = (from > index.offsets[i]).then(|| {
                 let point = &index.points[from as usize - 1];
-                LeftEnd { callpath: shard.callpath(point.instance), waiting: point.waiting, before: ask.begin.before }
+                let waiting = point.place.inside(point.waiting);
+                LeftEnd { callpath: shard.callpath(point.instance), waiting, before: ask.begin.before }
             });
             work_since(profile, from - first, left, |callpath, ticks| work.push((callpath, ticks)));
             work.sort_unstable();
@@ -263,7 +264,7 @@ fn measure(
 /// The wait at a point is no work.
 fn subtract_wait(shard: &Shard, point: &IndexedPoint, profile: &mut RollingProfile) {
     if point.waiting > 0 {
-        profile.add(shard.callpath(point.instance), -point.waiting);
+        profile.add(shard.callpath(point.instance), -point.place.inside(point.waiting));
     }
 }
 
@@ -294,7 +295,10 @@ impl<'a> Measured<'a> {
             let left = &index.points[ask.begin.from as usize - 1];
             let callpath = shard.callpath(left.instance);
             side.completion = (left.total - ask.begin.before).max(0);
-            let until = if left.place == Place::Fork { shard.enter(left.instance) } else { shard.leave(left.instance) };
+            let until = match left.place {
+                Place::Fork | Place::Ahead => shard.enter(left.instance),
+                _ => shard.leave(left.instance),
+            };
             side.begin = until - side.completion;
             side.last_sync = Some((callpath, shard.enter(left.instance)));
             completion = Some((callpath, side.completion.min(ticks_in(work, callpath))));

@@ -13,7 +13,7 @@ use super::rolling_profile::RollingProfile;
 use super::table::{CostShare, Group, OwnWait, ProfileEntry};
 use super::{Anchor, CausedWait, Class, CostModel, Key, Position, Steps, SyncPoints, Table, delay};
 use crate::exchange::Outbox;
-use crate::ids::{CallPathId, ProcessId};
+use crate::ids::{CallPathId, LocationId, ProcessId};
 use crate::trace::{NONE, Shard, Trace};
 
 /// Measures all intervals of a shard.
@@ -38,6 +38,7 @@ pub(super) fn measure(
         sets,
         model,
         roles: &roles,
+        has_threads: roles.has_threads(shard),
         profile: RollingProfile::new(trace.tree.len()),
         last_syncs: LastSyncIndex::default(),
         waited: Vec::new(),
@@ -86,12 +87,17 @@ impl Roles {
         let positions = group_syncs.iter().map(|group_sync| group_sync.anchor.position(trace, ProcessId::NONE));
         keys.extend(positions.zip(0..).map(|(position, number)| Key::new(position, number)));
         keys.extend(order.into_iter().map(|key| key.moved(group_syncs.len() as u32)));
-        let positions = caused.iter().map(|caused| caused.cause.position(trace, caused.process));
+        let positions = caused.iter().map(|caused| caused.cause.position(trace, caused.process(trace)));
         let first = (group_syncs.len() + pairs.len()) as u32;
         keys.extend(positions.zip(first..).map(|(position, number)| Key::new(position, number)));
         // The first two parts are almost in order.
         keys.sort();
         Self { group_syncs, pairs, caused, keys }
+    }
+
+    /// Whether threads or streams of one process synchronize.
+    fn has_threads(&self, shard: &Shard) -> bool {
+        !shard.teams.rows.is_empty() || self.pairs.iter().any(|pair| pair.relation == Relation::Device)
     }
 
     fn anchor(&self, key: Key) -> Anchor {
@@ -154,6 +160,7 @@ struct Pass<'a> {
     sets: &'a [Vec<ProcessId>],
     model: CostModel,
     roles: &'a Roles,
+    has_threads: bool,
     profile: RollingProfile,
     last_syncs: LastSyncIndex,
     /// Waiting before each point of the location so far, ticks.
@@ -199,14 +206,14 @@ impl Pass<'_> {
             self.add_cost_shares(number, caused);
             self.record_syncs(number, group_syncs, pairs, caused);
             let block = self.profile.cut();
-            // Who met all begins no interval before, unless it is one of threads.
-            if self.shard.teams.rows.is_empty()
+            // Who met all begins no interval before, unless it is one of threads or devices.
+            if !self.has_threads
                 && self.roles.group_syncs(group_syncs).any(|group_sync| group_sync.scope == SyncScope::Everybody)
             {
                 self.profile.forget_before(block);
             }
             if point.waiting > 0 {
-                self.profile.add(point.callpath, -point.waiting);
+                self.profile.add(point.callpath, -point.place.inside(point.waiting));
                 waited += point.waiting;
             }
         }
@@ -226,12 +233,12 @@ impl Pass<'_> {
         }
         for pair in self.roles.pairs(pairs) {
             // The wait of a member of a group stands in its group synchronization.
-            if matches!(pair.relation, Relation::Pair | Relation::Contention) {
+            if matches!(pair.relation, Relation::Pair | Relation::Contention | Relation::Device) {
                 if point.waiting == 0 {
                     point.class = pair.class;
                 }
                 point.waiting += pair.waiting;
-                point.held = point.held.max(pair.held);
+                point.held = if point.place == Place::Ahead { pair.held } else { point.held.max(pair.held) };
             }
         }
         point
@@ -251,7 +258,7 @@ impl Pass<'_> {
     fn add_own_waits(&mut self, number: u32, pairs: &[Key]) {
         for pair in self.roles.pairs(pairs) {
             let process = self.trace.definitions.locations[pair.cause.location].process;
-            let last_sync = self.last_sync(pair.relation, process);
+            let last_sync = self.last_sync(pair.relation, (pair.cause.location, process));
             let interval =
                 IntervalBegin { from: self.from(last_sync), before: last_sync.map_or(0, |last_sync| last_sync.before) };
             self.table.own_waits.push(number, OwnWait::new(pair, number));
@@ -273,8 +280,8 @@ impl Pass<'_> {
         }
         let mut rows = std::mem::take(&mut self.rows);
         for (i, caused) in self.roles.caused(caused) {
-            let CausedWait { class, relation, process, .. } = *caused;
-            let last_sync = self.last_sync(relation, process);
+            let CausedWait { class, relation, waiter, .. } = *caused;
+            let last_sync = self.last_sync(relation, (waiter, caused.process(self.trace)));
             let (from, before) = (self.from(last_sync), last_sync.map_or(0, |last_sync| last_sync.before));
             rows.push(Row { class, relation, from, before, shared_from: from, caused: i });
         }
@@ -310,7 +317,7 @@ impl Pass<'_> {
             let Some(comm) = self.trace.definitions.comms.get(comm.index()) else { continue };
             let Some(members) = comm.processes() else { continue };
             let own = self.trace.definitions.locations[self.table.points[number as usize].location].process;
-            let from = |&process: &ProcessId| self.from(self.last_sync(Relation::Pair, process));
+            let from = |&process: &ProcessId| self.from(self.last_sync(Relation::Pair, (LocationId::NONE, process)));
             let mut begins: Vec<u32> = members.iter().filter(|&&process| process != own).map(from).collect();
             begins.sort_unstable();
             begins.dedup();
@@ -327,19 +334,22 @@ impl Pass<'_> {
     fn record_syncs(&mut self, number: u32, group_syncs: &[Key], pairs: &[Key], caused: &[Key]) {
         let point = self.table.points[number as usize];
         for pair in self.roles.pairs(pairs) {
-            let process = self.trace.definitions.locations[pair.cause.location].process;
-            self.last_syncs.record(pair.relation, process, number, &point, pair.completion);
+            let location = pair.cause.location;
+            let other = (location, self.trace.definitions.locations[location].process);
+            self.last_syncs.record(pair.relation, other, number, &point, pair.completion);
         }
         for (_, caused) in self.roles.caused(caused) {
-            self.last_syncs.record(caused.relation, caused.process, number, &point, caused.completion);
+            let other = (caused.waiter, caused.process(self.trace));
+            self.last_syncs.record(caused.relation, other, number, &point, caused.completion);
         }
         for group_sync in self.roles.group_syncs(group_syncs) {
             self.last_syncs.record_group(group_sync.scope, number, group_sync.total - group_sync.completion);
         }
     }
 
-    fn last_sync(&self, relation: Relation, process: ProcessId) -> Option<LastSync> {
+    fn last_sync(&self, relation: Relation, (location, process): (LocationId, ProcessId)) -> Option<LastSync> {
         match relation {
+            Relation::Device => self.last_syncs.with_device(location),
             Relation::Threads => self.last_syncs.with_team(),
             Relation::Alone => self.last_syncs.without_team(),
             _ => self.last_syncs.with(&self.trace.definitions, self.sets, process, relation == Relation::Contention),
@@ -358,8 +368,8 @@ impl Pass<'_> {
         }
         let block = self.from(last_sync) - self.first;
         let left = last_sync.map(|last_sync| {
-            let Point { callpath, waiting, .. } = self.table.points[last_sync.point as usize];
-            LeftEnd { callpath, waiting, before: last_sync.before }
+            let Point { callpath, waiting, place, .. } = self.table.points[last_sync.point as usize];
+            LeftEnd { callpath, waiting: place.inside(waiting), before: last_sync.before }
         });
         self.work.clear();
         work_since(&self.profile, block, left, |callpath, ticks| ProfileEntry::write(&mut self.work, callpath, ticks));

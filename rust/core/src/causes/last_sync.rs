@@ -7,7 +7,7 @@
 use rustc_hash::FxHashMap;
 
 use super::points::{Point, Relation, SyncScope};
-use crate::ids::ProcessId;
+use crate::ids::{LocationId, ProcessId};
 use crate::trace::DefinitionIndex;
 
 /// The point at which a location last synchronized with a process.
@@ -31,6 +31,8 @@ pub(crate) struct LastSyncIndex {
     groups: Vec<Group>,
     pairs: FxHashMap<ProcessId, LastSync>,
     contentions: FxHashMap<ProcessId, LastSync>,
+    /// Threads and streams.
+    devices: FxHashMap<LocationId, LastSync>,
     team: Option<LastSync>,
     no_team: Option<LastSync>,
 }
@@ -41,12 +43,20 @@ impl LastSyncIndex {
         self.groups.clear();
         self.pairs.clear();
         self.contentions.clear();
+        self.devices.clear();
         self.team = None;
         self.no_team = None;
     }
 
-    /// Two synchronize, or contend.
-    pub(crate) fn record(&mut self, relation: Relation, process: ProcessId, point: u32, call: &Point, completion: i64) {
+    /// Two synchronize, or contend: the location here, and another one.
+    pub(crate) fn record(
+        &mut self,
+        relation: Relation,
+        (location, process): (LocationId, ProcessId),
+        point: u32,
+        call: &Point,
+        completion: i64,
+    ) {
         match relation {
             Relation::Pair => {
                 self.pairs.insert(process, LastSync { point, before: call.total - completion });
@@ -54,6 +64,9 @@ impl LastSyncIndex {
             // All that is not waiting belongs to the next interval.
             Relation::Contention => {
                 self.contentions.insert(process, LastSync { point, before: call.waiting });
+            }
+            Relation::Device => {
+                self.devices.insert(location, LastSync { point, before: (call.total - completion).max(0) });
             }
             Relation::Group | Relation::Threads | Relation::Alone => {}
         }
@@ -105,6 +118,11 @@ impl LastSyncIndex {
         } else {
             last_sync
         }
+    }
+
+    /// The last meeting of a thread and a stream, or of two streams.
+    pub(crate) fn with_device(&self, location: LocationId) -> Option<LastSync> {
+        self.devices.get(&location).copied()
     }
 
     /// The last synchronization of the thread's team.

@@ -12,7 +12,7 @@
 //!
 //! | step | file |
 //! |---|---|
-//! | wait states become pairs, group synchronizations, points | [`sync_points`], [`teams`], [`points`] |
+//! | wait states become pairs, group synchronizations, points | [`sync_points`], [`teams`], [`devices`], [`points`] |
 //! | one pass over each location gives all intervals | [`intervals`], by [`steps`], [`rolling_profile`], [`last_sync`] |
 //! | delays, and what they and earlier waits get of a wait | [`delay`], by [`scaling_factors`] |
 //! | phi, backwards over all locations | [`propagation`] |
@@ -23,6 +23,7 @@
 
 mod costs;
 mod delay;
+mod devices;
 pub mod factors;
 mod fixed;
 mod interval_index;
@@ -46,13 +47,14 @@ use rayon::prelude::*;
 use crate::Result;
 use crate::diagnostics::Diagnostics;
 use crate::exchange::{Inbox, Outbox};
-use crate::ids::{CommId, ProcessId};
+use crate::ids::{CommId, LocationId, ProcessId};
 use crate::per_shard::PerShard;
 use crate::remote_calls::RemoteCalls;
 use crate::severity::{self, Cost};
 use crate::trace::{NONE, Trace};
 use crate::waits::WaitState;
 use crate::waits::collective_sync::{CollectiveSync, CollectiveSyncs, Participants};
+use crate::waits::device::Devices;
 
 pub use crate::schema::Class;
 use costs::Booked;
@@ -103,6 +105,16 @@ pub(crate) struct Found {
     pub diagnostics: Diagnostics,
 }
 
+/// Who synchronized with whom, besides what wait states say.
+pub(crate) struct Synchronized<'a> {
+    /// Collective synchronizations of all owners.
+    pub of_owners: Vec<CollectiveSyncs>,
+    /// Those of the shards themselves.
+    pub of_shards: &'a [Vec<CollectiveSync>],
+    /// The devices of the shards, if there are any.
+    pub devices: &'a [Devices],
+}
+
 /// What is known of the locations of a shard as waiters.
 #[derive(Debug, Default)]
 pub(crate) struct SyncPoints {
@@ -119,7 +131,8 @@ pub(crate) struct CausedWait {
     /// Shard of the waiter, and position among its waits.
     pub shard: u32,
     pub own_wait: u32,
-    pub process: ProcessId,
+    /// The location that waited, or none.
+    pub waiter: LocationId,
     pub comm: CommId,
     pub cause: Anchor,
     pub class: Class,
@@ -134,7 +147,7 @@ impl CausedWait {
         Self {
             shard: NONE,
             own_wait: NONE,
-            process: ProcessId::NONE,
+            waiter: LocationId::NONE,
             comm: CommId::NONE,
             cause: alone.end,
             class: Class::OmpIdle,
@@ -143,19 +156,23 @@ impl CausedWait {
             completion: 0,
         }
     }
+
+    /// The process that waited, or none.
+    fn process(&self, trace: &Trace) -> ProcessId {
+        trace.definitions.locations.get(self.waiter.index()).map_or(ProcessId::NONE, |waiter| waiter.process)
+    }
 }
 
 /// Finds the causes of all wait states of this process; `waits` as the analysis has sorted them, with the `calls` that
-/// they name, and with the collective synchronizations of all owners, and those of the shards themselves. With a window
-/// (ticks) costs are only those of what lies in it of the waits; those of idle threads are left out. With a focus there are
-/// costs of that besides.
+/// they name. With a window (ticks) costs are only those of what lies in it of the waits; those of idle threads are left
+/// out. With a focus there are costs of that besides.
 pub(crate) fn find(
     trace: &Trace,
     (waits, calls): (&PerShard<WaitState>, &RemoteCalls),
-    collective_syncs: (Vec<CollectiveSyncs>, &[Vec<CollectiveSync>]),
+    synchronized: Synchronized,
     (model, window, focus): (CostModel, Option<&Range<i64>>, Option<&Range<i64>>),
 ) -> Result<Found> {
-    let (sets, sync_points) = collect_sync_points(trace, (waits, calls), collective_syncs, model)?;
+    let (sets, sync_points) = collect_sync_points(trace, (waits, calls), synchronized, model)?;
     let outgoing = trace.exchange.own().into_par_iter().zip(&sync_points).map(|(number, sync_points)| {
         let mut outbox = trace.exchange.outbox();
         let pairs = sync_points.order.iter().map(|key| &sync_points.pairs[key.number()]);
@@ -163,7 +180,7 @@ pub(crate) fn find(
             let caused = CausedWait {
                 shard: number,
                 own_wait,
-                process: trace.definitions.locations[pair.waiter.location].process,
+                waiter: pair.waiter.location,
                 comm: pair.comm,
                 cause: pair.cause,
                 class: pair.class,
@@ -268,7 +285,7 @@ fn amounts(trace: &Trace, tables: &[Table], extent: &Extent) -> Result<Vec<Vec<i
 fn collect_sync_points(
     trace: &Trace,
     (waits, calls): (&PerShard<WaitState>, &RemoteCalls),
-    (of_owners, of_shards): (Vec<CollectiveSyncs>, &[Vec<CollectiveSync>]),
+    Synchronized { of_owners, of_shards, devices }: Synchronized,
     model: CostModel,
 ) -> Result<(Vec<Vec<ProcessId>>, Vec<SyncPoints>)> {
     let before = trace.exchange.allgather(of_owners.iter().map(|of_owner| of_owner.sets.len()).sum::<usize>())?;
@@ -300,7 +317,7 @@ fn collect_sync_points(
         .map(|(i, (shard, collective_syncs))| {
             let collective_syncs = collective_syncs.rows().chain(of_shards.get(i).into_iter().flatten());
             let (first, own) = waits.of(i);
-            sync_points::collect(trace, shard, model, (first, own, calls), collective_syncs)
+            sync_points::collect(trace, shard, model, (first, own, calls), (collective_syncs, devices.get(i)))
         })
         .collect();
     Ok((sets, sync_points))

@@ -15,7 +15,7 @@ pub struct Position(u64);
 const SUB: u32 = 4;
 const JOIN_STEP: u64 = 0;
 const FORK_STEP: u64 = 3;
-const EVENT_STEP: u64 = 10;
+const EVENT_STEP: u64 = 11;
 
 impl Position {
     fn new(event: u32, sub: u64) -> Self {
@@ -83,14 +83,23 @@ pub enum Place {
     Fork = 4,
     /// Behind its Enter, before all that it does.
     Begin = 5,
+    /// Before its Enter.
+    Ahead = 6,
     /// At the record of a message sent, or of the completion of its request.
-    Send = 6,
+    Send = 7,
     /// At the record of a message received, or of its request.
-    Receive = 7,
+    Receive = 8,
     /// At the end record of a collective operation.
-    Collective = 8,
+    Collective = 9,
     /// At its Leave: before the way to it, behind all records in it.
-    Leave = 9,
+    Leave = 10,
+}
+
+impl Place {
+    /// What of a wait here lies in the call, ticks.
+    pub(crate) fn inside(self, waiting: i64) -> i64 {
+        if self == Self::Ahead { 0 } else { waiting }
+    }
 }
 
 /// A place in a call.
@@ -121,7 +130,7 @@ impl Anchor {
         let enter = shard.instances.enter[self.instance];
         let leave = shard.instances.leave[self.instance];
         let event = match self.place {
-            Place::Fork => enter,
+            Place::Fork | Place::Ahead => enter,
             Place::Begin => enter + 1,
             Place::Send | Place::Receive | Place::Collective if leave == enter + 1 => leave,
             Place::Send | Place::Receive | Place::Collective => match self.recorded(shard, peer) {
@@ -168,6 +177,8 @@ pub enum Relation {
     Group,
     /// One waits for the end of what the other does.
     Contention,
+    /// A thread and a stream of a device, or two streams.
+    Device,
     /// Threads of a team.
     Threads,
     /// A master without its team.
@@ -265,7 +276,7 @@ pub(crate) struct Point {
     pub waiting: i64,
     /// Duration of the call as far as it can be work behind the point, ticks.
     pub total: i64,
-    /// From the Enter of the call to the end of its last wait, ticks.
+    /// From the Enter of the call to the end of its last wait, ticks; less than nothing if that was before.
     pub held: i64,
 }
 
@@ -274,7 +285,7 @@ impl Point {
     pub(crate) fn new(shard: &Shard, anchor: Anchor, position: Position) -> Self {
         let Anchor { location, instance, place } = anchor;
         let known = instance.is_some();
-        let is_over = !known || matches!(place, Place::Behind | Place::Join);
+        let is_over = !known || matches!(place, Place::Behind | Place::Join | Place::Ahead);
         Self {
             position,
             location,

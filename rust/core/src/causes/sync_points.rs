@@ -8,18 +8,20 @@
 //! | Late Post, Early Wait | Leave | Leave | `[L(own) − L(other)]+` |
 //! | Wait for Progress | Leave | behind the Enter of the call that brings progress | `[L − E(progress)]+`; all of it |
 //! | contention | Leave | behind the Leave of the release | all that is not waiting; nothing |
+//! | host and device | [`devices`] | | |
 //!
 //! *Source*: specification.md#synchronization-points; thesis, definitions 4 and 8.
 
 use super::points::{Anchor, Place, Relation, SyncPoint, SyncScope};
 use super::states::States;
-use super::{Class, CostModel, GroupSync, Key, SyncPoints, teams};
+use super::{Class, CostModel, GroupSync, Key, SyncPoints, devices, teams};
 use crate::ids::CommId;
 use crate::remote_calls::RemoteCalls;
 use crate::severity::Metric;
 use crate::trace::{Shard, Trace};
 use crate::waits::WaitState;
 use crate::waits::collective_sync::{CollectiveSync, Participants};
+use crate::waits::device::Devices;
 
 /// Number of waits of which the causes are looked up together.
 const TOGETHER: usize = 64;
@@ -30,7 +32,7 @@ pub(super) fn collect<'a>(
     shard: &Shard,
     model: CostModel,
     (first, waits, calls): (usize, &'a [WaitState], &RemoteCalls),
-    collective_syncs: impl Iterator<Item = &'a CollectiveSync>,
+    (collective_syncs, devices): (impl Iterator<Item = &'a CollectiveSync>, Option<&Devices>),
 ) -> SyncPoints {
     let mut sync_points = SyncPoints { pairs: Vec::with_capacity(waits.len()), ..SyncPoints::default() };
     let mut states = States::new(shard, waits, first);
@@ -57,6 +59,9 @@ pub(super) fn collect<'a>(
         if let Some(class) = Class::of(collective_sync.kind).filter(|class| counts(*class, model)) {
             record(trace, shard, class, &mut states, collective_sync, &mut sync_points);
         }
+    }
+    if let Some(devices) = devices.filter(|_| model != CostModel::Scalasca) {
+        devices::collect(shard, devices, &mut states, &mut sync_points);
     }
     sync_points.pairs.shrink_to_fit();
     teams::collect(trace, shard, &mut states, &mut sync_points);

@@ -9,7 +9,9 @@
 //! It begins (ends in time) where `MPI_Finalize`, `shmem_finalize` or `ARMCI_Finalize` is entered last, and follows its
 //! location back. At a wait it goes over
 //! to the cause: before the call that began late, or behind the release that others waited for. It ends with `MPI_Init`.
-//! At a barrier between threads it goes to the one that came last, at their fork to the master.
+//! At a barrier between threads it goes to the one that came last, at their fork to the master. From a call that waited for a
+//! device it goes to the kernel, and from a kernel to what it had to wait for: its launch, or a kernel on another stream. What
+//! it took to start after that is the kernel's.
 //!
 //! *Release 2.6 of Scalasca* does not hand it over in one-sided communication, and to all threads that came last.
 //!
@@ -365,7 +367,9 @@ impl Walk<'_> {
             .own_waits
             .of(number)
             .iter()
-            .filter(|own_wait| own_wait.waiting > 0 || own_wait.relation == Relation::Threads)
+            .filter(|own_wait| {
+                own_wait.waiting > 0 || own_wait.relation == Relation::Threads || point.place == Place::Ahead
+            })
             .reduce(|last, own_wait| if own_wait.held > last.held { own_wait } else { last });
         let Some(own_wait) = last else {
             // The last at a barrier between threads, perhaps with others.
@@ -378,7 +382,7 @@ impl Walk<'_> {
         };
         let cause = own_wait.cause;
         let ended = || self.trace.shard(location).enter(point.instance) + point.held;
-        let ended = (own_wait.relation == Relation::Contention).then(ended);
+        let ended = matches!(own_wait.relation, Relation::Contention | Relation::Device).then(ended);
         let mut next = vec![Handover { ended, ..to(cause, own_wait.cause_point) }];
         if own_wait.relation == Relation::Threads {
             next.extend(self.ties(cause, own_wait.cause_point as usize));

@@ -15,7 +15,8 @@ pub(crate) struct Stretch {
     pub begin: Option<Position>,
     /// Nothing at or behind this belongs to it.
     pub end: Position,
-    /// Call path that waits at its begin, and how long, ticks: that is not on the path.
+    /// Call path that waits at its begin, and how long, ticks: that is not on the path. Less than nothing is what a kernel
+    /// took to start, which is.
     pub held: (CallPathId, i64),
     /// Call path of the release that others waited for, and what it did after their wait had ended, ticks.
     pub over: (CallPathId, i64),
@@ -33,7 +34,7 @@ impl Stretch {
         steps.advance(trace, self.end, |callpath, span| spans.push((callpath, span)));
         let (callpath, mut held) = self.held;
         for (_, span) in spans.iter_mut().filter(|(running, _)| *running == callpath) {
-            let part = held.min(span.end - span.start).max(0);
+            let part = if held < 0 { held } else { held.min(span.end - span.start).max(0) };
             span.start += part;
             held -= part;
         }

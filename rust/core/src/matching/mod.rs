@@ -2,6 +2,7 @@
 
 pub mod collectives;
 pub mod epochs;
+pub mod launches;
 pub mod messages;
 pub mod one_sided;
 pub mod protocol;

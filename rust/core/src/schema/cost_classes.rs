@@ -131,6 +131,18 @@ classes! {
         indirect: Some(CostMetric::IndirectLock), propagating: Some(CostMetric::PropagatingLock),
         is_known_to_scalasca: false,
     },
+    /// Of a host for a device.
+    GpuHost = "gpu_host" {
+        short_term: DelayGpuHost, long_term: DelayGpuHostLongTerm,
+        indirect: Some(CostMetric::IndirectGpuHost), propagating: Some(CostMetric::PropagatingGpuHost),
+        is_known_to_scalasca: false,
+    },
+    /// Of a device for a host.
+    GpuDevice = "gpu_device" {
+        short_term: DelayGpuDevice, long_term: DelayGpuDeviceLongTerm,
+        indirect: Some(CostMetric::IndirectGpuDevice), propagating: Some(CostMetric::PropagatingGpuDevice),
+        is_known_to_scalasca: false,
+    },
     /// For the others in `MPI_Init` and `MPI_Finalize`: synchronizes, but nobody is charged.
     Library = "library" {
         short_term: DelayUnattributed, long_term: DelayUnattributed,

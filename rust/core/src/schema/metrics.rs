@@ -175,6 +175,14 @@ metrics! {
     DelayProgressLongTerm = "delay_rma_progress_longterm",
     /// Costs that delays cause through other waits: lock contention.
     DelayLockLongTerm = "delay_lock_longterm",
+    /// Costs that delays cause directly: hosts that wait for devices.
+    DelayGpuHost = "delay_gpu_host",
+    /// Costs that delays cause through other waits: hosts that wait for devices.
+    DelayGpuHostLongTerm = "delay_gpu_host_longterm",
+    /// Costs that delays cause directly: devices that wait for hosts.
+    DelayGpuDevice = "delay_gpu_device",
+    /// Costs that delays cause through other waits: devices that wait for hosts.
+    DelayGpuDeviceLongTerm = "delay_gpu_device_longterm",
     /// Costs of time in which others waited for a lock.
     IntervalDelayLock = "interval_delay_lock",
     /// Costs of such time through waits for a lock.
@@ -207,6 +215,10 @@ metrics! {
     IndirectProgress = "mpi_wait_indirect_rma_progress",
     /// Waiting that earlier waits of the causing process explain: lock contention.
     IndirectLock = "mpi_wait_indirect_lock",
+    /// Waiting that earlier waits of the causing side explain: hosts that wait for devices.
+    IndirectGpuHost = "mpi_wait_indirect_gpu_host",
+    /// Waiting that earlier waits of the causing side explain: devices that wait for hosts.
+    IndirectGpuDevice = "mpi_wait_indirect_gpu_device",
     /// Waiting that made others wait later: Late Sender.
     PropagatingLateSender = "mpi_wait_propagating_ls",
     /// Waiting that made others wait later: Late Receiver.
@@ -235,6 +247,10 @@ metrics! {
     PropagatingProgress = "mpi_wait_propagating_rma_progress",
     /// Waiting that made others wait later: lock contention.
     PropagatingLock = "mpi_wait_propagating_lock",
+    /// Waiting that made others wait later: hosts that wait for devices.
+    PropagatingGpuHost = "mpi_wait_propagating_gpu_host",
+    /// Waiting that made others wait later: devices that wait for hosts.
+    PropagatingGpuDevice = "mpi_wait_propagating_gpu_device",
     /// What an even distribution of the critical path's activities would gain.
     CriticalImbalanceImpact = "critical_imbalance_impact",
     /// The part of it between processes that do different work.

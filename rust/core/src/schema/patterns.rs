@@ -18,10 +18,12 @@ pub enum Paradigm {
     OpenMp,
     /// POSIX threads.
     Pthread,
+    /// CUDA, HIP, `OpenCL`, `OpenACC`: what runs on accelerators.
+    Gpu,
 }
 
 impl Paradigm {
-    /// Name in tables, as OTF2 has it.
+    /// Name in tables: that of OTF2, where it has one.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -30,11 +32,12 @@ impl Paradigm {
             Self::Armci => "ARMCI",
             Self::OpenMp => "OPENMP",
             Self::Pthread => "PTHREAD",
+            Self::Gpu => "GPU",
         }
     }
 }
 
-/// Where in its call a wait lies.
+/// Where in its call a wait lies, or before its kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
     /// It begins with the call.
@@ -49,6 +52,12 @@ pub enum Position {
     EndOfWhole,
     /// It begins with the call, or, if the call waited for a lock first, with the release of that.
     AfterContention,
+    /// It ends before the kernel begins.
+    Ahead,
+    /// It ends before the latency of the kernel begins.
+    AheadOfLatency,
+    /// It lies in the wait that it is a part of, and is taken to begin with it.
+    BeginOfWhole,
 }
 
 impl Position {
@@ -56,6 +65,12 @@ impl Position {
     #[must_use]
     pub fn is_completion(self) -> bool {
         matches!(self, Self::End | Self::EndRecord)
+    }
+
+    /// Whether it lies where its location runs nothing, so that it is no part of the time.
+    #[must_use]
+    pub fn is_idle(self) -> bool {
+        matches!(self, Self::Ahead | Self::AheadOfLatency | Self::BeginOfWhole)
     }
 }
 

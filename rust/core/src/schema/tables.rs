@@ -144,7 +144,7 @@ tables! {
     }
     "wait_states" stored ["wait_states"] "a wait state; with `--counters` also `counter:NAME` of each strict counter" {
         "kind" Name: "the metric that it is booked on",
-        "part_of" Name: "the wait state whose time it is a part of, or `completion`; null for waiting, each time once",
+        "part_of" Name: "the wait state whose time it is a part of, `completion`, or `idle` for devices with nothing to run; null for waiting, each time once",
         "path" Name: "the call path as one text, to group by",
         "callpath" Path: "the call that waits, by names",
         "callpath_id" UInt32: "the same, a row of `callpaths`",

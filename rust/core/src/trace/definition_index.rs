@@ -126,6 +126,8 @@ pub struct DefinitionIndex {
     pub windows: Vec<Window>,
     /// Counters.
     pub counters: Counters,
+    /// Whether there are streams of accelerators.
+    pub has_streams: bool,
     /// Members of the groups of post, start, complete and wait, sorted.
     pub groups: Vec<Members>,
     comm_by_id: FxHashMap<u32, CommId>,
@@ -209,6 +211,7 @@ impl DefinitionIndex {
         let mut counters = Counters::new(definitions);
         counters.find_carriers(definitions, &locations);
         Self {
+            has_streams: locations.iter().any(Location::is_stream),
             locations,
             processes,
             comms,

@@ -25,6 +25,14 @@ pub struct Location {
     pub events: u64,
 }
 
+impl Location {
+    /// Whether it is a stream of an accelerator.
+    #[must_use]
+    pub fn is_stream(&self) -> bool {
+        self.kind == LocationType::ACCELERATOR_STREAM
+    }
+}
+
 /// One process: a contiguous range of locations, the master thread first.
 #[derive(Clone, Debug)]
 pub struct Process {

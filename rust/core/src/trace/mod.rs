@@ -13,6 +13,7 @@ mod counter_totals;
 pub mod counters;
 pub mod decode;
 pub mod definition_index;
+pub mod device_calls;
 mod id_map;
 pub mod load;
 pub mod locations;

@@ -10,6 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use whywait_otf2::Definitions;
 use whywait_otf2::enums::{Paradigm, RegionRole};
 
+use super::device_calls::DeviceCall;
 use crate::ids::RegionKey;
 
 /// What a region is to the patterns (specification.md#region-classes).
@@ -86,6 +87,8 @@ pub enum RegionClass {
     MutexLock,
     /// `pthread_cond_wait`, `pthread_cond_timedwait`.
     ConditionWait,
+    /// A call that has to do with an accelerator.
+    Device(DeviceCall),
 }
 
 impl RegionClass {
@@ -203,7 +206,7 @@ impl RegionClass {
                 "pthread_cond_wait" | "pthread_cond_timedwait" => Self::ConditionWait,
                 _ => Self::Other,
             },
-            _ => Self::Other,
+            _ => DeviceCall::of(name).map_or(Self::Other, Self::Device),
         }
     }
 }
@@ -326,6 +329,8 @@ impl Region {
                 (self.paradigm, self.role) = (Paradigm::OPENMP, role);
             } else if self.name.starts_with("pthread_") {
                 self.paradigm = Paradigm::PTHREAD;
+            } else if let Some(paradigm) = DeviceCall::paradigm(&self.name) {
+                self.paradigm = paradigm;
             }
         }
         self

@@ -7,7 +7,8 @@
 //!
 //! A wait begins with its call; in a collective operation with the begin record in it, since that is what its length
 //! counts from. Completion ends with the call, or with the end record. Late Complete ends with the Early Wait that it is
-//! a part of. Progress, where the same call waited for a lock first, begins when that had been released.
+//! a part of. Waits of devices lie before their kernel: latency ends with its begin, and starving with that of latency.
+//! Progress, where the same call waited for a lock first, begins when that had been released.
 
 use std::ops::Range;
 
@@ -43,6 +44,13 @@ fn begin(shard: &Shard, wait: &WaitState, of_call: &[WaitState]) -> i64 {
         Position::EndOfWhole => {
             let whole = Pattern::of(wait.kind).and_then(|pattern| pattern.part_of);
             enter + other(&|kind| Some(kind) == whole).max(wait.waiting) - wait.waiting
+        }
+        Position::Ahead => enter - wait.waiting,
+        Position::AheadOfLatency => enter - other(&|kind| kind == Metric::GpuLaunchLatency) - wait.waiting,
+        Position::BeginOfWhole => {
+            let whole = Pattern::of(wait.kind).and_then(|pattern| pattern.part_of);
+            let whole = of_call.iter().find(|other| Some(other.kind) == whole);
+            whole.map_or(enter, |whole| begin(shard, whole, of_call))
         }
         Position::AfterContention => enter + other(&|kind| Class::of(kind) == Some(Class::Lock)),
     }

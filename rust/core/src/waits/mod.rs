@@ -7,6 +7,7 @@
 pub mod collective;
 pub mod collective_sync;
 pub mod counts;
+pub mod device;
 pub mod interval;
 pub mod late_receiver;
 pub mod late_sender;

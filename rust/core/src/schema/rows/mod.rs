@@ -22,10 +22,12 @@ mod one_sided;
 mod shmem;
 #[macro_use]
 mod armci;
+#[macro_use]
+mod devices;
 
 /// Hands all rows to a macro.
 macro_rules! with_rows {
     ($last:ident) => {
-        calls! { [mpi threads messages one_sided shmem armci critical_path $last] }
+        calls! { [mpi threads messages one_sided shmem armci devices critical_path $last] }
     };
 }

@@ -73,7 +73,9 @@ impl Decoder<'_> {
         while self.accounts.len() <= callpath.index() {
             let region = self.regions.class(self.shard.tree.region(CallPathId::at(self.accounts.len())));
             // Any call of a library may be where one-sided communication makes progress.
-            let remembered = region.is_remembered() || (self.one_sided && region.library().is_some());
+            let remembered = region.is_remembered()
+                || (self.one_sided && region.library().is_some())
+                || (self.index.has_streams && (self.state.is_stream || matches!(region, RegionClass::Device(_))));
             self.accounts.push(Account { visits: 0, time: 0, remembered });
         }
         let account = &mut self.accounts[callpath];

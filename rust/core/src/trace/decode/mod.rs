@@ -69,6 +69,8 @@ struct State {
     /// Begin and end of that flush.
     flush: Option<(i64, i64)>,
     collective_begin: Option<i64>,
+    /// Whether it is a stream of an accelerator: each of its regions matters.
+    is_stream: bool,
     /// Sends by request id: their rows, or [`crate::trace::NONE`] of what was sent to nobody. One request may be that of a send and of
     /// a receive (`MPI_Isendrecv`).
     sends: IdMap<u32>,
@@ -113,6 +115,7 @@ impl State {
             until: i64::MIN,
             flush: None,
             collective_begin: None,
+            is_stream: false,
             sends: IdMap::default(),
             receives: IdMap::default(),
             nonblocking: FxHashMap::default(),
@@ -194,16 +197,21 @@ impl<'a> Decoder<'a> {
 
     /// Begins a location; its events follow.
     pub fn begin_location(&mut self, index: LocationId) {
-        let process = self.index.locations[index].process;
+        let location = &self.index.locations[index];
+        let (process, is_stream) = (location.process, location.is_stream());
         if process != self.state.process {
             self.forks.clear();
+        }
+        if is_stream != self.state.is_stream {
+            // What matters at one is not what does at the other.
+            self.accounts.clear();
         }
         // What took room at one location will at the next.
         let mut operations = std::mem::take(&mut self.state.operations);
         let mut same_id = std::mem::take(&mut self.state.same_id);
         operations.clear();
         same_id.clear();
-        self.state = State { operations, same_id, ..State::new(index, process) };
+        self.state = State { is_stream, operations, same_id, ..State::new(index, process) };
         if self.shard.event_offsets.is_empty() {
             self.shard.event_offsets.push(0);
             self.shard.instance_offsets.push(0);

@@ -1,0 +1,69 @@
+//! Hosts and devices as points: launches, and what awaits kernels.
+//!
+//! | wait | the waiting point | the causing point | time of the calls after the synchronization |
+//! |---|---|---|---|
+//! | of a host for a device | Leave of the call | behind the kernel | all that is not waiting; nothing |
+//! | of a device for a host | ahead of the kernel | behind the Enter of the launch | all of both |
+//!
+//! A kernel that began with its launch, and did not queue behind another one, synchronizes stream and host even if the
+//! device was not idle: what the host did before the launch has nothing to do with later waits. One that began with the end
+//! of a kernel on another stream synchronizes the two streams.
+//!
+//! *Source*: accelerators.md.
+
+use super::points::{Anchor, Place, Relation, SyncPoint};
+use super::states::States;
+use super::{Class, SyncPoints};
+use crate::ids::CommId;
+use crate::severity::Metric;
+use crate::trace::Shard;
+use crate::waits::device::{Began, Devices, Kernel, Span};
+
+pub(super) fn collect(shard: &Shard, devices: &Devices, states: &mut States, sync_points: &mut SyncPoints) {
+    for kernel in &devices.kernels {
+        let begun = match kernel.began {
+            Began::Unknown => continue,
+            Began::Launched => kernel.launch.map(|launch| (anchor(&launch, Place::Begin), launch.enter)),
+            Began::Behind(other) => {
+                let other = &devices.kernels[other as usize].run;
+                (other.location != kernel.run.location).then(|| (anchor(other, Place::Behind), other.leave))
+            }
+        };
+        if let Some((cause, since)) = begun {
+            let state = states.find(Metric::GpuDeviceStarved, kernel.run.instance);
+            sync_points.pairs.push(SyncPoint {
+                class: Class::GpuDevice,
+                relation: Relation::Device,
+                comm: CommId::NONE,
+                waiter: anchor(&kernel.run, Place::Ahead),
+                cause,
+                waiting: kernel.starved,
+                held: since - kernel.run.enter,
+                completion: 0,
+                cause_completion: shard.leave(cause.instance) - since,
+                state,
+            });
+        }
+    }
+    for synchronization in &devices.synchronizations {
+        let Some(Kernel { run, .. }) = synchronization.kernel.map(|kernel| &devices.kernels[kernel as usize]) else {
+            continue;
+        };
+        sync_points.pairs.push(SyncPoint {
+            class: Class::GpuHost,
+            relation: Relation::Device,
+            comm: CommId::NONE,
+            waiter: anchor(&synchronization.call, Place::Leave),
+            cause: anchor(run, Place::Behind),
+            waiting: synchronization.waiting,
+            held: synchronization.waiting,
+            completion: synchronization.completion,
+            cause_completion: 0,
+            state: states.find(Metric::GpuHostWait, synchronization.call.instance),
+        });
+    }
+}
+
+fn anchor(span: &Span, place: Place) -> Anchor {
+    Anchor::new((span.location, span.instance), place)
+}

@@ -1,0 +1,268 @@
+//! Kernels of a process: what its devices ran, and which call launched it.
+//!
+//! A kernel belongs to a launch with the same number of the call site, else to one that names its stream, else to one in a
+//! stub with its name, else, where there is one stream only, to the next: of those that agree, the k-th to the k-th. No
+//! kernel starts before its launch.
+//!
+//! *Source*: accelerators.md.
+
+use std::hash::Hash;
+
+use bitcode::{Decode, Encode};
+use rustc_hash::{FxHashMap, FxHashSet};
+use whywait_otf2::{Archive, Attributes, Definitions, Event, EventSink};
+
+use crate::ids::{CallPathId, InstanceId, LocationId};
+use crate::trace::device_calls::DeviceCall;
+use crate::trace::{NONE, RegionClass, Shard, Trace};
+
+/// A call of a thread, or what a stream ran.
+#[derive(Clone, Copy, Debug, Encode, Decode)]
+pub struct Span {
+    /// Index of the location.
+    pub location: LocationId,
+    /// Region instance in the shard of the location.
+    pub instance: InstanceId,
+    /// Call path.
+    pub callpath: CallPathId,
+    /// Enter, ticks.
+    pub enter: i64,
+    /// Leave, ticks.
+    pub leave: i64,
+}
+
+/// The outermost instances of a location that `wanted` says yes to, by the call path; in the order of time.
+pub(crate) fn spans(shard: &Shard, location: LocationId, wanted: impl Fn(CallPathId) -> bool) -> Vec<Span> {
+    let instances = shard.instances_of(location).filter(|&instance| wanted(shard.callpath(instance)));
+    let mut events: Vec<(u32, u32, InstanceId)> = instances
+        .map(|instance| (shard.instances.enter[instance], shard.instances.leave[instance], instance))
+        .collect();
+    events.sort_unstable();
+    let mut end = 0;
+    events.retain(|&(enter, leave, _)| {
+        let is_outermost = enter >= end;
+        end = if is_outermost { leave } else { end };
+        is_outermost
+    });
+    let span = |(_, _, instance)| Span {
+        location,
+        instance,
+        callpath: shard.callpath(instance),
+        enter: shard.enter(instance),
+        leave: shard.leave(instance),
+    };
+    events.into_iter().map(span).collect()
+}
+
+/// Calls of threads that launch kernels, or do something else with devices; in the order of time.
+pub(crate) fn calls(
+    trace: &Trace,
+    shard: &Shard,
+    hosts: &[LocationId],
+    wanted: impl Fn(DeviceCall) -> bool,
+) -> Vec<(DeviceCall, Span)> {
+    let call = |callpath: CallPathId| match trace.regions.class(trace.tree.region(callpath)) {
+        RegionClass::Device(call) if wanted(call) => Some(call),
+        _ => None,
+    };
+    let of_host = |&host: &LocationId| spans(shard, host, |callpath| call(callpath).is_some());
+    let found = hosts.iter().flat_map(of_host);
+    let mut found: Vec<(DeviceCall, Span)> =
+        found.filter_map(|span| call(span.callpath).map(|call| (call, span))).collect();
+    found.sort_by_key(|(_, span)| span.enter);
+    found
+}
+
+/// What streams ran, in the order of time.
+pub(crate) fn runs(trace: &Trace, shard: &Shard, streams: &[LocationId]) -> Vec<Span> {
+    // Score-P can write that a device is idle as a region.
+    let is_work = |callpath: CallPathId| !name(trace, callpath).contains("IDLE");
+    let mut runs: Vec<Span> = streams.iter().flat_map(|&stream| spans(shard, stream, is_work)).collect();
+    runs.sort_by_key(|run| (run.enter, run.leave));
+    runs
+}
+
+fn name(trace: &Trace, callpath: CallPathId) -> &str {
+    trace.regions.get(trace.tree.region(callpath)).map_or("", |region| region.name.as_str())
+}
+
+/// Who launched what.
+pub(crate) struct Matched {
+    /// The launch of each run, by its position, or [`NONE`].
+    pub launches: Vec<u32>,
+    /// Runs without a launch that lie over the one which would be theirs, but begin before it, by their positions.
+    pub early: Vec<u32>,
+}
+
+/// The launch of each run; both are in the order of time.
+pub(crate) fn matched(trace: &Trace, said: &Said, launches: &[Span], runs: &[Span]) -> Matched {
+    let mut pairs = Pairs {
+        launches,
+        runs,
+        launch: vec![NONE; runs.len()],
+        is_free: vec![true; launches.len()],
+        early: FxHashSet::default(),
+    };
+    let site = |span: &Span| said.of(span, |said| said.site);
+    pairs.pair(&site, &site);
+    let stream = |run: &Span| Some(trace.definitions.locations[run.location].id);
+    pairs.pair(&|launch| said.of(launch, |said| said.stream), &stream);
+    let stub = |launch: &Span| {
+        let parent = trace.tree.nodes()[launch.callpath].parent;
+        trace.tree.nodes().get(parent.index()).and_then(|_| name(trace, parent).strip_prefix("__device_stub__"))
+    };
+    pairs.pair(&stub, &|run: &Span| Some(name(trace, run.callpath)));
+    if runs.iter().all(|run| run.location == runs[0].location) {
+        pairs.pair(&|_: &Span| Some(()), &|_: &Span| Some(()));
+    }
+    let Pairs { launch, mut early, .. } = pairs;
+    early.retain(|&run| launch[run as usize] == NONE);
+    let mut early: Vec<u32> = early.into_iter().collect();
+    early.sort_unstable();
+    Matched { launches: launch, early }
+}
+
+/// What a launch, or a run, is paired by; none if it cannot be.
+type Key<'a, K> = &'a dyn Fn(&Span) -> Option<K>;
+
+struct Pairs<'a> {
+    launches: &'a [Span],
+    runs: &'a [Span],
+    launch: Vec<u32>,
+    is_free: Vec<bool>,
+    early: FxHashSet<u32>,
+}
+
+impl Pairs<'_> {
+    /// Pairs the k-th launch of a key with the k-th run of it, of those that are free.
+    fn pair<K: Eq + Hash>(&mut self, of_launch: Key<'_, K>, of_run: Key<'_, K>) {
+        let mut waiting: FxHashMap<K, Vec<u32>> = FxHashMap::default();
+        for (index, launch) in self.launches.iter().enumerate().rev() {
+            if self.is_free[index]
+                && let Some(key) = of_launch(launch)
+            {
+                waiting.entry(key).or_default().push(index as u32);
+            }
+        }
+        for (number, run) in self.runs.iter().enumerate() {
+            if self.launch[number] != NONE {
+                continue;
+            }
+            let Some(queue) = of_run(run).and_then(|key| waiting.get_mut(&key)) else { continue };
+            let Some(&next) = queue.last() else { continue };
+            let launch = &self.launches[next as usize];
+            if launch.enter <= run.enter {
+                queue.pop();
+                self.launch[number] = next;
+                self.is_free[next as usize] = false;
+            } else if launch.enter < run.leave {
+                self.early.insert(number as u32);
+            }
+        }
+    }
+}
+
+/// What is said of calls and kernels beside their names: by location and time.
+pub(crate) struct Said(FxHashMap<LocationId, Vec<(i64, Saying)>>);
+
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Saying {
+    /// Number of the call site, a parameter of launch and kernel.
+    pub site: Option<u64>,
+    /// OTF2 id of the stream that a call is about, an attribute of the call.
+    pub stream: Option<u64>,
+    /// Number of the event that a call is about, likewise.
+    pub event: Option<u64>,
+}
+
+impl Said {
+    /// Reads what is said at some locations.
+    pub(crate) fn read(archive: &Archive, trace: &Trace, locations: impl Iterator<Item = LocationId>) -> Self {
+        let names = Names::new(archive.definitions());
+        let mut said = FxHashMap::default();
+        if names.are_none() {
+            return Self(said);
+        }
+        for location in locations {
+            let mut reader = Reader { names: &names, next: Saying::default(), found: Vec::new() };
+            if let Ok(events) = archive.location(trace.definitions.locations[location].id) {
+                // What cannot be read ends them, as it ended the events.
+                let _ = events.read_events(&mut Vec::new(), &mut reader);
+            }
+            said.insert(location, reader.found);
+        }
+        Self(said)
+    }
+
+    /// The last thing of a kind that is said in a call.
+    pub(crate) fn of(&self, span: &Span, kind: impl Fn(&Saying) -> Option<u64>) -> Option<u64> {
+        let own = self.0.get(&span.location)?;
+        let end = own.partition_point(|(time, _)| *time <= span.leave);
+        let mut inside = own[..end].iter().rev().take_while(|(time, _)| *time >= span.enter);
+        inside.find_map(|(_, saying)| kind(saying))
+    }
+}
+
+/// Ids of the definitions by which something is said.
+struct Names {
+    sites: Vec<u32>,
+    streams: Vec<u32>,
+    events: Vec<u32>,
+}
+
+impl Names {
+    fn new(definitions: &Definitions) -> Self {
+        let attributes = |names: [&str; 2]| {
+            let named = definitions.attributes.iter();
+            named.filter(|named| names.contains(&definitions.string(named.name))).map(|named| named.id).collect()
+        };
+        let sites = definitions.parameters.iter();
+        let sites = sites.filter(|named| definitions.string(named.name) == "callsite id").map(|named| named.id);
+        Self {
+            sites: sites.collect(),
+            streams: attributes(["CUDA_STREAM_REF", "HIP_STREAM_REF"]),
+            events: attributes(["CUDA_EVENT_REF", "HIP_EVENT_REF"]),
+        }
+    }
+
+    fn are_none(&self) -> bool {
+        self.sites.is_empty() && self.streams.is_empty() && self.events.is_empty()
+    }
+}
+
+struct Reader<'a> {
+    names: &'a Names,
+    /// What is said of the next call.
+    next: Saying,
+    found: Vec<(i64, Saying)>,
+}
+
+impl EventSink for Reader<'_> {
+    fn enter(&mut self, time: i64, _: u32) {
+        let saying = std::mem::take(&mut self.next);
+        if saying.stream.is_some() || saying.event.is_some() {
+            self.found.push((time, saying));
+        }
+    }
+
+    fn leave(&mut self, _: i64, _: u32) {
+        self.next = Saying::default();
+    }
+
+    fn attributed(&mut self, attributes: &Attributes<'_>) {
+        let value = |ids: &[u32]| {
+            let named = attributes.into_iter().find(|named| ids.contains(&named.id));
+            named.map(|named| named.value.bits)
+        };
+        let (stream, event) = (value(&self.names.streams), value(&self.names.events));
+        self.next = Saying { site: None, stream, event };
+    }
+
+    fn record(&mut self, time: i64, record: &Event<'_>, _: &Attributes<'_>) {
+        if let Event::ParameterUnsignedInt { parameter, value } = *record
+            && self.names.sites.contains(&parameter)
+        {
+            self.found.push((time, Saying { site: Some(value), ..Saying::default() }));
+        }
+    }
+}

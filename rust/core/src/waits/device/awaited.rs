@@ -1,0 +1,156 @@
+//! What a synchronization awaits.
+//!
+//! Where it is known which streams a call is about, all that they were asked to run before: of a device all streams, of a
+//! stream itself, of an event its stream as far as it was launched before the event was recorded, of a copy the null
+//! stream. Else the last of what was launched before the call and ended in it.
+
+use rustc_hash::FxHashMap;
+
+use super::{Kernel, Synchronization};
+use crate::ids::LocationId;
+use crate::matching::launches::{Said, Span};
+use crate::trace::Trace;
+use crate::trace::device_calls::DeviceCall;
+
+/// What the devices of a process ran, in the orders in which it is looked up.
+pub(super) struct Awaited<'a> {
+    kernels: &'a [Kernel],
+    by_end: Vec<u32>,
+    streams: Vec<Stream>,
+    /// The stream on which each event was recorded, and when.
+    records: FxHashMap<u64, Vec<(i64, usize)>>,
+}
+
+/// What a stream ran.
+struct Stream {
+    location: LocationId,
+    /// By begin.
+    runs: Vec<u32>,
+    /// By launch: when, and which of those up to it ended last.
+    launched: Vec<(i64, u32)>,
+    is_null: bool,
+}
+
+/// When a kernel was asked for.
+fn asked(kernel: &Kernel) -> i64 {
+    kernel.launch.map_or(kernel.run.enter, |launch| launch.enter)
+}
+
+impl<'a> Awaited<'a> {
+    /// Of a process; `records` are calls that record events.
+    pub(super) fn new(
+        trace: &Trace,
+        kernels: &'a [Kernel],
+        (streams, null_streams): (&[LocationId], &[u64]),
+        (said, records): (&Said, &[(DeviceCall, Span)]),
+    ) -> Self {
+        let end = |kernel: u32| kernels[kernel as usize].run.leave;
+        let mut by_end: Vec<u32> = (0..kernels.len() as u32).collect();
+        let mut runs: FxHashMap<LocationId, Vec<u32>> = FxHashMap::default();
+        for &kernel in &by_end {
+            runs.entry(kernels[kernel as usize].run.location).or_default().push(kernel);
+        }
+        by_end.sort_by_key(|&kernel| end(kernel));
+        let stream = |&location: &LocationId| {
+            let runs = runs.remove(&location).unwrap_or_default();
+            let mut order = runs.clone();
+            order.sort_by_key(|&kernel| asked(&kernels[kernel as usize]));
+            let mut latest = order.first().copied().unwrap_or_default();
+            let launched = order.iter().map(|&kernel| {
+                latest = if end(kernel) >= end(latest) { kernel } else { latest };
+                (asked(&kernels[kernel as usize]), latest)
+            });
+            let launched = launched.collect();
+            let is_null = null_streams.contains(&trace.definitions.locations[location].id);
+            Stream { location, runs, launched, is_null }
+        };
+        let streams: Vec<Stream> = streams.iter().map(stream).collect();
+        let mut awaited = Self { kernels, by_end, streams, records: FxHashMap::default() };
+        for (_, call) in records {
+            let event = said.of(call, |said| said.event);
+            if let Some((event, stream)) = event.zip(awaited.named(trace, said, call)) {
+                awaited.records.entry(event).or_default().push((call.enter, stream));
+            }
+        }
+        awaited
+    }
+
+    /// The stream that a call names.
+    fn named(&self, trace: &Trace, said: &Said, call: &Span) -> Option<usize> {
+        let id = said.of(call, |said| said.stream)?;
+        self.streams.iter().position(|stream| trace.definitions.locations[stream.location].id == id)
+    }
+
+    /// The streams that a call is about, and until when what they were asked for counts; `None` if that is not known.
+    fn scope(
+        &self,
+        trace: &Trace,
+        said: &Said,
+        (kind, call): &(DeviceCall, Span),
+        devices: usize,
+    ) -> Option<(Vec<usize>, i64)> {
+        let all = || (0..self.streams.len()).collect();
+        let streams: Vec<usize> = match kind {
+            DeviceCall::AwaitEvent => {
+                let records = self.records.get(&said.of(call, |said| said.event)?)?;
+                let (until, stream) = *records.iter().rfind(|(time, _)| *time < call.enter)?;
+                return Some((vec![stream], until));
+            }
+            DeviceCall::AwaitStream => match self.named(trace, said, call) {
+                Some(stream) => vec![stream],
+                None => all(),
+            },
+            DeviceCall::Copy => (0..self.streams.len()).filter(|&stream| self.streams[stream].is_null).collect(),
+            _ if devices == 1 => return Some((all(), call.enter)),
+            _ => return None,
+        };
+        (streams.len() == 1).then_some((streams, call.enter))
+    }
+
+    /// The last that streams ran of what they were asked for before some time.
+    fn last_of(&self, streams: &[usize], until: i64) -> Option<u32> {
+        let last = |&stream: &usize| {
+            let launched = &self.streams[stream].launched;
+            let before = launched.partition_point(|&(asked, _)| asked < until);
+            before.checked_sub(1).map(|last| launched[last].1)
+        };
+        streams.iter().filter_map(last).max_by_key(|&kernel| self.kernels[kernel as usize].run.leave)
+    }
+
+    /// Of what was asked for before a call and ended in it the last; else what still seems to run behind it, by the clock
+    /// of a device.
+    fn last_in(&self, call: &Span) -> Option<u32> {
+        let kernel = |index: u32| &self.kernels[index as usize];
+        let is_asked = |index: &u32| asked(kernel(*index)) < call.enter;
+        // Calls of a thread do not overlap, so that each kernel is seen by one of them.
+        let ended = self.by_end.partition_point(|&index| kernel(index).run.leave <= call.leave);
+        let in_call = self.by_end[..ended].iter().rev().take_while(|index| kernel(**index).run.leave > call.enter);
+        in_call.copied().find(is_asked).or_else(|| {
+            let running = self.streams.iter().filter_map(|stream| {
+                let started = stream.runs.partition_point(|&index| kernel(index).run.enter < call.leave);
+                stream.runs[..started].last().copied()
+            });
+            running.filter(|&index| kernel(index).run.leave > call.leave).find(is_asked)
+        })
+    }
+
+    /// What a call waited for, of a process with so many devices.
+    pub(super) fn synchronize(
+        &self,
+        trace: &Trace,
+        said: &Said,
+        call: &(DeviceCall, Span),
+        devices: usize,
+    ) -> Synchronization {
+        let last = match self.scope(trace, said, call, devices) {
+            Some((streams, until)) => self.last_of(&streams, until),
+            None => self.last_in(&call.1),
+        };
+        let call = call.1;
+        let end = |kernel: u32| self.kernels[kernel as usize].run.leave;
+        let kernel = last.filter(|&kernel| end(kernel) > call.enter);
+        let end = kernel.map_or(call.enter, |kernel| end(kernel).min(call.leave));
+        let waiting = end - call.enter;
+        Synchronization { call, waiting, completion: call.leave - call.enter - waiting, kernel }
+    }
+}

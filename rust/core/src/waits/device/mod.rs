@@ -1,0 +1,409 @@
+//! Accelerators: which call launched a kernel, which kernels a synchronization awaits, and who waits for whom.
+//!
+//! ```text
+//!  host    launch ]   [ work    ] launch ]  [ sync: waits for the kernel | completion ]
+//!                \               \ latency                              /
+//!  device          [ kernel ] starved   [ kernel                       ]
+//! ```
+//!
+//! Of a synchronization [E, L], e is the end of the last kernel that it awaits, at most L: the host waits for
+//! `max(e - E, 0)`, and the rest is completion. Of a kernel, p is the end of the last one before it on its device, and
+//! [El, Ll] the call that launched it: the device is idle for `max(start - p, 0)`. Of that it was starved by the host for
+//! `max(min(start, El) - p, 0)`; `start - max(p, El)` is latency. A kernel that is launched while another runs waits in a
+//! queue for `start - Ll`.
+//!
+//! *Source*: accelerators.md.
+
+mod awaited;
+mod busy;
+
+use bitcode::{Decode, Encode};
+use rayon::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
+use whywait_otf2::Archive;
+
+use super::{Findings, WaitState, interval};
+use crate::Result;
+use crate::diagnostics::DiagnosticKind;
+use crate::ids::{CallPathId, LocationId, ProcessId};
+use crate::matching::launches::{self, Matched, Said};
+use crate::schema::Pattern;
+use crate::schema::patterns::Paradigm;
+use crate::severity::{Accumulator, Metric};
+use crate::trace::device_calls::DeviceCall;
+use crate::trace::{Shard, Trace};
+use awaited::Awaited;
+use busy::Busy;
+
+pub use crate::matching::launches::Span;
+
+/// Something that a device ran, and what was before.
+#[derive(Clone, Copy, Debug, Encode, Decode)]
+pub struct Kernel {
+    /// Where and when it ran.
+    pub run: Span,
+    /// Number of the device.
+    pub device: u32,
+    /// The call that launched it.
+    pub launch: Option<Span>,
+    /// Why it did not begin before.
+    pub began: Began,
+    /// Ticks in which its device had nothing to run before it.
+    pub idle: i64,
+    /// The part of it before the launch.
+    pub starved: i64,
+    /// The part of that in which the host waited in MPI.
+    pub mpi_starved: i64,
+    /// What it took to start after the launch, with the device free.
+    pub latency: i64,
+    /// Ticks between its launch and its start while another ran.
+    pub queued: i64,
+}
+
+/// What a kernel had to wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum Began {
+    /// Nobody knows.
+    Unknown,
+    /// Its launch.
+    Launched,
+    /// The end of another one of its process, by its position.
+    Behind(u32),
+}
+
+/// A call that waits for devices.
+#[derive(Clone, Copy, Debug, Encode, Decode)]
+pub struct Synchronization {
+    /// Where and when it was called.
+    pub call: Span,
+    /// Ticks in which a kernel ran that it awaited.
+    pub waiting: i64,
+    /// The rest.
+    pub completion: i64,
+    /// The last of these kernels: its position among all.
+    pub kernel: Option<u32>,
+}
+
+/// What a host did while it starved a device.
+#[derive(Clone, Copy, Debug, Encode, Decode)]
+pub struct Starving {
+    /// Index of the location of the host.
+    pub location: LocationId,
+    /// Innermost call path, or [`CallPathId::NONE`].
+    pub callpath: CallPathId,
+    /// Ticks.
+    pub ticks: i64,
+}
+
+/// What there is to say of devices.
+#[derive(Debug, Default, Encode, Decode)]
+pub struct Devices {
+    /// What they ran, by process and start.
+    pub kernels: Vec<Kernel>,
+    /// Calls that waited for them, by process and Enter.
+    pub synchronizations: Vec<Synchronization>,
+    /// What hosts did meanwhile.
+    pub starving: Vec<Starving>,
+    /// Number of launches.
+    pub launches: u64,
+    /// Launches without a kernel.
+    pub unmatched_launches: u64,
+    /// Kernels without a launch.
+    pub unmatched_kernels: u64,
+    /// Kernels that seem to end behind the call that awaits them, or to begin before the one that launches them.
+    pub clock_violations: u64,
+}
+
+impl Devices {
+    /// All of several parts.
+    pub(crate) fn all(parts: Vec<Self>) -> Self {
+        let mut all = Self::default();
+        for part in parts {
+            all.add(part);
+        }
+        all
+    }
+
+    /// Adds what there is to say of others.
+    fn add(&mut self, others: Self) {
+        let before = self.kernels.len() as u32;
+        self.kernels.extend(others.kernels.into_iter().map(|kernel| Kernel {
+            began: match kernel.began {
+                Began::Behind(other) => Began::Behind(other + before),
+                began => began,
+            },
+            ..kernel
+        }));
+        self.synchronizations.extend(others.synchronizations.into_iter().map(|synchronization| Synchronization {
+            kernel: synchronization.kernel.map(|kernel| kernel + before),
+            ..synchronization
+        }));
+        self.starving.extend(others.starving);
+        self.launches += others.launches;
+        self.unmatched_launches += others.unmatched_launches;
+        self.unmatched_kernels += others.unmatched_kernels;
+        self.clock_violations += others.clock_violations;
+    }
+}
+
+/// A process with devices.
+struct Host {
+    /// Position of its shard.
+    shard: usize,
+    process: ProcessId,
+    streams: Vec<LocationId>,
+    threads: Vec<LocationId>,
+    /// What the streams ran.
+    runs: Vec<Span>,
+}
+
+/// Looks at the devices of all processes; what is found in each shard, and the wait states of these. `found` has what the
+/// stages before have found, in the order of location and time.
+pub(crate) fn detect(archive: &Archive, trace: &Trace, found: &[Findings]) -> Result<(Vec<Devices>, Vec<Findings>)> {
+    let hosts = |(shard_number, shard): (usize, &Shard)| -> Vec<Host> {
+        let host = |process: ProcessId| {
+            let locations = trace.definitions.processes[process].locations;
+            let is_stream = |&location: &LocationId| trace.definitions.locations[location].is_stream();
+            let (streams, threads): (Vec<_>, Vec<_>) = { locations }.partition(is_stream);
+            let runs = launches::runs(trace, shard, &streams);
+            Host { shard: shard_number, process, streams, threads, runs }
+        };
+        { shard.processes }.map(host).filter(|host| !host.streams.is_empty()).collect()
+    };
+    let hosts: Vec<Vec<Host>> = trace.shards.par_iter().enumerate().map(hosts).collect();
+    let busy = Busy::new(archive, trace, hosts.iter().flatten().flat_map(|host| &host.runs))?;
+    let definitions = archive.definitions();
+    let null_streams = definitions.location_properties.iter();
+    let null_streams: Vec<u64> = null_streams
+        .filter(|property| matches!(definitions.string(property.name), "hipNullStream" | "CUDA_NULL_STREAM"))
+        .map(|property| property.location)
+        .collect();
+    let of_shard = |hosts: Vec<Host>| {
+        let (mut devices, mut findings) = <(Devices, Findings)>::default();
+        for host in hosts {
+            let waits = &found[host.shard].waits;
+            devices.add(host.devices(archive, trace, &busy, &null_streams, waits, &mut findings));
+        }
+        (devices, findings)
+    };
+    Ok(hosts.into_par_iter().map(of_shard).unzip())
+}
+
+impl Host {
+    fn devices(
+        self,
+        archive: &Archive,
+        trace: &Trace,
+        busy: &Busy,
+        null_streams: &[u64],
+        waits: &[WaitState],
+        findings: &mut Findings,
+    ) -> Devices {
+        let shard = &trace.shards[self.shard];
+        let said = Said::read(archive, trace, self.threads.iter().chain(&self.streams).copied());
+        let calls = launches::calls(trace, shard, &self.threads, |call| call == DeviceCall::Launch);
+        let of_kernels: Vec<Span> = calls.into_iter().map(|(_, call)| call).collect();
+        let matched = launches::matched(trace, &said, &of_kernels, &self.runs);
+        let mut devices = Devices { launches: of_kernels.len() as u64, ..Devices::default() };
+        self.kernels(busy, &of_kernels, &matched, &mut devices);
+        let in_mpi = self.starve(trace, shard, waits, &mut devices);
+
+        let numbers: FxHashSet<u32> = self.streams.iter().map(|stream| busy.device[stream]).collect();
+        let records = launches::calls(trace, shard, &self.threads, |call| call == DeviceCall::RecordEvent);
+        let streams = (&self.streams[..], null_streams);
+        let awaited = Awaited::new(trace, &devices.kernels, streams, (&said, &records));
+        let calls = launches::calls(trace, shard, &self.threads, DeviceCall::is_synchronization);
+        devices.synchronizations =
+            calls.iter().map(|call| awaited.synchronize(trace, &said, call, numbers.len())).collect();
+        self.note(&matched, &of_kernels, &mut devices, findings);
+        self.book(trace, shard, &devices, in_mpi, findings);
+        devices
+    }
+
+    /// What each kernel waited for, and how long its device was idle before it.
+    fn kernels(&self, busy: &Busy, launches: &[Span], matched: &Matched, devices: &mut Devices) {
+        // By stream the last kernel; by device the one that ended last.
+        let mut on_stream: FxHashMap<LocationId, u32> = FxHashMap::default();
+        let mut on_device: FxHashMap<u32, u32> = FxHashMap::default();
+        for (number, (run, &launch)) in (0..).zip(self.runs.iter().zip(&matched.launches)) {
+            let launch = launches.get(launch as usize).copied();
+            let device = busy.device[&run.location];
+            // A device is there when it is first asked for something at the latest.
+            let before = busy.before(run).or(launch.map(|launch| launch.enter.min(run.enter)));
+            let end = |kernel: u32| self.runs[kernel as usize].leave;
+            let earlier = [on_stream.insert(run.location, number), on_device.get(&device).copied()];
+            let earlier = earlier.into_iter().flatten();
+            let latest = on_device.entry(device).or_insert(number);
+            *latest = if end(*latest) > run.leave { *latest } else { number };
+            let mut kernel = Kernel {
+                run: *run,
+                device,
+                launch,
+                began: Began::Unknown,
+                idle: before.map_or(0, |before| (run.enter - before).max(0)),
+                starved: 0,
+                mpi_starved: 0,
+                latency: 0,
+                queued: 0,
+            };
+            if let Some(launch) = launch {
+                let held = earlier.filter(|&other| (launch.enter + 1..=run.enter).contains(&end(other)));
+                kernel.began = held.max_by_key(|&other| end(other)).map_or(Began::Launched, Began::Behind);
+                let since = before.unwrap_or(i64::MIN).max(launch.enter);
+                kernel.latency = (run.enter - since).max(0);
+                kernel.starved = before.map_or(0, |before| (run.enter.min(launch.enter) - before).max(0));
+                if before.is_some_and(|before| before > launch.leave) {
+                    kernel.queued = (run.enter - launch.leave).max(0);
+                }
+            }
+            devices.kernels.push(kernel);
+        }
+    }
+
+    /// Says what threads did while they starved devices; returns the part in which they waited for others.
+    fn starve(&self, trace: &Trace, shard: &Shard, waits: &[WaitState], devices: &mut Devices) -> Vec<WaitState> {
+        let mut waited = Vec::new();
+        for &host in &self.threads {
+            let launched_here = |kernel: &&mut Kernel| {
+                kernel.starved > 0 && kernel.launch.is_some_and(|launch| launch.location == host)
+            };
+            let mut starved = devices.kernels.iter_mut().filter(launched_here).peekable();
+            if starved.peek().is_none() {
+                continue;
+            }
+            let ran: Vec<(CallPathId, i64, i64)> =
+                shard.stretches(&trace.tree, shard.local(host), i64::MIN..i64::MAX).collect();
+            let in_mpi = waiting_in_mpi(trace, host, waits);
+            let mut ticks: FxHashMap<CallPathId, i64> = FxHashMap::default();
+            for kernel in starved {
+                let until = kernel.launch.map_or(0, |launch| launch.enter).min(kernel.run.enter);
+                let from = until - kernel.starved;
+                for ((callpath, ..), length) in overlaps(&ran, from, until) {
+                    *ticks.entry(*callpath).or_default() += length;
+                }
+                for ((wait, ..), length) in overlaps(&in_mpi, from, until) {
+                    kernel.mpi_starved += length;
+                    waited.push(WaitState {
+                        kind: Metric::GpuMpiStarved,
+                        location: kernel.run.location,
+                        instance: kernel.run.instance,
+                        waiting: length,
+                        ..**wait
+                    });
+                }
+            }
+            let mut ticks: Vec<(CallPathId, i64)> = ticks.into_iter().collect();
+            ticks.sort_unstable();
+            let starving = |(callpath, ticks)| Starving { location: host, callpath, ticks };
+            devices.starving.extend(ticks.into_iter().map(starving));
+        }
+        waited
+    }
+
+    /// Counts what does not fit.
+    fn note(&self, matched: &Matched, launches: &[Span], devices: &mut Devices, findings: &mut Findings) {
+        let mut is_free = vec![true; launches.len()];
+        for (run, &launch) in self.runs.iter().zip(&matched.launches) {
+            if let Some(is_free) = is_free.get_mut(launch as usize) {
+                *is_free = false;
+            } else {
+                devices.unmatched_kernels += 1;
+                findings.diagnostics.add(DiagnosticKind::KernelWithoutLaunch, run.location, run.enter);
+            }
+        }
+        for (launch, _) in launches.iter().zip(&is_free).filter(|(_, is_free)| **is_free) {
+            devices.unmatched_launches += 1;
+            findings.diagnostics.add(DiagnosticKind::LaunchWithoutKernel, launch.location, launch.enter);
+        }
+        let is_behind = |synchronization: &&Synchronization| {
+            let kernel = synchronization.kernel.map(|kernel| &devices.kernels[kernel as usize]);
+            kernel.is_some_and(|kernel| kernel.run.leave > synchronization.call.leave)
+        };
+        let late = devices.synchronizations.iter().filter(is_behind).map(|synchronization| &synchronization.call);
+        let early = matched.early.iter().map(|&run| &self.runs[run as usize]);
+        for span in late.chain(early) {
+            devices.clock_violations += 1;
+            findings.diagnostics.add(DiagnosticKind::ClockViolationDevice, span.location, span.leave);
+        }
+    }
+
+    /// Books what there is to say as severities and wait states, of which some are known.
+    fn book(
+        &self,
+        trace: &Trace,
+        shard: &Shard,
+        devices: &Devices,
+        mut waits: Vec<WaitState>,
+        findings: &mut Findings,
+    ) {
+        for kernel in &devices.kernels {
+            let own = (kernel.run.location, kernel.run.instance);
+            if let Some(launch) = kernel.launch {
+                let cause = (launch.location, launch.instance);
+                waits.push(WaitState::new(Metric::GpuDeviceStarved, own, kernel.starved, cause));
+                waits.push(WaitState::without_cause(Metric::GpuLaunchLatency, own, kernel.latency));
+            }
+        }
+        for &Synchronization { call, waiting, completion, kernel } in &devices.synchronizations {
+            let own = (call.location, call.instance);
+            if let Some(kernel) = kernel {
+                let run = &devices.kernels[kernel as usize].run;
+                waits.push(WaitState::new(Metric::GpuHostWait, own, waiting, (run.location, run.instance)));
+            }
+            waits.push(WaitState::without_cause(Metric::GpuHostCompletion, own, completion));
+        }
+        waits.retain(|wait| wait.waiting > 0);
+        waits.sort_by_key(|wait| (wait.location, shard.instances.enter[wait.instance], wait.kind));
+        let mut kernels: Vec<&Kernel> = devices.kernels.iter().collect();
+        kernels.sort_by_key(|kernel| kernel.run.location);
+        let (mut kernels, mut of_waits) = (kernels.into_iter().peekable(), waits.iter().peekable());
+        let mut cells = Accumulator::new(&trace.tree);
+        for location in trace.definitions.processes[self.process].locations {
+            while let Some(wait) = of_waits.next_if(|wait| wait.location == location) {
+                cells.add(wait.kind, shard.callpath(wait.instance), wait.waiting);
+            }
+            while let Some(kernel) = kernels.next_if(|kernel| kernel.run.location == location) {
+                cells.add(Metric::GpuDeviceIdle, kernel.run.callpath, kernel.idle);
+                cells.add(Metric::GpuQueue, kernel.run.callpath, kernel.queued);
+            }
+            cells.end_location(location);
+        }
+        findings.severities.append(&mut cells.finish());
+        findings.waits.append(&mut waits);
+    }
+}
+
+/// The parts of stretches, which follow each other, that lie in a span: each with its length.
+fn overlaps<T>(stretches: &[(T, i64, i64)], from: i64, until: i64) -> impl Iterator<Item = (&(T, i64, i64), i64)> {
+    let first = stretches.partition_point(|(_, _, end)| *end <= from);
+    stretches[first..]
+        .iter()
+        .take_while(move |(_, begin, _)| *begin < until)
+        .map(move |stretch| (stretch, stretch.2.min(until) - stretch.1.max(from)))
+}
+
+/// When a thread waited in MPI: its waits with begin and end, none over another.
+fn waiting_in_mpi<'a>(trace: &Trace, host: LocationId, waits: &'a [WaitState]) -> Vec<(&'a WaitState, i64, i64)> {
+    let own = waits.partition_point(|wait| wait.location < host)..waits.partition_point(|wait| wait.location <= host);
+    let own = &waits[own];
+    let is_whole = |wait: &WaitState| {
+        Pattern::of(wait.kind).is_some_and(|pattern| {
+            pattern.paradigm == Paradigm::Mpi && pattern.part_of.is_none() && pattern.is_balanced_away
+        })
+    };
+    let begins = interval::begins(trace, own);
+    let mut spans: Vec<(&WaitState, i64, i64)> = own
+        .iter()
+        .zip(begins)
+        .filter(|(wait, _)| is_whole(wait))
+        .map(|(wait, begin)| (wait, begin, begin + wait.waiting))
+        .collect();
+    spans.sort_by_key(|&(_, begin, end)| (begin, end));
+    let mut until = i64::MIN;
+    spans.retain_mut(|(_, begin, end)| {
+        *begin = until.max(*begin);
+        until = until.max(*end);
+        begin < end
+    });
+    spans
+}
