@@ -29,10 +29,11 @@ class Devices:
     ----------
     kernels : pyarrow.Table
         What devices ran, one row each: where (``callpath``, ``callpath_id``, ``location``, ``rank``, and the number of
-        the ``device``), when (``begin`` and ``end``), the call that launched it (``launch_callpath``, ``launch_location``,
-        ``launch_enter``, ...; null), ``idle`` (how long its device had nothing to run before it), of that ``starved``
-        (before the launch), of that ``mpi_starved`` (while the host waited in MPI), ``latency`` (what it took to start
-        with the device free) and ``queued`` (from its launch to its start, if another ran meanwhile).
+        the ``device``), when (``begin`` and ``end``), the call that launched it (``launch_callpath``,
+        ``launch_location``, ``launch_enter``, ...; null), ``idle`` (how long its device had nothing to run before it),
+        of that ``starved`` (before the launch), of that ``mpi_starved`` (while the host waited in MPI), ``latency``
+        (what it took to start with the device free) and ``queued`` (from its launch to its start, if another ran
+        meanwhile).
     synchronizations : pyarrow.Table
         Calls that waited for devices: where, ``enter``, ``leave``, ``waiting`` (while a kernel ran that was launched
         before), ``completion`` (the rest) and ``kernel`` (the row of the one waited for last, or null).
