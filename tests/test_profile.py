@@ -1,6 +1,7 @@
 """Profiles of Score-P as results: equal to the trace of the same run, and silent about what only events say."""
 
 import builtins
+import io
 import json
 import shutil
 import tarfile
@@ -38,7 +39,7 @@ def by_path(result, name):
 
 METRICS = (
     "time comp mpi mpi_init_exit mpi_communication mpi_point2point mpi_collective mpi_synchronization "
-    "omp_synchronization visits bytes_sent bytes_rcvd bytes_cout bytes_cin"
+    "omp_synchronization visits bytes_sent bytes_rcvd bytes_cout bytes_cin bytes_put bytes_get"
 ).split()
 
 
@@ -54,6 +55,23 @@ def test_it_has_the_values_of_the_trace(pair, name):
                 values.pop(path.rpartition("/")[0], None)
     # The trace rounds to ticks.
     assert found == pytest.approx(expected, rel=1e-3, abs=2e-5)
+
+
+def test_bytes_of_one_sided_operations(tmp_path):
+    """The shipped program has none: what it sends is called put."""
+    with tarfile.open(PROFILE) as archive, tarfile.open(tmp_path / "put.cubex", "w") as renamed:
+        for member in archive:
+            content = archive.extractfile(member).read()
+            if member.name == "anchor.xml":
+                content = content.replace(b">bytes_put<", b">bytes_old<").replace(b">bytes_sent<", b">bytes_put<")
+            member.size = len(content)
+            renamed.addfile(member, io.BytesIO(content))
+    before, after = (whywait.load(path).metrics for path in (PROFILE, tmp_path / "put.cubex"))
+    assert after["bytes_put"].total == before["bytes_sent"].total + before["bytes_cout"].total > 0
+    assert after["bytes_rma"].total == after["bytes_put"].total
+    assert before["bytes_put"].total == before["bytes_get"].total == 0
+    assert "bytes_sent" not in after
+    assert "shmem_bytes_put" not in before
 
 
 def test_it_has_the_locations_of_the_trace(pair):

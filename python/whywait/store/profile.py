@@ -38,7 +38,10 @@ _LACKS = (
 _COLLECTIVE = frozenset({"one2all", "all2one", "all2all", "other collective"})
 # What Score-P calls a metric, and our names for what it is at point-to-point and at collective calls.
 _BYTES = {"bytes_sent": ("bytes_sent", "bytes_cout"), "bytes_received": ("bytes_rcvd", "bytes_cin")}
-_STORED = frozenset({"time", "visits", *(name for names in _BYTES.values() for name in names)})
+# The same of one-sided operations: our name by the library.
+_ONE_SIDED = {
+    name: {"MPI": name, "SHMEM": f"shmem_{name}", "ARMCI": f"armci_{name}"} for name in ("bytes_put", "bytes_get")
+}
 # What every profile of Score-P has besides, and what no counter is.
 _OTHERS = frozenset({"time", "visits", "min_time", "max_time"})
 # What differences of sums leave of nothing.
@@ -137,6 +140,7 @@ class ProfileDataset(StoredTables):
             if metric.data_type in _NUMBERS
         ]
         self._metrics = {found.name: found for found in cells if found is not None}
+        self._declared = {metric.name for metric in cube.all_metrics()}
         self._inclusive = {metric.name for metric in cube.all_metrics() if metric.metric_type == "INCLUSIVE"}
         if "time" not in self._metrics:
             raise ValueError("it has no times")
@@ -173,7 +177,21 @@ class ProfileDataset(StoredTables):
 
     @property
     def stored(self) -> frozenset[str]:
-        return _STORED
+        bytes_of = {
+            **_BYTES,
+            **{
+                name: [ours for library, ours in by_library.items() if library in self._libraries]
+                for name, by_library in _ONE_SIDED.items()
+            },
+        }
+        # Score-P writes no data of a metric that is zero everywhere.
+        told = (ours for name, names in bytes_of.items() if name in self._declared for ours in names)
+        return frozenset({"time", "visits", *told})
+
+    @cached_property
+    def _libraries(self) -> list[str]:
+        """The library of each call path, in capitals."""
+        return [self._regions[number].paradigm.upper() for _, number in self._callpaths]
 
     @cached_property
     def regions(self) -> pa.Table:
@@ -262,7 +280,12 @@ class ProfileDataset(StoredTables):
                 at_p2p = np.array([role == "point2point" for role in roles], np.bool_)
                 at_collective = np.array([role in _COLLECTIVE for role in roles], np.bool_)
                 found += [(p2p, values * at_p2p[:, None]), (collective, values * at_collective[:, None])]
-        return pa.concat_tables([_severities(name, values) for name, values in found])
+        for name, by_library in _ONE_SIDED.items():
+            if name in self._metrics:
+                values = self._metrics[name].values
+                for library, ours in by_library.items():
+                    found.append((ours, values * np.array([one == library for one in self._libraries])[:, None]))
+        return pa.concat_tables([_severities(name, values) for name, values in found if name in self.stored])
 
     @property
     def wait_states(self) -> pa.Table:
