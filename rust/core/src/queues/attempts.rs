@@ -14,7 +14,23 @@
 //!
 //! *Source*: counters.md#counters-of-messages-and-queues.
 
-use super::channels::Queued;
+use super::Place;
+use crate::ids::{CommId, ProcessId};
+
+/// A message in a queue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Queued {
+    pub(super) source: ProcessId,
+    pub(super) comm: CommId,
+    /// Enter of the call that starts the send, ticks, and the row of the send.
+    pub(super) sent: (i64, u32),
+    pub(super) arrival: i64,
+    pub(super) posted: i64,
+    /// Number of the message in its channel.
+    pub(super) number: u32,
+    /// Where its receive was posted.
+    pub(super) place: Place,
+}
 
 /// Numbers of entries before a position, kept while entries come and go (Fenwick).
 struct Entries {

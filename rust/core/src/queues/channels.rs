@@ -3,7 +3,8 @@
 //! Nearly all are received in the order in which they were sent and arrived. Then none overtakes another, and each is
 //! compared with its partner alone; a look at the message before says so. The others are sorted.
 
-use super::{Lists, Place, attempts};
+use super::attempts::{self, Queued};
+use super::{Lists, Place};
 use crate::ids::{CommId, ProcessId};
 use crate::trace::NONE;
 
@@ -95,21 +96,6 @@ impl<R: Default> Channels<R> {
         }
         self.all.drain(..).map(|channel| channel.kept)
     }
-}
-
-/// A message in a queue.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Queued {
-    pub(super) source: ProcessId,
-    pub(super) comm: CommId,
-    /// Enter of the call that starts the send, ticks, and the row of the send.
-    pub(super) sent: (i64, u32),
-    pub(super) arrival: i64,
-    pub(super) posted: i64,
-    /// Number of the message in its channel.
-    pub(super) number: u32,
-    /// Where its receive was posted.
-    pub(super) place: Place,
 }
 
 /// What the queues of a receiver count at a place.

@@ -1,7 +1,8 @@
 //! The queues of receivers: unexpected messages, posted receives, what overtakes what.
 
 use super::arrival::Estimate;
-use super::channels::{Channels, Found, Queued, Step, search};
+use super::attempts::Queued;
+use super::channels::{Channels, Found, Step, search};
 use super::in_flight::{self, Slices};
 use super::levels::{Change, Level, Quantity, follow, sort_by_time};
 use super::senders::Alike;
