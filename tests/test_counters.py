@@ -31,8 +31,9 @@ def archive(directory, counters, streams, processes=None):
     `processes` is the number of the process of each stream, by default 0.
 
     `counters` is a list of options of metric members, each in a class of its own. Each stream is a list of
-    (time, "enter"/"leave"/number of a counter, region or value); a stream without regions is a metric location. An
-    option `scope` of a counter, "group" or "node", makes an instance of its class for the process of the first stream.
+    (time, "enter"/"leave"/"flush"/number of a counter, region, end or value); a stream without regions is a metric
+    location. An option `scope` of a counter, "group" or "node", makes an instance of its class for the process of the
+    first stream.
     """
     place = Path(directory) / "archive"
     with otf2.writer.open(str(place), timer_resolution=10) as trace:
@@ -66,6 +67,8 @@ def archive(directory, counters, streams, processes=None):
                     if value not in regions:
                         regions[value] = definitions.region(value)
                     getattr(writer, what)(1000 + time, regions[value])
+                elif what == "flush":
+                    writer.buffer_flush(1000 + time, 1000 + value)
                 else:
                     writer.metric(1000 + time, instances.get(what, classes[what]), value)
     return place / "traces.otf2"
@@ -178,6 +181,27 @@ def test_a_counter_of_a_process_is_divided_over_time_and_threads(tmp_path, scope
     # A thread that runs half of the time only: the other half of its part is outside.
     half = analyzed("half", master, [(0, "enter", "bar"), (40, "leave", "bar")])
     assert (values(half)["bar"], half.outside, half.total) == (20, 40, 120)
+
+
+@pytest.mark.parametrize("scope", [None, "group"])
+def test_a_flush_gets_nothing_of_a_counter(tmp_path, scope):
+    """0, 600, 610 at 0, 10, 11 s; main [0, 12] calls foo [2, 4]; the buffer is written in [5, 9] and [10, 11]."""
+    stream = [(0, "enter", "main"), (20, "enter", "foo"), (40, "leave", "foo"), (50, "flush", 90),
+              (100, "flush", 110), (120, "leave", "main")]  # fmt: skip
+    samples = [(0, 0, (0,)), (0, 1, (100,)), (100, 0, (600,)), (110, 0, (610,)), (110, 1, (300,))]
+    options = counter(scope=scope), counter("level", MetricMode.ABSOLUTE_NEXT, scope=scope)
+    streams = [sorted(stream + samples, key=lambda row: row[0])] if scope is None else [stream, samples]
+    result = analyze(archive(tmp_path, list(options), streams))
+    found, level = result.counters["c"], result.counters["level"]
+    assert (values(found), found.total) == ({"foo": 200, "main": 410}, 610)
+    assert values(level) == pytest.approx({"foo": 200, "main": 400 + 300})
+    assert values(level, "seconds") == pytest.approx({"foo": 2, "main": 5})
+    (of_windows,) = {
+        tuple(sum(values(result.counters.window(*window)[name]).get(path, 0) for window in tiling)
+              for name in ("c", "level") for path in ("foo", "main"))
+        for tiling in ([(0, 12)], [(0, 3), (3, 7), (7, 12)])
+    }  # fmt: skip
+    assert of_windows == pytest.approx((200, 410, 200, 700))
 
 
 def test_a_counter_of_a_node_is_divided_over_its_processes(tmp_path):

@@ -5,6 +5,7 @@
 //! their samples are kept, and divided over the CPU threads in their scope ([`scoped`]). Questions about single stretches
 //! of time read the samples once more ([`samples`]).
 
+mod pauses;
 mod samples;
 mod scoped;
 mod series;

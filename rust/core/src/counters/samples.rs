@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 use whywait_otf2::enums::LocationType;
 use whywait_otf2::{Archive, Attributes, Event, EventSink};
 
+use super::pauses::Pauses;
 use super::scoped;
 use super::series::Series;
 use crate::ids::{CallPathId, LocationId};
@@ -201,11 +202,12 @@ pub fn window(
         .map(|location| {
             let mut sums: FxHashMap<(CallPathId, u32), Sums> = FxHashMap::default();
             let shard = trace.shard(location);
+            let i = shard.local(location);
+            let pauses = Pauses::of(&trace.tree, shard, i);
             for (counter, series) in read(archive, trace, kinds, location) {
-                let i = shard.local(location);
                 let stretches = shard.stretches(&trace.tree, i, window.clone());
                 let book = |callpath, add| *sums.entry((callpath, counter)).or_default() += add;
-                series.divide((0, 1), stretches, book);
+                series.divide((0, 1), &pauses, stretches, book);
             }
             let cell = |((callpath, counter), sums)| CounterCell { counter, callpath, location, sums };
             sums.into_iter().map(cell).collect()

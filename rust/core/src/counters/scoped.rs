@@ -8,6 +8,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
+use super::pauses::Pauses;
 use super::series::Series;
 use crate::Result;
 use crate::ids::{CallPathId, LocationId};
@@ -72,13 +73,16 @@ fn of_one(trace: &Trace, kinds: &[Kind], samples: &[Sample], window: Option<&Ran
     let mut cells = Vec::new();
     if carriers.is_empty() && trace.owns(location) {
         let book = |callpath, sums| cells.push(CounterCell { counter, callpath, location, sums });
-        series.divide((0, 1), std::iter::once((CallPathId::NONE, all.0, all.1)), book);
+        series.divide((0, 1), &Pauses::default(), std::iter::once((CallPathId::NONE, all.0, all.1)), book);
     }
     for (part, &carrier) in carriers.iter().enumerate().filter(|(_, carrier)| trace.owns(**carrier)) {
         let mut sums: FxHashMap<CallPathId, Sums> = FxHashMap::default();
         let shard = trace.shard(carrier);
-        let stretches = shard.stretches(&trace.tree, shard.local(carrier), all.0..all.1);
-        series.divide((part, carriers.len()), stretches, |callpath, add| *sums.entry(callpath).or_default() += add);
+        let i = shard.local(carrier);
+        let stretches = shard.stretches(&trace.tree, i, all.0..all.1);
+        let pauses = Pauses::of(&trace.tree, shard, i);
+        let book = |callpath, add| *sums.entry(callpath).or_default() += add;
+        series.divide((part, carriers.len()), &pauses, stretches, book);
         let cell = |(callpath, sums)| CounterCell { counter, callpath, location: carrier, sums };
         cells.extend(sums.into_iter().map(cell));
     }

@@ -1,5 +1,8 @@
 //! A counter over time: its samples, and what it came to by then.
 
+use std::borrow::Cow;
+
+use super::pauses::Pauses;
 use crate::ids::CallPathId;
 use crate::trace::counters::{Counter, Kind, Number, Sums};
 
@@ -15,7 +18,7 @@ struct Point {
 }
 
 /// The samples of a counter at one place, in the order of time.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Series {
     points: Vec<Point>,
     kind: Kind,
@@ -60,6 +63,19 @@ impl Series {
         }
     }
 
+    /// The counter over the time of a location with pauses.
+    pub(super) fn in_time_of(&self, pauses: &Pauses) -> Cow<'_, Self> {
+        if pauses.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let mut series = Self { points: Vec::with_capacity(self.points.len()), ..*self };
+        for point in &self.points {
+            let time = pauses.running(point.time);
+            if point.is_sample { series.push(time, point.value) } else { series.hold(time) }
+        }
+        Cow::Owned(series)
+    }
+
     /// Whether changes happen at their samples, and not in between.
     fn is_of_moments(&self) -> bool {
         self.kind == Kind::Change { next: false, point: true }
@@ -96,22 +112,28 @@ impl Series {
 
     /// Divides what lies in some stretches of time over what runs there: hands what the `part`-th of `parts` equal parts
     /// comes to in each stretch to `book`, with its call path. Stretches follow each other without gaps; a sample belongs
-    /// to the one that begins at its time or before.
+    /// to the one that begins at its time or before. Pauses get nothing.
     pub(super) fn divide(
         &self,
         (part, parts): (usize, usize),
+        pauses: &Pauses,
         stretches: impl Iterator<Item = (CallPathId, i64, i64)>,
         mut book: impl FnMut(CallPathId, Sums),
     ) {
-        let known = |time| Number::whole(self.known(time)).part(part, parts).integer as i64;
+        let running = self.in_time_of(pauses);
+        let known = |time| Number::whole(running.known(time)).part(part, parts).integer as i64;
         for (callpath, from, until) in stretches {
+            let (from, until) = (pauses.running(from), pauses.running(until));
+            if from == until {
+                continue;
+            }
             let mut sums = Sums { ticks: known(until) - known(from), ..Sums::default() };
-            let amount = self.at(until).part(part, parts).less(self.at(from).part(part, parts));
+            let amount = running.at(until).part(part, parts).less(running.at(from).part(part, parts));
             match self.kind {
                 Kind::Samples => sums.area = amount,
                 _ => sums.amount = amount,
             }
-            self.look(from, until, &mut sums);
+            running.look(from, until, &mut sums);
             if part > 0 {
                 (sums.samples, sums.sampled) = (0, Number::default());
             }
@@ -163,6 +185,11 @@ impl Series {
         })
     }
 
+    /// Times of the first and the last sample, or until when that holds.
+    pub(super) fn span(&self) -> Option<(i64, i64)> {
+        Some((self.points.first()?.time, self.points.last()?.time))
+    }
+
     /// Whether anything is known of the time between two times.
     pub(super) fn covers(&self, from: i64, until: i64) -> bool {
         match (self.points.first(), self.points.last()) {
@@ -192,7 +219,9 @@ mod tests {
         let mut found: FxHashMap<CallPathId, Sums> = FxHashMap::default();
         for (part, stretches) in carriers.iter().enumerate() {
             let each = stretches.iter().copied();
-            series.divide((part, carriers.len()), each, |callpath, sums| *found.entry(callpath).or_default() += sums);
+            series.divide((part, carriers.len()), &Pauses::default(), each, |callpath, sums| {
+                *found.entry(callpath).or_default() += sums;
+            });
         }
         found
     }

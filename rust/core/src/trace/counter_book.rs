@@ -24,6 +24,7 @@ use super::columns::Events;
 use super::counter_totals::Totals;
 use super::counters::{CounterCell, Counters, Fault, Kind, Number, Position, Reading, Sample, Sums};
 use super::definition_index::DefinitionIndex;
+use super::regions::Regions;
 use crate::ids::{CallPathId, LocationId};
 
 /// The latest sample of a counter at the current location.
@@ -38,14 +39,20 @@ struct Latest {
 /// What belongs to the time between two samples.
 #[derive(Clone, Copy, Default)]
 struct Interval {
-    /// Growth, change, or the integral of a level.
+    /// Growth or change.
     amount: Number,
-    /// Twice the integral of what is known at its samples.
-    area: Number,
     /// The level that holds.
     level: Option<Number>,
-    /// Whether a level is known.
-    is_known: bool,
+    /// Sum of the values at both ends of what is known at its samples.
+    ends: Option<Number>,
+}
+
+impl Interval {
+    /// Growth, change, or the integral of a level over ticks; and twice the integral of what is known at its samples.
+    fn sums(&self, ticks: i64) -> [Number; 2] {
+        let over = |value: Number| value.times(ticks);
+        [self.level.map_or(self.amount, over), self.ends.map_or(Number::default(), over)]
+    }
 }
 
 /// What ran at a location so far.
@@ -257,7 +264,6 @@ impl<'a> Book<'a> {
             return Ok(());
         }
         let Some(before) = before else { return Ok(()) };
-        let span = time - before.time;
         let mut interval = Interval::default();
         let mut result = Ok(());
         match kind {
@@ -267,8 +273,7 @@ impl<'a> Book<'a> {
                 self.fell[index as usize] |= has_fallen;
                 if !counter.is_trusted() {
                     // It may turn out to be a level.
-                    interval.area = value.plus(before.value).times(span);
-                    interval.is_known = true;
+                    interval.ends = Some(value.plus(before.value));
                 } else if has_fallen {
                     result = Err(Fault::Reset);
                     interval.amount = Number::default();
@@ -276,14 +281,8 @@ impl<'a> Book<'a> {
             }
             Kind::Change { next: true, .. } => interval.amount = before.value,
             Kind::Change { .. } => interval.amount = value,
-            Kind::Level { next } => {
-                let level = if next { before.value } else { value };
-                interval = Interval { amount: level.times(span), level: Some(level), is_known: true, ..interval };
-            }
-            Kind::Samples => {
-                interval.area = value.plus(before.value).times(span);
-                interval.is_known = true;
-            }
+            Kind::Level { next } => interval.level = Some(if next { before.value } else { value }),
+            Kind::Samples => interval.ends = Some(value.plus(before.value)),
         }
         self.divide(index, &interval, &before, (time, position), ran);
         result
@@ -311,20 +310,21 @@ impl<'a> Book<'a> {
         Ok(())
     }
 
-    /// Divides what belongs to an interval over the call paths that ran in it.
+    /// Divides what belongs to an interval over the call paths that ran in it. Pauses get nothing.
     fn divide(
         &mut self,
         counter: u32,
         interval: &Interval,
         before: &Latest,
         (time, position): (i64, Position),
-        Ran { events, tree }: Ran<'_>,
+        ran: Ran<'_>,
     ) {
-        let mut book = |callpath: CallPathId, amount: Number, area: Number, ticks: i64| {
+        let is_known = interval.level.is_some() || interval.ends.is_some();
+        let mut book = |callpath: CallPathId, [amount, area]: [Number; 2], ticks: i64| {
             let sums = self.cells.of(callpath, counter);
             sums.amount += amount;
             sums.area += area;
-            if interval.is_known {
+            if is_known {
                 sums.ticks += ticks;
             }
             if let Some(level) = interval.level.filter(|_| ticks > 0) {
@@ -334,34 +334,23 @@ impl<'a> Book<'a> {
         let all = time - before.time;
         // Nothing between the samples but the event that the first stands before.
         let between = before.position.events..position.events;
-        let first = events.time.get(between.start as usize);
+        let first = ran.events.time.get(between.start as usize);
         if all == 0 || between.is_empty() || (between.len() == 1 && first == Some(&before.time)) {
-            return book(position.callpath, interval.amount, interval.area, all);
+            return book(position.callpath, interval.sums(all), all);
         }
-        let (mut callpath, mut depth) = (before.position.callpath, before.position.depth);
-        let (mut since, mut given) = (before.time, [Number::default(); 2]);
-        let mut segment = |callpath: CallPathId, since: i64, until: i64| {
-            if until > since {
-                let share = |sum: Number| sum.share(i128::from(until - before.time), i128::from(all));
-                let [amount, area] = [share(interval.amount), share(interval.area)];
-                book(callpath, amount.less(given[0]), area.less(given[1]), until - since);
-                given = [amount, area];
-            }
-        };
-        for event in between {
-            let until = events.time[event as usize].clamp(since, time);
-            segment(if depth == 0 { CallPathId::NONE } else { callpath }, since, until);
-            since = until;
-            let of = events.callpath(event);
-            if events.is_leave(event) {
-                depth = depth.saturating_sub(1);
-                callpath = tree.nodes()[of].parent;
-            } else {
-                depth += 1;
-                callpath = of;
-            }
+        let all: i64 = running(before, (time, position), ran).map(|(_, since, until)| until - since).sum();
+        let sums = interval.sums(all);
+        if all == 0 {
+            // A pause and nothing else.
+            return book(before.position.callpath, sums, 0);
         }
-        segment(position.callpath, since, time);
+        let (mut passed, mut given) = (0, [Number::default(); 2]);
+        for (callpath, since, until) in running(before, (time, position), ran) {
+            passed += until - since;
+            let shares = sums.map(|sum| sum.share(i128::from(passed), i128::from(all)));
+            book(callpath, [shares[0].less(given[0]), shares[1].less(given[1])], until - since);
+            given = shares;
+        }
     }
 
     /// Ends a location: levels that hold until their next sample hold until its last event. Appends its cells, by call
@@ -376,8 +365,7 @@ impl<'a> Book<'a> {
         for index in 0..self.latest.len() {
             let Some(before) = self.latest[index].filter(|before| before.time < last) else { continue };
             if self.counters.all[index].kind() == (Kind::Level { next: true }) {
-                let (amount, level) = (before.value.times(last - before.time), Some(before.value));
-                let interval = Interval { amount, level, is_known: true, ..Interval::default() };
+                let interval = Interval { level: Some(before.value), ..Interval::default() };
                 self.divide(index as u32, &interval, &before, (last, position), ran);
             }
         }
@@ -400,6 +388,35 @@ impl<'a> Book<'a> {
         self.latest.fill(None);
         self.kept.clear();
     }
+}
+
+/// What ran between two samples, with begin and end, without pauses; no call path is outside of all regions.
+fn running<'a>(
+    before: &Latest,
+    (time, position): (i64, Position),
+    Ran { events, tree }: Ran<'a>,
+) -> impl Iterator<Item = (CallPathId, i64, i64)> + use<'a> {
+    let (mut callpath, mut depth) = (before.position.callpath, before.position.depth);
+    let mut since = before.time;
+    let ends = (before.position.events..position.events).map(Some).chain([None]);
+    let stretches = ends.map(move |event| {
+        let Some(event) = event else { return (position.callpath, since, time) };
+        let until = events.time[event as usize].clamp(since, time);
+        let stretch = (if depth == 0 { CallPathId::NONE } else { callpath }, since, until);
+        since = until;
+        let of = events.callpath(event);
+        if events.is_leave(event) {
+            depth = depth.saturating_sub(1);
+            callpath = tree.nodes()[of].parent;
+        } else {
+            depth += 1;
+            callpath = of;
+        }
+        stretch
+    });
+    stretches.filter(move |&(callpath, since, until)| {
+        until > since && !(callpath.is_some() && Regions::is_pause(tree.region(callpath)))
+    })
 }
 
 #[cfg(test)]

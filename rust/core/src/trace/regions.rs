@@ -372,6 +372,12 @@ impl Regions {
     /// Key of the time in which the measurement was switched off.
     pub const MEASUREMENT_OFF: RegionKey = RegionKey::new(2);
 
+    /// Whether a region is time of the measurement system, in which the program leaves no records.
+    #[must_use]
+    pub fn is_pause(key: RegionKey) -> bool {
+        key == Self::BUFFER_FLUSH || key == Self::MEASUREMENT_OFF
+    }
+
     /// Collects the regions that the archive defines.
     #[must_use]
     pub fn new(definitions: &Definitions) -> Self {
