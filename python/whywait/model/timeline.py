@@ -55,6 +55,28 @@ class Level(NamedTuple):
     shares: npt.NDArray[np.uint8]
 
 
+class Courses(NamedTuple):
+    """Counters in bins of time.
+
+    Attributes
+    ----------
+    merged
+        Neighboring locations of a row.
+    rows, bins
+        How many there are.
+    width
+        Of a bin, in seconds.
+    values
+        By counter, row and bin: mean of a level, or what a total grows by in a second; not a number if nobody knows.
+    """
+
+    merged: int
+    rows: int
+    bins: int
+    width: float
+    values: npt.NDArray[np.float32]
+
+
 class Timeline(NamedTuple):
     """A run over time.
 
@@ -70,6 +92,8 @@ class Timeline(NamedTuple):
         Those that were chosen: ``from_location``, ``to_location``, ``start``, ``end``, ``bytes``, ``waiting``.
     totals
         How many ``calls``, ``waits``, ``messages`` and ``transfers`` there are in all.
+    counters
+        The counters of the trace, if it has some.
     """
 
     levels: tuple[Level, ...]
@@ -78,6 +102,7 @@ class Timeline(NamedTuple):
     messages: pa.Table
     transfers: pa.Table
     totals: dict[str, int]
+    counters: Courses | None = None
 
 
 def made(built: dict[str, Any]) -> Timeline:

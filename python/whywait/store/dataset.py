@@ -105,9 +105,10 @@ class Writer:
 
     def timeline(self, timeline: Timeline) -> None:
         """Write the run over time."""
-        pieces = store_timeline.shares(timeline, self._result.tables.locations.num_rows)
+        locations = self._result.tables.locations.num_rows
+        pieces = store_timeline.shares(timeline, locations)
         self.pieces("timeline", store_timeline.SHARES, pieces, repeating=("begin", "end", "share"))
-        for name, table in store_timeline.tables(timeline).items():
+        for name, table in store_timeline.tables(timeline, locations).items():
             self.table(name, table)
         self._timeline = store_timeline.outline(timeline)
 

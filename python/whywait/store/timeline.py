@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from whywait.model.schema import schema_of
-from whywait.model.timeline import CLASSES, WAITING, WHOLE, Level, Timeline
+from whywait.model.timeline import CLASSES, WAITING, WHOLE, Courses, Level, Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -43,8 +43,8 @@ def shares(timeline: Timeline, locations: int) -> Iterator[pa.RecordBatch]:
         )
 
 
-def tables(timeline: Timeline) -> dict[str, pa.Table]:
-    """Return what is shown singly, by the names of the tables."""
+def tables(timeline: Timeline, locations: int) -> dict[str, pa.Table]:
+    """Return what is shown singly, and counters, by the names of the tables."""
     kinds = [*["message"] * timeline.messages.num_rows, *["transfer"] * timeline.transfers.num_rows]
     messages = pa.concat_tables([timeline.messages, timeline.transfers])
     found = {
@@ -52,16 +52,37 @@ def tables(timeline: Timeline) -> dict[str, pa.Table]:
         "timeline_waits": timeline.waits,
         "timeline_messages": messages.add_column(0, "kind", pa.array(kinds, pa.string()).dictionary_encode()),
     }
+    if timeline.counters is not None:
+        found["timeline_counters"] = _courses(timeline.counters, locations)
     return {name: table.cast(schema_of(name)) for name, table in found.items()}
+
+
+def _courses(courses: Courses, locations: int) -> pa.Table:
+    counter, row, place = np.nonzero(np.isfinite(courses.values))
+    first = row * courses.merged
+    return pa.table(
+        {
+            "counter": counter.astype(np.uint32),
+            "location": first.astype(np.uint32),
+            "last_location": (np.minimum(first + courses.merged, locations) - 1).astype(np.uint32),
+            "begin": place * courses.width,
+            "end": (place + 1) * courses.width,
+            "value": courses.values[counter, row, place].astype(np.float64),
+        }
+    )
 
 
 def outline(timeline: Timeline) -> dict[str, Any]:
     """Return what the manifest says of it: the levels, and how much there is of what is shown singly."""
     levels = [level._asdict() | {"shares": None} for level in timeline.levels]
-    return {
+    found: dict[str, Any] = {
         "levels": [{name: value for name, value in level.items() if name != "shares"} for level in levels],
         "totals": timeline.totals,
     }
+    if (courses := timeline.counters) is not None:
+        shape = {name: getattr(courses, name) for name in ("merged", "rows", "bins", "width")}
+        found["counters"] = shape | {"counters": len(courses.values)}
+    return found
 
 
 def read(said: Mapping[str, Any], table: Callable[[str], pa.Table]) -> Timeline:
@@ -82,7 +103,16 @@ def read(said: Mapping[str, Any], table: Callable[[str], pa.Table]) -> Timeline:
         kind: messages.filter(pc.equal(messages["kind"], kind)).drop_columns("kind") for kind in ("message", "transfer")
     }
     single = table("timeline_calls"), table("timeline_waits"), of["message"], of["transfer"]
-    return Timeline(tuple(levels), *single, totals=dict(said["totals"]))
+    counters = _read_courses(said["counters"], table("timeline_counters")) if "counters" in said else None
+    return Timeline(tuple(levels), *single, totals=dict(said["totals"]), counters=counters)
+
+
+def _read_courses(said: Mapping[str, Any], cells: pa.Table) -> Courses:
+    values = np.full((said["counters"], said["rows"], said["bins"]), np.nan, np.float32)
+    row = cells["location"].to_numpy() // said["merged"]
+    place = np.rint(cells["begin"].to_numpy() / said["width"]).astype(np.int64)
+    values[cells["counter"].to_numpy(), row, place] = cells["value"].to_numpy()
+    return Courses(said["merged"], said["rows"], said["bins"], said["width"], values)
 
 
 def read_packed(path: Path, facts: Mapping[str, Any]) -> dict[str, str]:

@@ -164,6 +164,11 @@ impl Analysis {
         counters::window(self, py, begin, end)
     }
 
+    /// The courses of all counters in so many bins of equal width, on groups of `merged` neighboring locations.
+    fn counter_courses(&self, py: Python<'_>, merged: usize, bins: usize) -> PyResult<Table> {
+        counters::courses(self, py, merged, bins)
+    }
+
     /// What counters that speak of the location they are recorded at came to in stretches of time.
     fn counter_changes(&self, py: Python<'_>, asked: counters::Asked) -> PyResult<Table> {
         counters::changes(self, py, &asked)

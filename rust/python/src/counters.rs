@@ -130,6 +130,26 @@ pub(crate) fn changes(analysis: &Analysis, py: Python<'_>, asked: &Asked) -> PyR
     ])
 }
 
+/// The courses of all counters, in bins of equal width, on groups of so many locations.
+pub(crate) fn courses(analysis: &Analysis, py: Python<'_>, merged: usize, bins: usize) -> PyResult<Table> {
+    analysis.result.need_events().map_err(core_error)?;
+    let (trace, kinds) = (&analysis.result.trace, &analysis.result.counters.kinds);
+    let pool = whywait_core::pool::new(0).map_err(core_error)?;
+    let work = || pool.install(|| whywait_core::counters::courses(&analysis.archive, trace, kinds, merged, bins));
+    let found = py.detach(work);
+    let counters = all(analysis);
+    let value = found.iter().map(|bin| {
+        let is_level = matches!(kinds[bin.counter as usize], Kind::Level { .. } | Kind::Samples);
+        bin.value * counters[bin.counter as usize].factor() * if is_level { 1.0 } else { trace.resolution as f64 }
+    });
+    Table::new(vec![
+        ("counter", Arc::new(UInt32Array::from_iter_values(found.iter().map(|bin| bin.counter)))),
+        ("location", Arc::new(UInt32Array::from_iter_values(found.iter().map(|bin| bin.location.number())))),
+        ("bin", Arc::new(UInt32Array::from_iter_values(found.iter().map(|bin| bin.bin)))),
+        ("value", Arc::new(Float64Array::from_iter_values(value))),
+    ])
+}
+
 /// The instances of a call path.
 pub(crate) fn instances(analysis: &Analysis, py: Python<'_>, callpath: u32) -> PyResult<Table> {
     analysis.result.need_events().map_err(core_error)?;

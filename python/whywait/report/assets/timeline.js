@@ -5,6 +5,7 @@ import { address, exploreLink } from "./link.js";
 import { TimelineData } from "./timeline_data.js";
 import { LAYERS, functionColor } from "./timeline_paint.js";
 import { TimelinePane } from "./timeline_pane.js";
+import { CounterLanes } from "./timeline_counters.js";
 import { CallStack } from "./timeline_stack.js";
 import { WindowStatistics } from "./window_statistics.js";
 
@@ -73,6 +74,7 @@ export class Timeline extends TimelinePane {
       oninput: () => this.search(), onkeydown: (event) => { if (event.key === "Enter") this.nextFound(); } });
     this.classes = make("div", { class: "classes" });
     this.stack = new CallStack(this);
+    this.lanes = new CounterLanes(this);
     fill(this.node,
       make("div", { class: "toolbar" },
         button("−", "Zoom out (−)", () => this.zoom(2)), button("+", "Zoom in (+)", () => this.zoom(0.5)),
@@ -80,7 +82,7 @@ export class Timeline extends TimelinePane {
         layers, data.calls.location.length > 0 && coloring.node, this.searchBox, this.hits, where),
       this.strip,
       this.plane,
-      this.classes, this.stack.node, this.details, (this.statistics = new WindowStatistics(data)).node);
+      this.classes, this.lanes.node, this.stack.node, this.details, (this.statistics = new WindowStatistics(data)).node);
     this.legend();
     this.describe();
     new ResizeObserver(() => this.resize()).observe(this.plane);

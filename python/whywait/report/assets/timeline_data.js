@@ -7,9 +7,11 @@ export class TimelineData {
   static async open(model, prefix = "") {
     const head = await documentBlock(`${prefix}timeline`);
     const has = (name) => document.getElementById(`data-${prefix}timeline-${name}`) !== null;
-    const names = ["places", "shares", "calls", "waits", "messages", "transfers", ...(has("path") ? ["path"] : [])];
+    const names = ["places", "shares", "calls", "waits", "messages", "transfers", ...["path", "counters"].filter(has)];
     const blocks = await Promise.all(names.map((name) => columnBlock(`${prefix}timeline-${name}`)));
+    /** @type {Record<string, any>} */
     const found = Object.fromEntries(names.map((name, i) => [name, blocks[i]]));
+    if (has("courses")) found.courses = await documentBlock(`${prefix}timeline-courses`);
     return new TimelineData(model, head, found);
   }
 
@@ -18,7 +20,7 @@ export class TimelineData {
    * @param {{ length: number, classes: [string, string][], levels: any[], kinds: string[], totals: Record<string, number> }} head
    * @param {Record<string, any>} blocks
    */
-  constructor(model, head, { shares, places, calls, waits, messages, transfers, path }) {
+  constructor(model, head, { shares, places, calls, waits, messages, transfers, path, courses, counters }) {
     this.length = head.length;
     this.classes = head.classes;
     this.kinds = head.kinds;
@@ -29,6 +31,9 @@ export class TimelineData {
     this.messages = messages;
     this.transfers = transfers;
     this.path = path ?? { location: [], from: [], to: [], position: [] };
+    /** Counters in bins of time, if the trace has some. @type {{ counters: [string, string][], merged: number, rows: number, bins: number, width: number } | undefined} */
+    this.courses = courses;
+    this.counters = counters;
     this.model = model;
     this.count = this.places.rank.length;
     this.planes = head.classes.length;

@@ -39,6 +39,8 @@ export class TimelinePicture {
     this.picked = 0;
     /** @type {import("./timeline_stack.js").CallStack | null} */
     this.stack = null;
+    /** @type {import("./timeline_counters.js").CounterLanes | null} */
+    this.lanes = null;
     /** The wait that is picked, or -1. */
     this.selected = -1;
     /** @type {HTMLCanvasElement} */
@@ -78,6 +80,7 @@ export class TimelinePicture {
       this.paint();
       this.paintStrip();
       this.statistics?.show(this.window);
+      this.lanes?.draw();
       this.stack?.draw();
     });
   }

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from whywait import _native
-from whywait.model.timeline import CLASSES, WAITING, Timeline, classes, made
+from whywait.model.timeline import CLASSES, WAITING, Courses, Timeline, classes, made
 from whywait.report.html import blocks
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ _CELLS = 1 << 19
 _MOST = 10_000
 # Single calls are there if there are not more: enough for a run of a few seconds on a few ranks.
 _CALLS = 100_000
+# Counters have so many bins in all, and each row so many at most.
+_COUNTER_CELLS, _COUNTER_BINS = 1 << 18, 1024
 # With all of them a page may become so much larger. Otherwise what is single, and then the levels get coarser.
 _ROOM = 8_000_000
 
@@ -45,7 +47,7 @@ def fit(result: ResultData, analysis: _native.Analysis, room: int = _ROOM) -> tu
     while True:
         if (built := _build(result, analysis, cells, calls, most)) is None:
             return None, {}
-        timeline = made(built)
+        timeline = made(built)._replace(counters=_courses(result, analysis, _COUNTER_CELLS * cells // _CELLS))
         packed = pack(result, timeline)
         if sum(len(block) for block in packed.values()) <= room or cells <= 1 << 12:
             return timeline, packed
@@ -94,6 +96,23 @@ def _build(result: ResultData, analysis: _native.Analysis, cells: int, calls: in
         calls=calls,
         most=most,
     )
+
+
+def _courses(result: ResultData, analysis: _native.Analysis, cells: int) -> Courses | None:
+    """Return the courses of all counters, in so many cells at most."""
+    counters, locations = result.tables.counters.num_rows, result.tables.locations.num_rows
+    length = result.facts["length"]
+    if not counters or not length:
+        return None
+    of_counter = max(1, cells // counters)
+    ticks = max(1, round(length * result.facts["resolution"]))
+    bins = min(_COUNTER_BINS, ticks, max(1, of_counter // min(locations, 64)))
+    merged = -(-locations // max(1, of_counter // bins))
+    rows = -(-locations // merged)
+    found = pa.table(analysis.counter_courses(merged, bins))
+    values = np.full((counters, rows, bins), np.nan, np.float32)
+    values[found["counter"], found["location"].to_numpy() // merged, found["bin"]] = found["value"]
+    return Courses(merged, rows, bins, length / bins, values)
 
 
 def _blocks(result: ResultData, timeline: Timeline) -> Iterator[tuple[str, str]]:
@@ -145,6 +164,13 @@ def _blocks(result: ResultData, timeline: Timeline) -> Iterator[tuple[str, str]]
                 | {"bytes": table["bytes"].to_numpy().astype(np.float64), "waiting": table["waiting"].to_numpy()}
             ),
         )
+    if (courses := timeline.counters) is not None:
+        rows = result.tables.counters.to_pylist()
+        names = [[row["name"], row["unit"] if row["kind"] == "level" else f"{row['unit']}/s"] for row in rows]
+        shape = {name: getattr(courses, name) for name in ("merged", "rows", "bins", "width")}
+        yield "timeline-courses", blocks.document({"counters": names} | shape)
+        values = {str(number): values.reshape(-1) for number, values in enumerate(courses.values)}
+        yield "timeline-counters", blocks.columns(values)
     if chosen is not None:
         yield (
             "timeline-path",

@@ -5,11 +5,13 @@
 //! their samples are kept, and divided over the CPU threads in their scope ([`scoped`]). Questions about single stretches
 //! of time read the samples once more ([`samples`]).
 
+mod courses;
 mod pauses;
 mod samples;
 mod scoped;
 mod series;
 
+pub use courses::{Bin, courses};
 pub use samples::{Change, Stretch, changes, instances, window};
 pub(crate) use samples::{Recording, recorded};
 

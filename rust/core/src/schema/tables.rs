@@ -337,6 +337,14 @@ tables! {
         "bytes" UInt64 "bytes": "its size",
         "waiting" Double "s": "how long one of both sides waits for the other",
     }
+    "timeline_counters" stored [] "what a counter is in a bin of time on neighboring locations, if anything is known of it; with `timeline`, if the trace has counters" {
+        "counter" UInt32: "the row in `counters`",
+        "location" UInt32: "the first of the locations, a row of `locations`",
+        "last_location" UInt32: "the last of them",
+        "begin" Double "s": "begin of the bin",
+        "end" Double "s": "its end",
+        "value" Double: "mean over the bin and the locations: of a level, or of what a total grows by in a second",
+    }
     "metrics" stored [] "a metric, in the order of the metric tree" {
         "metric" Text: "its unique name",
         "display_name" Text: "the name that people read below that of its parent",
