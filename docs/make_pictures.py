@@ -38,12 +38,14 @@ def pages(directory: Path) -> Iterator[tuple[str, Path, str, tuple[int, int]]]:
     yield "compare-differences", pair, "#differences", (1280, 820)
 
 
-#: Shows the chart of parts of the time alone, with a count as a line.
+#: Shows the chart of parts of the time alone: what bars show, in what, and the count that is a line.
 CHART = """
 <script>addEventListener("load", () => setTimeout(() => {
+  const [what, scale, count] = %s;
   const chart = document.querySelector("figure.stacks").closest("section");
+  for (const key of [what, scale]) chart.querySelector(`[data-key=${key}]`).click();
   const counts = chart.querySelector("select[aria-label^=Count]");
-  counts.value = %s;
+  counts.value = count;
   counts.dispatchEvent(new Event("change"));
   for (let node = chart; node !== document.body; node = node.parentElement) {
     for (const other of node.parentElement.children) if (other !== node) other.style.display = "none";
@@ -52,40 +54,53 @@ CHART = """
 """
 
 
-def analyzed(directory: Path, variant: cases.Variant) -> whywait.Result:
+def analyzed(directory: Path, variant: cases.Variant, *, causes: bool = True) -> whywait.Result:
     """Analyze the trace of a variant."""
-    trace = directory / f"{variant.workload}-{variant.processes}"
+    trace = directory / "-".join(map(str, filter(None, (variant.workload, variant.processes, variant.machine))))
     _native.generate(variant.workload, trace, seed=1, **options(variant))
-    return whywait.analyze(trace)
+    return whywait.analyze(trace, causes=causes)
 
 
 def pages_of_cases(directory: Path) -> Iterator[tuple[str, Path, str, tuple[int, int]]]:
     """Yield the same for the pages of docs/cases."""
-    (lock,), (late_post,) = (cases.named(name).variants for name in ("lock", "late-post"))
+    (lock,), (late_post,), (put_gats,) = (cases.named(name).variants for name in ("lock", "late-post", "put-gats"))
     for name, variant, window, size in (
         ("lock", lock, "", (1280, 700)),
         ("late-post", late_post, "", (1280, 420)),
-        ("put-gats", cases.Variant("4", "put-gats", 4), "?from=0.0000364&to=0.0000388", (1280, 460)),
+        ("put-gats", put_gats, "?from=0.0000364&to=0.0000388", (1280, 560)),
     ):
         page = directory / f"{name}.html"
         analyzed(directory, variant).write_html(page)
         yield f"cases/{name}", page, f"#timeline{window}", size
+    # Wait for Progress over processes, as in figure 5.7 of the thesis; there are 4,096.
+    (nwchem,) = cases.named("nwchem").scaled(256).variants
+    page = directory / "nwchem.html"
+    analyzed(directory, nwchem).write_html(page)
+    yield "cases/nwchem", page, "#explore?metric=armci_rma_comm_wait_for_progress", (1280, 700)
     page = directory / "cgpop.html"
     variants = cases.named("cgpop").variants
     first, second = (analyzed(directory, variant) for variant in variants)
     write_html(first, second, page, names=tuple(variant.name for variant in variants))
     yield "cases/cgpop", page, "#changes", (1280, 900)
-    for name, case, count in (
-        ("bt-rma", cases.named("bt-rma"), "mpi_rma_pairsync_count"),
-        ("bt-rma-1024", cases.named("bt-rma-1024").scaled(iterations=1), "mpi_rma_pairsync_count"),
-        ("srumma", cases.named("srumma").scaled(2048), "visits"),
+    # Figures 5.2a, 5.2b, 5.3 and 5.6 of the thesis.
+    in_mpi, shares = ("communication", "total", "mpi_rma_pairsync_count"), ("share", "visits")
+    for case, charts in (
+        (cases.named("bt-rma"), {"bt-rma": in_mpi}),
+        (cases.named("bt-rma-1024").scaled(iterations=1), {"bt-rma-1024": in_mpi}),
+        (cases.named("bt-rma-juqueen").scaled(iterations=1), {"bt-rma-juqueen": in_mpi}),
+        (
+            cases.named("srumma").scaled(8192),
+            {"srumma": ("all", *shares), "srumma-communication": ("communication", *shares)},
+        ),
     ):
-        page = directory / f"{name}.html"
-        runs = [analyzed(directory, variant) for variant in case.variants]
-        whywait.series(runs, names=[variant.name for variant in case.variants], over="order").write_html(page)
-        with page.open("a", encoding="utf-8") as out:
-            out.write(CHART % json.dumps(count))
-        yield f"cases/{name}", page, "", (1280, 490)
+        runs = [analyzed(directory, variant, causes=False) for variant in case.variants]
+        series = whywait.series(runs, names=[variant.name for variant in case.variants], over="order")
+        for name, chart in charts.items():
+            page = directory / f"{name}.html"
+            series.write_html(page)
+            with page.open("a", encoding="utf-8") as out:
+                out.write(CHART % json.dumps(chart))
+            yield f"cases/{name}", page, "", (1280, 490)
 
 
 def main() -> None:

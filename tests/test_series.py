@@ -321,6 +321,38 @@ def test_bars_are_scaled_and_chosen(browser, study, page):
         "s.dispatchEvent(new Event('change'))"
     )
     assert viewer.js("return document.querySelectorAll('.count-line circle').length") == len(SIZES)
+    assert viewer.text(".stacks + .swatches").endswith("Visits")
+    viewer.is_well()
+
+
+def test_counts_of_several_orders_of_magnitude_stand_with_their_parts(browser, tmp_path):
+    """Figures 5.2 and 5.3 of the thesis: pairs that synchronize, and those that need not."""
+    pairs, unneeded = "mpi_rma_pairsync_count", "mpi_rma_pairsync_unneeded_count"
+
+    def run(values):
+        counts = {name: {(2, 0): float(value)} for name, value in values.items() if value}
+        values = {"time": {(0, 0): 1.0}, **counts}
+        analysis = FakeAnalysis([None, 0, 0], [MAIN, SEND, BARRIER], [(0, 0)], values)
+        return result(analysis, stored=("time", pairs, unneeded))
+
+    runs = [run({pairs: 5e6, unneeded: 4e6}), run({pairs: 3e5, unneeded: 2e5}), run({pairs: 300, unneeded: 0})]
+    whywait.series(runs, names=["fence", "both", "gats"], over="order").write_html(tmp_path / "series.html")
+    viewer = Viewer(browser, tmp_path / "series.html").open()
+    choose = "const s = document.querySelector('[aria-label^=Count]'); s.value = arguments[0];"
+    choose += "s.dispatchEvent(new Event('change'))"
+    viewer.js(choose, pairs)
+    lines = "[...document.querySelectorAll('.count-line > g')]"
+    dots = "[...line.querySelectorAll('circle')].map((dot) => Number(dot.getAttribute('cy')))"
+    whole, part = viewer.js(f"return {lines}.map((line) => {dots})")
+    assert (len(whole), len(part)) == (3, 2), "what is none has no place on a logarithmic axis"
+    low, high = (math.log10(count) for count in (300, 5e6))
+    share = (math.log10(3e5) - low) / (high - low)
+    assert (whole[2] - whole[1]) / (whole[2] - whole[0]) == pytest.approx(share, abs=1e-6)
+    marks = viewer.js("return [...document.querySelectorAll('.count-line > text')].map((mark) => mark.textContent)")
+    assert len(marks) == 6, "powers of ten from 100 to 10 M"
+    labels = viewer.js("return [...document.querySelectorAll('.swatch.count')].map((i) => i.parentElement.textContent)")
+    assert len(labels) == 2
+    assert "unneeded" in labels[1].lower()
     viewer.is_well()
 
 

@@ -176,6 +176,7 @@ def generate(
     imbalance: float | None = None,
     balanced: bool = False,
     barriers: bool = False,
+    machine: str | None = None,
     progress: Callable[[float], object] | None = None,
 ) -> int: ...
 def measure(run: Run, *, threads: int, causes: bool, entered: Callable[[str | None], object]) -> None: ...

@@ -24,8 +24,9 @@ class Variant:
     #: Work between two exchanges, s, and by how much it differs: see ``whywait bench generate``.
     work: float = 1e-3
     imbalance: float = 0.2
-    #: Whether BT-RMA has a barrier after each dimension.
+    #: Whether BT-RMA has a barrier after each dimension, and the machine whose calls it has.
     barriers: bool = False
+    machine: str | None = None
 
 
 @dataclass(frozen=True)
@@ -112,4 +113,5 @@ def options(variant: Variant) -> Mapping[str, Any]:
         "work": round(variant.work * 1e9),
         "imbalance": variant.imbalance,
         "barriers": variant.barriers,
+        "machine": variant.machine,
     }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait import benchmark
 from whywait._analyze import analyze
+from whywait._run import open as open_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -135,6 +136,41 @@ def late_post(_: Case, variant: Variant, make: Make) -> Figures:
     return {
         "Late Post, process 2": waiting[2,],
         "of it for foo on process 0": waiting[2,] * costs["foo", 0] / sum(costs.values()),
+    }
+
+
+#: The calls of general active-target synchronization.
+GATS = ("MPI_Win_post", "MPI_Win_start", "MPI_Win_complete", "MPI_Win_wait")
+
+
+def puts(variant: Variant) -> float:
+    """Return the puts of a figure: one for each pair of processes."""
+    return float(variant.processes // 2 * variant.iterations)
+
+
+def put_gats(_: Case, __: Variant, make: Make) -> Figures:
+    """Return how many calls there are, and with which of them transfers end."""
+    trace = make("put-gats")
+    result, run = analyze(trace, causes=False), open_run(trace)
+    regions = {region["id"]: region["name"] for region in run.definitions["Region"].to_pylist()}
+    # Ticks and location of the end of each call.
+    left = {
+        (location, event["time"]): regions[event["region"]]
+        for location in range(result.facts["locations"])
+        for event in run.events(location).to_pylist()
+        if event["type"] == "Leave"
+    }
+    ends: Counter[Any] = Counter()
+    for transfer in result.transfers().to_pylist():
+        end = result.facts["origin"] + round(transfer["end"] * result.facts["resolution"])
+        ends[left.get((transfer["destination_location"], end))] += 1
+        ends[left.get((transfer["origin_location"], end))] += 1
+    visits = by(result, "visits", "callpath")
+    return {
+        "Calls of post, start, complete and wait": float(sum(visits[name,] for name in GATS)),
+        "Puts": float(visits["MPI_Put",]),
+        "Transfers that end in MPI_Win_wait": float(ends["MPI_Win_wait"]),
+        "Transfers that end with their put": float(ends["MPI_Put"]),
     }
 
 

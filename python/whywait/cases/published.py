@@ -115,8 +115,8 @@ _BT_ROWS = (
 )
 _BT_REMARK = (
     "Counts of pairs are structure, and come out to the last digit; those of 251 iterations are computed from fewer, "
-    "as each has the same. Times were those of the machine. Here the time of a put and what a fence takes for a pair "
-    "are those of JUMP2, fence-only; the waiting follows from the structure and a load that differs by a fifth."
+    "as each has the same. Times were those of the machine. Here the times of a put, of a call, and of a fence for a "
+    "pair are those of the machine; the waiting follows from the structure and a load that differs by a fifth."
 )
 
 
@@ -128,10 +128,19 @@ def _bt(
     counts: Sequence[Sequence[float]],
     *,
     work: float,
+    machine: str,
     barriers: bool = False,
 ) -> Case:
     variants = tuple(
-        Variant("fence-only" if kind == "fence" else kind, f"bt-rma-{kind}", processes, 3, work, barriers=barriers)
+        Variant(
+            "fence-only" if kind == "fence" else kind,
+            f"bt-rma-{kind}",
+            processes,
+            3,
+            work,
+            barriers=barriers,
+            machine=machine,
+        )
         for kind in _BT_VARIANTS
     )
     rows = [
@@ -166,11 +175,12 @@ _BT_256 = _bt(
     ],
     [(5.988e9, 7.763e7, 1.234e7, 1.234e7), (5.976e9, 6.529e7, 0, 0)],
     work=8.0e-3,
+    machine="jump2",
 )
 _BT_1024 = _bt(
     "bt-rma-1024",
     1024,
-    "thesis, section 5.2, figure 5.2b, table A.6 (IBM Blue Gene/P, JUGENE); the same counts in table A.7",
+    "thesis, section 5.2, figure 5.2b, table A.6 (IBM Blue Gene/P, JUGENE)",
     [
         (862_852.50, 235_560.79, 233_595.01, 234_197.46),
         (642_459.56, 21_356.78, 19_726.39, 20_399.21),
@@ -185,8 +195,30 @@ _BT_1024 = _bt(
         (None, None, None, None),
     ],
     [(9.844e10, 6.241e8, 9.871e7, 9.871e7), (9.832e10, 5.253e8, 0, 0)],
-    work=3.9e-3,
+    work=4.05e-3,
+    machine="jugene",
     barriers=True,
+)
+_BT_JUQUEEN = _bt(
+    "bt-rma-juqueen",
+    1024,
+    "thesis, section 5.2, figure 5.3, table A.7 (IBM Blue Gene/Q, JUQUEEN)",
+    [
+        (230_257.89, 176_749.02, 174_062.99, 174_520.64),
+        (28_675.53, 14_784.99, 13_596.69, 13_935.98),
+        (0.96, 1.92, 2.35, 2.07),
+        (0.93, 1.88, 2.32, 2.03),
+        (27_884.91, 14_137.09, 12_954.35, 13_216.67),
+        (14_462.19, 473.45, None, None),
+        (None, 2_795.67, 2_777.35, 2_927.43),
+        (None, 16.48, 17.16, 16.53),
+        (None, 404.98, 400.50, 441.50),
+        (726.62, 572.44, 567.98, 605.03),
+        (None, None, None, None),
+    ],
+    [(9.844e10, 6.241e8, 9.871e7, 9.871e7), (9.832e10, 5.253e8, 0, 0)],
+    work=3.69e-3,
+    machine="juqueen",
 )
 
 # --- CGPOP: thesis, section 5.3; EuroMPI'13, section 5.3 --------------------------------------------------------------
@@ -304,6 +336,24 @@ _LATE_POST = Case(
     remark="The figure prints the waiting time of process 2, and shows foo on process 0 as its cause.",
     measure=measures.late_post,
 )
+_PUT_GATS = Case(
+    name="put-gats",
+    title="A put between post, start, complete and wait, on 4 processes",
+    source="Euro-Par'05, section 4, figure 3",
+    variants=(Variant("4", "put-gats", 4),),
+    rows=(
+        Row("Calls of post, start, complete and wait", (None,), "", structure=lambda of: 4 * measures.puts(of)),
+        Row("Puts", (None,), "", structure=measures.puts),
+        Row("Transfers that end in MPI_Win_wait", (None,), "", structure=measures.puts),
+        Row("Transfers that end with their put", (None,), "", structure=lambda _: 0.0),
+    ),
+    remark=(
+        "The figure is two timelines without numbers. In that of another tool these calls are missing, and "
+        "transfers end with their put; in the authors' own the calls are there, and transfers end where the window is "
+        "closed."
+    ),
+    measure=measures.put_gats,
+)
 
 # --- predictions: SILAS, chapter 5 ------------------------------------------------------------------------------------
 
@@ -333,11 +383,13 @@ CASES = (
     _SOR_CASE,
     _BT_256,
     _BT_1024,
+    _BT_JUQUEEN,
     _CGPOP,
     _SRUMMA,
     _NWCHEM,
     _LOCK,
     _LATE_POST,
+    _PUT_GATS,
     _predicted("lb-coll", "LB-COLL: foo balanced", "5.1.1", ("balance", "foo"), (0.0003, 0.003)),
     _predicted("lb-p2p", "LB-P2P: foo balanced", "5.1.2", ("balance", "foo"), (None, None)),
     _predicted("sweep3d", "SWEEP3D: work balanced", "5.2.1", ("balance", "compute"), (0.1, None)),

@@ -121,11 +121,13 @@ CASES = (
     "sor",
     "bt-rma",
     "bt-rma-1024",
+    "bt-rma-juqueen",
     "cgpop",
     "srumma",
     "nwchem",
     "lock",
     "late-post",
+    "put-gats",
     "lb-coll",
     "lb-p2p",
     "sweep3d",
@@ -139,12 +141,14 @@ published one. docs/cases has a page for each, which says what can be compared a
 cases:
   sor          time of the analysis by replay phase, 512 to 65,536 processes
   bt-rma       pairs that synchronize and waiting times of BT in four variants, 256 processes
-  bt-rma-1024  the same on 1,024 processes
+  bt-rma-1024  the same on 1,024 processes of a Blue Gene/P
+  bt-rma-juqueen  the same of a Blue Gene/Q
   cgpop        a solver with and without a barrier, 60 processes
   srumma       matrix multiplication with ARMCI, 128 to 32,768 processes
   nwchem       irregular ARMCI operations, 4,096 processes
   lock         the microbenchmark of lock contention, 12 processes
   late-post    a delay that makes a post late two processes away
+  put-gats     a put between post, start, complete and wait
   lb-coll, lb-p2p, sweep3d, xns   predictions beside the optimized runs
 
 sor and srumma run on 8,192 processes at most unless --processes says more: the largest take minutes
@@ -177,6 +181,13 @@ def add(verbs: Any) -> None:
     generate.add_argument("--balanced", action="store_true", help="the optimized form of lb-coll, lb-p2p, sweep or xns")
     generate.add_argument(
         "--barriers", action="store_true", help="a barrier after each dimension of the solver of bt-rma-..."
+    )
+    generate.add_argument(
+        "--machine",
+        choices=("jump2", "jugene", "juqueen"),
+        default="jump2",
+        help="what calls of bt-rma-... take: as on an IBM Power6 (jump2), a Blue Gene/P (jugene) or a Blue Gene/Q "
+        "(juqueen) of the thesis (default: %(default)s)",
     )
     generate.add_argument("-o", "--output", metavar="DIR", help="where to write to (default: the name of the workload)")
     generate.set_defaults(run=_generate)
@@ -314,6 +325,7 @@ def _generate(options: argparse.Namespace) -> int:
             imbalance=options.imbalance,
             balanced=options.balanced,
             barriers=options.barriers,
+            machine=options.machine,
             progress=lambda share: progress("generate", share),
         )
     if options.json:

@@ -8,7 +8,7 @@ use std::time::Duration;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
 use pyo3::prelude::*;
 use whywait_core::analysis::{Entered, Monitor, Options, Stage, analyze};
-use whywait_workloads::{Error, Progress, Spec, Workload};
+use whywait_workloads::{Error, Machine, Progress, Spec, Workload};
 
 use crate::errors::{UsageError, archive_error, core_error};
 use crate::job::{CallerThreadTasks, serve, wait};
@@ -25,7 +25,7 @@ pub(crate) fn workloads() -> Vec<&'static str> {
 ///
 /// `progress(share)` is called about ten times a second.
 #[pyfunction]
-#[pyo3(signature = (workload, directory, *, ranks, iterations, seed, work=None, imbalance=None, balanced=false, barriers=false, progress=None))]
+#[pyo3(signature = (workload, directory, *, ranks, iterations, seed, work=None, imbalance=None, balanced=false, barriers=false, machine=None, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "they are named where it is called")]
 pub(crate) fn generate(
     py: Python<'_>,
@@ -38,6 +38,7 @@ pub(crate) fn generate(
     imbalance: Option<f64>,
     balanced: bool,
     barriers: bool,
+    machine: Option<&str>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<u64> {
     let Some(workload) = Workload::named(workload) else {
@@ -45,7 +46,12 @@ pub(crate) fn generate(
     };
     let spec = Spec::new(workload, ranks, iterations, seed);
     let (work, imbalance) = (work.unwrap_or(spec.work), imbalance.unwrap_or(spec.imbalance));
-    let spec = Spec { work, imbalance, balanced, barriers, ..spec };
+    let machine = match machine.map(|name| (name, Machine::named(name))) {
+        None => spec.machine,
+        Some((_, Some(machine))) => machine,
+        Some((name, None)) => return Err(UsageError::new_err(format!("{name}: no such machine"))),
+    };
+    let spec = Spec { work, imbalance, balanced, barriers, machine, ..spec };
     let pool = whywait_core::pool::new(0).map_err(core_error)?;
     let state = Arc::new(Progress::default());
     let shared = state.clone();

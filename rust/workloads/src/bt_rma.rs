@@ -2,12 +2,12 @@
 //! rank exchanges faces with its six neighbors, then solves along three dimensions, in each forth and back over its
 //! sqrt(P) cells, with an exchange between two cells. After the last iteration faces are exchanged once more.
 
-use crate::Start;
 use crate::definitions::Region;
 use crate::gats::Epoch;
 use crate::grid::Grid;
 use crate::meeting::{CALL, Departure, Kind};
 use crate::script::{Blocking, Costs, Script, Step};
+use crate::{Machine, Start};
 
 /// How the exchanges are synchronized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,9 +25,25 @@ pub(crate) enum Variant {
 const SOLVERS: [Region; 3] = [Region::SolveX, Region::SolveY, Region::SolveZ];
 /// Neighbors come in pairs of opposites, a pair a dimension.
 const NEIGHBORS: usize = 2 * SOLVERS.len();
-/// Puts, and pairs that a fence synchronizes, in the time of a cell: what table A.5 has of either.
-const PUTS: i64 = 40;
-const PAIRS: i64 = 600;
+/// What calls take on a machine, in parts of the time of a cell.
+struct Calls {
+    /// Calls of post, start, complete and wait in that time; `None` where they take next to nothing.
+    groups: Option<i64>,
+    puts: i64,
+    /// Pairs that a fence synchronizes.
+    pairs: i64,
+    blocking: Blocking,
+}
+
+/// What the tables of the thesis have of a machine, of fence-only but for the groups.
+fn calls(machine: Machine) -> Calls {
+    match machine {
+        Machine::Jump2 => Calls { groups: None, puts: 40, pairs: 600, blocking: Blocking::Put },
+        Machine::Jugene => Calls { groups: Some(125), puts: 107, pairs: 660, blocking: Blocking::Start },
+        Machine::Juqueen => Calls { groups: Some(105), puts: 260, pairs: 28_000, blocking: Blocking::Start },
+    }
+}
+
 /// Bytes of a face, and of what a cell hands on.
 const FACE: u64 = 1 << 18;
 const BORDER: u64 = 1 << 14;
@@ -140,6 +156,7 @@ pub(crate) fn script(start: &Start, variant: Variant) -> Script<'_> {
     };
     let body: Vec<Vec<Step>> = ranks.iter().map(|rank| rank.iteration(cells, start.spec.barriers)).collect();
     let length = body[0].len();
+    let (cell, calls) = (i64::from(start.spec.work), calls(start.spec.machine));
     Script {
         windows,
         groups: ranks.iter().flat_map(Rank::groups).collect(),
@@ -147,12 +164,12 @@ pub(crate) fn script(start: &Start, variant: Variant) -> Script<'_> {
         last: ranks.iter().map(last).collect(),
         body,
         work: Box::new(move |rank, iteration, position| start.work(rank, (iteration * length + position) as u64)),
-        blocking: Blocking::Put,
+        blocking: calls.blocking,
         barrier: Departure::default(),
         costs: Costs {
-            call: CALL,
-            put: i64::from(start.spec.work) / PUTS,
-            fence: i64::from(start.ranks) * i64::from(start.spec.work) / PAIRS,
+            call: calls.groups.map_or(CALL, |groups| CALL.max(cell / groups)),
+            put: cell / calls.puts,
+            fence: i64::from(start.ranks) * cell / calls.pairs,
         },
     }
 }

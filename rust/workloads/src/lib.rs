@@ -160,13 +160,53 @@ pub struct Spec {
     pub balanced: bool,
     /// Whether BT-RMA has a barrier after each dimension of its solver, as on one machine of the thesis (section 5.2).
     pub barriers: bool,
+    /// What calls of BT-RMA take.
+    pub machine: Machine,
+}
+
+/// The machines that the thesis measured BT-RMA on (section 5.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Machine {
+    /// An IBM Power6 575 (table A.5).
+    #[default]
+    Jump2,
+    /// A Blue Gene/P (table A.6).
+    Jugene,
+    /// A Blue Gene/Q (table A.7).
+    Juqueen,
+}
+
+impl Machine {
+    /// All machines and their names.
+    pub const ALL: &[(&str, Self)] = &[("jump2", Self::Jump2), ("jugene", Self::Jugene), ("juqueen", Self::Juqueen)];
+
+    /// The machine with a name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|known| known.0 == name).map(|known| known.1)
+    }
+
+    fn name(self) -> &'static str {
+        Self::ALL.iter().find(|known| known.1 == self).map_or("", |known| known.0)
+    }
 }
 
 impl Spec {
     /// A workload with a millisecond of work and a fifth of imbalance.
     #[must_use]
     pub fn new(workload: Workload, ranks: u32, iterations: u32, seed: u64) -> Self {
-        Self { workload, ranks, iterations, seed, work: 1_000_000, imbalance: 0.2, balanced: false, barriers: false }
+        let machine = Machine::default();
+        Self {
+            workload,
+            ranks,
+            iterations,
+            seed,
+            work: 1_000_000,
+            imbalance: 0.2,
+            balanced: false,
+            barriers: false,
+            machine,
+        }
     }
 }
 
@@ -330,6 +370,9 @@ pub fn generate(spec: Spec, directory: &Path, progress: &Progress) -> Result<Sum
     if spec.barriers && !is_bt {
         return Err(Error::Spec("only bt-rma-... can have barriers"));
     }
+    if spec.machine != Machine::default() && !is_bt {
+        return Err(Error::Spec("only bt-rma-... can have the calls of a machine"));
+    }
     let window = !has_counterpart && !matches!(spec.workload, Workload::SorP2p | Workload::Bt | Workload::Flood);
     let start = Start::new(spec, window);
     let (create, free) = match spec.workload {
@@ -404,6 +447,7 @@ pub fn generate(spec: Spec, directory: &Path, progress: &Progress) -> Result<Sum
         ("imbalance", spec.imbalance.to_string()),
         ("balanced", spec.balanced.to_string()),
         ("barriers", spec.barriers.to_string()),
+        ("machine", format!("\"{}\"", spec.machine.name())),
         ("events", events.to_string()),
         ("length", length.to_string()),
         ("ticks_per_second", RESOLUTION.to_string()),

@@ -14,6 +14,8 @@ const LEFT = 62;
 const RIGHT = 62;
 const TOP = 14;
 const BOTTOM = 40;
+// Counts that differ by more than this factor have a logarithmic axis.
+const ORDERS = 50;
 
 // Round steps of an axis from nothing to at least `most`.
 export function steps(most) {
@@ -26,6 +28,12 @@ export function steps(most) {
 
 function runName(study, run) {
   return study.over === "processes" ? String(run.processes) : study.over === "date" ? run.date.slice(0, 10) : run.name;
+}
+
+// Marks of an axis for values that differ by orders of magnitude: powers of ten.
+export function decades(least, most) {
+  const [first, last] = [Math.floor(Math.log10(least)), Math.ceil(Math.log10(most))];
+  return Array.from({ length: last - first + 1 }, (_, i) => 10 ** (first + i));
 }
 
 // Where labels of runs go, so that they do not overlap.
@@ -89,7 +97,7 @@ export class Stacks {
   }
 
   draw() {
-    const { runs, counts } = this.study;
+    const { runs } = this.study;
     const parts = this.shownParts();
     const values = this.scaled(parts);
     const sums = runs.map((_, i) => values.reduce((sum, of) => sum + of[i], 0));
@@ -120,10 +128,19 @@ export class Stacks {
     const picture = make("svg:svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", class: "plot-lines", "aria-label": this.spoken(parts, values, text) },
       make("svg:defs", {}, make("svg:pattern", { id: "hatch", width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
         make("svg:rect", { width: 2.4, height: 6, class: "hatch" }))),
-      grid, bars, this.line(counts.find((count) => count.name === this.count), step),
+      grid, bars, this.line(this.counted(), step),
       make("svg:text", { x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 6, class: "middle title" }, title));
     fill(this.figure, picture);
-    fill(this.legend, parts.map((part) => make("span", {}, make("i", { class: `swatch${part.waits ? " waiting" : ""}`, style: { "--color": this.colors.get(part.metric) } }), part.label)));
+    // What no bar shows needs no color.
+    const isSeen = (_, number) => values[number].some((value, i) => value > 0.0005 * sums[i]);
+    fill(this.legend, parts.filter(isSeen).map((part) => make("span", {}, make("i", { class: `swatch${part.waits ? " waiting" : ""}`, style: { "--color": this.colors.get(part.metric) } }), part.label)),
+      this.counted().map((count, number) => make("span", {}, make("i", { class: `swatch count${number ? " part" : ""}` }), count.label)));
+  }
+
+  // The count that is drawn, and those that are parts of it.
+  counted() {
+    const { counts } = this.study;
+    return [...counts.filter((count) => count.name === this.count), ...counts.filter((count) => this.count && count.part_of === this.count)];
   }
 
   spoken(parts, values, text) {
@@ -131,17 +148,22 @@ export class Stacks {
     return `Where the time goes in each run; in the last one ${parts.map((part, i) => `${part.label} ${text(values[i][last])}`).join(", ")}`;
   }
 
-  // A count over the bars, with an axis of its own on the right.
-  line(count, step) {
-    if (!count) return null;
-    const marks = steps(Math.max(...count.values));
-    const most = marks.at(-1);
-    const y = (value) => HEIGHT - BOTTOM - ((HEIGHT - TOP - BOTTOM) * value) / most;
-    const at = count.values.map((value, i) => [LEFT + step * (i + 0.5), y(value)]);
-    return make("svg:g", { class: "count-line" }, make("svg:polyline", { points: at.map((point) => point.join(",")).join(" ") }),
-      at.map(([x, height], i) => make("svg:circle", { cx: x, cy: height, r: 4,
-        onmousemove: (event) => tip.show(event, make("b", {}, count.label), make("br"), quantity(count.values[i], count.unit)), onmouseleave: () => tip.hide() })),
-      marks.map((value) => make("svg:text", { x: WIDTH - RIGHT + 6, y: y(value) + 4 }, quantity(value, count.unit))));
+  // Counts over the bars, with an axis of their own on the right: logarithmic where they differ by orders of magnitude.
+  // Then nothing has no place on it, and is left out.
+  line(counts, step) {
+    if (!counts.length) return null;
+    const positive = counts.flatMap((count) => count.values).filter((value) => value > 0);
+    const [least, most] = [Math.min(...positive), Math.max(...positive)];
+    const isLogarithmic = most > ORDERS * least;
+    const marks = isLogarithmic ? decades(least, most) : steps(Math.max(0, most));
+    const place = isLogarithmic ? (value) => Math.log10(value / marks[0]) / Math.log10(marks.at(-1) / marks[0]) : (value) => value / marks.at(-1);
+    const y = (value) => HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * place(value);
+    return make("svg:g", { class: "count-line" }, counts.map((count, number) => {
+      const shown = count.values.map((value, i) => ({ value, x: LEFT + step * (i + 0.5) })).filter(({ value }) => value > 0 || !isLogarithmic);
+      return make("svg:g", { class: number ? "part" : undefined }, make("svg:polyline", { points: shown.map(({ value, x }) => `${x},${y(value)}`).join(" ") }),
+        shown.map(({ value, x }) => make("svg:circle", { cx: x, cy: y(value), r: 4,
+          onmousemove: (event) => tip.show(event, make("b", {}, count.label), make("br"), quantity(value, count.unit)), onmouseleave: () => tip.hide() })));
+    }), marks.map((value) => make("svg:text", { x: WIDTH - RIGHT + 6, y: y(value) + 4 }, quantity(value, counts[0].unit))));
   }
 }
 

@@ -59,6 +59,7 @@ def write_series(series: SeriesData, path: Path, *, gate: dict[str, Any] | None 
                 "label": metric.display_name,
                 "name": metric.name,
                 "unit": metric.unit,
+                "part_of": metric.parent,
                 "values": _values(series, metric.name),
             }
             for metric in series.occurring()
