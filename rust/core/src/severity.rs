@@ -38,8 +38,8 @@ pub fn volume(claimed: u64) -> i64 {
 pub struct Accumulator<M: MetricSet = Metric> {
     /// A row of metrics for each call path.
     cells: Vec<M::Value>,
-    touched: Vec<CallPathId>,
-    is_touched: Vec<bool>,
+    /// Cells that are not zero; one that came back to zero in between stands here twice.
+    touched: Vec<usize>,
     rows: Vec<Cell<M, M::Value>>,
 }
 
@@ -47,36 +47,30 @@ impl<M: MetricSet> Accumulator<M> {
     /// An accumulator for all call paths of a tree.
     #[must_use]
     pub fn new(tree: &CallTree) -> Self {
-        Self {
-            cells: vec![M::Value::default(); M::ALL.len() * tree.len()],
-            touched: Vec::new(),
-            is_touched: vec![false; tree.len()],
-            rows: Vec::new(),
-        }
+        Self { cells: vec![M::Value::default(); M::ALL.len() * tree.len()], touched: Vec::new(), rows: Vec::new() }
     }
 
     /// Adds to a cell of the current location.
     #[inline]
     pub fn add(&mut self, metric: M, callpath: CallPathId, value: M::Value) {
-        if !self.is_touched[callpath] {
-            self.is_touched[callpath] = true;
-            self.touched.push(callpath);
+        let at = callpath.index() * M::ALL.len() + metric.number();
+        let cell = &mut self.cells[at];
+        if *cell == M::Value::default() {
+            if value == M::Value::default() {
+                return;
+            }
+            self.touched.push(at);
         }
-        let cell = &mut self.cells[callpath.index() * M::ALL.len() + metric.number()];
         *cell = M::sum(*cell, value);
     }
 
     /// Ends the contributions to a location.
     pub fn end_location(&mut self, location: LocationId) {
-        for callpath in self.touched.drain(..) {
-            self.is_touched[callpath] = false;
-            let begin = callpath.index() * M::ALL.len();
-            let cells = &mut self.cells[begin..begin + M::ALL.len()];
-            for (&metric, value) in M::ALL.iter().zip(cells) {
-                if *value != M::Value::default() {
-                    self.rows.push(Cell { metric, callpath, location, value: *value });
-                    *value = M::Value::default();
-                }
+        for at in self.touched.drain(..) {
+            let value = std::mem::take(&mut self.cells[at]);
+            if value != M::Value::default() {
+                let (callpath, metric) = (CallPathId::at(at / M::ALL.len()), M::ALL[at % M::ALL.len()]);
+                self.rows.push(Cell { metric, callpath, location, value });
             }
         }
     }
@@ -90,9 +84,9 @@ impl<M: MetricSet> Accumulator<M> {
 
 /// Sorts by metric, call path and location, and adds up what several stages contributed to one cell, in their order.
 #[must_use]
-pub fn combine<M: MetricSet>(mut rows: Vec<Cell<M, M::Value>>) -> Vec<Cell<M, M::Value>> {
+pub fn combine<M: MetricSet>(rows: Vec<Cell<M, M::Value>>) -> Vec<Cell<M, M::Value>> {
     let key = |row: &Cell<M, M::Value>| (row.metric, row.callpath, row.location);
-    rows.sort_by_key(key);
+    let mut rows = sorted(rows);
     rows.dedup_by(|later, earlier| {
         let same = key(later) == key(earlier);
         if same {
@@ -102,6 +96,36 @@ pub fn combine<M: MetricSet>(mut rows: Vec<Cell<M, M::Value>>) -> Vec<Cell<M, M:
     });
     rows.retain(|row| row.value != M::Value::default());
     rows
+}
+
+/// Sorts by metric, call path and location; equal ones stay in their order.
+fn sorted<M: MetricSet>(mut rows: Vec<Cell<M, M::Value>>) -> Vec<Cell<M, M::Value>> {
+    let callpaths = rows.iter().map(|row| row.callpath.index() + 1).max().unwrap_or(0);
+    let groups = M::ALL.len() * callpaths;
+    if groups > rows.len() || u32::try_from(rows.len()).is_err() {
+        rows.sort_by_key(|row| (row.metric, row.callpath, row.location));
+        return rows;
+    }
+    // Many locations have each: metric and call path are counted, and most of what is left is in order.
+    let group = |row: &Cell<M, M::Value>| row.metric.number() * callpaths + row.callpath.index();
+    let mut next = vec![0; groups + 1];
+    for row in &rows {
+        next[group(row) + 1] += 1;
+    }
+    for i in 0..groups {
+        next[i + 1] += next[i];
+    }
+    let mut order = vec![0u32; rows.len()];
+    for (row, number) in rows.iter().zip(0..) {
+        let at = &mut next[group(row)];
+        order[*at] = number;
+        *at += 1;
+    }
+    let mut sorted: Vec<_> = order.into_iter().map(|number| rows[number as usize]).collect();
+    for same in sorted.chunk_by_mut(|a, b| (a.metric, a.callpath) == (b.metric, b.callpath)) {
+        same.sort_by_key(|row| row.location);
+    }
+    sorted
 }
 
 /// What of each cell is left without some of it; both are sorted, as [`combine`] does.
@@ -124,6 +148,10 @@ pub fn less(mut cells: Vec<Cost>, some: &[Cost]) -> Vec<Cost> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -154,5 +182,45 @@ mod tests {
             row(0, LocationId::new(0), 1),
         ]);
         assert_eq!(rows, [row(0, LocationId::new(0), 1), row(0, LocationId::new(1), 5)]);
+    }
+
+    proptest! {
+        /// Few rows are sorted, many are counted.
+        #[test]
+        fn few_and_many_cells_add_up(
+            rows in prop_oneof![
+                prop::collection::vec((0usize..3, 0u32..2, 0u32..9, -2i64..3), 0..20),
+                prop::collection::vec((0usize..3, 0u32..2, 0u32..300, -2i64..3), 600..900),
+            ],
+        ) {
+            let mut expected = BTreeMap::new();
+            for &(metric, callpath, location, value) in &rows {
+                *expected.entry((metric, callpath, location)).or_insert(0) += value;
+            }
+            expected.retain(|_, value| *value != 0);
+            let cell = |(metric, callpath, location, value): (usize, u32, u32, i64)| Severity {
+                metric: Metric::ALL[metric],
+                callpath: CallPathId::new(callpath),
+                location: LocationId::new(location),
+                value,
+            };
+            let expected: Vec<_> = expected.into_iter().map(|((m, c, l), value)| cell((m, c, l, value))).collect();
+            prop_assert_eq!(combine(rows.into_iter().map(cell).collect()), expected);
+        }
+    }
+
+    #[test]
+    fn a_cell_that_came_back_to_zero_counts_once() {
+        let mut tree = CallTree::default();
+        tree.merge(&[crate::trace::CallPath { parent: CallPathId::NONE, region: crate::ids::RegionKey::new(0) }]);
+        let mut cells = Accumulator::new(&tree);
+        for value in [0, 5, -5, 0, 7] {
+            cells.add(Metric::Time, CallPathId::new(0), value);
+        }
+        cells.end_location(LocationId::new(0));
+        cells.add(Metric::Time, CallPathId::new(0), 1);
+        cells.end_location(LocationId::new(1));
+        let values: Vec<_> = cells.finish().iter().map(|cell| (cell.location.index(), cell.value)).collect();
+        assert_eq!(values, [(0, 7), (1, 1)]);
     }
 }
