@@ -68,11 +68,14 @@ impl Walk<'_> {
             // What this says if the path comes here again.
             known.insert((location, stop), Outcome::Unclear);
             passed.push((location, stop));
-            match self.next(stop, location)[..] {
-                [] => break Outcome::Ends,
-                [next] if self.trace.owns(next.location) => (location, end) = (next.location, next.point as usize),
-                [next] => break Outcome::Leaves(next),
-                _ => break Outcome::Unclear,
+            let next = self.next(stop, location);
+            match (next.only(), next.first) {
+                (Some(next), _) if self.trace.owns(next.location) => {
+                    (location, end) = (next.location, next.point as usize);
+                }
+                (Some(next), _) => break Outcome::Leaves(next),
+                (None, Some(_)) => break Outcome::Unclear,
+                (None, None) => break Outcome::Ends,
             }
         };
         known.extend(passed.into_iter().map(|place| (place, outcome)));

@@ -22,10 +22,11 @@ mod impact;
 mod stretch;
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use bitcode::{Decode, Encode};
+use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Result;
@@ -33,7 +34,7 @@ use crate::causes::points::{Place, Relation};
 use crate::causes::{Anchor, Class, CostModel, Position, Table};
 use crate::diagnostics::{DiagnosticKind, Diagnostics};
 use crate::ids::{CallPathId, InstanceId, LocationId, ProcessId};
-use crate::severity::{Cost, Metric, Severity};
+use crate::severity::{self, Cost, Metric, Severity};
 use crate::trace::{NONE, Trace};
 use crate::waits::threads::teams;
 
@@ -78,23 +79,14 @@ pub(crate) fn find(trace: &Trace, tables: &[Table], model: CostModel) -> Result<
         tables,
         model,
         masters: FxHashMap::default(),
-        cells: FxHashMap::default(),
-        segments: Vec::new(),
         stops: tables.iter().map(|table| vec![0; table.points.len()]).collect(),
         seen: FxHashSet::default(),
         entries: Vec::new(),
     };
     let circular = walk.follow()?;
-    let stretches = walk.book();
-    let mut segments = trace.exchange.gather(walk.segments)?.concat();
+    let (stretches, segments, mut own) = walk.book();
+    let mut segments = trace.exchange.gather(segments)?.concat();
     segments.sort_by_key(|(number, segment)| (segment.from, segment.to, *number));
-    let mut own: Vec<Severity> = walk
-        .cells
-        .into_iter()
-        .map(|((callpath, location), value)| Severity { metric: Metric::CriticalPath, callpath, location, value })
-        .filter(|cell| cell.value != 0)
-        .collect();
-    own.sort_unstable_by_key(|cell| (cell.callpath, cell.location));
     let mut path = trace.exchange.allgather(own.clone())?.concat();
     path.sort_unstable_by_key(|cell| (cell.callpath, cell.location));
     let (severities, costs) = impact::assess(trace, tables, &path, model)?;
@@ -119,6 +111,8 @@ struct Owner {
     time: i64,
     location: LocationId,
     position: Position,
+    /// The first point that does not belong to it.
+    point: u32,
     /// Call path of the release that others waited for, and what it did after their wait had ended, ticks.
     over: (CallPathId, i64),
 }
@@ -166,8 +160,8 @@ struct Token {
 
 /// A part of the path on one location.
 struct EntryRange {
-    /// Number of the token's leg.
-    leg: u32,
+    /// Number of the token's leg, and position in it.
+    number: (u32, u32),
     owner: Owner,
     /// The point at which it begins in time; `None` at the begin of the location.
     stop: Option<usize>,
@@ -181,6 +175,32 @@ impl Token {
     }
 }
 
+/// Who has the path before a point: mostly nobody else, or one.
+#[derive(Default)]
+struct Next {
+    first: Option<Handover>,
+    /// Others that have it as well.
+    ties: Vec<Handover>,
+}
+
+impl Next {
+    /// The only one who has it.
+    fn only(&self) -> Option<Handover> {
+        self.first.filter(|_| self.ties.is_empty())
+    }
+}
+
+/// A segment with its number: leg, and position in it.
+type Numbered = ((u32, u32), Segment);
+
+/// What some parts of the path are made of.
+#[derive(Default)]
+struct Booked {
+    stretches: Vec<Stretch>,
+    segments: Vec<Numbered>,
+    cells: FxHashMap<(CallPathId, LocationId), i64>,
+}
+
 /// Nothing lies over the end.
 const EXACT: (CallPathId, i64) = (CallPathId::NONE, 0);
 
@@ -190,9 +210,6 @@ struct Walk<'a> {
     model: CostModel,
     /// For the parallel regions of the processes met so far (location, region instance) the same of the master.
     masters: FxHashMap<(LocationId, InstanceId), (LocationId, InstanceId)>,
-    cells: FxHashMap<(CallPathId, LocationId), i64>,
-    /// Segments with their numbers: leg, and position in it.
-    segments: Vec<((u32, u32), Segment)>,
     /// For each point of each shard, as far as it was looked at, what [`Walk::stop`] says of the point behind it.
     stops: Vec<Vec<u32>>,
     /// Points where the path left a location.
@@ -215,19 +232,21 @@ impl Walk<'_> {
             let shard = self.trace.shard(location);
             &shard.spans[shard.local(location)]
         };
+        let owner = |time: i64, location: LocationId, position: Position| {
+            let (table, i) = self.table(location);
+            Owner { time, location, position, point: table.find(i, position), over: EXACT }
+        };
         let shutdown = |location: LocationId| {
             let instance = span(location).shutdown;
-            (instance.is_some()).then(|| Owner {
-                time: self.trace.shard(location).enter(instance),
-                location,
-                position: self.position((location, instance), Place::Leave),
-                over: EXACT,
+            (instance.is_some()).then(|| {
+                let position = self.position((location, instance), Place::Leave);
+                owner(self.trace.shard(location).enter(instance), location, position)
             })
         };
         let last = |location: LocationId| {
             let is_master = self.trace.definitions.locations[location].thread == 0;
             let time = span(location).last;
-            (is_master && time != i64::MIN).then_some(Owner { time, location, position: Position::END, over: EXACT })
+            (is_master && time != i64::MIN).then(|| owner(time, location, Position::END))
         };
         let latest = (locations.clone().filter_map(shutdown).max(), locations.filter_map(last).max());
         let (shutdown, last): (Vec<_>, Vec<_>) = self.trace.exchange.allgather(latest)?.into_iter().unzip();
@@ -279,7 +298,7 @@ impl Walk<'_> {
         }
         // What others have followed behind it is not the path.
         if let Some((leg, location, time)) = self.trace.exchange.allgather(circular)?.into_iter().flatten().min() {
-            self.entries.retain(|entry| entry.leg <= leg);
+            self.entries.retain(|entry| entry.number.0 <= leg);
             token.handovers.clear();
             token.circular.push((location, time));
         }
@@ -289,10 +308,14 @@ impl Walk<'_> {
     /// Goes on as far as this process can.
     fn follow_all(&mut self, token: &mut Token) {
         loop {
-            let owns = |handover: &Handover| self.trace.owns(handover.location);
-            let (here, away): (Vec<_>, Vec<_>) = token.handovers.drain(..).partition(owns);
-            token.handovers = away;
-            token.owners.extend(here.into_iter().map(|handover| self.take(handover)));
+            let Token { owners, handovers, .. } = &mut *token;
+            handovers.retain(|&handover| {
+                let is_here = self.trace.owns(handover.location);
+                if is_here {
+                    owners.insert(self.take(handover));
+                }
+                !is_here
+            });
             if !token.location().is_some_and(|location| self.trace.owns(location)) {
                 return;
             }
@@ -305,8 +328,7 @@ impl Walk<'_> {
     /// Follows one location back to where it waited, hands over.
     fn follow_one(&mut self, owner: Owner, token: &mut Token) {
         let location = owner.location;
-        let (table, i) = self.table(location);
-        let stop = self.stop(location, table.find(i, owner.position) as usize);
+        let stop = self.stop(location, owner.point as usize);
         // Where clocks disagree a wait can be caused by what it causes: the path ends where it comes round again.
         if let Some(number) = stop
             && !self.seen.insert((location, number))
@@ -314,9 +336,13 @@ impl Walk<'_> {
             token.circular.push((location, owner.time));
             return;
         }
-        self.entries.push(EntryRange { leg: token.legs, owner, stop });
+        let before = self.entries.last().filter(|last| last.number.0 == token.legs);
+        let number = (token.legs, before.map_or(0, |last| last.number.1 + 1));
+        self.entries.push(EntryRange { number, owner, stop });
         if let Some(number) = stop {
-            token.handovers.extend(self.next(number, location));
+            let Next { first, ties } = self.next(number, location);
+            token.handovers.extend(first);
+            token.handovers.extend(ties);
         }
     }
 
@@ -344,8 +370,8 @@ impl Walk<'_> {
     /// Whether the path leaves a location at a point.
     fn leaves(&mut self, number: usize, location: LocationId) -> bool {
         let next = self.next(number, location);
-        let stays = next.len() == 1 && next[0].location == location && next[0].point as usize == number;
-        (!next.is_empty() && !stays) || self.is_init(number, location)
+        let stays = next.only().is_some_and(|next| next.location == location && next.point as usize == number);
+        (next.first.is_some() && !stays) || self.is_init(number, location)
     }
 
     fn is_init(&self, number: usize, location: LocationId) -> bool {
@@ -356,12 +382,12 @@ impl Walk<'_> {
     }
 
     /// Who has the path before a point (thesis, definition 21, figures 4.7 to 4.9); nobody else if the location did not wait there.
-    fn next(&mut self, number: usize, location: LocationId) -> Vec<Handover> {
+    fn next(&mut self, number: usize, location: LocationId) -> Next {
         let table = self.table(location).0;
         let point = table.points[number];
         if point.place == Place::Fork {
             let call = self.master((location, point.instance));
-            return self.point(call, Place::Fork).into_iter().collect();
+            return Next { first: self.point(call, Place::Fork), ties: Vec::new() };
         }
         let last = table
             .own_waits
@@ -374,20 +400,16 @@ impl Walk<'_> {
         let Some(own_wait) = last else {
             // The last at a barrier between threads, perhaps with others.
             let ties = self.ties(location, number);
-            return if ties.is_empty() {
-                ties
-            } else {
-                ties.into_iter().chain([to(location, number as u32)]).collect()
-            };
+            let first = (!ties.is_empty()).then(|| to(location, number as u32));
+            return Next { first, ties };
         };
         let cause = own_wait.cause;
         let ended = || self.trace.shard(location).enter(point.instance) + point.held;
         let ended = matches!(own_wait.relation, Relation::Contention | Relation::Device).then(ended);
-        let mut next = vec![Handover { ended, ..to(cause, own_wait.cause_point) }];
-        if own_wait.relation == Relation::Threads {
-            next.extend(self.ties(cause, own_wait.cause_point as usize));
-        }
-        next
+        let first = Some(Handover { ended, ..to(cause, own_wait.cause_point) });
+        let is_of_threads = own_wait.relation == Relation::Threads;
+        let ties = if is_of_threads { self.ties(cause, own_wait.cause_point as usize) } else { Vec::new() };
+        Next { first, ties }
     }
 
     /// Threads that came to a barrier at the same time as the one that is its cause.
@@ -407,13 +429,13 @@ impl Walk<'_> {
     }
 
     /// The path ends at a point.
-    fn take(&self, Handover { location, point, ended }: Handover) -> Owner {
-        let point = &self.table(location).0.points[point as usize];
+    fn take(&self, Handover { location, point: number, ended }: Handover) -> Owner {
+        let point = &self.table(location).0.points[number as usize];
         let shard = self.trace.shard(location);
         let time = if point.place == Place::Behind { shard.leave(point.instance) } else { shard.enter(point.instance) };
         let time = if point.place == Place::Fork { time - point.total } else { time };
         let over = ended.map_or(EXACT, |ended| (point.callpath, (time - ended).max(0)));
-        Owner { time: time - over.1, location, position: point.position, over }
+        Owner { time: time - over.1, location, position: point.position, point: number, over }
     }
 
     /// The point at a place in a call.
@@ -443,28 +465,42 @@ impl Walk<'_> {
         self.masters.get(&call).copied().unwrap_or(call)
     }
 
-    /// Books what the path is made of, and returns that by location.
-    fn book(&mut self) -> Vec<Stretch> {
-        let mut number = (0, 0);
-        let mut spans = Vec::new();
+    /// Books what the path is made of: stretches by location, segments, the path by call path and location.
+    fn book(&mut self) -> (Vec<Stretch>, Vec<Numbered>, Vec<Severity>) {
         let entries = std::mem::take(&mut self.entries);
-        let mut stretches = Vec::with_capacity(entries.len());
-        for entry in entries {
-            number = if entry.leg == number.0 { (entry.leg, number.1 + 1) } else { (entry.leg, 0) };
-            stretches.push(self.book_one(number, &entry, &mut spans));
+        let together = entries.len().div_ceil(4 * rayon::current_num_threads()).max(1);
+        let booked: Vec<Booked> = entries
+            .par_chunks(together)
+            .map(|entries| {
+                let mut booked = Booked::default();
+                let (mut spans, mut times) = (Vec::new(), Vec::new());
+                for entry in entries {
+                    self.book_one(entry, &mut spans, &mut times, &mut booked);
+                }
+                booked
+            })
+            .collect();
+        let (mut stretches, mut segments, mut cells) = (Vec::with_capacity(entries.len()), Vec::new(), Vec::new());
+        for part in booked {
+            stretches.extend(part.stretches);
+            segments.extend(part.segments);
+            let cell =
+                |((callpath, location), value)| Severity { metric: Metric::CriticalPath, callpath, location, value };
+            cells.extend(part.cells.into_iter().map(cell));
         }
-        stretches.sort_by_key(|stretch| stretch.location);
-        stretches
+        stretches.sort_by_key(|stretch: &Stretch| stretch.location);
+        (stretches, segments, severity::combine(cells))
     }
 
     /// Books the stretch between a point, or the begin, and its end.
     fn book_one(
-        &mut self,
-        number: (u32, u32),
+        &self,
         entry: &EntryRange,
         spans: &mut Vec<(CallPathId, Range<i64>)>,
-    ) -> Stretch {
-        let &EntryRange { owner: Owner { time: to, location, position: end, over }, stop, .. } = entry;
+        times: &mut Vec<(CallPathId, i64)>,
+        booked: &mut Booked,
+    ) {
+        let &EntryRange { number, owner: Owner { time: to, location, position: end, over, .. }, stop } = entry;
         let shard = self.trace.shard(location);
         let (table, i) = self.table(location);
         let point = stop.map(|number| table.points[number]);
@@ -472,26 +508,29 @@ impl Walk<'_> {
         let held = point.map_or(EXACT, |point| (point.callpath, point.held));
         let stretch = Stretch { location, begin, end, held, over };
         stretch.collect(self.trace, shard, spans);
-        let mut times: BTreeMap<CallPathId, i64> = BTreeMap::new();
-        for (callpath, span) in spans {
-            *times.entry(*callpath).or_insert(0) += span.end - span.start;
-        }
+        times.clear();
+        times.extend(spans.iter().map(|(callpath, span)| (*callpath, span.end - span.start)));
+        times.sort_unstable_by_key(|&(callpath, _)| callpath);
+        times.dedup_by(|later, earlier| {
+            let is_same = later.0 == earlier.0;
+            if is_same {
+                earlier.1 += later.1;
+            }
+            is_same
+        });
         let from = point.map_or(shard.spans[i].first, |point| {
             let way = if point.place == Place::Fork { point.total } else { 0 };
             shard.enter(point.instance) + point.held - way
         });
-        let (callpath, ticks) = times
-            .iter()
-            .map(|(&callpath, &ticks)| (callpath, ticks))
-            .max_by_key(|&(callpath, ticks)| (ticks, Reverse(callpath)))
-            .unwrap_or((CallPathId::NONE, 0));
+        let longest = times.iter().max_by_key(|&&(callpath, ticks)| (ticks, Reverse(callpath)));
+        let (callpath, ticks) = longest.copied().unwrap_or((CallPathId::NONE, 0));
         let hop = point.map(|point| point.class).filter(|&class| class != Class::Library);
         if from < to {
-            self.segments.push((number, Segment { location, from, to, callpath, ticks, hop }));
+            booked.segments.push((number, Segment { location, from, to, callpath, ticks, hop }));
         }
-        for (callpath, ticks) in times {
-            *self.cells.entry((callpath, location)).or_insert(0) += ticks;
+        for &(callpath, ticks) in &*times {
+            *booked.cells.entry((callpath, location)).or_insert(0) += ticks;
         }
-        stretch
+        booked.stretches.push(stretch);
     }
 }
