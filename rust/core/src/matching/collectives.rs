@@ -136,7 +136,8 @@ pub fn match_all<R: Send + Default>(
             .map(|inbox| {
                 let mut members: Vec<Member> = inbox.rows().copied().collect();
                 drop(inbox);
-                members.sort_unstable_by_key(|member| (member.comm, member.sequence, member.rank));
+                // What each shard has sent is in order: a stable sort merges it.
+                members.sort_by_key(|member| (member.comm, member.sequence, member.rank));
                 let mut result = R::default();
                 let mut diagnostics = Diagnostics::default();
                 for instance in members.chunk_by(|a, b| a.comm == b.comm && a.sequence == b.sequence) {

@@ -55,7 +55,8 @@ pub fn detect(trace: &Trace, with_meetings: bool) -> Result<(Vec<Findings>, Vec<
         .zip(&trace.shards)
         .map(|(inbox, shard)| {
             let mut waits: Vec<WaitState> = inbox.rows().copied().collect();
-            waits.sort_unstable_by_key(|wait| (wait.location, wait.instance, wait.kind));
+            // What each owner has sent is in order: a stable sort merges it.
+            waits.sort_by_key(|wait| (wait.location, wait.instance, wait.kind));
             let mut cells = Accumulator::new(&trace.tree);
             for of_location in waits.chunk_by(|a, b| a.location == b.location) {
                 for wait in of_location {

@@ -110,8 +110,8 @@ impl Waits {
 
     /// Adds volumes, sums up by call path.
     fn book(mut self, trace: &Trace, shard: &Shard) -> Findings {
-        // Each stage found them in order: a stable sort merges what is sorted.
-        self.states.sort_by_key(|wait| (wait.location, wait.instance, wait.kind));
+        // Each stage found them in order; the analysis sorts those of a location, with all others of it.
+        self.states.sort_by_key(|wait| wait.location);
         let mut counts: Vec<_> = self.counts.into_iter().collect();
         counts.sort_unstable();
         let mut cells = Accumulator::new(&trace.tree);
