@@ -440,6 +440,53 @@ def test_the_start_of_the_library_cannot_be_cut(tmp_path):
         whywait.whatif(trace_from_text(trace, tmp_path), [Cut("main")])
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "noted"),
+    [
+        ((0, 3), (4, 7), [("unrecorded", 2, 6.0)]),
+        ((0, 5), (4, 7), []),  # all were in it at once: a barrier
+        ((0, 0.05), (4, 4.05), []),  # less than 1% of the time
+    ],
+)
+def test_calls_of_which_nothing_is_recorded_are_noted(first, second, noted, tmp_path):
+    trace = f"*: main [0, 10]\n0: MPI_Comm_split [{first[0]}, {first[1]}]\n1: MPI_Comm_split [{second[0]}, {second[1]}]"
+    assumed = whywait.whatif(trace_from_text(trace, tmp_path)).assumptions.to_pylist()
+    assert [(row["assumption"], row["count"], row["time"]) for row in assumed] == noted
+
+
+# What is left over where one side of something is missing.
+PARTNERLESS = {
+    "unmatched_send", "unmatched_receive", "incomplete_collective", "mixed_collective", "unknown_request",
+    "pending_request",
+}  # fmt: skip
+
+
+def missing(result):
+    return {warning["kind"]: warning["count"] for warning in result.warnings if warning["kind"] in PARTNERLESS}
+
+
+@settings(deadline=None, max_examples=40)
+@given(text=programs(), data=st.data())
+def test_a_cut_leaves_nothing_without_its_partner(text, data, tmp_path_factory):
+    """WHATIF 11: no receive without a message, no collective operation without members, no open request."""
+    run = whywait.analyze(trace_from_text(text, tmp_path_factory.mktemp("cut")))
+    calls = sorted({region.name for region in run.tree.kinds} - {"program", "main", "MPI_Init", "MPI_Finalize"})
+    cuts = [CutMessages(data.draw(st.sampled_from(("size==0", "size>0", "tag==1", "from==0", "to!=1"))))]
+    if calls:
+        ranks = data.draw(st.sampled_from(("", "@0", "@1")))
+        cuts.append(Cut(data.draw(st.sampled_from(calls)) + ranks))
+    for cut in [[one] for one in cuts] + [cuts]:
+        try:
+            sim = whywait.whatif(run, cut)
+        except UsageError as error:
+            if not re.search("selects nothing|shall be cut|cannot be cut", str(error)):
+                raise
+            continue
+        before = missing(run)
+        assert all(count <= before.get(kind, 0) for kind, count in missing(sim.result).items())
+        assert sim.result.facts["length"] == pytest.approx(sim.after)
+
+
 def test_one_sided_synchronization_cannot_be_cut(tmp_path):
     trace = "ranks 2\nwin w on world\n*: foo [0, 2]\n*: MPI_Win_fence(w) [0.5, 1]"
     with pytest.raises(UsageError, match="one-sided synchronization"):

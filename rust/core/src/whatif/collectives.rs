@@ -100,18 +100,19 @@ fn overlapping(calls: &[Call]) -> bool {
 }
 
 /// Calls that synchronize and leave no record: the n-th ones of a region are one operation if all processes have as many,
-/// and all are in it at the same time.
+/// and all are in it at the same time. Returns how many wait for nobody because it is not so, and the time in them, ticks.
 fn unrecorded(
     trace: &Trace,
     cut: &Cut,
     network: Option<(&Network, &[u32])>,
     builder: &mut Builder,
     gone: &mut Vec<u32>,
-) {
+) -> (u64, i64) {
+    let mut alone = (0, 0);
     let is_create: Vec<bool> =
         trace.tree.nodes().iter().map(|path| trace.regions.class(path.region) == RegionClass::Create).collect();
     if !is_create.contains(&true) {
-        return;
+        return alone;
     }
     let mut processes = 0;
     // Calls of each region, by process in turn.
@@ -135,8 +136,16 @@ fn unrecorded(
             processes += 1;
         }
     }
+    let mut wait_for_nobody = |call: (LocationId, InstanceId)| {
+        let shard = trace.shard(call.0);
+        alone = (alone.0 + 1, alone.1 + (shard.leave(call.1) - shard.enter(call.1)));
+    };
     for of in regions.into_values() {
-        if of.len() != processes || processes < 2 || of.iter().any(|calls| calls.len() != of[0].len()) {
+        if processes < 2 {
+            continue;
+        }
+        if of.len() != processes || of.iter().any(|calls| calls.len() != of[0].len()) {
+            of.into_iter().flatten().for_each(&mut wait_for_nobody);
             continue;
         }
         for n in 0..of[0].len() {
@@ -153,6 +162,7 @@ fn unrecorded(
                 })
                 .collect();
             if !overlapping(&calls) {
+                members.into_iter().for_each(&mut wait_for_nobody);
                 continue;
             }
             if members.iter().any(|&call| cut.has_instance(trace, call)) {
@@ -170,6 +180,12 @@ fn unrecorded(
             }
         }
     }
+    alone
+}
+
+/// Time of all locations, ticks.
+fn total(trace: &Trace) -> i64 {
+    trace.shards.iter().flat_map(|shard| &shard.profile.rows).map(|cell| cell.time).sum()
 }
 
 /// A member's call: what waits, and what others wait for, which is the same if it blocks.
@@ -212,7 +228,10 @@ pub(super) fn collect(
         assumptions.count(Assumption::UnknownCollective, found.undecided);
         found.operations.into_iter().for_each(|operation| operation.add(builder));
     }
-    unrecorded(trace, cut, network, builder, &mut gone);
+    let (alone, time) = unrecorded(trace, cut, network, builder, &mut gone);
+    if time > total(trace) / LITTLE {
+        assumptions.concern(Assumption::Unrecorded, alone, time);
+    }
     assumptions.count(Assumption::NonBlockingCollective, nonblocking(trace, cut, network, builder)?);
     Ok(gone)
 }
@@ -376,6 +395,9 @@ fn scan(calls: &[Call]) -> Operation {
     }
     Operation { members, waiting, late: Vec::new(), arcs, cost: MEASURED }
 }
+
+/// This part of the time is not worth a note.
+const LITTLE: i64 = 100;
 
 /// So many arcs of members whose clocks disagree has a scan; the others wait for the latest member, with its offset.
 const MANY: usize = 1 << 20;

@@ -121,6 +121,8 @@ pub enum Assumption {
     HiddenTransfer,
     /// Calls that ask again and again.
     Polling,
+    /// Calls that may synchronize, of which nothing is recorded.
+    Unrecorded,
 }
 
 impl Assumption {
@@ -136,6 +138,7 @@ impl Assumption {
             Self::LockOrder => "lock_order",
             Self::HiddenTransfer => "hidden_transfer",
             Self::Polling => "polling",
+            Self::Unrecorded => "unrecorded",
         }
     }
 
@@ -156,6 +159,10 @@ impl Assumption {
                 "calls that found their messages there: how long these travelled, others of the same size say"
             }
             Self::Polling => "calls that only ask (tests, probes that return at once): loops of them do not shrink",
+            Self::Unrecorded => {
+                "calls that create communicators or windows, or open files, and were not all in it at the same time: they \
+                 keep their length"
+            }
             Self::NonBlockingCollective => {
                 "non-blocking collective operations without all of their partners: their calls keep their length"
             }
