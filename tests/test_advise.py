@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import whywait
-from whywait import UsageError, cli
+from whywait import UsageError, _native, cli
 
 from tests.tracedsl import trace_from_text
 
@@ -30,6 +30,18 @@ def worked_example() -> str:
 @pytest.fixture(scope="module")
 def example(tmp_path_factory):
     return whywait.analyze(trace_from_text(worked_example(), tmp_path_factory.mktemp("example")))
+
+
+def test_whether_a_progress_thread_pays_stands_below_the_list(tmp_path, capsys):
+    """What it gains is simulated; what it takes is cores (thesis, section 5.4)."""
+    _native.generate("srumma-nb", tmp_path, ranks=16, iterations=1, seed=1)
+    result = whywait.analyze(tmp_path)
+    advice = whywait.advise(result, only=["progress"], rounds=0)
+    assert [one.option for one in advice] == ["--progress asynchronous"]
+    assert advice.as_dict()["progress"] == advice.progress == result.summary()["focus"]["progress"]
+    assert cli.main(["advise", str(tmp_path), "--only", "progress", "--rounds", "0"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "on a core of its own for each process (50.0% of the cores) would not pay." in text
 
 
 def test_the_worked_example(example):

@@ -18,6 +18,8 @@ from whywait import _native
 from whywait._analyze import analyze
 from whywait._api import Result
 from whywait.analysis.candidates import KINDS, Candidate, candidates
+from whywait.analysis.focus import focused
+from whywait.analysis.progress import progress_thread
 from whywait.analysis.waiting import account
 from whywait.model.hypotheses import AsynchronousProgress, Cut, CutMessages, EagerLimit
 from whywait.whatif import Lengths, Simulation, whatif
@@ -115,12 +117,17 @@ class AdviceList(list[Advice]):
         Length of the measured run, seconds.
     plan
         What to do one after the other: each the best once those before it are done, so that what they save adds up.
+    progress
+        Whether a progress thread would pay for what it takes: `whywait.analysis.progress.progress_thread` of the focus.
     """
 
-    def __init__(self, advice: list[Advice], before: float, plan: list[Advice]) -> None:
+    def __init__(
+        self, advice: list[Advice], before: float, plan: list[Advice], progress: dict[str, Any] | None = None
+    ) -> None:
         super().__init__(advice)
         self.before = before
         self.plan = plan
+        self.progress = progress
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as data that JSON can say; the first ones with what they expose."""
@@ -129,6 +136,7 @@ class AdviceList(list[Advice]):
             "before": self.before,
             "advice": first + [one.as_dict() for one in self[_EXPOSED:]],
             "plan": [one.as_dict() for one in self.plan],
+            "progress": self.progress,
         }
 
 
@@ -189,7 +197,7 @@ def advise(
             progress("advise", step / max(rounds, 1))
         ranked = _ranked(base, [one.option for one in plan], goal, only, threads, top)
         if first is None:
-            first = AdviceList(ranked[:top], float(result.facts["length"]), plan)
+            first = AdviceList(ranked[:top], float(result.facts["length"]), plan, progress_thread(focused(result)))
         # What cannot be reached is no step of a plan.
         best = next((one for one in ranked if "the bound" not in one.what), None)
         if not rounds or best is None or best.saved < keep_going * float(result.facts["length"]):

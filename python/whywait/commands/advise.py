@@ -93,6 +93,7 @@ _COLUMN = 11
 
 def lines(advice: AdviceList, width: int) -> Iterator[Line]:
     """Yield the list, and the plan below it."""
+    from whywait.report.terminal import paragraph, progress_sentence
     from whywait.report.values import quantity
 
     if not advice:
@@ -111,6 +112,9 @@ def lines(advice: AdviceList, width: int) -> Iterator[Line]:
         for number, one in enumerate(advice.plan, 1):
             saved = advice.before - one.after
             yield from _entry(f"{number}. ", one, one.after, saved, saved / advice.before, head)
+    if advice.progress:
+        yield []
+        yield from paragraph(progress_sentence(advice.progress), width)
     if advice[0].assumed >= 0.001:
         yield [(f"Calls of which something is assumed take {advice[0].assumed:.1%} of the time.", "dim")]
 
