@@ -65,7 +65,9 @@ class Simulation:
         receives = [m for m in everyone if naive.is_receive(m) and m.partner]
         receiving = {m.done for m in everyone if naive.is_receive(m)}
         proofs = {id(r): proof(r.partner, r, receiving) for r in receives}
-        sizes = [(r.partner.event.msg_length, proofs[id(r)]) for r in receives if proofs[id(r)] is not None]
+        # A call whose name says its protocol tells nothing of the others.
+        free = [r for r in receives if proofs[id(r)] is not None and named(r.partner.start.name) is None]
+        sizes = [(r.partner.event.msg_length, proofs[id(r)]) for r in free]
         limit = best_limit(sizes)
         for r in receives:
             s = r.partner
@@ -186,13 +188,20 @@ def of_thread(thread: naive.Thread) -> Any:
             yield event.time, True, instance
 
 
-def proof(s: Message, r: Message, receiving: set[Instance]) -> bool | None:
-    """What name and times say of the protocol of a message; None if nothing."""
-    name = s.start.name
+def named(name: str) -> bool | None:
+    """What the name of a call says of its protocol; None if nothing."""
     if name.startswith(("MPI_Ssend", "MPI_Issend")):
         return RENDEZVOUS
     if name.startswith(("MPI_Bsend", "MPI_Ibsend", "MPI_Rsend", "MPI_Irsend")):
         return EAGER
+    return None
+
+
+def proof(s: Message, r: Message, receiving: set[Instance]) -> bool | None:
+    """What name and times say of the protocol of a message; None if nothing."""
+    name = s.start.name
+    if named(name) is not None:
+        return named(name)
     if "sendrecv" in name.lower() or s.done is None:
         return None
     if s.done.leave <= r.start.enter:

@@ -517,6 +517,21 @@ def test_sends_head_to_head_are_a_deadlock_by_rendezvous(tmp_path):
         whywait.whatif(result, [Protocol("MPI_Send", "rendezvous")])
 
 
+def test_synchronous_sends_say_nothing_of_the_eager_limit(tmp_path):
+    """The times of the second send leave open what it was: no message was proved to go by rendezvous."""
+    trace = """
+    0: MPI_Ssend(1, bytes=8) [0, 1.1]
+    1: MPI_Recv(0) [1, 1.2]
+    1: MPI_Recv(0) [2, 4.1]
+    0: work [1.1, 4]
+    0: MPI_Send(1, bytes=16) [4, 4.1]
+    1: wait [4.1, 6]
+    """
+    # A receive that comes later would hold up a rendezvous.
+    sim = whywait.whatif(trace_from_text(trace, tmp_path), [Scale("work", 0.1)])
+    assert instances(sim)["0", "MPI_Send"] == [pytest.approx((1.39, 1.49))]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -4,7 +4,8 @@
 //! before there was a receive), `E(k) < q < L(k)` (the measured Late Receiver) proves rendezvous, unless k completes other
 //! requests as well: it may have waited for those. Synchronous sends go by
 //! rendezvous, buffered and ready ones do not. The limit B of a locality, within a node or between nodes, is the least
-//! size that contradicts the fewest proofs; messages without a proof that are longer went by rendezvous.
+//! size that contradicts the fewest proofs; messages without a proof that are longer went by rendezvous. Calls whose name
+//! says the protocol prove nothing of it.
 //!
 //! *Source*: whatif.md#how-it-works.
 
@@ -121,7 +122,7 @@ pub struct Proofs {
 }
 
 impl Proofs {
-    /// Counts a message.
+    /// Counts a message whose call leaves the choice of its protocol.
     #[inline]
     pub fn add(&mut self, is_local: bool, bytes: u64, protocol: Protocol) {
         let number = match protocol {

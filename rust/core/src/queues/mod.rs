@@ -171,7 +171,9 @@ pub fn messages(judge: &Judge, shard: &Shard, matches: &Matches) -> Messages {
         let send = matches.send(row)?;
         let protocol = judge.protocol(send, shard.enter(request));
         let is_local = judge.is_local(send);
-        proofs.add(is_local, send.bytes, protocol);
+        if !judge.is_named(send.callpath) {
+            proofs.add(is_local, send.bytes, protocol);
+        }
         Some(Message {
             sent: send.enter,
             bytes: send.bytes,

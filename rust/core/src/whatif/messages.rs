@@ -229,7 +229,7 @@ fn probes(trace: &Trace, shard: &Shard) -> FxHashMap<u32, InstanceId> {
 fn decide(trace: &Trace, found: &mut [Vec<Message>], assumptions: &mut Assumptions) -> Result<()> {
     let proofs = found.par_iter().map(|messages| {
         let mut proofs = Proofs::default();
-        for message in messages {
+        for message in messages.iter().filter(|message| !message.is_named) {
             proofs.add(message.is_local, message.bytes, message.protocol);
         }
         proofs
