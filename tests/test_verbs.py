@@ -160,7 +160,7 @@ def test_waits_are_readable(capsys):
     assert is_narrow(text)
     assert re.split(r" {2,}", text.splitlines()[0]) == ["5 wait states in the whole run, 11.0 ms", "waiting", "share"]
     assert "1. Late Sender, rank 0 at 0.100000 s" in text
-    assert "   for rank 1, which came at 0.150000 s" in text
+    assert "   for rank 1, which arrived at 0.150000 s" in text
     assert "2. " not in text
     text = out(capsys, "waits", "before", "--groups")
     assert is_narrow(text)

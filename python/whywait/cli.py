@@ -72,7 +72,7 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
     top = _Parser(
         prog="whywait",
-        description="Find out why a parallel program waits: the wait states in an OTF2 trace, and where its time goes.",
+        description="Find out why a parallel program waits: wait states, their causes and the critical path.",
         epilog=_EPILOG,
         formatter_class=Help,
     )

@@ -39,21 +39,20 @@ def add(verbs: Any) -> None:
         type=positive,
         default=100,
         metavar="N",
-        help="how many Late Senders each location remembers to notice messages in wrong order (default: %(default)s)",
+        help="Late Sender waits that each location remembers to detect messages in wrong order (default: %(default)s)",
     )
     parser.add_argument("--no-causes", action="store_true", help="do not look for root causes and the critical path")
     parser.add_argument(
         "--cost-model",
         choices=("thesis", "unified", "bounded", "scalasca"),
         default="thesis",
-        help="how to distribute waiting over its causes: by the definitions, for every paradigm; the same, but what "
-        "exceeds all causes is nobody's; or as Scalasca 2.6 does (default: %(default)s)",
+        help="how to distribute waiting over its causes: by the definitions of the thesis, for every paradigm; the "
+        "same, but no more than the causes explain; or as Scalasca 2.6 does (default: %(default)s)",
     )
     parser.add_argument(
         "--idle-threads",
         action="store_true",
-        help="count the time of threads that have nothing to do outside of parallel regions as well (OpenMP), as "
-        "Scalasca does with -s",
+        help="also count the time of idle OpenMP threads outside parallel regions, as Scalasca does with -s",
     )
     add_memory_limit(parser)
     parser.add_argument(
@@ -64,7 +63,7 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "--transfers",
         action="store_true",
-        help="write transfers.parquet as well: every one-sided transfer with its start and end",
+        help="also write transfers.parquet: every one-sided transfer with its start and end",
     )
     parser.add_argument(
         "--queues",
@@ -75,22 +74,20 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "--html",
         action="store_true",
-        help="write report.html as well: everything in one file, to explore in a browser (and its timeline as "
-        "timeline*.parquet)",
+        help="also write report.html, one file to explore in a browser, and its timeline as timeline*.parquet",
     )
     parser.add_argument(
         "--factors",
         choices=("longest", "all"),
         default="longest",
-        help="of which waits to write what they are shared out among (factors.parquet): the longest of each kind and "
-        "what these go back to, or all (default: %(default)s)",
+        help="waits whose causes to write in detail (factors.parquet): the longest of each kind and their history, or "
+        "all (default: %(default)s)",
     )
     parser.add_argument("--focus", metavar="PATH", help=FOCUS)
     parser.add_argument(
         "--counters",
         action="store_true",
-        help="add what strict counters of the trace (PAPI, perf, ...) came to in each wait state and on the critical "
-        "path to their tables",
+        help="add the values of strict counters (PAPI, perf, ...) to the tables of wait states and the critical path",
     )
     parser.add_argument(
         "--advise",
@@ -100,8 +97,7 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "--iterations",
         metavar="PATH",
-        help="the call path that is entered once in each iteration, whose iterations to write (default: that of the "
-        "main loop)",
+        help="the loop whose iterations to write: the call path entered once in each (default: the main loop)",
     )
     parser.add_argument("--source", metavar="DIR", help=SOURCE)
     parser.add_argument("--quiet", action="store_true", help="print neither summary nor progress")
@@ -117,9 +113,9 @@ def run(options: argparse.Namespace) -> int:
 
     with mpi.ranks() or nullcontext(), Progress(quiet=options.quiet or not mpi.first()) as progress:
         if options.spill_dir and options.memory_limit is None:
-            raise whywait.UsageError("--spill-dir says where to put what --memory-limit leaves no room for")
+            raise whywait.UsageError("--spill-dir needs --memory-limit")
         if options.source and not options.html:
-            raise whywait.UsageError("--source is about the report that --html writes")
+            raise whywait.UsageError("--source needs --html")
         if options.source and not Path(options.source).is_dir():
             raise whywait.UsageError(f"{options.source} is no directory with sources")
         trace = whywait.open(options.trace)
@@ -144,7 +140,7 @@ def run(options: argparse.Namespace) -> int:
         advice = None
         if options.advise:
             if options.no_causes:
-                raise whywait.UsageError("--advise starts from causes: leave --no-causes out")
+                raise whywait.UsageError("--advise needs causes: omit --no-causes")
             advice = whywait.advise(result, threads=options.threads, progress=progress).as_dict()
     files = result.write(
         directory,

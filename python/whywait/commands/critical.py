@@ -67,7 +67,7 @@ def _lines(
         yield [("There is no critical path.", "")]
         return
     hops = f"{path['hops']:,} time{'' if path['hops'] == 1 else 's'}"
-    text = f"The critical path of {phrase} takes {seconds(path['length'])} and goes {hops} to another location."
+    text = f"The critical path of {phrase} takes {seconds(path['length'])} and changes location {hops}."
     if options.callpath is not None:
         text = f"{seconds(path['length'])} of the critical path lie in {options.callpath}."
     yield from paragraph(text.replace(" of all time", ""), width)

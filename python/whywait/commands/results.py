@@ -27,8 +27,8 @@ TRACE = "the anchor file of an OTF2 archive, its directory, or a result of `whyw
 RESULT_OR_PROFILE = f"{RESULT}, or a Score-P profile (profile.cubex)"
 #: The help of an option that says what the numbers are about.
 FOCUS = (
-    "what the numbers are about: 'all' for the whole run, or only the call paths that end in these names (default: the "
-    "time from start-up to shutdown)"
+    "the part of the run to report: 'all' for the whole run, or only the call paths that end in these names (default: "
+    "the time from start-up to shutdown)"
 )
 #: The help of an option that names a part of the time.
 WINDOW = (
@@ -38,7 +38,7 @@ WINDOW = (
 #: The help of an option that says where sources are.
 SOURCE = "show source lines in the HTML report: the directory with the sources that the trace names"
 #: The help of an option that names a part of the call tree.
-CALLPATH = "only the call paths that end in these names (main/solve), with all below them; or the number of one"
+CALLPATH = "only the call paths that end in these names (main/solve), with everything below; or the number of one"
 
 
 _UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}

@@ -105,7 +105,7 @@ def _instance(row: dict[str, Any], width: int, *, unicode: bool) -> Iterator[Lin
     if row["cause_rank"] is not None:
         who = f"   for rank {row['cause_rank']}" + (f".{row['cause_thread']}" if row["cause_thread"] else "")
         if row["cause_time"] is not None:
-            who += f", which came at {row['cause_time']:.6f} s"
+            who += f", which arrived at {row['cause_time']:.6f} s"
         yield [(who, "dim")]
         if row["cause_callpath"]:
             yield [("   in " + path(row["cause_callpath"], width - 6, unicode=unicode), "dim")]

@@ -144,7 +144,7 @@ class _Writer:
             yield _Part(work["explains"] * scale, text, note=differences(work["counters"]), callpath=work["callpath"])
         if (completion := node["completion"]) is not None:
             call, later = short_name(completion["callpath"][-1]), completion["time"] - completion["waiter_time"]
-            text = f"{cause} left the {call} before {seconds(later)} later"
+            text = f"{cause} left the preceding {call} {seconds(later)} later"
             yield _Part(completion["explains"] * scale, text, callpath=completion["callpath"])
         for wait in node["waits"]:
             text = f"{cause} waited {seconds(wait['waiting'])}: {self._labels[wait['kind']]} at {wait['enter']:.6f} s"

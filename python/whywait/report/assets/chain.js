@@ -112,7 +112,7 @@ export function whyText(history, root) {
       + `what rank ${root.rank} did is much shorter. Noise, the network, or the library itself may be behind it.`;
   }
   if (root.kind === "completion") {
-    return `${begin} because rank ${root.rank} left the ${shortName(root.callpath.at(-1))} before `
+    return `${begin} because rank ${root.rank} left the preceding ${shortName(root.callpath.at(-1))} `
       + `${seconds(root.time - root.waiter_time)} later.`;
   }
   return `${begin} because rank ${root.rank} spends ${seconds(root.time)} in ${root.callpath.slice(-2).map(shortName).join(" → ")}`
