@@ -46,8 +46,9 @@ def worst(
         says: ``direct``, ``indirect`` and ``caused`` (NaN). Besides, how many there are in all:
         ``count`` by ``count_kind`` and ``count_position``.
     """
-    kinds = sorted(pc.unique(native["kind"].cast(pa.string())).to_pylist())
-    kind = pc.index_in(native["kind"].cast(pa.string()), pa.array(kinds, pa.string())).to_numpy()
+    names = native["kind"].cast(pa.string())
+    kinds = sorted(pc.unique(names).to_pylist())
+    kind = pc.index_in(names, pa.array(kinds, pa.string())).to_numpy()
     waiting = native["waiting"].to_numpy()
     callpath, location = native["callpath"].to_numpy(), native["location"].to_numpy()
     rows = np.concatenate([_longest(np.flatnonzero(kind == code), waiting) for code in range(len(kinds))] or [kind])
@@ -86,10 +87,11 @@ def _choose(
         The chosen rows, longest waits first.
     """
     in_cell = _order(rows, cell, waiting)
+    within = in_cell < _OF_CELL
+    rows, in_cell = rows[within], in_cell[within]
+    # The worst of a place are among the worst of its cells.
     turn = np.where(_order(rows, place, waiting) < _OF_CELL, -1, in_cell)
-    (within,) = np.nonzero(in_cell < _OF_CELL)
-    first = within[np.lexsort((-waiting[rows[within]], turn[within]))][:limit]
-    chosen = rows[first]
+    chosen = rows[np.lexsort((-waiting[rows], turn))][:limit]
     return chosen[np.argsort(-waiting[chosen], kind="stable")]
 
 
