@@ -328,10 +328,10 @@ def test_balance_conserves_sums(stencil):
 
 
 def test_lanes_find_the_same_lengths(stencil):
-    from whywait.whatif import _Compiler
+    from whywait.analysis.hypotheses import Compiler
 
     hypotheses = [Scale("relax", factor / 10) for factor in range(10)]
-    compiler = _Compiler(stencil, None, None)
+    compiler = Compiler(stencil, None, None)
     candidates = [compiler.changes([hypothesis]) for hypothesis in hypotheses]
     lengths = _native.Simulator(stencil.tables.analysis).lengths(candidates)
     assert lengths == [whywait.whatif(stencil, [hypothesis]).after for hypothesis in hypotheses]
@@ -468,7 +468,7 @@ def missing(result):
 @settings(deadline=None, max_examples=40)
 @given(text=programs(), data=st.data())
 def test_a_cut_leaves_nothing_without_its_partner(text, data, tmp_path_factory):
-    """WHATIF 11: no receive without a message, no collective operation without members, no open request."""
+    """No receive without a message, no collective operation without members, no open request."""
     run = whywait.analyze(trace_from_text(text, tmp_path_factory.mktemp("cut")))
     calls = sorted({region.name for region in run.tree.kinds} - {"program", "main", "MPI_Init", "MPI_Finalize"})
     cuts = [CutMessages(data.draw(st.sampled_from(("size==0", "size>0", "tag==1", "from==0", "to!=1"))))]

@@ -1,0 +1,220 @@
+"""Hypotheses of the what-if simulator as the native module takes them: with numbers of call paths and locations."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, field
+from operator import and_
+from typing import TYPE_CHECKING, Any
+
+from whywait import _native
+from whywait.model.hypotheses import (
+    AsynchronousProgress,
+    Balance,
+    Cpu,
+    Cut,
+    CutMessages,
+    EagerLimit,
+    Hypothesis,
+    IdealNetwork,
+    Network,
+    Overhead,
+    Protocol,
+    Scale,
+    Selection,
+    Set,
+    check,
+)
+from whywait.model.regions import LIBRARIES
+from whywait.model.selection import every_callpath, subtrees
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from whywait.model.calltree import CallTree
+    from whywait.model.regions import Region
+    from whywait.model.result import ResultData
+
+#: What changes who waits for whom, and no durations.
+OF_MODEL = (Protocol, EagerLimit, AsynchronousProgress, Cut, CutMessages)
+
+
+class Compiler:
+    """Turns hypotheses into numbers of call paths and locations."""
+
+    def __init__(
+        self, result: ResultData, window: tuple[float, float] | None, callpath: str | int | None = None
+    ) -> None:
+        self._result = result
+        self._window = window
+        self._tree: CallTree = result.tree
+        self._inside = None if callpath is None else subtrees(self._tree, callpath).tolist()
+
+    def changes(self, hypotheses: Iterable[Hypothesis]) -> list[_Change]:
+        """Return hypotheses on durations as the native simulator takes them."""
+        compiled = map(self.compile, hypotheses)
+        # Another network changes nothing where nobody communicates.
+        return [
+            _Change(**change) for change in compiled if change["kind"] != "network" or any(change["selection"].roots)
+        ]
+
+    def compile(self, hypothesis: Hypothesis) -> dict[str, Any]:
+        """Return a hypothesis as the native simulator takes it."""
+        check(hypothesis)
+        common = {"kind": hypothesis._kind, "selection": None, "min_span": 0.0}  # noqa: SLF001
+        common |= {"mode": None, "uneven": False, "among": None}
+        match hypothesis:
+            case Scale(factor=value, min_span=least):
+                return common | {"selection": self._selection(hypothesis.selected), "value": value, "min_span": least}
+            case Set(duration=value):
+                return common | {"selection": self._selection(hypothesis.selected), "value": value}
+            case Balance(mode=mode, by=value, uneven=uneven, among=among):
+                selection = self._selection(hypothesis.selected)
+                change = {"selection": selection, "value": value, "mode": mode, "uneven": bool(uneven)}
+                return common | change | {"among": self._among(among)}
+            case Cpu(ratio=value, ranks=ranks):
+                selection = self._compiled(str(hypothesis), self._computation, [], ranks)
+                return common | {"selection": selection, "value": 1 / value}
+            case Overhead(seconds=value, least=least):
+                return common | {"value": value, "min_span": least}
+            case IdealNetwork() | Network():
+                kinds = self._tree.kinds
+                calls = [_communicates(kinds[row]) for row in self._tree.region_rows]
+                selection = self._compiled(str(hypothesis), calls, [], None)
+                if isinstance(hypothesis, Network):
+                    # Who waits how long for whom is that of the whole run.
+                    selection = _Compiled(str(hypothesis), calls, [])
+                return common | {
+                    "kind": "network",
+                    "selection": selection,
+                    "value": float(isinstance(hypothesis, Network)),
+                }
+        raise _native.UsageError(f"{hypothesis} is no hypothesis")
+
+    def model(self, hypotheses: Iterable[Hypothesis]) -> dict[str, Any]:
+        """Return what hypotheses change of how calls wait, as arguments of the native simulator."""
+        model: dict[str, Any] = {
+            "asynchronous": False,
+            "eager_limit": None,
+            "protocols": [],
+            "cut_regions": [],
+            "cut_messages": [],
+            "network": None,
+        }
+        for hypothesis in hypotheses:
+            check(hypothesis)
+            match hypothesis:
+                case AsynchronousProgress():
+                    model["asynchronous"] = True
+                case EagerLimit(size=size):
+                    model["eager_limit"] = size
+                case Network(eager=size):
+                    model["network"] = hypothesis.numbers
+                    model["eager_limit"] = size if model["eager_limit"] is None else model["eager_limit"]
+                case Cut():
+                    selection = hypothesis.selected
+                    if selection.below or selection.part is not None:
+                        raise _native.UsageError(f"{hypothesis}: whole instances are cut, with all below")
+                    model["cut_regions"].append(self._selection(selection))
+                case CutMessages():
+                    numbers, paths = hypothesis.parsed
+                    inside = [self._selection(Selection(path)).roots for path in paths]
+                    model["cut_messages"].append((numbers, [all(of) for of in zip(*inside, strict=True)]))
+                case Protocol(kind=kind):
+                    selection = hypothesis.selected
+                    if selection != Selection(selection.path):
+                        raise _native.UsageError(f"{hypothesis}: a protocol is that of all messages of a call path")
+                    model["protocols"].append((self._selection(selection).roots, kind == "rendezvous"))
+        return model
+
+    def _among(self, among: str | None) -> tuple[str, int, list[bool]] | None:
+        """Return groups of locations as the native simulator takes them."""
+        if among is None:
+            return None
+        if among == "node":
+            return "node", 0, []
+        kind, _, number = among.partition(":")
+        return ("comm", int(number), []) if kind == "comm" else ("locations", 0, self._locations(among))
+
+    @property
+    def _computation(self) -> list[bool]:
+        """Which call paths are the program's own code, by id."""
+        kinds = self._tree.kinds
+        return [kinds[row].paradigm not in LIBRARIES for row in self._tree.region_rows]
+
+    def _selection(self, selection: Selection) -> _Compiled:
+        tree = self._tree
+        positions = every_callpath(tree, selection.path)
+        if not positions:
+            names = sorted({region.name for region in tree.kinds})
+            near = difflib.get_close_matches(selection.path.rpartition("/")[2], names, n=3, cutoff=0.0)
+            raise _native.UsageError(f"no call path ends in {selection.path}; near to it: {', '.join(near)}")
+        if selection.below and selection.part is not None:
+            raise _native.UsageError(f"{selection}: a part of an instance cannot be chosen together with /**")
+        roots = [False] * len(tree)
+        for position in positions:
+            roots[tree.preorder[position]] = True
+        below: list[bool] = []
+        if selection.below:
+            below = [False] * len(tree)
+            computation = self._computation
+            for position in positions:
+                for inner in tree.preorder[position : int(tree.end[position])].tolist():
+                    below[inner] = computation[inner]
+        compiled = self._compiled(str(selection), roots, below, selection.ranks)
+        compiled.part, compiled.instances = selection.part, selection.instances
+        return compiled
+
+    def _compiled(self, text: str, roots: list[bool], below: list[bool], ranks: str | None) -> _Compiled:
+        if self._inside is not None:
+            roots, below = (list(map(and_, chosen, self._inside)) for chosen in (roots, below))
+            if not any(roots) and not any(below):
+                raise _native.UsageError(f"{text} is not within the chosen call paths")
+        return _Compiled(text, roots, below, locations=self._locations(ranks), window=self._window)
+
+    def _locations(self, ranks: str | None) -> list[bool]:
+        if ranks is None:
+            return []
+        places = self._result.places
+        chosen = [False] * len(places)
+        for part in ranks.split(","):
+            rank, _, thread = part.partition(".")
+            first, _, last = rank.partition("-")
+            for location in range(len(places)):
+                inside = int(first) <= places.rank[location] <= int(last or first)
+                if inside and (not thread or places.thread[location] == int(thread)):
+                    chosen[location] = True
+        return chosen
+
+
+def _communicates(region: Region) -> bool:
+    """Say whether a region is a call of a communication library that an ideal network makes free."""
+    file = region.paradigm == "mpi" and region.name.upper().startswith("MPI_FILE_")
+    return region.paradigm in {"mpi", "shmem", "armci"} and not file
+
+
+@dataclass
+class _Compiled:
+    """A selection as the native simulator takes it."""
+
+    text: str
+    roots: list[bool]
+    below: list[bool]
+    part: int | None = None
+    locations: list[bool] = field(default_factory=list)
+    instances: tuple[int, int] | None = None
+    window: tuple[float, float] | None = None
+
+
+@dataclass
+class _Change:
+    """A hypothesis as the native simulator takes it."""
+
+    kind: str
+    selection: _Compiled | None
+    value: float
+    # The least length that is scaled, or that an overhead leaves.
+    min_span: float
+    mode: str | None
+    uneven: bool
+    among: tuple[str, int, list[bool]] | None
