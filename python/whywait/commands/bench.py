@@ -38,6 +38,7 @@ WORKLOADS = (
     "srumma-nb",
     "nwchem",
     "flood",
+    "comd-gpu",
 )
 
 _GENERATE = """\
@@ -76,6 +77,8 @@ the programs of publications (docs/cases):
   flood        all ranks send to one that receives late; what queues come to, with arrival at the
                send, is in queues.csv, a line for each metric, call path and rank; of levels the
                maximum
+  comd-gpu     a kernel a rank and iteration on a device of its own, as long as the load of the rank,
+               for which the host waits, and an Allreduce
 
 With --balanced lb-coll, lb-p2p, sweep and xns are written as an optimization would leave them:
 all ranks work the mean of their times, or no message is empty (xns). What `whywait whatif` predicts

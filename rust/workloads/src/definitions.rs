@@ -3,11 +3,11 @@
 use whywait_otf2::ArchiveWriter;
 use whywait_otf2::enums::{
     CommFlag, GroupFlag, GroupType, GroupTypePre12, LocationGroupType, LocationType, Paradigm, RegionFlag, RegionRole,
-    RegionType, RmaWinFlag,
+    RegionType, RmaWinFlag, SystemTreeDomain,
 };
 use whywait_otf2::records::{
-    ClockProperties, Comm, Group, Location, LocationGroup, Region as RegionRecord, RmaWin, SystemTreeNode, Text,
-    UNDEFINED,
+    ClockProperties, Comm, Group, Location, LocationGroup, Region as RegionRecord, RmaWin, SystemTreeNode,
+    SystemTreeNodeDomain, Text, UNDEFINED,
 };
 
 macro_rules! regions {
@@ -88,6 +88,9 @@ regions! {
     ArmciAcc "ARMCI_Acc" FUNCTION UNKNOWN
     ArmciRmw "ARMCI_Rmw" FUNCTION UNKNOWN
     ArmciAllFence "ARMCI_AllFence" FUNCTION UNKNOWN
+    Launch "hipLaunchKernel" WRAPPER HIP
+    DeviceSynchronize "hipDeviceSynchronize" WRAPPER HIP
+    Force "force_kernel" KERNEL HIP
 }
 
 /// Ticks a second.
@@ -104,8 +107,20 @@ pub(crate) const FIRST_GROUP: u32 = 2;
 /// Processes on a node.
 const NODE: u32 = 64;
 
-/// Writes all definitions; `length` ticks of events begin at `begin`. `groups` are sets of ranks.
-pub(crate) fn define(to: &ArchiveWriter, ranks: u32, (begin, length): (i64, i64), windows: u32, groups: Vec<Vec<u64>>) {
+/// Id of the location of a rank's stream, where ranks have devices.
+pub(crate) fn stream(ranks: u32, rank: u32) -> u64 {
+    u64::from(ranks) + u64::from(rank)
+}
+
+/// Writes all definitions; `length` ticks of events begin at `begin`. `groups` are sets of ranks. With devices each rank has
+/// one, with one stream.
+pub(crate) fn define(
+    to: &ArchiveWriter,
+    ranks: u32,
+    (begin, length): (i64, i64),
+    (windows, has_devices): (u32, bool),
+    groups: Vec<Vec<u64>>,
+) {
     to.define(ClockProperties {
         timer_resolution: RESOLUTION,
         global_offset: begin as u64,
@@ -144,6 +159,31 @@ pub(crate) fn define(to: &ArchiveWriter, ranks: u32, (begin, length): (i64, i64)
             number_of_events: 0,
             location_group: rank,
         });
+    }
+    if has_devices {
+        let class_name = text("device".to_owned());
+        for rank in 0..ranks {
+            let (id, name) = (1 + ranks.div_ceil(NODE) + rank, text(rank.to_string()));
+            to.define(SystemTreeNode { id, name, class_name, parent: 1 + rank / NODE });
+            to.define(SystemTreeNodeDomain {
+                system_tree_node: id,
+                system_tree_domain: SystemTreeDomain::ACCELERATOR_DEVICE,
+            });
+            to.define(LocationGroup {
+                id: ranks + rank,
+                name: text(format!("HIP Context {rank}")),
+                location_group_type: LocationGroupType::ACCELERATOR,
+                system_tree_parent: id,
+                creating_location_group: rank,
+            });
+            to.define(Location {
+                id: stream(ranks, rank),
+                name: text(format!("HIP[{rank}:0]")),
+                location_type: LocationType::ACCELERATOR_STREAM,
+                number_of_events: 0,
+                location_group: ranks + rank,
+            });
+        }
     }
     for &(region, region_role, paradigm) in Region::ALL {
         let name = region.string();

@@ -11,6 +11,7 @@ mod armci;
 mod bt;
 mod bt_rma;
 mod cgpop;
+mod comd_gpu;
 mod contention;
 mod definitions;
 mod figures;
@@ -98,6 +99,8 @@ pub enum Workload {
     Nwchem,
     /// A flood of messages to a rank that receives late.
     Flood,
+    /// A kernel a rank and iteration, as long as the load of the rank, and an Allreduce.
+    ComdGpu,
 }
 
 impl Workload {
@@ -127,6 +130,7 @@ impl Workload {
         ("srumma-nb", Self::SrummaNb),
         ("nwchem", Self::Nwchem),
         ("flood", Self::Flood),
+        ("comd-gpu", Self::ComdGpu),
     ];
 
     /// The workload with a name.
@@ -275,6 +279,14 @@ trait Schedule: Sync {
     fn play(&self, tape: &mut Tape<'_>, rank: u32) -> whywait_otf2::Result<()>;
     /// When a rank has done its last call.
     fn end(&self, rank: u32) -> i64;
+    /// Whether ranks have devices.
+    fn has_devices(&self) -> bool {
+        false
+    }
+    /// Writes what a rank's device runs.
+    fn play_device(&self, _: &mut Tape<'_>, _: u32) -> whywait_otf2::Result<()> {
+        Ok(())
+    }
 }
 
 /// What comes before the main loop.
@@ -373,7 +385,8 @@ pub fn generate(spec: Spec, directory: &Path, progress: &Progress) -> Result<Sum
     if spec.machine != Machine::default() && !is_bt {
         return Err(Error::Spec("only bt-rma-... can have the calls of a machine"));
     }
-    let window = !has_counterpart && !matches!(spec.workload, Workload::SorP2p | Workload::Bt | Workload::Flood);
+    let window = !has_counterpart
+        && !matches!(spec.workload, Workload::SorP2p | Workload::Bt | Workload::Flood | Workload::ComdGpu);
     let start = Start::new(spec, window);
     let (create, free) = match spec.workload {
         Workload::Srumma | Workload::SrummaNb | Workload::Nwchem => (Kind::MALLOC, Kind::DISPOSE),
@@ -404,6 +417,7 @@ pub fn generate(spec: Spec, directory: &Path, progress: &Progress) -> Result<Sum
         Workload::SrummaNb => Box::new(armci::Armci::new(&start, matmul::Matmul::new(&start))),
         Workload::Nwchem => Box::new(armci::Armci::new(&start, nwchem::Nwchem { start: &start })),
         Workload::Flood => Box::new(flood::Flood::new(&start)),
+        Workload::ComdGpu => Box::new(comd_gpu::Comd::new(&start)),
     };
     let end = |rank| schedule.end(rank) + GAP;
     let freed = start.create.map(|_| start.meet(2, end));
@@ -413,13 +427,15 @@ pub fn generate(spec: Spec, directory: &Path, progress: &Progress) -> Result<Sum
 
     let windows = if start.create.is_some() { schedule.windows() } else { 0 };
     let archive = ArchiveWriter::create(directory, "traces", WriteOptions::default())?;
-    definitions::define(&archive, spec.ranks, (BEGIN, length), windows, schedule.groups());
+    let kinds = (windows, schedule.has_devices());
+    definitions::define(&archive, spec.ranks, (BEGIN, length), kinds, schedule.groups());
     let events = AtomicU64::new(0);
-    let write = |rank: u32| -> Result<truth::Lines, Error> {
+    let write = |rank: u32| -> Result<Vec<truth::Lines>, Error> {
         if progress.cancelled.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
-        let mut tape = Tape::new(&archive, rank, start.noise.below(1_000, Purpose::Clock, rank, 0))?;
+        let behind = start.noise.below(1_000, Purpose::Clock, rank, 0);
+        let mut tape = Tape::new(&archive, rank, behind)?;
         tape.begin(start.begin(rank) - 20)?;
         start.init.play(&mut tape, &Kind::INIT, rank, start.begin(rank))?;
         if let Some(created) = start.create {
@@ -431,11 +447,18 @@ pub fn generate(spec: Spec, directory: &Path, progress: &Progress) -> Result<Sum
         }
         finalize.play(&mut tape, &Kind::FINALIZE, rank, last(rank))?;
         events.fetch_add(tape.events() + 2, Ordering::Relaxed);
-        let lines = tape.finish(finalize.leave(rank) + 20)?;
+        let mut lines = vec![tape.finish(finalize.leave(rank) + 20)?];
+        if schedule.has_devices() {
+            let mut tape = Tape::of_location(&archive, definitions::stream(spec.ranks, rank), rank, behind)?;
+            schedule.play_device(&mut tape, rank)?;
+            events.fetch_add(tape.events(), Ordering::Relaxed);
+            lines.push(tape.close()?);
+        }
         progress.ranks.fetch_add(1, Ordering::Relaxed);
         Ok(lines)
     };
-    let truth: Vec<truth::Lines> = (0..spec.ranks).into_par_iter().map(write).collect::<Result<_, _>>()?;
+    let truth: Vec<Vec<truth::Lines>> = (0..spec.ranks).into_par_iter().map(write).collect::<Result<_, _>>()?;
+    let truth: Vec<truth::Lines> = truth.into_iter().flatten().collect();
     archive.finish()?;
     let events = events.into_inner();
     let facts = [

@@ -142,6 +142,11 @@ impl Meeting {
         self.latest + LATENCY + more + self.noise.below(JITTER, Purpose::Leave, rank, self.step)
     }
 
+    /// When the last rank enters.
+    pub(crate) fn latest(&self) -> i64 {
+        self.latest
+    }
+
     /// Writes the call of a rank.
     pub(crate) fn play(&self, tape: &mut Tape<'_>, kind: &Kind, rank: u32, enter: i64) -> Result<()> {
         self.play_with(tape, kind, rank, enter, std::iter::empty(), |_| ())

@@ -20,7 +20,12 @@ pub(crate) struct Tape<'a> {
 
 impl<'a> Tape<'a> {
     pub(crate) fn new(archive: &'a ArchiveWriter, rank: u32, behind: i64) -> Result<Self> {
-        let to = archive.location(u64::from(rank))?;
+        Self::of_location(archive, u64::from(rank), rank, behind)
+    }
+
+    /// That of another location than the thread of a rank.
+    pub(crate) fn of_location(archive: &'a ArchiveWriter, location: u64, rank: u32, behind: i64) -> Result<Self> {
+        let to = archive.location(location)?;
         Ok(Self { rank, to, behind, times: (i64::MAX, 0), stack: Vec::new(), truth: Truth::default() })
     }
 
@@ -100,6 +105,11 @@ impl<'a> Tape<'a> {
     pub(crate) fn finish(mut self, time: i64) -> Result<Lines> {
         self.leave(time)?;
         self.record(time + 10, &Event::ProgramEnd { exit_status: 0 })?;
+        self.close()
+    }
+
+    /// Ends the location.
+    pub(crate) fn close(self) -> Result<Lines> {
         let offset =
             |time: i64| ClockOffset { time: (time - self.behind) as u64, offset: self.behind, standard_deviation: 0.0 };
         let clock_offsets = vec![offset(self.times.0), offset(self.times.1)];
