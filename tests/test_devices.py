@@ -9,7 +9,7 @@ from pathlib import Path
 import otf2
 import pytest
 import whywait
-from otf2.enums import LocationGroupType, LocationType, Type
+from otf2.enums import LocationGroupType, LocationType, SystemTreeDomain, Type
 from whywait.cli import main
 
 from tests.results import SHARED
@@ -88,6 +88,49 @@ def test_launches_name_their_stream(tmp_path):
     launches = {(row["begin"], row["launch_enter"]) for row in devices.kernels.to_pylist()}
     assert launches == {(3.0, 1.0), (2.5, 0.0), (3.6, 2.0)}
     assert devices.counts["unmatched_kernels"] == devices.counts["unmatched_launches"] == 0
+
+
+def shared_device(place, *, is_shared):
+    """Two processes launch kernels in turn: on a device that they share, or each on its own. Ticks are 0.1 s."""
+    with otf2.writer.open(str(place), timer_resolution=10) as trace:
+        define = trace.definitions
+        node = define.system_tree_node("node0")
+        gpus = [define.system_tree_node(f"GPU {n}", "device", node) for n in range(1 if is_shared else 2)]
+        for gpu in gpus:
+            define.system_tree_node_domain(gpu, SystemTreeDomain.ACCELERATOR_DEVICE)
+        processes = [define.location_group(f"process {n}", system_tree_parent=node) for n in range(2)]
+        hosts = [define.location("thread", type=LocationType.CPU_THREAD, group=process) for process in processes]
+        launch, kernel = define.region("cudaLaunchKernel"), define.region("kernel")
+        for number, process in enumerate(processes):
+            context = define.location_group(
+                f"CUDA Context {number}",
+                location_group_type=LocationGroupType.ACCELERATOR,
+                system_tree_parent=gpus[number % len(gpus)],
+                creating_location_group=process,
+            )
+            stream = define.location("CUDA[0:7]", type=LocationType.ACCELERATOR_STREAM, group=context)
+            host, device = (trace.event_writer_from_location(one) for one in (hosts[number], stream))
+            for begin in (10 + 20 * number, 50 + 20 * number):
+                host.enter(begin, launch)
+                host.leave(begin + 1, launch)
+                device.enter(begin + 2, kernel)
+                device.leave(begin + 15, kernel)
+    return whywait.analyze(place / "traces.otf2").gpu()
+
+
+def test_a_device_that_processes_share_is_idle_while_none_uses_it(tmp_path):
+    """MPS: what one process does not use another may."""
+    own = shared_device(tmp_path / "own", is_shared=False)
+    # Kernels [1.2, 2.5] and [5.2, 6.5], launched at 1 and 5: from 2.5 to 5 the device is starved.
+    assert [row["starved"] for row in own.kernels.to_pylist()] == pytest.approx([0, 2.5, 0, 2.5])
+    assert [device["ranks"] for device in own.summary()["devices"]] == [[0], [1]]
+    one = shared_device(tmp_path / "one", is_shared=True)
+    # The other has kernels [3.2, 4.5] and [7.2, 8.5], launched at 3 and 7.
+    assert [row["starved"] for row in one.kernels.to_pylist()] == pytest.approx([0, 0.5, 0.5, 0.5])
+    assert [row["idle"] for row in one.kernels.to_pylist()] == pytest.approx([0.2, 0.7, 0.7, 0.7])
+    (device,) = one.summary()["devices"]
+    assert (device["ranks"], device["kernels"]) == ([0, 1], 4)
+    assert device["busy"] == pytest.approx(4 * 1.3)
 
 
 def test_a_real_trace():

@@ -112,9 +112,9 @@ class Devices:
         length = self._result.facts["length"]
         found = []
         for device, name in enumerate(names):
-            own = self.kernels.filter(pa.array(number == device))
+            own = self.kernels.filter(pa.array(number == device)).sort_by("begin")
             begin, end = own["begin"].to_numpy(), own["end"].to_numpy()
-            # Kernels are in the order of their begins: what an earlier one covers does not count again.
+            # What an earlier one covers does not count again.
             covered = np.maximum.accumulate(np.concatenate(([-np.inf], end[:-1])))
             busy = float(np.maximum(end - np.maximum(begin, covered), 0.0).sum())
             sums = {
