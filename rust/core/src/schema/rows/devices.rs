@@ -13,7 +13,7 @@ macro_rules! devices {
             paradigm: Paradigm::Gpu,
             class: Some(Class::GpuHost),
             document: "gpu",
-            source: "accelerators.md; D. Eberius 2020, section 2.2.2 (CASITA): idle host",
+            source: "accelerators.md; D. Eberius 2020, chapter 2 (CASITA): idle host",
             ..WAIT
         },
         /// Time in calls that wait for devices after what they await had ended.
@@ -41,7 +41,7 @@ macro_rules! devices {
             class: Some(Class::GpuDevice),
             position: Position::AheadOfLatency,
             document: "gpu",
-            source: "accelerators.md; D. Eberius 2020, section 2.2.2 (CASITA): idle device",
+            source: "accelerators.md; D. Eberius 2020, chapter 2 (CASITA): idle device",
             ..WAIT
         },
         /// The part of Device Starved in which the host waited for other processes in MPI.
