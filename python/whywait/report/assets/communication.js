@@ -27,6 +27,13 @@ export class Communication {
     this.model = model;
     /** @type {any} */
     this.facts = null;
+    // Tables of pairs of ranks and of nodes, that of ranks, and the pairs that are shown; null where there are none.
+    /** @type {any} */
+    this.ofRanks = null;
+    /** @type {any} */
+    this.ofNodes = null;
+    /** @type {any} */
+    this.each = null;
     /** @type {Record<string, any>} */
     this.pairs = {};
     this.by = "bytes";
