@@ -10,7 +10,9 @@ import otf2
 import pytest
 import whywait
 from otf2.enums import LocationGroupType, LocationType, SystemTreeDomain, Type
+from whywait import _native
 from whywait.cli import main
+from whywait.report.html.places import stream_names
 
 from tests.results import SHARED
 from tests.tracedsl import trace_from_text
@@ -173,3 +175,8 @@ def test_a_written_result_has_no_kernels(tmp_path):
     whywait.analyze(DATA / "p2p", causes=False).write(tmp_path)
     with pytest.raises(whywait.UsageError, match="holds no kernels"):
         whywait.load(tmp_path).gpu()
+
+
+def test_a_report_calls_streams_by_their_names(tmp_path):
+    _native.generate("comd-gpu", tmp_path, ranks=2, iterations=2, seed=1)
+    assert stream_names(whywait.analyze(tmp_path, causes=False).places) == {1: "HIP[0:0]", 3: "HIP[1:0]"}

@@ -257,6 +257,7 @@ def test_a_balance_is_predicted_to_the_tick(workload, ranks, tmp_path):
     sim = whywait.whatif(tmp_path / "uneven", [Balance("foo")])
     even = whywait.whatif(tmp_path / "even")
     assert sim.saved > 0
+    assert (sim.before.length, sim.after.length) == (sim.before, sim.after)
     for location in range(ranks):
         assert sim.events(location)["simulated"].equals(even.events(location)["measured"])
 

@@ -55,6 +55,7 @@ __all__ = [
     "Network",
     "Overhead",
     "Protocol",
+    "RunLength",
     "Scale",
     "Selection",
     "Set",
@@ -70,6 +71,21 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from whywait._run import Run
+
+
+class RunLength(float):
+    """How long a run takes, seconds.
+
+    >>> RunLength(0.5).length
+    0.5
+    """
+
+    __slots__ = ()
+
+    @property
+    def length(self) -> float:
+        """The same as a plain number, seconds."""
+        return float(self)
 
 
 class Simulation:
@@ -105,9 +121,9 @@ class Simulation:
         self._analyze = analyze
 
     @property
-    def before(self) -> float:
+    def before(self) -> RunLength:
         """Length of the run that changes are compared with, seconds: of `base`, or of the measured run."""
-        return self.base.after if self.base else float(self.measured.facts["length"])
+        return self.base.after if self.base else RunLength(self.measured.facts["length"])
 
     @property
     def reference(self) -> Result:
@@ -115,9 +131,9 @@ class Simulation:
         return self.base.result if self.base else self.measured
 
     @property
-    def after(self) -> float:
+    def after(self) -> RunLength:
         """Length of the simulated run, seconds."""
-        return self._native.length()
+        return RunLength(self._native.length())
 
     @property
     def saved(self) -> float:

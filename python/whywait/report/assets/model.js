@@ -56,6 +56,7 @@ export const selection = (node, self = false) => ({ node, self });
  * @property {{ id: number[], parent: number[], region: number[] }} callpaths
  * @property {{ name: string[], kind: string[], parent: number[], place: number[] }} system
  * @property {any[]} topologies
+ * @property {Record<number, string>} streams
  * @property {{ merged: number, exact: boolean }} resolution
  * @property {string[]} kinds
  * @property {any} story
@@ -89,6 +90,7 @@ export class Model {
     this.callpaths = meta.callpaths;
     this.system = meta.system;
     this.topologies = meta.topologies;
+    this.streams = meta.streams;
     this.resolution = meta.resolution;
     this.kinds = meta.kinds;
     this.story = meta.story;
@@ -217,7 +219,12 @@ export class Model {
     if (place < 0) return "unknown";
     if (rank[place] !== last[place]) return `ranks ${rank[place]}–${last[place]}`;
     if (rank[place] < 0) return this.system.name[this.systemOfPlace[place]] ?? `location ${place}`;
+    if (place in this.streams) return `rank ${rank[place]}, ${this.streams[place]}`;
     return this.threaded ? `rank ${rank[place]}, thread ${thread[place]}` : `rank ${rank[place]}`;
+  }
+
+  get hasStreams() {
+    return Object.keys(this.streams).length > 0;
   }
 
   get threaded() {

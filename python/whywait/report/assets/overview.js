@@ -72,7 +72,7 @@ export class Overview {
       make("p", { class: "verdict" },
         make("b", { class: story.waiting.share >= 0.05 ? "bad" : "" }, percent(story.waiting.share) || "0.0%"),
         make("span", {}, ` of ${story.focus.phrase} was spent waiting: `, make("b", {}, seconds(story.waiting.total)), " of ",
-          seconds(story.account.time), " on all ", this.model.threaded ? "threads" : "ranks", " together.", outside)));
+          seconds(story.account.time), " on all ", this.model.hasStreams ? "threads and streams" : this.model.threaded ? "threads" : "ranks", " together.", outside)));
   }
 
   time() {
@@ -148,7 +148,7 @@ export class Overview {
     new ResizeObserver(draw).observe(frame);
     this.redraw = draw;
     return make("figure", {}, frame, make("figcaption", {}, make("span", {}, each > 1 ? "location 0" : this.model.placeName(0)),
-      make("span", {}, "the same, one column ", each > 1 ? `the mean of ${each} neighbors` : this.model.threaded ? "a thread" : "a rank",
+      make("span", {}, "the same, one column ", each > 1 ? `the mean of ${each} neighbors` : this.model.hasStreams ? "a thread or stream" : this.model.threaded ? "a thread" : "a rank",
         ` (highest: ${seconds(most)})`),
       make("span", {}, each > 1 ? `location ${locations - 1}` : this.model.placeName(count - 1))));
   }

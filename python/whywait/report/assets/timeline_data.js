@@ -17,7 +17,7 @@ export class TimelineData {
 
   /**
    * @param {import("./model.js").Model} model
-   * @param {{ length: number, classes: [string, string][], levels: any[], kinds: string[], totals: Record<string, number> }} head
+   * @param {{ length: number, classes: [string, string][], levels: any[], kinds: string[], streams: Record<number, string>, totals: Record<string, number> }} head
    * @param {Record<string, any>} blocks
    */
   constructor(model, head, { shares, places, calls, waits, messages, transfers, path, courses, counters }) {
@@ -26,6 +26,7 @@ export class TimelineData {
     this.kinds = head.kinds;
     this.totals = head.totals;
     this.places = places;
+    this.streams = head.streams;
     this.calls = calls;
     this.waits = waits;
     this.messages = messages;
@@ -52,12 +53,14 @@ export class TimelineData {
   name(location) {
     const { rank, thread } = this.places;
     if (rank[location] < 0) return `location ${location}`;
+    if (location in this.streams) return `rank ${rank[location]}, ${this.streams[location]}`;
     return this.threaded ? `rank ${rank[location]}, thread ${thread[location]}` : `rank ${rank[location]}`;
   }
 
   // The same where there is little room.
   shortName(location) {
     const { rank, thread } = this.places;
+    if (location in this.streams) return this.streams[location];
     return this.threaded && rank[location] >= 0 ? `rank ${rank[location]}.${thread[location]}` : this.name(location);
   }
 

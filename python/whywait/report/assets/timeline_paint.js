@@ -404,7 +404,7 @@ export class TimelinePicture {
     const every = Math.max(1, 2 ** Math.ceil(Math.log2(14 / rowHeight)));
     for (let row = Math.ceil(first / every) * every; row < last; row += every) {
       const middle = every > 1 ? y(row) + 5 : y(row) + rowHeight / 2;
-      if (middle < this.height - 5) context.fillText(data.shortName(row), room.x - 8, middle);
+      if (middle < this.height - 5) context.fillText(data.shortName(row), room.x - 8, middle, room.x - 10);
     }
     context.textAlign = "center";
     const step = niceStep((to - from) / Math.max(2, room.width / 130));

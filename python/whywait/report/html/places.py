@@ -8,12 +8,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     import numpy.typing as npt
-    import pyarrow as pa
 
     from whywait.model.profile import Cells, Profile
     from whywait.model.tables import Locations
@@ -95,6 +95,13 @@ def place_columns(locations: Locations, resolution: Resolution) -> dict[str, npt
     ends = np.minimum(starts + resolution.merged, len(locations)) - 1
     ranks, threads = locations.rank.astype(np.int32), locations.thread.astype(np.int32)
     return {"rank": ranks[starts], "thread": threads[starts], "last": ranks[ends]}
+
+
+def stream_names(locations: Locations) -> dict[int, str]:
+    """Return the names of the locations of a rank that are no threads, such as the streams of accelerators."""
+    (streams,) = np.nonzero(~locations.works & (locations.rank >= 0))
+    names = locations.table["name"].take(pa.array(streams)).to_pylist()
+    return {stream: name for stream, name in zip(streams.tolist(), names, strict=True) if name}
 
 
 def system_rows(system: pa.Table, locations: Locations, resolution: Resolution) -> dict[str, list[Any]]:
