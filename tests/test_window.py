@@ -210,8 +210,8 @@ def test_command(capsys, tmp_path):
     assert json.loads(capsys.readouterr().out)["methods"]["all"][0]["efficiencies"] == said["efficiencies"]
 
 
-def costs_of(result, left_out=(IDLE,)):
-    """Delay costs by class, call path and location, but for those of idle threads."""
+def costs_of(result, left_out=IDLE):
+    """Delay costs by class, call path and location, but for those of what is idle."""
     rows = delay_costs(result).to_pylist()
     cells = {(row["class"], row["callpath"], row["location"]): row["short_term"] + row["long_term"] for row in rows}
     return {cell: cost for cell, cost in cells.items() if cell[0] not in left_out and cost > 1e-12}
@@ -237,7 +237,7 @@ def test_costs_and_path_of_parts_add_up(trace, model):
     whole = whywait.analyze(trace, cost_model=model)
     last = whole.facts["length"]
     # Nobody may be to blame for what a wait costs idle threads, which parts leave out.
-    left_out = {IDLE, UNATTRIBUTED} if IDLE in total_costs(whole) else {IDLE}
+    left_out = {*IDLE, UNATTRIBUTED} if IDLE & total_costs(whole).keys() else IDLE
     expected = costs_of(whole, left_out)
     all_of_it = whywait.analyze(trace, cost_model=model, window=(0, last))
     assert costs_of(all_of_it, left_out) == pytest.approx(expected, rel=1e-6, abs=1e-9)

@@ -77,7 +77,7 @@ the programs of publications (docs/cases):
   flood        all ranks send to one that receives late; what queues come to, with arrival at the
                send, is in queues.csv, a line for each metric, call path and rank; of levels the
                maximum
-  comd-gpu     a kernel a rank and iteration on a device of its own, as long as the load of the rank,
+  comd-gpu     a kernel per rank and iteration on its own device, as long as the load of the rank,
                for which the host waits, and an Allreduce
 
 With --balanced lb-coll, lb-p2p, sweep and xns are written as an optimization would leave them:

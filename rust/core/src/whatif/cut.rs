@@ -1,7 +1,7 @@
 //! What is cut out of a run: regions with all they enclose, and messages (whatif.md#what-can-be-changed).
 //!
-//! What is cut on one side vanishes on the other: of a message both sides, of a collective operation the calls of all
-//! members. A call goes if nothing is left that it served; one that serves others as well stays, without the arc. What
+//! What is cut on one side vanishes on the other: of a message both sides, of one without a partner its other call, of a
+//! collective operation the calls of all members. A call goes if nothing is left that it served; one that serves others as well stays, without the arc. What
 //! follows moves forward by the length of what went; the time before it stays with the caller.
 
 use std::ops::RangeInclusive;
@@ -235,6 +235,33 @@ impl Cut {
         for call in calls {
             self.served[call as usize].1 += 1;
         }
+    }
+
+    /// Sends and receives without a partner vanish with either of their calls.
+    pub(super) fn partnerless(&mut self, trace: &Trace, builder: &Builder) {
+        for (i, shard) in trace.shards.iter().enumerate() {
+            let mut sends = std::mem::take(&mut self.sends[i]);
+            for (gone, send) in sends.iter_mut().zip(&shard.sends.rows) {
+                *gone = *gone || self.vanishes((trace, i), builder, [send.instance, send.complete]);
+            }
+            self.sends[i] = sends;
+            let mut receives = std::mem::take(&mut self.receives[i]);
+            for (gone, receive) in receives.iter_mut().zip(&shard.receives.rows) {
+                *gone = *gone || self.vanishes((trace, i), builder, [receive.instance, receive.request]);
+            }
+            self.receives[i] = receives;
+        }
+    }
+
+    /// Whether one of two calls in a shard vanishes; then neither serves what both did.
+    fn vanishes(&mut self, (trace, shard): (&Trace, usize), builder: &Builder, [call, other]: [InstanceId; 2]) -> bool {
+        let at = |call| (trace.shards[shard].location_of_instance(call), call);
+        let calls = [Some(call), (other != call).then_some(other)].into_iter().flatten().filter(|call| call.is_some());
+        let is_gone = calls.clone().any(|call| self.has_instance(trace, at(call)));
+        if is_gone {
+            self.message(calls.map(|call| builder.first_of(shard) + call.number()));
+        }
+        is_gone
     }
 
     /// The calls of which nothing is left vanish, and those of `also`.

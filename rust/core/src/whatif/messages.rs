@@ -186,6 +186,7 @@ pub(super) fn collect(
             let posted = (posted != received).then_some(posted);
             cut.message([start, received].into_iter().chain(sent).chain(posted));
         }
+        cut.partnerless(trace, builder);
     }
     decide(trace, &mut found, assumptions)?;
     let arcs = found.par_iter().flat_map_iter(|messages| {
