@@ -180,3 +180,12 @@ def test_a_written_result_has_no_kernels(tmp_path):
 def test_a_report_calls_streams_by_their_names(tmp_path):
     _native.generate("comd-gpu", tmp_path, ranks=2, iterations=2, seed=1)
     assert stream_names(whywait.analyze(tmp_path, causes=False).places) == {1: "HIP[0:0]", 3: "HIP[1:0]"}
+
+
+def test_most_starved_devices_come_first_where_there_are_many(tmp_path, capsys):
+    _native.generate("comd-gpu", tmp_path, ranks=4, iterations=3, seed=1)
+    assert main(["gpu", str(tmp_path), "--top", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    starved = {one["name"]: one["starved"] for one in whywait.analyze(tmp_path).gpu().summary()["devices"]}
+    assert [line.split()[0] for line in lines[1:3]] == sorted(starved, key=starved.get, reverse=True)[:2]
+    assert lines[3] == "and 2 that were starved less"

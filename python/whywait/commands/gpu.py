@@ -64,10 +64,15 @@ def _lines(found: dict[str, Any], count: int) -> Iterator[Line]:
         return [(row(name, *names)[0][0], "bold")]
 
     yield head("Device", "rank", "kernels", "busy", "of the run", "starved", "in MPI", "latency", "queued")
-    for one in found["devices"]:
+    shown = found["devices"]
+    if len(shown) > count:
+        shown = sorted(shown, key=lambda one: -one["starved"])[:count]
+    for one in shown:
         times = (seconds(one[name]) for name in ("starved", "mpi_starved", "latency", "queued"))
         share = f"{100 * one['share']:.1f} %"
         yield row(one["name"], str(one["rank"]), str(one["kernels"]), seconds(one["busy"]), share, *times)
+    if left := len(found["devices"]) - len(shown):
+        yield [(f"and {left} that were starved less", "dim")]
     if found["imbalance"] is not None and len(found["devices"]) > 1:
         yield [(f"Imbalance of busy devices: {100 * found['imbalance']:.2f} %", "")]
     yield []
