@@ -332,3 +332,9 @@ def test_an_ideal_network_is_simulated(tmp_path, capsys):
     assert cli.main(["efficiency", anchor, "--simulate"]) == 0
     assert "simulated on a network that takes no time" in capsys.readouterr().out
     assert cli.main(["efficiency", anchor, "--simulate", "--window", "0:5"]) == 2
+
+
+def test_what_cube_has_is_shown_where_it_differs(capsys):
+    for trace, differs in (("sor_gats", True), ("p2p", False)):
+        assert cli.main(["efficiency", str(DATA / trace)]) == 0
+        assert ("Transfer, as Cube has it" in capsys.readouterr().out) is differs

@@ -144,6 +144,14 @@ def lines(methods: dict[Method, list[Efficiencies]], width: int) -> Iterator[Lin
     from whywait.analysis.efficiency import METHODS
 
     ours = methods["all"]
+    if all(
+        value.value == row[value.name].value
+        for rows in methods.values()
+        for own, row in zip(ours, rows, strict=True)
+        for value in own
+    ):
+        # Without one-sided waits all count the same.
+        methods = {"all": ours}
     step = max(1, (width - _LABEL) // _COLUMN)
     for start in range(0, len(ours), step):
         yield from _table({method: rows[start : start + step] for method, rows in methods.items()})
