@@ -104,11 +104,12 @@ def wait_state_pieces(tree: CallTree, locations: Locations, native: pa.Table) ->
     """Yield wait states as rows of `WAIT_STATES`, in the order of the native table."""
     named = _named_pieces(tree, locations, native, NUMBERED_WAITS)
     for piece in named:
-        kinds = piece["kind"].cast(pa.string())
-        names = kinds.unique()
-        part_of = pa.array([_part_of(name) for name in names.to_pylist()], pa.string())
+        kinds = piece["kind"]
+        wholes = [_part_of(name) for name in kinds.dictionary.to_pylist()]
+        labels = pa.array(sorted({whole for whole in wholes if whole is not None}), pa.string())
+        of_kind = pc.index_in(pa.array(wholes, pa.string()), labels)
         columns = {
-            "part_of": part_of.take(pc.index_in(kinds, names)),
+            "part_of": pa.DictionaryArray.from_arrays(of_kind.take(kinds.indices), labels),
             "path": pa.DictionaryArray.from_arrays(piece["callpath_id"].cast(pa.int32()), tree.joined),
         }
         arrays = [columns.get(field.name) for field in WAIT_STATES]

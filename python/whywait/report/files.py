@@ -63,7 +63,8 @@ def write_all(
         with ThreadPoolExecutor(1) as beside:
             # With the events gone, a later page has the timeline from its tables.
             timeline, blocks = picture or (None, {})
-            written = beside.submit(_write_tables, writer, result, timeline, transfers=transfers, counters=counters)
+            written = beside.submit(_write_long, writer, result, timeline, transfers=transfers, counters=counters)
+            _write_tables(writer, result)
             if (loop := known_iterations(result, iterations)) is not None:
                 writer.table("iterations", loop)
             _write_communication(writer, result.tables)
@@ -84,15 +85,11 @@ def write_all(
     return sorted(staging.files, key=lambda file: (file.name not in first, file.name))
 
 
-def _write_tables(
+def _write_long(
     writer: Writer, result: ResultData, timeline: Timeline | None, *, transfers: bool, counters: bool
 ) -> None:
-    """Write the tables of the dataset that only have to be put into words."""
+    """Write the tables that grow with the run."""
     tree, locations, dataset = result.tree, result.places, result.tables
-    stored = [metric.name for metric in result.profile.metrics if not metric.derived]
-    derived = [metric.name for metric in result.profile.metrics if metric.derived]
-    for name, metrics in (("severities", stored), ("derived", derived)):
-        writer.pieces(name, tables.SEVERITIES, tables.severity_pieces(result.profile, locations, metrics))
     waits = tables.wait_state_pieces(tree, locations, dataset.wait_states)
     if counters:
         writer.table("wait_states", with_counters(result, tables.table(tables.WAIT_STATES, waits), "enter", "leave"))
@@ -104,6 +101,19 @@ def _write_tables(
             writer.table("critical_path", with_counters(result, tables.table(tables.CRITICAL_PATH, path), "from", "to"))
         else:
             writer.pieces("critical_path", tables.CRITICAL_PATH, path)
+    if transfers:
+        writer.pieces("transfers", tables.TRANSFERS, tables.transfer_pieces(tree, locations, dataset.transfers))
+    if timeline is not None:
+        writer.timeline(timeline)
+
+
+def _write_tables(writer: Writer, result: ResultData) -> None:
+    """Write the tables of call paths and locations."""
+    tree, locations, dataset = result.tree, result.places, result.tables
+    stored = [metric.name for metric in result.profile.metrics if not metric.derived]
+    derived = [metric.name for metric in result.profile.metrics if metric.derived]
+    for name, metrics in (("severities", stored), ("derived", derived)):
+        writer.pieces(name, tables.SEVERITIES, tables.severity_pieces(result.profile, locations, metrics))
     if replayed(result) and dataset.analysis is not None:
         writer.table("queue_levels", levels(result))
     if (part := focused(result)).focus.window is not None:
@@ -116,10 +126,6 @@ def _write_tables(
         writer.table("counters", dataset.counters)
         cells = tables.counter_pieces(tree, locations, dataset.counter_cells)
         writer.pieces("counter_cells", tables.COUNTER_CELLS, cells)
-    if transfers:
-        writer.pieces("transfers", tables.TRANSFERS, tables.transfer_pieces(tree, locations, dataset.transfers))
-    if timeline is not None:
-        writer.timeline(timeline)
     writer.definitions()
 
 
