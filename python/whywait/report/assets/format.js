@@ -13,6 +13,12 @@ export function digits(value) {
   });
 }
 
+// Who a place is: a rank, one of its threads, or one of its streams.
+export function placeName(rank, thread, stream, threaded) {
+  if (stream !== undefined) return `rank ${rank}, ${stream}`;
+  return threaded ? `rank ${rank}, thread ${thread}` : `rank ${rank}`;
+}
+
 // Clocks do not tell shorter times: what is less is left over by a computation.
 const TICK = 0.5e-9;
 

@@ -6,6 +6,12 @@ export function readAddress() {
   return { view, query: new URLSearchParams(query) };
 }
 
+// A number that an address asks for.
+export function numberIn(query, name, otherwise) {
+  const value = Number.parseFloat(query.get(name));
+  return Number.isFinite(value) ? value : otherwise;
+}
+
 export function address(view, query = {}) {
   const text = new URLSearchParams(query).toString();
   return `#${view}${text ? `?${text}` : ""}`;

@@ -1,6 +1,7 @@
 // The three trees, and the value of any selection of metric, call path and place.
 
 import { columnBlock, documentBlock } from "./data.js";
+import { placeName } from "./format.js";
 
 // A tree in pre-order: the subtree of node i is i..end[i]-1.
 export class Forest {
@@ -219,8 +220,7 @@ export class Model {
     if (place < 0) return "unknown";
     if (rank[place] !== last[place]) return `ranks ${rank[place]}–${last[place]}`;
     if (rank[place] < 0) return this.system.name[this.systemOfPlace[place]] ?? `location ${place}`;
-    if (place in this.streams) return `rank ${rank[place]}, ${this.streams[place]}`;
-    return this.threaded ? `rank ${rank[place]}, thread ${thread[place]}` : `rank ${rank[place]}`;
+    return placeName(rank[place], thread[place], this.resolution.merged > 1 ? undefined : this.streams[place], this.threaded);
   }
 
   get hasStreams() {

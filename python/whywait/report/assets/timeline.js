@@ -1,10 +1,10 @@
 // The view of a run over time: its tools, its address, what is selected and found in it.
 
 import { choice, fill, make } from "./dom.js";
-import { address, exploreLink } from "./link.js";
+import { address, exploreLink, numberIn } from "./link.js";
 import { TimelineData } from "./timeline_data.js";
-import { LAYERS, functionColor } from "./timeline_paint.js";
-import { TimelinePane } from "./timeline_pane.js";
+import { functionColor } from "./timeline_paint.js";
+import { TimelinePane, button, layerBoxes } from "./timeline_pane.js";
 import { CounterLanes } from "./timeline_counters.js";
 import { CallStack } from "./timeline_stack.js";
 import { WindowStatistics } from "./window_statistics.js";
@@ -39,35 +39,20 @@ export class Timeline extends TimelinePane {
       this.data = await this.opening;
       this.build();
     }
-    const number = (name, otherwise) => {
-      const value = Number.parseFloat(query.get(name));
-      return Number.isFinite(value) ? value : otherwise;
-    };
-    const [first, last] = /^(\d+)-(\d+)$/.exec(query.get("places") ?? "")?.slice(1).map(Number) ?? [0, this.data.count - 1];
-    if (query.size || !this.window) {
-      this.look(number("from", 0), number("to", this.data.length), first, last + 1);
-    }
+    if (query.size || !this.window) this.lookAt(query);
     this.resize();
     if (query.has("wait") && query.has("at")) {
-      const time = number("wait", 0);
-      const location = number("at", 0);
-      this.select(this.data.waitAt(location, time, 1e-9));
+      this.select(this.data.waitAt(numberIn(query, "at", 0), numberIn(query, "wait", 0), 1e-9));
     }
     this.node.dataset.shown = "";
   }
 
   build() {
     const { data } = this;
-    const button = (text, title, act) => make("button", { type: "button", title, "aria-label": title, onclick: act }, text);
     const where = make("span", { class: "crumbs" });
     this.details = make("div", { class: "picked", role: "status" });
     const left = make("span", { class: "hint", role: "status" });
     this.said = { where, left };
-    const layers = LAYERS.filter(([name]) => name !== "path" || data.path.location.length).map(([name, text, title]) => {
-      const box = make("input", { type: "checkbox", "data-layer": name, checked: true,
-        onchange: () => { this.layers[name] = box.checked; this.draw(); } });
-      return make("label", { class: "check", title }, box, text);
-    });
     const coloring = choice("Color of calls", COLORINGS, this.coloring, (key) => { this.coloring = key; this.legend(); this.draw(); });
     this.hits = make("span", { class: "hint", role: "status" });
     this.searchBox = make("input", { type: "search", placeholder: "Find a function", "aria-label": "Find a function", spellcheck: "false",
@@ -79,7 +64,7 @@ export class Timeline extends TimelinePane {
       make("div", { class: "toolbar" },
         button("−", "Zoom out (−)", () => this.zoom(2)), button("+", "Zoom in (+)", () => this.zoom(0.5)),
         button("All", "Everything (0)", () => this.reset()), button("Longest waits", "To the next one of the longest waits (w)", () => this.next()),
-        layers, data.calls.location.length > 0 && coloring.node, this.searchBox, this.hits, where),
+        layerBoxes([this]), data.calls.location.length > 0 && coloring.node, this.searchBox, this.hits, where),
       this.strip,
       this.plane,
       this.classes, this.lanes.node, this.stack.node, this.details, (this.statistics = new WindowStatistics(data)).node);

@@ -1,6 +1,7 @@
 // What the picture over time is made of: shares of time in bins, single calls, waits, messages and the critical path.
 
 import { columnBlock, documentBlock } from "./data.js";
+import { placeName } from "./format.js";
 
 export class TimelineData {
   // `prefix`: what the names of the blocks begin with, where a page has several runs.
@@ -17,7 +18,7 @@ export class TimelineData {
 
   /**
    * @param {import("./model.js").Model} model
-   * @param {{ length: number, classes: [string, string][], levels: any[], kinds: string[], streams: Record<number, string>, totals: Record<string, number> }} head
+   * @param {{ length: number, classes: [string, string][], levels: any[], kinds: string[], totals: Record<string, number> }} head
    * @param {Record<string, any>} blocks
    */
   constructor(model, head, { shares, places, calls, waits, messages, transfers, path, courses, counters }) {
@@ -26,7 +27,7 @@ export class TimelineData {
     this.kinds = head.kinds;
     this.totals = head.totals;
     this.places = places;
-    this.streams = head.streams;
+    this.streams = model.streams;
     this.calls = calls;
     this.waits = waits;
     this.messages = messages;
@@ -53,8 +54,7 @@ export class TimelineData {
   name(location) {
     const { rank, thread } = this.places;
     if (rank[location] < 0) return `location ${location}`;
-    if (location in this.streams) return `rank ${rank[location]}, ${this.streams[location]}`;
-    return this.threaded ? `rank ${rank[location]}, thread ${thread[location]}` : `rank ${rank[location]}`;
+    return placeName(rank[location], thread[location], this.streams[location], this.threaded);
   }
 
   // The same where there is little room.

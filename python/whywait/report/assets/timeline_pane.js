@@ -2,7 +2,22 @@
 
 import { make, tip } from "./dom.js";
 import { percent, seconds } from "./format.js";
-import { AXIS, GUTTER, TimelinePicture } from "./timeline_paint.js";
+import { numberIn } from "./link.js";
+import { AXIS, GUTTER, LAYERS, TimelinePicture } from "./timeline_paint.js";
+
+export function button(text, title, act) {
+  return make("button", { type: "button", title, "aria-label": title, onclick: act }, text);
+}
+
+// Boxes that say what panes show.
+export function layerBoxes(panes) {
+  const layers = LAYERS.filter(([name]) => name !== "path" || panes.some(({ data }) => data.path.location.length));
+  return layers.map(([name, text, title]) => {
+    const box = make("input", { type: "checkbox", "data-layer": name, checked: true,
+      onchange: () => { for (const pane of panes) { pane.layers[name] = box.checked; pane.draw(); } } });
+    return make("label", { class: "check", title }, box, text);
+  });
+}
 
 export class TimelinePane extends TimelinePicture {
   constructor() {
@@ -50,6 +65,13 @@ export class TimelinePane extends TimelinePicture {
     this.window = { from: left, to: left + span, first: top, last: top + rows };
     this.draw();
     this.looked();
+  }
+
+  // What an address asks for: from, to (seconds), places (first-last).
+  lookAt(query) {
+    const [begin, end] = this.reach;
+    const [first, last] = /^(\d+)-(\d+)$/.exec(query.get("places") ?? "")?.slice(1).map(Number) ?? [0, this.data.count - 1];
+    this.look(numberIn(query, "from", begin), numberIn(query, "to", end), first, last + 1);
   }
 
   reset() {

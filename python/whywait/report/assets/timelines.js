@@ -4,11 +4,10 @@
 import { columnBlock } from "./data.js";
 import { choice, fill, make } from "./dom.js";
 import { seconds } from "./format.js";
-import { address } from "./link.js";
+import { address, numberIn } from "./link.js";
 import { TimeMap } from "./time_map.js";
 import { TimelineData } from "./timeline_data.js";
-import { LAYERS } from "./timeline_paint.js";
-import { TimelinePane } from "./timeline_pane.js";
+import { TimelinePane, button, layerBoxes } from "./timeline_pane.js";
 
 const ALIGNED = [
   ["begin", "Begins aligned", "Both runs begin at the same place"],
@@ -61,16 +60,10 @@ export class Timelines {
       this.opening = this.open();
     }
     await this.opening;
-    const number = (name, otherwise) => {
-      const value = Number.parseFloat(query.get(name));
-      return Number.isFinite(value) ? value : otherwise;
-    };
     const [measured] = this.panes;
     if (query.size || !measured.window) {
-      this.align(number("shift", 0), false);
-      const [begin, end] = this.reach(0);
-      const [first, last] = /^(\d+)-(\d+)$/.exec(query.get("places") ?? "")?.slice(1).map(Number) ?? [0, measured.data.count - 1];
-      measured.look(number("from", begin), number("to", end), first, last + 1);
+      this.align(numberIn(query, "shift", 0), false);
+      measured.lookAt(query);
     }
     for (const pane of this.panes) pane.resize();
     this.node.dataset.shown = "";
@@ -86,12 +79,6 @@ export class Timelines {
 
   build() {
     const [measured] = this.panes;
-    const button = (text, title, act) => make("button", { type: "button", title, "aria-label": title, onclick: act }, text);
-    const layers = LAYERS.filter(([name]) => name !== "path" || this.panes.some(({ data }) => data.path.location.length)).map(([name, text, title]) => {
-      const box = make("input", { type: "checkbox", "data-layer": name, checked: true,
-        onchange: () => { for (const pane of this.panes) { pane.layers[name] = box.checked; pane.draw(); } } });
-      return make("label", { class: "check", title }, box, text);
-    });
     this.alignment = choice("What is aligned", ALIGNED, "begin", (key) => {
       this.align(key === "begin" || !this.selected ? 0 : this.selected[1].from - this.selected[0].from);
     });
@@ -105,7 +92,7 @@ export class Timelines {
         button("All", "Everything (0)", () => measured.reset()), this.alignment.node,
         this.panes.map(({ data }, side) => data.waits.begin.length > 0
           && button(`Waits ${this.model.names[side]}`, `To the next one of the longest waits, ${this.model.names[side]} (${"wx"[side]})`, () => this.nextWait(side))),
-        layers),
+        layerBoxes(this.panes)),
       this.panes.map((pane, side) => this.run(pane, side)),
       make("div", { class: "classes" }, classes, make("span", {}, make("i", { class: "swatch nothing" }), "Outside of the program")),
       this.details);

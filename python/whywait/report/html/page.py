@@ -155,7 +155,7 @@ def fixed_blocks(
                 "callpaths": _callpaths(result.tree),
                 "system": places.system_rows(result.tables.system, locations, resolution),
                 "topologies": [] if resolution.merged > 1 else places.topologies(result.tables.topologies),
-                "streams": {} if resolution.merged > 1 else places.stream_names(locations),
+                "streams": places.stream_names(locations),
                 "resolution": {"merged": resolution.merged, "exact": resolution.exact},
                 "kinds": kinds,
                 "story": told,

@@ -14,7 +14,6 @@ import pyarrow as pa
 from whywait import _native
 from whywait.model.timeline import CLASSES, WAITING, Courses, Timeline, classes, made
 from whywait.report.html import blocks
-from whywait.report.html.places import stream_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -131,7 +130,6 @@ def _blocks(result: ResultData, timeline: Timeline) -> Iterator[tuple[str, str]]
                 "levels": [{name: getattr(level, name) for name in ("merged", "rows", "bins", "width")}
                            for level in timeline.levels],
                 "kinds": kinds,
-                "streams": stream_names(locations),
                 "totals": timeline.totals | {"path": path.num_rows if path else 0},
             }
         ),
