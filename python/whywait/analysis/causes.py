@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 #: The class of what nobody can be blamed for; it stands where the waiting is, the others where its cause is.
 UNATTRIBUTED = "unattributed"
-#: Classes of what is paid for threads and devices that have nothing to do, which is no waiting.
+#: Classes of what is paid for what has nothing to do, which is no waiting; and what that is.
 IDLE_THREADS = "ompidle"
-IDLE = frozenset({IDLE_THREADS, "gpu_device"})
+IDLE_OF = {IDLE_THREADS: "threads", "gpu_device": "devices"}
+IDLE = frozenset(IDLE_OF)
 
 
 class CostClass(NamedTuple):

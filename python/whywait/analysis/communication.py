@@ -36,8 +36,7 @@ def coarser(pairs: pa.Table, most: int) -> pa.Table:
     """Merge neighboring ranks until a matrix of the pairs has ``most`` rows and columns at most."""
     if not pairs.num_rows:
         return pairs
-    ranks = 1 + max(pairs["last_rank"].to_numpy().max(), pairs["last_peer"].to_numpy().max())
-    width = _merged(pairs)
+    width, ranks = _merged(pairs), _ranks(pairs)
     while width * most < ranks:
         width *= 2
     return in_blocks(pairs, width)
@@ -53,8 +52,7 @@ def in_blocks(pairs: pa.Table, width: int) -> pa.Table:
     """
     if not pairs.num_rows:
         return pairs
-    ranks = int(1 + max(pairs["last_rank"].to_numpy().max(), pairs["last_peer"].to_numpy().max()))
-    merged = _merged(pairs)
+    merged, ranks = _merged(pairs), _ranks(pairs)
     if width % merged:
         raise _native.UsageError(f"neighboring ranks are merged by {merged}: blocks must be a multiple of that")
     first, last, columns = _merge(pairs, np.arange(ranks) // width)
@@ -120,6 +118,11 @@ def by_rank(pairs: pa.Table, ranks: int) -> dict[str, npt.NDArray[np.float64]] |
         for name in names
         for end, column in (("from", "rank"), ("to", "peer"))
     }  # fmt: skip
+
+
+def _ranks(pairs: pa.Table) -> int:
+    """Return how many ranks there are up to the last that is in some pairs."""
+    return 1 + max(int(pairs[name].to_numpy().max()) for name in ("last_rank", "last_peer"))
 
 
 def _merged(pairs: pa.Table) -> int:

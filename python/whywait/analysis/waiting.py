@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from whywait.analysis.causes import IDLE, UNATTRIBUTED, cost_classes
+from whywait.analysis.causes import IDLE, IDLE_OF, UNATTRIBUTED, cost_classes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from whywait.model.profile import Profile
 
 _COMMUNICATION = frozenset({"mpi", "shmem", "armci"})
-_IDLE = {"ompidle": "threads", "gpu_device": "devices"}
 _THREADS = frozenset({"omp_time", "pthread_time"})
 # The order in which people read the parts.
 PARTS = ("computation", "devices", "communication", "completion", "threads", "overhead", "idle_threads", "waiting")
@@ -94,7 +93,7 @@ def _causes(profile: Profile, charged: Profile, waiting: float) -> dict[str, Any
 def _idle(profile: Profile) -> str:
     """Return what is idle, in words."""
     paid = [kind.name for kind in cost_classes(profile.metrics) if sum(map(profile.total, kind.metrics)) > 0]
-    return " and ".join(word for name, word in _IDLE.items() if name in paid) or "threads"
+    return " and ".join(word for name, word in IDLE_OF.items() if name in paid) or "threads"
 
 
 def _costs(profile: Profile, *, of_idle: bool) -> Iterator[float]:

@@ -8,7 +8,15 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import Progress, add_memory_limit, add_threads, add_verb, positive, print_json
+from whywait.commands.common import (
+    Progress,
+    add_memory_limit,
+    add_threads,
+    add_verb,
+    positive,
+    print_json,
+    refuse_file,
+)
 from whywait.commands.results import FOCUS, SOURCE
 
 if TYPE_CHECKING:
@@ -120,8 +128,7 @@ def run(options: argparse.Namespace) -> int:
             raise whywait.UsageError(f"{options.source} is no directory with sources")
         trace = whywait.open(options.trace)
         directory = Path(options.output) if options.output else default_directory(trace)
-        if directory.exists() and not directory.is_dir():
-            raise whywait.UsageError(f"{directory} is a file, not a directory to write to")
+        refuse_file(directory)
         result = whywait.analyze(
             trace,
             threads=options.threads,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
     from types import TracebackType
 
 
@@ -75,6 +76,14 @@ def positive(text: str) -> int:
     if (number := int(text)) < 1:
         raise argparse.ArgumentTypeError(f"{text} is less than one")
     return number
+
+
+def refuse_file(directory: Path) -> None:
+    """Raise an error if a directory to write to is a file."""
+    from whywait import UsageError
+
+    if directory.exists() and not directory.is_dir():
+        raise UsageError(f"{directory} is a file, not a directory to write to")
 
 
 def share(text: str) -> float:

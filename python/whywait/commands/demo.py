@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import Progress, add_verb, print_json
+from whywait.commands.common import Progress, add_verb, print_json, refuse_file
 
 if TYPE_CHECKING:
     import argparse
@@ -42,8 +42,7 @@ def run(options: argparse.Namespace) -> int:
     from whywait.report.terminal import show, speaks_unicode, summary_lines, width
 
     directory = Path(options.output)
-    if directory.exists() and not directory.is_dir():
-        raise whywait.UsageError(f"{directory} is a file, not a directory to write to")
+    refuse_file(directory)
     trace, results = directory / TRACE.name, directory / "results"
     shutil.copytree(TRACE, trace, copy_function=shutil.copyfile, dirs_exist_ok=True)
     with Progress() as progress:
