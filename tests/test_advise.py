@@ -41,7 +41,7 @@ def test_whether_a_progress_thread_pays_stands_below_the_list(tmp_path, capsys):
     assert advice.as_dict()["progress"] == advice.progress == result.summary()["focus"]["progress"]
     assert cli.main(["advise", str(tmp_path), "--only", "progress", "--rounds", "0"]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert "on a core of its own for each process (50.0% of the cores) would not pay." in text
+    assert "one per process (50.0% of the cores) would not pay off." in text
 
 
 def test_the_worked_example(example):

@@ -203,7 +203,7 @@ def test_the_verb_merges(monkeypatch, capsys):
     monkeypatch.setattr(whywait, "analyze", lambda *_, **__: result)
     assert main(["messages", "trace", "--merge", "node", "--by", "waiting"]) == 0
     text = capsys.readouterr().out
-    assert "Waiting (waiting node, for which node: darkest is the most)\n          n0 " in text
+    assert "Waiting (rows: waiting node, columns: node waited for; darker is more)\n          n0 " in text
     assert main(["messages", "trace", "--merge", "4", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert {row["last_rank"] - row["rank"] for row in found["pairs"]} == {3}

@@ -97,7 +97,7 @@ def test_the_depth_is_limited(chain, capsys):
 
 def test_one_can_ask_for_another(chain, capsys):
     assert json.loads(explain(capsys, chain, "--rank", 1, "--json"))["waiting"] == 3
-    assert explain(capsys, chain, "--metric", "mpi_barrier_wait").startswith("No wait state")
+    assert explain(capsys, chain, "--metric", "mpi_barrier_wait").startswith("No matching wait state")
     assert cli.main(["explain", str(chain), "--rank", "7"]) == 2
     assert "there is no rank 7" in capsys.readouterr().err
 

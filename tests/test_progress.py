@@ -48,8 +48,8 @@ def test_a_product_gains_from_a_thread_of_a_node_but_not_of_a_process(tmp_path):
     assert 0.2 < found["lower"] <= found["upper"] < 0.5
     assert (found["processes"], found["verdict_node"], found["verdict_process"]) == (64, "yes", "no")
     text = progress_sentence(found)
-    assert "for each node (64 processes; 1.5% of the cores) can pay; one on a core" in text
-    assert text.endswith("for each process (50.0% of the cores) would not pay.")
+    assert "on its own core per node (64 processes; 1.5% of the cores) can pay off; one per process" in text
+    assert text.endswith("one per process (50.0% of the cores) would not pay off.")
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,6 @@ def test_nodes_that_differ_are_not_counted():
     found = {"lower": 0.3, "upper": 0.3, "processes": None, "node": None, "process": 0.5}
     text = progress_sentence({**found, "verdict_node": None, "verdict_process": "no"})
     assert text == (
-        "Wait for Progress is 30.0% of the time. A progress thread on a core of its own for each process (50.0% of the "
-        "cores) would not pay."
+        "Wait for Progress takes 30.0% of the time. A progress thread on its own core per process (50.0% of the cores) "
+        "would not pay off."
     )

@@ -50,8 +50,8 @@ def test_summary_is_readable_in_80_columns(summary):
     assert "1. Late Sender" in text
     assert "   main → solver::solve → MPI_Recv" in lines
     text = " ".join(text.split())
-    assert "3 times on 2 ranks, most on rank 0 (62.5%); mostly waits for MPI_Send on rank 1" in text
-    assert "2 times on 2 ranks, most on rank 0 (66.7%); mostly waits for rank 1 (100.0%)" in text
+    assert "3 waits on 2 ranks, most on rank 0 (62.5%); mostly for MPI_Send on rank 1" in text
+    assert "2 waits on 2 ranks, most on rank 0 (66.7%), all for rank 1" in text
     assert "3 x messages were sent and never received (first: rank 1)" in text
     assert "Idle threads" not in text
 

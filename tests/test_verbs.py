@@ -164,7 +164,7 @@ def test_waits_are_readable(capsys):
     assert "2. " not in text
     text = out(capsys, "waits", "before", "--groups")
     assert is_narrow(text)
-    assert "2 times on 1 rank, up to 4.00 ms; for 2 ranks" in text
+    assert "2 waits on 1 rank, up to 4.00 ms; for 2 ranks" in text
     assert out(capsys, "waits", "before", "--rank", "1", "--metric", "mpi_barrier_wait") == "No wait states.\n"
 
 

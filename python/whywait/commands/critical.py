@@ -64,12 +64,12 @@ def _lines(
     from whywait.report.terminal import critical_lines, paragraph, seconds
 
     if not path["callpaths"]:
-        yield [("There is no critical path.", "")]
+        yield [("No critical path was found.", "")]
         return
     hops = f"{path['hops']:,} time{'' if path['hops'] == 1 else 's'}"
     text = f"The critical path of {phrase} takes {seconds(path['length'])} and changes location {hops}."
     if options.callpath is not None:
-        text = f"{seconds(path['length'])} of the critical path lie in {options.callpath}."
-    yield from paragraph(text.replace(" of all time", ""), width)
+        text = f"{seconds(path['length'])} of the critical path is in {options.callpath}."
+    yield from paragraph(text.replace(" of all time", "").replace(" of the time", ""), width)
     yield []
     yield from critical_lines(path, options.top, width, unicode=unicode, bar=_BAR)

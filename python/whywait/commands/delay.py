@@ -24,8 +24,8 @@ def add(verbs: Any) -> None:
         verbs,
         "delay",
         "list who causes the waiting",
-        "List the call paths that cause most waiting elsewhere, by working longer than the waiting ranks, or by "
-        "holding a lock they want.",
+        "List the call paths that cause the most waiting on other ranks, by taking longer than the waiting ranks did or "
+        "by holding a lock that they want.",
         "whywait delay results --top 5",
         run,
         operands={"result": RESULT},
@@ -79,7 +79,7 @@ def _lines(found: dict[str, Any], width: int, *, unicode: bool) -> Iterator[Line
     from whywait.report.terminal import causes_sentence, delay_lines, outside_lines, paragraph, unknown_lines
 
     if not found["causes"]:
-        yield [("Nobody causes any waiting.", "")]
+        yield [("No causes of waiting were found.", "")]
     else:
         yield from paragraph(causes_sentence(found), width)
         yield from outside_lines(found, width)

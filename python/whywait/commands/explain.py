@@ -19,16 +19,18 @@ def add(verbs: Any) -> None:
         "explain",
         "explain the longest wait state",
         "Show why a wait state waits, by default the longest: who caused it, who made that process wait, down to the "
-        "work that took too long. Each line says how much of the wait it explains; the lines add up to it.",
+        "work that took too long. Each line shows how much of the wait it explains; the lines add up to the whole wait.",
         "whywait explain scorep_run/traces.otf2 --metric mpi_latesender --rank 3",
         run,
         operands={"trace": RESULT},
     )
-    parser.add_argument("--metric", metavar="M", help="the longest of this kind (mpi_latesender), or below this metric")
-    parser.add_argument("--callpath", metavar="C", help=CALLPATH)
-    parser.add_argument("--rank", type=int, metavar="R", help="the longest of this rank")
     parser.add_argument(
-        "--depth", type=positive, default=8, metavar="N", help="follow so many waits in a row (default: %(default)s)"
+        "--metric", metavar="M", help="the longest wait of this kind (mpi_latesender) or below this metric"
+    )
+    parser.add_argument("--callpath", metavar="C", help=CALLPATH)
+    parser.add_argument("--rank", type=int, metavar="R", help="the longest wait of this rank")
+    parser.add_argument(
+        "--depth", type=positive, default=8, metavar="N", help="follow chains of up to N waits (default: %(default)s)"
     )
 
 
@@ -43,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(explained)
     elif explained is None:
-        show([[("No wait state of which the cause is known.", "")]], sys.stdout)
+        show([[("No matching wait state has a known cause.", "")]], sys.stdout)
     else:
         labels = {metric.name: metric.display_name for metric in result.profile.metrics}
         show(explanation_lines(explained, labels, width(sys.stdout), unicode=speaks_unicode(sys.stdout)), sys.stdout)

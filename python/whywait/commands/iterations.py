@@ -27,9 +27,9 @@ def add(verbs: Any) -> None:
         verbs,
         "iterations",
         "show the iterations of the main loop",
-        "Find the main loop and show how long its iterations take: the longest ones, outliers, the trend, and for each "
-        "its waiting, parallel efficiency, and the rank that computes longest. The main loop is the repeated part of "
-        "the program with most of the time; --iterations names another.",
+        "Find the main loop and show how long its iterations take: the longest ones, outliers, and the trend, and for "
+        "each iteration its waiting, its parallel efficiency, and the rank that computes longest. The main loop is the "
+        "repeated part of the program that takes the most time; --iterations selects another loop.",
         "whywait iterations results --top 5",
         run,
         operands={"result": RESULT},
@@ -37,7 +37,7 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "--iterations",
         metavar="PATH",
-        help="the call path that is entered once in each iteration: its last names (main/step), or its number",
+        help="the call path that each iteration enters once, by its last names (main/step) or its number",
     )
     parser.add_argument(
         "--top", type=positive, default=10, metavar="N", help="how many iterations to list (default: %(default)s)"
@@ -53,8 +53,8 @@ def run(options: argparse.Namespace) -> int:
     result, table = ask(options.result, lambda result: result.iterations(options.iterations))
     if table is None:
         raise UsageError(
-            "no part of the program that every process repeats as often has most of the time: name the call path that "
-            "is entered once in each iteration with --iterations"
+            "no main loop found: no call path repeats equally often on all processes and takes most of the time; use "
+            "--iterations to name the call path that each iteration enters once"
         )
     found = assess(result, table)
     if options.json:

@@ -27,8 +27,8 @@ def add(verbs: Any) -> None:
         verbs,
         "messages",
         "show who communicates with whom",
-        "Show the communication matrix: messages and one-sided transfers from rank to rank, their bytes and their time "
-        "in flight, and who waits for whom; and how large messages are. --merge adds up the ranks of each node, or "
+        "Show the communication matrix (messages and one-sided transfers between ranks with their bytes and time in "
+        "flight, and who waits for whom) and a histogram of message sizes. --merge combines the ranks of each node, or "
         "blocks of ranks.",
         "whywait messages results --by waiting --merge node",
         run,
@@ -38,14 +38,14 @@ def add(verbs: Any) -> None:
         "--by",
         choices=("bytes", "messages", "time", "waiting"),
         default="bytes",
-        help="what the matrix shows and pairs are ordered by (default: %(default)s)",
+        help="what to show in the matrix and sort pairs by (default: %(default)s)",
     )
     parser.add_argument(
         "--merge",
         type=_merge,
         metavar="node|N",
-        help="add up the ranks of each node, or N neighboring ranks (default: each rank for itself; where there are "
-        "millions of pairs, blocks)",
+        help="combine the ranks of each node, or N neighboring ranks (default: single ranks; blocks if there are "
+        "millions of pairs)",
     )
     parser.add_argument(
         "--top", type=positive, default=10, metavar="N", help="how many pairs to list (default: %(default)s)"
@@ -92,7 +92,7 @@ def _totals(total: dict[str, float]) -> Iterator[Line]:
     from whywait.report.values import quantity
 
     if not any(total.values()):
-        yield [("No messages, no one-sided transfers, and nobody waits for anybody.", "")]
+        yield [("No messages, no one-sided transfers, and no rank waits for another.", "")]
         return
     for count, volume, time, what in (
         ("messages", "bytes", "time", "message"),
@@ -101,7 +101,7 @@ def _totals(total: dict[str, float]) -> Iterator[Line]:
         if number := int(total[count]):
             text = f"{number:,} {what}{'' if number == 1 else 's'}, {quantity(total[volume], 'bytes')}"
             yield [(text, "bold"), (f", {seconds(total[time])} in flight", "")]
-    yield [(f"{seconds(total['waiting'])} of waiting for a rank that is known", "")]
+    yield [(f"{seconds(total['waiting'])} of waiting for a known rank", "")]
     yield []
 
 
@@ -119,11 +119,11 @@ def _matrix(pairs: pa.Table, by: Measure, most_cells: int, *, unicode: bool) -> 
     # Nodes stay in the order of the system tree, in which the rows come.
     starts = list(dict.fromkeys([*rows, *columns])) if what == "node" else sorted({*rows, *columns})
     if len(starts) > most_cells:
-        yield [(f"{len(starts):,} {what}s are too many for a picture here; the report draws them.", "dim")]
+        yield [(f"{len(starts):,} {what}s are too many to draw here; see the HTML report.", "dim")]
         yield []
         return
-    who = f"waiting {what}, for which {what}" if by == "waiting" else f"from {what}, to {what}"
-    yield [(f"{MEASURES[by][0]} ({who}: darkest is the most)", "bold")]
+    row, column = (f"waiting {what}", f"{what} waited for") if by == "waiting" else (f"from {what}", f"to {what}")
+    yield [(f"{MEASURES[by][0]} (rows: {row}, columns: {column}; darker is more)", "bold")]
     for rank in starts:
         shown = "".join(
             2 * shades[-(-4 * cells.get((rank, peer), 0.0) // most).__int__()] for peer in starts
@@ -179,7 +179,7 @@ def _sizes(sizes: pa.Table, width: int, *, unicode: bool) -> Iterator[Line]:
         return
     rows = sizes.to_pylist()
     most = max(row["count"] for row in rows)
-    yield [(f"{'size':<24}{'what':<9}{'count':>12}{'bytes':>11}", "bold")]
+    yield [(f"{'size':<24}{'kind':<9}{'count':>12}{'bytes':>11}", "bold")]
     room = max(1, width - 58)
     for row in rows:
         least, most_bytes = quantity(row["least"], "bytes"), quantity(row["below"] - 1, "bytes")

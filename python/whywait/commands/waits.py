@@ -21,23 +21,23 @@ def add(verbs: Any) -> None:
     parser = add_verb(
         verbs,
         "waits",
-        "list the wait states that matter most",
+        "list the longest wait states",
         "List wait states, longest first: who waits, where, when, for how long, and for whom. --groups lists the "
-        "places with most waiting, --statistics the distribution of each kind.",
+        "places with the most waiting, --statistics the distribution of each kind.",
         "whywait waits results --metric mpi_latesender --rank 3 --top 10",
         run,
         operands={"result": RESULT},
     )
     parser.add_argument(
-        "--metric", metavar="NAME", help="only this wait state, or those below this metric (mpi_latesender, mpi)"
+        "--metric", metavar="NAME", help="only this wait state or those below this metric (mpi_latesender, mpi)"
     )
     parser.add_argument("--rank", type=int, metavar="R", help="only where this rank waits")
     parser.add_argument("--callpath", metavar="PATH", help=CALLPATH)
     add_window(parser)
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--groups", action="store_true", help="add up what has the same kind, place and cause")
+    form.add_argument("--groups", action="store_true", help="group wait states by kind, place, and cause")
     form.add_argument(
-        "--statistics", action="store_true", help="of each kind the number, extremes and quartiles, with box plots"
+        "--statistics", action="store_true", help="for each kind its count, extremes, and quartiles, with a box plot"
     )
     parser.add_argument(
         "--top", type=positive, default=10, metavar="N", help="how many waits or groups to list (default: %(default)s)"
@@ -114,8 +114,8 @@ def _instance(row: dict[str, Any], width: int, *, unicode: bool) -> Iterator[Lin
 def _group(row: dict[str, Any], width: int, *, unicode: bool) -> Iterator[Line]:
     from whywait.report.terminal import path, seconds
 
-    times = f"{row['instances']:,} time{'' if row['instances'] == 1 else 's'}"
-    text = f"   {times} on {_ranks(row['ranks'])}, up to {seconds(row['longest'])}"
+    waits = f"{row['instances']:,} wait{'' if row['instances'] == 1 else 's'}"
+    text = f"   {waits} on {_ranks(row['ranks'])}, up to {seconds(row['longest'])}"
     yield [(f"{text}; for {_ranks(row['cause_ranks'])}" if row["cause_ranks"] else text, "dim")]
     if row["cause_callpath"]:
         yield [("   in " + path(row["cause_callpath"], width - 6, unicode=unicode), "dim")]
@@ -136,7 +136,7 @@ def _statistics(kinds: list[dict[str, Any]], metrics: MetricTree, width: int, *,
         text = f"   {seconds(row['minimum'])} to {seconds(row['maximum'])}, median {seconds(row['median'])}"
         half = f", half of them {seconds(row['quartile25'])} to {seconds(row['quartile75'])}"
         yield [(text + half * (row["count"] > 1), "dim")]
-    yield [(f"   from {seconds(low)} to {seconds(high)}, in logarithmic scale", "dim")]
+    yield [(f"   from {seconds(low)} to {seconds(high)}, logarithmic scale", "dim")]
 
 
 def _box(row: dict[str, Any], low: float, high: float, width: int, *, unicode: bool) -> str:

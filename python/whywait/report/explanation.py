@@ -155,7 +155,7 @@ class _Writer:
             if behind:
                 yield _Part(behind * share, f"unexplained: {cause} was behind when the two last synchronized")
             if unrecorded:
-                text = f"unexplained: between {cause}'s call and this one nothing is recorded;"
+                text = f"unexplained: no event between {cause}'s call and this one;"
                 yield _Part(unrecorded * share, text, note="noise, the network, or MPI itself")
         elif node["unattributed"] > 0:
-            yield _Part(node["unattributed"] * share, "nobody is charged for this")
+            yield _Part(node["unattributed"] * share, "not attributed to any cause")

@@ -125,28 +125,25 @@ def outside_lines(focus: dict[str, Any], width: int) -> Iterator[Line]:
     outside = focus["outside"]
     if outside["time"] <= 0:
         return
-    waiting = f", {seconds(outside['waiting'])} of it waiting" if outside["waiting"] > 0 else ""
-    what = "" if focus["callpath"] is not None else " (start-up, shutdown)"
-    text = f"Outside the focus{what}: {seconds(outside['time'])}{waiting}; --focus all includes it."
+    waiting = f", including {seconds(outside['waiting'])} of waiting" if outside["waiting"] > 0 else ""
+    what = "" if focus["callpath"] is not None else " (start-up and shutdown)"
+    text = f"Outside the focus{what}: {seconds(outside['time'])}{waiting}. Use --focus all to include it."
     yield from _paragraph(text, width, "dim")
 
 
 #: What the verdicts of `whywait.analysis.progress.progress_thread` say.
-_VERDICTS = {"no": "would not pay", "yes": "can pay", "open": "might pay"}
+_VERDICTS = {"no": "would not pay off", "yes": "can pay off", "open": "might pay off"}
 
 
 def progress_sentence(progress: dict[str, Any]) -> str:
     """Return whether a progress thread would pay, of what `whywait.analysis.progress.progress_thread` returns."""
     bounds = dict.fromkeys(percent(progress[bound]) for bound in ("lower", "upper"))
-    text = f"Wait for Progress is {' to '.join(bounds)} of the time. A progress thread"
+    text = f"Wait for Progress takes {' to '.join(bounds)} of the time. A progress thread on its own core"
     if progress["processes"]:
         cost, verdict = percent(progress["node"]), _VERDICTS[progress["verdict_node"]]
-        text += (
-            f" on a core of its own for each node ({progress['processes']} processes; {cost} of the cores) {verdict};"
-        )
-        text += " one"
+        text += f" per node ({progress['processes']} processes; {cost} of the cores) {verdict}; one"
     cost, verdict = percent(progress["process"]), _VERDICTS[progress["verdict_process"]]
-    return f"{text} on a core of its own for each process ({cost} of the cores) {verdict}."
+    return f"{text} per process ({cost} of the cores) {verdict}."
 
 
 def _count(number: int, what: str) -> str:
@@ -219,8 +216,8 @@ def _worst(summary: dict[str, Any], width: int, *, unicode: bool) -> Iterator[Li
 
 
 def _who(place: dict[str, Any], width: int, *, unicode: bool) -> str:
-    times = f"{_count(place['instances'], 'time')} " if place["instances"] else ""
-    where = times + _on(place)
+    waits = f"{_count(place['instances'], 'wait')} " if place["instances"] else ""
+    where = waits + _on(place)
     cause = place["cause"]
     if cause is None:
         return where
@@ -233,21 +230,23 @@ def _who(place: dict[str, Any], width: int, *, unicode: bool) -> str:
     who = f"threads of rank {cause['rank']}" if place["metric"].startswith("omp_") else f"rank {cause['rank']}"
     what = f"{path(other, width // 2, unicode=unicode)} on {who}" if other else who
     if cause["share"] < _STANDS_OUT:
-        return f"{where}; waits for many ranks, no single one stands out"
-    mostly = "mostly waits" if cause["share"] >= 0.5 else "the largest share"
+        return f"{where}; for many ranks, none stands out"
+    if cause["share"] >= 1 - _NOTHING:
+        return f"{where}, {'' if place['instances'] == 1 else 'all '}for {what}"
+    mostly = "mostly" if cause["share"] >= 0.5 else "largest share"
     return f"{where}; {mostly} for {what} ({percent(cause['share'])})"
 
 
 def delay_lines(places: list[dict[str, Any]], width: int, *, unicode: bool, bar: int = 0) -> Iterator[Line]:
     """Yield the call paths whose delays cost most, as `whywait.analysis.causes.costliest` returns them."""
     head = width - 11 - 8 - bar
-    yield [("Who causes it".ljust(head) + "costs".rjust(11) + "of all".rjust(8), "bold")]
+    yield [("Who causes the waiting".ljust(head) + "costs".rjust(11) + "of all".rjust(8), "bold")]
     for place, lines in _ranked(places, "costs", width, bar, unicode=unicode):
         yield from lines
         enough = [kind for kind in place["classes"] if kind["costs"] >= _CLASS * place["costs"]]
         kinds = [f"{seconds(kind['costs'])} {kind['display_name']}" for kind in enough]
         longterm = place["long_term"] / place["costs"]
-        through = f"; {percent(longterm)} through other waiting in between" if longterm >= _SMALL else ""
+        through = f"; {percent(longterm)} propagated through other waits" if longterm >= _SMALL else ""
         yield from _paragraph(f"{_on(place)}: {', '.join(kinds)}{through}", width, "dim")
 
 
@@ -256,12 +255,12 @@ def causes_sentence(focus: dict[str, Any]) -> str:
     account = focus["account"]
     text = f"{seconds(account['waiting'])} of waiting, {percent(account['share'])} of {focus['phrase']}"
     if focus["callpath"] is not None:
-        return f"{text}. Call paths in it cause {seconds(account['known'])}, wherever that is waited."
+        return f"{text}. Its call paths cause {seconds(account['known'])} of waiting, here and elsewhere."
     parts = [f"{seconds(account['known'])} with known causes"]
     if account["elsewhere"]:
         parts.append(f"{seconds(account['elsewhere'])} with causes outside the focus")
     if account["unknown"] > _NOTHING * account["waiting"]:
-        parts.append(f"{seconds(account['unknown'])} without")
+        parts.append(f"{seconds(account['unknown'])} with no known cause")
     return f"{text}: {', '.join(parts)}."
 
 
@@ -275,32 +274,33 @@ def unknown_lines(focus: dict[str, Any], width: int, bar: int = 0) -> Iterator[L
             yield [(label.ljust(amounts) + seconds(account[amount]).rjust(11) + share.rjust(8), "")]
     paid = account["charged"] or 0.0
     if focus["callpath"] is None and paid > (1 + _NOTHING) * account["waiting"]:
-        text = f"Delay costs pay for {seconds(paid)}: at barriers for the tasks that threads work on there, too."
+        text = f"Delay costs add up to {seconds(paid)}: at barriers they include the tasks that threads execute there."
         yield from _paragraph(text, width, "dim")
     unexplained = account["unexplained"] or 0.0
     if unexplained >= _SMALL * account["waiting"] > 0:
         text = (
-            f"Of all waiting {seconds(unexplained)} ({percent(unexplained / account['waiting'])}) is unexplained: more "
+            f"{seconds(unexplained)} of the waiting ({percent(unexplained / account['waiting'])}) is unexplained: "
+            "it exceeds the extra time of all causes. "
         )
         only_threads = all(name.startswith(("omp_", "pthread_")) for name in account["wait_states"])
-        source = ", or the runtime of the threads" if only_threads else ", the network, or MPI itself"
-        text += f"than all that the causes did longer. Noise{source}."
+        source = " or the threading runtime" if only_threads else ", the network, or MPI itself"
+        text += f"Suspect noise{source}."
         yield from _paragraph(text, width, "dim")
     if focus["idle"]:
         names = path(focus["idle"][0]["callpath"], width // 2)
         most = percent(focus["idle"][0]["share"])
-        text = f"Besides, idle {account['idle']} cost {seconds(account['idle_costs'])}, {most} of that in {names}."
+        text = f"In addition, idle {account['idle']} cost {seconds(account['idle_costs'])}, {most} of it in {names}."
         yield from _paragraph(text, width, "dim")
 
 
 def critical_lines(path: dict[str, Any], count: int, width: int, *, unicode: bool, bar: int = 0) -> Iterator[Line]:
     """Yield the call paths with most of the critical path, as `whywait.analysis.causes.critical` returns them."""
     head = width - 11 - 8 - bar
-    title = f"Critical path, {percent(path['imbalance'] / path['length'])} of it imbalance"
+    title = f"Critical path ({percent(path['imbalance'] / path['length'])} imbalance)"
     yield [(title.ljust(head) + "time".rjust(11) + "share".rjust(8), "bold")]
     for place, lines in _ranked(path["callpaths"][:count], "time", width, bar, unicode=unicode):
         yield from lines
-        less = f"; {seconds(place['imbalance'])} less if balanced" if place["imbalance"] > 0 else ""
+        less = f"; balancing saves up to {seconds(place['imbalance'])}" if place["imbalance"] > 0 else ""
         yield from _paragraph(_on(place) + less, width, "dim")
 
 
@@ -349,7 +349,7 @@ def _on(place: dict[str, Any]) -> str:
     if place["ranks"] == 1:
         return f"on {_most_on(place)}"
     if place["worst_rank_share"] < max(_STANDS_OUT, _ALIKE / place["ranks"]):
-        return f"on {place['ranks']:,} ranks, no single one stands out"
+        return f"on {place['ranks']:,} ranks, none stands out"
     return f"on {place['ranks']:,} ranks, most on {_most_on(place)} ({percent(_share_on(place))})"
 
 
