@@ -24,8 +24,8 @@ def add(verbs: Any) -> None:
         verbs,
         "delay",
         "list who causes the waiting",
-        "List the call paths that cause the most waiting on other ranks, by taking longer than the waiting ranks did or "
-        "by holding a lock that they want.",
+        "List the call paths that cause the most waiting on other ranks, by taking longer than the waiting ranks or by "
+        "holding a lock that they want.",
         "whywait delay results --top 5",
         run,
         operands={"result": RESULT},

@@ -19,7 +19,7 @@ def add(verbs: Any) -> None:
         "explain",
         "explain the longest wait state",
         "Show why a wait state waits, by default the longest: who caused it, who made that process wait, down to the "
-        "work that took too long. Each line shows how much of the wait it explains; the lines add up to the whole wait.",
+        "work that took too long. Each line shows how much of the wait it explains; the leaves add up to the wait.",
         "whywait explain scorep_run/traces.otf2 --metric mpi_latesender --rank 3",
         run,
         operands={"trace": RESULT},
