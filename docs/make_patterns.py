@@ -53,6 +53,7 @@ Who is to blame for them, and what determines how long the run takes: [causes](c
 | costs of intervals | [contention](../tests/patterns/causes-contention.md) |
 | critical path | [critical path](../tests/patterns/causes-critical-path.md) |
 | explanations | [what is said of a wait](../tests/patterns/explain.md) |
+| iterations | [what marks them](../tests/patterns/iterations.md) |
 | what-if simulation | [worked examples](../tests/patterns/whatif.md) |
 
 All metrics with their formulas: [metrics](metrics.md). Where results differ from Scalasca on purpose:

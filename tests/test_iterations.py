@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import tempfile
 from itertools import pairwise
 from pathlib import Path
@@ -235,6 +236,78 @@ def test_ranks_may_have_different_numbers_of_iterations(tmp_path):
     assert table.select(["begin", "end", "ranks"]).to_pylist() == [
         {"begin": 1, "end": 5, "ranks": 2}, {"begin": 3, "end": 4, "ranks": 1}
     ]  # fmt: skip
+
+
+def documented():
+    """Yield each question of the document: the trace, what is named, and the answer."""
+    heading, trace = "", ""
+    document = (Path(__file__).parent / "patterns/iterations.md").read_text(encoding="utf-8")
+    for block in re.finditer(
+        r"^## ([^\n]+)$|^```(trace|iterations)([^\n]*)\n(.*?)^```$", document, re.MULTILINE | re.DOTALL
+    ):
+        if block[1]:
+            heading = block[1]
+        elif block[2] == "trace":
+            trace = block[4]
+        else:
+            yield pytest.param(trace, block[3].strip() or None, block[4], id=f"{heading}{block[3]}")
+
+
+def told(result, named):
+    table = result.iterations(named)
+    at = "/".join(result.tree.path(table["callpath_id"][0].as_py())[1:])
+    marker = table["parameter"][0].as_py()
+    yield at if marker is None else f"parameter {marker} in {at}"
+    for row in table.to_pylist():
+        value = row["value"]
+        which = "" if marker is None else ", different values" if value is None else f", value {value}"
+        yield f"{row['iteration']}: [{row['begin']:g}, {row['end']:g}] on {row['ranks']}{which}"
+
+
+@pytest.mark.parametrize(("trace", "named", "answer"), list(documented()))
+def test_what_marks_an_iteration(trace, named, answer, tmp_path):
+    result = whywait.analyze(trace_from_text(trace, tmp_path / "trace"))
+    assert list(told(result, named)) == answer.splitlines()
+    # A written result keeps it, and shows it without the events.
+    result.write(tmp_path / "result", iterations=named)
+    back = whywait.load(tmp_path / "result")
+    assert list(told(back, named)) == answer.splitlines()
+    assert list(told(back, None)) == answer.splitlines()
+
+
+PARAMETERS = """
+parameters i
+0,1: main [0, 20]
+0,1: i(i=7) [2, 6]
+0: i(i=8) [8, 12]
+1: i(i=8) [8, 15]
+0,1: i(i=9) [15, 16]
+"""
+
+
+def test_a_call_path_comes_before_a_parameter_of_its_name(tmp_path, capsys):
+    trace = trace_from_text(PARAMETERS, tmp_path / "trace")
+    result = whywait.analyze(trace)
+    assert result.iterations("i")["parameter"].to_pylist() == [None] * 3
+    assert result.iterations("parameter:i")["parameter"].to_pylist() == ["i"] * 3
+    with pytest.raises(whywait.UsageError, match="no call path ends in j; parameters are i"):
+        result.iterations("j")
+    with pytest.raises(whywait.UsageError, match="no process records a parameter j: there are i"):
+        result.iterations("parameter:j")
+    assert main(["iterations", str(trace)]) == 0
+    text = capsys.readouterr().out
+    assert "each begins with another value of i\n   recorded in program → main → i" in text
+    assert [line.split()[0 :: len(line.split()) - 1] for line in text.strip().splitlines()[-3:]] == [
+        ["1", "8"],
+        ["0", "7"],
+        ["2", "9"],
+    ]
+    assert main(["iterations", str(trace), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["parameter"] == "i"
+    result.write(tmp_path / "named", iterations="i")
+    # What was stored is the loop of the call path; the verb analyzes the trace again for the other.
+    assert main(["iterations", str(tmp_path / "named"), "--iterations", "parameter:i", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["parameter"] == "i"
 
 
 def test_a_part_of_a_run_has_none():

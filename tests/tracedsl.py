@@ -43,7 +43,8 @@ Declarations: `ranks 4`, `threads 2`, `comm half = 0 2` (communicator order), `i
 `set evens = 0 2` (a communicator of OpenSHMEM: ranks are PEs), `group g = 1 2` (of world ranks, or of none), `win w on
 half` (`on locations`: of threads, not processes), `clock 1 +0.5` (rank 1's own clock is half a second behind),
 `counters INS MISS` (strict counters, sampled at each Enter and Leave; as arguments of a call, `INS=100` says by how
-much one grows from the call's Enter to the next sample).
+much one grows from the call's Enter to the next sample), `parameters step phase:string` (INT64, `:unsigned` or
+`:string`; as arguments of a call, `step=3` is recorded directly behind its Enter), `dynamic step` (regions that are).
 
 Every rank runs the program `program` from second 0 to its last event.
 """
@@ -74,6 +75,8 @@ from otf2.enums import (
     MetricType,
     Paradigm,
     ParadigmClass,
+    ParameterType,
+    RegionFlag,
     RegionRole,
     RmaAtomicType,
     RmaSyncLevel,
@@ -222,6 +225,8 @@ class Script:
         self.windows: dict[str, str] = {}
         self.clocks: dict[int, int] = {}
         self.counters: list[str] = []
+        self.parameters: dict[str, str] = {}
+        self.dynamic: list[str] = []
         lines = [line.split("#")[0].strip() for line in text.splitlines()]
         activities = [line for line in lines if line and not self._declare(line)]
         mentioned = [
@@ -254,6 +259,10 @@ class Script:
             self.clocks[int(match[1])] = round(float(match[2]) * RESOLUTION)
         elif match := re.fullmatch(r"counters ([\w ]+)", line):
             self.counters = match[1].split()
+        elif match := re.fullmatch(r"dynamic ([\w ]+)", line):
+            self.dynamic = match[1].split()
+        elif match := re.fullmatch(r"parameters ([\w: ]+)", line):
+            self.parameters = {name: kind for name, _, kind in (each.partition(":") for each in match[1].split())}
         else:
             return False
         return True
@@ -360,6 +369,8 @@ class Archive:
                 location = Location(d._locations, thread << 32 | rank, name, group=process)
                 d._locations._register(location)
                 self.locations[rank, thread] = location
+        kinds = {"": ParameterType.INT64, "unsigned": ParameterType.UINT64, "string": ParameterType.STRING}
+        self.parameters = {name: d.parameter(name, kinds[kind]) for name, kind in script.parameters.items()}
         masters = [self.locations[r, 0] for r in range(script.ranks)]
         everyone = list(self.locations.values())
         self.locations |= self._devices(node, processes)
@@ -410,6 +421,8 @@ class Archive:
                 self.comms[f"team {rank}"] = comm("", group(GroupType.COMM_GROUP, team, Paradigm.OPENMP), None)
 
     def region(self, name: str) -> Any:
+        if name in self.script.dynamic:
+            return self._region(name, RegionRole.CODE, Paradigm.USER)
         if name.startswith("MPI_"):
             waits = re.match(r"MPI_(Wait|Test)", name)
             default = RegionRole.POINT2POINT if waits or POINT_TO_POINT.match(name) else RegionRole.FUNCTION
@@ -424,7 +437,8 @@ class Archive:
         return self._region(name, RegionRole.FUNCTION, Paradigm.COMPILER)
 
     def _region(self, name: str, role: RegionRole, paradigm: Paradigm) -> Any:
-        return self.definitions.region(name, name, "", role, paradigm)
+        flags = RegionFlag.DYNAMIC if name in self.script.dynamic else RegionFlag.NONE
+        return self.definitions.region(name, name, "", role, paradigm, flags)
 
     def _devices(self, node: Any, processes: dict[int, Any]) -> dict[tuple[int, int], Location]:
         """Define the streams of devices; one device a rank."""
@@ -499,6 +513,9 @@ class Archive:
             region = self.region(item.name)
             yield from sample(time)
             yield ev.Enter(time, region)
+            for name in self.script.parameters:
+                if name in item.options:
+                    yield self._parameter(time, name, item.options[name])
             for name in totals:
                 totals[name] += item.options.get(name, 0)
             yield from self._walk(item, stream, totals)
@@ -506,6 +523,11 @@ class Archive:
             yield ev.Leave(item.leave, region)
             if team is not None:
                 yield ev.ThreadTeamEnd(item.leave, team)
+
+    def _parameter(self, time: int, name: str, value: Any) -> Any:
+        kind = self.script.parameters[name]
+        event = {"": ev.ParameterInt, "unsigned": ev.ParameterUnsignedInt, "string": ev.ParameterString}[kind]
+        return event(time, self.parameters[name], value)
 
     def _raw(self, time: int, name: str, options: dict[str, Any]) -> Any:
         values = {key: self._value(key, value) for key, value in options.items()}
@@ -520,6 +542,8 @@ class Archive:
             return self.comms[value]
         if key == "win":
             return self.windows[value]
+        if key == "parameter":
+            return self.parameters[value]
         if key == "group":
             return self.groups[value]
         enums = {

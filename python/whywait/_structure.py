@@ -20,7 +20,8 @@ class Structure(ResultData):
         ----------
         loop
             The call path that is entered once in each iteration: its last names with ``/`` between them, or its number.
-            None to find the repeated part of the program that has most of the time.
+            Or the name of a parameter that the program records (``parameter:`` may stand in front of it).
+            None to find what the program declares, or else the repeated part of it that has most of the time.
 
         Returns
         -------
@@ -30,14 +31,15 @@ class Structure(ResultData):
             ``shortest``, ``computation`` (of a rank, in the mean), ``slowest_rank`` (the one that computes longest) and
             its ``slowest_computation``, ``waiting`` (of all locations), ``critical_path`` (how much of it lies in the
             iteration) and ``critical_rank`` (with most of that; null if none of it does), ``parallel_efficiency``,
-            ``load_balance`` and ``communication_efficiency`` (null where nothing takes time), and ``callpath_id``
-            (where each begins). Then one column for each wait state that occurs, under the name of its metric (seconds,
-            of all locations). None if there is no main loop.
+            ``load_balance`` and ``communication_efficiency`` (null where nothing takes time), ``callpath_id``
+            (where each begins), and the ``parameter`` that tells the iterations with its ``value`` (null if a call path
+            does; if ranks have different values). Then one column for each wait state that occurs, under the name of
+            its metric (seconds, of all locations). None if there is no main loop.
 
         Raises
         ------
         whywait.UsageError
-            If ``loop`` names no call path or several, or there are no events to tell its iterations from.
+            If ``loop`` names nothing or several call paths, or there are no events to tell its iterations from.
 
         Examples
         --------

@@ -4,16 +4,20 @@ A loop is told by its *marker*, the call path that every process enters once in 
 process from one Enter of the marker to the next; the last one ends with the last Leave of the loop's *body*: the
 marker, and those of its siblings that the loop enters as often, several times as often, or every so many iterations.
 
-The marker is named, or found from visits and times alone. The main loop is where siblings that every process enters
-equally often, three times at least, have half of the time outside of ``MPI_Init`` and ``MPI_Finalize`` together. Of
-these siblings, those with the same number of visits that have most of the time give the number of iterations; the first
-of them is the marker. A call path has more time than those inside of it, so of nested loops the outer is found, as long
-as its body is a call path.
+The marker may also be a parameter that the program records (``SCOREP_USER_PARAMETER_INT64("step", i)``): an iteration
+begins where its value changes.
+
+The marker is named, or found: first from what the program declares, then from visits and times alone. A loop has three
+iterations at least, as many on every process, and half of the time outside of ``MPI_Init`` and ``MPI_Finalize``. The
+main loop is a dynamic region or a phase; else a parameter whose values rise; else it is where siblings that every
+process enters equally often have so much of the time together. Of these siblings, those with the same number of visits
+that have most of the time give the number of iterations; the first of them is the marker. A call path has more time
+than those inside of it, so of nested loops the outer is found, as long as its body is a call path.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +30,8 @@ from whywait.model.schema import schema_of
 from whywait.model.selection import one_callpath
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from whywait.model.result import ResultData
@@ -33,6 +39,7 @@ if TYPE_CHECKING:
 #: The columns that every table of iterations has; after them comes one for each kind of wait state that occurs.
 ITERATIONS = schema_of("iterations")
 
+_PARAMETER = "parameter:"
 _FEWEST = 3
 _LEAST_SHARE = 0.5
 # A change over the run counts as a trend if it is so large, and if a line says so much of how durations vary.
@@ -49,10 +56,13 @@ class Loop:
         The call path (its number) that is entered once in each iteration.
     body
         The call paths whose last Leave ends the last iteration.
+    parameter
+        The parameter whose values are the marker instead; None if the call path is.
     """
 
     marker: int
     body: tuple[int, ...]
+    parameter: str | None = None
 
 
 def find_loop(result: ResultData, named: str | int | None = None) -> Loop | None:
@@ -63,7 +73,8 @@ def find_loop(result: ResultData, named: str | int | None = None) -> Loop | None
     result
         What was found in the run.
     named
-        The marker: the last names of its call path, with ``/`` between them, or its number. None to look for it.
+        The marker: the last names of its call path, with ``/`` between them, or its number; or the name of a parameter
+        (``parameter:`` may stand in front of it, for one that a call path is called as well). None to look for it.
 
     Returns
     -------
@@ -73,15 +84,42 @@ def find_loop(result: ResultData, named: str | int | None = None) -> Loop | None
     Raises
     ------
     whywait.UsageError
-        If no call path is named so, or several are, or no process enters it.
+        If nothing is named so, or several call paths are, or no process enters it.
     """
     if "visits" not in result.profile.metrics:
         # A part of a run, or a result that nobody counted calls for.
         return None
+    if named is not None:
+        return _named_loop(result, named)
+    dynamic, parameters = result.tables.declared_loops
     visits = _Visits(result)
-    if named is None:
-        return visits.main_loop()
-    return visits.loop(one_callpath(result.tree, named))
+    if (loop := visits.main_loop(dynamic)) is not None:
+        return loop
+    counted = [row for row in parameters.to_pylist() if row["rises"] and row["least"] == row["most"] >= _FEWEST]
+    # Of several, the outer loop has fewer iterations in the same time.
+    best = max(counted, key=lambda row: (round(row["share"], 2), -row["most"]), default=None)
+    if best is not None and best["share"] >= _LEAST_SHARE:
+        return Loop(0, (), best["parameter"])
+    return visits.main_loop()
+
+
+def _named_loop(result: ResultData, named: str | int) -> Loop:
+    parameters = result.tables.declared_loops[1]["parameter"].to_pylist()
+    own = named.removeprefix(_PARAMETER) if isinstance(named, str) else None
+    if own is not None and own != named:
+        if own not in parameters:
+            known = f": there are {', '.join(parameters)}" if parameters else ""
+            raise _native.UsageError(f"no process records a parameter {own}{known}")
+        return Loop(0, (), own)
+    try:
+        position = one_callpath(result.tree, named)
+    except _native.UsageError as error:
+        if own in parameters:
+            return Loop(0, (), own)
+        if not parameters:
+            raise
+        raise _native.UsageError(f"{error}; parameters are {', '.join(parameters)}") from None
+    return _Visits(result).loop(position)
 
 
 class _Visits:
@@ -122,16 +160,19 @@ class _Visits:
         body: npt.NDArray[np.int64] = siblings[several | ((each >= _FEWEST) & (visits % np.maximum(each, 1) == 0))]
         return body
 
-    def main_loop(self) -> Loop | None:
-        """Return the loop with most of the time, if it has enough of it."""
+    def main_loop(self, among: Sequence[int] | None = None) -> Loop | None:
+        """Return the loop with most of the time, if it has enough of it; only among some call paths, by number."""
+        if among is not None and not among:
+            return None
         profile, above = self._result.profile, self._tree.above
         own = profile.by_position("time")
         time = profile.inclusive(own)
         ends = self._tree.mask("mpi_mgmt_startup")
         enough = _LEAST_SHARE * float(own[~ends].sum())
         best: tuple[float, int] | None = None
+        chosen = np.ones(len(self._tree), np.bool_) if among is None else np.isin(self._tree.preorder, among)
         for parent in np.unique(above).tolist():
-            siblings = np.flatnonzero(above == parent)
+            siblings = np.flatnonzero((above == parent) & chosen)
             each = self._each[siblings]
             if time[siblings[each >= _FEWEST]].sum() < enough:
                 continue
@@ -173,14 +214,30 @@ def iterations(result: ResultData, named: str | int | None = None) -> pa.Table |
     dataset = result.tables
     if "window" in dataset.options:
         raise _native.UsageError(PART)
-    if named is None and (stored := dataset.stored_iterations) is not None:
+    stored = dataset.stored_iterations
+    if stored is not None and (named is None or _is_of_parameter(stored, named)):
         return stored
     if (loop := find_loop(result, named)) is None:
         return None
-    stored = dataset.stored_iterations
-    if stored is not None and stored["callpath_id"][0].as_py() == loop.marker:
+    if stored is not None and marking_parameter(stored) is None and stored["callpath_id"][0].as_py() == loop.marker:
         return stored
-    return _named(result, loop, dataset.iterations(loop.marker, loop.body, _computes(result)))
+    marker = loop.marker if loop.parameter is None else loop.parameter
+    found, callpath = dataset.iterations(marker, loop.body, _computes(result))
+    if not found.num_rows:
+        raise _native.UsageError(f"no process records {loop.parameter} on its master thread")
+    return _named(result, replace(loop, marker=callpath), found)
+
+
+def marking_parameter(table: pa.Table) -> str | None:
+    """Return the parameter whose values tell the iterations of a table; None if a call path does."""
+    if "parameter" not in table.column_names or not table.num_rows:
+        return None
+    name: str | None = table["parameter"][0].as_py()
+    return name
+
+
+def _is_of_parameter(table: pa.Table, named: str | int) -> bool:
+    return isinstance(named, str) and marking_parameter(table) == named.removeprefix(_PARAMETER)
 
 
 def known_iterations(result: ResultData, named: str | int | None = None) -> pa.Table | None:
@@ -212,7 +269,7 @@ def _computes(result: ResultData) -> npt.NDArray[np.bool_]:
 
 
 def _named(result: ResultData, loop: Loop, found: pa.Table) -> pa.Table:
-    kinds = found.column_names[found.column_names.index("critical_location") + 1 :]
+    kinds = found.column_names[found.column_names.index("value") + 1 :]
     ranks = found["ranks"].to_numpy()
     computation = found["computation"].to_numpy() / ranks
     most, elapsed = found["most"].to_numpy(), found["elapsed"].to_numpy()
@@ -241,6 +298,8 @@ def _named(result: ResultData, loop: Loop, found: pa.Table) -> pa.Table:
         "load_balance": _ratio(computation, most),
         "communication_efficiency": _ratio(most, elapsed),
         "callpath_id": np.full(found.num_rows, loop.marker, np.uint32),
+        "parameter": pa.array([loop.parameter] * found.num_rows, pa.string()),
+        "value": found["value"],
     }
     fixed = pa.table(columns).cast(ITERATIONS)
     for kind in kinds:
@@ -272,7 +331,8 @@ def assess(result: ResultData, table: pa.Table) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``callpath`` and ``callpath_id`` of the marker; how many ``iterations`` there are; ``time`` from the first to
+        ``callpath`` and ``callpath_id`` of the marker, or of where the ``parameter`` is recorded that tells the
+        iterations (else None); how many ``iterations`` there are; ``time`` from the first to
         the last (s) and its ``share`` of the run; ``duration`` (``mean``, ``median``, ``minimum``, ``maximum``, s);
         ``waiting`` (s, over all locations) and ``wait_states`` (the same by kind, largest first); ``worst``, the
         longest iteration; ``outliers``, those longer than ``limit``; ``trend``: by how much a straight line through all
@@ -296,6 +356,7 @@ def assess(result: ResultData, table: pa.Table) -> dict[str, Any]:
     return {
         "callpath": result.tree.path(callpath),
         "callpath_id": callpath,
+        "parameter": marking_parameter(table),
         "iterations": table.num_rows,
         "time": end - begin,
         "share": (end - begin) / length if length else 0.0,

@@ -49,7 +49,7 @@ class NativeDataset:
         self.options = options
         self.trace = TraceIdentity.of(run.name, run.path)
         self._run = run
-        self._iterations: dict[int, pa.Table] = {}
+        self._iterations: dict[int | str, tuple[pa.Table, int]] = {}
 
     @cached_property
     def regions(self) -> pa.Table:
@@ -150,10 +150,19 @@ class NativeDataset:
     def stored_iterations(self) -> None:
         return None
 
-    def iterations(self, marker: int, body: Sequence[int], computes: npt.NDArray[np.bool_]) -> pa.Table:
+    @cached_property
+    def declared_loops(self) -> tuple[list[int], pa.Table]:
+        if not isinstance(self.analysis, _native.Analysis):
+            return [], pa.table({"parameter": pa.array([], pa.string())})
+        dynamic, parameters = _native.declared_loops(self.analysis)
+        return dynamic, pa.table(parameters)
+
+    def iterations(
+        self, marker: int | str, body: Sequence[int], computes: npt.NDArray[np.bool_]
+    ) -> tuple[pa.Table, int]:
         if marker not in self._iterations:
-            found = _native.iterations(self._events, marker, body=list(body), computes=computes.tolist())
-            self._iterations[marker] = pa.table(found)
+            found, callpath = _native.iterations(self._events, marker, body=list(body), computes=computes.tolist())
+            self._iterations[marker] = pa.table(found), callpath
         return self._iterations[marker]
 
     @cached_property

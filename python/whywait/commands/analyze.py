@@ -17,7 +17,7 @@ from whywait.commands.common import (
     print_json,
     refuse_file,
 )
-from whywait.commands.results import FOCUS, SOURCE
+from whywait.commands.results import FOCUS, LOOP, SOURCE
 
 if TYPE_CHECKING:
     import argparse
@@ -105,7 +105,7 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "--iterations",
         metavar="PATH",
-        help="the loop whose iterations to write: the call path entered once in each (default: the main loop)",
+        help=f"the loop whose iterations to write: {LOOP} (default: the main loop)",
     )
     parser.add_argument("--source", metavar="DIR", help=SOURCE)
     parser.add_argument("--quiet", action="store_true", help="print neither summary nor progress")

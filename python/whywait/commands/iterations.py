@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import add_verb, positive, print_json
-from whywait.commands.results import RESULT, ask
+from whywait.commands.results import LOOP, RESULT, ask
 
 if TYPE_CHECKING:
     import argparse
@@ -28,8 +28,9 @@ def add(verbs: Any) -> None:
         "iterations",
         "show the iterations of the main loop",
         "Find the main loop and show how long its iterations take: the longest ones, outliers, and the trend, and for "
-        "each iteration its waiting, its parallel efficiency, and the rank that computes longest. The main loop is the "
-        "repeated part of the program that takes the most time; --iterations selects another loop.",
+        "each iteration its waiting, its parallel efficiency, and the rank that computes longest. The main loop is a "
+        "dynamic region or a parameter that the program records, or else the repeated part of the program that takes "
+        "the most time; --iterations selects another loop.",
         "whywait iterations results --top 5",
         run,
         operands={"result": RESULT},
@@ -37,7 +38,7 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "--iterations",
         metavar="PATH",
-        help="the call path that each iteration enters once, by its last names (main/step) or its number",
+        help=LOOP,
     )
     parser.add_argument(
         "--top", type=positive, default=10, metavar="N", help="how many iterations to list (default: %(default)s)"
@@ -54,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     if table is None:
         raise UsageError(
             "no main loop found: no call path repeats equally often on all processes and takes most of the time; use "
-            "--iterations to name the call path that each iteration enters once"
+            "--iterations to name the call path that each iteration enters once, or a parameter"
         )
     found = assess(result, table)
     if options.json:
@@ -72,7 +73,11 @@ def _summary(found: dict[str, Any], metrics: MetricTree, width: int, *, unicode:
 
     text = f"{found['iterations']:,} iterations take {seconds(found['time'])}, {percent(found['share'])} of the run"
     yield [(text, "bold")]
-    yield [("   each begins with ", "dim"), (path(found["callpath"], width - 20, unicode=unicode), "")]
+    if found["parameter"] is None:
+        yield [("   each begins with ", "dim"), (path(found["callpath"], width - 20, unicode=unicode), "")]
+    else:
+        yield [("   each begins with another value of ", "dim"), (found["parameter"], "")]
+        yield [("   recorded in ", "dim"), (path(found["callpath"], width - 15, unicode=unicode), "")]
     times = found["duration"]
     text = f"   {seconds(times['minimum'])} to {seconds(times['maximum'])}, median {seconds(times['median'])}; "
     trend = found["trend"]
@@ -109,11 +114,14 @@ def _chart(durations: Any, width: int, *, unicode: bool) -> Iterator[Line]:
 def _longest(table: pa.Table, found: dict[str, Any], top: int) -> Iterator[Line]:
     from whywait.report.terminal import percent, seconds
 
-    yield [("".join(head.rjust(width) for head, width in zip(_HEADS, _WIDTHS, strict=True)), "bold")]
+    # The number tells the value of a parameter that counts from 0.
+    is_told = all(value == str(i) for i, value in enumerate(table["value"].to_pylist())) if found["parameter"] else True
+    heads, widths = (_HEADS, _WIDTHS) if is_told else ((*_HEADS, "value"), (*_WIDTHS, 10))
+    yield [("".join(head.rjust(width) for head, width in zip(heads, widths, strict=True)), "bold")]
     outliers = set(found["outliers"])
     for row in table.sort_by([("duration", "descending"), ("iteration", "ascending")]).slice(0, top).to_pylist():
         efficiency = row["parallel_efficiency"]
-        cells = (
+        cells: tuple[str, ...] = (
             str(row["iteration"]),
             f"{row['begin']:.6f} s",
             seconds(row["duration"]),
@@ -121,5 +129,7 @@ def _longest(table: pa.Table, found: dict[str, Any], top: int) -> Iterator[Line]
             "-" if efficiency is None else percent(efficiency),
             f"rank {row['slowest_rank']}",
         )
-        text = "".join(cell.rjust(width) for cell, width in zip(cells, _WIDTHS, strict=True))
+        if not is_told:
+            cells = (*cells, ("different" if row["value"] is None else row["value"])[: widths[-1] - 1])
+        text = "".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
         yield [(text, "red" if row["iteration"] in outliers else "")]

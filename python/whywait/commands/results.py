@@ -37,6 +37,11 @@ WINDOW = (
 )
 #: The help of an option that says where sources are.
 SOURCE = "show source lines in the HTML report: the directory with the sources that the trace names"
+#: The help of an option that names a loop.
+LOOP = (
+    "the call path that each iteration enters once, by its last names (main/step) or its number, or the parameter that "
+    "each iteration records"
+)
 #: The help of an option that names a part of the call tree.
 CALLPATH = "only the call paths that end in these names (main/solve), with everything below; or the number of one"
 

@@ -186,15 +186,28 @@ class Dataset(Protocol):
         """The iterations that were stored with a result, as `whywait.analysis.iterations` returns them; else None."""
         ...
 
-    def iterations(self, marker: int, body: Sequence[int], computes: npt.NDArray[np.bool_]) -> pa.Table:
+    @property
+    def declared_loops(self) -> tuple[list[int], pa.Table]:
+        """What the program says of its loops.
+
+        The call paths of dynamic regions and phases; and the parameters that master threads record: ``parameter``,
+        ``least`` and ``most`` values one after the other on a process, whether they ``rises`` on each, and the
+        ``share`` of the time of the processes, without ``MPI_Init`` and ``MPI_Finalize``, that they cover. Nothing if
+        there are no events.
+        """
+        ...
+
+    def iterations(
+        self, marker: int | str, body: Sequence[int], computes: npt.NDArray[np.bool_]
+    ) -> tuple[pa.Table, int]:
         """Return the iterations of a loop, from the events.
 
         Parameters
         ----------
         marker
-            The call path that is entered once in each iteration.
+            The call path that is entered once in each iteration, or the parameter that takes another value.
         body
-            The call paths whose last Leave ends the last iteration.
+            The call paths whose last Leave ends the last iteration, if the marker is a call path.
         computes
             For each call path whether time in it is computation.
 
@@ -204,7 +217,10 @@ class Dataset(Protocol):
             ``iteration``, ``begin`` and ``end`` (s since the begin of the trace), ``ranks`` (how many have it),
             ``shortest`` and ``longest`` on a process, ``elapsed`` (the most of a process, times its threads),
             ``computation`` (of all), ``most`` (of the process that computes longest) and ``slowest`` (its rank),
-            ``critical_path`` and ``critical_location``, and a column for each kind of wait state (s, of all locations).
+            ``critical_path`` and ``critical_location``, the ``value`` of the parameter, and a column for
+            each kind of wait state (s, of all locations).
+        int
+            The call path of the marker.
 
         Raises
         ------

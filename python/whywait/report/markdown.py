@@ -99,9 +99,13 @@ def _iterations(result: ResultData, count: int) -> Iterator[str]:
     more = "" if trend["kind"] == "steady" else f"; the duration {trend['kind']} by {percent(abs(trend['change']))}"
     yield ""
     yield (
-        f"{found['iterations']:,} iterations of {_path(found['callpath'])}: {seconds(times['minimum'])} to "
+        f"{found['iterations']:,} iterations of {_loop(found)}: {seconds(times['minimum'])} to "
         f"{seconds(times['maximum'])}, median {seconds(times['median'])}{more}. Outliers: {len(found['outliers']):,}."
     )
+
+
+def _loop(found: dict[str, Any]) -> str:
+    return _path(found["callpath"]) if found["parameter"] is None else f"parameter `{_text(found['parameter'])}`"
 
 
 def _wait(place: dict[str, Any]) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from whywait.model.trace import TraceIdentity
 
 
+_NO_PARAMETERS = pa.table({"parameter": pa.array([], pa.string())})
 _NO_EVENTS = "a written result holds no events: ask for a window of the trace itself"
 
 
@@ -203,7 +204,13 @@ class StoredTables(ABC):
     def stored_iterations(self) -> pa.Table | None:
         return self.read("iterations") if self.has("iterations") else None
 
-    def iterations(self, marker: int, body: Sequence[int], computes: npt.NDArray[np.bool_]) -> pa.Table:
+    @property
+    def declared_loops(self) -> tuple[list[int], pa.Table]:
+        return [], _NO_PARAMETERS
+
+    def iterations(
+        self, marker: int | str, body: Sequence[int], computes: npt.NDArray[np.bool_]
+    ) -> tuple[pa.Table, int]:
         del marker, body, computes
         raise _native.UsageError(
             f"{self.directory} does not hold the iterations of this loop: analyze the trace with `--iterations`"

@@ -238,7 +238,7 @@ impl Analysis {
         Err(Error::Usage(text.to_owned()))
     }
 
-    fn has_events(&self) -> bool {
+    pub(crate) fn has_events(&self) -> bool {
         self.trace.exchange.processes() == 1
     }
 

@@ -91,6 +91,7 @@ mod tests {
                 file: String::new(),
                 begin_line: 0,
                 end_line: 0,
+                is_dynamic: false,
             };
             phase(RegionClass::Other, Some(&region))
         };

@@ -7,12 +7,15 @@
 //! ```
 //!
 //! An iteration begins on a process when its master thread enters the marker, and ends when it enters it again. The last
-//! one ends with the last Leave of the loop's body: the call paths that the caller names, the marker among them. The other
-//! threads of a process share its boundaries.
+//! one ends with the last Leave of the loop's body: the call paths that the caller names, the marker among them. A marker
+//! may also be a parameter that the program records: see [`parameters`]. The other threads of a process share its
+//! boundaries.
 //!
 //! *Computation* is time in the call paths that the caller names, without the way from a fork to the parallel region and
 //! back to the join. *Waits* lie in their calls as [`interval`] has it, and count where they lie, so that a long one may
 //! belong to several iterations. The *critical path* counts by the boundaries of the location that it is on.
+
+pub mod parameters;
 
 use std::ops::Range;
 
@@ -30,12 +33,45 @@ use whywait_otf2::enums::LocationType;
 /// What a loop is made of.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The call path that is entered once in each iteration.
-    pub marker: CallPathId,
-    /// By call path, whether a Leave of it may end the last iteration.
-    pub body: Vec<bool>,
+    /// What begins an iteration.
+    pub marker: Marker,
     /// By call path, whether time in it is computation.
     pub computes: Vec<bool>,
+}
+
+/// What begins an iteration.
+#[derive(Clone, Debug)]
+pub enum Marker {
+    /// An Enter of a call path.
+    CallPath {
+        /// The call path.
+        callpath: CallPathId,
+        /// By call path, whether a Leave of it may end the last iteration.
+        body: Vec<bool>,
+    },
+    /// Another value of parameters: their OTF2 ids, sorted.
+    Parameter(Vec<u32>),
+}
+
+/// What a parameter is in an iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// No parameter marks the iterations.
+    None,
+    /// The same on all processes.
+    Same(u64),
+    /// Not the same on all.
+    Different,
+}
+
+impl Value {
+    fn merged(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::None, value) | (value, Self::None) => value,
+            (own, other) if own == other => own,
+            _ => Self::Different,
+        }
+    }
 }
 
 /// One iteration, over all processes that have it; times in ticks.
@@ -64,6 +100,8 @@ pub struct Iteration {
     /// The location with most of that, or [`NONE`].
     pub critical_location: LocationId,
     critical_most: i64,
+    /// The value of the parameter that marks it.
+    pub value: Value,
 }
 
 const NO_ITERATION: Iteration = Iteration {
@@ -79,6 +117,7 @@ const NO_ITERATION: Iteration = Iteration {
     critical: 0,
     critical_location: LocationId::NONE,
     critical_most: 0,
+    value: Value::None,
 };
 
 /// All iterations of a loop.
@@ -86,6 +125,8 @@ const NO_ITERATION: Iteration = Iteration {
 pub struct Iterations {
     /// In their order.
     pub rows: Vec<Iteration>,
+    /// The marker; of a parameter, the call path in which the first process records it.
+    pub callpath: CallPathId,
     /// The kinds of wait states that occur in the run.
     pub kinds: Vec<Metric>,
     /// Waiting of all locations, ticks: for each iteration one value a kind.
@@ -113,7 +154,7 @@ pub fn find(analysis: &Analysis, request: &Request) -> Result<Iterations> {
         .fold(Sums::default, |sums, shard| finder.add(sums, shard))
         .reduce(Sums::default, Sums::merged)
         .finish();
-    Ok(Iterations { rows, kinds, waiting })
+    Ok(Iterations { rows, callpath: marker_callpath(&analysis.trace, &request.marker), kinds, waiting })
 }
 
 #[derive(Default)]
@@ -161,6 +202,7 @@ impl Iteration {
         if (other.most, self.slowest) > (self.most, other.slowest) {
             (self.most, self.slowest) = (other.most, other.slowest);
         }
+        self.value = self.value.merged(other.value);
         self.critical += other.critical;
         if (other.critical_most, self.critical_location) > (self.critical_most, other.critical_location) {
             (self.critical_most, self.critical_location) = (other.critical_most, other.critical_location);
@@ -186,7 +228,14 @@ impl Finder<'_> {
         let begins = interval::begins(trace, waits);
         for process in shard.processes {
             let process = &trace.definitions.processes[process];
-            let bounds = self.boundaries(shard, process.locations.start);
+            let master = process.locations.start;
+            let (bounds, values) = match &self.request.marker {
+                Marker::CallPath { callpath, body } => (boundaries(shard, master, *callpath, body), Vec::new()),
+                Marker::Parameter(ids) => {
+                    let changes = parameters::changes(shard, master, ids);
+                    (parameters::boundaries(&trace.tree, shard, master, &changes), changes)
+                }
+            };
             let Some(count) = bounds.len().checked_sub(1) else { continue };
             sums.grow(count, self.kinds);
             let mut computation = vec![0; count];
@@ -207,6 +256,7 @@ impl Finder<'_> {
                     computation: i128::from(computation[i]),
                     most: computation[i],
                     slowest: process.rank,
+                    value: values.get(i).map_or(Value::None, |change| Value::Same(change.value)),
                     ..NO_ITERATION
                 });
             }
@@ -220,28 +270,6 @@ impl Finder<'_> {
             }
         }
         sums
-    }
-
-    /// Begins of the iterations on the location of a master thread, and the end of the last one.
-    fn boundaries(&self, shard: &Shard, location: LocationId) -> Vec<i64> {
-        let Request { marker, body, .. } = self.request;
-        let i = shard.local(location);
-        let mut bounds = Vec::new();
-        let mut end = None;
-        for event in shard.event_offsets[i]..shard.event_offsets[i + 1] {
-            let callpath = shard.events.callpath(event);
-            if callpath == *marker && !shard.events.is_leave(event) {
-                bounds.push(shard.events.time[event as usize]);
-            } else if body[callpath] && !bounds.is_empty() {
-                end = Some(shard.events.time[event as usize]);
-            }
-        }
-        if !bounds.is_empty() {
-            // A marker that is never left ends with the events of its location.
-            let last = shard.event_offsets[i + 1] - 1;
-            bounds.push(end.unwrap_or(shard.events.time[last as usize]));
-        }
-        bounds
     }
 
     fn book_computation(&self, shard: &Shard, location: LocationId, bounds: &[i64], computation: &mut [i64]) {
@@ -301,6 +329,43 @@ impl Finder<'_> {
         }
         book(current);
     }
+}
+
+/// Begins of the iterations on the location of a master thread, and the end of the last one.
+fn boundaries(shard: &Shard, location: LocationId, marker: CallPathId, body: &[bool]) -> Vec<i64> {
+    let i = shard.local(location);
+    let mut bounds = Vec::new();
+    let mut end = None;
+    for event in shard.event_offsets[i]..shard.event_offsets[i + 1] {
+        let callpath = shard.events.callpath(event);
+        if callpath == marker && !shard.events.is_leave(event) {
+            bounds.push(shard.events.time[event as usize]);
+        } else if body[callpath] && !bounds.is_empty() {
+            end = Some(shard.events.time[event as usize]);
+        }
+    }
+    if !bounds.is_empty() {
+        // A marker that is never left ends with the events of its location.
+        let last = shard.event_offsets[i + 1] - 1;
+        bounds.push(end.unwrap_or(shard.events.time[last as usize]));
+    }
+    bounds
+}
+
+/// The call path that a marker is, or is recorded in.
+fn marker_callpath(trace: &Trace, marker: &Marker) -> CallPathId {
+    let ids = match marker {
+        Marker::CallPath { callpath, .. } => return *callpath,
+        Marker::Parameter(ids) => ids,
+    };
+    let places = trace.shards.iter().flat_map(|shard| {
+        shard.processes.map(move |process| (shard, trace.definitions.processes[process].locations.start))
+    });
+    let first = places.map(|(shard, master)| (shard, master, parameters::changes(shard, master, ids)));
+    first
+        .filter_map(|(shard, master, changes)| Some(parameters::callpath(&trace.tree, shard, master, changes.first()?)))
+        .find(|callpath| callpath.is_some())
+        .unwrap_or(CallPathId::NONE)
 }
 
 fn is_thread(trace: &Trace, location: LocationId) -> bool {

@@ -40,7 +40,7 @@ mod _native {
     #[pymodule_export]
     use super::import::import_counters;
     #[pymodule_export]
-    use super::loops::{find_communication, find_iterations};
+    use super::loops::{declared_loops, find_communication, find_iterations};
     #[pymodule_export]
     use super::memory::{limit_memory, peak_memory};
     #[pymodule_export]

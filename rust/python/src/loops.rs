@@ -2,41 +2,56 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float64Array, Int32Array, UInt32Array, UInt64Array};
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int32Array, StringArray, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
 use whywait_core::communication::{self, Pair, Traffic};
 use whywait_core::ids::CallPathId;
-use whywait_core::iterations::{self, Iteration, Request};
+use whywait_core::iterations::parameters;
+use whywait_core::iterations::{self, Iteration, Marker, Request, Value};
 use whywait_core::schema::Metric;
+
+use whywait_otf2::enums::ParameterType;
 
 use crate::arrow::{Names, Optional, Table};
 use crate::errors::{UsageError, core_error};
 use crate::result::Analysis;
 
-/// The iterations of the loop whose marker is a call path: one row each, with a column for each kind of wait state that
-/// occurs in the run.
+/// The iterations of the loop whose marker is a call path or, by its name, a parameter: one row each, with a column for
+/// each kind of wait state that occurs in the run; and the call path of the marker.
 ///
-/// `body` are the call paths whose last Leave ends the last iteration; `computes` says of each call path whether time in
-/// it is computation.
+/// `body` are the call paths whose last Leave ends the last iteration, if the marker is a call path; `computes` says of
+/// each call path whether time in it is computation.
 #[pyfunction]
 #[pyo3(name = "iterations", signature = (analysis, marker, *, body, computes))]
 pub(crate) fn find_iterations(
     py: Python<'_>,
     analysis: &Bound<'_, Analysis>,
-    marker: u32,
+    marker: Loop,
     body: Vec<u32>,
     computes: Vec<bool>,
-) -> PyResult<Table> {
+) -> PyResult<(Table, u32)> {
     let analysis = analysis.get();
+    let definitions = analysis.archive.definitions();
     let callpaths = analysis.result.trace.tree.len();
-    if computes.len() != callpaths || body.iter().chain([&marker]).any(|&callpath| callpath as usize >= callpaths) {
+    if computes.len() != callpaths
+        || body.iter().chain(marker.callpath()).any(|&callpath| callpath as usize >= callpaths)
+    {
         return Err(UsageError::new_err("there is no such call path"));
     }
     let mut ends = vec![false; callpaths];
-    for &callpath in body.iter().chain([&marker]) {
+    for &callpath in body.iter().chain(marker.callpath()) {
         ends[callpath as usize] = true;
     }
-    let request = Request { marker: CallPathId::new(marker), body: ends, computes };
+    let (marker, kind) = match marker {
+        Loop::CallPath(callpath) => {
+            (Marker::CallPath { callpath: CallPathId::new(callpath), body: ends }, ParameterType::INT64)
+        }
+        Loop::Parameter(name) => {
+            let (ids, kind) = parameters::named(definitions, &name);
+            (Marker::Parameter(ids), kind)
+        }
+    };
+    let request = Request { marker, computes };
     let pool = whywait_core::pool::new(0).map_err(core_error)?;
     let found = py.detach(|| pool.install(|| iterations::find(&analysis.result, &request))).map_err(core_error)?;
     let rows = &found.rows;
@@ -50,6 +65,10 @@ pub(crate) fn find_iterations(
         critical.push(row.critical_location.known());
     }
     let computation = rows.iter().map(|row| row.computation as f64 / resolution);
+    let value = |row: &Iteration| match row.value {
+        Value::Same(value) => Some(parameters::text(definitions, kind, value)),
+        Value::None | Value::Different => None,
+    };
     let mut columns: Vec<(&str, ArrayRef)> = vec![
         ("iteration", Arc::new((0..rows.len() as u32).collect::<UInt32Array>())),
         ("begin", seconds(|row| row.begin, begin)),
@@ -63,13 +82,55 @@ pub(crate) fn find_iterations(
         ("slowest", Arc::new(rows.iter().map(|row| row.slowest as i32).collect::<Int32Array>())),
         ("critical_path", seconds(|row| row.critical, 0)),
         ("critical_location", critical.finish()),
+        ("value", Arc::new(rows.iter().map(value).collect::<StringArray>())),
     ];
     for (number, kind) in found.kinds.iter().enumerate() {
         let waiting = found.waiting.iter().skip(number).step_by(found.kinds.len());
         let waiting = waiting.map(|&ticks| ticks as f64 / resolution);
         columns.push((kind.name(), Arc::new(Float64Array::from_iter_values(waiting))));
     }
-    Table::new(columns)
+    Ok((Table::new(columns)?, found.callpath.known().unwrap_or(0)))
+}
+
+/// What marks a loop.
+#[derive(FromPyObject)]
+pub(crate) enum Loop {
+    /// The number of a call path.
+    CallPath(u32),
+    /// The name of a parameter.
+    Parameter(String),
+}
+
+impl Loop {
+    fn callpath(&self) -> Option<&u32> {
+        match self {
+            Self::CallPath(callpath) => Some(callpath),
+            Self::Parameter(_) => None,
+        }
+    }
+}
+
+/// What a program says of its loops: the call paths whose regions are declared to be dynamic or phases, and the parameters
+/// that master threads record.
+#[pyfunction]
+pub(crate) fn declared_loops(py: Python<'_>, analysis: &Bound<'_, Analysis>) -> PyResult<(Vec<u32>, Table)> {
+    let analysis = analysis.get();
+    let trace = &analysis.result.trace;
+    let is_dynamic = |&callpath: &usize| {
+        let region = trace.regions.get(trace.tree.region(CallPathId::at(callpath)));
+        region.is_some_and(|region| region.is_dynamic)
+    };
+    let dynamic = (0..trace.tree.len()).filter(is_dynamic).map(|callpath| callpath as u32).collect();
+    let pool = whywait_core::pool::new(0).map_err(core_error)?;
+    let found = py.detach(|| pool.install(|| parameters::recorded(&analysis.result, analysis.archive.definitions())));
+    let table = Table::new(vec![
+        ("parameter", Arc::new(found.iter().map(|each| Some(each.name.as_str())).collect::<StringArray>())),
+        ("least", Arc::new(found.iter().map(|each| each.least).collect::<UInt32Array>())),
+        ("most", Arc::new(found.iter().map(|each| each.most).collect::<UInt32Array>())),
+        ("rises", Arc::new(found.iter().map(|each| Some(each.rises)).collect::<BooleanArray>())),
+        ("share", Arc::new(found.iter().map(|each| each.share).collect::<Float64Array>())),
+    ])?;
+    Ok((dynamic, table))
 }
 
 /// Who communicates with whom: pairs of ranks, or of blocks of ranks where there are more pairs than `most`; the number of

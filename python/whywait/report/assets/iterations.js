@@ -47,6 +47,7 @@ export class Iterations {
     const odd = loop.outliers.length ? ` ${plural(loop.outliers.length, "outlier")} take more than ${seconds(loop.limit)}.` : "";
     return [`The main loop takes ${percent(loop.share)} of the run in ${plural(loop.iterations, "iteration")} of ${seconds(minimum)} to ${seconds(maximum)}, `
       + `median ${seconds(median)}${trend}.${odd} Each begins with `,
+    loop.parameter && [make("code", {}, loop.parameter), " taking another value in "],
     make("a", { href: exploreLink("time", loop.callpath_id) }, make("code", {}, loop.names.slice(-2).join(" → "))), "."];
   }
 
@@ -65,11 +66,18 @@ export class Iterations {
       make("thead", {}, make("tr", {}, ["Longest", "Duration", "Waiting", "Parallel efficiency", "Load balance", "Slowest rank", "Most waiting"]
         .map((name) => make("th", {}, name)))),
       make("tbody", {}, order.map((i) => make("tr", {},
-        make("td", {}, timeline ? make("a", { class: "go", href: this.link(i) }, `iteration ${i}`) : `iteration ${i}`),
+        make("td", {}, timeline ? make("a", { class: "go", href: this.link(i) }, this.name(i)) : this.name(i)),
         make("td", {}, seconds(this.rows.duration[i])),
         make("td", {}, percent(this.rows.waiting[i] / this.rows.duration[i])),
         make("td", {}, percent(this.rows.parallel_efficiency[i])), make("td", {}, percent(this.rows.load_balance[i])),
         make("td", {}, `rank ${this.rows.slowest[i]}`), make("td", {}, this.mostWaiting(i)))))));
+  }
+
+  // Its number, and the value of the parameter that tells it if that is another one.
+  name(i, word = "iteration") {
+    const { parameter, values } = this.loop;
+    if (!values.length) return `${word} ${i}`;
+    return `${word} ${i} (${parameter} ${values[i] === null ? "differs" : `= ${values[i]}`})`;
   }
 
   mostWaiting(i) {
@@ -141,7 +149,7 @@ export class Iterations {
 
   hover(event) {
     const i = this.at(event);
-    tip.show(event, make("b", {}, `Iteration ${i}`), ` at ${this.rows.begin[i].toFixed(6)} s`, make("table", {}, [
+    tip.show(event, make("b", {}, this.name(i, "Iteration")), ` at ${this.rows.begin[i].toFixed(6)} s`, make("table", {}, [
       ["duration", seconds(this.rows.duration[i])], ["computation", seconds(this.rows.computation[i])],
       ["waiting", seconds(this.rows.waiting[i])], ["parallel efficiency", percent(this.rows.parallel_efficiency[i])],
       ["slowest", `rank ${this.rows.slowest[i]}`], ["most waiting", this.mostWaiting(i)],
@@ -152,7 +160,7 @@ export class Iterations {
     this.chosen = i;
     const { rows } = this;
     const critical = rows.critical_rank[i] >= 0 ? `; the critical path has ${seconds(rows.critical_path[i])} in it, most on rank ${rows.critical_rank[i]}` : "";
-    fill(this.detail, make("b", {}, `Iteration ${i}`), `: ${seconds(rows.duration[i])} from ${rows.begin[i].toFixed(6)} s, parallel efficiency ${percent(rows.parallel_efficiency[i])}, `
+    fill(this.detail, make("b", {}, this.name(i, "Iteration")), `: ${seconds(rows.duration[i])} from ${rows.begin[i].toFixed(6)} s, parallel efficiency ${percent(rows.parallel_efficiency[i])}, `
       + `slowest rank ${rows.slowest[i]}${critical}. `,
     document.getElementById("data-timeline") && make("a", { class: "go", href: this.link(i) }, "Show it on the timeline"));
     this.draw();

@@ -45,7 +45,12 @@ def loop_blocks(result: ResultData, named: str | int | None = None) -> Iterator[
     shown = [kind for kind in found["wait_states"] if kind in kinds(table)][:_KINDS]
     names = [short_name(name) for name in found["callpath"]]
     labels = {kind: result.profile.metrics[kind].display_name for kind in shown}
-    yield "iterations", blocks.document({**found, "names": names, "kinds": list(labels.items())})
+    values = table["value"].to_pylist() if found["parameter"] else []
+    # A parameter that counts from 0 says what the number does.
+    if values == [str(number) for number in range(len(values))]:
+        values = []
+    about = {"names": names, "kinds": list(labels.items()), "values": values}
+    yield "iterations", blocks.document({**found, **about})
     yield "iterations-rows", blocks.columns(_rows(result, table, shown))
 
 

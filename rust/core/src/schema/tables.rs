@@ -223,6 +223,8 @@ tables! {
         "load_balance" Double: "average over greatest computation; null if nobody computes",
         "communication_efficiency" Double: "greatest computation over the greatest duration times threads; null if nothing takes time",
         "callpath_id" UInt32: "where each begins, a row of `callpaths`",
+        "parameter" Name: "the parameter whose values tell the iterations; null if a call path does",
+        "value" Text: "its value; null if ranks have different ones",
     }
     "communication" stored ["communication"] "a pair of ranks, or of blocks of ranks, that communicate or wait for each other" {
         "rank" Int32: "the first rank of those that data leave, or that wait",

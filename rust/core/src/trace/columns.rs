@@ -331,6 +331,19 @@ pub struct Team {
     pub barriers_end: u32,
 }
 
+/// A parameter takes another value than it had at its location.
+#[derive(Clone, Copy, Debug)]
+pub struct ParameterChange {
+    /// Time of the record, ticks.
+    pub time: i64,
+    /// The value: bits of a signed integer, an unsigned one, or the id of a string, as the parameter is defined.
+    pub value: u64,
+    /// OTF2 id of the parameter.
+    pub parameter: u32,
+    /// Number of the shard's Enters and Leaves before it.
+    pub events: u32,
+}
+
 /// A stretch in which a thread ran an explicit task.
 #[derive(Clone, Copy, Debug)]
 pub struct TaskRun {

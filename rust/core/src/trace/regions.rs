@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use bitcode::{Decode, Encode};
 use rustc_hash::{FxHashMap, FxHashSet};
 use whywait_otf2::Definitions;
-use whywait_otf2::enums::{Paradigm, RegionRole};
+use whywait_otf2::enums::{Paradigm, RegionFlag, RegionRole};
 
 use super::device_calls::DeviceCall;
 use crate::ids::RegionKey;
@@ -317,6 +317,8 @@ pub struct Region {
     pub begin_line: u32,
     /// Last line, 0 if unknown.
     pub end_line: u32,
+    /// Whether the program declares that each instance counts by itself: a dynamic region, or a phase.
+    pub is_dynamic: bool,
 }
 
 impl Region {
@@ -345,6 +347,7 @@ impl Region {
             file: String::new(),
             begin_line: 0,
             end_line: 0,
+            is_dynamic: false,
         }
     }
 }
@@ -399,6 +402,7 @@ impl Regions {
                 file: string(definition.source_file),
                 begin_line: definition.begin_line_number,
                 end_line: definition.end_line_number,
+                is_dynamic: definition.region_flags != RegionFlag::NONE,
             }
             .recognized();
             let key = *keys.entry(region).or_insert_with_key(|region| {

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::calltree::CallTree;
 use super::columns::{
-    Collective, Events, Fork, Instances, Lock, Nonblocking, OpenRequest, Operation, Received, Sent, Synchronization,
-    TaskRun, Team, Thread,
+    Collective, Events, Fork, Instances, Lock, Nonblocking, OpenRequest, Operation, ParameterChange, Received, Sent,
+    Synchronization, TaskRun, Team, Thread,
 };
 use super::counters::{CounterCell, Sample};
 use super::definition_index::DefinitionIndex;
@@ -131,6 +131,8 @@ pub struct Shard {
     pub threads: Rows<Thread>,
     /// Explicit tasks that ran, in the order of time.
     pub tasks: Rows<TaskRun>,
+    /// Where parameters of the program take other values.
+    pub parameters: Rows<ParameterChange>,
     /// Call-path profile.
     pub profile: Rows<ProfileCell>,
     /// What counters come to at the call paths of the shard's locations.

@@ -6,6 +6,7 @@ mod calls;
 mod counters;
 mod messages;
 mod one_sided;
+mod parameters;
 mod threads;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -98,6 +99,8 @@ struct State {
     task: Option<i64>,
     /// Number of parts in each team so far.
     parts: FxHashMap<CommId, u32>,
+    /// The latest value of each parameter.
+    parameters: FxHashMap<u32, u64>,
     /// Number of records other than Enter and Leave.
     records: u64,
 }
@@ -130,6 +133,7 @@ impl State {
             first_barriers: Vec::new(),
             task: None,
             parts: FxHashMap::default(),
+            parameters: FxHashMap::default(),
             records: 0,
         }
     }
@@ -159,6 +163,8 @@ pub struct Decoder<'a> {
     last_window: Option<(u32, (WindowId, CommId))>,
     /// By call path, at the current location.
     accounts: Vec<Account>,
+    /// Ids of the parameters that the program records, sorted.
+    parameters: Vec<u32>,
     book: Book<'a>,
     /// Room for the values of a metric record.
     values: Vec<TypedValue>,
@@ -188,6 +194,7 @@ impl<'a> Decoder<'a> {
             last_comm: None,
             last_window: None,
             accounts: Vec::new(),
+            parameters: parameters::of_program(definitions),
             book: Book::new(index),
             values: Vec::new(),
             forks: FxHashMap::default(),
@@ -274,6 +281,7 @@ impl<'a> Decoder<'a> {
         shard.locks.end_location();
         shard.threads.end_location();
         shard.tasks.end_location();
+        shard.parameters.end_location();
         shard.profile.end_location();
         shard.spans.push(self.state.span);
     }
@@ -455,6 +463,9 @@ impl EventSink for Decoder<'_> {
                 self.sample(time, metric, &listed);
                 self.values = listed;
             }
+            Event::ParameterInt { parameter, value } => self.parameter(time, parameter, value.cast_unsigned()),
+            Event::ParameterUnsignedInt { parameter, value } => self.parameter(time, parameter, value),
+            Event::ParameterString { parameter, string } => self.parameter(time, parameter, string.into()),
             Event::BufferFlush { stop_time } => {
                 self.state.flush = Some((time, stop_time.max(time)));
                 self.state.until = time;

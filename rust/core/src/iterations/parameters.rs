@@ -1,0 +1,209 @@
+//! Parameters as marks of iterations: the loop counter that a program records.
+//!
+//! ```text
+//!  main --[step i=0]--[step i=1]--[step i=2]-- main    recorded at the begin of a call: it begins the iteration
+//!  main ---i=0--[work]---i=1--[work]---i=2--[work]---  recorded in between: the record does
+//! ```
+//!
+//! An iteration begins on a process where its master thread records another value. `SCOREP_USER_PARAMETER_INT64` stands at
+//! the begin of a region, and its record directly behind the Enter; where that is so of all values, and in the same call
+//! path, the iteration begins with the Enter. The last one ends with the last Leave of what earlier ones entered, inside of
+//! the region in which the values are recorded (or called, if each has a call of its own); if there is none, with that region.
+
+use rayon::prelude::*;
+use rustc_hash::FxHashSet;
+use whywait_otf2::Definitions;
+use whywait_otf2::enums::ParameterType;
+
+use crate::analysis::Analysis;
+use crate::ids::{CallPathId, LocationId};
+use crate::trace::columns::ParameterChange;
+use crate::trace::{CallTree, Shard, Trace};
+
+/// A parameter that a program records.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameter {
+    /// Its name.
+    pub name: String,
+    /// The fewest values one after the other that a process has, on its master thread.
+    pub least: u32,
+    /// The most.
+    pub most: u32,
+    /// Whether it is a number, and each value on each process is larger than the one before.
+    pub rises: bool,
+    /// The share of the time of all processes, without start-up and shutdown, that its iterations take.
+    pub share: f64,
+}
+
+/// How a value of a parameter reads.
+#[must_use]
+pub fn text(definitions: &Definitions, kind: ParameterType, value: u64) -> String {
+    match kind {
+        ParameterType::STRING => {
+            u32::try_from(value).map_or_else(|_| String::new(), |id| definitions.string(id).into())
+        }
+        ParameterType::UINT64 => value.to_string(),
+        _ => value.cast_signed().to_string(),
+    }
+}
+
+/// Ids of the parameters of a name, sorted, and their kind.
+#[must_use]
+pub fn named(definitions: &Definitions, name: &str) -> (Vec<u32>, ParameterType) {
+    let named: Vec<_> = definitions.parameters.iter().filter(|each| definitions.string(each.name) == name).collect();
+    let mut ids: Vec<u32> = named.iter().map(|each| each.id).collect();
+    ids.sort_unstable();
+    (ids, named.first().map_or(ParameterType::INT64, |each| each.parameter_type))
+}
+
+/// The parameters that master threads record; none if the events are gone.
+#[must_use]
+pub fn recorded(analysis: &Analysis, definitions: &Definitions) -> Vec<Parameter> {
+    if !analysis.has_events() {
+        return Vec::new();
+    }
+    let trace = &analysis.trace;
+    let rows = trace.shards.iter().flat_map(|shard| &shard.parameters.rows);
+    let ids: FxHashSet<u32> = rows.map(|row| row.parameter).collect();
+    let mut names: Vec<&str> = Vec::new();
+    for parameter in &definitions.parameters {
+        let name = definitions.string(parameter.name);
+        if ids.contains(&parameter.id) && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.iter().map(|name| describe(trace, definitions, name)).filter(|parameter| parameter.most > 0).collect()
+}
+
+fn describe(trace: &Trace, definitions: &Definitions, name: &str) -> Parameter {
+    let (ids, kind) = named(definitions, name);
+    let of_shard = |shard: &Shard| {
+        let mut own = Own { least: u32::MAX, most: 0, rises: kind != ParameterType::STRING, inside: 0, outside: 0 };
+        for process in shard.processes {
+            let master = trace.definitions.processes[process].locations.start;
+            let changes = changes(shard, master, &ids);
+            let count = changes.len() as u32;
+            let order = |change: &ParameterChange| match kind {
+                ParameterType::UINT64 => i128::from(change.value),
+                _ => i128::from(change.value.cast_signed()),
+            };
+            own.least = own.least.min(count);
+            own.most = own.most.max(count);
+            own.rises &= changes.is_sorted_by(|a, b| order(a) < order(b));
+            let bounds = boundaries(&trace.tree, shard, master, &changes);
+            if let (Some(first), Some(last)) = (bounds.first(), bounds.last()) {
+                own.inside += i128::from(last - first);
+            }
+            own.outside += i128::from(length(shard, master));
+        }
+        own
+    };
+    let none = || Own { least: u32::MAX, most: 0, rises: true, inside: 0, outside: 0 };
+    let all = trace.shards.par_iter().map(of_shard).reduce(none, Own::merged);
+    Parameter {
+        name: name.to_owned(),
+        least: if all.least == u32::MAX { 0 } else { all.least },
+        most: all.most,
+        rises: all.rises,
+        share: if all.outside > 0 { all.inside as f64 / all.outside as f64 } else { 0.0 },
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Own {
+    least: u32,
+    most: u32,
+    rises: bool,
+    inside: i128,
+    outside: i128,
+}
+
+impl Own {
+    fn merged(self, other: Self) -> Self {
+        Self {
+            least: self.least.min(other.least),
+            most: self.most.max(other.most),
+            rises: self.rises && other.rises,
+            inside: self.inside + other.inside,
+            outside: self.outside + other.outside,
+        }
+    }
+}
+
+/// How long a location runs, without the calls that start MPI and shut it down.
+fn length(shard: &Shard, location: LocationId) -> i64 {
+    let span = &shard.spans[shard.local(location)];
+    let ends = [span.init, span.finalize].into_iter().filter(|instance| instance.is_some());
+    let ends: i64 = ends.map(|instance| shard.leave(instance) - shard.enter(instance)).sum();
+    if span.first > span.last { 0 } else { span.last - span.first - ends }
+}
+
+/// Where a location records other values of the parameters; a value counts once however many of them record it.
+pub(super) fn changes(shard: &Shard, location: LocationId, ids: &[u32]) -> Vec<ParameterChange> {
+    let rows = shard.parameters.of(shard.local(location)).iter();
+    let mut changes: Vec<ParameterChange> =
+        rows.filter(|row| ids.binary_search(&row.parameter).is_ok()).copied().collect();
+    changes.dedup_by_key(|row| row.value);
+    changes
+}
+
+/// The call path that a change is recorded in.
+pub(super) fn callpath(tree: &CallTree, shard: &Shard, location: LocationId, change: &ParameterChange) -> CallPathId {
+    if change.events == shard.event_offsets[shard.local(location)] {
+        return CallPathId::NONE;
+    }
+    let before = shard.events.callpath(change.events - 1);
+    if shard.events.is_leave(change.events - 1) { tree.nodes()[before].parent } else { before }
+}
+
+/// Begins of the iterations, and the end of the last one.
+pub(super) fn boundaries(
+    tree: &CallTree,
+    shard: &Shard,
+    location: LocationId,
+    changes: &[ParameterChange],
+) -> Vec<i64> {
+    let Some(last) = changes.last() else { return Vec::new() };
+    let i = shard.local(location);
+    let events = &shard.events;
+    let entered = |change: &ParameterChange| {
+        let is_inside = change.events > shard.event_offsets[i];
+        (is_inside && !events.is_leave(change.events - 1)).then(|| events.callpath(change.events - 1))
+    };
+    let is_call = entered(last).is_some() && changes.iter().all(|change| entered(change) == entered(last));
+    let start = |change: &ParameterChange| change.events - u32::from(is_call);
+    let mut bounds: Vec<i64> =
+        changes.iter().map(|change| if is_call { events.time[start(change) as usize] } else { change.time }).collect();
+
+    let mut belongs = vec![false; tree.len()];
+    for event in start(&changes[0])..start(last) {
+        if !events.is_leave(event) {
+            belongs[events.callpath(event)] = true;
+        }
+    }
+    let (mut depth, mut end, mut own) = (0i64, None, None);
+    let behind = shard.event_offsets[i + 1];
+    for event in start(last)..behind {
+        let time = events.time[event as usize];
+        if !events.is_leave(event) {
+            depth += 1;
+            continue;
+        }
+        depth -= 1;
+        if depth < 0 {
+            // The region in which the iterations are.
+            own = own.or(Some(time));
+            break;
+        }
+        if belongs[events.callpath(event)] {
+            end = Some(time);
+        }
+        if is_call && depth == 0 {
+            own = own.or(Some(time));
+        }
+    }
+    let finish = || if behind > shard.event_offsets[i] { events.time[behind as usize - 1] } else { last.time };
+    // What is recorded behind all events does not make them longer.
+    bounds.push(end.or(own).unwrap_or_else(finish).max(bounds[bounds.len() - 1]));
+    bounds
+}
