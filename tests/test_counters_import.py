@@ -184,7 +184,7 @@ def test_operands_are_checked(files, trace, tmp_path, capsys):
             main(["counters", *arguments])
         assert text in capsys.readouterr().err
     assert main(["counters", "import", str(tmp_path / "none"), str(trace), "-o", str(tmp_path / "new")]) == 2
-    assert "there is no such directory" in capsys.readouterr().err
+    assert "no such directory" in capsys.readouterr().err
 
 
 def test_help_tells_of_the_import(capsys):

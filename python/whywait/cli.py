@@ -46,11 +46,11 @@ _VERBS = (
 OK, USAGE, BAD_TRACE, INTERRUPTED = 0, 2, 3, 130
 
 _EPILOG = """\
-A TRACE is the anchor file of an OTF2 archive (traces.otf2, or whatever its name) or the directory
-that holds one.
+A TRACE is the anchor file of an OTF2 archive (usually traces.otf2) or the directory that contains
+it.
 
-exit codes: 0 ok, 1 a limit of --fail-on is exceeded (diff, series), 2 wrong usage,
-3 a trace is missing or bad
+exit codes: 0 success, 1 a --fail-on limit is exceeded (diff, series, whatif), 2 invalid command
+line, 3 a trace is missing or unreadable
 
 examples:
   whywait demo
@@ -72,7 +72,7 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
     top = _Parser(
         prog="whywait",
-        description="Find out why a parallel program waits: wait states, their causes and the critical path.",
+        description="Find out why a parallel program waits: wait states, their causes, and the critical path.",
         epilog=_EPILOG,
         formatter_class=Help,
     )

@@ -22,9 +22,9 @@ def add(verbs: Any) -> None:
     parser = add_verb(
         verbs,
         "advise",
-        "find the changes that would save most time",
-        "Try changes that delay costs, the critical path and wait states suggest, each in a simulation of the run, and "
-        "rank them by what they save. What two of them save does not add up; what the steps of the plan save does.",
+        "find the changes that would save the most time",
+        "Simulate the changes that delay costs, the critical path, and wait states suggest, and rank them by the time "
+        "they save. Savings of separate changes do not add up; the steps of the plan build on each other.",
         "whywait advise run/ --only balance,scale --rounds 2",
         run,
         operands={"trace": TRACE},
@@ -33,20 +33,24 @@ def add(verbs: Any) -> None:
         "--top", type=positive, default=10, metavar="N", help="how many changes to list (default: %(default)s)"
     )
     parser.add_argument(
-        "--rounds", type=_count, default=3, metavar="N", help="steps of the plan at most (default: %(default)s)"
+        "--rounds",
+        type=_count,
+        default=3,
+        metavar="N",
+        help="maximum number of steps of the plan (default: %(default)s)",
     )
     parser.add_argument(
         "--goal",
         choices=("time", "cpu"),
         default="time",
-        help="save time, or CPU time that is no waiting (default: time)",
+        help="what to save: run time, or CPU time without waiting (default: time)",
     )
     parser.add_argument(
         "--keep-going",
         type=share,
         default=0.005,
         metavar="SHARE",
-        help="end the plan where the next step saves less of the run (default: 0.5%%)",
+        help="end the plan if the next step saves less than this share of the run (default: 0.5%%)",
     )
     parser.add_argument(
         "--only",

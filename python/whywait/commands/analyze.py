@@ -31,9 +31,9 @@ def add(verbs: Any) -> None:
         verbs,
         "analyze",
         "find the wait states of a run",
-        "Find every wait state of a run and where its time goes; print a summary and write report.cubex and "
-        "report.stat (for CubeGUI), summary.json, and a dataset that the other verbs read: severities.parquet, "
-        "derived.parquet, wait_states.parquet, critical_path.parquet and more, which manifest.json lists.",
+        "Find the wait states of a run, their causes, and where the time goes. Print a summary, and write report.cubex "
+        "and report.stat (for CubeGUI), summary.json, and a dataset that the other commands read: severities.parquet, "
+        "derived.parquet, wait_states.parquet, critical_path.parquet, and other tables listed in manifest.json.",
         "whywait analyze scorep_run/traces.otf2 -o results",
         run,
         together=True,
@@ -49,13 +49,14 @@ def add(verbs: Any) -> None:
         metavar="N",
         help="Late Sender waits that each location remembers to detect messages in wrong order (default: %(default)s)",
     )
-    parser.add_argument("--no-causes", action="store_true", help="do not look for root causes and the critical path")
+    parser.add_argument("--no-causes", action="store_true", help="skip root causes and the critical path")
     parser.add_argument(
         "--cost-model",
         choices=("thesis", "unified", "bounded", "scalasca"),
         default="thesis",
-        help="how to distribute waiting over its causes: by the definitions of the thesis, for every paradigm; the "
-        "same, but no more than the causes explain; or as Scalasca 2.6 does (default: %(default)s)",
+        help="how to distribute waiting over its causes: 'thesis' (or 'unified') by the definitions of the thesis, for "
+        "all programming models; 'bounded' the same, but no more than the causes explain; 'scalasca' as Scalasca 2.6 "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--idle-threads",
@@ -76,8 +77,8 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "--queues",
         action="store_true",
-        help="replay the queues of messages: unexpected messages, lengths of queues, requests in flight "
-        "(and write queue_levels.parquet)",
+        help="also replay the message queues: unexpected messages, queue lengths, requests in flight (writes "
+        "queue_levels.parquet)",
     )
     parser.add_argument(
         "--html",
@@ -88,8 +89,8 @@ def add(verbs: Any) -> None:
         "--factors",
         choices=("longest", "all"),
         default="longest",
-        help="waits whose causes to write in detail (factors.parquet): the longest of each kind and their history, or "
-        "all (default: %(default)s)",
+        help="waits whose causes to write in detail (factors.parquet): the longest of each kind and the waits that "
+        "they go back to, or all (default: %(default)s)",
     )
     parser.add_argument("--focus", metavar="PATH", help=FOCUS)
     parser.add_argument(
@@ -100,7 +101,8 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "--advise",
         action="store_true",
-        help="simulate which changes would save most (see whywait advise), for summary.json and report.html",
+        help="add advice to summary.json and report.html: simulated changes that would save the most (see whywait "
+        "advise)",
     )
     parser.add_argument(
         "--iterations",
@@ -108,7 +110,7 @@ def add(verbs: Any) -> None:
         help=f"the loop whose iterations to write: {LOOP} (default: the main loop)",
     )
     parser.add_argument("--source", metavar="DIR", help=SOURCE)
-    parser.add_argument("--quiet", action="store_true", help="print neither summary nor progress")
+    parser.add_argument("--quiet", action="store_true", help="do not print the summary or progress")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -125,7 +127,7 @@ def run(options: argparse.Namespace) -> int:
         if options.source and not options.html:
             raise whywait.UsageError("--source needs --html")
         if options.source and not Path(options.source).is_dir():
-            raise whywait.UsageError(f"{options.source} is no directory with sources")
+            raise whywait.UsageError(f"{options.source} is not a directory")
         trace = whywait.open(options.trace)
         directory = Path(options.output) if options.output else default_directory(trace)
         refuse_file(directory)

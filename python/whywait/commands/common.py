@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # The longest line of a help.
 _WIDEST = 98
-_TRACE = {"trace": "the anchor file of an OTF2 archive, or the directory that holds it"}
+_TRACE = {"trace": "the anchor file of an OTF2 archive, or its directory"}
 
 
 def add_verb(
@@ -74,7 +74,7 @@ class Help(argparse.RawDescriptionHelpFormatter):
 def positive(text: str) -> int:
     """Read a number of at least one."""
     if (number := int(text)) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is less than one")
+        raise argparse.ArgumentTypeError(f"{text} is less than 1")
     return number
 
 

@@ -33,10 +33,10 @@ def add(verbs: Any) -> None:
     parser = add_verb(
         verbs,
         "counters",
-        "show the counters of a trace, and count messages in queues and requests",
-        "Show what the counters of a trace come to, hardware and software ones, and where. Replay the queues of "
-        "messages: how many messages were unexpected, what it took to match them, how long the queues were and when, "
-        "which protocol messages took, and how many requests were in flight or leaked.",
+        "show the counters of a trace, and replay its message queues",
+        "Show the hardware and software counters of a trace, in total or by call path. Replay the message queues: "
+        "count unexpected messages and match attempts, and show queue lengths over time, the protocols of messages, "
+        "and the requests in flight or leaked.",
         "whywait counters traces.otf2 --metric mpi_unexpected",
         run,
         {"trace": TRACE},
@@ -46,35 +46,32 @@ def add(verbs: Any) -> None:
         "--arrival",
         choices=("estimate", "send"),
         default="estimate",
-        help="when a message arrives: after a transfer as long as those of its class, or as soon as its send begins "
+        help="when a message arrives: after the typical transfer time of its class, or as soon as its send begins "
         "(default: %(default)s)",
     )
     parser.add_argument(
         "--match",
         choices=("pair", "list"),
         default="pair",
-        help="which messages share a queue: those of a pair of processes and a communicator, or all to one process "
-        "with one communicator (default: %(default)s)",
+        help="which messages share a queue: those of a pair of processes on a communicator, or all messages to one "
+        "process on a communicator (default: %(default)s)",
     )
     parser.add_argument("--metric", metavar="NAME", help="show where this counter or queue is largest")
     parser.add_argument(
-        "--correlate", metavar="NAME", help="correlate this counter, or metric, with the wait states over ranks"
+        "--correlate", metavar="NAME", help="correlate this counter or metric with the wait states, over ranks"
     )
     parser.add_argument(
         "--spc",
         action="store_true",
-        help="show of each software performance counter of Open MPI whether the trace has it, or what follows from its "
-        "records",
+        help="list the software performance counters of Open MPI, and which of them the trace contains or implies",
     )
     parser.add_argument(
         "--bins",
         type=positive,
         metavar="N",
-        help="show the course of a counter or queue, in so many bins of equal width",
+        help="show a counter or queue over time, in N bins of equal width",
     )
-    parser.add_argument(
-        "--iterations", metavar="PATH", help="show what the counter came to in each instance of this call path"
-    )
+    parser.add_argument("--iterations", metavar="PATH", help="show the counter in each instance of this call path")
     parser.add_argument(
         "--top", type=positive, default=10, metavar="N", help="how many rows to show (default: %(default)s)"
     )
@@ -86,13 +83,15 @@ def _add_import(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", prog=parser.prog)
     importing: argparse.ArgumentParser = commands.add_parser(
         "import",
-        help="write a trace once more, with the counters that Open MPI wrote to files",
+        help="copy a trace and add the counters that Open MPI wrote to files",
         description=textwrap.fill(_IMPORT, 98),
         epilog="example:\n  whywait counters import /dev/shm/spc traces.otf2 -o with-counters\n",
         formatter_class=Help,
     )
     importing.add_argument(
-        "directory", metavar="SPC_DIR", help="where Open MPI wrote the XML file, data files and snapshots"
+        "directory",
+        metavar="SPC_DIR",
+        help="the directory where Open MPI wrote the XML file, data files, and snapshots",
     )
     importing.add_argument("trace", metavar="TRACE", help="the anchor file of an OTF2 archive, or its directory")
     importing.add_argument("-o", "--output", required=True, metavar="DIR", help="the directory to write the archive to")
@@ -100,8 +99,8 @@ def _add_import(parser: argparse.ArgumentParser) -> None:
         "--offset",
         type=float,
         metavar="SECONDS",
-        help="what to add to the times of snapshots to have the time since the begin of the trace "
-        "(default: from MPI_Init to MPI_Finalize)",
+        help="offset that converts snapshot times to seconds since the start of the trace (default: map the snapshots "
+        "to the time from MPI_Init to MPI_Finalize)",
     )
     importing.add_argument("--json", action="store_true", help="print the result as JSON")
     importing.set_defaults(run=_import)
@@ -153,13 +152,13 @@ def _check(options: argparse.Namespace) -> None:
     from whywait import UsageError
 
     if options.spc and (options.correlate or options.metric):
-        raise UsageError("--spc shows a table of its own: leave --metric and --correlate out")
+        raise UsageError("--spc cannot be combined with --metric or --correlate")
     if options.correlate and options.metric:
-        raise UsageError("--correlate and --metric are two questions: ask one")
+        raise UsageError("--correlate and --metric cannot be combined")
     if options.bins and not options.metric:
-        raise UsageError("--bins shows the course of a counter or queue: say which with --metric")
+        raise UsageError("--bins needs --metric, the counter or queue to show over time")
     if options.iterations and (options.bins or not options.metric):
-        raise UsageError("--iterations shows a counter in instances of a call path: say which with --metric")
+        raise UsageError("--iterations needs --metric, the counter to show")
 
 
 def _metric(result: Result, options: argparse.Namespace) -> tuple[str, list[dict[str, Any]]]:
@@ -168,7 +167,7 @@ def _metric(result: Result, options: argparse.Namespace) -> tuple[str, list[dict
 
     if options.metric not in result.counters:
         if options.iterations:
-            raise UsageError(f"--iterations shows counters of the trace, and {options.metric} is none")
+            raise UsageError(f"--iterations needs a counter of the trace, and {options.metric} is not one")
         name = _unique_name(result, options.metric)
         return name, _table(result, name, course=bool(options.bins), count=options.top)
     counter = result.counters[options.metric]
@@ -188,7 +187,7 @@ def _import(options: argparse.Namespace) -> int:
 
     directory, trace = Path(options.directory), Path(options.trace)
     if not directory.is_dir():
-        raise whywait.UsageError(f"{directory}: there is no such directory")
+        raise whywait.UsageError(f"{directory}: no such directory")
     run = _native.Run(trace)
     if (analysis := _native.analyze(run, causes=False)) is None:
         return 0
@@ -254,7 +253,7 @@ def _table(result: Result, name: str, *, course: bool, count: int) -> list[dict[
 
     if name in _native.queue_metrics():
         if course:
-            raise UsageError(f"{name} is a sum: only levels have a course")
+            raise UsageError(f"{name} is a sum: only levels can be shown over time")
         cells = result.severities(name).sort_by([("value", "descending")]).slice(0, count).to_pylist()
         return [
             {

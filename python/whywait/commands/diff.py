@@ -31,14 +31,14 @@ def add(verbs: Any) -> None:
         verbs,
         "diff",
         "compare two runs",
-        "Show where run B spends more or less than run A: first the metrics, then the places, largest differences "
+        "Show where run B spends more or less time than run A: first by metric, then by call path, largest differences "
         "first. The exit code is 1 if a metric exceeds a limit set by --fail-on.",
         "whywait diff before/ after/ --fail-on 'mpi_latesender>5%' --fail-on 'time>0.5s'",
         run,
-        operands={"a": RESULT_OR_PROFILE, "b": "the same, of the run to compare with it"},
+        operands={"a": RESULT_OR_PROFILE, "b": "the same for the run to compare with A"},
     )
     parser.add_argument(
-        "--metric", action="append", metavar="NAME", help="compare the places by this metric (may be given again)"
+        "--metric", action="append", metavar="NAME", help="compare call paths by this metric; can be repeated"
     )
     parser.add_argument("--callpath", metavar="PATH", help=CALLPATH)
     add_window(parser)
@@ -47,20 +47,20 @@ def add(verbs: Any) -> None:
         type=positive,
         default=1,
         metavar="N",
-        help="compare N groups of neighboring ranks each for itself (default: all together)",
+        help="divide the ranks into N contiguous groups and compare each group separately (default: 1 group)",
     )
     parser.add_argument(
-        "--top", type=positive, default=20, metavar="N", help="how many places to show (default: %(default)s)"
+        "--top", type=positive, default=20, metavar="N", help="how many call paths to show (default: %(default)s)"
     )
     parser.add_argument(
         "--least",
         type=share,
         default=_LEAST,
         metavar="SHARE",
-        help="leave out differences below this share of the time, or of a count (default: 0.1%%; 0 shows all)",
+        help="hide differences below this share of the time or of a count (default: 0.1%%; 0 shows all)",
     )
     parser.add_argument(
-        "--verbose", action="store_true", help="also show direct and indirect, propagating and terminal wait states"
+        "--verbose", action="store_true", help="also show direct, indirect, propagating, and terminal wait states"
     )
     add_limits(
         parser,
@@ -75,7 +75,7 @@ def add(verbs: Any) -> None:
 def add_limits(parser: argparse.ArgumentParser, text: str) -> None:
     """Let a verb fail if metrics grow by more than limits."""
     parser.add_argument(
-        "--fail-on", action="append", default=[], type=_threshold, metavar="LIMIT", help=f"{text}; may be given again"
+        "--fail-on", action="append", default=[], type=_threshold, metavar="LIMIT", help=f"{text}; can be repeated"
     )
 
 

@@ -40,10 +40,10 @@ def add(verbs: Any) -> None:
     parser = add_verb(
         verbs,
         "efficiency",
-        "show how well the processors were used",
+        "show the POP efficiencies",
         "Show the POP efficiencies: parallel efficiency is load balance times communication efficiency, which is "
-        "serialization times transfer. Serialization and transfer follow from the wait states, with one-sided ones, "
-        "and without them as in Cube's Advisor. The first of several runs is the reference.",
+        "serialization times transfer. Serialization and transfer derive from the wait states, with one-sided ones, "
+        "and also without them as in Cube's Advisor. With several runs, the first is the reference.",
         "whywait efficiency --callpath main/solve run-4 run-8 run-16",
         run,
         operands={},
@@ -56,8 +56,8 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "--simulate",
         action="store_true",
-        help="find serialization and transfer by a simulation on an ideal network, not by an estimate; of a written "
-        "result the trace is analyzed again",
+        help="simulate serialization and transfer on an ideal network instead of estimating them; analyzes the trace "
+        "of a result again",
     )
 
 
@@ -67,7 +67,8 @@ def add_scaling(parser: argparse.ArgumentParser) -> None:
         "--scaling",
         choices=("strong", "weak"),
         default="strong",
-        help="whether all runs have the same work, or all processes (default: %(default)s)",
+        help="whether the total work (strong) or the work per process (weak) is the same in all runs (default: "
+        "%(default)s)",
     )
 
 
@@ -80,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
 
     refuse_both(options)
     if options.simulate and options.window:
-        raise UsageError("--simulate is about a whole run or a call path: a window is another one in the simulated run")
+        raise UsageError("--simulate cannot be combined with --window, because times differ in the simulated run")
     results = [load(path, events=options.window is not None or options.simulate) for path in options.runs]
     callpath = options.callpath
     windows: list[Window | None] | None = None

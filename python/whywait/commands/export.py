@@ -18,8 +18,8 @@ def add(verbs: Any) -> None:
     """Add the verb to the command line."""
     parser = verbs.add_parser(
         "export",
-        help="write a result for other programs to show",
-        description="Write a result in a form that other programs show.",
+        help="export a result to a format of another program",
+        description="Export a result to a format of another program.",
     )
     formats = parser.add_subparsers(title="formats", metavar="FORMAT", required=True)
     html = add_verb(
@@ -27,13 +27,13 @@ def add(verbs: Any) -> None:
         "html",
         "one file to explore in a browser",
         "Write a result as one HTML file to explore in a browser: where the time went, the worst problems and who "
-        "causes them, and all values by metric, call path and process. The file needs no network.",
+        "causes them, and all values by metric, call path, and process. The file needs no network.",
         "whywait export html results -o report.html",
         run,
         operands={"result": RESULT},
     )
     html.add_argument(
-        "-o", "--output", metavar="FILE", help="what to write (default: report.html, in the directory of the result)"
+        "-o", "--output", metavar="FILE", help="output file (default: report.html in the result directory)"
     )
     html.add_argument("--source", metavar="DIR", help=SOURCE)
     perfetto = add_verb(
@@ -41,14 +41,12 @@ def add(verbs: Any) -> None:
         "perfetto",
         "a timeline for Perfetto",
         "Write a run as a trace for Perfetto (https://ui.perfetto.dev): processes and threads with their calls, wait "
-        "states with who causes them, the critical path, and arrows for messages, one-sided transfers and causes. What "
-        "a filter cuts keeps its true times.",
+        "states with their causes, the critical path, and arrows for messages, one-sided transfers, and causes. "
+        "Filters select slices but never shorten them.",
         "whywait export perfetto scorep_run/traces.otf2 -o run.pftrace --ranks 0-3,8 --window 1.5:2",
         run_perfetto,
     )
-    perfetto.add_argument(
-        "-o", "--output", metavar="FILE", help="what to write (default: NAME.pftrace, after the trace)"
-    )
+    perfetto.add_argument("-o", "--output", metavar="FILE", help="output file (default: NAME.pftrace, after the trace)")
     perfetto.add_argument(
         "--ranks", type=_ranks, metavar="RANKS", help="only these ranks: numbers and ranges, such as 0-3,8"
     )
@@ -56,17 +54,17 @@ def add(verbs: Any) -> None:
         "--window",
         type=_window,
         metavar="FROM:TO",
-        help="only what lies between these times at least in part, in seconds since the begin of the trace",
+        help="only slices that overlap this time window, in seconds since the start of the trace",
     )
     perfetto.add_argument(
         "--min-duration",
         type=_duration,
         default=0.0,
         metavar="SECONDS",
-        help="leave out what is shorter: calls, waits, transfers, and the arrows at them",
+        help="omit shorter calls, waits, and transfers, and their arrows",
     )
     add_threads(perfetto)
-    perfetto.add_argument("--no-causes", action="store_true", help="leave out root causes and the critical path")
+    perfetto.add_argument("--no-causes", action="store_true", help="omit root causes and the critical path")
 
 
 def _ranks(text: str) -> list[int]:
@@ -77,7 +75,7 @@ def _ranks(text: str) -> list[int]:
         try:
             begin, end = int(first), int(last if dash else first)
         except ValueError:
-            raise argparse.ArgumentTypeError(f"{part!r} is neither a rank nor a range of ranks, such as 0-3") from None
+            raise argparse.ArgumentTypeError(f"{part!r} is not a rank or a range of ranks such as 0-3") from None
         if end < begin:
             raise argparse.ArgumentTypeError(f"{part} ends before it begins")
         if end >= 2**24:

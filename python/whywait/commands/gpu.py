@@ -22,15 +22,15 @@ def add(verbs: Any) -> None:
     parser = add_verb(
         verbs,
         "gpu",
-        "show what accelerators ran, and who waited for whom",
+        "show how busy accelerators were, and who waited for whom",
         "Show how busy accelerators were and what they ran, where the host waited for them, and what the host did "
-        "while they had nothing to do. Launches are matched with kernels, and synchronizations with what they await.",
+        "while they were idle.",
         "whywait gpu traces.otf2",
         run,
         operands={"trace": TRACE},
     )
     parser.add_argument(
-        "--top", type=positive, default=10, metavar="N", help="how many rows of each kind (default: %(default)s)"
+        "--top", type=positive, default=10, metavar="N", help="how many rows to show per table (default: %(default)s)"
     )
 
 

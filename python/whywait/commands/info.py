@@ -21,14 +21,14 @@ def add(verbs: Any) -> None:
     parser = add_verb(
         verbs,
         "info",
-        "show what is in a trace",
-        "Show what is in a trace: processes and threads, definitions, size, and the memory an analysis takes.",
+        "show what a trace contains",
+        "Show the processes, threads, definitions, and size of a trace, and the memory an analysis needs.",
         "whywait info --events scorep_run/traces.otf2",
         run,
         operands={"trace": TRACE},
         analyzes=False,
     )
-    parser.add_argument("--events", action="store_true", help="count the events by kind, which reads the whole trace")
+    parser.add_argument("--events", action="store_true", help="also count the events by kind (reads the whole trace)")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -18,18 +18,20 @@ def add(verbs: Any) -> None:
         verbs,
         "report",
         "show a result as trees with bars",
-        "Show a result as trees with bars: the metrics, the call tree for one of them, and how it spreads over the "
-        "ranks. Values include what is below them.",
+        "Show a result as trees with bars: the metric tree, the call tree for one metric, and its distribution over "
+        "ranks. Values are inclusive.",
         "whywait report results --metric mpi_latesender --callpath solve",
         run,
         operands={"result": RESULT_OR_PROFILE},
     )
     parser.add_argument(
-        "--metric", default="time", metavar="NAME", help="what the call tree is about (default: %(default)s)"
+        "--metric", default="time", metavar="NAME", help="the metric to show in the call tree (default: %(default)s)"
     )
     parser.add_argument("--callpath", metavar="PATH", help=CALLPATH)
     add_window(parser)
-    parser.add_argument("--depth", type=positive, metavar="N", help="how many levels of each tree (default: all)")
+    parser.add_argument(
+        "--depth", type=positive, metavar="N", help="how many levels of each tree to show (default: all)"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -20,30 +20,32 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 #: The help of an operand that may be either.
-RESULT = "a directory that `whywait analyze` wrote, or a trace, which is analyzed first"
+RESULT = "a result directory of `whywait analyze`, or a trace to analyze first"
 #: The help of an operand whose events are needed.
-TRACE = "the anchor file of an OTF2 archive, its directory, or a result of `whywait analyze`, whose trace is read"
+TRACE = "the anchor file of an OTF2 archive, its directory, or a result directory, whose trace is then read"
 #: A result where a profile will do.
 RESULT_OR_PROFILE = f"{RESULT}, or a Score-P profile (profile.cubex)"
 #: The help of an option that says what the numbers are about.
 FOCUS = (
-    "the part of the run to report: 'all' for the whole run, or only the call paths that end in these names (default: "
-    "the time from start-up to shutdown)"
+    "the part of the run to report: 'all' for the whole run, or the call paths that end in these names (default: the "
+    "time from start-up to shutdown)"
 )
 #: The help of an option that names a part of the time.
 WINDOW = (
-    "only a part of the time: seconds since the begin of the trace (0.5:2, 500ms:), or shares of each run (10%%:90%%); "
-    "the trace is analyzed again"
+    "only a time window, in seconds since the start of the trace (0.5:2, 500ms:) or as shares of each run (10%%:90%%); "
+    "analyzes the trace again"
 )
 #: The help of an option that says where sources are.
-SOURCE = "show source lines in the HTML report: the directory with the sources that the trace names"
+SOURCE = "show source lines in the HTML report, read from the source files in this directory"
 #: The help of an option that names a loop.
 LOOP = (
     "the call path that each iteration enters once, by its last names (main/step) or its number, or the parameter that "
     "each iteration records"
 )
 #: The help of an option that names a part of the call tree.
-CALLPATH = "only the call paths that end in these names (main/solve), with everything below; or the number of one"
+CALLPATH = (
+    "only the call paths that end in these names (main/solve), with everything below, or a call path by its number"
+)
 
 
 _UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
@@ -76,7 +78,7 @@ def refuse_both(options: argparse.Namespace) -> None:
     from whywait import UsageError
 
     if options.focus is not None and (options.callpath is not None or options.window):
-        raise UsageError("--focus says what --callpath and --window say as well: give one of them")
+        raise UsageError("--focus cannot be combined with --callpath or --window")
 
 
 def load_part(path: str, window: Callable[[float], tuple[float, float]] | None) -> Result:
@@ -88,7 +90,7 @@ def load_part(path: str, window: Callable[[float], tuple[float, float]] | None) 
     if window is None:
         return result
     if result.is_profile:
-        raise whywait.UsageError(f"{path} is a profile, which has no windows of time: this needs a trace of the run")
+        raise whywait.UsageError(f"{path} is a profile, which has no time windows: this needs a trace of the run")
     part = part_of_run(window(result.facts["length"]), result.facts["length"])
     with Progress() as progress:
         return whywait.analyze(result.run, **result.options, window=part, progress=progress)

@@ -39,42 +39,41 @@ def add(verbs: Any) -> None:
     parser = add_verb(
         verbs,
         "series",
-        "compare many runs: a scaling study, or a history",
-        "Compare many runs of a program: their POP efficiencies, where the time of a process goes in each, and how "
-        "call paths scale with the number of processes. The exit code is 1 if the newest run exceeds a limit set by "
-        "--fail-on.",
+        "compare many runs: a scaling study or a history",
+        "Compare many runs of a program: their POP efficiencies, where each spends its time, and how call paths scale "
+        "with the number of processes. The exit code is 1 if the newest run exceeds a limit set by --fail-on.",
         "whywait series run-4 run-8 run-16 run-32 run-64 --html scaling.html --badge efficiency.svg",
         run,
         operands={},
     )
     parser.add_argument(
-        "runs", metavar="DIR", nargs="+", help=f"{RESULT_OR_PROFILE}; or a directory that holds several of these"
+        "runs", metavar="DIR", nargs="+", help=f"{RESULT_OR_PROFILE}, or a directory that contains several of these"
     )  # fmt: skip
     parser.add_argument(
         "--over",
         choices=("processes", "date", "order"),
-        help="what orders the runs: their number of processes, the date of their recording, or the order they are "
-        "given in (default: the processes if they differ, else the order)",
+        help="order the runs by number of processes, by date of recording, or as given (default: by number of "
+        "processes if it differs, otherwise as given)",
     )
     parser.add_argument("--focus", metavar="PATH", help=FOCUS)
     add_scaling(parser)
     parser.add_argument(
-        "--metric", default="time", metavar="NAME", help="what the scaling models are about (default: %(default)s)"
+        "--metric", default="time", metavar="NAME", help="the metric to fit scaling models to (default: %(default)s)"
     )
     parser.add_argument(
-        "--predict", type=positive, metavar="N", help="processes to predict for (default: 4 times the largest run)"
+        "--predict", type=positive, metavar="N", help="predict for N processes (default: 4 times the largest run)"
     )
     parser.add_argument(
         "--top", type=positive, default=10, metavar="N", help="how many call paths to show (default: %(default)s)"
     )
     add_limits(
         parser,
-        "fail if a metric of the newest run has grown by more than that since the last run before it with as many "
-        "processes and threads: by a share ('mpi_latesender>5%%') or an amount ('time>0.5s')",
+        "fail if a metric of the newest run exceeds that of the previous run with the same number of processes and "
+        "threads by more than a share ('mpi_latesender>5%%') or an amount ('time>0.5s')",
     )
-    parser.add_argument("--html", metavar="FILE", help="write all of it as one file to explore in a browser")
+    parser.add_argument("--html", metavar="FILE", help="write everything as one HTML file to explore in a browser")
     parser.add_argument(
-        "--badge", metavar="FILE", help="write a badge (SVG) with the parallel efficiency of the last run"
+        "--badge", metavar="FILE", help="write an SVG badge with the parallel efficiency of the last run"
     )  # fmt: skip
 
 

@@ -15,23 +15,23 @@ def add(verbs: Any) -> None:
     parser = add_verb(
         verbs,
         "serve",
-        "show the report of a result in a browser, however large it is",
-        "Serve the HTML report of a result on this machine (127.0.0.1) until Ctrl-C. The browser gets values when it "
-        "needs them, so nothing is merged or rounded, whatever the size of the result. On another machine, forward the "
-        "port: ssh -L 8000:127.0.0.1:8000 HOST.",
+        "serve the HTML report of a result of any size",
+        "Serve the HTML report of a result on this machine (127.0.0.1) until Ctrl-C. The browser requests values on "
+        "demand, so nothing is merged or rounded, regardless of the size of the result. To serve from another machine, "
+        "forward the port: ssh -L 8000:127.0.0.1:8000 HOST.",
         "whywait serve results --port 8000",
         run,
         operands={"result": RESULT},
     )
     parser.add_argument(
-        "--port", type=_port, default=8000, metavar="N", help="the port; 0 for any free one (default: %(default)s)"
+        "--port", type=_port, default=8000, metavar="N", help="the port, or 0 for any free port (default: %(default)s)"
     )
 
 
 def _port(text: str) -> int:
     """Read the number of a port."""
     if not 0 <= (number := int(text)) < 1 << 16:
-        raise argparse.ArgumentTypeError(f"{text} is no port")
+        raise argparse.ArgumentTypeError(f"{text} is not a port number")
     return number
 
 

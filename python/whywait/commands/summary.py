@@ -18,8 +18,8 @@ def add(verbs: Any) -> None:
         verbs,
         "summary",
         "print the summary of a result",
-        "Print what `whywait analyze` prints: where the time goes, the worst wait states, who causes them, and the "
-        "critical path. --markdown prints it for issues and merge requests, with efficiencies and iterations.",
+        "Print the summary of `whywait analyze` again: where the time goes, the worst wait states, who causes them, "
+        "and the critical path. --markdown prints it for issues and merge requests, with efficiencies and iterations.",
         "whywait summary results --markdown > summary.md",
         run,
         operands={"result": RESULT},
@@ -31,7 +31,7 @@ def add(verbs: Any) -> None:
         type=positive,
         default=5,
         metavar="N",
-        help="how many rows the tables of --markdown have (default: %(default)s)",
+        help="how many rows to print per table of --markdown (default: %(default)s)",
     )
 
 

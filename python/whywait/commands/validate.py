@@ -21,9 +21,9 @@ def add(verbs: Any) -> None:
     add_verb(
         verbs,
         "validate",
-        "check a trace",
-        "Read a trace completely and list every inconsistency with its place. The exit code is 3 if the trace is "
-        "broken, and 0 if it is merely odd or all is well.",
+        "check a trace for errors",
+        "Read a whole trace and list every inconsistency with its position. The exit code is 3 if the trace is broken; "
+        "minor inconsistencies do not change the exit code.",
         "whywait validate scorep_run/traces.otf2",
         run,
     )

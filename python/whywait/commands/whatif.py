@@ -21,47 +21,48 @@ if TYPE_CHECKING:
 _HYPOTHESES = {
     "scale": (
         "PATH=F",
-        "the exclusive time of PATH becomes F times as long; PATH=F,min_span=10us leaves shorter segments as they are",
+        "multiply the exclusive time of PATH by F; PATH=F,min_span=10us leaves shorter segments unchanged",
     ),
-    "set": ("PATH=TIME", "the exclusive time of each instance of PATH becomes TIME (2ms)"),
+    "set": ("PATH=TIME", "set the exclusive time of each instance of PATH to TIME (2ms)"),
     "balance": (
         "PATH[:MODE]",
         (
-            "time moves between ranks until all instances of PATH are equally long: MODE is instance (default), local, "
-            "global or scaled; by=0.5 goes half of the way, uneven=average allows different numbers of instances, "
-            "among=node, comm:ID or 0-3,8 moves time only inside of these groups"
+            "move time between instances of PATH until they are equally long: MODE is instance (default), local, "
+            "global, or scaled; by=0.5 applies half of the change, uneven=average allows different numbers of "
+            "instances, and among=node, comm:ID, or 0-3,8 moves time only within these groups"
         ),
     ),
-    "cut": ("PATH", "PATH vanishes with all in it, and what communicates with that"),
+    "cut": ("PATH", "remove PATH with everything in it, and both sides of its communication"),
     "cut-messages": (
         "CONDITIONS",
-        "messages vanish of which all conditions hold: size==0,tag!=3,from==0,to<4,comm==1,in=PATH; may be given again",
+        "remove the messages that meet all conditions: size==0,tag!=3,from==0,to<4,comm==1,in=PATH; can be repeated",
     ),
-    "cpu": ("F[@RANKS]", "all computation is F times as fast"),
-    "protocol": ("PATH=P", "messages sent by PATH are eager, or go by rendezvous"),
-    "eager-limit": ("BYTES", "messages of more bytes go by rendezvous, others are eager"),
-    "progress": ("asynchronous", "one-sided operations need nobody at their target"),
+    "cpu": ("F[@RANKS]", "make all computation F times as fast"),
+    "protocol": ("PATH=P", "send the messages of PATH by protocol P: eager or rendezvous"),
+    "eager-limit": ("BYTES", "send larger messages by rendezvous and all others eagerly"),
+    "progress": ("asynchronous", "complete one-sided operations without the target"),
     "overhead": (
         "TIME",
         (
-            "every segment is shorter by the TIME that recording an event took (1us), but 10ns stay (1us,least=5ns: "
-            "another time); must be alone"
+            "remove the TIME that it took to record an event (1us) from every segment, but leave at least 10ns "
+            "(1us,least=5ns sets another minimum); excludes all other changes"
         ),
     ),
     "network": (
         "NETWORK",
         (
-            "ideal (calls of communication libraries take no time but waiting), latency=2us,bandwidth=10GB/s (also "
-            "local_latency, local_bandwidth, eager, send, receive), measured, or fit, which prints what messages took"
+            "use another network: ideal (calls of communication libraries only wait), latency=2us,bandwidth=10GB/s "
+            "(also local_latency, local_bandwidth, eager, send, receive), measured, or fit, which prints the latency "
+            "and bandwidth of the measured messages"
         ),
     ),
 }
 
 _SELECTION = """\
-PATH is the last names of call paths (solve/relax) or the number of one. It can be followed by
-  /**           the computation in the call paths below as well
-  ~N            only the N-th stretch between two calls of each instance (0 is the first; last)
-  @RANKS        only at these ranks: 0-3,8; 5.1 is thread 1 of rank 5
+PATH gives the last names of call paths (solve/relax) or the number of one. It can be followed by
+  /**           also the computation in the call paths below
+  ~N            only the N-th segment between two calls of each instance: 0, 1, last
+  @RANKS        only on these ranks: 0-3,8; 5.1 is thread 1 of rank 5
   #INSTANCES    only these instances of each rank: 0, 10-20, last
 """
 
@@ -82,9 +83,9 @@ def add(verbs: Any) -> None:
         verbs,
         "whatif",
         "simulate a run with changes",
-        "Say what a run would have taken if something took longer or shorter, was balanced, or the network was "
-        "another. What is no waiting takes as long as measured unless it is changed; who communicates with whom stays; "
-        "every wait is found anew.",
+        "Predict how long a run would have taken after changes: faster or balanced call paths, other protocols, or "
+        "another network. The simulation keeps all measured times that you do not change and who communicates with "
+        "whom, and computes every wait anew.",
         "whywait whatif run/ --scale 'relax=0.8' --balance 'solve/**:scaled' -o run-balanced",
         run,
         operands={"trace": TRACE},
@@ -106,22 +107,24 @@ def add(verbs: Any) -> None:
         "--hidden",
         choices=("estimate", "remainder"),
         default="estimate",
-        help="how long a transfer takes for which no receive had to wait: as others like it, or as long as what is "
-        "left of its call (default: %(default)s)",
+        help="the duration of transfers for which no receive had to wait: that of similar transfers, or the remainder "
+        "of the call (default: %(default)s)",
     )
     parser.add_argument(
-        "--only-time", action="store_true", help="only the length of the changed run: no analysis of it"
+        "--only-time", action="store_true", help="print only the length of the changed run, and do not analyze it"
     )
-    parser.add_argument("--verbose", action="store_true", help="show all metrics, places and assumptions")
+    parser.add_argument("--verbose", action="store_true", help="show all metrics, call paths, and assumptions")
     parser.add_argument(
-        "-o", "--output", metavar="DIR", help="write the changed run, a trace, and its results to this directory"
+        "-o", "--output", metavar="DIR", help="write the simulated trace and its results to this directory"
     )
-    parser.add_argument("--results", metavar="DIR", help="write only the results of the changed run to this directory")
-    parser.add_argument("--html", metavar="FILE", help="write both runs side by side as one file for a browser")
     parser.add_argument(
-        "--top", type=positive, default=10, metavar="N", help="how many places to show (default: %(default)s)"
+        "--results", metavar="DIR", help="write only the results of the simulated run to this directory"
     )
-    add_limits(parser, "as of diff: exit code 1 if a metric grows by more ('time>5%%', 'mpi_latesender>0.5s')")
+    parser.add_argument("--html", metavar="FILE", help="write both runs side by side as one HTML file")
+    parser.add_argument(
+        "--top", type=positive, default=10, metavar="N", help="how many call paths to show (default: %(default)s)"
+    )
+    add_limits(parser, "fail as in diff if a metric grows by more ('time>5%%', 'mpi_latesender>0.5s')")
     add_threads(parser)
     add_memory_limit(parser)
 
@@ -137,7 +140,9 @@ def run(options: argparse.Namespace) -> int:
         hypotheses = [*_from_file(options.file), *hypotheses]
     window = _window(options.window) if options.window else None
     if options.only_time and (options.output or options.html or options.results or options.fail_on):
-        raise whywait.UsageError("--only-time analyzes nothing that could be written or compared")
+        raise whywait.UsageError(
+            "--only-time does not analyze the run, so it cannot be combined with -o, --results, --html, or --fail-on"
+        )
     if options.output:
         refuse_archive(Path(options.output))
     common = {"threads": options.threads, "memory_limit": options.memory_limit}
