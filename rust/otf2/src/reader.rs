@@ -365,7 +365,8 @@ impl<'a> State<'a> {
         let count = usize::from(from.u8()?);
         let values = self.values.get_mut(..count)?;
         for value in values.iter_mut() {
-            *value = TypedValue { kind: Type(from.u8()?), bits: from.u64()? };
+            let (kind, bits) = from.u8_and_u64()?;
+            *value = TypedValue { kind: Type(kind), bits };
         }
         let end = from.end_within(end)?;
         sink.metric(self.time, metric, values);

@@ -27,6 +27,8 @@ pub(super) struct Totals {
     rows: Vec<Row>,
     /// By row and member: what was booked since the row was begun.
     cells: Vec<Cell>,
+    /// By row and member: the value with which the row was begun.
+    first: Vec<i64>,
     /// By row and member: what was booked before.
     sums: Vec<Sums>,
 }
@@ -47,23 +49,13 @@ struct Row {
     samples: u64,
 }
 
-/// A total at a call path. It does not fall: its first sample is the least, its last one the largest.
+/// A total at a call path, of one epoch. It does not fall: the first sample is the least, the latest the largest.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cell {
-    grown: i64,
-    sampled: i64,
-    first: i64,
-    last: i64,
-}
-
-impl Cell {
-    /// Hands growth and sum over: what they become need not fit.
-    #[cold]
-    #[inline(never)]
-    fn spill(&mut self, sums: &mut Sums) {
-        sums.amount += Number::whole(std::mem::take(&mut self.grown));
-        sums.sampled += Number::whole(std::mem::take(&mut self.sampled));
-    }
+    sampled: i128,
+    /// Less than 2^64: no more than from the first sample of the epoch to the last.
+    grown: u64,
+    latest: i64,
 }
 
 impl Totals {
@@ -76,6 +68,7 @@ impl Totals {
             epoch: 0,
             rows: Vec::new(),
             cells: Vec::new(),
+            first: Vec::new(),
             sums: Vec::new(),
         }
     }
@@ -114,11 +107,17 @@ impl Totals {
         let Some((since, before)) = &mut self.before else { return false };
         let between = position.events - before.events;
         let is_next = between == 0 || (between == 1 && events.time.get(before.events as usize) == Some(since));
-        let grows = |(member, value): (&Member, &TypedValue)| {
-            let growth = (value.bits as i64).checked_sub(member.latest);
-            member.kind == value.kind && growth.is_some_and(|growth| growth >= 0)
-        };
-        if !is_next || values.len() != self.members.len() || !self.members.iter().zip(values).all(grows) {
+        let members = &mut self.members[..];
+        let number = members.len();
+        if !is_next || values.len() != number {
+            return false;
+        }
+        // Seldom does any of them fall: one branch for all.
+        let mut grow = true;
+        for i in 0..number {
+            grow &= (members[i].kind == values[i].kind) & (members[i].latest <= values[i].bits as i64);
+        }
+        if !grow {
             return false;
         }
         (*since, *before) = (time, position);
@@ -126,17 +125,15 @@ impl Totals {
             Some(Row { epoch, samples }) if *epoch == self.epoch => *samples += 1,
             _ => self.begin(row, values),
         }
-        let cells = &mut self.cells[row * values.len()..][..values.len()];
-        for (i, ((member, value), cell)) in self.members.iter_mut().zip(values).zip(cells).enumerate() {
-            let value = value.bits as i64;
-            let growth = value - member.latest;
-            if cell.grown.checked_add(growth).is_none() || cell.sampled.checked_add(value).is_none() {
-                cell.spill(&mut self.sums[row * values.len() + i]);
-            }
-            cell.grown += growth;
-            cell.sampled += value;
-            cell.last = value;
-            member.latest = value;
+        let members = &mut self.members[..number];
+        let cells = &mut self.cells[row * number..][..number];
+        for i in 0..number {
+            let (Member { latest, .. }, cell) = (&mut members[i], &mut cells[i]);
+            let value = values[i].bits as i64;
+            cell.grown = cell.grown.wrapping_add(value.wrapping_sub(*latest) as u64);
+            cell.sampled = cell.sampled.wrapping_add(i128::from(value));
+            cell.latest = value;
+            *latest = value;
         }
         true
     }
@@ -149,12 +146,13 @@ impl Totals {
         if self.rows.len() <= row {
             self.rows.resize(row + 1, Row::default());
             self.cells.resize((row + 1) * members, Cell::default());
+            self.first.resize((row + 1) * members, 0);
             self.sums.resize((row + 1) * members, Sums::default());
         }
         self.end(row);
         self.rows[row] = Row { epoch: self.epoch, samples: 1 };
-        for (cell, value) in self.cells[row * members..].iter_mut().zip(values) {
-            cell.first = value.bits as i64;
+        for (first, value) in self.first[row * members..].iter_mut().zip(values) {
+            *first = value.bits as i64;
         }
     }
 
@@ -166,11 +164,14 @@ impl Totals {
             return;
         }
         let all = row * members..(row + 1) * members;
-        for (cell, sums) in self.cells[all.clone()].iter_mut().zip(&mut self.sums[all]) {
-            cell.spill(sums);
+        let cells = self.cells[all.clone()].iter_mut().zip(&self.first[all.clone()]);
+        for ((cell, &first), sums) in cells.zip(&mut self.sums[all]) {
+            let Cell { sampled, grown, latest } = std::mem::take(cell);
+            sums.amount += Number { integer: i128::from(grown), real: 0.0 };
+            sums.sampled += Number { integer: sampled, real: 0.0 };
             sums.samples += samples;
-            sums.see(Number::whole(cell.first));
-            sums.see(Number::whole(cell.last));
+            sums.see(Number::whole(first));
+            sums.see(Number::whole(latest));
         }
     }
 

@@ -249,8 +249,8 @@ pub(crate) struct Window<'a> {
 /// Positions in a window at which a number can begin; a power of two.
 const STARTS: usize = 64;
 
-/// Size of a window in bytes: a number has nine at most.
-pub(crate) const WINDOW: usize = STARTS + 8;
+/// Size of a window in bytes: a number has ten at most, with its type.
+pub(crate) const WINDOW: usize = STARTS + 9;
 
 #[expect(clippy::unnecessary_wraps, reason = "what reads a field asks for all kinds of numbers alike")]
 impl<'a> Window<'a> {
@@ -311,6 +311,19 @@ impl<'a> Window<'a> {
     #[inline(always)]
     pub(crate) fn i64(&mut self) -> Option<i64> {
         self.u64().map(|number| number as i64)
+    }
+
+    /// A raw byte and a compressed unsigned integer of 64 bits.
+    #[inline(always)]
+    pub(crate) fn u8_and_u64(&mut self) -> Option<(u8, u64)> {
+        let &[byte, size, ref raw @ ..] = self.bytes[self.position % STARTS..].first_chunk::<10>()?;
+        let size = usize::from(size);
+        if let Some(mask) = MASK.get(size) {
+            self.position += 2 + size;
+            return Some((byte, u64::from_le_bytes(*raw) & mask));
+        }
+        self.position += 2;
+        (size == 0xFF).then_some((byte, u64::MAX))
     }
 
     #[inline(always)]
