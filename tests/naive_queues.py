@@ -207,10 +207,17 @@ class Queues:
                     open_ones["send", event.request_id] = call
                 elif isinstance(event, ev.MpiIrecvRequest):
                     open_ones["receive", event.request_id] = call
+                elif isinstance(event, ev.NonBlockingCollectiveRequest):
+                    open_ones["collective", event.request_id] = call
+                elif isinstance(event, (ev.RmaPut, ev.RmaGet, ev.RmaAtomic)) and call.name.startswith("MPI_R"):
+                    open_ones["one-sided", event.matching_id] = call
                 ends = {ev.MpiIsendComplete: ["send"], ev.MpiIrecv: ["receive"],
+                        ev.NonBlockingCollectiveComplete: ["collective"],
+                        ev.RmaOpCompleteBlocking: ["one-sided"], ev.RmaOpCompleteNonBlocking: ["one-sided"],
                         ev.MpiRequestCancelled: ["send", "receive"]}.get(type(event), [])  # fmt: skip
                 for kind in ends:
-                    begun = open_ones.pop((kind, event.request_id), None)
+                    number = event.matching_id if kind == "one-sided" else event.request_id
+                    begun = open_ones.pop((kind, number), None)
                     if begun is not None:
                         spans[kind, thread.rank].append((begun.enter, call.leave, 1))
                         break
@@ -218,7 +225,10 @@ class Queues:
                 self._add("mpi_requests_leaked", begun)
                 spans[kind, thread.rank].append((begun.enter, self.end, 1))
         for (kind, rank), of_rank in spans.items():
-            self._level(f"mpi_{kind}_requests", rank, of_rank)
+            if kind in ("send", "receive"):
+                self._level(f"mpi_{kind}_requests", rank, of_rank)
+        for rank in {rank for _, rank in spans}:
+            self._level("mpi_requests", rank, [span for (_, own), of in spans.items() if own == rank for span in of])
 
     def table(self) -> dict[str, dict]:
         """Seconds and numbers of the non-zero cells by metric."""

@@ -17,18 +17,21 @@ pub enum Quantity {
     SendRequests,
     /// Receives that have begun, and are not completed.
     ReceiveRequests,
+    /// These, and non-blocking collective and one-sided operations.
+    Requests,
     /// Bytes that were sent, and whose receive is not completed.
     InFlight,
 }
 
 impl Quantity {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Unexpected,
         Self::UnexpectedData,
         Self::Posted,
         Self::SendRequests,
         Self::ReceiveRequests,
+        Self::Requests,
         Self::InFlight,
     ];
 
@@ -41,6 +44,7 @@ impl Quantity {
             Self::Posted => "mpi_posted_queue",
             Self::SendRequests => "mpi_send_requests",
             Self::ReceiveRequests => "mpi_receive_requests",
+            Self::Requests => "mpi_requests",
             Self::InFlight => "mpi_bytes_in_flight",
         }
     }
@@ -51,7 +55,7 @@ impl Quantity {
         match self {
             Self::Unexpected => "messages",
             Self::UnexpectedData | Self::InFlight => "bytes",
-            Self::Posted | Self::SendRequests | Self::ReceiveRequests => "requests",
+            Self::Posted | Self::SendRequests | Self::ReceiveRequests | Self::Requests => "requests",
         }
     }
 }

@@ -161,8 +161,19 @@ pub struct OpenRequest {
     pub begin: InstanceId,
     /// Region instance that ends it, or none.
     pub end: InstanceId,
-    /// Whether it is that of a send.
-    pub is_send: bool,
+    /// What it is that of.
+    pub of: RequestOf,
+}
+
+/// What a request is that of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestOf {
+    /// A send.
+    Send,
+    /// A receive.
+    Receive,
+    /// A collective operation.
+    Collective,
 }
 
 /// One rank's part in a collective operation.

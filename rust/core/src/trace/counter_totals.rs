@@ -115,7 +115,8 @@ impl Totals {
         // Seldom does any of them fall: one branch for all.
         let mut grow = true;
         for i in 0..number {
-            grow &= (members[i].kind == values[i].kind) & (members[i].latest <= values[i].bits as i64);
+            grow &= members[i].kind == values[i].kind;
+            grow &= members[i].latest <= values[i].bits as i64;
         }
         if !grow {
             return false;

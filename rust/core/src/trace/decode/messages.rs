@@ -4,7 +4,7 @@ use super::Decoder;
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{CommId, InstanceId, ProcessId};
 use crate::trace::NONE;
-use crate::trace::columns::{Collective, OpenRequest, Received, Sent};
+use crate::trace::columns::{Collective, OpenRequest, Received, RequestOf, Sent};
 use crate::trace::definition_index::Members;
 
 /// Whether a rank is none: `MPI_PROC_NULL`, which is negative everywhere and which not every tool leaves out, or
@@ -148,10 +148,10 @@ impl<'a> Decoder<'a> {
         if let Some(row) = sent {
             if let Some(send) = self.shard.sends.rows.get_mut(row as usize) {
                 send.cancelled = true;
-                self.shard.requests.rows.push(OpenRequest { begin: send.instance, end, is_send: true });
+                self.shard.requests.rows.push(OpenRequest { begin: send.instance, end, of: RequestOf::Send });
             }
         } else if let Some(begin) = posted {
-            self.shard.requests.rows.push(OpenRequest { begin, end, is_send: false });
+            self.shard.requests.rows.push(OpenRequest { begin, end, of: RequestOf::Receive });
         } else {
             self.note(DiagnosticKind::UnknownRequest, time);
         }

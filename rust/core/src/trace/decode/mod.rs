@@ -18,7 +18,7 @@ use whywait_otf2::records::TypedValue;
 use whywait_otf2::{Attributes, Event, EventSink};
 
 use super::bounds::Bounds;
-use super::columns::{Fork, Nonblocking, OpenRequest, OperationKind, SyncKind, ThreadStep};
+use super::columns::{Fork, Nonblocking, OpenRequest, OperationKind, RequestOf, SyncKind, ThreadStep};
 use super::counter_book::{Book, Ran};
 use super::counters::Position;
 use super::definition_index::DefinitionIndex;
@@ -241,12 +241,10 @@ impl<'a> Decoder<'a> {
         let place = Some(crate::diagnostics::Place { location: index, time: last });
         self.diagnostics.count(DiagnosticKind::NeverLeft, open, place);
         let pending = self.state.sends.len() + self.state.receives.len();
-        let receives = self.state.receives.values();
-        self.shard.requests.rows.extend(receives.map(|&begin| OpenRequest {
-            begin,
-            end: InstanceId::NONE,
-            is_send: false,
-        }));
+        let open = |of| move |&begin: &InstanceId| OpenRequest { begin, end: InstanceId::NONE, of };
+        let requests = &mut self.shard.requests.rows;
+        requests.extend(self.state.receives.values().map(open(RequestOf::Receive)));
+        requests.extend(self.state.nonblocking.values().map(open(RequestOf::Collective)));
         self.diagnostics.count(DiagnosticKind::PendingRequest, pending as u64, place);
         self.state.span.last = last;
         self.state.span.events = events;
