@@ -16,13 +16,13 @@ SOURCES = (("rust/core/src", "*.rs"), ("python/whywait", "*.py"))
 INTRODUCTION = """\
 # Formulas
 
-Where each formula of the thesis, and Eberius's, is computed ([references](references.md)). The comments there name it,
-and say under which conditions it holds. [The specification](specification.md) has all formulas in one place, and where
-they depart from the thesis.
+This page shows where the code computes each formula of the thesis and of Eberius ([references](references.md)). The
+comments in the code cite the formula and state the conditions under which it holds. [The
+specification](specification.md) has all formulas in one place, with their differences from the thesis.
 
-Written by `docs/make_formulas.py` from these comments.
+`docs/make_formulas.py` generates this page from these comments.
 
-| formula | what it is | where |
+| formula | name | code |
 |---|---|---|
 """
 # All that is computed, by kind and number.

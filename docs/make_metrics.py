@@ -17,13 +17,13 @@ UNITS = {"sec": "seconds", "occ": "occurrences", "bytes": "bytes", "elements": "
 INTRODUCTION = """\
 # Metrics
 
-All metrics, each below the one that it is a part of: the name that people read, the unique name, what it means, and how
-it follows from others if it does. `[class]` in a formula keeps only the call paths of a class, as listed in
-`python/whywait/model/regions.py`. A metric whose programming model does not occur in a trace is void; one that an
-analysis does not compute is absent. **Wait** marks the wait states, **Completion** what
-is listed with them but is [no waiting](glossary.md#waiting); [patterns](patterns.md) defines them.
+This page lists all metrics as a tree, in which each metric includes those below it: the display name, the unique
+name, the formula if the metric derives from others, and the meaning. `[class]` in a formula selects the call paths of
+a class, as listed in `python/whywait/model/regions.py`. A metric whose programming model does not occur in a trace is
+void, and a metric that an analysis does not compute is absent. **Wait** marks wait states and **Completion** marks
+completion, which [does not count as waiting](glossary.md#waiting); [patterns](patterns.md) defines both.
 
-Written by `docs/make_metrics.py`.
+`docs/make_metrics.py` generates this page.
 """
 
 

@@ -24,40 +24,42 @@ NAMES = {
 INTRODUCTION = """\
 # Patterns
 
-Every wait state that whywait looks for. The documents behind the names have the meaning, a picture, the formula with
-its guards, the source, and examples worked out by hand; they are tests that the program must pass. "Thesis" is
-[Hermanns 2018](references.md#the-thesis); *completion* is no waiting, but listed with it.
+This page lists every wait state that whywait detects. Each name links to a document with its meaning, a picture, the
+formula and its guards, the source, and examples worked out by hand. These documents are also tests. "Thesis" is
+[Hermanns 2018](references.md#the-thesis). *Completion* does not count as waiting but is listed here, too.
 
-[One-sided communication](one-sided.md) has the words, the decisions with their reasons, and what the records cannot
-tell. [Some calls](../tests/patterns/one-sided-contention-and-progress.md) wait first for a lock and then for progress.
+[One-sided communication](one-sided.md) explains the terms and decisions for one-sided wait states and the limits of
+the records. [Some calls](../tests/patterns/one-sided-contention-and-progress.md) wait first for a lock and then for
+progress.
 
-Written by `docs/make_patterns.py` from `rust/core/src/schema/rows`.
+`docs/make_patterns.py` generates this page from `rust/core/src/schema/rows`.
 """
 REST = """
 ## Counting
 
-What is counted rather than waited for: [time and visits](../tests/patterns/time.md),
-[messages, operations and bytes](../tests/patterns/counts-and-bytes.md),
-[bytes of one-sided operations](../tests/patterns/one-sided-bytes.md),
-[pairs of processes that synchronize](../tests/patterns/one-sided-pairs.md). How messages and collective operations find
-each other: [communicators](../tests/patterns/communicators.md), [what has no partner](../tests/patterns/unmatched.md).
+These documents cover metrics other than waiting: [time and visits](../tests/patterns/time.md), [messages, operations,
+and bytes](../tests/patterns/counts-and-bytes.md), [bytes of one-sided
+operations](../tests/patterns/one-sided-bytes.md), and [pairs of processes that
+synchronize](../tests/patterns/one-sided-pairs.md). Two more explain how messages and collective operations are
+matched: [communicators](../tests/patterns/communicators.md) and [records without a
+partner](../tests/patterns/unmatched.md).
 
 ## What follows from wait states
 
-Who is to blame for them, and what determines how long the run takes: [causes](causes.md).
+[Causes](causes.md) explains who causes wait states and what determines the run time.
 
-| what | documents |
+| topic | document |
 |---|---|
 | costs of delays | [delays](../tests/patterns/causes-delays.md) |
 | the same in one-sided communication | [one-sided communication](../tests/patterns/causes-one-sided.md) |
 | costs of intervals | [contention](../tests/patterns/causes-contention.md) |
 | critical path | [critical path](../tests/patterns/causes-critical-path.md) |
-| explanations | [what is said of a wait](../tests/patterns/explain.md) |
-| iterations | [what marks them](../tests/patterns/iterations.md) |
+| explanations | [explanations of waits](../tests/patterns/explain.md) |
+| iterations | [marks of iterations](../tests/patterns/iterations.md) |
 | what-if simulation | [worked examples](../tests/patterns/whatif.md) |
 
-All metrics with their formulas: [metrics](metrics.md). Where results differ from Scalasca on purpose:
-[deviations](deviations.md).
+[Metrics](metrics.md) lists all metrics with their formulas, and [Deviations](deviations.md) the deliberate
+differences from Scalasca.
 """
 
 

@@ -16,10 +16,10 @@ TARGET = Path(__file__).with_name("tables.md")
 INTRODUCTION = """\
 # Tables
 
-The tables of [the dataset](dataset.md) and those that `whywait.Result` returns, column by column. Types are those of
-Arrow. Times are seconds since the begin of the trace; other quantities in `s` are durations.
+This page lists the columns of all tables of [the dataset](dataset.md) and of those that `whywait.Result` returns,
+with Arrow types. Times are seconds since the start of the trace; other quantities in `s` are durations.
 
-Written by `docs/make_tables.py` from `rust/core/src/schema/tables.rs`.
+`docs/make_tables.py` generates this page from `rust/core/src/schema/tables.rs`.
 """
 
 

@@ -152,7 +152,7 @@ const BOUND: Pattern = Pattern { is_bound: true, ..PART };
 
 // What is said of several.
 const LAST_ONE: &str =
-    "What keeps the last process busy before this call: more work than others have, or waiting of its own.";
+    "What keeps the last process busy before this call: more work than the others have, or waiting of its own.";
 const BUSY_TARGET: &str = "What the target computes meanwhile: it gives the library no chance to make progress.";
 const HELD_LOCK: &str = "How long the lock is held, and how many processes want the same one at the same time.";
 const LATE_TARGET: &str = "What the target does before it posts its window.";

@@ -12,24 +12,24 @@ macro_rules! armci {
         ArmciAtomicSent = "armci_rma_atomic_sent" in Bytes,
         /// What ARMCI atomics bring back, as recorded.
         ArmciAtomicReceived = "armci_rma_atomic_received" in Bytes,
-        /// Time in a barrier before the last process got there.
+        /// Time in a barrier before the last process arrived.
         ArmciBarrierWait = "armci_barrier_wait" {
             display_name: "Wait at Barrier",
             below: "armci_sync_collective",
             waits_for: "for the last process to reach the barrier",
-            look_at: "What keeps the last process busy before this call: more work than others have, or waiting of \
-                its own. Then, whether the barrier is needed at all.",
+            look_at: "What keeps the last process busy before this call: more work than the others have, or \
+                waiting of its own. Then ask whether the barrier is needed at all.",
             paradigm: Paradigm::Armci,
             class: Some(Class::Fence),
             document: "one-sided-armci",
             source: "thesis, section 3.2",
             ..WAIT
         },
-        /// Time in a broadcast before the last process got there, if all were in it at one time.
+        /// Time in a broadcast before the last process arrived, if all were in it at the same time.
         ArmciLateBroadcast = "armci_latebroadcast" {
             display_name: "Late Broadcast",
             below: "armci_collective",
-            waits_for: "for the root, which comes late",
+            waits_for: "for the root, which is late",
             look_at: "What the root does before it broadcasts.",
             paradigm: Paradigm::Armci,
             class: Some(Class::Fence),
@@ -37,7 +37,7 @@ macro_rules! armci {
             source: "thesis, section 3.2",
             ..WAIT
         },
-        /// Time in a reduction or collection before the last process got there.
+        /// Time in a reduction or collection before the last process arrived.
         ArmciWaitNxN = "armci_wait_nxn" {
             display_name: "Wait at N x N",
             below: "armci_collective",
@@ -49,7 +49,7 @@ macro_rules! armci {
             source: "thesis, section 3.2",
             ..WAIT
         },
-        /// Time in a collective allocation before the last process got there.
+        /// Time in a collective allocation before the last process arrived.
         ArmciWaitAtCreate = "armci_rma_wait_at_create" {
             display_name: "Wait at Create",
             below: "armci_management",
@@ -61,7 +61,7 @@ macro_rules! armci {
             source: "thesis, section 3.2",
             ..WAIT
         },
-        /// Time in a collective release of memory, or in finalization, before the last process got there.
+        /// Time in a collective release of memory, or in finalization, before the last process arrived.
         ArmciWaitAtFree = "armci_rma_wait_at_free" {
             display_name: "Wait at Free",
             below: "armci_management",
@@ -98,7 +98,7 @@ macro_rules! armci {
             ..WAIT
         },
         /// Time in a synchronization call until the targets entered calls in which their library makes progress,
-        /// without what overlaps such a call of another target.
+        /// excluding overlap with such a call of another target.
         ArmciProgressSync = "armci_rma_sync_wait_for_progress" {
             display_name: "Wait for Progress",
             below: "armci_rma_synchronization",
@@ -146,7 +146,7 @@ macro_rules! armci {
             source: "thesis, section 3.2, pattern 6",
             ..BOUND
         },
-        /// Time in a call that waits for the notification of another process before that notified it.
+        /// Time in a call that waits for a notification before the other process sent it.
         ArmciWaitUntil = "armci_rma_wait_until" {
             display_name: "Wait until",
             below: "armci_rma_synchronization",

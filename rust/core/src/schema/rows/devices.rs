@@ -8,20 +8,20 @@ macro_rules! devices {
         GpuHostWait = "gpu_host_wait" {
             display_name: "Host Waits for Device",
             below: "gpu_host",
-            waits_for: "for a device to end what it runs",
-            look_at: "The kernels that the call awaits, and what the host could do while they run.",
+            waits_for: "for a device to finish its work",
+            look_at: "The kernels that the call awaits, and the work that the host could do while they run.",
             paradigm: Paradigm::Gpu,
             class: Some(Class::GpuHost),
             document: "gpu",
             source: "accelerators.md; D. Eberius 2020, chapter 2 (CASITA): idle host",
             ..WAIT
         },
-        /// Time in calls that wait for devices after what they await had ended.
+        /// Time in calls that wait for devices, after the awaited work ended.
         GpuHostCompletion = "gpu_host_completion" {
             display_name: "Completion",
             below: "gpu_host",
             waits_for: "for calls that synchronize with a device to return",
-            look_at: "How often the host synchronizes: each call costs, even if the device has nothing to do.",
+            look_at: "How often the host synchronizes: each call takes time, even if the device is idle.",
             paradigm: Paradigm::Gpu,
             position: Position::End,
             is_balanced_away: false,
@@ -29,14 +29,14 @@ macro_rules! devices {
             source: "accelerators.md",
             ..WAIT
         },
-        /// Time before kernels in which their device had nothing to run.
+        /// Time before kernels in which their device was idle.
         GpuDeviceIdle = "gpu_device_idle",
-        /// Time a device had nothing to run because the host had not launched its next kernel yet.
+        /// Time a device was idle because the host had not yet launched the next kernel.
         GpuDeviceStarved = "gpu_device_starved" {
             display_name: "Device Starved",
             below: "gpu_device_idle",
             waits_for: "for the host to launch the next kernel",
-            look_at: "What the host does before the launch: whether it could come later, or the launch earlier.",
+            look_at: "What the host does before the launch: can it do this later, or launch earlier?",
             paradigm: Paradigm::Gpu,
             class: Some(Class::GpuDevice),
             position: Position::AheadOfLatency,
@@ -55,12 +55,12 @@ macro_rules! devices {
             source: "accelerators.md",
             ..PART
         },
-        /// Time from the launch of a kernel to its begin while its device had nothing to run.
+        /// Time from the launch of a kernel to its start while its device was idle.
         GpuLaunchLatency = "gpu_launch_latency" {
             display_name: "Launch Latency",
             below: "gpu_device_idle",
             waits_for: "for launched kernels to begin",
-            look_at: "How long kernels are: short ones are not worth their launch. Launch several at once, as a graph or a larger kernel.",
+            look_at: "The length of kernels: short ones cost more to launch than to run. Launch several at once, as a graph, or fuse them.",
             paradigm: Paradigm::Gpu,
             position: Position::Ahead,
             is_balanced_away: false,
@@ -68,7 +68,7 @@ macro_rules! devices {
             source: "accelerators.md",
             ..WAIT
         },
-        /// Time from the launch of kernels to their begin while their device ran others.
+        /// Time from the launch of kernels to their start while their device ran other kernels.
         GpuQueue = "gpu_queue",
     } };
 }

@@ -4,12 +4,11 @@
 
 macro_rules! mpi {
     ([$next:ident $($rest:ident)*] $($before:tt)*) => { $next! { [$($rest)*] $($before)*
-        /// Time in `MPI_Init` after the first process was through with it: a measure of how unequally the start-up
-        /// ends.
+        /// Time in `MPI_Init` after the first process left it: a measure of uneven start-up.
         InitCompletion = "mpi_init_completion" {
             display_name: "Initialization Completion",
             below: "mpi_init_exit",
-            waits_for: "for others to start up",
+            waits_for: "for other processes to start up",
             look_at: "The start of the job rather than the program: how evenly processes are launched.",
             paradigm: Paradigm::Mpi,
             class: Some(Class::Library),
@@ -19,25 +18,25 @@ macro_rules! mpi {
             source: "Scalasca, Initialization Completion",
             ..WAIT
         },
-        /// Time in `MPI_Finalize` before the last process got there.
+        /// Time in `MPI_Finalize` before the last process arrived.
         FinalizeWait = "mpi_finalize_wait" {
             display_name: "Wait at Finalize",
             below: "mpi_init_exit",
             waits_for: "for the last process to finish",
-            look_at: "What the last process does at the end alone: output, clean-up, collecting results.",
+            look_at: "What only the last process does at the end: output, clean-up, collecting results.",
             paradigm: Paradigm::Mpi,
             class: Some(Class::Library),
             document: "init-and-finalize",
             source: "Scalasca, Wait at Finalize",
             ..WAIT
         },
-        /// Time in a barrier before the last process got there.
+        /// Time in a barrier before the last process arrived.
         BarrierWait = "mpi_barrier_wait" {
             display_name: "Wait at Barrier",
             below: "mpi_sync_collective",
             waits_for: "for the last process to reach the barrier",
-            look_at: "What keeps the last process busy before this call: more work than others have, or waiting of \
-                its own. Then, whether the barrier is needed at all.",
+            look_at: "What keeps the last process busy before this call: more work than the others have, or \
+                waiting of its own. Then ask whether the barrier is needed at all.",
             paradigm: Paradigm::Mpi,
             class: Some(Class::Barrier),
             position: Position::BeginRecord,
@@ -45,12 +44,12 @@ macro_rules! mpi {
             source: "thesis, equation 2.2",
             ..WAIT
         },
-        /// Time in a barrier after the first process had left it.
+        /// Time in a barrier after the first process left it.
         BarrierCompletion = "mpi_barrier_completion" {
             display_name: "Barrier Completion",
             below: "mpi_sync_collective",
-            waits_for: "for the barrier to let them go",
-            look_at: "The network and the number of processes on a node; the program itself can do little.",
+            waits_for: "for the barrier to complete",
+            look_at: "The network and the number of processes per node; the program itself has little influence.",
             paradigm: Paradigm::Mpi,
             position: Position::EndRecord,
             is_balanced_away: false,
@@ -58,13 +57,13 @@ macro_rules! mpi {
             source: "Scalasca, Barrier Completion",
             ..WAIT
         },
-        /// Time a receiver waited because the message was sent after the receive had begun.
+        /// Time a receiver waited because the message was sent after the receive began.
         LateSender = "mpi_latesender" {
             display_name: "Late Sender",
             below: "mpi_point2point",
             waits_for: "for messages that are sent late",
             look_at: "What the sender does before it sends: more work than its neighbors, or waiting of its own \
-                that it hands on.",
+                that it propagates.",
             paradigm: Paradigm::Mpi,
             class: Some(Class::LateSender),
             document: "late-sender",
@@ -105,7 +104,7 @@ macro_rules! mpi {
         LateReceiver = "mpi_latereceiver" {
             display_name: "Late Receiver",
             below: "mpi_point2point",
-            waits_for: "for receivers that are not there yet",
+            waits_for: "for receivers that are not ready yet",
             look_at: "What the receiver does before it receives; or send without waiting for it (MPI_Isend).",
             paradigm: Paradigm::Mpi,
             class: Some(Class::LateReceiver),
@@ -113,7 +112,7 @@ macro_rules! mpi {
             source: "Scalasca, Late Receiver",
             ..WAIT
         },
-        /// Time the root of an N-to-1 operation waited for the last of the others to begin it.
+        /// Time the root of an N-to-1 operation waited for the last of the other processes to begin it.
         EarlyReduce = "mpi_earlyreduce" {
             display_name: "Early Reduce",
             below: "mpi_collective",
@@ -126,7 +125,7 @@ macro_rules! mpi {
             source: "thesis, equation 2.2",
             ..WAIT
         },
-        /// Time a process waited in a scan for those with lower ranks.
+        /// Time a process waited in a scan for processes with lower ranks.
         EarlyScan = "mpi_earlyscan" {
             display_name: "Early Scan",
             below: "mpi_collective",
@@ -142,7 +141,7 @@ macro_rules! mpi {
         LateBroadcast = "mpi_latebroadcast" {
             display_name: "Late Broadcast",
             below: "mpi_collective",
-            waits_for: "for the root, which comes late",
+            waits_for: "for the root, which is late",
             look_at: "What the root does before it broadcasts.",
             paradigm: Paradigm::Mpi,
             class: Some(Class::LateBroadcast),
@@ -151,7 +150,7 @@ macro_rules! mpi {
             source: "thesis, equation 2.2",
             ..WAIT
         },
-        /// Time in an N-to-N operation before the last process got there.
+        /// Time in an N-to-N operation before the last process arrived.
         WaitNxN = "mpi_wait_nxn" {
             display_name: "Wait at N x N",
             below: "mpi_collective",
@@ -164,12 +163,12 @@ macro_rules! mpi {
             source: "thesis, equation 2.2",
             ..WAIT
         },
-        /// Time in an N-to-N operation after the first process had left it.
+        /// Time in an N-to-N operation after the first process left it.
         NxNCompletion = "mpi_nxn_completion" {
             display_name: "N x N Completion",
             below: "mpi_collective",
-            waits_for: "for the operation to complete after all had come",
-            look_at: "The amount of data and the network; the program can wait later (a non-blocking collective).",
+            waits_for: "for the operation to complete after all have arrived",
+            look_at: "The amount of data and the network; a nonblocking collective operation can overlap this time with work.",
             paradigm: Paradigm::Mpi,
             position: Position::EndRecord,
             is_balanced_away: false,

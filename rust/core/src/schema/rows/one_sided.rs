@@ -4,7 +4,7 @@
 
 macro_rules! one_sided {
     ([$next:ident $($rest:ident)*] $($before:tt)*) => { $next! { [$($rest)*] $($before)*
-        /// Time in a call that creates a window before the last process of the communicator got there.
+        /// Time in a call that creates a window before the last process of the communicator arrived.
         WaitAtCreate = "mpi_rma_wait_at_create" {
             display_name: "Wait at Create",
             below: "mpi_mgmt_win",
@@ -16,7 +16,7 @@ macro_rules! one_sided {
             source: "thesis, section 3.2",
             ..WAIT
         },
-        /// Time in `MPI_Win_free` before the last process of the window got there.
+        /// Time in `MPI_Win_free` before the last process of the window arrived.
         WaitAtFree = "mpi_rma_wait_at_free" {
             display_name: "Wait at Free",
             below: "mpi_mgmt_win",
@@ -57,14 +57,14 @@ macro_rules! one_sided {
             display_name: "Early Wait",
             below: "mpi_rma_sync_active",
             waits_for: "for origins to complete their access",
-            look_at: "What origins do before MPI_Win_complete; or test for completion and work meanwhile.",
+            look_at: "What origins do before MPI_Win_complete; or test for completion and work in the meantime.",
             paradigm: Paradigm::Mpi,
             class: Some(Class::EarlyWait),
             document: "one-sided-early-wait",
             source: "thesis, section 3.2, pattern 4",
             ..WAIT
         },
-        /// The part of Early Wait after the last operation on the window had ended: the origin could have closed
+        /// The part of Early Wait after the last operation on the window ended: the origin could have closed
         /// its epoch sooner.
         LateComplete = "mpi_rma_late_complete" {
             display_name: "Late Complete",
@@ -76,20 +76,20 @@ macro_rules! one_sided {
             source: "thesis, section 3.2, pattern 5",
             ..PART
         },
-        /// Time in a fence before the last process of the window got there.
+        /// Time in a fence before the last process of the window arrived.
         WaitAtFence = "mpi_rma_wait_at_fence" {
             display_name: "Wait at Fence",
             below: "mpi_rma_sync_active",
             waits_for: "for the last process to reach the fence",
-            look_at: "What keeps the last process busy before this call: more work than others have, or waiting of \
-                its own. Then, whether all of them need to meet here: pairs can synchronize alone.",
+            look_at: "What keeps the last process busy before this call: more work than the others have, or \
+                waiting of its own. Then ask whether all processes must synchronize here: they can also do so in pairs.",
             paradigm: Paradigm::Mpi,
             class: Some(Class::Fence),
             document: "one-sided-collectives",
             source: "thesis, section 3.2, pattern 1",
             ..WAIT
         },
-        /// The part of Wait at Fence in which operations on the own window were still under way.
+        /// The part of Wait at Fence in which operations on the process's own window were still in progress.
         EarlyFence = "mpi_rma_early_fence" {
             display_name: "Early Fence",
             below: "mpi_rma_wait_at_fence",
@@ -124,7 +124,7 @@ macro_rules! one_sided {
             ..WAIT
         },
         /// Time in a synchronization call until the targets entered calls in which their library makes progress,
-        /// without what overlaps such a call of another target.
+        /// excluding overlap with such a call of another target.
         ProgressSync = "mpi_rma_sync_wait_for_progress" {
             display_name: "Wait for Progress",
             below: "mpi_rma_sync_passive",

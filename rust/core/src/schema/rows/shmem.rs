@@ -12,24 +12,24 @@ macro_rules! shmem {
         ShmemAtomicSent = "shmem_rma_atomic_sent" in Bytes,
         /// What OpenSHMEM atomics bring back, as recorded.
         ShmemAtomicReceived = "shmem_rma_atomic_received" in Bytes,
-        /// Time in a barrier before the last PE got there.
+        /// Time in a barrier before the last PE arrived.
         ShmemBarrierWait = "shmem_barrier_wait" {
             display_name: "Wait at Barrier",
             below: "shmem_sync_collective",
             waits_for: "for the last process to reach the barrier",
-            look_at: "What keeps the last process busy before this call: more work than others have, or waiting of \
-                its own. Then, whether the barrier is needed at all.",
+            look_at: "What keeps the last process busy before this call: more work than the others have, or \
+                waiting of its own. Then ask whether the barrier is needed at all.",
             paradigm: Paradigm::Shmem,
             class: Some(Class::Fence),
             document: "one-sided-shmem",
             source: "thesis, section 3.2",
             ..WAIT
         },
-        /// Time in a broadcast before the last PE got there, if all were in it at one time.
+        /// Time in a broadcast before the last PE arrived, if all were in it at the same time.
         ShmemLateBroadcast = "shmem_latebroadcast" {
             display_name: "Late Broadcast",
             below: "shmem_collective",
-            waits_for: "for the root, which comes late",
+            waits_for: "for the root, which is late",
             look_at: "What the root does before it broadcasts.",
             paradigm: Paradigm::Shmem,
             class: Some(Class::Fence),
@@ -37,7 +37,7 @@ macro_rules! shmem {
             source: "thesis, section 3.2",
             ..WAIT
         },
-        /// Time in a reduction or collection before the last PE got there.
+        /// Time in a reduction or collection before the last PE arrived.
         ShmemWaitNxN = "shmem_wait_nxn" {
             display_name: "Wait at N x N",
             below: "shmem_collective",
@@ -49,7 +49,7 @@ macro_rules! shmem {
             source: "thesis, section 3.2",
             ..WAIT
         },
-        /// Time in a collective allocation before the last PE got there.
+        /// Time in a collective allocation before the last PE arrived.
         ShmemWaitAtCreate = "shmem_rma_wait_at_create" {
             display_name: "Wait at Create",
             below: "shmem_management",
@@ -61,7 +61,7 @@ macro_rules! shmem {
             source: "thesis, section 3.2",
             ..WAIT
         },
-        /// Time in a collective release of memory, or in finalization, before the last PE got there.
+        /// Time in a collective release of memory, or in finalization, before the last PE arrived.
         ShmemWaitAtFree = "shmem_rma_wait_at_free" {
             display_name: "Wait at Free",
             below: "shmem_management",
@@ -98,7 +98,7 @@ macro_rules! shmem {
             ..WAIT
         },
         /// Time in a synchronization call until the targets entered calls in which their library makes progress,
-        /// without what overlaps such a call of another target.
+        /// excluding overlap with such a call of another target.
         ShmemProgressSync = "shmem_rma_sync_wait_for_progress" {
             display_name: "Wait for Progress",
             below: "shmem_rma_synchronization",
@@ -146,7 +146,7 @@ macro_rules! shmem {
             source: "thesis, section 3.2, pattern 6",
             ..BOUND
         },
-        /// Time in a call that waits for a change of memory before the operation of another PE that changed it.
+        /// Time in a call that waits for a change of memory until the operation of another PE that changed it.
         ShmemWaitUntil = "shmem_rma_wait_until" {
             display_name: "Wait until",
             below: "shmem_rma_synchronization",

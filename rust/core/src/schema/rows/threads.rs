@@ -8,58 +8,58 @@ macro_rules! threads {
         OmpManagement = "omp_management",
         /// Start of thread teams.
         OmpFork = "omp_fork",
-        /// Time in an explicit barrier before the last thread got there.
+        /// Time in an explicit barrier before the last thread arrived.
         OmpExplicitBarrierWait = "omp_ebarrier_wait" {
             display_name: "Wait at Barrier",
             below: "omp_ebarrier",
             waits_for: "for the last thread of the team",
-            look_at: "How the work is spread over threads: the schedule and the size of its pieces.",
+            look_at: "How the work is distributed over threads: the schedule and its chunk size.",
             paradigm: Paradigm::OpenMp,
             class: Some(Class::OmpBarrier),
             document: "openmp",
             source: "Scalasca, Wait at Barrier of OpenMP",
             ..WAIT
         },
-        /// Time in an implicit barrier before the last thread got there.
+        /// Time in an implicit barrier before the last thread arrived.
         OmpImplicitBarrierWait = "omp_ibarrier_wait" {
             display_name: "Wait at Barrier",
             below: "omp_ibarrier",
             waits_for: "for the last thread of the team",
-            look_at: "How the work is spread over threads: the schedule and the size of its pieces.",
+            look_at: "How the work is distributed over threads: the schedule and its chunk size.",
             paradigm: Paradigm::OpenMp,
             class: Some(Class::OmpBarrier),
             document: "openmp",
             source: "Scalasca, Wait at Barrier of OpenMP",
             ..WAIT
         },
-        /// Time a thread waited for another to leave the critical section.
+        /// Time a thread waited for another thread to leave the critical section.
         OmpCriticalContention = "omp_lock_contention_critical" {
             display_name: "Lock Contention",
             below: "omp_critical",
             waits_for: "for other threads to leave the critical section",
-            look_at: "How much is done inside the critical section, and whether it must be.",
+            look_at: "How much work is inside the critical section, and whether it must be.",
             paradigm: Paradigm::OpenMp,
             document: "openmp",
             source: "Scalasca, Lock Contention of OpenMP",
             ..WAIT
         },
-        /// Time a thread waited for another to give a lock back.
+        /// Time a thread waited for another thread to release a lock.
         OmpLockContention = "omp_lock_contention_api" {
             display_name: "Lock Contention",
             below: "omp_lock_api",
-            waits_for: "for other threads to give a lock back",
-            look_at: "How long the lock is held, and whether several locks could share its work.",
+            waits_for: "for other threads to release a lock",
+            look_at: "How long the lock is held, and whether several locks could replace it.",
             paradigm: Paradigm::OpenMp,
             document: "openmp",
             source: "Scalasca, Lock Contention of OpenMP",
             ..WAIT
         },
-        /// Time a thread waited for another to give the mutex back.
+        /// Time a thread waited for another thread to release the mutex.
         MutexContention = "pthread_lock_contention_mutex_lock" {
             display_name: "Lock Contention",
             below: "pthread_lock_api",
-            waits_for: "for other threads to give a mutex back",
-            look_at: "How long the mutex is held, and whether several could share its work.",
+            waits_for: "for other threads to release a mutex",
+            look_at: "How long the mutex is held, and whether several could replace it.",
             paradigm: Paradigm::Pthread,
             is_balanced_away: false,
             document: "openmp",
@@ -70,7 +70,7 @@ macro_rules! threads {
         ConditionContention = "pthread_lock_contention_conditional" {
             display_name: "Lock Contention",
             below: "pthread_conditional",
-            waits_for: "for other threads to give a mutex back",
+            waits_for: "for other threads to release a mutex",
             look_at: "How many threads are woken at the same time.",
             paradigm: Paradigm::Pthread,
             is_balanced_away: false,
