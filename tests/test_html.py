@@ -113,8 +113,8 @@ def test_names_of_a_trace_are_never_markup(tmp_path):
     assert "<img" not in page.text
     assert page.meta["regions"][0]["name"] == NASTY
     assert {tag for tag, _ in page.elements} <= {
-        "html", "head", "meta", "link", "title", "style", "body", "header", "main", "p", "div", "dialog", "noscript",
-        "script",
+        "html", "head", "meta", "link", "title", "style", "body", "a", "header", "main", "p", "div", "dialog",
+        "noscript", "script",
     }  # fmt: skip
 
 

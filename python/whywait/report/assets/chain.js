@@ -2,11 +2,22 @@
 // to the wait that it ended.
 
 import { make } from "./dom.js";
-import { seconds } from "./format.js";
+import { clock, seconds } from "./format.js";
 
 const LANE = 46;
+// About the width of a letter.
+const LETTER = 7;
 
+// The picture, as wide as there is room for.
 export function chainPicture(history) {
+  const frame = make("div", { class: "chain-frame" }, drawChain(history, 1000));
+  new ResizeObserver(() => {
+    if (frame.clientWidth) frame.replaceChildren(drawChain(history, frame.clientWidth));
+  }).observe(frame);
+  return frame;
+}
+
+function drawChain(history, width) {
   const waits = [];
   const gather = (node) => { waits.push(node); node.waits.forEach(gather); };
   gather(history);
@@ -25,28 +36,38 @@ export function chainPicture(history) {
     from = Math.min(from, wait.enter, wait.since ?? wait.enter);
     to = Math.max(to, wait.enter + wait.waiting);
   }
-  const width = 1000;
-  const margin = { left: 84, right: 14, top: 8, bottom: 26 };
+  const margin = { left: 14 + LETTER * Math.max(...[...lanes.keys()].map((key) => key.length)), right: 14, top: 8, bottom: 26 };
   const room = width - margin.left - margin.right;
   const x = (time) => margin.left + (to > from ? (room * (time - from)) / (to - from) : 0);
   const y = (key) => margin.top + lane(key) * LANE;
   const height = margin.top + lanes.size * LANE + margin.bottom;
-  const drawing = make("svg:svg", { class: "chain", viewBox: `0 0 ${width} ${height}`, role: "img",
+  const drawing = make("svg:svg", { class: "chain", viewBox: `0 0 ${width} ${height}`, height, role: "img",
     "aria-label": `History of a wait state of ${seconds(history.waiting)} on ${name(history)}` });
   for (const [key, number] of lanes) {
     const top = margin.top + number * LANE;
     drawing.append(make("svg:line", { class: "lane", x1: margin.left, x2: width - margin.right, y1: top + LANE - 8, y2: top + LANE - 8 }),
       make("svg:text", { class: "who", x: 4, y: top + 26 }, key));
   }
-  // Work says so at its end and waits at their begin, since waits come first where the two overlap.
+  // Work says so where no wait of its rank lies over it: as near to its end as that allows.
+  const free = (key, begin, end) => {
+    const over = waits.filter((wait) => name(wait) === key).map((wait) => [x(wait.enter), x(wait.enter + wait.waiting)]);
+    let [left, right] = [x(begin), x(end)];
+    for (const [first, last] of over) {
+      if (last <= left || first >= right) continue;
+      if (first - left > right - last) right = first;
+      else left = last;
+    }
+    return [left, right];
+  };
   const bar = (key, begin, end, kind, text, hint) => {
     const wide = Math.max(2, x(end) - x(begin));
     const group = make("svg:g", { class: kind }, make("svg:title", {}, hint),
       make("svg:rect", { x: x(begin), y: y(key) + 10, width: wide, height: 24, rx: 3 }));
-    // About seven units a letter; what does not fit is in the title.
-    if (wide > 7 * text.length + 8) {
-      const last = kind === "work";
-      group.append(make("svg:text", { x: last ? x(end) - 6 : x(begin) + 6, y: y(key) + 26, "text-anchor": last ? "end" : "start" }, text));
+    // What does not fit is in the title.
+    const last = kind === "work";
+    const [left, right] = last ? free(key, begin, end) : [x(begin), x(end)];
+    if (right - left > LETTER * text.length + 8) {
+      group.append(make("svg:text", { x: last ? right - 6 : left + 6, y: y(key) + 26, "text-anchor": last ? "end" : "start" }, text));
     }
     drawing.append(group);
   };
@@ -81,8 +102,8 @@ export function chainPicture(history) {
       make("svg:path", { class: "tip", d: `M${end.x} ${last}l-4 ${up ? 7 : -7}h8z` }));
   }
   const bottom = height - 6;
-  drawing.append(make("svg:text", { class: "time", x: margin.left, y: bottom }, `${from.toFixed(6)} s`),
-    make("svg:text", { class: "time", x: width - margin.right, y: bottom, "text-anchor": "end" }, `${to.toFixed(6)} s`),
+  drawing.append(make("svg:text", { class: "time", x: margin.left, y: bottom }, clock(from, to - from)),
+    make("svg:text", { class: "time", x: width - margin.right, y: bottom, "text-anchor": "end" }, clock(to, to - from)),
     make("svg:text", { class: "time", x: margin.left + room / 2, y: bottom, "text-anchor": "middle" }, seconds(to - from)));
   return drawing;
 }

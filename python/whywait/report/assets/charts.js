@@ -109,7 +109,12 @@ export class HeatMap {
     const { layout, values } = this;
     if (!layout.wrap) return layout;
     // Cells as close to squares as the room allows, a little wider than high.
-    const columns = Math.max(1, Math.min(values.length, Math.ceil(Math.sqrt((values.length * width) / height / 1.4))));
+    const near = Math.max(1, Math.min(values.length, Math.ceil(Math.sqrt((values.length * width) / height / 1.4))));
+    // Full rows look like the machine; a row that is not full, like a lack.
+    let columns = near;
+    for (let wide = near; wide <= Math.min(values.length, 1.7 * near); wide++) {
+      if (values.length % wide === 0) { columns = wide; break; }
+    }
     return { columns, rows: Math.ceil(values.length / columns), cell: null };
   }
 

@@ -3,7 +3,7 @@
 import { HeatMap, fitCanvas } from "./charts.js";
 import { css, scaleColors } from "./color.js";
 import { columnBlock, documentBlock } from "./data.js";
-import { choice, fill, make, tip } from "./dom.js";
+import { choice, fill, hiddenHeading, make, tip } from "./dom.js";
 import { percent, quantity, seconds } from "./format.js";
 
 const MEASURES = [
@@ -72,7 +72,7 @@ export class Communication {
     this.frame = make("div", { class: "matrix" }, this.canvas);
     this.legend = make("p", { class: "hint" });
     this.table = make("div", { class: "wide" });
-    fill(this.node,
+    fill(this.node, hiddenHeading("Communication"),
       make("div", { class: "beside" }, make("section", { class: "card" }, make("header", { class: "toolbar" }, make("h2", {}, "Who communicates with whom"), this.sides?.node, this.chooser.node), this.frame, this.legend),
         this.each && this.ranks()),
       make("section", { class: "card" }, make("h2", {}, "Heaviest pairs"), this.table),
@@ -189,7 +189,7 @@ export class Communication {
     const { sizes } = this.facts;
     const most = Math.max(...sizes.map((row) => row.count));
     return make("div", { class: "wide" }, make("table", { class: "ranking plain" },
-      make("thead", {}, make("tr", {}, ["Size", "What", "Count", "", "Bytes", "In flight, in the mean"].map((name) => make("th", {}, name)))),
+      make("thead", {}, make("tr", {}, ["Size", "What", "Count", "", "Bytes", "Average in flight"].map((name) => make("th", {}, name)))),
       make("tbody", {}, sizes.map((row) => make("tr", {},
         make("td", {}, row.below === 1 ? "0 B" : `${quantity(row.least, "bytes")} to ${quantity(row.below - 1, "bytes")}`), make("td", {}, row.kind),
         make("td", {}, row.count.toLocaleString("en-US")),

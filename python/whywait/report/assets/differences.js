@@ -1,7 +1,7 @@
 // The panes of a comparison: what (metrics), where in the program (call paths), which ranks.
 
 import { difference, relative, signed } from "./comparison.js";
-import { choice, fill, make } from "./dom.js";
+import { choice, fill, hiddenHeading, make } from "./dom.js";
 import { quantity } from "./format.js";
 import { address, nodeText, readNode } from "./link.js";
 import { selection } from "./model.js";
@@ -101,7 +101,7 @@ export class Differences {
     this.crumbs = make("p", { class: "crumbs", "aria-live": "polite" });
     this.chart = make("div", { class: "pairs" });
     this.chartNote = make("p", { class: "note" });
-    this.node = make("div", { class: "explorer differences" },
+    this.node = make("div", { class: "explorer differences" }, hiddenHeading("Differences"),
       make("div", { class: "toolbar" }, this.orderChoice.node, make("label", { class: "check" }, equal, "with what is equal"),
         make("button", { type: "button", title: "Open what differs most, from the selection down (h)",
           onclick: () => this.callView.followLargest() }, "Follow the largest"), this.crumbs));

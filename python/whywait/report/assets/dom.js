@@ -26,6 +26,11 @@ export function present(children) {
   return children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
 }
 
+// The heading of a view whose purpose the navigation shows to those who see it.
+export function hiddenHeading(text) {
+  return make("h1", { class: "hidden" }, text);
+}
+
 // One tooltip for everything.
 export const tip = {
   show(event, ...content) {

@@ -1,8 +1,8 @@
 // Three linked panes: what (metrics), where in the program (call paths), where in the machine (processes and threads).
 
 import { BoxPlots, HeatMap } from "./charts.js";
-import { choice, fill, make } from "./dom.js";
-import { percent, plural, quantity, seconds } from "./format.js";
+import { choice, fill, hiddenHeading, make } from "./dom.js";
+import { clock, percent, plural, quantity, seconds } from "./format.js";
 import { address, nodeText, readNode, timelineLink } from "./link.js";
 import { selection } from "./model.js";
 import { resizable } from "./panes.js";
@@ -80,7 +80,7 @@ export class Explorer {
     } });
     this.crumbs = make("p", { class: "crumbs", "aria-live": "polite" });
     const take = takeAlong("values", () => this.valueTable());
-    this.node = make("div", { class: "explorer" },
+    this.node = make("div", { class: "explorer" }, hiddenHeading("Explorer"),
       make("div", { class: "toolbar" }, this.showChoice.node, this.orderChoice.node,
         make("label", { class: "check" }, zeros, "with zeros"),
         make("button", { type: "button", title: "Open what has the largest values, from the selection down (h)",
@@ -266,7 +266,7 @@ export class Explorer {
       },
         make("span", { class: "length" }, make("i", { style: { width: `${(100 * i.waiting[row]) / longest}%` } }), make("b", {}, seconds(i.waiting[row]))),
         make("span", {}, who(i.rank[row], i.thread[row])),
-        make("span", { class: "when" }, `${i.enter[row].toFixed(4)} s`),
+        make("span", { class: "when" }, clock(i.enter[row], this.model.facts.length ?? 1)),
         make("span", { class: "for" }, several && make("em", {}, model.metrics[model.kindMetrics[i.kind[row]]].label, " "),
           cause ? `for ${who(i.cause_rank[row], i.cause_thread[row])}${by >= 0 && by !== callpath ? `, ${model.callName(by)}` : ""}` : "")),
       more);

@@ -30,6 +30,12 @@ export function seconds(value) {
   return `${Number((value * 1e9).toPrecision(3))} ns`;
 }
 
+// A time of the run, with as many digits as tell four parts of a thousand of a span.
+export function clock(time, span) {
+  const decimals = span > 0 ? Math.max(0, Math.min(9, 3 - Math.floor(Math.log10(span)))) : 3;
+  return `${time.toFixed(decimals)} s`;
+}
+
 export function counted(value) {
   for (const { limit, unit } of COUNTS) {
     if (Math.abs(value) >= limit) return `${digits(value / limit)} ${unit}`;

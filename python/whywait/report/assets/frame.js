@@ -11,7 +11,8 @@ export class Frame {
     this.titles = views;
     this.links = Object.entries(views).map(([view, title]) => make("a", { href: address(view), "data-view": view }, title));
     fill(document.getElementById("top"),
-      make("a", { class: "brand", href: address(Object.keys(views)[0]) }, "why", make("b", {}, "wait")),
+      // A whole address: behind a first link within the page, readers of a screen would take all links for ways to skip.
+      make("a", { class: "brand", href: location.href.split("#")[0] + address(Object.keys(views)[0]) }, "why", make("b", {}, "wait")),
       make("nav", { "aria-label": "Views" }, this.links),
       run,
       make("button", { type: "button", title: "Light or dark (t)", "aria-label": "Light or dark", onclick: () => this.toggleTheme() }, "◐"),
@@ -19,6 +20,8 @@ export class Frame {
     fill(document.getElementById("help"), make("h2", {}, "How to read it"), help.map((text) => make("p", {}, text)),
       make("h2", {}, "Keys"), make("dl", {}, keys.map(([key, text]) => [make("dt", {}, key), make("dd", {}, text)])),
       make("form", { method: "dialog" }, make("button", {}, "Close")));
+    // The address names the view, so this link must not change it.
+    document.querySelector(".skip")?.addEventListener("click", (event) => { event.preventDefault(); document.getElementById("view").focus(); });
     addEventListener("hashchange", () => this.follow());
     addEventListener("keydown", (event) => this.key(event));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.repaint());

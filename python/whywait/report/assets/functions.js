@@ -1,6 +1,6 @@
 // The flat profile: what each function takes, wherever it is called.
 
-import { fill, make } from "./dom.js";
+import { fill, hiddenHeading, make } from "./dom.js";
 import { counted, percent, seconds } from "./format.js";
 import { exploreLink } from "./link.js";
 import { selection } from "./model.js";
@@ -58,9 +58,9 @@ export class Functions {
     this.used = COLUMNS.filter(([name]) => name === "name" || this.rows.some((row) => row[name]));
     const find = make("input", { type: "search", placeholder: "Find", "aria-label": "Find a function", spellcheck: "false",
       oninput: () => { this.query = find.value.trim().toLowerCase(); this.list(); } });
-    fill(this.node, make("section", { class: "card" },
+    fill(this.node, hiddenHeading("Functions"), make("section", { class: "card" },
       make("header", { class: "toolbar" }, make("h2", {}, "Functions"),
-        make("span", { class: "hint" }, "All calls together, on all locations. Click on a heading to sort."), find,
+        make("span", { class: "hint" }, "All calls on all locations together. Click a heading to sort."), find,
         takeAlong("functions", () => this.table())),
       make("div", { class: "wide" }, make("table", { class: "ranking plain" }, make("thead", {}, this.heads), this.body))));
     this.list();

@@ -4,7 +4,7 @@ import { fitCanvas } from "./charts.js";
 import { css } from "./color.js";
 import { columnBlock, documentBlock } from "./data.js";
 import { fill, make, tip } from "./dom.js";
-import { percent, plural, seconds } from "./format.js";
+import { clock, percent, plural, seconds } from "./format.js";
 import { exploreLink, timelineLink } from "./link.js";
 
 const TRENDS = { grows: "they get longer", shrinks: "they get shorter" };
@@ -44,9 +44,10 @@ export class Iterations {
     const { loop } = this;
     const { minimum, maximum, median } = loop.duration;
     const trend = loop.trend.kind === "steady" ? "" : `; ${TRENDS[loop.trend.kind]} by ${percent(Math.abs(loop.trend.change))} over the run`;
+    const length = seconds(minimum) === seconds(maximum) ? `${seconds(median)} each`
+      : `${seconds(minimum)} to ${seconds(maximum)}, median ${seconds(median)}`;
     const odd = loop.outliers.length ? ` ${plural(loop.outliers.length, "outlier")} take more than ${seconds(loop.limit)}.` : "";
-    return [`The main loop takes ${percent(loop.share)} of the run in ${plural(loop.iterations, "iteration")} of ${seconds(minimum)} to ${seconds(maximum)}, `
-      + `median ${seconds(median)}${trend}.${odd} Each begins with `,
+    return [`The main loop takes ${percent(loop.share)} of the run in ${plural(loop.iterations, "iteration")} of ${length}${trend}.${odd} Each begins with `,
     loop.parameter && [make("code", {}, loop.parameter), " taking another value in "],
     make("a", { href: exploreLink("time", loop.callpath_id) }, make("code", {}, loop.names.slice(-2).join(" → "))), "."];
   }
@@ -55,7 +56,7 @@ export class Iterations {
     const parts = [["work", "computation"], ["waiting", "waiting"], ["library", "other"]];
     return make("span", { class: "keys" }, parts.map(([name, text]) =>
       make("span", {}, make("i", { class: `swatch ${name}`, style: { "--color": `var(--time-${name})` } }), ` ${text} `)),
-    " of a rank, in the mean", this.count > this.columns ? "; where iterations share a column, the longest" : "");
+    " average over ranks", this.count > this.columns ? "; where iterations share a column, the longest" : "");
   }
 
   // The longest, as a table that needs no pointer.
@@ -149,7 +150,7 @@ export class Iterations {
 
   hover(event) {
     const i = this.at(event);
-    tip.show(event, make("b", {}, this.name(i, "Iteration")), ` at ${this.rows.begin[i].toFixed(6)} s`, make("table", {}, [
+    tip.show(event, make("b", {}, this.name(i, "Iteration")), ` at ${clock(this.rows.begin[i], this.rows.duration[i])}`, make("table", {}, [
       ["duration", seconds(this.rows.duration[i])], ["computation", seconds(this.rows.computation[i])],
       ["waiting", seconds(this.rows.waiting[i])], ["parallel efficiency", percent(this.rows.parallel_efficiency[i])],
       ["slowest", `rank ${this.rows.slowest[i]}`], ["most waiting", this.mostWaiting(i)],
@@ -160,7 +161,7 @@ export class Iterations {
     this.chosen = i;
     const { rows } = this;
     const critical = rows.critical_rank[i] >= 0 ? `; the critical path has ${seconds(rows.critical_path[i])} in it, most on rank ${rows.critical_rank[i]}` : "";
-    fill(this.detail, make("b", {}, this.name(i, "Iteration")), `: ${seconds(rows.duration[i])} from ${rows.begin[i].toFixed(6)} s, parallel efficiency ${percent(rows.parallel_efficiency[i])}, `
+    fill(this.detail, make("b", {}, this.name(i, "Iteration")), `: ${seconds(rows.duration[i])} from ${clock(rows.begin[i], rows.duration[i])}, parallel efficiency ${percent(rows.parallel_efficiency[i])}, `
       + `slowest rank ${rows.slowest[i]}${critical}. `,
     document.getElementById("data-timeline") && make("a", { class: "go", href: this.link(i) }, "Show it on the timeline"));
     this.draw();

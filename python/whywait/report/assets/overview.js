@@ -4,7 +4,7 @@ import { blamed, chainPicture, shortName, shortNames, whyText } from "./chain.js
 import { fitCanvas } from "./charts.js";
 import { css } from "./color.js";
 import { make, tip } from "./dom.js";
-import { percent, plural, seconds } from "./format.js";
+import { clock, percent, plural, seconds } from "./format.js";
 import { Iterations } from "./iterations.js";
 import { exploreLink, timelineLink } from "./link.js";
 
@@ -108,6 +108,12 @@ export class Overview {
       this.byRank(painted));
   }
 
+  // What a location is to people.
+  get placeWord() {
+    const { facts, hasStreams, threaded } = this.model;
+    return hasStreams ? "thread or stream" : threaded ? "thread" : facts.locations === facts.processes ? "rank" : "location";
+  }
+
   // The same over ranks; each column is a place or the mean of neighboring ones.
   byRank(parts) {
     const count = parts[0].ranks.length;
@@ -118,6 +124,7 @@ export class Overview {
     const frame = make("div", { class: "by-rank" }, canvas);
     const locations = this.model.facts.locations ?? count;
     const each = Math.ceil(locations / count);
+    const numbered = locations === this.model.facts.processes ? "rank" : "location";
     const draw = () => {
       const width = frame.clientWidth;
       const height = frame.clientHeight;
@@ -139,7 +146,7 @@ export class Overview {
     };
     canvas.addEventListener("mousemove", (event) => {
       const i = Math.min(count - 1, Math.floor(((event.clientX - canvas.getBoundingClientRect().left) * count) / frame.clientWidth));
-      const name = each > 1 ? `mean of locations ${i * each}–${Math.min(locations, (i + 1) * each) - 1}` : this.model.placeName(i);
+      const name = each > 1 ? `mean of ${numbered}s ${i * each}–${Math.min(locations, (i + 1) * each) - 1}` : this.model.placeName(i);
       tip.show(event, make("b", {}, name), make("table", {}, parts.filter((part) => part.ranks[i] > 0).reverse().map((part) =>
         make("tr", {}, make("th", {}, make("i", { class: `swatch ${part.family}`, style: { "--color": part.color } }), part.label),
           make("td", {}, seconds(part.ranks[i]))))));
@@ -147,10 +154,9 @@ export class Overview {
     canvas.addEventListener("mouseleave", () => tip.hide());
     new ResizeObserver(draw).observe(frame);
     this.redraw = draw;
-    return make("figure", {}, frame, make("figcaption", {}, make("span", {}, each > 1 ? "location 0" : this.model.placeName(0)),
-      make("span", {}, "the same, one column ", each > 1 ? `the mean of ${each} neighbors` : this.model.hasStreams ? "a thread or stream" : this.model.threaded ? "a thread" : "a rank",
-        ` (highest: ${seconds(most)})`),
-      make("span", {}, each > 1 ? `location ${locations - 1}` : this.model.placeName(count - 1))));
+    return make("figure", {}, frame, make("figcaption", {}, make("span", {}, each > 1 ? `${numbered} 0` : this.model.placeName(0)),
+      make("span", {}, "the same ", each > 1 ? `over ${numbered}s, ${each} of them in a column` : `for each ${this.placeWord}`, ` (highest: ${seconds(most)})`),
+      make("span", {}, each > 1 ? `${numbered} ${locations - 1}` : this.model.placeName(count - 1))));
   }
 
   problems() {
@@ -171,8 +177,9 @@ export class Overview {
       const there = cause.callpath && cause.callpath.join("\n") !== problem.callpath.join("\n") ? shortName(cause.callpath.at(-1)) : null;
       const whom = there ? `the ${there} of rank ${cause.rank}` : `rank ${cause.rank}`;
       facts.push(["Who", cause.share > 0.995 ? `All of it is for ${whom}.`
-        : cause.share < STANDS_OUT ? `No single rank stands out: at most ${percent(cause.share)} of it is for ${whom}.`
-          : `${cause.share > 0.5 ? "Most" : "The largest part"} of it is for ${whom} (${percent(cause.share)}).`]);
+        : cause.share < 0.0005 ? "No single rank stands out."
+          : cause.share < STANDS_OUT ? `No single rank stands out: at most ${percent(cause.share)} of it is for ${whom}.`
+            : `${cause.share > 0.5 ? "Most" : "The largest part"} of it is for ${whom} (${percent(cause.share)}).`]);
     } else if (many) {
       facts.push(["Where", problem.worst_rank_share < Math.max(STANDS_OUT, 1.1 / problem.ranks) ? "No single rank stands out."
         : `Most on ${mostOn(problem)} (${percent(shareOn(problem))}).`]);
@@ -205,7 +212,7 @@ export class Overview {
     const step = 100 / values.length;
     return make("svg:svg", { class: "spark", viewBox: "0 0 100 20", preserveAspectRatio: "none", role: "img",
       "aria-label": "Waiting over ranks" }, values.map((value, i) => value > 0 && make("svg:rect", {
-      x: (i * step).toFixed(3), width: (values.length > 60 ? step : step * 0.84).toFixed(3), y: (20 - (20 * value) / most).toFixed(2),
+      x: (i * step).toFixed(3), width: (values.length > 60 ? step : step - Math.min(0.16 * step, 0.4)).toFixed(3), y: (20 - (20 * value) / most).toFixed(2),
       height: ((20 * value) / most).toFixed(2) })));
   }
 
@@ -214,14 +221,15 @@ export class Overview {
     if (!delay?.length) return null;
     // What differences of sums leave of nothing is nothing.
     const least = 1e-9 * account.waiting;
-    const elsewhere = account.elsewhere > least ? `, ${seconds(account.elsewhere)} has causes outside the focus` : "";
-    const none = `${elsewhere}${account.unknown > least ? `, ${seconds(account.unknown)} has none` : ""}`;
+    const elsewhere = account.elsewhere > least ? `; ${seconds(account.elsewhere)} has causes outside the focus` : "";
+    const none = `${elsewhere}${account.unknown > least ? `; ${seconds(account.unknown)} has none` : ""}`;
     const isNamed = account.unexplained >= 0.001 * account.waiting && account.unexplained > 0;
     const unknown = none + (isNamed ? `; ${seconds(account.unexplained)} of it is more than all causes together explain` : "");
     const idle = account.idle_costs > 0 ? ` Idle ${account.idle}, which ${account.idle === "threads" ? "are no waiting" : "no thread waits for"}, cost ${seconds(account.idle_costs)} besides.` : "";
     return this.card("Who causes the waiting",
-      `Of ${seconds(account.waiting)} of waiting, ${seconds(account.known)} has a known cause${unknown}. These call paths took longer `
-        + `than on other ranks, and others waited for it, there or further on.${idle}`,
+      `${account.known > 0.9995 * account.waiting ? `The cause of all ${seconds(account.waiting)} of waiting is known`
+        : `The cause of ${seconds(account.known)} of ${seconds(account.waiting)} of waiting is known`}${unknown}. `
+        + `These call paths took longer than on other ranks, and made others wait, there or later.${idle}`,
       make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["Call path", "Waiting caused", "Share", "Most on", "Seen as"].map((name) => make("th", {}, name)))),
         make("tbody", {}, delay.map((row) => make("tr", {},
           make("td", {}, this.callLink("delay", row.callpath_id)),
@@ -246,7 +254,8 @@ export class Overview {
     const { critical_path: path, focus } = this.model.story;
     if (!path?.callpaths.length) return null;
     const whose = focus.name === "all" ? "" : ` of ${focus.phrase}`;
-    const ways = path.hops ? `and changes ranks ${path.hops.toLocaleString("en-US")} times` : "and stays on one rank";
+    const often = path.hops === 1 ? "once" : path.hops === 2 ? "twice" : `${path.hops?.toLocaleString("en-US")} times`;
+    const ways = path.hops ? `and changes ranks ${often}` : "and stays on one rank";
     const balance = this.model.facts.processes > 1 ? ` Up to ${seconds(path.imbalance)} of it could be saved by balancing work.` : "";
     return this.card("What determines how long the run takes",
       `The critical path${whose} is ${seconds(path.length)} long ${ways}. Only what is on it can make the run shorter.${balance}`,
@@ -287,10 +296,10 @@ export class Overview {
     const y = (number) => 6 + ((height - 12) * number) / (locations - 1);
     const steps = location.map((number, i) => `${i ? "L" : "M"}${x(from[i]).toFixed(2)} ${y(number).toFixed(2)}H${x(to[i]).toFixed(2)}`);
     return make("figure", {}, make("svg:svg", { class: "walk", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img",
-      "aria-label": "The location that the critical path is on, over time" },
+      "aria-label": `The ${this.placeWord} that the critical path is on, over time` },
     make("svg:path", { d: steps.join("") })),
-    make("figcaption", {}, make("span", {}, `${from[0].toFixed(3)} s`), make("span", {}, "which location it is on: the first at the top, the last at the bottom"),
-      make("span", {}, `${to.at(-1).toFixed(3)} s`)));
+    make("figcaption", {}, make("span", {}, clock(from[0], whole)), make("span", {}, `the ${this.placeWord} that it is on, the first at the top`),
+      make("span", {}, clock(to.at(-1), whole))));
   }
 
   efficiencies() {

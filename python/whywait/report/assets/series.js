@@ -1,7 +1,7 @@
 // Many runs: a scaling study, or a history.
 
 import { documentBlock } from "./data.js";
-import { fill, make } from "./dom.js";
+import { fill, hiddenHeading, make } from "./dom.js";
 import { percent, plural, quantity, seconds } from "./format.js";
 import { Frame, openPage } from "./frame.js";
 import { Stacks, curve, lines } from "./series_charts.js";
@@ -35,7 +35,7 @@ class App extends Frame {
       this.waits(), this.table(), study.notes.map((note) => make("p", { class: "soft" }, note)), make("footer", {}, `whywait ${study.whywait}`));
     this.metric = Object.keys(study.places)[0];
     this.rows = make("tbody");
-    this.scalingView = make("div", { class: "overview series" }, this.places());
+    this.scalingView = make("div", { class: "overview series" }, hiddenHeading("Call paths"), this.places());
     this.follow();
   }
 
@@ -61,7 +61,7 @@ class App extends Frame {
     const parallel = efficiencies.find((row) => row.name === "parallel_efficiency");
     const [first, last] = [parallel?.values[0], parallel?.values.at(-1)];
     const picture = document.importNode(new DOMParser().parseFromString(badge, "image/svg+xml").documentElement, true);
-    const what = over === "processes" ? `from ${plural(runs[0].processes, "rank")} to ${runs.at(-1).processes}` : `from ${runs[0].name} to ${runs.at(-1).name}`;
+    const what = over === "processes" ? `from ${plural(runs[0].processes, "rank")} to ${runs.at(-1).processes.toLocaleString("en-US")}` : `from ${runs[0].name} to ${runs.at(-1).name}`;
     return make("section", { class: "headline" },
       make("div", {}, make("h1", {}, plural(runs.length, "run")), make("p", {}, `${what}; of ${focus}`), picture),
       make("p", { class: "verdict" }, make("b", { class: last !== null && last < 0.8 ? "bad" : "" }, last === null ? "–" : percent(last)),
@@ -101,8 +101,8 @@ class App extends Frame {
         lines("Efficiencies", runs, drawn.map((row) => ({ label: row.label, values: row.values })), { text: percent, most: 1 }),
         this.study.over === "processes" && speedup && lines("Speedup", runs, [
           { label: "Speedup", values: speedup.values },
-          { label: "Ideal", values: runs.map((run) => (this.study.mode === "weak" ? run.processes / runs[0].processes : run.processes / runs[0].processes)), faint: true },
-        ], { text: (value) => value.toFixed(2), along: runs.map((run) => run.processes) })));
+          { label: "Ideal", values: runs.map((run) => run.processes / runs[0].processes), faint: true },
+        ], { text: (value) => (value >= 100 ? Math.round(value).toLocaleString("en-US") : value.toFixed(2)), along: runs.map((run) => run.processes) })));
   }
 
   waits() {
@@ -125,13 +125,13 @@ class App extends Frame {
     /** @type {[string, (run: any) => any][]} */
     const columns = [["Run", (run) => run.name], ["Date", (run) => run.date ?? ""], ["Ranks", (run) => run.processes],
       ["Threads", (run) => run.threads], ["Run time (s)", (run) => run.length], ["Time of all (s)", (run) => run.time], ["Waiting (s)", (run) => run.waiting]];
-    const text = (value) => (value === null ? "–" : typeof value === "number" && !Number.isInteger(value) ? seconds(value) : String(value ?? "–"));
+    const text = (name, value) => (value === null || value === undefined ? "–" : name.endsWith("(s)") ? seconds(value) : value.toLocaleString("en-US"));
     return make("section", { class: "card" },
       make("header", { class: "toolbar" }, make("h2", {}, "Runs"),
         takeAlong("runs", () => [columns.map(([name]) => name), ...runs.map((run) => columns.map(([, of]) => of(run)))])),
       make("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "All runs" }, make("table", { class: "ranking plain" },
         make("thead", {}, make("tr", {}, columns.map(([name]) => make("th", { scope: "col" }, name.replace(" (s)", ""))))),
-        make("tbody", {}, runs.map((run) => make("tr", {}, columns.map(([, of]) => make("td", {}, text(of(run))))))))));
+        make("tbody", {}, runs.map((run) => make("tr", {}, columns.map(([name, of]) => make("td", {}, text(name, of(run))))))))));
   }
 
   places() {
@@ -143,8 +143,8 @@ class App extends Frame {
       oninput: () => { this.query = find.value.trim().toLowerCase(); this.list(); } });
     const sizes = new Set(runs.map((run) => run.processes)).size;
     const lead = places[this.metric].at !== null
-      ? `A process spends so long there in the mean. Predictions are for ${plural(places[this.metric].at, "rank")}; what they take most of comes first.`
-      : `A process spends so long there in the mean. ${sizes > 1 ? `There are no scaling models: they need five different numbers of processes, and there are ${sizes}.` : ""}`;
+      ? `Average time of a process. Predictions are for ${plural(places[this.metric].at, "rank")}; the largest come first.`
+      : `Average time of a process. ${sizes > 1 ? `There are no scaling models: they need five different numbers of processes, and there are ${sizes}.` : ""}`;
     this.list();
     return make("section", { class: "card functions" },
       make("header", { class: "toolbar" }, make("h2", {}, "Call paths"), choose, find, takeAlong("call_paths", () => this.csvRows())),

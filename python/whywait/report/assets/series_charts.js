@@ -7,7 +7,7 @@ const COMMUNICATION = new Set(["communication"]);
 // What bars show, and in what: see figures 5.2, 5.3 and 5.6 of Hermanns, "Understanding the formation of wait states in
 // one-sided communication" (RWTH Aachen, 2017).
 const WHAT = [["all", "All time", "All that threads do"], ["communication", "Communication", "Only what happens in MPI, OpenSHMEM and ARMCI"]];
-const SCALINGS = [["share", "Share", "Shares of what is shown"], ["each", "Per process", "Seconds of a process, in the mean"], ["total", "Total", "Seconds of all processes and threads"]];
+const SCALINGS = [["share", "Share", "Shares of what is shown"], ["each", "Per process", "Average seconds of a process"], ["total", "Total", "Seconds of all processes and threads"]];
 const WIDTH = 720;
 const HEIGHT = 260;
 const LEFT = 62;

@@ -1,6 +1,6 @@
 // The view of a run over time: its tools, its address, what is selected and found in it.
 
-import { choice, fill, make } from "./dom.js";
+import { choice, fill, hiddenHeading, make } from "./dom.js";
 import { address, exploreLink, numberIn } from "./link.js";
 import { TimelineData } from "./timeline_data.js";
 import { functionColor } from "./timeline_paint.js";
@@ -29,8 +29,8 @@ export class Timeline extends TimelinePane {
   async follow(query) {
     if (!this.exists) {
       fill(this.node, make("p", { class: "opening" },
-        "This report has no timeline, which is made from the events: the result that it was made from holds none, or was "
-          + "found by several processes under MPI. Analyze the trace again, by one process (", make("code", {}, `whywait analyze ${this.model.run.path} --html`), ")."));
+        "This report has no timeline: the result that it was written from has no events, or several processes shared the "
+          + "analysis. Analyze the trace in one process: ", make("code", {}, `whywait analyze ${this.model.run.path} --html`)));
       return;
     }
     if (!this.data) {
@@ -60,14 +60,14 @@ export class Timeline extends TimelinePane {
     this.classes = make("div", { class: "classes" });
     this.stack = new CallStack(this);
     this.lanes = new CounterLanes(this);
-    fill(this.node,
+    fill(this.node, hiddenHeading("Timeline"),
       make("div", { class: "toolbar" },
         button("−", "Zoom out (−)", () => this.zoom(2)), button("+", "Zoom in (+)", () => this.zoom(0.5)),
         button("All", "Everything (0)", () => this.reset()), button("Longest waits", "To the next one of the longest waits (w)", () => this.next()),
         layerBoxes([this]), data.calls.location.length > 0 && coloring.node, this.searchBox, this.hits, where),
       this.strip,
       this.plane,
-      this.classes, this.lanes.node, this.stack.node, this.details, (this.statistics = new WindowStatistics(data)).node);
+      this.classes, this.details, this.lanes.node, this.stack.node, (this.statistics = new WindowStatistics(data)).node);
     this.legend();
     this.describe();
     new ResizeObserver(() => this.resize()).observe(this.plane);

@@ -449,7 +449,7 @@ export class TimelinePicture {
     if (arrows < here) {
       notes.push(arrows ? `${arrows} of ${here} arrows here are drawn, the most costly` : `zoom in to see ${plural(here, "arrow")}`);
     }
-    if (coarse) notes.push(`shares of ${seconds(coarse.width)}${coarse.merged > 1 ? ` and ${coarse.merged} locations` : ""} each`);
+    if (coarse) notes.push(`each cell: shares of ${seconds(coarse.width)}${coarse.merged > 1 ? ` and ${coarse.merged} locations` : ""}`);
     if (this.layers.path && this.canvas.dataset.path === "mostly") notes.push("critical path: where it mostly is; zoom in to see it change");
     const no = !calls.location.length && totals.calls ? `individual calls omitted (${counted(totals.calls)})` : "";
     if (left.length) notes.push(`kept in this file: the longest ${[...left, ...(no ? [no] : [])].join(", ")}`);

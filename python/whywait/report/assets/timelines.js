@@ -2,7 +2,7 @@
 // the other as well, at the same place of the screen.
 
 import { columnBlock } from "./data.js";
-import { choice, fill, make } from "./dom.js";
+import { choice, fill, hiddenHeading, make } from "./dom.js";
 import { seconds } from "./format.js";
 import { address, numberIn } from "./link.js";
 import { TimeMap } from "./time_map.js";
@@ -86,7 +86,7 @@ export class Timelines {
     const shown = new Set(this.panes.flatMap(({ data }) => data.levels[0].present));
     const classes = measured.data.classes.map(([name, text], plane) => shown.has(plane)
       && make("span", {}, make("i", { class: `swatch ${name}`, style: { "--color": `var(--time-${name})` } }), text));
-    fill(this.node,
+    fill(this.node, hiddenHeading("Timelines"),
       make("div", { class: "toolbar" },
         button("−", "Zoom out (−)", () => measured.zoom(2)), button("+", "Zoom in (+)", () => measured.zoom(0.5)),
         button("All", "Everything (0)", () => measured.reset()), this.alignment.node,
