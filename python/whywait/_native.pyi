@@ -180,6 +180,10 @@ def generate(
     balanced: bool = False,
     barriers: bool = False,
     machine: str | None = None,
+    threads: int | None = None,
+    window: int | None = None,
+    size: int | None = None,
+    overlap: float | None = None,
     progress: Callable[[float], object] | None = None,
 ) -> int: ...
 def measure(run: Run, *, threads: int, causes: bool, entered: Callable[[str | None], object]) -> None: ...

@@ -8,7 +8,7 @@ use std::time::Duration;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
 use pyo3::prelude::*;
 use whywait_core::analysis::{Entered, Monitor, Options, Stage, analyze};
-use whywait_workloads::{Error, Machine, Progress, Spec, Workload};
+use whywait_workloads::{Error, Machine, Progress, Spec, Stream, Workload};
 
 use crate::errors::{UsageError, archive_error, core_error};
 use crate::job::{CallerThreadTasks, serve, wait};
@@ -25,7 +25,7 @@ pub(crate) fn workloads() -> Vec<&'static str> {
 ///
 /// `progress(share)` is called about ten times a second.
 #[pyfunction]
-#[pyo3(signature = (workload, directory, *, ranks, iterations, seed, work=None, imbalance=None, balanced=false, barriers=false, machine=None, progress=None))]
+#[pyo3(signature = (workload, directory, *, ranks, iterations, seed, work=None, imbalance=None, balanced=false, barriers=false, machine=None, threads=None, window=None, size=None, overlap=None, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "they are named where it is called")]
 pub(crate) fn generate(
     py: Python<'_>,
@@ -39,6 +39,10 @@ pub(crate) fn generate(
     balanced: bool,
     barriers: bool,
     machine: Option<&str>,
+    threads: Option<u32>,
+    window: Option<u32>,
+    size: Option<u32>,
+    overlap: Option<f64>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<u64> {
     let Some(workload) = Workload::named(workload) else {
@@ -51,7 +55,13 @@ pub(crate) fn generate(
         Some((_, Some(machine))) => machine,
         Some((name, None)) => return Err(UsageError::new_err(format!("{name}: no such machine"))),
     };
-    let spec = Spec { work, imbalance, balanced, barriers, machine, ..spec };
+    let stream = Stream {
+        threads: threads.unwrap_or(spec.stream.threads),
+        window: window.unwrap_or(spec.stream.window),
+        bytes: size.unwrap_or(spec.stream.bytes),
+        overlap: overlap.unwrap_or(spec.stream.overlap),
+    };
+    let spec = Spec { work, imbalance, balanced, barriers, machine, stream, ..spec };
     let pool = whywait_core::pool::new(0).map_err(core_error)?;
     let state = Arc::new(Progress::default());
     let shared = state.clone();

@@ -3,12 +3,21 @@
 //! The host computes a little, launches the kernel, waits for it, and meets the others. Then the device waits for the host,
 //! which waited for the rank with the largest load.
 //!
+//! ```text
+//! load(rank) = work (1 + imbalance x^2), x = rank / (ranks - 1)       length of a kernel = load, up to whole waves
+//! ```
+//!
+//! A device runs its blocks in waves. The last wave leaves multiprocessors without work, which is what the share of them
+//! that are active says: length x efficiency = load x efficiency of a warp.
+//!
 //! *Source*: D. Eberius, *Providing Insight into the Performance of Distributed Applications Through Low-Level Metrics*,
 //! dissertation, University of Tennessee, 2020, chapter 4: `CoMD` over RAJA with a process a device.
 
-use whywait_otf2::Result;
+use whywait_otf2::enums::Type;
+use whywait_otf2::records::{MetricValues, TypedValue};
+use whywait_otf2::{Event, Result};
 
-use crate::definitions::Region;
+use crate::definitions::{EFFICIENCY, Region};
 use crate::meeting::{CALL, GAP, Kind, Meeting};
 use crate::tape::Tape;
 use crate::{Schedule, Start};
@@ -17,8 +26,12 @@ use crate::{Schedule, Start};
 const LATENCY: i64 = 900;
 /// Ticks from the end of a kernel to the Leave of the call that awaits it.
 const COMPLETION: i64 = 200;
-/// What part of a kernel's length the host computes before it.
+/// What part of the work the host computes before its kernel.
 const HOST: i64 = 8;
+/// Ticks of a wave of blocks.
+const WAVE: i64 = 100_000;
+/// Threads of a warp that are active, percent.
+const WARP: f64 = 87.5;
 
 pub(crate) struct Comd<'a> {
     start: &'a Start,
@@ -49,6 +62,18 @@ impl<'a> Comd<'a> {
         comd
     }
 
+    /// How long a kernel would run if all of its waves were full.
+    fn load(&self, rank: u32) -> i64 {
+        let place = f64::from(rank) / f64::from(self.start.ranks - 1);
+        let work = f64::from(self.start.spec.work);
+        (work * (1.0 + self.start.spec.imbalance * place * place)).round() as i64
+    }
+
+    /// How long a kernel runs.
+    fn length(&self, rank: u32) -> i64 {
+        (self.load(rank) + WAVE - 1) / WAVE * WAVE
+    }
+
     fn begin(&self, rank: u32, number: usize) -> i64 {
         match number.checked_sub(1) {
             Some(before) => self.allreduces[before].leave(rank) + GAP,
@@ -59,7 +84,7 @@ impl<'a> Comd<'a> {
     fn times(&self, rank: u32, number: usize) -> Times {
         let begin = self.begin(rank, number);
         let launch = begin + i64::from(self.start.spec.work) / HOST + GAP;
-        let kernel = (launch + LATENCY, launch + LATENCY + self.start.work(rank, number as u64));
+        let kernel = (launch + LATENCY, launch + LATENCY + self.length(rank));
         Times { begin, launch, kernel, await_it: launch + CALL + GAP, meet: kernel.1 + COMPLETION + GAP }
     }
 }
@@ -92,6 +117,7 @@ impl Schedule for Comd<'_> {
     fn play_device(&self, tape: &mut Tape<'_>, rank: u32) -> Result<()> {
         for number in 0..self.allreduces.len() {
             let Times { launch, kernel, .. } = self.times(rank, number);
+            sample(tape, kernel.0, [0.0, 0.0])?;
             tape.enter(kernel.0, Region::Force)?;
             tape.book("gpu_launch_latency", LATENCY);
             // Before its first kernel a device is idle from the launch on.
@@ -103,7 +129,15 @@ impl Schedule for Comd<'_> {
                 tape.book("gpu_mpi_starved", allreduce.latest() - times.meet);
             }
             tape.leave(kernel.1)?;
+            let active = 100.0 * self.load(rank) as f64 / self.length(rank) as f64;
+            sample(tape, kernel.1, [active, WARP])?;
         }
         Ok(())
     }
+}
+
+/// Records the efficiencies since the last sample, percent.
+fn sample(tape: &mut Tape<'_>, time: i64, values: [f64; 2]) -> Result<()> {
+    let values = values.map(|value| TypedValue { kind: Type::DOUBLE, bits: value.to_bits() });
+    tape.record(time, &Event::Metric { metric: EFFICIENCY, values: MetricValues::new(&values) })
 }

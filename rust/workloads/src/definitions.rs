@@ -2,12 +2,13 @@
 
 use whywait_otf2::ArchiveWriter;
 use whywait_otf2::enums::{
-    CommFlag, GroupFlag, GroupType, GroupTypePre12, LocationGroupType, LocationType, Paradigm, RegionFlag, RegionRole,
-    RegionType, RmaWinFlag, SystemTreeDomain,
+    Base, CommFlag, GroupFlag, GroupType, GroupTypePre12, LocationGroupType, LocationType, MetricMode,
+    MetricOccurrence, MetricType, Paradigm, RecorderKind, RegionFlag, RegionRole, RegionType, RmaWinFlag,
+    SystemTreeDomain, Type,
 };
 use whywait_otf2::records::{
-    ClockProperties, Comm, Group, Location, LocationGroup, Region as RegionRecord, RmaWin, SystemTreeNode,
-    SystemTreeNodeDomain, Text, UNDEFINED,
+    ClockProperties, Comm, Group, Location, LocationGroup, MetricClass, MetricMember, Region as RegionRecord, RmaWin,
+    SystemTreeNode, SystemTreeNodeDomain, Text, UNDEFINED,
 };
 
 macro_rules! regions {
@@ -91,6 +92,7 @@ regions! {
     Launch "hipLaunchKernel" WRAPPER HIP
     DeviceSynchronize "hipDeviceSynchronize" WRAPPER HIP
     Force "force_kernel" KERNEL HIP
+    Parallel "!$omp parallel @multirate.c:1" PARALLEL OPENMP
 }
 
 /// Ticks a second.
@@ -107,20 +109,38 @@ pub(crate) const FIRST_GROUP: u32 = 2;
 /// Processes on a node.
 const NODE: u32 = 64;
 
+/// What there is besides ranks, each of which is a thread.
+pub(crate) struct Kinds {
+    pub(crate) windows: u32,
+    /// Communicators of all ranks.
+    pub(crate) communicators: u32,
+    /// Threads of a rank.
+    pub(crate) threads: u32,
+    /// Whether each rank has a device, with one stream and its counters.
+    pub(crate) has_devices: bool,
+    /// Sets of ranks.
+    pub(crate) groups: Vec<Vec<u64>>,
+}
+
 /// Id of the location of a rank's stream, where ranks have devices.
 pub(crate) fn stream(ranks: u32, rank: u32) -> u64 {
     u64::from(ranks) + u64::from(rank)
 }
 
-/// Writes all definitions; `length` ticks of events begin at `begin`. `groups` are sets of ranks. With devices each rank has
-/// one, with one stream.
-pub(crate) fn define(
-    to: &ArchiveWriter,
-    ranks: u32,
-    (begin, length): (i64, i64),
-    (windows, has_devices): (u32, bool),
-    groups: Vec<Vec<u64>>,
-) {
+/// Id of the location of a rank's thread, where ranks have several.
+pub(crate) fn thread(ranks: u32, threads: u32, rank: u32, thread: u32) -> u64 {
+    match thread.checked_sub(1) {
+        Some(other) => u64::from(ranks) + u64::from(rank) * u64::from(threads - 1) + u64::from(other),
+        None => u64::from(rank),
+    }
+}
+
+/// Metric of the efficiency of kernels on a stream: shares of multiprocessors and of the threads of warps.
+pub(crate) const EFFICIENCY: u32 = 0;
+
+/// Writes all definitions; `length` ticks of events begin at `begin`.
+pub(crate) fn define(to: &ArchiveWriter, ranks: u32, (begin, length): (i64, i64), kinds: &Kinds) {
+    let &Kinds { windows, communicators, threads, has_devices, ref groups } = kinds;
     to.define(ClockProperties {
         timer_resolution: RESOLUTION,
         global_offset: begin as u64,
@@ -137,7 +157,7 @@ pub(crate) fn define(
         text(region.0.name().to_owned());
     }
     let none = text(String::new());
-    let [machine, node_class, thread, definitions, window_name] =
+    let [machine, node_class, master, definitions, window_name] =
         ["machine", "node", "Master thread", "MPI_COMM_WORLD", "window"].map(|name| text(name.to_owned()));
     to.define(SystemTreeNode { id: 0, name: machine, class_name: machine, parent: UNDEFINED });
     for node in 0..ranks.div_ceil(NODE) {
@@ -154,14 +174,45 @@ pub(crate) fn define(
         });
         to.define(Location {
             id: u64::from(rank),
-            name: thread,
+            name: master,
             location_type: LocationType::CPU_THREAD,
             number_of_events: 0,
             location_group: rank,
         });
     }
+    for number in 1..threads {
+        let name = text(format!("OMP thread {number}"));
+        for rank in 0..ranks {
+            to.define(Location {
+                id: thread(ranks, threads, rank, number),
+                name,
+                location_type: LocationType::CPU_THREAD,
+                number_of_events: 0,
+                location_group: rank,
+            });
+        }
+    }
     if has_devices {
-        let class_name = text("device".to_owned());
+        let [class_name, percent] = ["device", "%"].map(|name| text(name.to_owned()));
+        for (id, name) in (0..).zip(["sm_efficiency", "warp_execution_efficiency"]) {
+            to.define(MetricMember {
+                id,
+                name: text(name.to_owned()),
+                description: none,
+                metric_type: MetricType::OTHER,
+                metric_mode: MetricMode::ABSOLUTE_LAST,
+                value_type: Type::DOUBLE,
+                base: Base::DECIMAL,
+                exponent: 0,
+                unit: percent,
+            });
+        }
+        to.define(MetricClass {
+            id: EFFICIENCY,
+            metric_members: vec![0, 1],
+            metric_occurrence: MetricOccurrence::SYNCHRONOUS,
+            recorder_kind: RecorderKind::GPU,
+        });
         for rank in 0..ranks {
             let (id, name) = (1 + ranks.div_ceil(NODE) + rank, text(rank.to_string()));
             to.define(SystemTreeNode { id, name, class_name, parent: 1 + rank / NODE });
@@ -202,17 +253,29 @@ pub(crate) fn define(
             region_flags,
         });
     }
-    let group = |id, group_type, members| {
-        let (group_flags, paradigm) = (GroupFlag::NONE, Paradigm::MPI);
+    let group = |id, group_type, paradigm, members| {
+        let group_flags = GroupFlag::NONE;
         let group_type_pre12 = GroupTypePre12::of(group_type, paradigm, group_flags);
         to.define(Group { id, name: none, group_type_pre12, members, group_type, paradigm, group_flags });
     };
-    group(LOCATIONS, GroupType::COMM_LOCATIONS, (0..u64::from(ranks)).collect());
-    group(EVERYBODY, GroupType::COMM_GROUP, (0..u64::from(ranks)).collect());
+    let mpi = |id, group_type, members| group(id, group_type, Paradigm::MPI, members);
+    mpi(LOCATIONS, GroupType::COMM_LOCATIONS, (0..u64::from(ranks)).collect());
+    mpi(EVERYBODY, GroupType::COMM_GROUP, (0..u64::from(ranks)).collect());
     for (id, members) in (FIRST_GROUP..).zip(groups) {
-        group(id, GroupType::COMM_GROUP, members);
+        mpi(id, GroupType::COMM_GROUP, members.clone());
     }
-    to.define(Comm { id: WORLD, name: definitions, group: EVERYBODY, parent: UNDEFINED, flags: CommFlag::NONE });
+    let comm = |id, group| to.define(Comm { id, name: definitions, group, parent: UNDEFINED, flags: CommFlag::NONE });
+    (WORLD..WORLD + communicators).for_each(|id| comm(id, EVERYBODY));
+    if threads > 1 {
+        let first = FIRST_GROUP + groups.len() as u32;
+        let everywhere = (0..u64::from(ranks) * u64::from(threads)).collect();
+        group(first, GroupType::COMM_LOCATIONS, Paradigm::OPENMP, everywhere);
+        for rank in 0..ranks {
+            let team = (0..threads).map(|number| thread(ranks, threads, rank, number)).collect();
+            group(first + 1 + rank, GroupType::COMM_GROUP, Paradigm::OPENMP, team);
+            comm(WORLD + communicators + rank, first + 1 + rank);
+        }
+    }
     for id in WINDOW..WINDOW + windows {
         to.define(RmaWin { id, name: window_name, comm: WORLD, flags: RmaWinFlag::CREATE_DESTROY_EVENTS });
     }

@@ -24,6 +24,7 @@ mod lock;
 mod matmul;
 mod meeting;
 mod messages;
+mod multirate;
 mod noise;
 mod nwchem;
 mod passive;
@@ -99,8 +100,12 @@ pub enum Workload {
     Nwchem,
     /// A flood of messages to a rank that receives late.
     Flood,
-    /// A kernel a rank and iteration, as long as the load of the rank, and an Allreduce.
+    /// A kernel a rank and iteration, as long as the load of the rank, and an Allreduce; counters of its efficiency.
     ComdGpu,
+    /// Windows of messages between the threads of two processes, on one communicator.
+    Multirate,
+    /// The same with a communicator for each pair of threads.
+    MultirateComms,
 }
 
 impl Workload {
@@ -131,6 +136,8 @@ impl Workload {
         ("nwchem", Self::Nwchem),
         ("flood", Self::Flood),
         ("comd-gpu", Self::ComdGpu),
+        ("multirate", Self::Multirate),
+        ("multirate-comms", Self::MultirateComms),
     ];
 
     /// The workload with a name.
@@ -166,6 +173,27 @@ pub struct Spec {
     pub barriers: bool,
     /// What calls of BT-RMA take.
     pub machine: Machine,
+    /// What `Multirate` sends.
+    pub stream: Stream,
+}
+
+/// What the threads of a process send to those of another one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stream {
+    /// Threads of a process.
+    pub threads: u32,
+    /// Messages of a thread in an iteration.
+    pub window: u32,
+    /// Bytes of a message.
+    pub bytes: u32,
+    /// In which share of their rounds all threads of a process send at once.
+    pub overlap: f64,
+}
+
+impl Default for Stream {
+    fn default() -> Self {
+        Self { threads: 2, window: 64, bytes: 64, overlap: 0.25 }
+    }
 }
 
 /// The machines that the thesis measured BT-RMA on (section 5.2).
@@ -199,7 +227,7 @@ impl Spec {
     /// A workload with a millisecond of work and a fifth of imbalance.
     #[must_use]
     pub fn new(workload: Workload, ranks: u32, iterations: u32, seed: u64) -> Self {
-        let machine = Machine::default();
+        let (machine, stream) = (Machine::default(), Stream::default());
         Self {
             workload,
             ranks,
@@ -210,6 +238,7 @@ impl Spec {
             balanced: false,
             barriers: false,
             machine,
+            stream,
         }
     }
 }
@@ -279,6 +308,18 @@ trait Schedule: Sync {
     fn play(&self, tape: &mut Tape<'_>, rank: u32) -> whywait_otf2::Result<()>;
     /// When a rank has done its last call.
     fn end(&self, rank: u32) -> i64;
+    /// Communicators of all ranks.
+    fn communicators(&self) -> u32 {
+        1
+    }
+    /// Threads of a rank.
+    fn threads(&self) -> u32 {
+        1
+    }
+    /// Writes what another thread of a rank does than the first.
+    fn play_thread(&self, _: &mut Tape<'_>, _: u32, _: u32) -> whywait_otf2::Result<()> {
+        Ok(())
+    }
     /// Whether ranks have devices.
     fn has_devices(&self) -> bool {
         false
@@ -385,9 +426,21 @@ pub fn generate(spec: Spec, directory: &Path, progress: &Progress) -> Result<Sum
     if spec.machine != Machine::default() && !is_bt {
         return Err(Error::Spec("only bt-rma-... can have the calls of a machine"));
     }
-    let window = !has_counterpart
+    let is_multirate = matches!(spec.workload, Workload::Multirate | Workload::MultirateComms);
+    if spec.stream != Stream::default() && !is_multirate {
+        return Err(Error::Spec("only multirate... has threads and windows of messages"));
+    }
+    let Stream { threads, window, bytes, overlap } = spec.stream;
+    if ![threads, window].iter().all(|count| (1..=10_000).contains(count))
+        || bytes == 0
+        || !(0.0..=1.0).contains(&overlap)
+    {
+        return Err(Error::Spec("threads and window must be 1 to 10000, a message has a byte, and overlap is a share"));
+    }
+    let has_window = !has_counterpart
+        && !is_multirate
         && !matches!(spec.workload, Workload::SorP2p | Workload::Bt | Workload::Flood | Workload::ComdGpu);
-    let start = Start::new(spec, window);
+    let start = Start::new(spec, has_window);
     let (create, free) = match spec.workload {
         Workload::Srumma | Workload::SrummaNb | Workload::Nwchem => (Kind::MALLOC, Kind::DISPOSE),
         _ => (Kind::CREATE, Kind::FREE),
@@ -418,6 +471,8 @@ pub fn generate(spec: Spec, directory: &Path, progress: &Progress) -> Result<Sum
         Workload::Nwchem => Box::new(armci::Armci::new(&start, nwchem::Nwchem { start: &start })),
         Workload::Flood => Box::new(flood::Flood::new(&start)),
         Workload::ComdGpu => Box::new(comd_gpu::Comd::new(&start)),
+        Workload::Multirate => Box::new(multirate::Multirate::new(&start, false)),
+        Workload::MultirateComms => Box::new(multirate::Multirate::new(&start, true)),
     };
     let end = |rank| schedule.end(rank) + GAP;
     let freed = start.create.map(|_| start.meet(2, end));
@@ -427,15 +482,22 @@ pub fn generate(spec: Spec, directory: &Path, progress: &Progress) -> Result<Sum
 
     let windows = if start.create.is_some() { schedule.windows() } else { 0 };
     let archive = ArchiveWriter::create(directory, "traces", WriteOptions::default())?;
-    let kinds = (windows, schedule.has_devices());
-    definitions::define(&archive, spec.ranks, (BEGIN, length), kinds, schedule.groups());
+    let kinds = definitions::Kinds {
+        windows,
+        communicators: schedule.communicators(),
+        threads: schedule.threads(),
+        has_devices: schedule.has_devices(),
+        groups: schedule.groups(),
+    };
+    definitions::define(&archive, spec.ranks, (BEGIN, length), &kinds);
     let events = AtomicU64::new(0);
-    let write = |rank: u32| -> Result<Vec<truth::Lines>, Error> {
+    let write = |rank: u32| -> Result<truth::Lines, Error> {
         if progress.cancelled.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
         let behind = start.noise.below(1_000, Purpose::Clock, rank, 0);
-        let mut tape = Tape::new(&archive, rank, behind)?;
+        let tape_of = |location| Tape::new(&archive, location, rank, behind, kinds.communicators);
+        let mut tape = tape_of(u64::from(rank))?;
         tape.begin(start.begin(rank) - 20)?;
         start.init.play(&mut tape, &Kind::INIT, rank, start.begin(rank))?;
         if let Some(created) = start.create {
@@ -447,21 +509,26 @@ pub fn generate(spec: Spec, directory: &Path, progress: &Progress) -> Result<Sum
         }
         finalize.play(&mut tape, &Kind::FINALIZE, rank, last(rank))?;
         events.fetch_add(tape.events() + 2, Ordering::Relaxed);
-        let mut lines = vec![tape.finish(finalize.leave(rank) + 20)?];
-        if schedule.has_devices() {
-            let mut tape = Tape::of_location(&archive, definitions::stream(spec.ranks, rank), rank, behind)?;
+        let mut truth = tape.finish(finalize.leave(rank) + 20)?;
+        for thread in 1..kinds.threads {
+            let mut tape = tape_of(definitions::thread(spec.ranks, kinds.threads, rank, thread))?;
+            schedule.play_thread(&mut tape, rank, thread)?;
+            events.fetch_add(tape.events(), Ordering::Relaxed);
+            truth.absorb(tape.close()?);
+        }
+        if kinds.has_devices {
+            let mut tape = tape_of(definitions::stream(spec.ranks, rank))?;
             schedule.play_device(&mut tape, rank)?;
             events.fetch_add(tape.events(), Ordering::Relaxed);
-            lines.push(tape.close()?);
+            truth.absorb(tape.close()?);
         }
         progress.ranks.fetch_add(1, Ordering::Relaxed);
-        Ok(lines)
+        Ok(truth.finish(rank))
     };
-    let truth: Vec<Vec<truth::Lines>> = (0..spec.ranks).into_par_iter().map(write).collect::<Result<_, _>>()?;
-    let truth: Vec<truth::Lines> = truth.into_iter().flatten().collect();
+    let truth: Vec<truth::Lines> = (0..spec.ranks).into_par_iter().map(write).collect::<Result<_, _>>()?;
     archive.finish()?;
     let events = events.into_inner();
-    let facts = [
+    let mut facts = vec![
         ("workload", format!("\"{}\"", spec.workload.name())),
         ("ranks", spec.ranks.to_string()),
         ("iterations", spec.iterations.to_string()),
@@ -476,6 +543,14 @@ pub fn generate(spec: Spec, directory: &Path, progress: &Progress) -> Result<Sum
         ("ticks_per_second", RESOLUTION.to_string()),
         ("program", format!("\"{}\"", Region::Program.name())),
     ];
+    if is_multirate {
+        facts.extend([
+            ("threads", threads.to_string()),
+            ("window", window.to_string()),
+            ("bytes", bytes.to_string()),
+            ("overlap", overlap.to_string()),
+        ]);
+    }
     truth::write(directory, &facts, &truth).map_err(|source| Error::Truth { path: directory.to_owned(), source })?;
     Ok(Summary { events, length })
 }

@@ -1,11 +1,11 @@
 //! What one rank records, and what is known of its waiting.
 
-use whywait_otf2::enums::MappingType;
+use whywait_otf2::enums::{MappingType, Paradigm};
 use whywait_otf2::records::{ClockOffset, IdPairs, List, MappingTable};
 use whywait_otf2::{ArchiveWriter, Attributes, Event, LocalDefinitions, LocationWriter, Result};
 
-use crate::definitions::{Region, WORLD};
-use crate::truth::{Lines, OUTSIDE, Truth};
+use crate::definitions::Region;
+use crate::truth::{OUTSIDE, Truth};
 
 /// The events of one rank, in the order of their times.
 pub(crate) struct Tape<'a> {
@@ -13,20 +13,24 @@ pub(crate) struct Tape<'a> {
     to: LocationWriter<'a>,
     /// What the clock of the rank is behind the global one.
     behind: i64,
+    /// Communicators of messages; those of teams of threads come behind them, one a rank.
+    communicators: u32,
     times: (i64, i64),
     stack: Vec<(usize, Region)>,
     truth: Truth,
 }
 
 impl<'a> Tape<'a> {
-    pub(crate) fn new(archive: &'a ArchiveWriter, rank: u32, behind: i64) -> Result<Self> {
-        Self::of_location(archive, u64::from(rank), rank, behind)
-    }
-
-    /// That of another location than the thread of a rank.
-    pub(crate) fn of_location(archive: &'a ArchiveWriter, location: u64, rank: u32, behind: i64) -> Result<Self> {
+    /// That of a location: the thread of a rank, or another one.
+    pub(crate) fn new(
+        archive: &'a ArchiveWriter,
+        location: u64,
+        rank: u32,
+        behind: i64,
+        communicators: u32,
+    ) -> Result<Self> {
         let to = archive.location(location)?;
-        Ok(Self { rank, to, behind, times: (i64::MAX, 0), stack: Vec::new(), truth: Truth::default() })
+        Ok(Self { rank, to, behind, communicators, times: (i64::MAX, 0), stack: Vec::new(), truth: Truth::default() })
     }
 
     /// Appends a record.
@@ -42,6 +46,33 @@ impl<'a> Tape<'a> {
         self.record(time, &Event::ProgramBegin { program_name, program_arguments })?;
         self.push(Region::Program);
         self.enter(time + 10, Region::Main)
+    }
+
+    /// Forks a team of threads.
+    pub(crate) fn fork(&mut self, time: i64, threads: u32) -> Result<()> {
+        self.record(time, &Event::ThreadFork { model: Paradigm::OPENMP, number_of_requested_threads: threads })
+    }
+
+    /// Joins a team of threads.
+    pub(crate) fn join(&mut self, time: i64) -> Result<()> {
+        self.record(time, &Event::ThreadJoin { model: Paradigm::OPENMP })
+    }
+
+    /// Begins the part of a thread in the team of a rank.
+    pub(crate) fn begin_team(&mut self, time: i64, rank: u32) -> Result<()> {
+        if self.stack.is_empty() {
+            // Another thread than the one that forked: its call paths begin where that one is.
+            self.push(Region::Program);
+            self.push(Region::Main);
+        }
+        self.record(time, &Event::ThreadTeamBegin { thread_team: self.communicators + rank })?;
+        self.enter(time, Region::Parallel)
+    }
+
+    /// Ends it.
+    pub(crate) fn end_team(&mut self, time: i64, rank: u32) -> Result<()> {
+        self.leave(time)?;
+        self.record(time, &Event::ThreadTeamEnd { thread_team: self.communicators + rank })
     }
 
     fn push(&mut self, region: Region) {
@@ -102,20 +133,20 @@ impl<'a> Tape<'a> {
     }
 
     /// Ends the program.
-    pub(crate) fn finish(mut self, time: i64) -> Result<Lines> {
+    pub(crate) fn finish(mut self, time: i64) -> Result<Truth> {
         self.leave(time)?;
         self.record(time + 10, &Event::ProgramEnd { exit_status: 0 })?;
         self.close()
     }
 
     /// Ends the location.
-    pub(crate) fn close(self) -> Result<Lines> {
+    pub(crate) fn close(self) -> Result<Truth> {
         let offset =
             |time: i64| ClockOffset { time: (time - self.behind) as u64, offset: self.behind, standard_deviation: 0.0 };
         let clock_offsets = vec![offset(self.times.0), offset(self.times.1)];
-        let identity = IdPairs::Dense(vec![u64::from(WORLD)]);
+        let identity = IdPairs::Dense((0..u64::from(self.communicators)).collect());
         let mapping_tables = vec![MappingTable { mapping_type: MappingType::COMM, id_map: identity }];
         self.to.finish(&LocalDefinitions { mapping_tables, clock_offsets, definitions: Vec::new() })?;
-        Ok(self.truth.finish(self.rank))
+        Ok(self.truth)
     }
 }

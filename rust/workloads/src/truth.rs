@@ -53,6 +53,22 @@ impl Truth {
         if caller == OUTSIDE { region.name().to_owned() } else { format!("{}/{}", self.name(caller), region.name()) }
     }
 
+    /// Adds what is known of another location of the same rank.
+    pub(crate) fn absorb(&mut self, other: Self) {
+        let mut own = Vec::with_capacity(other.paths.len());
+        for &(caller, region) in &other.paths {
+            let caller = own.get(caller).copied().unwrap_or(OUTSIDE);
+            own.push(self.path(caller, region));
+        }
+        let place = |path: usize| own.get(path).copied().unwrap_or(OUTSIDE);
+        for ((path, metric), ticks) in other.cells {
+            *self.cells.entry((place(path), metric)).or_default() += ticks;
+        }
+        for ((path, metric), value) in other.queues {
+            *self.queues.entry((place(path), metric)).or_default() += value;
+        }
+    }
+
     /// Its lines of the table.
     pub(crate) fn finish(self, rank: u32) -> Lines {
         let mut lines = Lines::default();
