@@ -189,3 +189,25 @@ def test_most_starved_devices_come_first_where_there_are_many(tmp_path, capsys):
     starved = {one["name"]: one["starved"] for one in whywait.analyze(tmp_path).gpu().summary()["devices"]}
     assert [line.split()[0] for line in lines[1:3]] == sorted(starved, key=starved.get, reverse=True)[:2]
     assert lines[3] == "and 2 that were starved less"
+
+
+def test_counters_of_streams_adjust_the_load_of_devices(tmp_path, capsys):
+    """Eberius, equation 4.5: loads of 1, 1.25 and 2 ms in waves of 0.1 ms, seven of eight threads of a warp."""
+    _native.generate("comd-gpu", tmp_path, ranks=3, iterations=2, seed=1, imbalance=1.0)
+    devices = whywait.analyze(tmp_path, causes=False).gpu()
+    efficiency = [0.875, 0.875 * 1.25 / 1.3, 0.875]
+    assert devices.kernels["efficiency"].to_pylist() == pytest.approx([each for each in efficiency for _ in range(2)])
+    found = devices.summary()
+    assert found["imbalance"] == pytest.approx(2 * 3 / 4.3 - 1, abs=1e-12)
+    assert found["imbalance_adjusted"] == pytest.approx(2 * 3 / 4.25 - 1, abs=1e-12)
+    assert main(["gpu", str(tmp_path)]) == 0
+    assert "adjusted by the efficiency of kernels: 41.18 %" in capsys.readouterr().out
+
+
+def test_without_counters_no_load_is_adjusted(tmp_path, capsys):
+    anchor = trace_from_text(EXAMPLES[3][1], tmp_path)
+    found = whywait.analyze(anchor, causes=False).gpu().summary()
+    assert found["imbalance_adjusted"] is None
+    assert {one["adjusted"] for one in found["devices"]} == {None}
+    assert main(["gpu", str(anchor)]) == 0
+    assert "adjusted" not in capsys.readouterr().out

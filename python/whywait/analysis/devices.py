@@ -9,12 +9,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whywait import _native
-from whywait.analysis.load import imbalance
+from whywait.analysis.counters import Counters
+from whywait.analysis.load import Kernel, adjusted_load, gpu_efficiency, imbalance
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from whywait.model.result import ResultData
+
+#: Counters of streams that say how much of a device a kernel uses (Eberius, equation 4.3), in percent or as shares.
+EFFICIENCIES = ("sm_efficiency", "warp_execution_efficiency")
 
 
 class Devices:
@@ -33,7 +37,8 @@ class Devices:
         ``launch_location``, ``launch_enter``, ...; null), ``idle`` (how long its device had nothing to run before it),
         of that ``starved`` (before the launch), of that ``mpi_starved`` (while the host waited in MPI), ``latency``
         (what it took to start with the device free) and ``queued`` (from its launch to its start, if another ran
-        meanwhile).
+        meanwhile), ``efficiency`` (share of the device that it uses, mean over the runs of its call path on its stream,
+        by the counters ``sm_efficiency`` and ``warp_execution_efficiency`` of the stream; null without them).
     synchronizations : pyarrow.Table
         Calls that waited for devices: where, ``enter``, ``leave``, ``waiting`` (while a kernel ran that was launched
         before), ``completion`` (the rest) and ``kernel`` (the row of the one waited for last, or null).
@@ -56,7 +61,7 @@ class Devices:
             raise _native.UsageError("a written result holds no kernels: ask for the devices of the trace itself")
         kernels, synchronizations, starving, counts = analysis.devices()
         self._result = result
-        self.kernels = self._named(pa.table(kernels))
+        self.kernels = self._with_efficiency(self._named(pa.table(kernels)))
         self.synchronizations = self._named(pa.table(synchronizations))
         self.starving = self._named(pa.table(starving))
         self.counts = counts
@@ -75,6 +80,27 @@ class Devices:
                 columns["rank"] = pa.array(self._result.places.rank).take(column)
         return pa.table(columns)
 
+    def _with_efficiency(self, kernels: pa.Table) -> pa.Table:
+        """Add how much of its device each kernel uses: Eberius, equation 4.3."""
+        counters = Counters(self._result)
+        if not all(name in counters for name in EFFICIENCIES):
+            return kernels.append_column("efficiency", pa.nulls(kernels.num_rows, pa.float64()))
+        means = [
+            {
+                (row["callpath_id"], row["location"]): row["value"] / row["seconds"]
+                for row in counters[name].cells().to_pylist()
+                if row["callpath_id"] is not None and row["seconds"]
+            }
+            for name in EFFICIENCIES
+        ]
+        known = {place: gpu_efficiency(means[0][place], means[1][place]) for place in means[0].keys() & means[1].keys()}
+        # Each pair of call path and location once, by a number of its own.
+        size = len(self._result.places.rank)
+        pairs = kernels["callpath_id"].to_numpy().astype(np.int64) * size + kernels["location"].to_numpy()
+        places, where = np.unique(pairs, return_inverse=True)
+        of_place = pa.array([known.get(divmod(place, size)) for place in places.tolist()], pa.float64())
+        return kernels.append_column("efficiency", of_place.take(pa.array(where)))
+
     def summary(self) -> dict[str, Any]:
         """Return what there is to say of devices, kernels and hosts, as data that JSON can say.
 
@@ -83,17 +109,21 @@ class Devices:
         dict
             ``devices``: of each its ``name`` (that of its first stream), ``rank`` (of several the first of its
             ``ranks``), number of ``kernels``, ``busy`` (seconds in which it ran any), ``share`` (of the run), sums of
-            ``idle``, ``starved``, ``mpi_starved``, ``latency`` and ``queued``. ``imbalance``: by which share the
+            ``idle``, ``starved``, ``mpi_starved``, ``latency`` and ``queued``, and ``adjusted`` (``busy`` times the
+            efficiency of what ran; None if that is not known of all kernels). ``imbalance``: by which share the
             busiest device exceeds the mean, as
-            `whywait.analysis.load.imbalance`. ``kernels``: ``callpath``, ``device``, ``count``, ``total``.
+            `whywait.analysis.load.imbalance`; ``imbalance_adjusted``: the same of ``adjusted`` (Eberius, equation 4.5),
+            or None. ``kernels``: ``callpath``, ``device``, ``count``, ``total``.
             ``synchronizations``: ``callpath``, ``rank``, ``count``, ``waiting``, ``completion``. ``starving``:
             ``callpath``, ``rank``, ``starving``. Each longest first. And `counts`.
         """
         devices = self._devices()
         busy = [device["busy"] for device in devices]
+        adjusted = [device["adjusted"] for device in devices]
         return {
             "devices": devices,
             "imbalance": imbalance(busy),
+            "imbalance_adjusted": None if None in adjusted else imbalance(adjusted),
             "kernels": self._by_kernel(),
             "synchronizations": _sums(self.synchronizations, ("waiting", "completion"), "waiting"),
             "starving": _sums(self.starving, ("starving",), "starving", count=False),
@@ -124,7 +154,8 @@ class Devices:
             ranks = sorted(set(own["rank"].to_pylist()))
             share = busy / length if length else 0.0
             what = {"name": name, "rank": ranks[0], "ranks": ranks, "kernels": own.num_rows}
-            found.append(what | {"busy": busy, "share": share} | sums)
+            adjusted = _adjusted(own, overlap=bool((begin < covered).any()))
+            found.append(what | {"busy": busy, "share": share, "adjusted": adjusted} | sums)
         return found
 
     def _by_kernel(self) -> list[dict[str, Any]]:
@@ -143,6 +174,16 @@ class Devices:
             for row in found
         ]  # fmt: skip
         return sorted(rows, key=lambda row: -row["total"])
+
+
+def _adjusted(kernels: pa.Table, *, overlap: bool) -> float | None:
+    """Return what kernels of a device take, times their efficiency (Eberius, equation 4.4); None if one has none."""
+    if kernels["efficiency"].null_count:
+        return None
+    begin, end, efficiency = (kernels[name].to_numpy() for name in ("begin", "end", "efficiency"))
+    if overlap:
+        return adjusted_load(0.0, map(Kernel, begin.tolist(), end.tolist(), efficiency.tolist()))[1]
+    return float(((end - begin) * efficiency).sum())
 
 
 def _sums(table: pa.Table, columns: tuple[str, ...], order: str, *, count: bool = True) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ time in which a multiprocessor has an active warp, and the share of the threads 
 from __future__ import annotations
 
 import math
+from collections import deque
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -98,12 +99,19 @@ def adjusted_load(host: float, kernels: Iterable[Kernel]) -> tuple[float, float]
     for kernel in kernels:
         by_device.setdefault(kernel.device, []).append(kernel)
     for of_device in by_device.values():
-        bounds = sorted({time for kernel in of_device for time in (kernel.begin, kernel.end)})
-        for begin, end in pairwise(bounds):
-            running = [kernel for kernel in of_device if kernel.begin <= begin and kernel.end >= end]
+        # Of those that start at the same time the first one counts.
+        of_device.reverse()
+        of_device.sort(key=lambda kernel: kernel.begin)
+        waiting, running = deque(of_device), deque[Kernel]()
+        for begin, end in pairwise(sorted({time for kernel in of_device for time in (kernel.begin, kernel.end)})):
+            while waiting and waiting[0].begin <= begin:
+                running.append(waiting.popleft())
+            # The latest to start comes last. Another one that has ended stays until it would count.
+            while running and running[-1].end < end:
+                running.pop()
             if running:
                 measured.append(end - begin)
-                adjusted.append((end - begin) * max(running, key=lambda kernel: kernel.begin).efficiency)
+                adjusted.append((end - begin) * running[-1].efficiency)
     return math.fsum(measured), math.fsum(adjusted)
 
 

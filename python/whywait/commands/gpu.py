@@ -75,6 +75,8 @@ def _lines(found: dict[str, Any], count: int) -> Iterator[Line]:
         yield [(f"and {left} that were starved less", "dim")]
     if found["imbalance"] is not None and len(found["devices"]) > 1:
         yield [(f"Imbalance of busy devices: {100 * found['imbalance']:.2f} %", "")]
+        if found["imbalance_adjusted"] is not None:
+            yield [(f"adjusted by the efficiency of kernels: {100 * found['imbalance_adjusted']:.2f} %", "")]
     yield []
     yield head("Kernel on", "count", "total")
     for one in found["kernels"][:count]:
