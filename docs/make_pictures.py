@@ -9,6 +9,7 @@ import itertools
 import json
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ import whywait
 from whywait import _native, cases
 from whywait.cases.case import options
 from whywait.compare import write_html
+from whywait.model.hypotheses import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,11 +56,13 @@ CHART = """
 """
 
 
-def analyzed(directory: Path, variant: cases.Variant, *, causes: bool = True) -> whywait.Result:
+def analyzed(
+    directory: Path, variant: cases.Variant, *, causes: bool = True, queues: str | None = None
+) -> whywait.Result:
     """Analyze the trace of a variant."""
     trace = directory / "-".join(map(str, filter(None, (variant.workload, variant.processes, variant.machine))))
     _native.generate(variant.workload, trace, seed=1, **options(variant))
-    return whywait.analyze(trace, causes=causes)
+    return whywait.analyze(trace, causes=causes, queues=queues)
 
 
 def pages_of_cases(directory: Path) -> Iterator[tuple[str, Path, str, tuple[int, int]]]:
@@ -77,24 +81,40 @@ def pages_of_cases(directory: Path) -> Iterator[tuple[str, Path, str, tuple[int,
     page = directory / "nwchem.html"
     analyzed(directory, nwchem).write_html(page)
     yield "cases/nwchem", page, "#explore?metric=armci_rma_comm_wait_for_progress", (1280, 700)
+    # Searches of two threads of one process, of which one finds what the other one has posted.
+    multirate = cases.named("multirate").variants[0]
+    page = directory / "multirate.html"
+    analyzed(directory, multirate, queues="send").write_html(page)
+    yield "cases/multirate", page, "#explore?metric=mpi_match_attempts", (1280, 700)
+    comd = cases.named("comd-gpu").scaled(6).variants[7]
+    page = directory / "comd-gpu.html"
+    analyzed(directory, comd).write_html(page)
+    yield "cases/comd-gpu", page, "#timeline", (1280, 620)
+    # A wavefront before and after the balancing of its work.
+    (sweep, *_) = cases.named("sweep3d").scaled(9, 1).variants
+    page = directory / "sweep.html"
+    whywait.whatif(analyzed(directory, sweep), [parse("balance", "compute")]).write_html(page)
+    yield "cases/predictions", page, "#timelines", (1280, 900)
     page = directory / "cgpop.html"
     variants = cases.named("cgpop").variants
     first, second = (analyzed(directory, variant) for variant in variants)
     write_html(first, second, page, names=tuple(variant.name for variant in variants))
     yield "cases/cgpop", page, "#changes", (1280, 900)
-    # Figures 5.2a, 5.2b, 5.3 and 5.6 of the thesis.
+    # Figures 5.2a, 5.2b, 5.3 and 5.6 of the thesis, and the programs of figure 5.1.
     in_mpi, shares = ("communication", "total", "mpi_rma_pairsync_count"), ("share", "visits")
-    for case, charts in (
-        (cases.named("bt-rma"), {"bt-rma": in_mpi}),
-        (cases.named("bt-rma-1024").scaled(iterations=1), {"bt-rma-1024": in_mpi}),
-        (cases.named("bt-rma-juqueen").scaled(iterations=1), {"bt-rma-juqueen": in_mpi}),
+    sor = [cases.Variant(name, f"sor-{name}", 512, 10) for name in ("p2p", "fence", "gats", "locks")]
+    for variants, charts in (
+        (sor, {"sor": ("communication", *shares)}),
+        (cases.named("bt-rma").variants, {"bt-rma": in_mpi}),
+        (cases.named("bt-rma-1024").scaled(iterations=1).variants, {"bt-rma-1024": in_mpi}),
+        (cases.named("bt-rma-juqueen").scaled(iterations=1).variants, {"bt-rma-juqueen": in_mpi}),
         (
-            cases.named("srumma").scaled(8192),
+            cases.named("srumma").scaled(8192).variants,
             {"srumma": ("all", *shares), "srumma-communication": ("communication", *shares)},
         ),
     ):
-        runs = [analyzed(directory, variant, causes=False) for variant in case.variants]
-        series = whywait.series(runs, names=[variant.name for variant in case.variants], over="order")
+        runs = [analyzed(directory, variant, causes=False) for variant in variants]
+        series = whywait.series(runs, names=[variant.name for variant in variants], over="order")
         for name, chart in charts.items():
             page = directory / f"{name}.html"
             series.write_html(page)
@@ -104,7 +124,7 @@ def pages_of_cases(directory: Path) -> Iterator[tuple[str, Path, str, tuple[int,
 
 
 def main() -> None:
-    """Take all of them."""
+    """Take all of them, or those whose names are the arguments."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if not chromium:
         raise SystemExit("no chromium is installed")
@@ -112,6 +132,8 @@ def main() -> None:
         for name, page, address, (width, height) in itertools.chain(
             pages(Path(directory)), pages_of_cases(Path(directory))
         ):
+            if sys.argv[1:] and name not in sys.argv[1:]:
+                continue
             options = [
                 "--headless",
                 "--no-sandbox",

@@ -281,3 +281,34 @@ def test_the_command_line_prints_the_table_beside_the_published_one(capsys):
     imbalance = report["rows"][-1]
     assert (imbalance["name"], imbalance["published"]) == ("of bar", [1.83])
     assert imbalance["here"] == [pytest.approx(1.83, abs=0.005)]
+
+
+def test_windows_of_threads_have_as_many_messages_as_published():
+    """Eberius, table 3.4, with the warm-up; a round has all threads, so up to one of each is missing."""
+    case = cases.named("multirate")
+    rows = {row.name: row for row in case.rows}
+    for variant, received, late in zip(
+        case.variants[:3], rows["Receives"].published, rows["Possibly out of sequence"].published, strict=False
+    ):
+        assert rows["Receives"].structure(variant) == received
+        assert 0 <= late - rows["Possibly out of sequence"].structure(variant) < variant.threads
+    assert [rows["Possibly out of sequence"].structure(variant) for variant in case.variants[3:]] == [0, 0]
+
+
+@pytest.mark.parametrize("name", ["comd-gpu", "comd-gpu-large"])
+def test_efficiencies_adjust_the_imbalance_of_devices_to_that_of_atoms(name):
+    """Eberius, equation 4.5; loads are whole nanoseconds."""
+    rows = {row["name"]: row for row in cases.run(cases.named(name))["rows"]}
+    atoms = rows["Atoms"]
+    assert atoms["here"] == pytest.approx(atoms["published"], abs=1e-9)
+    assert rows["GPU, adjusted"]["here"] == pytest.approx(atoms["here"], abs=1e-3)
+    # A wave of one more of some ten or twenty makes the difference.
+    off = [abs(found - asked) for found, asked in zip(rows["GPU"]["here"], atoms["here"], strict=True)]
+    assert 0.1 < max(off) < 100 / (80_000 / 10_240) * 2
+
+
+def test_sums_of_fewer_iterations_compare_with_nothing():
+    case = cases.named("cgpop")
+    assert case.scaled().is_published(0)
+    assert not case.scaled(iterations=5).is_published(0)
+    assert cases.named("sor").scaled(512, 5).is_published(0), "published by iteration"

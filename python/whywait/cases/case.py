@@ -27,6 +27,10 @@ class Variant:
     #: Whether BT-RMA has a barrier after each dimension, and the machine whose calls it has.
     barriers: bool = False
     machine: str | None = None
+    #: What multirate sends: threads of a process, messages of a window, share of rounds in which all threads send.
+    threads: int | None = None
+    window: int | None = None
+    overlap: float | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,8 @@ class Case:
     measure: Callable[[Case, Variant, Callable[[str], Path]], Figures]
     #: Whether times stand as shares of the first row.
     shares: bool = False
+    #: Whether figures are sums over all iterations, which those of fewer compare with nothing.
+    sums: bool = False
     #: Up to how many processes it runs if nobody asks for more; None for all.
     usual: int | None = None
     #: The published variants where `scaled` has changed them, and the names of those that it has left out.
@@ -96,8 +102,11 @@ class Case:
         return replace(self, rows=rows, variants=changed, original=self.original or variants, left_out=left_out)
 
     def is_published(self, place: int) -> bool:
-        """Whether a variant runs on as many processes as the published one."""
-        return not self.original or self.original[place].processes == self.variants[place].processes
+        """Whether a variant runs on as many processes as the published one, and as long where that matters."""
+        if not self.original:
+            return True
+        here, there = self.variants[place], self.original[place]
+        return here.processes == there.processes and (not self.sums or here.iterations == there.iterations)
 
 
 def facts(case: Case) -> dict[str, Any]:
@@ -114,4 +123,7 @@ def options(variant: Variant) -> Mapping[str, Any]:
         "imbalance": variant.imbalance,
         "barriers": variant.barriers,
         "machine": variant.machine,
+        "threads": variant.threads,
+        "window": variant.window,
+        "overlap": variant.overlap,
     }

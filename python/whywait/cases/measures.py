@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from whywait import benchmark
 from whywait._analyze import analyze
 from whywait._run import open as open_run
+from whywait.analysis.load import imbalance
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -250,3 +251,108 @@ def predicted(hypothesis: tuple[str, str]) -> Measure:
         return {"Identity": abs(row["identity"]), "Prediction": abs(row["deviation"])}
 
     return measure
+
+
+# --- counters ---------------------------------------------------------------------------------------------------------
+
+#: Of so many windows of multirate the last one is received late.
+LATE = 4
+
+
+def receives(variant: Variant) -> float:
+    """Return the messages of multirate: a window for each thread of each pair of processes and iteration."""
+    return float(variant.processes // 2 * variant.iterations * _window(variant))
+
+
+def _window(variant: Variant) -> int:
+    """Return the messages of a window, of all threads."""
+    return (variant.threads or 1) * (variant.window or 1)
+
+
+def _shares(variant: Variant) -> bool:
+    """Whether threads share a communicator."""
+    return variant.workload == "multirate" and (variant.threads or 1) > 1
+
+
+def overlapping(variant: Variant) -> float:
+    """Return the messages that threads send at once."""
+    rounds = variant.iterations * (variant.window or 1)
+    at_once = math.floor(rounds * (variant.overlap or 0.0)) if _shares(variant) else 0
+    return float(variant.processes // 2 * (variant.threads or 1) * at_once)
+
+
+def unexpected(variant: Variant) -> float:
+    """Return the messages that lie there before their receive is posted: those of each fourth window."""
+    return float(variant.processes // 2 * (variant.iterations // LATE) * _window(variant))
+
+
+def attempts(variant: Variant) -> float:
+    """Return comparisons for each message: one, and half of what half of the other threads have there."""
+    others = ((variant.threads or 1) - 1) * ((variant.window or 1) - 1) / 4 if _shares(variant) else 0.0
+    return 1.0 + others
+
+
+def longest(variant: Variant) -> float:
+    """Return how many receives are posted at once, at a process."""
+    return float(_window(variant))
+
+
+def multirate(_: Case, variant: Variant, make: Make) -> Figures:
+    """Return what messages and queues come to."""
+    result = analyze(make(variant.workload), causes=False, queues="send")
+    count = by(result, "visits", "callpath")["MPI_Irecv",]
+    possible = total(result, "mpi_oos_possible")
+    return {
+        "Receives": float(count),
+        "Possibly out of sequence": possible,
+        "of the receives": 100 * possible / count,
+        "Unexpected messages": total(result, "mpi_unexpected"),
+        "Most posted receives": _highest(result, "mpi_posted_queue"),
+        "Match attempts of a message": total(result, "mpi_match_attempts") / count,
+    }
+
+
+def _highest(result: Result, level: str) -> float:
+    """Return the greatest maximum of a level over all processes."""
+    levels = result.queue_levels().to_pylist()
+    return float(
+        max((row["maximum"] for row in levels if row["metric"] == level and row["rank"] is not None), default=0)
+    )
+
+
+#: Messages of a sender of flood in an iteration.
+FLOOD = 8
+
+
+def flooded(variant: Variant) -> float:
+    """Return the messages that come before the first one is received, in an iteration."""
+    return float(FLOOD * (variant.processes - 1))
+
+
+def flood(_: Case, __: Variant, make: Make) -> Figures:
+    """Return what the queues of the rank come to that receives late."""
+    result = analyze(make("flood"), causes=False, queues="send")
+    return {
+        "Receives": float(by(result, "visits", "callpath")["MPI_Recv",]),
+        "Unexpected messages": total(result, "mpi_unexpected"),
+        "Most unexpected messages": _highest(result, "mpi_unexpected_queue"),
+        "Match attempts": total(result, "mpi_match_attempts"),
+    }
+
+
+def ramp(processes: int, imbalance: float) -> float:
+    """Return what comd-gpu is asked for so that loads have an imbalance, as a share: (max - mean) / mean.
+
+    Loads are work (1 + s x^2) at the places x = 0 to 1 of ranks; with m the mean of x^2 that is s (1 - m) / (1 + s m).
+    """
+    mean = (2 * processes - 1) / (6 * (processes - 1))
+    return imbalance / (1 - mean - imbalance * mean)
+
+
+def comd(_: Case, variant: Variant, make: Make) -> Figures:
+    """Return imbalances in percent: of the loads that the workload was asked for, as measured, and as adjusted."""
+    places = [rank / (variant.processes - 1) for rank in range(variant.processes)]
+    loads = imbalance([1 + variant.imbalance * place * place for place in places])
+    found = analyze(make("comd-gpu"), causes=False).gpu().summary()
+    figures = {"Atoms": loads, "GPU": found["imbalance"], "GPU, adjusted": found["imbalance_adjusted"]}
+    return {name: 100 * (figure or 0.0) for name, figure in figures.items()}
