@@ -16,7 +16,7 @@ import pytest
 import whywait
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from otf2.enums import LocationType, MetricMode, MetricOccurrence, MetricType, Type
+from otf2.enums import LocationType, MeasurementMode, MetricMode, MetricOccurrence, MetricType, Type
 
 from tests.results import SHARED
 from tests.test_mpi import JOB, mpiexec
@@ -31,9 +31,9 @@ def archive(directory, counters, streams, processes=None):
     `processes` is the number of the process of each stream, by default 0.
 
     `counters` is a list of options of metric members, each in a class of its own. Each stream is a list of
-    (time, "enter"/"leave"/"flush"/number of a counter, region, end or value); a stream without regions is a metric
-    location. An option `scope` of a counter, "group" or "node", makes an instance of its class for the process of the
-    first stream.
+    (time, "enter"/"leave"/"flush"/"on"/"off"/number of a counter, region, end or value); a stream without regions is a
+    metric location. An option `scope` of a counter, "group" or "node", makes an instance of its class for the process
+    of the first stream.
     """
     place = Path(directory) / "archive"
     with otf2.writer.open(str(place), timer_resolution=10) as trace:
@@ -67,6 +67,8 @@ def archive(directory, counters, streams, processes=None):
                     if value not in regions:
                         regions[value] = definitions.region(value)
                     getattr(writer, what)(1000 + time, regions[value])
+                elif what in {"on", "off"}:
+                    writer.measurement_on_off(1000 + time, getattr(MeasurementMode, what.upper()))
                 elif what == "flush":
                     writer.buffer_flush(1000 + time, 1000 + value)
                 else:
@@ -530,8 +532,8 @@ def test_the_course_of_a_counter_adds_up(tmp_path, capsys):
     assert [row["value"] for row in json.loads(capsys.readouterr().out)["rows"]] == [40, 80, 40, 80]
     master = [(0, "enter", "main"), (80, "leave", "main")]
     shared = archive(tmp_path / "shared", [counter(scope="group")], [master, [(0, 0, (0,)), (80, 0, (9,))]])
-    with pytest.raises(whywait.UsageError, match="speaks of more than one location"):
-        analyze(shared).counters["c"].series(4)
+    found = analyze(shared).counters["c"].series(4).to_pylist()
+    assert [(row["rank"], row["bin"], row["value"]) for row in found] == [(0, 0, 2), (0, 1, 2), (0, 2, 2), (0, 3, 3)]
 
 
 def test_a_counter_by_iteration(tmp_path, capsys):

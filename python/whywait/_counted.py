@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from whywait.model.result import ResultData
 
@@ -44,8 +44,16 @@ class CountedResult(ResultData):
 
         return Devices(self)
 
-    def correlate(self, x: str, y: str) -> Correlation:
-        """Return how two quantities of ranks go together: Pearson's r.
+    def correlate(
+        self,
+        x: str,
+        y: str,
+        over: Literal["ranks", "iterations", "bins"] = "ranks",
+        *,
+        bins: int = 50,
+        loop: str | int | None = None,
+    ) -> Correlation:
+        """Return how two quantities go together: Pearson's r.
 
         >>> round(result.correlate("time", "mpi_latesender").r, 3)
         -0.13
@@ -53,21 +61,28 @@ class CountedResult(ResultData):
         Parameters
         ----------
         x, y
-            Metrics, or counters of the trace, by name.
+            Metrics, or counters of the trace, by name. Over iterations and bins wait states and counters of the trace.
+        over
+            What is paired: the sums of ranks, of iterations of a loop, or of bins of time of equal width.
+        bins
+            How many bins.
+        loop
+            The loop, as for `Result.iterations`; None for the main loop.
 
         Returns
         -------
         whywait.analysis.correlation.Correlation
-            ``n`` (ranks) and ``r``: None of fewer than 3 ranks, or if a side does not vary. No test of significance.
+            ``n`` (ranks, iterations or bins) and ``r``: None of fewer than 3, or if a side does not vary. No test of
+            significance.
 
         Raises
         ------
         whywait.UsageError
-            If there is no such metric or counter.
+            If there is no such metric, counter or loop, or if events are needed and there are none.
         """
         from whywait.analysis.correlation import correlate
 
-        return correlate(self, x, y)
+        return correlate(self, x, y, over, bins, loop)
 
     def queue_levels(self) -> pa.Table:
         """Return how long the queues of messages and requests were.

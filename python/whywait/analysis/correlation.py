@@ -1,24 +1,30 @@
-"""How counters and metrics of ranks go together: Pearson's r, without a test of significance."""
+"""How counters and metrics go together over ranks, iterations or time: Pearson's r, without a test of significance."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from whywait import _native
 from whywait.analysis.counters import Counters
+from whywait.analysis.iterations import iterations
 from whywait.analysis.load import pearson
+from whywait.model.profile import sum_at
 from whywait.model.selection import Processes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+    import pyarrow as pa
 
+    from whywait.analysis.counters import Counter
+    from whywait.model.metric_values import Window
     from whywait.model.result import ResultData
 
 
 class Correlation(NamedTuple):
-    """Pearson's r of two quantities over n ranks; None if n < 3, or if a side does not vary."""
+    """Pearson's r of two quantities over n ranks, iterations or bins; None if n < 3, or if a side does not vary."""
 
     x: str
     y: str
@@ -47,15 +53,125 @@ def by_rank(result: ResultData, name: str) -> npt.NDArray[np.float64]:
     return value
 
 
-def correlate(result: ResultData, x: str, y: str) -> Correlation:
-    """Correlate two quantities over ranks; see `whywait.Result.correlate`."""
-    a, b = by_rank(result, x), by_rank(result, y)
+class Values:
+    """The values of metrics and counters that are correlated.
+
+    Parameters
+    ----------
+    result
+        The result.
+    over
+        What the values are of: ``"ranks"``; the ``"iterations"`` of a loop, over all ranks; or ``"bins"`` of time of
+        equal width, over all ranks.
+    bins
+        How many bins.
+    loop
+        The loop, as `whywait.Result.iterations` takes it; None for the main loop.
+
+    Raises
+    ------
+    whywait.UsageError
+        If there is no such loop, or the result holds no events where they are needed.
+    """
+
+    def __init__(
+        self,
+        result: ResultData,
+        over: Literal["ranks", "iterations", "bins"] = "ranks",
+        *,
+        bins: int = 50,
+        loop: str | int | None = None,
+    ) -> None:
+        if over not in ("ranks", "iterations", "bins"):
+            raise _native.UsageError(f"over={over!r} is none of ranks, iterations and bins")
+        self._result, self._over, self._bins = result, over, bins
+        self.counters = Counters(result)
+        self._windows: list[Window] = []
+        if over == "bins":
+            edges = np.linspace(0.0, result.facts["length"], bins + 1)
+            self._windows = [result.window(*pair) for pair in pairwise(edges.tolist())]
+        self._loop: pa.Table | None = None
+        if over == "iterations":
+            self._loop = iterations(result, loop)
+            if self._loop is None:
+                raise _native.UsageError("there is no main loop: name one")
+
+    @property
+    def is_by_rank(self) -> bool:
+        """Whether they are those of ranks."""
+        return self._over == "ranks"
+
+    def of(self, name: str) -> npt.NDArray[np.float64]:
+        """Return the values of a metric or a counter.
+
+        Raises
+        ------
+        whywait.UsageError
+            If there is none, or if it is not known in iterations or bins.
+        """
+        if self._over == "ranks":
+            return by_rank(self._result, name)
+        if name in self.counters:
+            counter = self.counters[name]
+            if self._loop is None:
+                return self._summed(counter.series(self._bins))
+            return _in_loop(counter, self._loop)
+        if name not in self._result.profile.metrics:
+            raise _native.UsageError(f"there is no metric and no counter {name!r}")
+        if self._loop is not None:
+            # The table has no column for wait states that never occur.
+            if self._result.profile.metrics[name].kind == "wait" and name not in self._loop.column_names:
+                return np.zeros(self._loop.num_rows)
+            if name in self._loop.column_names:
+                values: npt.NDArray[np.float64] = self._loop[name].to_numpy()
+                return values
+        elif name in self._result.in_window:
+            return np.array([window.total(name) for window in self._windows])
+        raise _native.UsageError(f"{name} is not known by {self._over}: counters and wait states are")
+
+    def _summed(self, course: pa.Table) -> npt.NDArray[np.float64]:
+        return sum_at(course["bin"].to_numpy().astype(np.int64), course["value"].to_numpy(), self._bins)
+
+
+def _in_loop(counter: Counter, loop: pa.Table) -> npt.NDArray[np.float64]:
+    """Return what a counter came to in each iteration, over all ranks."""
+    marker = loop["callpath_id"][0].as_py() if loop.num_rows else None
+    if marker is None:
+        raise _native.UsageError("iterations that a parameter marks have no counters: name a call path")
+    found = counter.by_iteration(marker, to_next=True)
+    number, value = found["iteration"].to_numpy().astype(np.int64), np.nan_to_num(found["value"].to_numpy())
+    # Some ranks may have fewer.
+    known = number < loop.num_rows
+    return sum_at(number[known], value[known], loop.num_rows)
+
+
+def correlate(
+    result: ResultData, x: str, y: str, over: Literal["ranks", "iterations", "bins"], bins: int, loop: str | int | None
+) -> Correlation:
+    """Correlate two quantities; see `whywait.Result.correlate`."""
+    values = Values(result, over, bins=bins, loop=loop)
+    a, b = values.of(x), values.of(y)
     return Correlation(x, y, a.size, pearson(a, b))
 
 
-def with_waits(result: ResultData, x: str) -> list[Correlation]:
-    """Correlate a quantity with all wait states that occur, the strongest first."""
-    a = by_rank(result, x)
+def with_waits(result: ResultData, x: str | None, values: Values | None = None) -> list[Correlation]:
+    """Correlate a quantity, or each counter, with all wait states that occur, the strongest first.
+
+    Parameters
+    ----------
+    result
+        The result.
+    x
+        The quantity; None for all counters: those of the trace, and over ranks those of queues that were replayed.
+    values
+        What their values are; None for those of ranks.
+    """
+    values = values or Values(result)
     waits = [metric.name for metric in result.profile.metrics if metric.kind == "wait"]
-    found = [Correlation(x, y, a.size, pearson(a, by_rank(result, y))) for y in waits if result.profile.total(y)]
-    return sorted(found, key=lambda one: (-abs(one.r or 0.0), one.y))
+    sides = {y: values.of(y) for y in waits if result.profile.total(y)}
+    queues = [name for name in _native.queue_metrics() if name in result.profile.metrics and values.is_by_rank]
+    found = []
+    for name in [*values.counters, *queues] if x is None else [x]:
+        a = values.of(name)
+        found += [Correlation(name, y, a.size, pearson(a, b)) for y, b in sides.items()]
+    return sorted(found, key=lambda one: (-abs(one.r or 0.0), one.x, one.y))

@@ -191,13 +191,28 @@ class Counter:
             columns | {name: self._cells[name] for name in ("seconds", "sampled", "samples", "minimum", "maximum")}
         )
 
-    def series(self, bins: int) -> pa.Table:
-        """Return the course of a counter that speaks of the location that records it, in bins of equal width.
+    def by_rank(self) -> pa.Table:
+        """Sum over call paths and threads: ``rank``, ``value``, ``samples``, ``minimum``, ``maximum``."""
+        asked = [("value", "sum"), ("samples", "sum"), ("minimum", "min"), ("maximum", "max")]
+        found = self.by_location().group_by("rank", use_threads=False).aggregate(asked).sort_by("rank")
+        return found.select(["rank", *("_".join(one) for one in asked)]).rename_columns(
+            ["rank", *(name for name, _ in asked)]
+        )
+
+    def series(self, bins: int, *, width: float | None = None, window: tuple[float, float] | None = None) -> pa.Table:
+        """Return the course of the counter.
+
+        That of a counter of its location takes one pass over the trace, that of one of a process or a machine one for
+        each bin.
 
         Parameters
         ----------
         bins
-            Into how many bins to cut the run.
+            Into how many bins of equal width to cut the run.
+        width
+            How long a bin is instead, in seconds; the last one may be shorter.
+        window
+            The part of the run to cut, in seconds since the begin of the trace; None for all of it.
 
         Returns
         -------
@@ -208,41 +223,66 @@ class Counter:
         Raises
         ------
         whywait.UsageError
-            If the counter speaks of a process or a machine, or the result is a written one, which holds no events.
+            If the result is a written one, which holds no events.
         """
+        begin, end = window or (0.0, self._result.facts["length"])
+        edges = np.linspace(begin, end, bins + 1)
+        if width is not None:
+            edges = np.append(np.arange(begin, end, width), end)
         locations = np.unique(self._cells["location"]).astype(np.int64)
-        edges = np.linspace(0.0, self._result.facts["length"], bins + 1)
-        stretches = {
-            "location": np.repeat(locations, bins).tolist(),
-            "begin": np.tile(edges[:-1], locations.size).tolist(),
-            "end": np.tile(edges[1:], locations.size).tolist(),
-            "callpath": [None] * (bins * locations.size),
-        }
-        found = self._result.tables.counter_changes(stretches)
-        found = found.filter(pa.array(found["counter"].to_numpy() == self.number))
-        if not found.num_rows and self.samples:
-            raise _native.UsageError(f"{self.name} speaks of more than one location: it has a course in windows only")
-        row = found["stretch"].to_numpy().astype(np.int64)
-        location = np.repeat(locations, bins)[row]
+        location, number = np.repeat(locations, edges.size - 1), np.tile(np.arange(edges.size - 1), locations.size)
+        found = self._changes(location, edges[number], edges[number + 1])
+        value = found["amount"].to_numpy()
+        if found.num_rows:
+            row = found["stretch"].to_numpy().astype(np.int64)
+            location, number = location[row], number[row]
+        else:
+            location, number, value = self._in_windows(edges)
         places = self._result.places
         return pa.table(
             {
                 "location": location.astype(np.uint32),
                 "rank": places.rank[location],
                 "thread": places.thread[location],
-                "bin": (row % bins).astype(np.uint32),
-                "begin": np.tile(edges[:-1], locations.size)[row],
-                "value": found["amount"],
+                "bin": number.astype(np.uint32),
+                "begin": edges[number],
+                "value": value,
             }
         )
 
-    def by_iteration(self, callpath: str | int) -> pa.Table:
+    def _changes(
+        self, location: npt.NDArray[np.int64], begin: npt.NDArray[np.float64], end: npt.NDArray[np.float64]
+    ) -> pa.Table:
+        """Return what it came to in stretches of time, if it speaks of the locations that record it."""
+        columns = {"location": location.tolist(), "begin": begin.tolist(), "end": end.tolist()}
+        found = self._result.tables.counter_changes(columns | {"callpath": [None] * location.size})
+        return found.filter(pa.array(found["counter"].to_numpy() == self.number))
+
+    def _in_windows(
+        self, edges: npt.NDArray[np.float64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """Return locations, bins and values of a counter that several locations share."""
+        rows: list[tuple[int, int, float]] = []
+        for number in range(edges.size - 1):
+            begin, end = edges[number : number + 2].tolist()
+            if self.name in (counters := Counters(self._result).window(begin, end)):
+                found = counters[self.name].by_location()
+                pairs = zip(found["location"].to_pylist(), found["value"].to_pylist(), strict=True)
+                rows.extend((location, number, value) for location, value in pairs)
+        rows.sort()
+        locations, numbers, values = zip(*rows, strict=True) if rows else ((), (), ())
+        return np.array(locations, np.int64), np.array(numbers, np.int64), np.array(values, np.float64)
+
+    def by_iteration(self, callpath: str | int, *, to_next: bool = False) -> pa.Table:
         """Return what a counter that speaks of its location came to in each instance of a call path.
 
         Parameters
         ----------
         callpath
             The last names of the call path, with ``/`` between them, or its number.
+        to_next
+            Whether an iteration ends where the next one of its location begins, and the last one with the run, instead
+            of at the Leave.
 
         Returns
         -------
@@ -264,9 +304,10 @@ class Counter:
         instances = pa.table(analysis.instances(number))
         location = instances["location"].to_numpy().astype(np.int64)
         enter, leave = (instances[name].to_numpy() for name in ("enter", "leave"))
-        stretches = {"location": location.tolist(), "begin": enter.tolist(), "end": leave.tolist()}
-        found = self._result.tables.counter_changes(stretches | {"callpath": [None] * location.size})
-        found = found.filter(pa.array(found["counter"].to_numpy() == self.number))
+        if to_next:
+            is_last = np.append(location[1:] != location[:-1], np.ones(min(location.size, 1), np.bool_))
+            leave = np.where(is_last, self._result.facts["length"], np.roll(enter, -1))
+        found = self._changes(location, enter, leave)
         if not found.num_rows and location.size and self.samples:
             raise _native.UsageError(f"{self.name} speaks of more than one location: it has no iterations")
         value = np.full(location.size, np.nan)

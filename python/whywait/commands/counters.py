@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
+import re
 import sys
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import Help, Progress, add_verb, positive, print_json
-from whywait.commands.results import TRACE, open_trace
+from whywait.commands.results import TRACE, add_window, open_trace
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterator
 
     import pyarrow as pa
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from whywait.report.terminal import Line
 
 _NAME, _NUMBER = 32, 14
+#: What a summary says of the counters of the trace.
+_OF_TRACE = ("counters", "instructions_per_cycle")
 
 _IMPORT = """\
 Write a trace once more, with the software performance counters of Open MPI beside it: from the data file of each \
@@ -58,7 +61,29 @@ def add(verbs: Any) -> None:
     )
     parser.add_argument("--metric", metavar="NAME", help="show where this counter or queue is largest")
     parser.add_argument(
-        "--correlate", metavar="NAME", help="correlate this counter or metric with the wait states, over ranks"
+        "--by",
+        type=_axis,
+        metavar="AXIS",
+        help="with --metric, sum a counter of the trace up by callpath, rank, iteration=PATH (the instances of a call "
+        "path), time=N (N bins of equal width) or time=0.5s (bins of this width)",
+    )
+    add_window(parser)
+    parser.add_argument(
+        "--correlate",
+        nargs="?",
+        const="",
+        metavar="NAME",
+        help="correlate this counter or metric with the wait states; without a name, every counter",
+    )
+    parser.add_argument(
+        "--over",
+        choices=("ranks", "iterations", "bins"),
+        default="ranks",
+        help="what --correlate pairs: ranks, the iterations of a loop (--iterations; default: the main loop), or bins "
+        "of time (--bins; default: 50) (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--queues", action="store_true", help="show only the message queues, not the counters of the trace"
     )
     parser.add_argument(
         "--spc",
@@ -127,18 +152,22 @@ def run(options: argparse.Namespace) -> int:
 
         found = {"spc": available(result)}
         lines = _spc_lines(found["spc"])
-    elif options.correlate:
-        from whywait.analysis.correlation import with_waits
+    elif options.correlate is not None:
+        from whywait.analysis.correlation import Values, with_waits
 
-        pairs = with_waits(result, options.correlate)[: options.top]
-        found = {"metric": options.correlate, "correlations": [one._asdict() for one in pairs]}
-        lines = _correlations(pairs)
+        over = options.over
+        values = Values(result, over, bins=options.bins or 50, loop=options.iterations)
+        pairs = with_waits(result, options.correlate or None, values)[: options.top]
+        found = {"metric": options.correlate or None, "over": over, "correlations": [one._asdict() for one in pairs]}
+        lines = _correlations(pairs, over)
     elif options.metric:
         name, rows = _metric(result, options)
         found = {"metric": name, "rows": rows}
         lines = _rows(rows)
     else:
-        found = summary(result)
+        found = summary(result, options.window and options.window(result.facts["length"]))
+        if options.queues:
+            found = {name: value for name, value in found.items() if name not in _OF_TRACE}
         lines = _lines(found)
     if options.json:
         print_json(found)
@@ -151,32 +180,78 @@ def _check(options: argparse.Namespace) -> None:
     """Raise an error if options do not go together."""
     from whywait import UsageError
 
-    if options.spc and (options.correlate or options.metric):
+    correlates = options.correlate is not None
+    if options.spc and (correlates or options.metric):
         raise UsageError("--spc cannot be combined with --metric or --correlate")
-    if options.correlate and options.metric:
+    if correlates and options.metric:
         raise UsageError("--correlate and --metric cannot be combined")
-    if options.bins and not options.metric:
+    if options.over != "ranks" and not correlates:
+        raise UsageError("--over needs --correlate, whose pairs it chooses")
+    if options.by and not options.metric:
+        raise UsageError("--by needs --metric, the counter to sum up")
+    if options.by and (options.bins or options.iterations):
+        raise UsageError("--by cannot be combined with --bins or --iterations")
+    if options.queues and (options.spc or options.metric or correlates):
+        raise UsageError("--queues cannot be combined with --metric, --correlate or --spc")
+    if options.window and (options.spc or options.queues or correlates):
+        raise UsageError(
+            "--window selects counters of the trace: it cannot be combined with --queues, --correlate or --spc"
+        )
+    if options.bins and not options.metric and options.over != "bins":
         raise UsageError("--bins needs --metric, the counter or queue to show over time")
-    if options.iterations and (options.bins or not options.metric):
+    if options.iterations and options.over != "iterations" and (options.bins or not options.metric):
         raise UsageError("--iterations needs --metric, the counter to show")
 
 
 def _metric(result: Result, options: argparse.Namespace) -> tuple[str, list[dict[str, Any]]]:
     """Return the unique name of a counter or queue, and its rows."""
     from whywait import UsageError
+    from whywait.model.result import part_of_run
 
     if options.metric not in result.counters:
-        if options.iterations:
-            raise UsageError(f"--iterations needs a counter of the trace, and {options.metric} is not one")
+        for option in ("iterations", "by", "window"):
+            if getattr(options, option):
+                raise UsageError(f"--{option} needs a counter of the trace, and {options.metric} is not one")
         name = _unique_name(result, options.metric)
         return name, _table(result, name, course=bool(options.bins), count=options.top)
     counter = result.counters[options.metric]
-    if options.iterations:
-        table = counter.by_iteration(options.iterations)
+    length = result.facts["length"]
+    window = options.window and part_of_run(options.window(length), length)
+    axis, value = options.by or ("", None)
+    if axis == "iteration" or options.iterations:
+        if window:
+            raise UsageError("--window cannot be combined with iterations")
+        table = counter.by_iteration(value or options.iterations)
         return counter.name, table.drop_columns(["location"]).to_pylist()
-    if options.bins:
-        return counter.name, counter.series(options.bins).drop_columns(["location"]).to_pylist()
+    if axis == "time" or options.bins:
+        bins, width = value or (options.bins, None)
+        table = counter.series(bins, width=width, window=window)
+        return counter.name, table.drop_columns(["location"]).to_pylist()
+    if window:
+        in_window = result.counters.window(*window)
+        if counter.name not in in_window:
+            return counter.name, []
+        counter = in_window[counter.name]
+    if axis == "callpath":
+        table = counter.by_callpath().sort_by([("value", "descending")]).slice(0, options.top)
+        rows = table.drop_columns(["callpath_id"]).to_pylist()
+        return counter.name, [row | {"callpath": "/".join(row["callpath"])} for row in rows]
+    if axis == "rank":
+        table = counter.by_rank().sort_by([("value", "descending")]).slice(0, options.top)
+        return counter.name, table.to_pylist()
     return counter.name, _recorded(counter, options.top)
+
+
+def _axis(text: str) -> tuple[str, Any]:
+    """Read what to sum a counter up by: its name, and the path, or the number and width of bins."""
+    axis, _, value = text.partition("=")
+    if (axis in ("callpath", "rank") and not value) or (axis == "iteration" and value):
+        return axis, value
+    if axis == "time" and (match := re.fullmatch(r"(\d+)|(\d+\.?\d*)(s|ms|us)", value)):
+        width = float(match[2]) * {"s": 1.0, "ms": 1e-3, "us": 1e-6}[match[3]] if match[2] else None
+        if width or (match[1] and int(match[1])):
+            return axis, (int(match[1] or 1), width)
+    raise argparse.ArgumentTypeError(f"{text!r} is not callpath, rank, iteration=PATH, time=50 or time=0.5s")
 
 
 def _import(options: argparse.Namespace) -> int:
@@ -211,9 +286,10 @@ def _import(options: argparse.Namespace) -> int:
     return 0
 
 
-def summary(result: Result) -> dict[str, Any]:
+def summary(result: Result, window: tuple[float, float] | None = None) -> dict[str, Any]:
     """Return the counters of the trace, the sums over the run, and of each level the highest maximum and its place."""
     from whywait import _native
+    from whywait.model.result import part_of_run
 
     names = [name for name in _native.queue_metrics() if name in result.metrics]
     totals = {name: {"total": result.metrics[name].total, "unit": result.metrics[name].unit} for name in names}
@@ -223,8 +299,14 @@ def summary(result: Result) -> dict[str, Any]:
         if key not in levels or row["maximum"] > levels[key]["maximum"]:
             levels[key] = {name: row[name] for name in ("maximum", "time", "rank", "mean", "unit")}
     limits = {name: result.facts[name] for name in ("eager_limit_in_node", "eager_limit_between_nodes")}
-    recorded = [counter.as_dict() for counter in result.counters.values()]
-    derived = {"instructions_per_cycle": result.counters.instructions_per_cycle}
+    counters = result.counters
+    if window:
+        counters = counters.window(*part_of_run(window, result.facts["length"]))
+    recorded = [counter.as_dict() for counter in counters.values()]
+    derived = {"instructions_per_cycle": counters.instructions_per_cycle}
+    if window:
+        # Queues are replayed for the whole run.
+        return {"counters": recorded, **derived}
     return {"counters": recorded, **derived, "sums": totals, "levels": levels, **limits}
 
 
@@ -279,7 +361,7 @@ def _select(table: pa.Table, name: str, wanted: tuple[str, ...]) -> list[dict[st
 
 
 def _lines(found: dict[str, Any]) -> Iterator[Line]:
-    if found["counters"]:
+    if found.get("counters"):
         columns = "".join(f"{name:>{_NUMBER}}" for name in ("total", "mean", "minimum", "maximum"))
         yield [(f"{'Counter':{_NAME}}{columns}{'samples':>{_NUMBER}}  unit", "bold")]
         for row in found["counters"]:
@@ -292,6 +374,10 @@ def _lines(found: dict[str, Any]) -> Iterator[Line]:
         if found["instructions_per_cycle"] is not None:
             yield [(f"Instructions per cycle: {found['instructions_per_cycle']:.3g}", "")]
         yield []
+    elif "sums" not in found:
+        yield [("no counter has a value in this window", "")]
+    if "sums" not in found:
+        return
     yield [(f"{'Sum over the run':{_NAME}}{'total':>{_NUMBER}}  unit", "bold")]
     for name, row in found["sums"].items():
         yield [(f"{name:{_NAME}}{_number(row['total'])}  {row['unit']}", "")]
@@ -324,14 +410,17 @@ def _spc_lines(found: list[dict[str, Any]]) -> Iterator[Line]:
     yield from ([(f"   {line}", "dim")] for line in textwrap.wrap(" ".join(missing), 100))
 
 
-def _correlations(found: list[Correlation]) -> Iterator[Line]:
+def _correlations(found: list[Correlation], over: str) -> Iterator[Line]:
     if not found:
-        yield [("no wait states", "")]
+        yield [("nothing to correlate: no counters, or no wait states", "")]
         return
-    yield [(f"{'Wait state':{_NAME}}{'r':>{_NUMBER}}{'ranks':>{_NUMBER}}", "bold")]
+    has_names = len({one.x for one in found}) > 1
+    name = f"{'Counter':{_NAME}}" if has_names else ""
+    yield [(f"{name}{'Wait state':{_NAME}}{'r':>{_NUMBER}}{over:>{_NUMBER}}", "bold")]
     for one in found:
         r = "undefined" if one.r is None else f"{one.r:.4f}"
-        yield [(f"{one.y:{_NAME}}{r:>{_NUMBER}}{one.n:>{_NUMBER}}", "")]
+        name = f"{one.x[: _NAME - 1]:{_NAME}}" if has_names else ""
+        yield [(f"{name}{one.y:{_NAME}}{r:>{_NUMBER}}{one.n:>{_NUMBER}}", "")]
 
 
 def _rows(table: list[dict[str, Any]]) -> Iterator[Line]:

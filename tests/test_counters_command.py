@@ -1,0 +1,166 @@
+"""`whywait counters` as a user asks it: by axis, in windows, correlated over ranks, iterations and bins."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import whywait
+from whywait.cli import main
+
+from tests.test_counters import STRICT, archive, counter, values
+from tests.tracedsl import trace_from_text
+
+# Rank 1 works longer from step to step, and rank 0 waits for it.
+STEPS = "\n".join(
+    ["counters INS", "ranks 3"]
+    + [
+        line
+        for k in range(4)
+        for line in (
+            f"0: step [{10 * k}, {10 * k + 9}]",
+            f"0: MPI_Recv(1, INS={k}) [{10 * k + 1}, {10 * k + 2 + k}]",
+            f"1: step [{10 * k}, {10 * k + 9}]",
+            f"1: work(INS={100 * (k + 1)}) [{10 * k + 0.5}, {10 * k + 1.5 + k}]",
+            f"1: MPI_Send(0) [{10 * k + 1.5 + k}, {10 * k + 2 + k}]",
+            f"2: step [{10 * k}, {10 * k + 9}]",
+        )
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def steps(tmp_path_factory):
+    return trace_from_text(STEPS, tmp_path_factory.mktemp("steps"))
+
+
+def rows(capsys, anchor, *options):
+    assert main(["counters", str(anchor), "--metric", "INS", *options, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)["rows"]
+
+
+def test_by_call_path_and_rank(steps, capsys):
+    found = {row["callpath"]: (row["value"], row["inclusive"]) for row in rows(capsys, steps, "--by", "callpath")}
+    assert found["program/step/work"] == (1000, 1000)
+    assert found["program/step"] == (0, 1006)
+    assert [(row["rank"], row["value"]) for row in rows(capsys, steps, "--by", "rank", "--top", "2")] == [
+        (1, 1000), (0, 6),
+    ]  # fmt: skip
+    by_rank = whywait.analyze(steps, causes=False).counters["INS"].by_rank().to_pylist()
+    assert [(row["rank"], row["value"]) for row in by_rank] == [(0, 6), (1, 1000), (2, 0)]
+
+
+def test_by_iteration_and_time(steps, capsys):
+    found = rows(capsys, steps, "--by", "iteration=step")
+    assert [row["value"] for row in found if row["rank"] == 1] == [100, 200, 300, 400]
+    assert found == rows(capsys, steps, "--iterations", "step")
+    by_time = rows(capsys, steps, "--by", "time=10s")
+    assert [(row["begin"], row["value"]) for row in by_time if row["rank"] == 1] == [
+        (0, 100), (10, 200), (20, 300), (30, 400),
+    ]  # fmt: skip
+    assert rows(capsys, steps, "--by", "time=3") == rows(capsys, steps, "--bins", "3")
+    in_window = rows(capsys, steps, "--by", "time=2", "--window", "10:30")
+    assert [(row["begin"], row["value"]) for row in in_window if row["rank"] == 1] == [(10, 200), (20, 300)]
+
+
+def test_in_a_window(steps, capsys):
+    assert [row["value"] for row in rows(capsys, steps, "--by", "rank", "--window", "10:30")] == [500, 3, 0]
+    assert main(["counters", str(steps), "--window", "10:30", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [(one["name"], one["total"]) for one in found["counters"]] == [("INS", 503)]
+    assert "sums" not in found
+    assert main(["counters", str(steps), "--window", "10:30"]) == 0
+    assert "INS" in capsys.readouterr().out
+
+
+def test_queues_alone(steps, capsys):
+    assert main(["counters", str(steps), "--queues", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert "counters" not in found
+    assert found["sums"]["mpi_match_attempts"]["total"] == 4
+    assert main(["counters", str(steps), "--queues"]) == 0
+    assert "INS" not in capsys.readouterr().out
+
+
+def test_correlated_over_iterations(steps, capsys):
+    """The Late Senders of the steps last 0.5, 1.5, 2.5 and 3.5 s: as linear as the instructions."""
+    result = whywait.analyze(steps)
+    found = result.correlate("INS", "mpi_latesender", "iterations", loop="step")
+    assert (found.n, found.r) == (4, pytest.approx(1))
+    assert main(["counters", str(steps), "--correlate", "INS", "--over", "iterations", "--iterations", "step"]) == 0
+    assert "mpi_latesender" in capsys.readouterr().out
+    with pytest.raises(whywait.UsageError, match="is not known by iterations"):
+        result.correlate("INS", "visits", "iterations", loop="step")
+    with pytest.raises(whywait.UsageError, match="no metric and no counter"):
+        result.correlate("nix", "time", "iterations", loop="step")
+
+
+def test_correlated_over_bins(steps, capsys):
+    result = whywait.analyze(steps, causes=False)
+    found = result.correlate("INS", "mpi_latesender", "bins", bins=9)
+    edges = np.linspace(0, result.facts["length"], 10)
+    waits = [result.window(a, b)["mpi_latesender"].total for a, b in pairwise(edges)]
+    course = result.counters["INS"].series(9)
+    ins = np.bincount(course["bin"].to_numpy(), course["value"].to_numpy())
+    assert (found.n, found.r) == (9, pytest.approx(np.corrcoef(ins, waits)[0, 1]))
+    assert main(["counters", str(steps), "--correlate", "--over", "bins", "--bins", "9", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert {"x": "INS", "y": "mpi_latesender", "n": 9, "r": pytest.approx(found.r)} in said["correlations"]
+
+
+def test_all_counters_are_correlated(steps, capsys):
+    assert main(["counters", str(steps), "--correlate", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["correlations"]
+    strength = [abs(one["r"] or 0) for one in found]
+    assert strength == sorted(strength, reverse=True)
+    assert main(["counters", str(steps), "--correlate", "--top", "1000", "--json"]) == 0
+    names = {one["x"] for one in json.loads(capsys.readouterr().out)["correlations"]}
+    assert {"INS", "mpi_unexpected"} <= names
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--by", "rank"],
+        ["--metric", "INS", "--by", "rank", "--bins", "2"],
+        ["--metric", "mpi_unexpected", "--by", "rank"],
+        ["--metric", "mpi_unexpected", "--window", "0:1"],
+        ["--metric", "INS", "--by", "iteration=step", "--window", "0:1"],
+        ["--metric", "INS", "--window", "500:600"],
+        ["--over", "bins"],
+        ["--queues", "--metric", "INS"],
+        ["--queues", "--window", "0:1"],
+        ["--correlate", "--window", "0:1"],
+    ],
+)
+def test_what_does_not_go_together(steps, capsys, options):
+    assert main(["counters", str(steps), *options]) == 2
+    assert capsys.readouterr().err
+
+
+@pytest.mark.parametrize("axis", ["time=0", "time=0s", "time=x", "iteration=", "rank=3", "nothing"])
+def test_an_axis_that_there_is_not(steps, capsys, axis):
+    with pytest.raises(SystemExit) as ended:
+        main(["counters", str(steps), "--metric", "INS", "--by", axis])
+    assert ended.value.code == 2
+    assert "iteration=PATH" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("scope", [None, "group"])
+def test_nothing_is_counted_while_the_measurement_is_off(tmp_path, scope):
+    """80 in 8 s, of which it is off for 4: main and foo run for 2 s each."""
+    calls = [(0, "enter", "main"), (10, "enter", "foo"), (20, "off", None), (60, "on", None), (70, "leave", "foo"),
+             (80, "leave", "main")]  # fmt: skip
+    samples = [(0, 0, (0,)), (80, 0, (80,))]
+    if scope is None:
+        streams, processes = [[samples[0], *calls[:-1], samples[1], calls[-1]]], [0]
+    else:
+        streams, processes = [calls, samples], [0, 0]
+    anchor = archive(tmp_path, [counter(occurrence=STRICT, scope=scope)], streams, processes)
+    result = whywait.analyze(anchor, causes=False)
+    found = result.counters["c"]
+    assert values(found) == {"main": 40, "foo": 40}
+    parts = [result.counters.window(a, b) for a, b in ((0, 1), (1, 3), (3, 5), (5, 8))]
+    assert [part["c"].total if "c" in part else 0 for part in parts] == [20, 20, 0, 40]
