@@ -228,6 +228,19 @@ def test_phases_of_the_thesis_add_up_to_its_totals():
         assert rows[f"{name}, phase 1"][0] + rows[f"{name}, phases 2 to 5"][0] == pytest.approx(rows[name][0])
 
 
+def test_the_rate_of_gets_is_the_published_one():
+    """Thesis, section 5.4: 58.7 million gets in phase 1, 11 million a second."""
+    rate = next(row.published[-1] for row in cases.named("srumma").rows if row.name == "Gets analyzed in a second")
+    assert rate == pytest.approx(11.1e6, rel=0.01)
+
+
+@pytest.mark.parametrize("name", ["bt-rma", "bt-rma-1024", "bt-rma-juqueen"])
+def test_times_of_the_tables_add_up(name):
+    """Thesis, tables A.5 to A.7: execution and MPI are all of the time."""
+    total, execution, mpi, *_ = (row.published for row in cases.named(name).rows)
+    assert [a + b for a, b in zip(execution, mpi, strict=True)] == pytest.approx(total, abs=0.02)
+
+
 def test_counts_of_pairs_come_out_exactly():
     """Thesis, table A.5: on 256 processes, from one of 251 iterations."""
     report = cases.run(cases.named("bt-rma").scaled(iterations=1))

@@ -198,6 +198,7 @@ def srumma(case: Case, variant: Variant, make: Make) -> Figures:
     count = by(result, "visits", "callpath")["ARMCI_NbGet",]
     return figures | {
         "Gets of a process": count / variant.processes / variant.iterations,
+        "Analysis, phase 1": 1e3 * spent,
         "Gets analyzed in a second": count / spent,
     }
 

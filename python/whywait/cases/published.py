@@ -102,6 +102,7 @@ _SOR_CASE = Case(
 _BT_VARIANTS = ("fence", "gats-fence", "gats-single", "gats-multi")
 _BT_ROWS = (
     ("Total time", "time", 0),
+    ("Execution time", "comp", 0),
     ("MPI time", "mpi", 0),
     ("Collective", "mpi_sync_collective", 1),
     ("Wait at Barrier", "mpi_barrier_wait", 2),
@@ -162,6 +163,7 @@ _BT_256 = _bt(
     "thesis, section 5.2, figure 5.2a, table A.5 (IBM Power6 575, JUMP2)",
     [
         (109_361.68, 61_197.15, 61_958.75, 60_503.99),
+        (58_109.23, 54_420.63, 54_280.99, 54_219.74),
         (51_252.45, 6_776.52, 7_677.76, 6_284.25),
         (0.77, 1.37, 5.89, 1.53),
         (0.75, 1.34, 5.87, 1.51),
@@ -183,6 +185,7 @@ _BT_1024 = _bt(
     "thesis, section 5.2, figure 5.2b, table A.6 (IBM Blue Gene/P, JUGENE)",
     [
         (862_852.50, 235_560.79, 233_595.01, 234_197.46),
+        (220_392.94, 214_204.01, 213_868.62, 213_798.25),
         (642_459.56, 21_356.78, 19_726.39, 20_399.21),
         (246.88, 1_686.25, 2_088.60, 2_938.56),
         (238.62, 1_674.79, 2_076.28, 2_926.07),
@@ -205,6 +208,7 @@ _BT_JUQUEEN = _bt(
     "thesis, section 5.2, figure 5.3, table A.7 (IBM Blue Gene/Q, JUQUEEN)",
     [
         (230_257.89, 176_749.02, 174_062.99, 174_520.64),
+        (201_582.36, 161_964.02, 160_466.29, 160_584.66),
         (28_675.53, 14_784.99, 13_596.69, 13_935.98),
         (0.96, 1.92, 2.35, 2.07),
         (0.93, 1.88, 2.32, 2.03),
@@ -250,6 +254,9 @@ _CGPOP = Case(
 # --- SRUMMA and NWChem: thesis, sections 5.4 and 5.5 ------------------------------------------------------------------
 
 _SRUMMA_SCALES = (128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768)
+#: Gets of a process, and seconds of phase 1 of the analysis: table A.9.
+_SRUMMA_GETS = (112, 128, 224, 256, 448, 512, 896, 1024, 1792)
+_SRUMMA_PHASE_1 = (0.14, 0.23, 0.36, 0.46, 0.80, 1.01, 2.05, 2.49, 5.28)
 _SRUMMA = Case(
     name="srumma",
     title="SRUMMA: two matrices of 4096 x 4096 elements",
@@ -260,6 +267,11 @@ _SRUMMA = Case(
             "Total time",
             (4.583e4, 2.750e4, 3.193e4, 3.659e4, 4.656e4, 6.235e4, 1.072e5, 2.474e5, 9.474e5),
             metric="time",
+        ),
+        Row(
+            "User",
+            (1.517e4, 1.530e4, 1.551e4, 1.595e4, 1.694e4, 1.870e4, 2.209e4, 2.874e4, 4.458e4),
+            metric="comp",
         ),
         Row(
             "Wait at Barrier",
@@ -277,12 +289,21 @@ _SRUMMA = Case(
             metric="armci_rma_comm_wait_for_progress+armci_rma_sync_wait_for_progress",
             depth=1,
         ),
-        Row("Gets of a process", (112, 128, 224, 256, 448, 512, 896, 1024, 1792), "", structure=measures.gets),
-        Row("Gets analyzed in a second", (None, None, None, None, None, None, None, None, 11e6), ""),
+        Row("Gets of a process", _SRUMMA_GETS, "", structure=measures.gets),
+        Row("Analysis, phase 1", tuple(1e3 * seconds for seconds in _SRUMMA_PHASE_1), "ms"),
+        Row(
+            "Gets analyzed in a second",
+            tuple(
+                scale * gets / seconds
+                for scale, gets, seconds in zip(_SRUMMA_SCALES, _SRUMMA_GETS, _SRUMMA_PHASE_1, strict=True)
+            ),
+            "",
+        ),
     ),
     remark=(
-        "Gets are structure. Times were those of the machine, and of more than the product. The published rate is that "
-        "of 32,768 cores, here it is that of one thread; Wait for Progress of non-blocking gets lies in ARMCI_Wait."
+        "Gets are structure. Times were those of the machine, and of more than the product. Published of the analysis: "
+        "phase 1, by the clock on as many cores as processes. Here: processor time of one thread, with reading, "
+        "without causes. Wait for Progress of non-blocking gets is in ARMCI_Wait."
     ),
     measure=measures.srumma,
     shares=True,
