@@ -111,20 +111,23 @@ pub fn find(analysis: &Analysis, waiting: &[Metric], most: usize) -> Result<Comm
         }
         sums
     })?;
-    let mut all = found.into_iter().fold(Sums::new(most), Sums::merged);
-    for transfer in transfers::find(trace, &analysis.epochs)? {
-        let kind = match transfer.kind {
-            OperationKind::Put => Kind::Put,
-            OperationKind::Get => Kind::Get,
-            OperationKind::Atomic | OperationKind::FetchingAtomic => Kind::Atomic,
-        };
-        let end = transfer.end.unwrap_or(transfer.time);
-        let traffic = Traffic::one(transfer.bytes, end.saturating_sub(transfer.time));
-        if let (Some(from), Some(to)) = (rank_of(trace, transfer.source), rank_of(trace, transfer.destination)) {
-            all.pair((from, to), |pair| pair.transfers.add(&traffic));
+    let transfers = transfers::of_shards(trace, &analysis.epochs, |transfers| {
+        let mut sums = Sums::new(most);
+        for transfer in transfers {
+            let kind = match transfer.kind {
+                OperationKind::Put => Kind::Put,
+                OperationKind::Get => Kind::Get,
+                OperationKind::Atomic | OperationKind::FetchingAtomic => Kind::Atomic,
+            };
+            let end = transfer.end.unwrap_or(transfer.time);
+            let traffic = Traffic::one(transfer.bytes, end.saturating_sub(transfer.time));
+            if let (Some(from), Some(to)) = (rank_of(trace, transfer.source), rank_of(trace, transfer.destination)) {
+                sums.pair((from, to), |pair| pair.transfers.add(&traffic));
+            }
+            sums.size(kind, &traffic);
         }
-        all.size(kind, &traffic);
-    }
+        sums
+    })?;
     let mut counts = vec![false; Metric::ALL.len()];
     for kind in waiting {
         counts[kind.number()] = true;
@@ -145,7 +148,8 @@ pub fn find(analysis: &Analysis, waiting: &[Metric], most: usize) -> Result<Comm
             },
         )
         .reduce(|| Sums::new(most), Sums::merged);
-    Ok(all.merged(waits).finish())
+    let all = found.into_iter().chain(transfers).fold(waits, Sums::merged);
+    Ok(all.finish())
 }
 
 fn rank_of(trace: &Trace, location: LocationId) -> Option<u32> {

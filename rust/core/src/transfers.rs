@@ -21,12 +21,13 @@
 //! section 3.1.
 
 use bitcode::{Decode, Encode};
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::Result;
-use crate::exchange::Outbox;
-use crate::ids::{CallPathId, InstanceId, LocationId, ProcessId, WindowId};
-use crate::matching::epochs::{Epoch, Epochs, PairNumbers};
+use crate::exchange::{Inbox, Outbox};
+use crate::ids::{CallPathId, GroupId, InstanceId, LocationId, ProcessId, WindowId};
+use crate::matching::epochs::{Access, Epoch, Epochs, PairNumbers};
 use crate::trace::columns::{Operation, OperationKind};
 use crate::trace::regions::Library;
 use crate::trace::{Shard, Trace};
@@ -70,7 +71,7 @@ pub enum EpochKind {
 }
 
 /// An epoch at the target.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[derive(Clone, Copy, Encode, Decode)]
 struct AtTarget {
     window: WindowId,
     target: ProcessId,
@@ -79,6 +80,34 @@ struct AtTarget {
     /// Number of the exposure epoch for this origin, or of the fence.
     number: u32,
 }
+
+/// What is known of epochs at targets.
+///
+/// Epochs are many, pairs of processes few: the epochs of a pair stand by their numbers.
+#[derive(Default)]
+struct ByEpoch<T>(FxHashMap<(WindowId, ProcessId, ProcessId), Vec<T>>);
+
+impl<T: Clone + Default> ByEpoch<T> {
+    fn of_pair(&mut self, epoch: AtTarget) -> &mut Vec<T> {
+        self.0.entry((epoch.window, epoch.target, epoch.origin)).or_default()
+    }
+
+    fn slot(&mut self, epoch: AtTarget) -> &mut T {
+        let number = epoch.number as usize;
+        let epochs = self.of_pair(epoch);
+        if epochs.len() <= number {
+            epochs.resize(number + 1, T::default());
+        }
+        &mut epochs[number]
+    }
+
+    fn get(&self, epoch: AtTarget) -> Option<&T> {
+        self.0.get(&(epoch.window, epoch.target, epoch.origin))?.get(epoch.number as usize)
+    }
+}
+
+/// Ends of epochs; `None` for those that nothing ends.
+type Ends = ByEpoch<Option<i64>>;
 
 /// What ends a transfer.
 #[derive(Clone, Copy)]
@@ -93,35 +122,46 @@ enum End {
 
 /// All transfers, by location of the origin and time.
 pub fn find(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Transfer>> {
-    let shards = || trace.shards.iter().zip(epochs);
+    let of_shards = of_shards(trace, epochs, |transfers| transfers.collect::<Vec<_>>())?;
+    Ok(of_shards.concat())
+}
+
+/// What `consume` makes of the transfers that each shard asked for, by location and time.
+pub(crate) fn of_shards<R: Send>(
+    trace: &Trace,
+    epochs: &[Epochs],
+    consume: impl Fn(&mut dyn Iterator<Item = Transfer>) -> R + Sync,
+) -> Result<Vec<R>> {
+    let shards = || trace.shards.par_iter().zip(epochs);
     let ends: Vec<Vec<End>> = shards().map(|(shard, epochs)| ends(trace, shard, epochs)).collect();
-    let questions = trace.exchange.own().zip(&ends).map(|(from, ends)| ask(trace, from, ends)).collect();
-    let answers = trace.exchange.alltoallv(questions)?.into_iter().zip(shards()).map(|(questions, (shard, epochs))| {
+    let own = trace.exchange.own();
+    let questions = ends.par_iter().zip(own).map(|(ends, from)| ask(trace, from, ends)).collect();
+    let answer = |(questions, (shard, epochs)): (Inbox<(u32, AtTarget)>, (&Shard, &Epochs))| {
         let leaves = leaves(trace, shard, epochs);
         let mut outbox = trace.exchange.outbox();
         for &(from, epoch) in questions.rows() {
-            if let Some(&leave) = leaves.get(&epoch) {
+            if let Some(&Some(leave)) = leaves.get(epoch) {
                 outbox.push(from, (epoch, leave));
             }
         }
         outbox
-    });
-    let answers = trace.exchange.alltoallv(answers.collect())?;
-    let mut transfers = Vec::new();
-    for (((shard, epochs), ends), answers) in shards().zip(&ends).zip(answers) {
-        let there: FxHashMap<AtTarget, i64> = answers.rows().copied().collect();
-        for i in 0..shard.locations.len() {
-            for row in shard.operations.range(i) {
-                let end = match ends[row] {
-                    End::Never => None,
-                    End::Here(instance) => Some(shard.leave(instance)),
-                    End::There(epoch) => there.get(&epoch).copied(),
-                };
-                transfers.push(transfer(trace, shard, epochs, shard.location(i), row, end));
-            }
+    };
+    let answers = trace.exchange.alltoallv(questions)?.into_par_iter().zip(shards()).map(answer).collect();
+    let answers = trace.exchange.alltoallv(answers)?;
+    let found = shards().zip(ends).zip(answers).map(|(((shard, epochs), ends), answers)| {
+        let mut there = Ends::default();
+        for &(epoch, leave) in answers.rows() {
+            *there.slot(epoch) = Some(leave);
         }
-    }
-    Ok(transfers)
+        let end = |row: usize| match ends[row] {
+            End::Never => None,
+            End::Here(instance) => Some(shard.leave(instance)),
+            End::There(epoch) => there.get(epoch).copied().flatten(),
+        };
+        let rows = (0..shard.locations.len()).flat_map(|i| shard.operations.range(i).map(move |row| (i, row)));
+        consume(&mut rows.map(|(i, row)| transfer(trace, shard, epochs, shard.location(i), row, end(row))))
+    });
+    Ok(found.collect())
 }
 
 fn transfer(
@@ -146,15 +186,40 @@ fn transfer(
     Transfer { kind, epoch, window, bytes: sent.max(received), origin, callpath, time, source, destination, end }
 }
 
+/// Numbers of the access epochs of a shard among those of the same two processes on the same window.
+#[derive(Default)]
+struct Numbers {
+    /// Of each epoch where its numbers begin, one for each member of its group.
+    first: Vec<u32>,
+    of_members: Vec<u32>,
+    positions: FxHashMap<(GroupId, ProcessId), u32>,
+}
+
+impl Numbers {
+    fn of(trace: &Trace, accesses: &[Access]) -> Self {
+        let mut numbers = Self::default();
+        let mut of_pairs = PairNumbers::default();
+        for access in accesses {
+            numbers.first.push(numbers.of_members.len() as u32);
+            for (position, &target) in trace.definitions.group_members(access.group, &access.process).iter().enumerate()
+            {
+                numbers.of_members.push(of_pairs.next(access.window, access.process, target));
+                numbers.positions.insert((access.group, target), position as u32);
+            }
+        }
+        numbers
+    }
+
+    /// The number of an access epoch for a target; none if it is not for this one.
+    fn get(&self, position: u32, access: &Access, target: ProcessId) -> Option<u32> {
+        let member = self.positions.get(&(access.group, target))?;
+        Some(self.of_members[(self.first[position as usize] + member) as usize])
+    }
+}
+
 /// What ends each operation of a shard.
 fn ends(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Vec<End> {
-    let mut numbers = PairNumbers::default();
-    let mut number_of: FxHashMap<(u32, ProcessId), u32> = FxHashMap::default();
-    for (position, access) in epochs.accesses.iter().enumerate() {
-        for &target in trace.definitions.group_members(access.group, &access.process) {
-            number_of.insert((position as u32, target), numbers.next(access.window, access.process, target));
-        }
-    }
+    let numbers = Numbers::of(trace, &epochs.accesses);
     let first =
         |calls: &[InstanceId]| calls.iter().find(|call| call.is_some()).map_or(End::Never, |&call| End::Here(call));
     let end = |(operation, &epoch): (&Operation, &Epoch)| {
@@ -171,8 +236,8 @@ fn ends(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Vec<End> {
             }
             Epoch::Access(access) => {
                 let of = &epochs.accesses[access as usize];
-                match number_of.get(&(access, target)) {
-                    Some(&number) if !answered => End::There(AtTarget { window, target, origin: of.process, number }),
+                match numbers.get(access, of, target) {
+                    Some(number) if !answered => End::There(AtTarget { window, target, origin: of.process, number }),
                     _ => first(&[of.complete]),
                 }
             }
@@ -193,33 +258,31 @@ fn ends(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Vec<End> {
 
 /// Asks the targets, once for each epoch.
 fn ask(trace: &Trace, from: u32, ends: &[End]) -> Outbox<(u32, AtTarget)> {
-    let asked = ends.iter().filter_map(|&end| if let End::There(epoch) = end { Some(epoch) } else { None });
-    let mut epochs: Vec<AtTarget> = asked.collect();
-    epochs.sort_unstable();
-    epochs.dedup();
+    let mut asked = ByEpoch::<bool>::default();
     let mut outbox = trace.exchange.outbox();
-    for epoch in epochs {
-        outbox.push(trace.owner(epoch.target), (from, epoch));
+    for end in ends {
+        if let &End::There(epoch) = end
+            && !std::mem::replace(asked.slot(epoch), true)
+        {
+            outbox.push(trace.owner(epoch.target), (from, epoch));
+        }
     }
     outbox
 }
 
 /// When the epochs that others may ask for end.
-fn leaves(trace: &Trace, shard: &Shard, epochs: &Epochs) -> FxHashMap<AtTarget, i64> {
-    let mut leaves = FxHashMap::default();
+fn leaves(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Ends {
+    let mut leaves = Ends::default();
     for part in epochs.collectives.iter().filter(|part| part.is_fence()) {
         let epoch =
             AtTarget { window: part.window, target: part.process, origin: ProcessId::NONE, number: part.sequence };
-        leaves.insert(epoch, shard.leave(part.instance));
+        *leaves.slot(epoch) = Some(shard.leave(part.instance));
     }
-    let mut numbers = PairNumbers::default();
     for exposure in &epochs.exposures {
+        let leave = exposure.wait.is_some().then(|| shard.leave(exposure.wait));
         for &origin in trace.definitions.group_members(exposure.group, &exposure.process) {
-            let number = numbers.next(exposure.window, exposure.process, origin);
-            if exposure.wait.is_some() {
-                let epoch = AtTarget { window: exposure.window, target: exposure.process, origin, number };
-                leaves.insert(epoch, shard.leave(exposure.wait));
-            }
+            let epoch = AtTarget { window: exposure.window, target: exposure.process, origin, number: 0 };
+            leaves.of_pair(epoch).push(leave);
         }
     }
     leaves

@@ -234,10 +234,11 @@ impl Analysis {
     }
 
     /// All transfers of one-sided communication.
-    fn transfers(&self) -> PyResult<Table> {
+    fn transfers(&self, py: Python<'_>) -> PyResult<Table> {
         let trace = &self.result.trace;
         let begin = self.begin();
-        let transfers = self.result.transfers().map_err(core_error)?;
+        let pool = whywait_core::pool::new(0).map_err(core_error)?;
+        let transfers = detached(py, || pool.install(|| self.result.transfers()))?.map_err(core_error)?;
         let mut kinds = Names::default();
         let mut epochs = Names::default();
         for transfer in transfers.iter() {
