@@ -23,6 +23,7 @@ use rayon::prelude::*;
 
 use crate::Result;
 use crate::analysis::Analysis;
+use crate::galloping_search::partition_point_near;
 use crate::ids::{CallPathId, LocationId};
 use crate::schema::MetricSet;
 use crate::severity::Metric;
@@ -262,8 +263,9 @@ impl Finder<'_> {
             }
             let first = waits.partition_point(|wait| wait.location < process.locations.start);
             let end = waits.partition_point(|wait| wait.location < process.locations.end);
+            let mut at = 0;
             for (wait, &begin) in waits[first..end].iter().zip(&begins[first..end]) {
-                self.book_wait(wait, begin, &bounds, &mut sums.waiting);
+                at = self.book_wait(wait, begin, &bounds, at, &mut sums.waiting);
             }
             for location in process.locations {
                 self.book_path(location, &bounds, &mut sums.rows);
@@ -295,11 +297,14 @@ impl Finder<'_> {
         }
     }
 
-    fn book_wait(&self, wait: &WaitState, begin: i64, bounds: &[i64], waiting: &mut [i128]) {
+    /// Books a wait, and returns the iteration that it begins in; `near` is that of the one before.
+    fn book_wait(&self, wait: &WaitState, begin: i64, bounds: &[i64], near: usize, waiting: &mut [i128]) -> usize {
         let column = self.column[wait.kind.number()];
-        spread(bounds, first(bounds, begin), begin..begin + wait.waiting, |iteration, ticks| {
+        let at = partition_point_near(bounds, near + 1, |&bound| bound <= begin).saturating_sub(1);
+        spread(bounds, at, begin..begin + wait.waiting, |iteration, ticks| {
             waiting[iteration * self.kinds + column] += i128::from(ticks);
         });
+        at
     }
 
     fn book_path(&self, location: LocationId, bounds: &[i64], rows: &mut [Iteration]) {

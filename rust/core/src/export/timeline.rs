@@ -147,14 +147,15 @@ pub fn build(analysis: &Analysis, request: &Request, progress: &Progress) -> Res
     for level in &mut levels {
         fill(trace, request, &waiting, level, progress)?;
     }
-    let counted = |&number: &u32| request.waiting.contains(&analysis.waits[number as usize].kind);
-    let numbers: Vec<u32> = (0..analysis.waits.len() as u32).filter(counted).collect();
-    let total = numbers.len() as u64;
-    let numbers = largest(numbers, request.most, |&number| {
-        let wait = &analysis.waits[number as usize];
-        (wait.waiting, -begins[number as usize], u64::from(number))
-    });
-    let rows = numbers.into_iter().map(|number| Wait { number, begin: begins[number as usize] }).collect();
+    let counts = counted(&request.waiting);
+    let keys: Vec<(i64, i64, u32)> = (0..)
+        .zip(analysis.waits.iter().zip(&begins))
+        .filter(|(_, (wait, _))| counts[wait.kind as usize])
+        .map(|(number, (wait, &begin))| (wait.waiting, -begin, number))
+        .collect();
+    let total = keys.len() as u64;
+    let keys = largest(keys, request.most, |&key| key);
+    let rows = keys.into_iter().map(|(_, begin, number)| Wait { number, begin: -begin }).collect();
     let waits = Chosen { rows, total };
     let messages = messages(trace, request.most)?;
     let transfers = one_sided(&transfers::find(trace, &analysis.epochs)?, request.most);
@@ -230,11 +231,17 @@ impl Waiting {
     }
 }
 
-fn waiting(trace: &Trace, waits: &PerShard<WaitState>, begins: &[i64], kinds: &[Metric]) -> Waiting {
+/// By number of a metric, whether it is one of these.
+fn counted(kinds: &[Metric]) -> Vec<bool> {
     let mut counts = vec![false; Metric::ALL.len()];
     for &kind in kinds {
         counts[kind as usize] = true;
     }
+    counts
+}
+
+fn waiting(trace: &Trace, waits: &PerShard<WaitState>, begins: &[i64], kinds: &[Metric]) -> Waiting {
+    let counts = counted(kinds);
     let mut found = Waiting { stretches: Vec::new(), offsets: vec![0] };
     let mut of_location = Vec::new();
     let mut waits = waits.iter().zip(begins).peekable();
