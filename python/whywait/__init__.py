@@ -66,9 +66,9 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
-        from whywait.model.version import VERSION
+        from whywait import _native
 
-        return VERSION
+        return _native.__version__
     from importlib import import_module
 
     if name in {"advise", "series", "whatif"}:

@@ -1,5 +1,6 @@
 """Run the command line: the program ``whywait``, and ``python -m whywait``."""
 
+import gc
 import signal
 
 # Until the command line can answer Ctrl-C, it just ends the process: no traceback of half an import.
@@ -9,6 +10,8 @@ if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
 
 def main() -> int:
     """Run the command line with the arguments of the program, and return the exit code."""
+    # Looking for cycles among all that is imported would take as long as a short trace.
+    gc.set_threshold(100_000)
     from whywait import cli
 
     try:

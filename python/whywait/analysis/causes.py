@@ -77,11 +77,12 @@ def delay_costs(result: ResultData) -> pa.Table:
     """
     result.need_causes()
     profile = result.profile
-    names, keys, terms = [], [], []
-    for kind in cost_classes(profile.metrics):
+    classes = cost_classes(profile.metrics)
+    codes, keys, terms = [], [], []
+    for code, kind in enumerate(classes):
         cells = {name.endswith("_longterm"): profile.cells(name) for name in kind.metrics}
-        key = np.unique(np.concatenate([part.key for part in cells.values()]))
-        names.append(np.full(key.size, kind.name))
+        key = _all_keys(list(cells.values()))
+        codes.append(np.full(key.size, code, np.int32))
         keys.append(key)
         terms.append([_spread(cells.get(long), key) for long in (False, True)])
     key = np.concatenate([np.empty(0, np.int64), *keys])
@@ -89,13 +90,22 @@ def delay_costs(result: ResultData) -> pa.Table:
     short, long = (np.concatenate([np.empty(0), *(pair[term] for pair in terms)]) for term in (0, 1))
     return pa.table(
         {
-            "class": pa.array(np.concatenate([np.empty(0, str), *names]), pa.string()).dictionary_encode(),
+            "class": pa.DictionaryArray.from_arrays(
+                np.concatenate([np.empty(0, np.int32), *codes]), pa.array([kind.name for kind in classes], pa.string())
+            ),
             "callpath": profile.tree.preorder[position].astype(np.uint32),
             "location": location.astype(np.uint32),
             "short_term": short,
             "long_term": long,
         }
     )
+
+
+def _all_keys(cells: list[Cells]) -> npt.NDArray[np.int64]:
+    """Return the keys of all cells in order, each once."""
+    # A stable sort takes no more than a pass over each where several are in order already.
+    key = np.sort(np.concatenate([part.key for part in cells]), kind="stable")
+    return key[np.flatnonzero(np.diff(key, prepend=-1))]
 
 
 def _spread(cells: Cells | None, key: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pyarrow as pa
 
+from whywait.analysis.ranking import Kinds
+
 if TYPE_CHECKING:
     from whywait.model.dataset import Dataset
 
@@ -60,11 +62,11 @@ def explained(dataset: Dataset, which: Factors) -> tuple[pa.Table, pa.Table]:
 
 def _longest(waits: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Return the rows of the longest waits of each kind."""
-    kinds = waits["kind"].combine_chunks().indices.to_numpy()
+    kinds = Kinds(waits)
     waiting = waits["waiting"].to_numpy()
     found = [np.empty(0, np.int64)]
-    for kind in np.unique(kinds):
-        (rows,) = np.nonzero(kinds == kind)
+    for kind in sorted(kinds.occurring):
+        rows = kinds.rows({kind})
         if rows.size > _LONGEST:
             lengths = waiting[rows]
             bound = np.partition(lengths, -1 - _LONGEST)[-1 - _LONGEST]

@@ -50,6 +50,7 @@ class NativeDataset:
         self.trace = TraceIdentity.of(run.name, run.path)
         self._run = run
         self._iterations: dict[int | str, tuple[pa.Table, int]] = {}
+        self._window: tuple[tuple[float, float], pa.Table] | None = None
 
     @cached_property
     def regions(self) -> pa.Table:
@@ -182,7 +183,10 @@ class NativeDataset:
         return self.analysis
 
     def window(self, begin: float, end: float) -> pa.Table:
-        return pa.table(self.analysis.window(begin, end))
+        # Headlines and efficiencies ask for the same part of the run one after the other.
+        if self._window is None or self._window[0] != (begin, end):
+            self._window = (begin, end), pa.table(self.analysis.window(begin, end))
+        return self._window[1]
 
 
 # More pairs of ranks are merged to pairs of blocks of ranks.

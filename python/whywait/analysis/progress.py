@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -70,10 +72,6 @@ def _verdict(lower: float, upper: float, cost: float) -> str:
 
 def _processes_of_a_node(system: pa.Table) -> int | None:
     """Return how many processes run on each node, if that is one number and there is more than one of them."""
-    rows = system.select(["kind", "parent", "rank"]).to_pylist()
-    counts: dict[int, int] = {}
-    for row in rows:
-        if row["kind"] == "group" and row["rank"] is not None and row["rank"] >= 0:
-            counts[row["parent"]] = counts.get(row["parent"], 0) + 1
-    found = set(counts.values())
+    processes = system.filter((pc.field("kind") == "group") & (pc.field("rank") >= 0))
+    found = set(processes["parent"].value_counts().field("counts").to_pylist())
     return found.pop() if len(found) == 1 and found != {1} else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,7 +62,7 @@ def chosen(result: ResultData, choice: Choice) -> npt.NDArray[np.bool_]:
     """Say of each row whether it is chosen; see `choose`."""
     table = result.tables.wait_states
     kinds = Kinds(table)
-    keep = kinds.rows(_wanted(result.profile.metrics, choice, kinds))
+    keep = kinds.mask(_wanted(result.profile.metrics, choice, kinds))
     if choice.rank is not None:
         if choice.rank not in (ranks := result.places.rank):
             known = ranks[ranks >= 0]
@@ -83,9 +84,17 @@ class Kinds:
         kinds = native["kind"].unify_dictionaries().combine_chunks()
         self._names: list[str] = kinds.dictionary.to_pylist()
         self._of_row: npt.NDArray[np.integer] = kinds.indices.to_numpy()
-        occurs = np.bincount(self._of_row, minlength=len(self._names)) > 0
+        self._counts = np.bincount(self._of_row, minlength=len(self._names))
         #: Those of which there are rows.
-        self.occurring = {name for name, there in zip(self._names, occurs.tolist(), strict=True) if there}
+        self.occurring = {name for name, count in zip(self._names, self._counts.tolist(), strict=True) if count}
+
+    @cached_property
+    def _rows(self) -> dict[str, npt.NDArray[np.intp]]:
+        by_kind = np.argsort(self._of_row, kind="stable")
+        ends = np.cumsum(self._counts)
+        return {
+            name: by_kind[end - count : end] for name, count, end in zip(self._names, self._counts, ends, strict=True)
+        }
 
     def of_metric(self, metrics: MetricTree, name: str) -> set[str]:
         """Return the kinds whose rows make up a wait state: its own, or if it is itself a part, those of its parts."""
@@ -97,10 +106,21 @@ class Kinds:
         """Say whether there is a row of this kind, or of one below it."""
         return any(above.name == name for kind in self.occurring for above in metrics.path(kind))
 
-    def rows(self, kinds: set[str]) -> npt.NDArray[np.bool_]:
+    def rows(self, kinds: set[str]) -> npt.NDArray[np.intp]:
+        """Return the numbers of the rows that are of one of these kinds, in their order."""
+        rows = [self._rows[kind] for kind in kinds & self.occurring]
+        return rows[0] if len(rows) == 1 else np.sort(np.concatenate([*rows, np.empty(0, np.intp)]))
+
+    def mask(self, kinds: set[str]) -> npt.NDArray[np.bool_]:
         """Say of each row whether it is of one of these kinds."""
-        rows: npt.NDArray[np.bool_] = np.array([name in kinds for name in self._names], np.bool_)[self._of_row]
-        return rows
+        mask: npt.NDArray[np.bool_] = np.array([name in kinds for name in self._names], np.bool_)[self._of_row]
+        return mask
+
+    def numbers(self, kinds: list[str]) -> npt.NDArray[np.intp]:
+        """Return for each row the position of its kind in a list of all that occur."""
+        positions = [kinds.index(name) if name in self.occurring else -1 for name in self._names]
+        numbers: npt.NDArray[np.intp] = np.array(positions, np.intp)[self._of_row]
+        return numbers
 
 
 def _wanted(metrics: MetricTree, choice: Choice, kinds: Kinds) -> set[str]:

@@ -12,6 +12,8 @@ from whywait.analysis.ranking import Kinds
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy.typing as npt
+
     from whywait.model.metrics import MetricTree
 
 STATISTICS = pa.schema(
@@ -47,24 +49,23 @@ def statistics(metrics: MetricTree, native: pa.Table) -> pa.Table:
         ``sum``, ``mean``, ``variance`` (of all waits, in square seconds), ``minimum``, ``quartile25``, ``median``,
         ``quartile75`` and ``maximum``. A quantile between two waits lies on the line between them.
     """
-    rows = [{"metric": metric, **describe(waits)} for metric, waits in of_metrics(metrics, native)]
+    waiting = native["waiting"].to_numpy()
+    rows = [{"metric": metric, **describe(waiting[waits])} for metric, waits in of_metrics(metrics, native)]
     return pa.Table.from_pylist(rows, STATISTICS)
 
 
-def of_metrics(metrics: MetricTree, native: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """Give each wait state with its rows: where, when, how long. One that only others make up has theirs."""
+def of_metrics(metrics: MetricTree, native: pa.Table) -> Iterator[tuple[str, npt.NDArray[np.intp]]]:
+    """Give each wait state with the numbers of its rows. One that only others make up has theirs."""
     kinds = Kinds(native)
-    columns = native.select(["location", "callpath", "enter", "leave", "waiting"])
     for metric in metrics:
         if metrics.wait_state(metric.name) is not None:
             own = kinds.of_metric(metrics, metric.name) & kinds.occurring
             if own:
-                yield metric.name, columns.filter(pa.array(kinds.rows(own)))
+                yield metric.name, kinds.rows(own)
 
 
-def describe(waits: pa.Table) -> dict[str, Any]:
+def describe(waiting: npt.NDArray[np.float64]) -> dict[str, Any]:
     """Return the number of some waits and the statistics of their lengths, by the names that `statistics` has."""
-    waiting = waits["waiting"].to_numpy()
     lower, median, upper = np.quantile(waiting, (0.25, 0.5, 0.75)).tolist()
     return {
         "count": waiting.size,
@@ -79,13 +80,15 @@ def describe(waits: pa.Table) -> dict[str, Any]:
     }
 
 
-def worst_of_callpaths(waits: pa.Table, count: int) -> pa.Table:
-    """Return the longest wait of each call path, of so many call paths, longest first."""
-    longest = waits.group_by("callpath", use_threads=False).aggregate([("waiting", "max")])
-    longest = longest.sort_by([("waiting_max", "descending"), ("callpath", "ascending")]).slice(0, count)
-    callpath, waiting = waits["callpath"].to_numpy(), waits["waiting"].to_numpy()
+def worst_of_callpaths(
+    callpath: npt.NDArray[np.uint32], waiting: npt.NDArray[np.float64], count: int
+) -> npt.NDArray[np.intp]:
+    """Return where the longest wait of each call path is, of so many call paths, longest first."""
+    longest = np.full(int(callpath.max()) + 1, -np.inf)
+    np.maximum.at(longest, callpath, waiting)
+    order = np.lexsort((np.arange(longest.size), -longest))[:count]
     first = [
-        np.flatnonzero((callpath == place["callpath"]) & (waiting == place["waiting_max"]))[0]
-        for place in longest.to_pylist()
+        np.flatnonzero((callpath == place) & (waiting == longest[place]))[0]
+        for place in order[longest[order] > -np.inf]
     ]
-    return waits.take(pa.array(first, pa.int64()))
+    return np.array(first, np.intp)

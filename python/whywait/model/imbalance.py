@@ -68,7 +68,7 @@ def imbalance(profile: Profile, places: Locations) -> dict[str, Cells]:
     (masters,) = np.nonzero(places.works & (places.thread == 0))
     parallel = profile.tree.parallel
     parts: dict[str, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]]] = {name: [] for name in NAMES}
-    used = np.unique(profile.cells(base).key // profile.locations)
+    used = profile.positions(base)
     for (position, work), visitors in zip(profile.rows(base, used.tolist()), _visitors(profile, used), strict=True):
         crew = everyone if parallel[position] else masters
         average = work[crew].sum() / crew.size

@@ -182,6 +182,14 @@ class Profile:
         cells = self.cells(name)
         return sum_at(cells.key // self.locations, cells.value, len(self.tree))
 
+    def positions(self, name: str) -> npt.NDArray[np.intp]:
+        """Return the positions of the call tree at which a metric has cells."""
+        return np.flatnonzero(np.diff(self._first(name)))
+
+    def _first(self, name: str) -> npt.NDArray[np.intp]:
+        """Return the number of the first cell of each position of the call tree, and behind the last one."""
+        return np.searchsorted(self.cells(name).key, np.arange(len(self.tree) + 1) * self.locations)
+
     def _by_position_of_workers(self, name: str) -> npt.NDArray[np.float64]:
         cells = self.cells(name)
         value = cells.value * self._works[cells.key % self.locations]
@@ -228,7 +236,7 @@ class Profile:
         self, name: str, positions: Iterable[int], end: npt.NDArray[np.int64]
     ) -> Iterator[tuple[int, npt.NDArray[np.float64]]]:
         cells = self.cells(name)
-        first = np.searchsorted(cells.key, np.arange(len(self.tree) + 1) * self.locations)
+        first = self._first(name)
         for position in positions:
             part = slice(first[position], first[end[position]])
             if part.start < part.stop:

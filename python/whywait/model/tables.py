@@ -158,10 +158,9 @@ def _named_pieces(
 ) -> Iterator[pa.RecordBatch]:
     """Add the rank and thread of each location and the names of each call path, as far as the schema asks for them."""
     ranks, threads = pa.array(locations.rank), pa.array(locations.thread)
-    for start in range(0, native.num_rows, _PIECE):
-        table = native.slice(start, _PIECE).combine_chunks()
-        columns = {name: table[name].combine_chunks() for name in table.column_names}
-        for name in table.column_names:
+    for piece in _cut(native):
+        columns = dict(zip(native.column_names, piece.columns, strict=True))
+        for name in native.column_names:
             if name.endswith("location"):
                 prefix = name.removesuffix("location")
                 columns[f"{prefix}rank"] = ranks.take(columns[name])
@@ -170,6 +169,14 @@ def _named_pieces(
                 columns[f"{name}_id"] = columns[name]
                 columns[name] = tree.paths.take(columns[name])
         yield pa.RecordBatch.from_arrays([columns[field.name].cast(field.type) for field in schema], schema=schema)
+
+
+def _cut(native: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Cut a table into pieces, without a copy where it is in one."""
+    for start in range(0, native.num_rows, _PIECE):
+        piece = native.slice(start, _PIECE)
+        batches = piece.to_batches()
+        yield batches[0] if len(batches) == 1 else piece.combine_chunks().to_batches()[0]
 
 
 def table(schema: pa.Schema, pieces: Iterable[pa.RecordBatch]) -> pa.Table:
@@ -200,10 +207,24 @@ def write(path: Path, schema: pa.Schema, pieces: Iterable[pa.RecordBatch], repea
     with pq.ParquetWriter(
         path, schema, compression="zstd", use_dictionary=kept_once, write_statistics=compared
     ) as writer:
-        for piece in pieces:
-            writer.write_batch(piece)
-            rows += piece.num_rows
+        for group in _groups(pieces):
+            writer.write_table(pa.Table.from_batches(group, schema))
+            rows += sum(piece.num_rows for piece in group)
     return rows
+
+
+def _groups(pieces: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    """Put small pieces together: a group of rows costs time and room of its own."""
+    group: list[pa.RecordBatch] = []
+    rows = 0
+    for piece in pieces:
+        if group and rows + piece.num_rows > _PIECE:
+            yield group
+            group, rows = [], 0
+        group.append(piece)
+        rows += piece.num_rows
+    if group:
+        yield group
 
 
 def _leaves(name: str, kind: pa.DataType) -> list[str]:

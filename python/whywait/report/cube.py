@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from whywait.model.version import VERSION
+from whywait import _native
 from whywait.report.system import system_xml
 from whywait.report.xml import attribute, element
 
@@ -82,7 +82,7 @@ def _write_values(out: IO[bytes], number: int, metric: Metric, profile: Profile)
 
 def _exclusive_rows(profile: Profile, name: str) -> tuple[list[int], Iterator[npt.NDArray[np.float64]]]:
     """Return the row numbers of a metric without what is below, and the rows: pre-order."""
-    used = np.unique(profile.cells(name).key // profile.locations)
+    used = profile.positions(name)
     rows = (row for _, row in profile.rows(name, used.tolist()))
     return (used + _artificial_root(profile.tree)).tolist(), rows
 
@@ -117,7 +117,7 @@ def _write_member(out: IO[bytes], name: str, size: int, parts: Iterable[bytes]) 
 def _anchor(result: ResultData, statistics: str | None) -> Iterator[str]:
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<cube version="4.4">\n'
     yield '<attr key="CubePL Version" value="1.1"/>\n<attr key="Cube Version" value="4.6"/>\n'
-    yield f'<attr key="Creator" value="whywait {VERSION}"/>\n'
+    yield f'<attr key="Creator" value="whywait {_native.__version__}"/>\n'
     yield f'<attr key="description" value={attribute(result.run.name)}/>\n'
     if statistics is not None:
         yield f'<attr key="statisticfile" value={attribute(statistics)}/>\n'

@@ -58,13 +58,13 @@ def write_all(
     with Staging(directory) as staging:
         writer = Writer(staging, result)
         # What both need is found before they part.
-        _ = result.profile, result.tables.wait_states, focused(result)
-        # Arrow writes the long tables while others are made and summed up.
+        _ = result.tree, result.places, result.tables.wait_states
+        # Arrow writes the long tables while the others are made and summed up.
         with ThreadPoolExecutor(1) as beside:
             # With the events gone, a later page has the timeline from its tables.
             timeline, blocks = picture or (None, {})
             written = beside.submit(_write_long, writer, result, timeline, transfers=transfers, counters=counters)
-            _write_tables(writer, result)
+            writer.definitions()
             if (loop := known_iterations(result, iterations)) is not None:
                 writer.table("iterations", loop)
             _write_communication(writer, result.tables)
@@ -88,7 +88,7 @@ def write_all(
 def _write_long(
     writer: Writer, result: ResultData, timeline: Timeline | None, *, transfers: bool, counters: bool
 ) -> None:
-    """Write the tables that grow with the run."""
+    """Write the tables that grow with the run, in its length or its width."""
     tree, locations, dataset = result.tree, result.places, result.tables
     waits = tables.wait_state_pieces(tree, locations, dataset.wait_states)
     if counters:
@@ -105,6 +105,7 @@ def _write_long(
         writer.pieces("transfers", tables.TRANSFERS, tables.transfer_pieces(tree, locations, dataset.transfers))
     if timeline is not None:
         writer.timeline(timeline)
+    _write_tables(writer, result)
 
 
 def _write_tables(writer: Writer, result: ResultData) -> None:
@@ -126,7 +127,6 @@ def _write_tables(writer: Writer, result: ResultData) -> None:
         writer.table("counters", dataset.counters)
         cells = tables.counter_pieces(tree, locations, dataset.counter_cells)
         writer.pieces("counter_cells", tables.COUNTER_CELLS, cells)
-    writer.definitions()
 
 
 def _write_factors(writer: Writer, dataset: Dataset, which: Factors) -> None:

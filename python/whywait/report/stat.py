@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from whywait.analysis.statistics import describe, of_metrics, worst_of_callpaths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    import pyarrow as pa
 
     from whywait.model.result import ResultData
 
@@ -41,13 +41,16 @@ def write_stat(result: ResultData, path: Path) -> None:
     """
     with path.open("w", encoding="ascii") as out:
         out.write(_HEAD)
-        for metric, waits in of_metrics(result.profile.metrics, result.tables.wait_states):
-            of = describe(waits)
+        native = result.tables.wait_states
+        callpath, waiting = native["callpath"].to_numpy(), native["waiting"].to_numpy()
+        for metric, rows in of_metrics(result.profile.metrics, native):
+            of = describe(lengths := waiting[rows])
             names = ["minimum", "maximum", "sum", *["variance"] * (of["count"] >= _WITH_VARIANCE)]
             names += ["quartile25", "quartile75"] * (of["count"] >= _WITH_QUARTILES)
             values = " ".join(f"{of[name]:.10f}" for name in names)
             out.write(f"{metric:<26}{of['count']:>10} {of['mean']:.7f} {of['median']:.7f} {values}\n")
-            out.writelines(_severe(result, worst_of_callpaths(waits, _WORST)))
+            worst = rows[worst_of_callpaths(callpath[rows], lengths, _WORST)]
+            out.writelines(_severe(result, native.take(pa.array(worst))))
             out.write("\n")
 
 

@@ -20,7 +20,6 @@ from whywait import _native
 from whywait.model import tables
 from whywait.model.schema import schema_of
 from whywait.model.trace import TraceIdentity
-from whywait.model.version import VERSION
 from whywait.store import timeline as store_timeline
 from whywait.store.files import MANIFEST, read_json, read_table
 from whywait.store.stored import StoredTables
@@ -85,7 +84,13 @@ class Writer:
         self._staging = staging
         self._result = result
         dataset = result.tables
-        what = [VERSION, dataset.trace.name, str(dataset.trace.path), dataset.trace.sha256, dict(dataset.options)]
+        what = [
+            _native.__version__,
+            dataset.trace.name,
+            str(dataset.trace.path),
+            dataset.trace.sha256,
+            dict(dataset.options),
+        ]
         self._mark = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:32]
         self._tables: dict[str, dict[str, Any]] = {}
         self._timeline: dict[str, Any] | None = None
@@ -134,7 +139,7 @@ class Writer:
         content = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
-            "whywait": VERSION,
+            "whywait": _native.__version__,
             "mark": self._mark,
             "trace": {
                 "name": trace.name,
@@ -176,7 +181,7 @@ class StoredDataset(StoredTables):
         if version > FORMAT_VERSION:
             raise _native.UsageError(
                 f"{directory} was written by whywait {manifest.get('whywait')} in format {version}, and this is "
-                f"whywait {VERSION}, which reads formats up to {FORMAT_VERSION}: install the newer version"
+                f"whywait {_native.__version__}, which reads formats up to {FORMAT_VERSION}: install the newer version"
             )
         if missing := {"mark", "trace", "options", "facts", "warnings", "oddities", "tables"} - manifest.keys():
             raise _native.UsageError(f"{directory / MANIFEST} is damaged: it has no {', '.join(sorted(missing))}")

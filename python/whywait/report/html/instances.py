@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from whywait.analysis.ranking import Kinds
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -19,6 +20,8 @@ _OF_CELL = 20
 OF_ALL = 20_000
 # Of each kind only so many are looked at: those with the longest waits.
 _CANDIDATES = 500_000
+# So often those that wait less than the mean of their cell are left out.
+_ROUNDS = 4
 
 
 def worst(
@@ -46,12 +49,12 @@ def worst(
         says: ``direct``, ``indirect`` and ``caused`` (NaN). Besides, how many there are in all:
         ``count`` by ``count_kind`` and ``count_position``.
     """
-    names = native["kind"].cast(pa.string())
-    kinds = sorted(pc.unique(names).to_pylist())
-    kind = pc.index_in(names, pa.array(kinds, pa.string())).to_numpy()
+    of_kinds = Kinds(native)
+    kinds = sorted(of_kinds.occurring)
+    kind = of_kinds.numbers(kinds)
     waiting = native["waiting"].to_numpy()
     callpath, location = native["callpath"].to_numpy(), native["location"].to_numpy()
-    rows = np.concatenate([_longest(np.flatnonzero(kind == code), waiting) for code in range(len(kinds))] or [kind])
+    rows = np.concatenate([_longest(of_kinds.rows({name}), waiting) for name in kinds] or [kind])
     chosen = _choose(rows, (kind, callpath), (kind, callpath, location), waiting, limit)
     table = native.take(pa.array(chosen)).combine_chunks()
     return kinds, {
@@ -86,6 +89,7 @@ def _choose(
     numpy.ndarray
         The chosen rows, longest waits first.
     """
+    rows = _longer(rows, cell, waiting)
     in_cell = _order(rows, cell, waiting)
     within = in_cell < _OF_CELL
     rows, in_cell = rows[within], in_cell[within]
@@ -93,6 +97,23 @@ def _choose(
     turn = np.where(_order(rows, place, waiting) < _OF_CELL, -1, in_cell)
     chosen = rows[np.lexsort((-waiting[rows], turn))][:limit]
     return chosen[np.argsort(-waiting[chosen], kind="stable")]
+
+
+def _longer(
+    rows: npt.NDArray[np.int64], columns: tuple[npt.NDArray[Any], ...], waiting: npt.NDArray[np.float64]
+) -> npt.NDArray[np.int64]:
+    """Leave most rows out that are not among the longest of their cell: to sort the others takes less."""
+    cell = np.zeros(rows.size, np.int64)
+    for column in columns:
+        cell = cell * (int(column.max(initial=0)) + 1) + column[rows]
+    cell = np.unique(cell, return_inverse=True)[1]
+    for _ in range(_ROUNDS):
+        lengths, sizes = waiting[rows], np.bincount(cell)
+        above = lengths > (np.bincount(cell, lengths) / sizes)[cell]
+        # Where so many wait longer than the mean, no other is among the longest.
+        kept = above | (np.bincount(cell[above], minlength=sizes.size) < _OF_CELL)[cell]
+        rows, cell = rows[kept], cell[kept]
+    return rows
 
 
 def _order(

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from whywait import _native
 from whywait.analysis.summary import identity
 from whywait.model import tables
 from whywait.model.names import short_name
-from whywait.model.version import VERSION
 from whywait.report.html import blocks, instances, loops, places, sources, story
 from whywait.report.html.bundle import bundle
 from whywait.report.html.formulas import Factors, Formulas
@@ -146,7 +146,7 @@ def fixed_blocks(
         "meta",
         blocks.document(
             {
-                "whywait": VERSION,
+                "whywait": _native.__version__,
                 "run": identity(result),
                 "facts": result.facts,
                 "stored": stored,

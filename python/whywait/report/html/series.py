@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from whywait import _native
 from whywait.model.names import short_name
-from whywait.model.version import VERSION
 from whywait.report.badge import badge
 from whywait.report.html import blocks, story
 from whywait.report.html.formulas import Formulas, combine
@@ -46,7 +46,7 @@ def write_series(series: SeriesData, path: Path, *, gate: dict[str, Any] | None 
         For how many processes to predict.
     """
     document = {
-        "whywait": VERSION,
+        "whywait": _native.__version__,
         "over": series.over,
         "mode": series.mode,
         "focus": [point.part.focus.phrase for point in series.points][-1],
