@@ -126,74 +126,76 @@ impl DiagnosticKind {
     pub fn text(self) -> &'static str {
         match self {
             Self::Truncated => "event files end early; everything up to that point is analyzed",
-            Self::Unreadable => "event files cannot be read; their locations are left out",
+            Self::Unreadable => "event files cannot be read; their locations are skipped",
             Self::ImpossibleTime => {
-                "time stamps lie outside of the run; they are taken as equal to their predecessor, \
-                 and the events behind them as they are"
+                "time stamps lie outside the run; they are set to the previous time stamp, \
+                 and later events keep theirs"
             }
             Self::TimeBackwards => {
-                "time stamps run backwards within a location; they are taken as equal to their predecessor"
+                "time stamps run backwards within a location; they are set to the previous time stamp"
             }
-            Self::LeaveWithoutEnter => "regions are left that were not entered; these records are left out",
-            Self::NeverLeft => "regions are never left; they are taken to end with the location's last event",
-            Self::OutsideRegion => "communication records stand outside of any region and are left out",
-            Self::UnknownCommunicator => "records name communicators or windows without known members and are left out",
-            Self::UnknownPeer => "records name ranks that their communicator does not have and are left out",
-            Self::UnknownRequest => "requests are completed, or locks given back, that were never begun",
+            Self::LeaveWithoutEnter => "regions are left that were never entered; these records are skipped",
+            Self::NeverLeft => "regions are never left; they are assumed to end with the last event of the location",
+            Self::OutsideRegion => "communication records outside of any region are skipped",
+            Self::UnknownCommunicator => "records that name communicators or windows without known members are skipped",
+            Self::UnknownPeer => "records that name ranks outside their communicator are skipped",
+            Self::UnknownRequest => "requests are completed, or locks released, that were never started",
             Self::PendingRequest => "requests are never completed",
-            Self::UnmatchedSend => "messages were sent and, by the trace, never received",
+            Self::UnmatchedSend => "messages were sent but, according to the trace, never received",
             Self::UnmatchedReceive => {
-                "messages were received that, by the trace, were never sent; \
-                 as nobody can tell which, all messages of their channel are left out of the waiting times"
+                "messages were received that, according to the trace, were never sent; because it is unclear which, \
+                 all messages of their channel are excluded from the waiting times"
             }
-            Self::IncompleteCollective => "collective operations lack members; their waiting times are left out",
+            Self::IncompleteCollective => "collective operations lack members; their waiting times are not computed",
             Self::MixedCollective => {
                 "members of a communicator called different operations at the same position; \
-                 their waiting times are left out"
+                 their waiting times are not computed"
             }
             Self::ClockViolationMessage => {
                 "messages were received before they were sent: the clocks of the processes differ; \
-                 waiting times are cut at the end of the call"
+                 waiting times are cut off at the end of the call"
             }
             Self::ClockViolationCollective => {
                 "ranks left a collective operation before the last one entered: the clocks of the processes differ; \
-                 waiting times are cut at the end of the call"
+                 waiting times are cut off at the end of the call"
             }
             Self::ClockViolationDevice => {
-                "kernels end behind the call that awaits them, or begin before the one that launches them: \
-                 the clocks of the devices differ; waiting times are cut at the end of the call"
+                "kernels end after the call that awaits them, or begin before the call that launches them: \
+                 the clocks of the devices differ; waiting times are cut off at the end of the call"
             }
             Self::KernelWithoutLaunch => {
-                "kernels ran that, by the trace, were never launched; nobody starved their device"
+                "kernels ran that, according to the trace, were never launched; they do not count as starving their device"
             }
-            Self::LaunchWithoutKernel => "kernels were launched that, by the trace, never ran",
+            Self::LaunchWithoutKernel => "kernels were launched but, according to the trace, never ran",
             Self::MpiOnThread => {
                 "MPI was called on threads other than the master thread; \
-                 messages of a process are matched in the order of time over all its threads"
+                 messages of a process are matched in order of time over all of its threads"
             }
             Self::InterCommunicatorCollective => {
-                "collective operations over inter-communicators are counted, their waiting times are left out"
+                "collective operations on intercommunicators are counted, but their waiting times are not computed"
             }
             Self::NonBlockingCollective => {
-                "non-blocking collective operations are neither counted nor analyzed for waiting"
+                "nonblocking collective operations are neither counted nor analyzed for waiting"
             }
-            Self::UnknownTeam => "threads work in teams that no fork began; their management time is left out",
-            Self::Tasks => "explicit tasks are booked where the thread was that ran them",
-            Self::OpenEpoch => "epochs of one-sided communication are never closed; nobody is found to wait in them",
+            Self::UnknownTeam => "threads work in teams without a fork; their management time is not computed",
+            Self::Tasks => "explicit tasks are attributed to the call path of the thread that ran them",
+            Self::OpenEpoch => "epochs of one-sided communication are never closed; no waiting is detected in them",
             Self::UnknownTargets => {
-                "calls give back or complete one-sided communication with all processes of a window without saying \
-                 which took part; their waiting times are left out"
+                "calls unlock or complete one-sided communication with all processes of a window, but the trace does not \
+                 show which took part; their waiting times are not computed"
             }
             Self::CircularWaits => {
-                "waits cause each other in a circle, as the clocks of the processes differ; \
-                 what the latest of them caused is not handed on in full"
+                "waits cause each other in a circle because the clocks of the processes differ; \
+                 the costs of the latest wait are not propagated completely"
             }
-            Self::NotAThread => "locations are neither threads nor streams of devices; only their regions are profiled",
+            Self::NotAThread => "locations are neither threads nor device streams; they have only a profile",
             Self::UnknownRecord => "records of an unknown kind are skipped",
-            Self::Metric => "metric records whose class is not defined, or which do not fit it, are left out",
-            Self::MetricNotANumber => "values of counters that are not finite numbers are left out",
-            Self::MetricReset => "counters fall, as if they were reset; such a step counts as 0",
-            Self::MetricMode => "counters that are said to be totals fall; they are taken as levels at their samples",
+            Self::Metric => "metric records without a matching definition are skipped",
+            Self::MetricNotANumber => "counter values that are not finite numbers are skipped",
+            Self::MetricReset => "counters decrease, as if they were reset; such a step counts as 0",
+            Self::MetricMode => {
+                "counters that are declared totals decrease; they are treated as levels at their samples"
+            }
         }
     }
 }
