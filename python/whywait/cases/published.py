@@ -90,8 +90,8 @@ _SOR_CASE = Case(
     variants=tuple(Variant(f"{scale:,}", "sor-p2p", scale, 10) for scale in _SCALES),
     rows=tuple(_sor_rows()),
     remark=(
-        "Published: time by the clock on as many cores as processes. Here: processor time of one thread for all of "
-        "them, with that to read the trace in the total. Compare how the parts grow, not how long they take."
+        "Published: time by the clock on as many cores as processes. Here: processor time of one thread for all "
+        "processes; the total includes reading the trace. Compare how the parts grow, not how long they take."
     ),
     measure=measures.sor,
     usual=8192,
@@ -115,9 +115,9 @@ _BT_ROWS = (
     ("Late Post in communication", "mpi_rma_comm_late_post", 2),
 )
 _BT_REMARK = (
-    "Counts of pairs are structure, and come out to the last digit; those of 251 iterations are computed from fewer, "
-    "as each has the same. Times were those of the machine. Here the times of a put, of a call, and of a fence for a "
-    "pair are those of the machine; the waiting follows from the structure and a load that differs by a fifth."
+    "Counts of pairs follow from the structure and agree to the last digit. Every iteration has the same, so fewer "
+    "than 251 are enough. Times depended on the machine: those of a put, of a call, and of a fence for a pair are "
+    "taken from it; the waiting follows from the structure and a load that differs by a fifth."
 )
 
 
@@ -243,9 +243,9 @@ _CGPOP = Case(
         Row("Late Post", (1.56, 26.21), metric="mpi_rma_sync_late_post", depth=3),
     ),
     remark=(
-        "The load of the two processes, how unevenly the barrier ends, and the time of a call are chosen so that the "
-        "times of the original come out, and the total of the modified program; the rest follows. MPI time of the "
-        "modified program is that of EuroMPI'13: the thesis prints its synchronization in that place."
+        "The load of the two processes, how unevenly the barrier ends, and the time of a call are chosen to match the "
+        "times of the original and the total of the modified program; the rest follows. The MPI time of the modified "
+        "program is from EuroMPI'13; in its place, the thesis repeats the synchronization time."
     ),
     measure=measures.metrics("solver.esolver"),
     sums=True,
@@ -301,9 +301,9 @@ _SRUMMA = Case(
         ),
     ),
     remark=(
-        "Gets are structure. Times were those of the machine, and of more than the product. Published of the analysis: "
-        "phase 1, by the clock on as many cores as processes. Here: processor time of one thread, with reading, "
-        "without causes. Wait for Progress of non-blocking gets is in ARMCI_Wait."
+        "The number of gets follows from the structure. Times depended on the machine, and the benchmark did more than "
+        "multiply. Analysis, published: phase 1, by the clock on as many cores as processes; here: processor "
+        "time of one thread, with reading, without causes. Wait for Progress of non-blocking gets is in ARMCI_Wait."
     ),
     measure=measures.srumma,
     shares=True,
@@ -320,8 +320,8 @@ _NWCHEM = Case(
         Row("Wait at Barrier, of all waiting", (None,), "%"),
     ),
     remark=(
-        "Published are the share of communication, that Wait at Barrier is most of the waiting, and that Wait for "
-        "Progress is scattered over the processes. The program here has that structure; it simulates no molecules."
+        "The thesis gives the share of communication, and says that Wait at Barrier is most of the waiting and that "
+        "Wait for Progress is scattered over the processes. This program has that structure; it simulates no molecules."
     ),
     measure=measures.nwchem,
 )
@@ -343,7 +343,7 @@ _LOCK = Case(
         Row("Critical-path imbalance", (1.93,)),
         Row("of bar", (1.83,), depth=1),
     ),
-    remark="The text has both 100 microseconds and 0.1 s for the second call of foo; only 0.1 s gives the figures.",
+    remark="The text has both 100 microseconds and 0.1 s for the second call of foo; only 0.1 s fits the figures.",
     measure=measures.lock,
 )
 _LATE_POST = Case(
@@ -355,7 +355,7 @@ _LATE_POST = Case(
         Row("Late Post, process 2", (0.3,)),
         Row("of it for foo on process 0", (0.3,), depth=1),
     ),
-    remark="The figure prints the waiting time of process 2, and shows foo on process 0 as its cause.",
+    remark="The figure gives the waiting time of process 2 and shows foo on process 0 as its cause.",
     measure=measures.late_post,
 )
 _PUT_GATS = Case(
@@ -370,9 +370,9 @@ _PUT_GATS = Case(
         Row("Transfers that end with their put", (None,), "", structure=lambda _: 0.0),
     ),
     remark=(
-        "The figure is two timelines without numbers. In that of another tool these calls are missing, and "
-        "transfers end with their put; in the authors' own the calls are there, and transfers end where the window is "
-        "closed."
+        "The figure shows two timelines without numbers. In the first, by another tool, these calls are missing and "
+        "transfers end with their put. In the second, by the authors, they are there, and transfers end where the "
+        "window is closed."
     ),
     measure=measures.put_gats,
 )

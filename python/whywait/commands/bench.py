@@ -44,67 +44,68 @@ WORKLOADS = (
 )
 
 _GENERATE = """\
-Write the OTF2 archive of a synthetic workload, and beside it its waiting times as they are known
-by construction: truth.csv has a line for each metric, call path and rank that waits, truth.json
-the sums; both in ticks (nanoseconds).
+Write the OTF2 archive of a synthetic workload, with its waiting times, which are known by
+construction. truth.csv has one line for each metric, call path and rank that waits; truth.json
+has the sums. Both are in ticks (nanoseconds).
 
 workloads:
   sor-p2p      a stencil on a grid of ranks with Isend, Irecv and Waitall, and an Allreduce
-               an iteration
+               in each iteration
   sor-fence    the same with puts between fences
   sor-gats     the same with puts between post, start, complete and wait
   sor-locks    the same with puts between lock and unlock
   srumma       matrix multiplication with blocking ARMCI gets
   bt           sweeps along the three directions of a multi-partition, without collective operations
-  contention   all ranks but the first lock the window of the first, an epoch an iteration
-  random-rma   puts, gets and atomics of random number, size and target: an iteration between
-               fences, the next one in epochs of locks (exclusive, shared, lock_all) with flushes,
-               and so on in turn
+  contention   all ranks but the first lock the window of the first, once in each iteration
+  random-rma   puts, gets and atomics of random number, size and target; iterations alternate
+               between fences and locks (exclusive, shared, lock_all) with flushes
   lb-coll      foo, whose time depends on the rank, bar, whose time does not, and an Allreduce
-  lb-p2p       the same before messages between ranks of equal parity, and between even and odd ones
+  lb-p2p       the same before messages between ranks of equal parity, then between even and odd
+               ranks
   sweep        wavefronts from the four corners of a grid, block by block
-  xns          messages among many ranks, seven of ten of them empty
+  xns          messages among many ranks, seven in ten of them empty
 
-the programs of publications (docs/cases):
-  bt-rma-...   BT with one-sided operations: both exchanges between fences (fence), that of the
-               solver between post, start, complete and wait (gats-fence), both so (gats-single),
-               with a window for each buffer (gats-multi)
-  cgpop-...    a halo along a line, two ranks that have more to do: after a barrier (original),
-               without it (modified)
+programs of publications (docs/cases):
+  bt-rma-...   BT with one-sided operations: both exchanges between fences (fence); the exchange of
+               the solver between post, start, complete and wait (gats-fence); both exchanges that
+               way (gats-single), or with a window for each buffer (gats-multi)
+  cgpop-...    a halo along a line, with two ranks that have more work: after a barrier (original)
+               or without it (modified)
   lock-chain   a chain of processes that wait for a lock
-  srumma-nb    matrix multiplication with non-blocking ARMCI gets, the more the more processes
+  srumma-nb    matrix multiplication with non-blocking ARMCI gets, whose number grows with the
+               processes
   nwchem       irregular ARMCI operations between barriers
   late-post    a delay that makes a post late two processes away
   put-gats     puts between post, start, complete and wait
-  flood        all ranks send to one that receives late; what queues come to, with arrival at the
-               send, is in queues.csv, a line for each metric, call path and rank; of levels the
-               maximum
-  comd-gpu     a kernel per rank and iteration on its own device, as long as the load of the rank,
-               for which the host waits, and an Allreduce; with counters of its efficiency
-  multirate... windows of messages from the threads of even ranks to those of odd ones, on one
-               communicator, or on one for each pair of threads (multirate-comms); queues.csv as
-               for flood
+  flood        all ranks send to one that receives late; queues.csv has the counters of its queues
+               (if messages arrive when they are sent) by metric, call path and rank, and the
+               maximum of each level
+  comd-gpu     each iteration runs a kernel on the device of each rank, as long as its load; the
+               host waits for it, then for the others in an Allreduce; streams have counters of
+               efficiency
+  multirate... windows of messages from the threads of even ranks to those of odd ranks, on one
+               communicator, or on one for each pair of threads (multirate-comms); with queues.csv
 
-With --balanced lb-coll, lb-p2p, sweep and xns are written as an optimization would leave them:
-all ranks work the mean of their times, or no message is empty (xns). What `whywait whatif` predicts
-can be compared with that.
+--balanced writes lb-coll, lb-p2p, sweep and xns the way an optimization would leave them: all ranks
+work the mean of their times, or no message is empty (xns). Compare this with the predictions of
+`whywait whatif`.
 """
 
 _RUN = """\
-Measure the analysis on synthetic traces of several sizes, twice: with the same work for each
-process, and with the same number of events in all. Writes bench.json, bench.md and bench.svg,
-after each measurement anew, and prints the tables. Times are processor time, so that other work
-on the machine disturbs them little.
+Measure the analysis on synthetic traces of several sizes: once with the same work for each process,
+once with the same number of events in all. Prints the tables and writes bench.json, bench.md and
+bench.svg, again after each measurement. Times are processor times, which other work on the machine
+hardly disturbs.
 
-One trace at a time lies in the temporary directory (TMPDIR). What the sor-... take at most, with
-10 iterations:
+The temporary directory (TMPDIR) holds one trace at a time. The sor-... workloads with 10 iterations
+take at most:
 
   largest run      disk         memory       time of a workload, one core
      4,096 ranks   60 MB        0.2 GB       10 seconds
     65,536 ranks   0.9 GB       2 GB         2 minutes
 
-A trace of 65,536 ranks has 131,072 files. To make and remove them can take a disk longer than all
-the rest: TMPDIR=/dev/shm keeps them in memory.
+A trace of 65,536 ranks has 131,072 files. On a disk, creating and removing them can take longer than
+everything else; TMPDIR=/dev/shm keeps them in memory.
 """
 
 
@@ -117,10 +118,10 @@ PREDICTED = {
 }
 
 _WHATIF = """\
-Predict the optimized form of synthetic workloads from the other one, generate it, and compare: how
-far the simulation without a change is from the measured run (identity), and how far the
-prediction is from the optimized run. Beside them stands what the same experiments gave on a Blue
-Gene/L, where the simulator ran the program again (M.-A. Hermanns, Jül-4297, 2008, chapter 5).
+Predict the optimized form of synthetic workloads, generate it, and compare: how far a simulation
+without a change is from the run (identity), and how far the prediction is from the optimized run.
+The last column has the result of the same experiment on a Blue Gene/L, where the simulator replayed
+the program (M.-A. Hermanns, Jül-4297, 2008, chapter 5).
 """
 
 
@@ -147,28 +148,33 @@ CASES = (
 )
 
 _PAPER = """\
-Generate the programs of a published experiment, analyze them, and print the table beside the
-published one. docs/cases has a page for each, which says what can be compared and what not.
+Repeat a published experiment: generate traces of its programs, analyze them, and print our numbers
+beside the published table. docs/cases has a page for each case that says what can be compared.
 
 cases:
   sor          time of the analysis by replay phase, 512 to 65,536 processes
-  bt-rma       pairs that synchronize and waiting times of BT in four variants, 256 processes
+  bt-rma       pairs that synchronize, and waiting times, in four variants of BT, 256 processes
   bt-rma-1024  the same on 1,024 processes of a Blue Gene/P
-  bt-rma-juqueen  the same of a Blue Gene/Q
+  bt-rma-juqueen
+               the same on a Blue Gene/Q
   cgpop        a solver with and without a barrier, 60 processes
   srumma       matrix multiplication with ARMCI, 128 to 32,768 processes
   nwchem       irregular ARMCI operations, 4,096 processes
   lock         the microbenchmark of lock contention, 12 processes
   late-post    a delay that makes a post late two processes away
   put-gats     a put between post, start, complete and wait
-  lb-coll, lb-p2p, sweep3d, xns   predictions beside the optimized runs
-  multirate    messages of threads that may be out of sequence, and what their queues come to
-  flood        unexpected messages of a rank that receives late
-  comd-gpu, comd-gpu-large   load imbalance of 64 GPUs, measured and adjusted by efficiency
+  lb-coll, lb-p2p, sweep3d, xns
+               predictions beside the optimized programs
+  multirate    messages of threads that may be out of sequence, and their queues
+  flood        unexpected messages at a rank that receives late
+  comd-gpu, comd-gpu-large
+               load imbalance of 64 GPUs, measured and adjusted by efficiency
 
-Most run as published, in seconds. sor and srumma stop at 8,192 processes: --processes 65536 runs
-all of sor, --processes 32768 all of srumma, which take minutes and gigabytes. sor runs 10 of 500
-iterations (--iterations 500: 5 GB for 4,096 processes), bt-rma... 3 of 251, with exact counts.
+Most cases run at the published scale, in seconds. Larger ones stop early:
+  sor          8,192 processes; --processes 65536 runs all (2 GB). 10 of 500 iterations;
+               --iterations 500 takes 5 GB with 4,096 processes, 15 GB and more with 16,384
+  srumma       8,192 processes; --processes 32768 runs all (14 GB, some minutes)
+  bt-rma...    3 of 251 iterations, from which the counts of all follow exactly
 """
 
 
@@ -295,9 +301,9 @@ def add(verbs: Any) -> None:
     )
     paper.add_argument("case", metavar="NAME", choices=CASES, help="one of the cases above")
     paper.add_argument(
-        "--processes", type=positive, metavar="N", help="at most so many (default: as published, or 8192)"
+        "--processes", type=positive, metavar="N", help="at most N processes (default: as published, or 8192)"
     )
-    paper.add_argument("--iterations", type=positive, metavar="N", help="so many (default: those of the case)")
+    paper.add_argument("--iterations", type=positive, metavar="N", help="run N iterations (default: those of the case)")
     paper.set_defaults(run=_paper)
 
 
