@@ -10,9 +10,12 @@ import pyarrow.compute as pc
 
 from whywait import _native
 from whywait.analysis.counters import Counters
+from whywait.analysis.device_load import efficiencies, loads
 from whywait.analysis.load import Kernel, adjusted_load, gpu_efficiency, imbalance
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from whywait.model.result import ResultData
@@ -101,8 +104,34 @@ class Devices:
         of_place = pa.array([known.get(divmod(place, size)) for place in places.tolist()], pa.float64())
         return kernels.append_column("efficiency", of_place.take(pa.array(where)))
 
-    def summary(self) -> dict[str, Any]:
+    def loads(self, efficiency: Sequence[str] = ()) -> dict[str, Any]:
+        """Return the loads of processes with devices, and how unevenly they are distributed.
+
+        Parameters
+        ----------
+        efficiency
+            Counters at the streams whose product is the efficiency of a kernel; none to take ``efficiency`` of
+            `kernels`, or else an upper bound from the geometry of launches.
+
+        Returns
+        -------
+        dict
+            As `whywait.analysis.device_load.loads`.
+
+        Raises
+        ------
+        whywait.UsageError
+            If a counter is missing, or is neither a share nor a percentage.
+        """
+        return loads(self._result, self.kernels, efficiencies(self._result, self.kernels, efficiency))
+
+    def summary(self, efficiency: Sequence[str] = ()) -> dict[str, Any]:
         """Return what there is to say of devices, kernels and hosts, as data that JSON can say.
+
+        Parameters
+        ----------
+        efficiency
+            As for `loads`.
 
         Returns
         -------
@@ -115,7 +144,7 @@ class Devices:
             `whywait.analysis.load.imbalance`; ``imbalance_adjusted``: the same of ``adjusted`` (Eberius, equation 4.5),
             or None. ``kernels``: ``callpath``, ``device``, ``count``, ``total``.
             ``synchronizations``: ``callpath``, ``rank``, ``count``, ``waiting``, ``completion``. ``starving``:
-            ``callpath``, ``rank``, ``starving``. Each longest first. And `counts`.
+            ``callpath``, ``rank``, ``starving``. Each longest first. And `counts`, and what `loads` returns.
         """
         devices = self._devices()
         busy = [device["busy"] for device in devices]
@@ -128,6 +157,7 @@ class Devices:
             "synchronizations": _sums(self.synchronizations, ("waiting", "completion"), "waiting"),
             "starving": _sums(self.starving, ("starving",), "starving", count=False),
             **self.counts,
+            **self.loads(efficiency),
         }
 
     def _device(self) -> tuple[list[str], npt.NDArray[np.int64]]:

@@ -24,8 +24,8 @@ import numpy as np
 import pyarrow as pa
 
 from whywait import _native
+from whywait.analysis.computation import computes
 from whywait.analysis.native import PART
-from whywait.model.profile import Profile
 from whywait.model.schema import schema_of
 from whywait.model.selection import one_callpath
 
@@ -222,7 +222,7 @@ def iterations(result: ResultData, named: str | int | None = None) -> pa.Table |
     if stored is not None and marking_parameter(stored) is None and stored["callpath_id"][0].as_py() == loop.marker:
         return stored
     marker = loop.marker if loop.parameter is None else loop.parameter
-    found, callpath = dataset.iterations(marker, loop.body, _computes(result))
+    found, callpath = dataset.iterations(marker, loop.body, computes(result))
     if not found.num_rows:
         raise _native.UsageError(f"no process records {loop.parameter} on its master thread")
     return _named(result, replace(loop, marker=callpath), found)
@@ -248,24 +248,6 @@ def known_iterations(result: ResultData, named: str | int | None = None) -> pa.T
         if named is not None:
             raise
         return None
-
-
-def _computes(result: ResultData) -> npt.NDArray[np.bool_]:
-    """Say for each call path, by number, whether time in it is computation."""
-    tree = result.tree
-    size = len(tree)
-    one_second = pa.table(
-        {
-            "metric": pa.array(["time"] * size).dictionary_encode(),
-            "callpath": np.arange(size, dtype=np.uint32),
-            "location": np.zeros(size, np.uint32),
-            "value": np.ones(size),
-        }
-    )
-    computation = Profile(tree, 1, one_second, result.tables.stored, np.ones(1, np.bool_)).by_position("comp")
-    computes = np.zeros(size, np.bool_)
-    computes[tree.preorder] = computation > 0
-    return computes
 
 
 def _named(result: ResultData, loop: Loop, found: pa.Table) -> pa.Table:

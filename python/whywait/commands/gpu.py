@@ -30,6 +30,12 @@ def add(verbs: Any) -> None:
         operands={"trace": TRACE},
     )
     parser.add_argument(
+        "--gpu-efficiency",
+        metavar="NAME[*NAME]",
+        help="counters at the streams whose product is the efficiency of a kernel (default: sm_efficiency * "
+        "warp_execution_efficiency, or an upper bound from the geometry of launches)",
+    )
+    parser.add_argument(
         "--top", type=positive, default=10, metavar="N", help="how many rows to show per table (default: %(default)s)"
     )
 
@@ -41,7 +47,8 @@ def run(options: argparse.Namespace) -> int:
 
     with Progress() as progress:
         result = whywait.analyze(open_trace(options.trace), causes=False, progress=progress)
-    found = result.gpu().summary()
+    names = [name.strip() for name in options.gpu_efficiency.split("*")] if options.gpu_efficiency else []
+    found = result.gpu().summary(names)
     if options.json:
         print_json(found)
     else:
@@ -77,6 +84,12 @@ def _lines(found: dict[str, Any], count: int) -> Iterator[Line]:
         yield [(f"Imbalance of busy devices: {100 * found['imbalance']:.2f} %", "")]
         if found["imbalance_adjusted"] is not None:
             yield [(f"adjusted by the efficiency of kernels: {100 * found['imbalance_adjusted']:.2f} %", "")]
+    if found["load_imbalance_gpu"] is not None and len(found["processes"]) > 1:
+        yield [(f"Load imbalance of hosts and devices: {100 * found['load_imbalance_gpu']:.2f} %", "")]
+        if found["efficiency_source"] != "none":
+            source = {"counters": "counters", "geometry": "the geometry of launches, an upper bound"}
+            share = f"{100 * found['load_imbalance_gpu_adjusted']:.2f} %"
+            yield [(f"adjusted by {source[found['efficiency_source']]}: {share}", "")]
     yield []
     yield head("Kernel on", "count", "total")
     for one in found["kernels"][:count]:

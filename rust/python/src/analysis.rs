@@ -159,6 +159,11 @@ impl Analysis {
         devices::tables(self, py)
     }
 
+    /// What threads of processes with devices compute while these run no kernel.
+    fn host_computation(&self, py: Python<'_>, computes: Vec<bool>) -> PyResult<Table> {
+        devices::host_computation(self, py, &computes)
+    }
+
     /// What the counters of the trace come to in a window of time, in the shape of `counter_cells`.
     fn counter_window(&self, py: Python<'_>, begin: f64, end: f64) -> PyResult<Table> {
         counters::window(self, py, begin, end)

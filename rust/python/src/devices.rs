@@ -8,7 +8,21 @@ use pyo3::types::PyDict;
 use whywait_core::waits::device::{Kernel, Span, Synchronization};
 
 use crate::arrow::{Optional, Table};
+use crate::errors::core_error;
 use crate::result::Analysis;
+
+/// What threads of processes with devices compute while these run no kernel; `computes` says of each call path whether
+/// time in it is computation.
+pub(crate) fn host_computation(analysis: &Analysis, py: Python<'_>, computes: &[bool]) -> PyResult<Table> {
+    let trace = &analysis.result.trace;
+    analysis.result.need_events().map_err(core_error)?;
+    let found = py.detach(|| analysis.result.devices.host_computation(trace, computes));
+    let seconds = found.iter().map(|(_, ticks)| analysis.seconds(*ticks));
+    Table::new(vec![
+        ("location", Arc::new(UInt32Array::from_iter_values(found.iter().map(|(location, _)| location.number())))),
+        ("computation", Arc::new(Float64Array::from_iter_values(seconds))),
+    ])
+}
 
 /// Kernels, synchronizations, what hosts did meanwhile, and how many launches and kernels have no partner.
 pub(crate) fn tables<'py>(analysis: &Analysis, py: Python<'py>) -> PyResult<(Table, Table, Table, Bound<'py, PyDict>)> {

@@ -16,6 +16,7 @@
 
 mod awaited;
 mod busy;
+mod hosts;
 
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;

@@ -1,0 +1,59 @@
+//! What hosts compute while their devices do nothing.
+//!
+//! *Source*: accelerators.md#load-imbalance.
+
+use rayon::prelude::*;
+use whywait_otf2::enums::LocationType;
+
+use super::Devices;
+use crate::ids::{CallPathId, LocationId};
+use crate::trace::Trace;
+
+impl Devices {
+    /// Ticks that each thread of a process with devices spends in call paths that compute, by their number, while its
+    /// process runs no kernel; needs the events.
+    #[must_use]
+    pub fn host_computation(&self, trace: &Trace, computes: &[bool]) -> Vec<(LocationId, i64)> {
+        let process = |location: LocationId| trace.definitions.locations[location].process;
+        let of_processes = self.kernels.chunk_by(|a, b| process(a.run.location) == process(b.run.location));
+        let of_processes: Vec<_> = of_processes.filter(|kernels| process(kernels[0].run.location).is_some()).collect();
+        let found = of_processes.into_par_iter().flat_map_iter(|kernels| {
+            let mut busy: Vec<(i64, i64)> = kernels.iter().map(|kernel| (kernel.run.enter, kernel.run.leave)).collect();
+            busy.sort_unstable();
+            busy.dedup_by(|next, last| {
+                let overlaps = next.0 <= last.1;
+                if overlaps {
+                    last.1 = last.1.max(next.1);
+                }
+                overlaps
+            });
+            let locations = trace.definitions.processes[process(kernels[0].run.location)].locations;
+            let threads =
+                locations.filter(|&location| trace.definitions.locations[location].kind == LocationType::CPU_THREAD);
+            threads.map(move |thread| (thread, computation(trace, thread, &busy, computes)))
+        });
+        found.collect()
+    }
+}
+
+/// Ticks of computation at a location outside of some times, which are sorted and do not touch.
+fn computation(trace: &Trace, location: LocationId, busy: &[(i64, i64)], computes: &[bool]) -> i64 {
+    let shard = trace.shard(location);
+    let Some((first, last)) = trace.span() else { return 0 };
+    let is_computation = |callpath: CallPathId| computes.get(callpath.index()).copied().unwrap_or_default();
+    let (mut sum, mut busy) = (0, busy.iter().peekable());
+    for (callpath, begin, end) in shard.stretches(&trace.tree, shard.local(location), first..last) {
+        while busy.next_if(|(_, until)| *until <= begin).is_some() {}
+        if !is_computation(callpath) {
+            continue;
+        }
+        sum += end - begin;
+        for &(from, until) in busy.clone() {
+            if from >= end {
+                break;
+            }
+            sum -= until.min(end) - from.max(begin);
+        }
+    }
+    sum
+}

@@ -1,0 +1,284 @@
+"""Who launched and who awaits what, where records name streams and events; copies as one-sided transfers."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+
+import otf2
+import pytest
+import whywait
+from otf2.enums import (
+    GroupFlag,
+    GroupType,
+    LocationGroupType,
+    LocationType,
+    MetricMode,
+    MetricOccurrence,
+    Paradigm,
+    RegionRole,
+    RmaSyncLevel,
+    SystemTreeDomain,
+    Type,
+)
+from whywait.cli import main
+
+from tests.test_mpi import JOB, mpiexec
+
+
+class Program:
+    """A process with a thread and streams of devices. Times are ticks of 0.1 s."""
+
+    def __init__(self, trace, devices, null_streams=()):
+        self.trace, self.define = trace, trace.definitions
+        node = self.define.system_tree_node("node0")
+        process = self.define.location_group("process", system_tree_parent=node)
+        self.thread = self.define.location("thread", type=LocationType.CPU_THREAD, group=process)
+        self.host = trace.event_writer_from_location(self.thread)
+        self.streams, self.writers, self.regions = [], [], {}
+        for number, streams in enumerate(devices):
+            device = self.define.system_tree_node(f"GPU {number}", "device", node)
+            self.define.system_tree_node_domain(device, SystemTreeDomain.ACCELERATOR_DEVICE)
+            context = self.define.location_group(
+                f"CUDA Context {number}",
+                location_group_type=LocationGroupType.ACCELERATOR,
+                system_tree_parent=device,
+                creating_location_group=process,
+            )
+            for stream in range(streams):
+                name = f"CUDA[{number}:{stream}]"
+                self.streams.append(self.define.location(name, type=LocationType.ACCELERATOR_STREAM, group=context))
+                self.writers.append(trace.event_writer_from_location(self.streams[-1]))
+        for stream in null_streams:
+            self.define.location_property(self.streams[stream], "CUDA_NULL_STREAM", Type.STRING, "yes")
+        self.stream_ref = self.define.attribute("CUDA_STREAM_REF", type=Type.LOCATION)
+        self.event_ref = self.define.attribute("CUDA_EVENT_REF", type=Type.UINT64)
+        self.host.enter(0, self.region("main"))
+
+    def region(self, name):
+        if name not in self.regions:
+            paradigm = Paradigm.CUDA if name.startswith("cuda") else Paradigm.USER
+            self.regions[name] = self.define.region(name, paradigm=paradigm)
+        return self.regions[name]
+
+    def call(self, name, begin, end, stream=None, event=None):
+        attributes = {}
+        if stream is not None:
+            attributes[self.stream_ref] = self.streams[stream]
+        if event is not None:
+            attributes[self.event_ref] = event
+        self.host.enter(begin, self.region(name), attributes=attributes or None)
+        self.host.leave(end, self.region(name))
+
+    def run(self, stream, begin, end, name="kernel"):
+        self.writers[stream].enter(begin, self.region(name))
+        self.writers[stream].leave(end, self.region(name))
+
+
+@contextmanager
+def program_at(place, devices, null_streams=()):
+    """Write a program of 10 s."""
+    with otf2.writer.open(str(place), timer_resolution=10) as trace:
+        program = Program(trace, devices, null_streams)
+        yield program
+        program.host.leave(100, program.region("main"))
+
+
+def waits(place):
+    devices = whywait.analyze(place / "traces.otf2").gpu()
+    kernels = devices.kernels.to_pylist()
+    found = [
+        (row["callpath"][-1], round(row["waiting"], 9), round(kernels[row["kernel"]]["begin"], 9))
+        for row in devices.synchronizations.to_pylist()
+    ]
+    return found, devices
+
+
+def test_a_stream_that_is_named_is_the_one_that_is_awaited(tmp_path):
+    """Kernels [1.2, 5] on stream 0 and [1.4, 3] on stream 1; both end within the call, which names one of them."""
+    for stream, waiting, begin in ((0, 3.0, 1.2), (1, 1.0, 1.4)):
+        with program_at(tmp_path / str(stream), [2]) as program:
+            program.call("cudaLaunchKernel", 10, 11, stream=0)
+            program.call("cudaLaunchKernel", 12, 13, stream=1)
+            program.call("cudaStreamSynchronize", 20, 60, stream=stream)
+            program.run(0, 12, 50)
+            program.run(1, 14, 30)
+        found, _ = waits(tmp_path / str(stream))
+        assert found == [("cudaStreamSynchronize", waiting, begin)]
+
+
+def test_an_event_awaits_what_was_launched_before_its_record(tmp_path):
+    """Of two kernels on one stream, [1.2, 3] and [3, 9], the second is launched behind the record of the event."""
+    with program_at(tmp_path / "events", [1]) as program:
+        program.call("cudaLaunchKernel", 10, 11, stream=0)
+        program.call("cudaEventRecord", 12, 13, stream=0, event=7)
+        program.call("cudaLaunchKernel", 14, 15, stream=0)
+        program.call("cudaEventSynchronize", 20, 32, event=7)
+        program.call("cudaEventSynchronize", 40, 95, event=8)
+        program.run(0, 12, 30)
+        program.run(0, 30, 90)
+    found, _ = waits(tmp_path / "events")
+    # Nobody recorded event 8: the call awaits what ended in it.
+    assert found == [("cudaEventSynchronize", 1.0, 1.2), ("cudaEventSynchronize", 5.0, 3.0)]
+
+
+def test_an_event_that_is_recorded_again(tmp_path):
+    """The latest record before the call counts."""
+    with program_at(tmp_path / "again", [1]) as program:
+        for begin in (10, 14):
+            program.call("cudaLaunchKernel", begin, begin + 1, stream=0)
+            program.call("cudaEventRecord", begin + 2, begin + 3, stream=0, event=7)
+        program.call("cudaEventSynchronize", 20, 95, event=7)
+        program.run(0, 12, 30)
+        program.run(0, 30, 90)
+    assert waits(tmp_path / "again")[0] == [("cudaEventSynchronize", 7.0, 3.0)]
+
+
+def test_a_blocking_copy_awaits_the_null_stream(tmp_path):
+    with program_at(tmp_path / "copy", [2], null_streams=[1]) as program:
+        program.call("cudaLaunchKernel", 10, 11, stream=0)
+        program.call("cudaLaunchKernel", 12, 13, stream=1)
+        program.call("cudaMemcpy", 20, 60)
+        program.run(0, 12, 50)
+        program.run(1, 14, 30)
+    assert waits(tmp_path / "copy")[0] == [("cudaMemcpy", 1.0, 1.4)]
+
+
+def test_several_devices_of_a_process(tmp_path):
+    """Each is idle by itself; a synchronization with a device awaits what ended in it, as nobody says which it is."""
+    with program_at(tmp_path / "two", [1, 1]) as program:
+        program.call("cudaLaunchKernel", 10, 11, stream=0)
+        program.call("cudaLaunchKernel", 12, 13, stream=1)
+        program.call("cudaDeviceSynchronize", 20, 31)
+        program.call("cudaLaunchKernel", 60, 61, stream=1)
+        program.call("cudaDeviceSynchronize", 62, 81)
+        program.run(0, 11, 70)
+        program.run(1, 13, 30)
+        program.run(1, 61, 80)
+    found, devices = waits(tmp_path / "two")
+    assert found == [("cudaDeviceSynchronize", 1.0, 1.3), ("cudaDeviceSynchronize", 1.8, 6.1)]
+    summary = devices.summary()
+    assert [(one["name"], one["kernels"]) for one in summary["devices"]] == [("CUDA[0:0]", 1), ("CUDA[1:0]", 2)]
+    assert [one["busy"] for one in summary["devices"]] == pytest.approx([5.9, 3.6])
+    # The second device has nothing from 3 to 6.1: starved until the launch at 6, though the first one is busy.
+    starved = {row["begin"]: row["starved"] for row in devices.kernels.to_pylist()}
+    assert starved == {1.1: 0, 1.3: 0, 6.1: pytest.approx(3.0)}
+    assert summary["imbalance"] == pytest.approx((5.9 - 4.75) / 4.75)
+
+
+def copies(place):
+    """CUDA's copies as one-sided transfers in a window of thread and stream, as Score-P writes them."""
+    with program_at(place, [1]) as program:
+        define = program.define
+        locations = define.group(
+            "CUDA", group_type=GroupType.COMM_LOCATIONS, paradigm=Paradigm.CUDA,
+            members=(program.thread, program.streams[0]), group_flags=GroupFlag.NONE,
+        )  # fmt: skip
+        members = define.group(
+            "members", group_type=GroupType.COMM_GROUP, paradigm=Paradigm.CUDA, members=(0, 1),
+            group_flags=GroupFlag.GLOBAL_MEMBERS,
+        )  # fmt: skip
+        assert locations is not members
+        window = define.rma_win("window", comm=define.comm("CUDA", group=members))
+        copy = define.region("cudaMemcpy", region_role=RegionRole.WRAPPER, paradigm=Paradigm.CUDA)
+        program.call("cudaLaunchKernel", 10, 11, stream=0)
+        program.host.enter(20, copy)
+        program.host.rma_get(21, window, 1, 4096, 1)
+        program.host.rma_op_complete_blocking(38, window, 1)
+        program.host.leave(40, copy)
+        stream = program.writers[0]
+        stream.enter(12, program.region("kernel"))
+        stream.leave(35, program.region("kernel"))
+        stream.rma_put(41, window, 0, 512, 2)
+        stream.rma_op_complete_non_blocking(42, window, 2)
+        stream.rma_sync(43, window, 0, otf2.enums.RmaSyncType.MEMORY)
+        stream.rma_group_sync(44, RmaSyncLevel.MEMORY, window, members)
+    return place / "traces.otf2"
+
+
+def test_copies_are_no_one_sided_communication(tmp_path):
+    """Their windows have threads and streams as members: no process is a target, and nothing is odd about that."""
+    result = whywait.analyze(copies(tmp_path / "copies"), transfers=True)
+    assert not result.warnings
+    assert result.transfers().num_rows == 0
+    (call,) = result.gpu().synchronizations.to_pylist()
+    assert (call["waiting"], call["completion"]) == pytest.approx((1.5, 0.5))
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+def test_devices_under_mpi(tmp_path, processes):
+    """Several processes of the analysis find what one finds."""
+    whywait._native.generate("comd-gpu", tmp_path, ranks=5, iterations=4, seed=3)
+    done = mpiexec(processes, JOB, "compare", tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def counted(place, counters, properties=(), kernels=((12, 32), (41, 51))):
+    """Write two kernels on one stream and computation of the host; counters are levels at the begin of each kernel."""
+    with program_at(place, [1]) as program:
+        define = program.define
+        node = next(one for one in define.system_tree_nodes if one.name == "GPU 0")
+        for name, value in properties:
+            define.system_tree_node_property(node, name, Type.STRING, value)
+        classes = {
+            name: define.metric_class(
+                (define.metric_member(name, metric_mode=MetricMode.ABSOLUTE_NEXT, value_type=Type.DOUBLE, unit="%"),),
+                occurrence=MetricOccurrence.ASYNCHRONOUS,
+            )
+            for name in counters
+        }
+        for number, (begin, end) in enumerate(kernels):
+            program.call("cudaLaunchKernel", begin - 2, begin - 1)
+            for name, values in counters.items():
+                program.writers[0].metric(begin, classes[name], (values[number],))
+            program.run(0, begin, end)
+            for name in counters:
+                program.writers[0].metric(end, classes[name], (0.0,))
+    return whywait.analyze(place / "traces.otf2", causes=False).gpu()
+
+
+def test_loads_are_adjusted_by_named_counters(tmp_path):
+    """Kernels of 2 s at 72 % and 1 s at 50 %; the host computes for 10 s less launches and kernels."""
+    devices = counted(tmp_path / "named", {"busy": (72.0, 50.0)})
+    (load,) = devices.loads(["busy"])["processes"]
+    assert load["host"] == pytest.approx(10 - 0.2 - 3.0)
+    assert (load["gpu_time"], load["gpu_time_adjusted"]) == pytest.approx((3.0, 2 * 0.72 + 0.5))
+    assert load["load_adjusted"] == pytest.approx(load["host"] + 1.94)
+    assert devices.loads()["efficiency_source"] == "none"
+    assert devices.loads(["busy", "busy"])["processes"][0]["gpu_time_adjusted"] == pytest.approx(2 * 0.72**2 + 0.25)
+    with pytest.raises(whywait.UsageError, match="no counter 'nix'"):
+        devices.loads(["nix"])
+    too_much = counted(tmp_path / "wrong", {"busy": (172.0, 50.0)})
+    with pytest.raises(whywait.UsageError, match="busy is 172"):
+        too_much.loads(["busy"])
+
+
+def test_loads_are_adjusted_by_the_geometry_of_launches(tmp_path):
+    """80 multiprocessors, warps of 32: 81 blocks fill two rounds to 81/160, 48 threads two warps to 3/4."""
+    counters = {"blocks_per_grid": (81.0, 80.0), "threads_per_block": (1024.0, 48.0)}
+    properties = [("Number of multi-processors", "80"), ("Warp size", "32")]
+    found = counted(tmp_path / "geometry", counters, properties).loads()
+    assert found["efficiency_source"] == "geometry"
+    assert found["processes"][0]["gpu_time_adjusted"] == pytest.approx(2 * 81 / 160 + 0.75)
+    assert counted(tmp_path / "unknown", counters).loads()["efficiency_source"] == "none"
+
+
+def test_kernels_that_overlap_on_a_device_count_once(tmp_path):
+    """[1, 3] at 50 % and [2, 4] at 100 % on one device: the latest to start counts."""
+    with program_at(tmp_path / "overlap", [2]) as program:
+        define = program.define
+        member = define.metric_member("busy", metric_mode=MetricMode.ABSOLUTE_NEXT, value_type=Type.DOUBLE, unit="%")
+        busy = define.metric_class((member,), occurrence=MetricOccurrence.ASYNCHRONOUS)
+        for stream, (begin, end, value) in enumerate([(10, 30, 50.0), (20, 40, 100.0)]):
+            program.writers[stream].metric(begin, busy, (value,))
+            program.run(stream, begin, end)
+            program.writers[stream].metric(end, busy, (0.0,))
+    (load,) = whywait.analyze(tmp_path / "overlap", causes=False).gpu().loads(["busy"])["processes"]
+    assert (load["host"], load["gpu_time"], load["gpu_time_adjusted"]) == pytest.approx((7.0, 3.0, 0.5 + 2.0))
+
+
+def test_the_command_takes_names_of_counters(tmp_path, capsys):
+    counted(tmp_path / "named", {"busy": (72.0, 50.0)})
+    assert main(["gpu", str(tmp_path / "named"), "--gpu-efficiency", "busy * busy", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["efficiency_source"] == "counters"
+    assert main(["gpu", str(tmp_path / "named"), "--gpu-efficiency", "nix"]) == 2
