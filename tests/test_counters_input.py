@@ -120,6 +120,7 @@ def test_a_name_with_another_unit_or_exponent_is_another_counter(archive, other)
         archive.sample(thread, time, metric, value)
     result = archive.analyze()
     assert [found.total for found in result.counters.values()] == [4, 7 * 10 ** other.get("exponent", 0)]
+    assert notes(result, "metric_definition") == 1
 
 
 def test_samples_around_all_regions_are_outside(tmp_path):
@@ -161,15 +162,17 @@ def test_a_scope_that_does_not_exist_is_the_process_of_the_recorder(archive, sco
     instance = archive.definitions.metric_instance(metric, recorder, scope=missing)
     archive.sample(recorder, 0, instance, 1)
     archive.sample(recorder, 100, instance, 5)
-    found = archive.analyze().counters["c"]
-    assert (found.total, found.outside) == (4, 0)
+    result = archive.analyze()
+    found = result.counters["c"]
+    assert (found.total, found.outside, notes(result, "metric_definition")) == (4, 0, 1)
 
 
 def test_an_exponent_that_no_number_has_leaves_values_as_they_are(archive):
     thread, metric = archive.stream(), archive.metric("c", exponent=400)
     archive.sample(thread, 10, metric, 1)
     archive.sample(thread, 20, metric, 5)
-    assert archive.analyze().counters["c"].total == 4
+    result = archive.analyze()
+    assert (result.counters["c"].total, notes(result, "metric_definition")) == (4, 1)
 
 
 def test_without_counters_there_is_nothing_to_say(tmp_path, capsys):

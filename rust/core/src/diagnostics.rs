@@ -77,6 +77,8 @@ pub enum DiagnosticKind {
     MetricReset,
     /// Counters that are said to be totals, and fall.
     MetricMode,
+    /// Counters whose definitions are odd.
+    MetricDefinition,
 }
 
 impl DiagnosticKind {
@@ -118,6 +120,7 @@ impl DiagnosticKind {
             Self::MetricNotANumber => "metric_not_a_number",
             Self::MetricReset => "metric_reset",
             Self::MetricMode => "metric_mode",
+            Self::MetricDefinition => "metric_definition",
         }
     }
 
@@ -196,6 +199,7 @@ impl DiagnosticKind {
             Self::MetricMode => {
                 "counters that are declared totals decrease; they are treated as levels at their samples"
             }
+            Self::MetricDefinition => "definitions of counters are odd",
         }
     }
 }

@@ -44,6 +44,11 @@ pub fn collect(trace: &mut Trace) -> Result<(Recorded, Diagnostics)> {
     }
     let all = trace.exchange.allgather(fell)?;
     let begin = trace.span().map_or(0, |(first, _)| first);
+    if trace.exchange.is_root() {
+        for oddity in &trace.definitions.counters.oddities {
+            diagnostics.explain(DiagnosticKind::MetricDefinition, LocationId::new(0), begin, oddity.clone());
+        }
+    }
     let mut kinds = Vec::with_capacity(counters.len());
     for (i, counter) in counters.iter().enumerate() {
         let is_level = counter.kind() == Kind::Total && !counter.is_trusted() && all.iter().any(|fell| fell[i]);

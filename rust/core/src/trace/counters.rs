@@ -80,7 +80,7 @@ impl Counter {
     pub fn factor(&self) -> f64 {
         let base: f64 = if self.base == Base::BINARY { 2.0 } else { 10.0 };
         match i32::try_from(self.exponent) {
-            Ok(exponent) if exponent.abs() <= 300 => base.powi(exponent),
+            Ok(exponent) if exponent.abs() <= EXPONENT => base.powi(exponent),
             _ => 1.0,
         }
     }
@@ -92,6 +92,9 @@ impl Counter {
     }
 }
 
+/// Larger exponents make no number.
+const EXPONENT: i32 = 300;
+
 /// All counters of a run.
 #[derive(Debug, Default)]
 pub struct Counters {
@@ -101,6 +104,8 @@ pub struct Counters {
     members: FxHashMap<u32, Vec<u32>>,
     /// The CPU threads that each metric instance speaks of.
     instances: FxHashMap<u32, Vec<LocationId>>,
+    /// What is odd about the definitions.
+    pub oddities: Vec<String>,
 }
 
 impl Counters {
@@ -143,7 +148,22 @@ impl Counters {
                 counters.members.entry(instance.id).or_insert(class);
             }
         }
+        counters.find_oddities();
         counters
+    }
+
+    fn find_oddities(&mut self) {
+        let mut units: FxHashMap<&str, (&str, Base, i64)> = FxHashMap::default();
+        for Counter { name, unit, base, exponent, .. } in &self.all {
+            if i32::try_from(*exponent).map_or(true, |exponent| exponent.abs() > EXPONENT) {
+                self.oddities.push(format!("{name} has the exponent {exponent}: its values stay as they are"));
+            }
+            let own = (unit.as_str(), *base, *exponent);
+            if *units.entry(name).or_insert(own) != own {
+                self.oddities
+                    .push(format!("{name} is defined with several units or factors: these are several counters"));
+            }
+        }
     }
 
     /// Totals of whole numbers, all members of one metric class.
@@ -161,7 +181,7 @@ impl Counters {
             occurrence: MetricOccurrence::SYNCHRONOUS_STRICT,
         };
         let members = FxHashMap::from_iter([(metric, (0..names.len() as u32).collect())]);
-        Self { all: names.iter().map(counter).collect(), members, instances: FxHashMap::default() }
+        Self { all: names.iter().map(counter).collect(), members, ..Self::default() }
     }
 
     /// Finds the CPU threads in the scope of each metric instance.
@@ -211,6 +231,16 @@ impl Counters {
                 },
                 _ => Vec::new(),
             };
+            let exists = match instance.metric_scope {
+                MetricScope::LOCATION_GROUP => parent_of_group.contains_key(&scope),
+                MetricScope::SYSTEM_TREE_NODE => parent_of_node.contains_key(&scope),
+                MetricScope::GROUP => definitions.group(scope).is_some(),
+                _ => by_id.contains_key(&instance.scope),
+            };
+            if !exists {
+                let text = format!("the scope of metric instance {} does not exist: its process counts", instance.id);
+                self.oddities.push(text);
+            }
             // A scope without a thread, or that does not exist: the process, and at last that of the recorder.
             let recorder = by_id.get(&instance.recorder).copied();
             let processes = members.first().copied().into_iter().chain(recorder);
