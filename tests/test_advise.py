@@ -143,7 +143,7 @@ def test_the_verb(example, capsys):
     assert len(found["advice"]) == 2
     assert found["plan"] == []
     assert cli.main(["advise", trace, "--only", "luck"]) == 2
-    assert "is no kind of change" in capsys.readouterr().err
+    assert "is not a kind of change" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         cli.main(["advise", trace, "--keep-going", "much"])
 

@@ -175,9 +175,9 @@ def test_merged_ranks_of_two_nodes_cannot_be_told_apart(monkeypatch):
     on_nodes(result, monkeypatch)
     both = (in_blocks(result.communication(), 2), result.message_sizes())
     monkeypatch.setattr(type(result.tables), "communication", property(lambda _: both))
-    with pytest.raises(whywait.UsageError, match="2 neighboring ranks are merged, of more than one node"):
+    with pytest.raises(whywait.UsageError, match="2 neighboring ranks are merged, which span several nodes"):
         result.communication(merge="node")
-    with pytest.raises(whywait.UsageError, match="blocks must be a multiple"):
+    with pytest.raises(whywait.UsageError, match="use a multiple of 2"):
         result.communication(merge=3)
     assert result.communication(merge=4)["last_rank"].to_pylist()[-1] == 7
     assert by_rank(both[0], 8) is None

@@ -157,10 +157,10 @@ def other_counters(files):
 @pytest.mark.parametrize(
     ("damage", "text"),
     [
-        (break_nothing, "there is no XML file"),
+        (break_nothing, "the XML file that describes the counters is missing"),
         (cut, "44 bytes, where the XML file has a value at"),
-        (other_counters, "other counters than in"),
-        (lambda files: files.xml(count=9), "9 counters are said to be there, 6 are"),
+        (other_counters, "the counters differ from those in"),
+        (lambda files: files.xml(count=9), "declares 9 counters but contains 6"),
         (lambda files: (files.directory / "spc_data.node.job.xml").write_text("<SPC>"), "no element found"),
         (lambda files: files.data(2, (0,) * 6), "files of ranks 0, 1, 2, but the trace has ranks 0, 1"),
     ],

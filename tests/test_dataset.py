@@ -112,7 +112,7 @@ def test_factors_of_the_longest_waits_and_what_they_go_back_to(written, monkeypa
     # What was not written comes from the trace, as long as that is there.
     assert few.factors([other])[1].to_pylist() == result.tables.factors([other])[1].to_pylist()
     few.analyze = None
-    with pytest.raises(whywait.UsageError, match="longest waits only: analyze the trace with `--factors all`"):
+    with pytest.raises(whywait.UsageError, match="only the factors of the longest waits: analyze the trace with `--factors all`"):
         few.factors([other])
     result.write(tmp_path / "all", factors="all")
     assert load(tmp_path / "all").tables.factors(None)[1].to_pylist() == every[1].to_pylist()
@@ -157,9 +157,9 @@ def test_a_newer_format_is_refused(copy):
     ("damage", "text"),
     [
         ("no json", "manifest.json is damaged"),
-        ("[]", "manifest.json is damaged: it holds no object"),
-        ("{}", "is no manifest of a result"),
-        ('{"format": "whywait-result", "format_version": 1}', "is damaged: it has no facts, mark"),
+        ("[]", "manifest.json is damaged: it does not contain an object"),
+        ("{}", "is not the manifest of a result"),
+        ('{"format": "whywait-result", "format_version": 1}', "is damaged: it lacks facts, mark"),
     ],
 )
 def test_a_damaged_manifest(copy, damage, text, capsys):
@@ -173,7 +173,7 @@ def test_a_damaged_manifest(copy, damage, text, capsys):
 def test_tables_of_another_result_are_refused(copy, tmp_path):
     whywait.analyze(DATA / "stencil").write(tmp_path / "other")
     shutil.copy(tmp_path / "other" / "wait_states.parquet", copy)
-    with pytest.raises(whywait.UsageError, match=r"wait_states\.parquet is not of the same result as manifest\.json"):
+    with pytest.raises(whywait.UsageError, match=r"wait_states\.parquet does not belong to the same result"):
         load(copy).wait_states()
     (copy / "wait_states.parquet").write_bytes(b"PAR1 and then nothing")
     with pytest.raises(whywait.UsageError, match=r"wait_states\.parquet is damaged"):
@@ -185,7 +185,7 @@ def test_tables_of_another_result_are_refused(copy, tmp_path):
 
 def test_a_result_without_its_manifest_is_not_taken_for_an_old_one(copy):
     (copy / MANIFEST).unlink()
-    with pytest.raises(whywait.UsageError, match=r"is not complete: there is no manifest\.json"):
+    with pytest.raises(whywait.UsageError, match=r"incomplete result: manifest\.json is missing"):
         load(copy)
 
 

@@ -62,7 +62,7 @@ def test_a_written_copy_is_a_copy(tmp_path):
 
 
 def test_no_result(tmp_path):
-    with pytest.raises(whywait.UsageError, match=r"holds no result of `whywait analyze`: there is no report\.cubex"):
+    with pytest.raises(whywait.UsageError, match=r"does not contain a result of .*: report\.cubex is missing"):
         load(tmp_path)
 
 

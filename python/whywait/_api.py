@@ -544,7 +544,7 @@ class Result(Structure, CountedResult):
         from whywait.store.staging import Staging
 
         if (analysis := self.tables.analysis) is None:
-            raise _native.UsageError("a written result keeps no events, so it has no timeline: analyze the trace again")
+            raise _native.UsageError("a result on disk has no events, so it has no timeline: analyze the trace again")
         target = Path(path)
         if target.is_dir():
             raise _native.UsageError(f"{target} is a directory, not a file to write to")

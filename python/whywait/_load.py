@@ -67,9 +67,9 @@ def _old(path: Path) -> OldDataset:
     """Return the result of version 0.1.0 in a directory."""
     missing = [name for name in FILES if not (path / name).is_file()]
     if missing:
-        raise _native.UsageError(f"{path} holds no result of `whywait analyze`: there is no {missing[0]}")
+        raise _native.UsageError(f"{path} does not contain a result of `whywait analyze`: {missing[0]} is missing")
     if has_mark(path / "severities.parquet"):
-        raise _native.UsageError(f"{path} holds a result that is not complete: there is no {MANIFEST}")
+        raise _native.UsageError(f"{path} contains an incomplete result: {MANIFEST} is missing")
     return OldDataset(path)
 
 

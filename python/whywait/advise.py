@@ -185,9 +185,9 @@ def advise(
         If the result has no causes or no events, or an argument makes no sense.
     """
     if top < 1 or rounds < 0 or goal not in ("time", "cpu"):
-        raise _native.UsageError("top is one or more, rounds zero or more, goal time or cpu")
+        raise _native.UsageError("top must be at least 1, rounds at least 0, and goal time or cpu")
     if unknown := [kind for kind in only or () if kind not in KINDS]:
-        raise _native.UsageError(f"{unknown[0]} is no kind of change: one of {', '.join(KINDS)}")
+        raise _native.UsageError(f"{unknown[0]} is not a kind of change: use one of {', '.join(KINDS)}")
     result = run if isinstance(run, Result) else analyze(run, threads=threads, progress=progress)
     first: AdviceList | None = None
     base = result

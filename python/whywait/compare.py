@@ -110,13 +110,13 @@ class Threshold:
         """
         metric = known(self.metric, first, second)
         if not is_comparable(metric, first, second):
-            raise _native.UsageError(f"a profile does not tell {self.metric}, so a limit of {self.text} says nothing")
+            raise _native.UsageError(f"a profile has no {self.metric}, so the limit {self.text} cannot be checked")
         is_time = unit(metric, first, second) == "sec"
         if is_time and not self.unit:
             ways = f"'{self.text}s', '{self.text}ms' or '{self.text}%'"
             raise _native.UsageError(f"{self.metric} is a time, so a limit needs a unit or a share: {ways}")
         if not is_time and self.unit == "s":
-            raise _native.UsageError(f"{self.metric} is no time, so a limit of {self.text} says nothing")
+            raise _native.UsageError(f"{self.metric} is not a time, so the limit {self.text} needs another unit")
         before, after = (
             result.profile.total(metric) if metric in result.profile.metrics else 0.0
             for result in (first, second)

@@ -59,7 +59,9 @@ class Series(SeriesData):
         pairs = [(number, self.baseline(number)) for number in self.newest()]
         compared = [(self.points[number], self.points[before]) for number, before in pairs if before is not None]
         if not compared:
-            raise _native.UsageError("no two runs have as many processes and threads: there is nothing to compare with")
+            raise _native.UsageError(
+                "no two runs have the same number of processes and threads, so there is nothing to compare"
+            )
         return [
             {"run": run.name, "baseline": baseline.name, "limit": limit.text}
             for limit in limits

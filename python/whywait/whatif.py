@@ -250,7 +250,7 @@ _MOMENTS = 200_000
 def refuse_archive(directory: Path) -> None:
     """Raise an error if a directory holds an archive already."""
     if (found := next(directory.glob("*.otf2"), None)) or (directory / _ARCHIVE).exists():
-        raise _native.UsageError(f"{found or directory / _ARCHIVE} is there already: choose another directory")
+        raise _native.UsageError(f"{found or directory / _ARCHIVE} already exists: choose another directory")
 
 
 def whatif(
@@ -312,9 +312,9 @@ def whatif(
     if network != "measured":
         chosen.append(IdealNetwork() if network == "ideal" else network)
     if any(isinstance(hypothesis, Overhead) for hypothesis in chosen) and len(chosen) > 1:
-        raise _native.UsageError("overhead changes all of the run: it must be the only hypothesis")
+        raise _native.UsageError("overhead changes the whole run, so it must be the only change")
     if hidden not in ("estimate", "remainder"):
-        raise _native.UsageError("hidden is estimate or remainder")
+        raise _native.UsageError("hidden must be estimate or remainder")
     compiler = Compiler(result, window, callpath)
     # The ratio of processors and the network come last: they work on what the others left.
     ordered = sorted(
@@ -391,7 +391,7 @@ _OPTIONS = ("wrong_order_window", "causes", "cost_model", "idle_threads")
 def _analysis(result: Result) -> _native.Analysis:
     native = result.tables.analysis
     if not isinstance(native, _native.Analysis):
-        raise _native.UsageError("a written result keeps no events to simulate: analyze the trace again")
+        raise _native.UsageError("a result on disk has no events to simulate: analyze the trace again")
     return native
 
 

@@ -54,7 +54,7 @@ def in_blocks(pairs: pa.Table, width: int) -> pa.Table:
         return pairs
     merged, ranks = _merged(pairs), _ranks(pairs)
     if width % merged:
-        raise _native.UsageError(f"neighboring ranks are merged by {merged}: blocks must be a multiple of that")
+        raise _native.UsageError(f"blocks of {merged} ranks are already merged: use a multiple of {merged}")
     first, last, columns = _merge(pairs, np.arange(ranks) // width)
     start = np.arange(0, ranks, width)
     end = np.minimum(start + width, ranks) - 1
@@ -80,7 +80,7 @@ def between_nodes(result: ResultData) -> pa.Table:
     names, node_of = nodes(result)
     for name in ("rank", "peer"):
         if pairs.num_rows and (node_of[pairs[name].to_numpy()] != node_of[pairs[f"last_{name}"].to_numpy()]).any():
-            raise _native.UsageError(f"{_merged(pairs)} neighboring ranks are merged, of more than one node")
+            raise _native.UsageError(f"{_merged(pairs)} neighboring ranks are merged, which span several nodes")
     first, last, columns = _merge(pairs, node_of)
     called = pa.array(names, pa.string())
     return pa.table({"node": called.take(pa.array(first)), "peer_node": called.take(pa.array(last)), **columns})

@@ -127,7 +127,7 @@ def is_comparable(name: str, first: ResultData, second: ResultData) -> bool:
 
 def _need_comparable(name: str, first: ResultData, second: ResultData) -> None:
     if not is_comparable(name, first, second):
-        raise _native.UsageError(f"one of the runs is a profile, which does not tell {name}")
+        raise _native.UsageError(f"one of the runs is a profile, which has no {name}")
 
 
 def unit(name: str, first: ResultData, second: ResultData) -> str:
@@ -146,7 +146,7 @@ def _positions(result: ResultData, callpath: str) -> list[int]:
 
 def _find_either(first: ResultData, second: ResultData, callpath: str) -> None:
     if not _positions(first, callpath) and not _positions(second, callpath):
-        raise _native.UsageError(f"in neither run a call path ends in {callpath}")
+        raise _native.UsageError(f"no call path of either run ends in {callpath}")
 
 
 def _sums(result: ResultData, names: list[str], groups: int, callpath: str | None) -> pa.Table:

@@ -300,7 +300,7 @@ class Counter:
         tree = self._result.tree
         number = int(tree.preorder[one_callpath(tree, callpath)])
         if (analysis := self._result.tables.analysis) is None:
-            raise _native.UsageError("a written result holds no events: analyze the trace again")
+            raise _native.UsageError("a result on disk has no events: analyze the trace again")
         instances = pa.table(analysis.instances(number))
         location = instances["location"].to_numpy().astype(np.int64)
         enter, leave = (instances[name].to_numpy() for name in ("enter", "leave"))
@@ -309,7 +309,7 @@ class Counter:
             leave = np.where(is_last, self._result.facts["length"], np.roll(enter, -1))
         found = self._changes(location, enter, leave)
         if not found.num_rows and location.size and self.samples:
-            raise _native.UsageError(f"{self.name} speaks of more than one location: it has no iterations")
+            raise _native.UsageError(f"{self.name} covers several locations, so it has no values per iteration")
         value = np.full(location.size, np.nan)
         value[found["stretch"].to_numpy()] = found["amount"].to_numpy()
         # The instances of a location follow each other.

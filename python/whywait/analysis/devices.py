@@ -61,7 +61,7 @@ class Devices:
 
     def __init__(self, result: ResultData) -> None:
         if (analysis := result.tables.analysis) is None:
-            raise _native.UsageError("a written result holds no kernels: ask for the devices of the trace itself")
+            raise _native.UsageError("a result on disk has no kernels: analyze the trace again")
         kernels, synchronizations, starving, counts = analysis.devices()
         self._result = result
         self.kernels = self._with_efficiency(self._named(pa.table(kernels)))

@@ -86,7 +86,7 @@ def explain(result: ResultData, rows: Sequence[int], depth: int) -> list[dict[st
     tree = _Tree(result)
     count = result.tables.wait_states.num_rows
     if missing := [row for row in rows if not 0 <= row < count]:
-        raise _native.UsageError(f"there is no wait state {missing[0]}: there are {count}")
+        raise _native.UsageError(f"there is no wait state {missing[0]}: the result has {count}")
     roots = [(row, tree.node(row, None)) for row in rows]
     level = [_Open(node, row, frozenset({row}), SMALL * node["waiting"]) for row, node in roots]
     for _ in range(depth):

@@ -89,7 +89,7 @@ class Compiler:
                     "selection": selection,
                     "value": float(isinstance(hypothesis, Network)),
                 }
-        raise _native.UsageError(f"{hypothesis} is no hypothesis")
+        raise _native.UsageError(f"{hypothesis} is not a hypothesis")
 
     def model(self, hypotheses: Iterable[Hypothesis]) -> dict[str, Any]:
         """Return what hypotheses change of how calls wait, as arguments of the native simulator."""
@@ -114,7 +114,9 @@ class Compiler:
                 case Cut():
                     selection = hypothesis.selected
                     if selection.below or selection.part is not None:
-                        raise _native.UsageError(f"{hypothesis}: whole instances are cut, with all below")
+                        raise _native.UsageError(
+                            f"{hypothesis}: only whole instances can be cut, with everything below"
+                        )
                     model["cut_regions"].append(self._selection(selection))
                 case CutMessages():
                     numbers, paths = hypothesis.parsed
@@ -123,7 +125,7 @@ class Compiler:
                 case Protocol(kind=kind):
                     selection = hypothesis.selected
                     if selection != Selection(selection.path):
-                        raise _native.UsageError(f"{hypothesis}: a protocol is that of all messages of a call path")
+                        raise _native.UsageError(f"{hypothesis}: a protocol applies to all messages of a call path")
                     model["protocols"].append((self._selection(selection).roots, kind == "rendezvous"))
         return model
 
@@ -148,9 +150,9 @@ class Compiler:
         if not positions:
             names = sorted({region.name for region in tree.kinds})
             near = difflib.get_close_matches(selection.path.rpartition("/")[2], names, n=3, cutoff=0.0)
-            raise _native.UsageError(f"no call path ends in {selection.path}; near to it: {', '.join(near)}")
+            raise _native.UsageError(f"no call path ends in {selection.path}; similar: {', '.join(near)}")
         if selection.below and selection.part is not None:
-            raise _native.UsageError(f"{selection}: a part of an instance cannot be chosen together with /**")
+            raise _native.UsageError(f"{selection}: a segment (~) cannot be combined with /**")
         roots = [False] * len(tree)
         for position in positions:
             roots[tree.preorder[position]] = True
@@ -169,7 +171,7 @@ class Compiler:
         if self._inside is not None:
             roots, below = (list(map(and_, chosen, self._inside)) for chosen in (roots, below))
             if not any(roots) and not any(below):
-                raise _native.UsageError(f"{text} is not within the chosen call paths")
+                raise _native.UsageError(f"{text} is not in the selected call paths")
         return _Compiled(text, roots, below, locations=self._locations(ranks), window=self._window)
 
     def _locations(self, ranks: str | None) -> list[bool]:

@@ -60,7 +60,7 @@ def share(name: str, value: float) -> float:
         If it is neither.
     """
     if not 0 <= value <= 100:
-        raise _native.UsageError(f"{name} is {value:g}, which is neither a share nor a percentage")
+        raise _native.UsageError(f"{name} is {value:g}, which is not a share or a percentage")
     return value if value <= 1 else value / 100
 
 

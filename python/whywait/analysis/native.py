@@ -89,7 +89,7 @@ class NativeDataset:
 
     def factors(self, rows: Iterable[int] | None) -> tuple[pa.Table, pa.Table]:
         if "window" in self.options:
-            raise _native.UsageError("a part of a run does not have what its waits go back to: analyze the whole")
+            raise _native.UsageError("a window does not contain the causes of its waits: analyze the whole run")
         chosen = range(self.wait_states.num_rows) if rows is None else rows
         intervals, factors = self.analysis.factors(list(chosen))
         return _nullable(intervals), _nullable(factors)

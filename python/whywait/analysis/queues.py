@@ -31,7 +31,7 @@ def series(result: ResultData) -> pa.Table:
     """Return maxima and means by bin; see `whywait.Result.queue_series`."""
     found = pa.table(_analysis(result).queue_series())
     if not found.num_rows and _analysis(result).queue_levels():
-        raise _native.UsageError("the analysis was not asked for the course of the queues: analyze with queue_bins=")
+        raise _native.UsageError("the result has no queues over time: analyze with queue_bins=")
     return _placed(result, found)
 
 
@@ -39,7 +39,7 @@ def _analysis(result: ResultData) -> _native.Analysis:
     if not replayed(result):
         raise _native.UsageError("the queues of messages were not replayed: analyze with queues=")
     if (analysis := result.tables.analysis) is None:
-        raise _native.UsageError("a written result has its queues in queue_levels.parquet: analyze the trace again")
+        raise _native.UsageError("a result on disk has only queue_levels.parquet: analyze the trace again")
     return analysis
 
 

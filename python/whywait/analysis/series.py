@@ -90,7 +90,7 @@ class SeriesData:
         if over is None:
             over = "processes" if len({point.processes for point in points}) > 1 else "order"
         if over == "date" and (lacking := [point.name for point in points if point.date is None]):
-            raise _native.UsageError(f"nothing says when {lacking[0]} was recorded: order the runs yourself")
+            raise _native.UsageError(f"the date of {lacking[0]} is unknown: use another order")
         if over == "processes":
             points.sort(key=lambda point: (point.processes, point.threads))
         elif over == "date":

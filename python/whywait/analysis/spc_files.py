@@ -170,7 +170,7 @@ def _read(path: Path, layout: _Layout) -> list[int]:
         number = _number(content, value.offset, "<q", path)
         if value.is_time:
             if not layout.clock:
-                raise _native.ArchiveError(f"{path}: the XML file does not say how fast the clock is (freq_mhz)")
+                raise _native.ArchiveError(f"{path}: the XML file lacks the clock rate (freq_mhz)")
             number = number * 1000 // layout.clock
         values.append(number)
     return values
@@ -189,11 +189,11 @@ def _layout(directory: Path) -> _Layout:
     """Read the XML files, which say the same."""
     files = sorted(directory.glob("*.xml"))
     if not files:
-        raise _native.ArchiveError(f"{directory}: there is no XML file, which says what counters there are")
+        raise _native.ArchiveError(f"{directory}: the XML file that describes the counters is missing")
     layouts = [_layout_of(path) for path in files]
     for path, layout in zip(files, layouts, strict=True):
         if layout != layouts[0]:
-            raise _native.ArchiveError(f"{path}: other counters than in {files[0].name}")
+            raise _native.ArchiveError(f"{path}: the counters differ from those in {files[0].name}")
     return layouts[0]
 
 
@@ -206,7 +206,7 @@ def _layout_of(path: Path) -> _Layout:
     counters = [element for element in root.iter() if element.find("name") is not None]
     claimed = _integer(root, "num_counters", path)
     if not counters or (claimed is not None and claimed != len(counters)):
-        raise _native.ArchiveError(f"{path}: {claimed or 0} counters are said to be there, {len(counters)} are")
+        raise _native.ArchiveError(f"{path}: declares {claimed or 0} counters but contains {len(counters)}")
     kinds = {one.name: one for one in spc.definitions()}
     layout = _Layout([], _integer(root, "freq_mhz", path))
     for number, element in enumerate(counters):
@@ -268,7 +268,9 @@ def _processes(directory: Path) -> list[_Process]:
         if is_snapshot:
             process.snapshots.append((int(last), path))
         elif process.end:
-            raise _native.ArchiveError(f"{path}: rank {rank} has another file, {process.end.name}: files of two runs")
+            raise _native.ArchiveError(
+                f"{path}: rank {rank} also has the file {process.end.name}: the files are from two runs"
+            )
         else:
             process.end = path
     for process in found.values():

@@ -290,10 +290,10 @@ class Network(Hypothesis):
                 known[name] = _size(value)
             else:
                 raise _native.UsageError(
-                    f"{text!r} is no network: measured, ideal, fit, or latency=2us,bandwidth=10GB/s and so on"
+                    f"{text!r} is not a network: use measured, ideal, fit, or latency=2us,bandwidth=10GB/s"
                 )
         if "latency" not in known:
-            raise _native.UsageError(f"{text!r} does not say the latency of the network: latency=2us")
+            raise _native.UsageError(f"{text!r} lacks the latency of the network (latency=2us)")
         return cls(**known)
 
 

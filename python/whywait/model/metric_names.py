@@ -39,5 +39,5 @@ def metric_name(metrics: MetricTree, text: str, occurs: Callable[[str], bool] | 
         if is_meant is not None and len(same) > 1:
             same = [name for name in same if is_meant(name)] or same
     if len(same) > 1:
-        raise _native.UsageError(f"several metrics are called {text}: name one of {', '.join(same)}")
+        raise _native.UsageError(f"several metrics are called {text}: use one of {', '.join(same)}")
     return same[0]

@@ -33,7 +33,7 @@ def part_of_run(window: tuple[float, float], length: float) -> tuple[float, floa
     """
     begin, end = max(window[0], 0.0), min(window[1], length)
     if not begin < end:
-        raise _native.UsageError(f"the window has no part of the run, which lasts from 0 to {length:.9g} s")
+        raise _native.UsageError(f"the window lies outside the run, which lasts from 0 to {length:.9g} s")
     return begin, end
 
 
@@ -64,7 +64,7 @@ class ResultData:
     def tables(self) -> Dataset:
         """The dataset: its tables have numbers where those of other methods have names."""
         if self._tables is None:
-            raise _native.UsageError("only rank 0 of mpiexec has the result: ask for `result.is_root` first")
+            raise _native.UsageError("only rank 0 of mpiexec has the result: check `result.is_root` first")
         return self._tables
 
     @property
@@ -141,7 +141,7 @@ class ResultData:
     def need_causes(self) -> None:
         """Raise `whywait.UsageError` if the analysis did not look for causes."""
         if not self.has_causes:
-            raise _native.UsageError("this analysis did not look for causes")
+            raise _native.UsageError("this result has no causes: it was analyzed without them")
 
     @cached_property
     def parts(self) -> dict[str | None, ResultData]:
@@ -156,7 +156,7 @@ class ResultData:
     def need_whole(self) -> None:
         """Raise `whywait.UsageError` if this is what lies in a part of the run only."""
         if "window" in self.tables.options:
-            raise _native.UsageError("this is a part of a run: only the result of the whole run is written")
+            raise _native.UsageError("only the result of a whole run can be written, not that of a window")
 
     def window(self, begin: float, end: float) -> Window:
         """Return what lies in a window of time: times, wait states and what derives from them.

@@ -74,7 +74,7 @@ def one_callpath(tree: CallTree, text: str | int) -> int:
         raise _native.UsageError(f"no call path ends in {text}")
     if len(positions) > 1:
         several = ", ".join("/".join(tree.path(int(tree.preorder[p]))) for p in positions[:3])
-        raise _native.UsageError(f"several call paths end in {text}: {several}; name more of the one that is meant")
+        raise _native.UsageError(f"several call paths end in {text}: {several}; give more names to select one")
     return positions[0]
 
 

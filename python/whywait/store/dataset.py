@@ -177,14 +177,14 @@ class StoredDataset(StoredTables):
         manifest = read_json(directory / MANIFEST)
         version = manifest.get("format_version")
         if manifest.get("format") != FORMAT or not isinstance(version, int):
-            raise _native.UsageError(f"{directory / MANIFEST} is no manifest of a result of `whywait analyze`")
+            raise _native.UsageError(f"{directory / MANIFEST} is not the manifest of a result of `whywait analyze`")
         if version > FORMAT_VERSION:
             raise _native.UsageError(
                 f"{directory} was written by whywait {manifest.get('whywait')} in format {version}, and this is "
                 f"whywait {_native.__version__}, which reads formats up to {FORMAT_VERSION}: install the newer version"
             )
         if missing := {"mark", "trace", "options", "facts", "warnings", "oddities", "tables"} - manifest.keys():
-            raise _native.UsageError(f"{directory / MANIFEST} is damaged: it has no {', '.join(sorted(missing))}")
+            raise _native.UsageError(f"{directory / MANIFEST} is damaged: it lacks {', '.join(sorted(missing))}")
         self._manifest = manifest
 
     @property
@@ -248,7 +248,9 @@ class StoredDataset(StoredTables):
         path = self.directory / known["file"]
         table = read_table(path, columns)
         if (table.schema.metadata or {}).get(_MARK) != self._manifest["mark"].encode() or len(table) != known["rows"]:
-            raise _native.UsageError(f"{path} is not of the same result as {MANIFEST}: analyze the trace again")
+            raise _native.UsageError(
+                f"{path} does not belong to the same result as {MANIFEST}: analyze the trace again"
+            )
         return table.replace_schema_metadata(None)
 
 

@@ -35,7 +35,7 @@ def read_json(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise _native.UsageError(f"{path} is damaged: {error}") from error
     if not isinstance(data, dict):
-        raise _native.UsageError(f"{path} is damaged: it holds no object")
+        raise _native.UsageError(f"{path} is damaged: it does not contain an object")
     return data
 
 
@@ -54,6 +54,6 @@ def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
     try:
         return pq.read_table(path, columns=columns)
     except FileNotFoundError as error:
-        raise _native.UsageError(f"{path} is missing: the result is not complete") from error
+        raise _native.UsageError(f"{path} is missing: the result is incomplete") from error
     except (pa.ArrowException, OSError) as error:
         raise _native.UsageError(f"{path} is damaged: {error}") from error

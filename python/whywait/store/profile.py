@@ -108,7 +108,7 @@ class ProfileDataset(StoredTables):
             self._read(cube.__enter__())
         except Exception as error:  # whatever a damaged file makes the parser raise
             raise _native.ArchiveError(
-                f"{path} is no profile that can be read: {error or type(error).__name__}"
+                f"{path} cannot be read as a profile: {error or type(error).__name__}"
             ) from error
         finally:
             # Its own exit is not reached where opening fails.
@@ -118,7 +118,7 @@ class ProfileDataset(StoredTables):
     def _read(self, cube: Any) -> None:
         """Take what is needed out of the file: regions, call paths, locations, cells."""
         if any(metric.name == "time" and metric.childs for metric in cube.all_metrics()):
-            raise ValueError("it is a report of an analysis; of whywait, name the directory that holds it")
+            raise ValueError("it is the report of an analysis; for whywait, give its result directory")
         self._groups = list(_groups(cube))
         locations = sorted((location.id, location, group) for group in self._groups for location in group.members)
         self._members = [(location, group) for _, location, group in locations]
@@ -347,7 +347,7 @@ class ProfileDataset(StoredTables):
 
     @property
     def communication(self) -> tuple[pa.Table, pa.Table]:
-        raise _native.UsageError(f"{self._path} is a profile, which does not say who communicates with whom")
+        raise _native.UsageError(f"{self._path} is a profile, which does not contain communication between ranks")
 
 
 _NUMBERS = frozenset(

@@ -114,7 +114,7 @@ class StoredTables(ABC):
             raise _native.UsageError(f"there is no wait state {beyond}")
         # Every wait has one, if only to say that nobody is charged.
         if pc.any(pc.invert(pc.is_in(chosen, factors["wait"].cast(pa.uint64())))).as_py():
-            only = "has the factors of the longest waits only: analyze the trace with `--factors all`"
+            only = "has only the factors of the longest waits: analyze the trace with `--factors all`"
             return self._factors_again(chosen.to_pylist(), f"{self.directory} {only}")
         return _of(intervals, chosen), _of(factors, chosen)
 
@@ -125,7 +125,7 @@ class StoredTables(ABC):
         try:
             again = self._again
             if not again.wait_states["waiting"].equals(self.wait_states["waiting"]):
-                raise _native.TraceError("its waits are other ones now")
+                raise _native.TraceError("its waits differ now")
             return again.factors(rows)
         except (_native.Error, OSError) as error:
             raise _native.UsageError(f"{lack} ({error})") from error
@@ -134,7 +134,7 @@ class StoredTables(ABC):
     def _again(self) -> Dataset:
         """The trace, analyzed again."""
         if self.analyze is None:
-            raise _native.UsageError("nobody can analyze the trace")
+            raise _native.UsageError("the trace cannot be analyzed again")
         return self.analyze()
 
     @cached_property
@@ -198,7 +198,7 @@ class StoredTables(ABC):
 
     def counter_changes(self, stretches: Mapping[str, Sequence[Any]]) -> pa.Table:
         del stretches
-        raise _native.UsageError("a written result holds no events: ask the trace itself what counters came to")
+        raise _native.UsageError("a result on disk has no events: analyze the trace again to get counters")
 
     @cached_property
     def stored_iterations(self) -> pa.Table | None:
@@ -213,7 +213,7 @@ class StoredTables(ABC):
     ) -> tuple[pa.Table, int]:
         del marker, body, computes
         raise _native.UsageError(
-            f"{self.directory} does not hold the iterations of this loop: analyze the trace with `--iterations`"
+            f"{self.directory} does not contain the iterations of this loop: analyze the trace with `--iterations`"
         )
 
     @cached_property

@@ -49,7 +49,7 @@ class OldDataset(StoredTables):
                 text = anchor.read() if anchor else b""
             self._cube = ET.fromstring(text)  # noqa: S314  (expat bounds what entities may grow to)
         except (KeyError, tarfile.TarError, ET.ParseError) as error:
-            raise _native.UsageError(f"{directory / 'report.cubex'} is no Cube file") from error
+            raise _native.UsageError(f"{directory / 'report.cubex'} is not a Cube file") from error
 
     @property
     def said(self) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def source_blocks(tree: CallTree, directory: str | PathLike[str]) -> Iterator[tu
     """
     root = Path(directory)
     if not root.is_dir():
-        raise _native.UsageError(f"{root} is no directory with sources")
+        raise _native.UsageError(f"{root} is not a directory")
     found = dict(_regions(tree, root.resolve()))
     if found:
         yield "sources", blocks.document(found)
