@@ -173,7 +173,7 @@ def test_the_verb_shows_who_waits(tmp_path, capsys):
 
 def test_a_written_result_has_no_kernels(tmp_path):
     whywait.analyze(DATA / "p2p", causes=False).write(tmp_path)
-    with pytest.raises(whywait.UsageError, match="holds no kernels"):
+    with pytest.raises(whywait.UsageError, match="has no kernels"):
         whywait.load(tmp_path).gpu()
 
 
