@@ -287,7 +287,7 @@ def test_sources_lie_below_their_directory(tmp_path):
     assert known == {
         "0": {"file": "main.c", "begin": 2, "first": 1, "lines": ["one", "two </script>", "three"], "more": False}
     }
-    with pytest.raises(whywait.UsageError, match="no directory with sources"):
+    with pytest.raises(whywait.UsageError, match="is not a directory"):
         result(analysis).write_html(tmp_path / "report.html", source=tmp_path / "none")
 
 

@@ -79,7 +79,7 @@ def test_a_loop_has_a_name(steps):
     assert number.equals(steps.iterations())
     with pytest.raises(whywait.UsageError, match="no call path ends in nowhere"):
         steps.iterations("nowhere")
-    with pytest.raises(whywait.UsageError, match=r"several call paths end in work: .*; name more"):
+    with pytest.raises(whywait.UsageError, match=r"several call paths end in work: .*; give more names"):
         whywait.analyze(DATA / "stencil").iterations("work")
 
 

@@ -425,7 +425,7 @@ def test_a_written_result_has_no_events(tmp_path):
     result.write(tmp_path)
     from whywait import load
 
-    with pytest.raises(whywait.UsageError, match="keeps no events"):
+    with pytest.raises(whywait.UsageError, match="has no events"):
         load(tmp_path).write_timeline(tmp_path / "x.pftrace")
 
 

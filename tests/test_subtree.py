@@ -54,7 +54,7 @@ def test_hypotheses_about_a_subtree(result):
     below = whywait.whatif(result, half, callpath="relax").after
     assert below == whywait.whatif(result, [whywait.whatif.Scale("relax/work", 0.5)]).after
     assert below != whywait.whatif(result, half).after
-    with pytest.raises(whywait.UsageError, match="not within"):
+    with pytest.raises(whywait.UsageError, match="not in the selected"):
         whywait.whatif(result, [whywait.whatif.Scale("relax/work", 0.5)], callpath="collect_reports")
 
 
