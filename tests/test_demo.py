@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 import whywait
 from whywait.cli import main
 from whywait.commands.demo import TRACE
@@ -45,3 +46,49 @@ def test_a_file_is_no_place(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert main(["demo", "-o", str(tmp_path / "file")]) == 2
     assert "is a file, not a directory" in capsys.readouterr().err
+
+
+def fails(capsys, *arguments):
+    try:
+        code = main([str(argument) for argument in arguments])
+    except SystemExit as end:
+        code = end.code
+    return code, capsys.readouterr().err.strip().splitlines()[-1]
+
+
+def test_what_a_newcomer_types(tmp_path, capsys):
+    """Each message leads on."""
+    trace, other = DATA / "stencil", tmp_path / "other"
+    with pytest.raises(SystemExit) as end:
+        main([])
+    assert end.value.code == 2
+    assert "whywait analyze scorep_run/traces.otf2" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as end:
+        main(["help", "waits"])
+    assert end.value.code == 0
+    assert capsys.readouterr().out.startswith("usage: whywait waits ")
+    assert "did you mean analyze?" in fails(capsys, "analize", trace)[1]
+    assert fails(capsys, "report", trace, "--metrc", "time") == (
+        2, "whywait report: error: unrecognized arguments: --metrc time: did you mean --metric?"
+    )  # fmt: skip
+    assert fails(capsys, "report", trace, "--metric", "latesender")[1].startswith(
+        "whywait: there is no metric latesender: did you mean mpi_latesender"
+    )
+    for verb, option in (("report", "--callpath"), ("iterations", "--iterations")):
+        code, said = fails(capsys, verb, trace, option, "exchange_hallo")
+        assert (code, said) == (2, "whywait: no call path ends in exchange_hallo: did you mean exchange_halo?")
+    for path in (trace / "traces.def", trace / "traces"):
+        code, said = fails(capsys, "info", path)
+        assert code == 3
+        assert f"(did you mean {trace / 'traces.otf2'}?)" in said
+    other.mkdir()
+    assert fails(capsys, "analyze", other) == (3, f"whywait: {other}: the directory holds no anchor file (*.otf2)")
+    profile = other / "profile.cubex"
+    profile.write_bytes(b"")
+    for path, what in ((other, "it holds"), (profile, "it is")):
+        code, said = fails(capsys, "analyze", path)
+        assert code == 3
+        assert f"({what} a profile, not a trace: run the program with SCOREP_ENABLE_TRACING=true" in said
+        assert said.endswith(f"whywait report {profile})")
+    (other / "empty.otf2").write_bytes(b"")
+    assert fails(capsys, "analyze", other / "empty.otf2")[1].endswith("(it is empty)")

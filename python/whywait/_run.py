@@ -72,14 +72,28 @@ class Definitions(Mapping[str, "pa.Table"]):
         return len(self.kinds())
 
 
+# Score-P writes one by default, and a trace only if asked to.
+_PROFILE = (
+    "{} a profile, not a trace: run the program with SCOREP_ENABLE_TRACING=true for a trace, or see the profile with "
+    "whywait report {}"
+)
+
+
 def _meant(path: Path) -> str:
-    """Say what may be meant by a directory without an archive: a result, or a directory inside that has one."""
+    """Say what may be meant by a path without an archive: another file, a profile, a result, a directory inside."""
+    anchor = path.with_suffix(".otf2")
+    if anchor != path and anchor.is_file():
+        return f"did you mean {anchor}?"
+    if path.is_file():
+        return _PROFILE.format("it is", path) if path.suffix == ".cubex" else "it is empty" * (not path.stat().st_size)
     if not path.is_dir() or any(path.glob("*.otf2")):
         return ""
     if (path / MANIFEST).is_file():
         return "it holds a result of whywait analyze, not a trace"
-    inside = sorted({found.parent for found in path.glob("*/*.otf2")})
-    return f"did you mean {inside[0]}?" if inside else ""
+    if inside := sorted({found.parent for found in path.glob("*/*.otf2")}):
+        return f"did you mean {inside[0]}?"
+    profile = path / "profile.cubex"
+    return _PROFILE.format("it holds", profile) if profile.is_file() else ""
 
 
 class Run:

@@ -105,7 +105,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     top = parser()
     if "_ARGCOMPLETE" in os.environ:
         import_module("argcomplete").autocomplete(top)
-    options = top.parse_args(arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if not given:
+        top.print_help(sys.stderr)
+        top.exit(USAGE)
+    options = top.parse_args([*given[1:], "--help"] if given[0] == "help" else given)
     if not getattr(options, "together", False):
         if not mpi.first():
             return OK
@@ -175,19 +179,28 @@ class _Parser(argparse.ArgumentParser):
             left_out = operands if args[0] in commands[0].choices else commands
             self._actions = [action for action in actions if action not in left_out]
         try:
-            return super().parse_known_args(args, namespace)
+            known, unknown = super().parse_known_args(args, namespace)
         finally:
             self._actions = actions
+        if unknown:
+            options = [option for action in actions for option in action.option_strings]
+            hint = next(filter(None, (_close(word, options) for word in unknown if word.startswith("-"))), "")
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+        return known, unknown
 
     def error(self, message: str) -> NoReturn:
-        from difflib import get_close_matches
-
         if match := re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message):
             known = re.findall(r"[\w-]+", match[2])
-            close = get_close_matches(match[1], known, 1, 0.6)
-            hint = f": did you mean {close[0]}?" if close else f" (choose from {', '.join(known)})"
+            hint = _close(match[1], known) or f" (choose from {', '.join(known)})"
             message = message.replace(match[0], f"there is no {match[1]}{hint}")
         super().error(message)
+
+
+def _close(word: str, known: Sequence[str]) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(word.partition("=")[0], known, 1, 0.6)
+    return f": did you mean {close[0]}?" if close else ""
 
 
 def _fail(error: object, code: int) -> int:

@@ -43,9 +43,7 @@ def find_callpaths(tree: CallTree, text: str | int) -> list[int]:
     """
     positions = every_callpath(tree, text)
     if not positions:
-        names = {name for kind in tree.kinds for name in (kind.name, short_name(kind.name))}
-        hint = close(str(text).rpartition("/")[2], sorted(names))
-        raise _native.UsageError(f"no call path ends in {text}{hint}")
+        raise _nothing(tree, text)
     outermost, end = [], 0
     for position in positions:
         if position >= end:
@@ -71,11 +69,17 @@ def one_callpath(tree: CallTree, text: str | int) -> int:
     """Return the position of the only call path that a text means; an error if there are several, or none."""
     positions = every_callpath(tree, text)
     if not positions:
-        raise _native.UsageError(f"no call path ends in {text}")
+        raise _nothing(tree, text)
     if len(positions) > 1:
         several = ", ".join("/".join(tree.path(int(tree.preorder[p]))) for p in positions[:3])
         raise _native.UsageError(f"several call paths end in {text}: {several}; give more names to select one")
     return positions[0]
+
+
+def _nothing(tree: CallTree, text: str | int) -> _native.UsageError:
+    names = {name for kind in tree.kinds for name in (kind.name, short_name(kind.name))}
+    hint = close(str(text).rpartition("/")[2], sorted(names))
+    return _native.UsageError(f"no call path ends in {text}{hint}")
 
 
 def _by_id(tree: CallTree, callpath: int) -> list[int]:
