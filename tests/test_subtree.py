@@ -44,7 +44,7 @@ def test_a_subtree_of_two_runs(result):
     (time,) = (row for row in totals(result, other, callpath="solve") if row["metric"] == "time")
     assert time["first"] == pytest.approx(sum(row["first"] for row in inside))
     assert time["second"] == 0  # the other run has no such call path
-    with pytest.raises(whywait.UsageError, match="neither run"):
+    with pytest.raises(whywait.UsageError, match="of either run"):
         diff(result, other, callpath="nowhere")
 
 
