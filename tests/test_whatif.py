@@ -338,6 +338,30 @@ def test_lanes_find_the_same_lengths(stencil):
     assert lengths == [whywait.whatif(stencil, [hypothesis]).after for hypothesis in hypotheses]
 
 
+@given(st.one_of(programs(), one_sided_programs()), st.data())
+@settings(max_examples=30)
+def test_several_lists_of_hypotheses_are_as_each_alone(tmp_path_factory, program, data):
+    """Whatever they are about: the same or others, one in the other, several in a row."""
+    result = whywait.analyze(trace_from_text(program, tmp_path_factory.mktemp("run")), causes=False)
+    callpaths = [
+        f"{number}{part}"
+        for number, visits in enumerate(result.profile.by_position("visits")[result.tree.position])
+        for part in ("", "/**", "#0", "~0", "~last")
+        if visits
+    ]
+    selections = st.sampled_from(callpaths).map(Selection.parse)
+    factors = st.sampled_from([0.0, 0.5, 1.7])
+    hypothesis = st.one_of(
+        st.builds(Scale, selections, factors),
+        st.builds(Set, selections, st.sampled_from([0.0, 0.25])),
+        st.builds(Balance, selections, st.sampled_from(["local", "global", "scaled"])),
+        st.just(IdealNetwork()),
+    )
+    lists = data.draw(st.lists(st.lists(hypothesis, max_size=2), min_size=2, max_size=9))
+    lengths = whywait.whatif.Lengths(result)
+    assert lengths.of(lists) == [alone for one in lists for alone in lengths.of([one])]
+
+
 TRACE = """
 0: main [0, 10]
 1: main [0, 10]

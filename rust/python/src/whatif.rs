@@ -317,7 +317,7 @@ fn hypothesis(analysis: &Analysis, change: Change) -> PyResult<Hypothesis> {
             Ok(Hypothesis::Balance { selection, balancing: Balancing { mode, by: value, is_uneven, groups } })
         }
         // An ideal one needs nothing of the graph.
-        ("network", Some(selection)) if value <= 0.0 => Ok(Hypothesis::Set { selection, ticks: 0 }),
+        ("network", Some(selection)) if value <= 0.0 => Ok(Hypothesis::Scale { selection, factor: 0.0, min_span: 0 }),
         ("network", Some(selection)) => Ok(Hypothesis::Network { selection }),
         ("overhead", None) => Ok(Hypothesis::Overhead { ticks: ticks(value), least: ticks(change.min_span) }),
         (kind, _) => Err(UsageError::new_err(format!("{kind} is no hypothesis"))),

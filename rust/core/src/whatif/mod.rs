@@ -20,6 +20,7 @@ mod network;
 mod one_sided;
 mod requests;
 mod retime;
+mod selected;
 mod selection;
 mod shape;
 mod stamps;
@@ -330,13 +331,12 @@ impl Simulator {
         let trace = &analysis.trace;
         let length = |(first, last): (i64, i64)| last - first;
         let together = |candidates: &[Vec<Hypothesis>]| -> Result<Vec<i64>> {
-            let shapes = Shape::all(trace, &self.graph, &self.cut, candidates)?;
-            if let [shape] = &shapes[..] {
-                return Ok(vec![length(retime::evaluate(trace, &self.graph, shape).span(trace))]);
+            let shape = Shape::lanes(trace, &self.graph, &self.cut, candidates)?;
+            if candidates.len() == 1 {
+                return Ok(vec![length(retime::evaluate(trace, &self.graph, &shape).span(trace))]);
             }
-            let lanes = std::array::from_fn(|lane| &shapes[lane.min(shapes.len() - 1)]);
-            let spans = retime::spans::<LANES>(trace, &self.graph, lanes);
-            Ok(spans.into_iter().take(shapes.len()).map(length).collect())
+            let spans = retime::spans::<LANES>(trace, &self.graph, &shape);
+            Ok(spans.into_iter().take(candidates.len()).map(length).collect())
         };
         let lengths: Vec<Vec<i64>> = candidates.par_chunks(LANES).map(together).collect::<Result<_>>()?;
         Ok(lengths.concat())

@@ -84,10 +84,8 @@ struct Walk<const K: usize> {
     /// Shift of the place that was reached.
     shift: [i64; K],
     /// Changes that were made, and the position of the next; [`NONE`] behind the last.
-    cursor: [u32; K],
-    next: [u32; K],
-    /// The least of these positions.
-    soonest: u32,
+    cursor: u32,
+    next: u32,
     /// The next step.
     step: u32,
     /// What it waits for, or [`NONE`].
@@ -197,7 +195,7 @@ impl<const K: usize> Shifts<K> for Passing<K> {
 struct Walker<'a, const K: usize, S> {
     trace: &'a Trace,
     graph: &'a Graph,
-    shapes: [&'a Shape; K],
+    shape: &'a Shape,
     shifts: S,
     /// Of each place whether its shift is known, or who waits for it.
     states: Vec<u32>,
@@ -211,41 +209,35 @@ struct Walker<'a, const K: usize, S> {
 
 /// Evaluates a hypothesis.
 pub(super) fn evaluate(trace: &Trace, graph: &Graph, shape: &Shape) -> Times {
-    let walker = walk(trace, graph, [shape], All(vec![0; graph.places()]));
+    let walker = walk::<1, _>(trace, graph, shape, All(vec![0; graph.places()]));
     Times { shifts: walker.shifts.0, ends: Ends(walker.ends), circular: walker.circular }
 }
 
-/// New begin and end of the run under each of `K` hypotheses.
-pub(super) fn spans<const K: usize>(trace: &Trace, graph: &Graph, shapes: [&Shape; K]) -> [(i64, i64); K] {
-    Ends(walk(trace, graph, shapes, Passing::new(graph)).ends).span(trace)
+/// New begin and end of the run in each of `K` lanes.
+pub(super) fn spans<const K: usize>(trace: &Trace, graph: &Graph, shape: &Shape) -> [(i64, i64); K] {
+    Ends(walk(trace, graph, shape, Passing::new(graph)).ends).span(trace)
 }
 
 fn walk<'a, const K: usize, S: Shifts<K>>(
     trace: &'a Trace,
     graph: &'a Graph,
-    shapes: [&'a Shape; K],
+    shape: &'a Shape,
     shifts: S,
 ) -> Walker<'a, K, S> {
     let locations = trace.definitions.locations.len();
-    let begin = |location: LocationId| {
-        let next = shapes.map(|shape| shape.of(location).first().map_or(NONE, |change| change.position));
-        let mut walk = Walk {
-            shift: [0; K],
-            cursor: [0; K],
-            next,
-            soonest: NONE,
-            step: graph.steps_of(location).start as u32,
-            parked: NONE,
-            is_done: false,
-        };
-        walk.look();
-        walk
+    let begin = |location: LocationId| Walk {
+        shift: [0; K],
+        cursor: 0,
+        next: shape.of(location).first().map_or(NONE, |change| change.position),
+        step: graph.steps_of(location).start as u32,
+        parked: NONE,
+        is_done: false,
     };
     let nobody = Progress { latest: [NEVER; K], members: 0, checkpoints: 0, has_begun: false };
     let mut walker = Walker {
         trace,
         graph,
-        shapes,
+        shape,
         shifts,
         states: vec![UNKNOWN; graph.places()],
         meetings: vec![nobody; graph.meetings.len()],
@@ -259,46 +251,49 @@ fn walk<'a, const K: usize, S: Shifts<K>>(
 }
 
 impl<const K: usize> Walk<K> {
-    fn look(&mut self) {
-        self.soonest = self.next.iter().copied().min().unwrap_or(NONE);
-    }
-
     /// Makes the changes before an event; nothing waits in between.
-    fn advance(&mut self, changes: &[&[Change]; K], position: u32) {
-        for (k, changes) in changes.iter().enumerate() {
-            if self.next[k] >= position {
-                continue;
-            }
-            let (mut shift, mut cursor, mut next) = (self.shift[k], self.cursor[k], NONE);
-            for change in &changes[cursor as usize..] {
-                next = change.position;
-                if next >= position {
-                    break;
-                }
-                // Sums of growths are far from overflow (`Shape::check`).
-                shift = shift.wrapping_add(change.growth);
-                cursor += 1;
-                next = NONE;
-            }
-            (self.shift[k], self.cursor[k], self.next[k]) = (shift, cursor, next);
+    #[inline]
+    fn advance(&mut self, changes: &[Change], position: u32) {
+        while self.next < position {
+            let change = &changes[self.cursor as usize];
+            let shift = &mut self.shift[change.lane as usize];
+            // Sums of growths are far from overflow (`Shape::check`).
+            *shift = shift.wrapping_add(change.growth);
+            self.pass(changes);
         }
-        self.look();
     }
 
-    /// Leaves the next change of a lane behind.
-    fn pass(&mut self, k: usize, changes: &[Change]) {
-        self.cursor[k] += 1;
-        self.next[k] = changes.get(self.cursor[k] as usize).map_or(NONE, |change| change.position);
+    /// The changes of the time before an event, if these are the next.
+    #[inline]
+    fn changes_at<'a>(&self, changes: &'a [Change], position: u32) -> &'a [Change] {
+        if self.next != position {
+            return &[];
+        }
+        let next = &changes[self.cursor as usize..];
+        let count = next.iter().take_while(|change| change.position == position).count();
+        &next[..count]
+    }
+
+    /// Leaves the next change behind.
+    #[inline]
+    fn pass(&mut self, changes: &[Change]) {
+        self.cursor += 1;
+        self.next = changes.get(self.cursor as usize).map_or(NONE, |change| change.position);
     }
 }
 
-/// A step in a segment that changes.
-struct Part<const K: usize> {
-    /// Own ticks since the place before, measured and in each lane.
+/// A step in a segment that changes, as measured, ticks.
+struct Part {
+    /// Own since the place before.
     own: i64,
-    ours: [i64; K],
-    /// Length of the whole segment, measured and in each lane.
-    lengths: [(i64, i64); K],
+    /// Own of the segment before that.
+    spent: i64,
+    /// Own of the whole segment.
+    length: i64,
+    /// Of the whole segment, waiting included.
+    measured: i64,
+    /// Whether it ends the segment; all of one that had no length is there.
+    is_last: bool,
 }
 
 impl<const K: usize, S: Shifts<K>> Walker<'_, K, S> {
@@ -412,15 +407,14 @@ impl<const K: usize, S: Shifts<K>> Walker<'_, K, S> {
         let shard = self.trace.shard(location);
         let i = shard.local(location);
         let (begin, end) = (shard.event_offsets[i], shard.event_offsets[i + 1]);
-        let changes: [&[Change]; K] = self.shapes.map(|shape| shape.of(location));
+        let changes = self.shape.of(location);
         let steps = graph.steps_of(location);
         walk.parked = NONE;
         for index in walk.step as usize..steps.end {
             let step = &graph.steps[index];
-            if walk.soonest < step.position {
-                walk.advance(&changes, step.position);
-            }
-            let part = (walk.soonest == step.position).then(|| self.part(shard, location, index, walk, &changes));
+            walk.advance(changes, step.position);
+            let here = walk.changes_at(changes, step.position);
+            let part = (!here.is_empty()).then(|| self.part(shard, location, index));
             let arcs = graph.arcs(index);
             let mut shift = walk.shift;
             if forced && !arcs.is_empty() {
@@ -432,7 +426,7 @@ impl<const K: usize, S: Shifts<K>> Walker<'_, K, S> {
                 // Sums of times are far from overflow (`Shape::check`, `trace::Bounds`).
                 (0..K).for_each(|k| shift[k] = shift[k].wrapping_add(step.slack));
                 if let Some(part) = &part {
-                    (0..K).for_each(|k| shift[k] += part.ours[k] - part.own);
+                    here.iter().for_each(|change| shift[change.lane as usize] += part.own_under(change) - part.own);
                 }
                 for arc in arcs.clone() {
                     let source = graph.sources[arc];
@@ -442,57 +436,48 @@ impl<const K: usize, S: Shifts<K>> Walker<'_, K, S> {
                         return;
                     }
                     let slack = graph.slacks[arc];
-                    let at = self.shifts.of(source);
+                    let mut at = *self.shifts.of(source);
                     if let Some(part) = &part {
                         let weight = slack + graph.times[index] - graph.time(source);
-                        for k in 0..K {
-                            shift[k] = shift[k].max(at[k] + slack + part.weight(k, weight) - weight);
+                        for change in here {
+                            at[change.lane as usize] += part.weight_under(change, weight) - weight;
                         }
-                    } else {
-                        (0..K).for_each(|k| shift[k] = shift[k].max(at[k].wrapping_add(slack)));
                     }
+                    (0..K).for_each(|k| shift[k] = shift[k].max(at[k].wrapping_add(slack)));
                 }
                 for &source in &graph.sources[arcs] {
                     self.shifts.release(source);
                 }
             }
             walk.shift = shift;
-            if (part.is_some() || step.position == begin) && !graph.kinds[index].is_stop() {
-                if part.is_some() {
-                    for (k, changes) in changes.iter().enumerate() {
-                        if walk.next[k] == step.position {
-                            walk.pass(k, changes);
-                        }
-                    }
-                    walk.look();
-                }
+            if !graph.kinds[index].is_stop() {
+                here.iter().for_each(|_| walk.pass(changes));
                 if step.position == begin {
                     self.ends[location][0] = shift;
                 }
             }
             self.publish(index as u32, shift);
         }
-        walk.advance(&changes, end);
+        walk.advance(changes, end);
         self.ends[location][1] = walk.shift;
         (walk.step, walk.is_done) = (steps.end as u32, true);
     }
 
-    /// What becomes of a step in a segment that changes.
-    fn part(
-        &self,
-        shard: &Shard,
-        location: LocationId,
-        index: usize,
-        walk: &Walk<K>,
-        changes: &[&[Change]; K],
-    ) -> Part<K> {
+    /// A step in a segment that changes.
+    fn part(&self, shard: &Shard, location: LocationId, index: usize) -> Part {
         let graph = self.graph;
         let position = graph.steps[index].position;
-        let first = graph.steps_of(location).start;
-        let from = (first..index).rev().take_while(|&before| graph.steps[before].position == position).last();
-        let (length, _) = graph.segments(shard, location).from(from.unwrap_or(index)).before(position);
         let begin = shard.events.time[position as usize - 1];
         let measured = shard.events.time[position as usize] - begin;
+        let first = graph.steps_of(location).start;
+        let is_last = !graph.kinds[index].is_stop();
+        if is_last && (index == first || graph.steps[index - 1].position < position) {
+            // As most do, the segment has only this step.
+            let own = graph.steps[index].slack + measured;
+            return Part { own, spent: 0, length: own, measured, is_last };
+        }
+        let from = (first..index).rev().take_while(|&before| graph.steps[before].position == position).last();
+        let (length, _) = graph.segments(shard, location).from(from.unwrap_or(index)).before(position);
         let mut since = begin;
         let (mut spent, mut own) = (0, 0);
         for step in from.unwrap_or(index)..=index {
@@ -500,34 +485,43 @@ impl<const K: usize, S: Shifts<K>> Walker<'_, K, S> {
             own = graph.steps[step].slack + graph.times[step] - since;
             since = graph.times[step];
         }
-        let mut part = Part { own, ours: [own; K], lengths: [(1, 1); K] };
-        for (k, changes) in changes.iter().enumerate().filter(|(k, _)| walk.next[*k] == position) {
-            let new = measured + changes[walk.cursor[k] as usize].growth;
-            part.ours[k] = scaled(spent + own, new, length) - scaled(spent, new, length);
-            part.lengths[k] = (length, new);
-        }
-        part
+        Part { own, spent, length, measured, is_last }
     }
 }
 
-impl<const K: usize> Part<K> {
-    /// What the weight of an arc becomes in a lane; what offsets of clocks there are stays.
-    fn weight(&self, k: usize, weight: i64) -> i64 {
-        let (old, new) = self.lengths[k];
+impl Part {
+    /// Own ticks of the segment under a change.
+    fn length_under(&self, change: &Change) -> i64 {
+        self.measured + change.growth
+    }
+
+    /// Own ticks since the place before.
+    fn own_under(&self, change: &Change) -> i64 {
+        let new = self.length_under(change);
+        if self.length == 0 {
+            return if self.is_last { new } else { 0 };
+        }
+        scaled(self.spent + self.own, new, self.length) - scaled(self.spent, new, self.length)
+    }
+
+    /// What the weight of an arc becomes; what offsets of clocks there are stays.
+    fn weight_under(&self, change: &Change, weight: i64) -> i64 {
         match weight {
             _ if weight <= 0 => weight,
-            _ if weight == self.own => self.ours[k],
-            _ => scaled(weight, new, old),
+            _ if weight == self.own => self.own_under(change),
+            _ => scaled(weight, self.length_under(change), self.length),
         }
     }
 }
 
-/// `ticks * new / old`; all of `new` at the end of a segment without length.
+/// `ticks * new / old`; `new` if that is of nothing.
 fn scaled(ticks: i64, new: i64, old: i64) -> i64 {
     if old == new {
         ticks
-    } else if old == 0 {
+    } else if old == 0 || ticks == old {
         new
+    } else if let Some(product) = ticks.checked_mul(new) {
+        product / old
     } else {
         (i128::from(ticks) * i128::from(new) / i128::from(old)) as i64
     }

@@ -65,10 +65,20 @@ impl<'a> Chooser<'a> {
     }
 
     /// Whether the instance that begins now is selected.
+    #[inline]
     pub(super) fn chooses(&mut self, callpath: CallPathId, time: i64) -> bool {
         if !self.selection.roots[callpath] {
             return false;
         }
+        if self.selection.instances.is_none() && self.selection.window.is_none() {
+            self.left[0] += 1;
+            self.left[1..].iter_mut().for_each(|left| *left += u64::from(self.is_here));
+            return self.is_here;
+        }
+        self.chooses_by_number_and_time(callpath, time)
+    }
+
+    fn chooses_by_number_and_time(&mut self, callpath: CallPathId, time: i64) -> bool {
         let counted = self.selection.instances.is_none_or(|numbers| {
             let number = self.visits.entry(callpath).or_insert(0);
             *number += 1;
