@@ -479,10 +479,17 @@ def test_calls_of_which_nothing_is_recorded_are_noted(first, second, noted, tmp_
     assert [(row["assumption"], row["count"], row["time"]) for row in assumed] == noted
 
 
+@pytest.mark.parametrize(("wait", "noted"), [(4, [("unrecorded_nonblocking", 2, 8.0)]), (0.01, [])])
+def test_non_blocking_operations_of_which_nothing_is_recorded_are_noted(wait, noted, tmp_path):
+    trace = f"ranks 2\n*: main [0, 10]\n*: MPI_Ibarrier [1, 1.1]\n*: MPI_Wait [2, {2 + wait}]"
+    assumed = whywait.whatif(trace_from_text(trace, tmp_path)).assumptions.to_pylist()
+    assert [(row["assumption"], row["count"], row["time"]) for row in assumed] == noted
+
+
 # What is left over where one side of something is missing.
 PARTNERLESS = {
     "unmatched_send", "unmatched_receive", "incomplete_collective", "mixed_collective", "unknown_request",
-    "pending_request",
+    "pending_request", "open_epoch", "unknown_targets",
 }  # fmt: skip
 
 
@@ -491,7 +498,7 @@ def missing(result):
 
 
 @settings(deadline=None, max_examples=40)
-@given(text=programs(), data=st.data())
+@given(text=st.one_of(programs(), one_sided_programs()), data=st.data())
 def test_a_cut_leaves_nothing_without_its_partner(text, data, tmp_path_factory):
     """No receive without a message, no collective operation without members, no open request."""
     run = whywait.analyze(trace_from_text(text, tmp_path_factory.mktemp("cut")))
@@ -504,7 +511,7 @@ def test_a_cut_leaves_nothing_without_its_partner(text, data, tmp_path_factory):
         try:
             sim = whywait.whatif(run, cut)
         except UsageError as error:
-            if not re.search("selects nothing|shall be cut|cannot be cut", str(error)):
+            if not re.search("selects nothing|shall be cut|cannot be cut|only be cut", str(error)):
                 raise
             continue
         before = missing(run)
@@ -512,10 +519,68 @@ def test_a_cut_leaves_nothing_without_its_partner(text, data, tmp_path_factory):
         assert sim.result.facts["length"] == pytest.approx(sim.after)
 
 
-def test_one_sided_synchronization_cannot_be_cut(tmp_path):
-    trace = "ranks 2\nwin w on world\n*: foo [0, 2]\n*: MPI_Win_fence(w) [0.5, 1]"
-    with pytest.raises(UsageError, match="one-sided synchronization"):
-        whywait.whatif(trace_from_text(trace, tmp_path), [Cut("foo@0")])
+FENCES = """ranks 2
+win w on world
+*: main [0, 8]
+*: MPI_Win_fence(w) [0.5, 1]
+0: foo [2, 5]
+0: MPI_Put(1, win=w) [3, 3.1]
+0: MPI_Win_fence(w) [4, 4.5]
+1: foo [2, 5]
+1: MPI_Win_fence(w) [4, 4.5]
+*: MPI_Win_fence(w) [6, 6.5]"""
+EPOCHS = """ranks 2
+win w on world
+group of_0 = 0
+group of_1 = 1
+*: main [0, 8]
+0: foo [1, 4]
+0: MPI_Win_start(w, of_1) [1, 1.1]
+0: MPI_Put(1, win=w) [1.2, 1.3]
+0: MPI_Win_complete(w, of_1) [2, 4]
+1: foo [1, 5]
+1: MPI_Win_post(w, of_0) [1, 1.1]
+1: MPI_Win_wait(w, of_0) [1.2, 5]"""
+LOCKS = """ranks 2
+win w on world
+*: main [0, 8]
+0: foo [1, 5]
+0: MPI_Win_lock(w, 1) [1, 1.1]
+0: MPI_Put(1, win=w) [2, 2.1]
+0: MPI_Win_unlock(w, 1) [4, 4.2]"""
+
+
+@pytest.mark.parametrize(
+    ("trace", "cuts", "is_whole"),
+    [
+        pytest.param(FENCES, ["foo"], True, id="a fence with what came before it"),
+        pytest.param(FENCES, ["MPI_Put"], True, id="an operation alone"),
+        pytest.param(FENCES, ["foo@0"], False, id="a fence of one process"),
+        pytest.param(FENCES, ["MPI_Win_fence#0"], False, id="the fence that opens an epoch"),
+        pytest.param(FENCES, ["MPI_Win_fence#0", "foo"], True, id="fences without anything left between them"),
+        pytest.param(FENCES.replace("[3, 3.1]", "[1.5, 1.6]"), ["foo"], False, id="not what came before it"),
+        pytest.param(EPOCHS, ["foo"], True, id="both sides"),
+        pytest.param(EPOCHS, ["foo@0"], False, id="the access alone"),
+        pytest.param(EPOCHS, ["foo@1"], False, id="the exposure alone"),
+        pytest.param(EPOCHS, ["MPI_Win_start"], False, id="half of an epoch"),
+        pytest.param(
+            EPOCHS, ["MPI_Win_start", "MPI_Win_complete", "MPI_Win_post", "MPI_Win_wait"], False, id="not the operation"
+        ),
+        pytest.param(LOCKS, ["foo"], True, id="a lock with what is done under it"),
+        pytest.param(LOCKS, ["MPI_Win_unlock"], False, id="half of a lock"),
+        pytest.param(LOCKS, ["MPI_Win_lock", "MPI_Win_unlock"], False, id="not what is done under it"),
+    ],
+)
+def test_one_sided_synchronization_is_cut_with_its_epochs_or_not_at_all(trace, cuts, is_whole, tmp_path):
+    run = whywait.analyze(trace_from_text(trace, tmp_path))
+    hypotheses = [Cut(cut) for cut in cuts]
+    if not is_whole:
+        with pytest.raises(UsageError, match="one-sided synchronization"):
+            whywait.whatif(run, hypotheses)
+        return
+    sim = whywait.whatif(run, hypotheses)
+    assert not sim.result.warnings
+    assert sim.result.facts["length"] == pytest.approx(sim.after)
 
 
 def test_overhead_is_alone(small):

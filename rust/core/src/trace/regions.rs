@@ -49,6 +49,8 @@ pub enum RegionClass {
     Probe,
     /// MPI calls that synchronize processes and leave no record: those that make communicators, windows and files.
     Create,
+    /// MPI calls that start a non-blocking collective operation: `MPI_Ibarrier`, `MPI_Iallreduce`, ...
+    StartCollective,
     /// Any other MPI call.
     Mpi,
     /// OpenSHMEM calls that allocate memory or start the library: they synchronize all PEs and leave no record.
@@ -110,6 +112,7 @@ impl RegionClass {
             Class::BlockingSend | Class::SendAndReceive | Class::Wait | Class::WaitMany | Class::Test => {
                 Some(Library::Mpi)
             }
+            Class::StartCollective => Some(Library::Mpi),
             Class::Start | Class::Complete | Class::Post | Class::WinWait | Class::WinTest => Some(Library::Mpi),
             Class::ShmemAllocate | Class::ShmemFree | Class::ShmemQuiet | Class::Shmem => Some(Library::Shmem),
             Class::ShmemFinalize | Class::ShmemTestLock | Class::ShmemTest => Some(Library::Shmem),
@@ -159,6 +162,7 @@ impl RegionClass {
                 "isendrecv" | "isendrecv_replace" => Self::SendAndReceive,
                 "probe" => Self::Probe,
                 _ if CREATORS.contains(&call.as_str()) => Self::Create,
+                _ if STARTS.contains(&call.as_str()) => Self::StartCollective,
                 _ if call.starts_with("test") => Self::Test,
                 _ => Self::Mpi,
             };
@@ -234,6 +238,32 @@ const CREATORS: [&str; 21] = [
     "file_open",
     "file_close",
     "file_set_view",
+];
+
+/// Calls of MPI that start a collective operation.
+const STARTS: [&str; 22] = [
+    "ibarrier",
+    "ibcast",
+    "igather",
+    "igatherv",
+    "iscatter",
+    "iscatterv",
+    "iallgather",
+    "iallgatherv",
+    "ialltoall",
+    "ialltoallv",
+    "ialltoallw",
+    "ireduce",
+    "iallreduce",
+    "ireduce_scatter",
+    "ireduce_scatter_block",
+    "iscan",
+    "iexscan",
+    "ineighbor_allgather",
+    "ineighbor_allgatherv",
+    "ineighbor_alltoall",
+    "ineighbor_alltoallv",
+    "ineighbor_alltoallw",
 ];
 
 /// Whether an OpenSHMEM call asks for the value of a variable: `shmem_int_test`, `shmem_test_any`, ...

@@ -11,7 +11,7 @@ use super::builder::{Builder, MEASURED, Node, Raw, enter};
 use super::cut::Cut;
 use super::network::{self, Network, all_equal};
 use super::{Assumption, Assumptions};
-use crate::ids::{CommId, InstanceId, LocationId, RegionKey};
+use crate::ids::{CallPathId, CommId, InstanceId, LocationId, RegionKey};
 use crate::matching::collectives::{Kind, Member, match_all};
 use crate::trace::columns::Nonblocking;
 use crate::trace::{RegionClass, Trace};
@@ -183,6 +183,28 @@ fn unrecorded(
     alone
 }
 
+/// How many non-blocking operations were started without a record, and the time in calls that complete nothing known,
+/// ticks.
+fn unrecorded_nonblocking(trace: &Trace) -> (u64, i64) {
+    let class = |callpath: CallPathId| trace.regions.class(trace.tree.region(callpath));
+    let is_wait = |class: RegionClass| matches!(class, RegionClass::Wait | RegionClass::WaitMany);
+    let (mut started, mut waiting) = (0, 0);
+    for shard in &trace.shards {
+        for cell in &shard.profile.rows {
+            match class(cell.callpath) {
+                RegionClass::StartCollective => started += cell.visits,
+                class if is_wait(class) => waiting += cell.time,
+                _ => {}
+            }
+        }
+        started -= (shard.nonblocking.rows.len() as u64).min(started);
+        let calls = shard.locations.flat_map(|location| shard.instances_of(location));
+        let known = calls.filter(|&call| is_wait(trace.class(shard, call)));
+        waiting -= known.map(|call| shard.leave(call) - shard.enter(call)).sum::<i64>();
+    }
+    if started > 0 { (started, waiting) } else { (0, 0) }
+}
+
 /// Time of all locations, ticks.
 fn total(trace: &Trace) -> i64 {
     trace.shards.iter().flat_map(|shard| &shard.profile.rows).map(|cell| cell.time).sum()
@@ -231,6 +253,10 @@ pub(super) fn collect(
     let (alone, time) = unrecorded(trace, cut, network, builder, &mut gone);
     if time > total(trace) / LITTLE {
         assumptions.concern(Assumption::Unrecorded, alone, time);
+    }
+    let (alone, time) = unrecorded_nonblocking(trace);
+    if time > total(trace) / LITTLE {
+        assumptions.concern(Assumption::UnrecordedNonBlocking, alone, time);
     }
     assumptions.count(Assumption::NonBlockingCollective, nonblocking(trace, cut, network, builder)?);
     Ok(gone)

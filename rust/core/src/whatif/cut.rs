@@ -9,7 +9,6 @@ use std::ops::RangeInclusive;
 use super::builder::Builder;
 use super::selection::{Selection, entered};
 use crate::ids::{CallPathId, InstanceId, LocationId};
-use crate::matching::epochs::Epochs;
 use crate::trace::{RegionClass, Trace};
 use crate::waits::threads::teams;
 use crate::{Error, Result};
@@ -157,26 +156,6 @@ impl Cut {
         Ok(())
     }
 
-    /// One-sided synchronization vanishes with its whole epoch or not at all: memory would be used outside of one.
-    pub(super) fn refuse_open_epochs(&self, trace: &Trace, epochs: &[Epochs]) -> Result<()> {
-        for (shard, epochs) in trace.shards.iter().zip(epochs) {
-            let has = |instance: InstanceId| {
-                instance.is_some() && self.has_instance(trace, (shard.location_of_instance(instance), instance))
-            };
-            let halved = |a: InstanceId, b: InstanceId| a.is_some() && b.is_some() && has(a) != has(b);
-            let open = epochs.collectives.iter().any(|part| has(part.instance))
-                || epochs.accesses.iter().any(|access| has(access.start) || has(access.complete))
-                || epochs.exposures.iter().any(|exposure| has(exposure.post) || has(exposure.wait))
-                || epochs.locks.iter().any(|lock| halved(lock.acquire, lock.release));
-            if open {
-                return Err(Error::Usage(
-                    "one-sided synchronization cannot be cut: others would access memory outside of an epoch".into(),
-                ));
-            }
-        }
-        Ok(())
-    }
-
     /// Whether nothing is cut.
     pub(super) fn is_empty(&self) -> bool {
         self.ranges.iter().all(Vec::is_empty)
@@ -209,31 +188,29 @@ impl Cut {
     /// Counts the messages that calls serve.
     pub(super) fn count(&mut self, trace: &Trace, builder: &Builder) {
         self.served = vec![(0, 0); builder.instances() as usize];
-        let mut serve = |shard: usize, instance: InstanceId| {
-            if instance.is_some() {
-                self.served[(builder.first_of(shard) + instance.number()) as usize].0 += 1;
-            }
-        };
         for (i, shard) in trace.shards.iter().enumerate() {
-            for send in &shard.sends.rows {
-                serve(i, send.instance);
-                if send.complete != send.instance {
-                    serve(i, send.complete);
-                }
-            }
-            for receive in &shard.receives.rows {
-                serve(i, receive.instance);
-                if receive.request != receive.instance {
-                    serve(i, receive.request);
-                }
+            let sends = shard.sends.rows.iter().flat_map(|send| distinct([send.instance, send.complete]));
+            let receives = shard.receives.rows.iter().flat_map(|receive| distinct([receive.instance, receive.request]));
+            for call in sends.chain(receives) {
+                self.served[(builder.first_of(i) + call.number()) as usize].0 += 1;
             }
         }
     }
 
-    /// A message is cut that these calls serve.
-    pub(super) fn message(&mut self, calls: impl Iterator<Item = u32>) {
-        for call in calls {
-            self.served[call as usize].1 += 1;
+    /// A message vanishes, given as shards and rows of its send and its receive.
+    pub(super) fn message(&mut self, trace: &Trace, builder: &Builder, send: (usize, u32), receive: (usize, u32)) {
+        self.sends[send.0][send.1 as usize] = true;
+        self.receives[receive.0][receive.1 as usize] = true;
+        let sent = &trace.shards[send.0].sends.rows[send.1 as usize];
+        self.serve_less(builder, send.0, [sent.instance, sent.complete]);
+        let received = &trace.shards[receive.0].receives.rows[receive.1 as usize];
+        self.serve_less(builder, receive.0, [received.instance, received.request]);
+    }
+
+    /// Two calls of a shard serve one message less.
+    fn serve_less(&mut self, builder: &Builder, shard: usize, calls: [InstanceId; 2]) {
+        for call in distinct(calls) {
+            self.served[(builder.first_of(shard) + call.number()) as usize].1 += 1;
         }
     }
 
@@ -254,12 +231,11 @@ impl Cut {
     }
 
     /// Whether one of two calls in a shard vanishes; then neither serves what both did.
-    fn vanishes(&mut self, (trace, shard): (&Trace, usize), builder: &Builder, [call, other]: [InstanceId; 2]) -> bool {
-        let at = |call| (trace.shards[shard].location_of_instance(call), call);
-        let calls = [Some(call), (other != call).then_some(other)].into_iter().flatten().filter(|call| call.is_some());
-        let is_gone = calls.clone().any(|call| self.has_instance(trace, at(call)));
+    fn vanishes(&mut self, (trace, shard): (&Trace, usize), builder: &Builder, calls: [InstanceId; 2]) -> bool {
+        let is_gone = distinct(calls)
+            .any(|call| self.has_instance(trace, (trace.shards[shard].location_of_instance(call), call)));
         if is_gone {
-            self.message(calls.map(|call| builder.first_of(shard) + call.number()));
+            self.serve_less(builder, shard, calls);
         }
         is_gone
     }
@@ -296,6 +272,11 @@ impl Cut {
         }
         builder.raws = raws;
     }
+}
+
+/// The calls of one side of a message: the second one counts if there is one and it is not the first.
+fn distinct([call, other]: [InstanceId; 2]) -> impl Iterator<Item = InstanceId> {
+    [call, if other == call { InstanceId::NONE } else { other }].into_iter().filter(|call| call.is_some())
 }
 
 /// Puts ranges in order, and those together that overlap.

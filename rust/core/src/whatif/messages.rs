@@ -60,8 +60,6 @@ struct Gone {
     /// Shards and rows of its send and its receive.
     send: (usize, u32),
     receive: (usize, u32),
-    /// Numbers of its calls as in [`Message`].
-    calls: [u32; 4],
 }
 
 /// Sizes by power of two, and 0.
@@ -152,11 +150,7 @@ pub(super) fn collect(
                     || model.cut_messages.iter().any(|of| of.holds(callpath, value))
             };
             if is_cut {
-                gone.push(Gone {
-                    send: (trace.position(send.location), send.row),
-                    receive: (index, row as u32),
-                    calls,
-                });
+                gone.push(Gone { send: (trace.position(send.location), send.row), receive: (index, row as u32) });
             }
             messages.push(Message {
                 calls,
@@ -179,12 +173,8 @@ pub(super) fn collect(
     let (mut found, gone): (Vec<Vec<Message>>, Vec<Vec<Gone>>) = found.into_iter().unzip();
     if is_cutting {
         cut.count(trace, builder);
-        for Gone { send, receive, calls: [start, sent, posted, received] } in gone.into_iter().flatten() {
-            cut.sends[send.0][send.1 as usize] = true;
-            cut.receives[receive.0][receive.1 as usize] = true;
-            let sent = (sent != NONE && sent != start).then_some(sent);
-            let posted = (posted != received).then_some(posted);
-            cut.message([start, received].into_iter().chain(sent).chain(posted));
+        for Gone { send, receive } in gone.into_iter().flatten() {
+            cut.message(trace, builder, send, receive);
         }
         cut.partnerless(trace, builder);
     }

@@ -12,8 +12,10 @@
 
 mod balance;
 mod builder;
+mod changes;
 mod collectives;
 mod cut;
+mod cut_epochs;
 mod graph;
 mod messages;
 mod network;
@@ -33,11 +35,12 @@ use rayon::prelude::*;
 use whywait_otf2::Definitions;
 
 pub use self::balance::{Balance, Balancing};
+pub use self::changes::Shape;
 pub use self::cut::{Key, MessageCut, Relation};
 pub use self::messages::Transfer;
 pub use self::network::Network;
 pub use self::selection::{Numbers, Part, Selection};
-pub use self::shape::{Hypothesis, Shape};
+pub use self::shape::Hypothesis;
 use crate::analysis::Analysis;
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{CallPathId, LocationId};
@@ -124,6 +127,8 @@ pub enum Assumption {
     Polling,
     /// Calls that may synchronize, of which nothing is recorded.
     Unrecorded,
+    /// Non-blocking collective operations of which nothing is recorded.
+    UnrecordedNonBlocking,
 }
 
 impl Assumption {
@@ -140,6 +145,7 @@ impl Assumption {
             Self::HiddenTransfer => "hidden_transfer",
             Self::Polling => "polling",
             Self::Unrecorded => "unrecorded",
+            Self::UnrecordedNonBlocking => "unrecorded_nonblocking",
         }
     }
 
@@ -163,6 +169,9 @@ impl Assumption {
             Self::Unrecorded => {
                 "calls that create communicators or windows, or open files, and were not all in it at the same time: they \
                  keep their length"
+            }
+            Self::UnrecordedNonBlocking => {
+                "non-blocking collective operations that leave no record: the calls that complete them keep their length"
             }
             Self::NonBlockingCollective => {
                 "non-blocking collective operations without all of their partners: their calls keep their length"
@@ -235,7 +244,7 @@ impl Simulator {
         let mut builder = Builder::new(trace)?;
         let mut assumptions = Assumptions::default();
         let mut cut = Cut::new(trace, &model.cut_regions)?;
-        cut.refuse_open_epochs(trace, &analysis.epochs)?;
+        cut_epochs::refuse_open(trace, &analysis.epochs, &cut)?;
         let sizes = messages::collect(trace, definitions, model, &mut cut, &mut builder, &mut assumptions)?;
         let nodes = model.network.as_ref().map(|_| nodes(trace, definitions)).unwrap_or_default();
         let network = model.network.as_ref().map(|network| (network, &nodes[..]));

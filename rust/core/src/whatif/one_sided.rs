@@ -48,6 +48,7 @@ pub(super) fn collect(
     gats(trace, epochs, &found, builder);
     complete_progress(trace, epochs, model, builder);
     locks(trace, epochs, &found, builder, assumptions)?;
+    notifications(trace, epochs, builder);
     for wait in &analysis.waits {
         let progress = matches!(
             wait.kind,
@@ -58,7 +59,8 @@ pub(super) fn collect(
                 | Metric::ArmciProgressSync
                 | Metric::ArmciProgressComm
         );
-        let signal = matches!(wait.kind, Metric::EarlyWait | Metric::ShmemWaitUntil | Metric::ArmciWaitUntil);
+        // Which write ends such a wait is only known where it came within.
+        let signal = wait.kind == Metric::ShmemWaitUntil;
         if (progress || signal) && wait.cause_instance.is_some() {
             let cause = (wait.cause_location, wait.cause_instance);
             let target = builder.instance(trace, (wait.location, wait.instance));
@@ -276,6 +278,30 @@ fn gats(trace: &Trace, epochs: &[Epochs], found: &Found, builder: &mut Builder) 
                 }
             }
             builder.raws.extend(arcs);
+        }
+    }
+}
+
+/// Who waits for a notification waits for the call that sends it, as [`crate::waits::rma`] matches them: by window and pair
+/// of processes the n-th with the n-th.
+fn notifications(trace: &Trace, epochs: &[Epochs], builder: &mut Builder) {
+    let mut sent: FxHashMap<(WindowId, ProcessId, ProcessId, u32), (u32, i64)> = FxHashMap::default();
+    let rows = |number: usize, incoming: bool| {
+        let mut numbers = PairNumbers::default();
+        let rows = epochs[number].notifications.iter().filter(move |row| row.is_incoming == incoming);
+        rows.map(move |row| (row, numbers.next(row.window, row.process, row.partner)))
+    };
+    for (number, shard) in trace.shards.iter().enumerate() {
+        for (row, n) in rows(number, false) {
+            let call = builder.first_of(number) + row.instance.number();
+            sent.insert((row.window, row.process, row.partner, n), (call, shard.enter(row.instance)));
+        }
+    }
+    for number in 0..trace.shards.len() {
+        for (row, n) in rows(number, true).filter(|(row, _)| row.partner != row.process) {
+            if let Some(&(call, time)) = sent.get(&(row.window, row.partner, row.process, n)) {
+                builder.raws.push(Raw::new(builder.first_of(number) + row.instance.number(), enter(call), time));
+            }
         }
     }
 }

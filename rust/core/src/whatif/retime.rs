@@ -7,8 +7,8 @@
 
 use rayon::prelude::*;
 
+use super::changes::{Change, Shape};
 use super::graph::{Graph, Kind};
-use super::shape::{Change, Shape};
 use crate::ids::LocationId;
 use crate::trace::{NONE, Shard, Trace};
 
@@ -259,7 +259,7 @@ impl<const K: usize> Walk<K> {
             let shift = &mut self.shift[change.lane as usize];
             // Sums of growths are far from overflow (`Shape::check`).
             *shift = shift.wrapping_add(change.growth);
-            self.pass(changes);
+            self.pass(changes, 1);
         }
     }
 
@@ -274,10 +274,10 @@ impl<const K: usize> Walk<K> {
         &next[..count]
     }
 
-    /// Leaves the next change behind.
+    /// Leaves the next changes behind.
     #[inline]
-    fn pass(&mut self, changes: &[Change]) {
-        self.cursor += 1;
+    fn pass(&mut self, changes: &[Change], count: usize) {
+        self.cursor += count as u32;
         self.next = changes.get(self.cursor as usize).map_or(NONE, |change| change.position);
     }
 }
@@ -426,7 +426,9 @@ impl<const K: usize, S: Shifts<K>> Walker<'_, K, S> {
                 // Sums of times are far from overflow (`Shape::check`, `trace::Bounds`).
                 (0..K).for_each(|k| shift[k] = shift[k].wrapping_add(step.slack));
                 if let Some(part) = &part {
-                    here.iter().for_each(|change| shift[change.lane as usize] += part.own_under(change) - part.own);
+                    for change in here {
+                        shift[change.lane as usize] += part.own_under(change) - part.own;
+                    }
                 }
                 for arc in arcs.clone() {
                     let source = graph.sources[arc];
@@ -451,7 +453,7 @@ impl<const K: usize, S: Shifts<K>> Walker<'_, K, S> {
             }
             walk.shift = shift;
             if !graph.kinds[index].is_stop() {
-                here.iter().for_each(|_| walk.pass(changes));
+                walk.pass(changes, here.len());
                 if step.position == begin {
                     self.ends[location][0] = shift;
                 }

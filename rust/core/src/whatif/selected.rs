@@ -5,10 +5,10 @@
 
 use rayon::prelude::*;
 
+use super::changes::{Change, Shape};
 use super::cut::Cut;
 use super::graph::Graph;
 use super::selection::{Chooser, Part, Selection};
-use super::shape::{Change, Shape};
 use crate::ids::LocationId;
 use crate::trace::Trace;
 use crate::{Error, Result};

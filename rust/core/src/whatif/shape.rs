@@ -5,6 +5,7 @@
 use rayon::prelude::*;
 
 use super::balance::{Balance, Balancing};
+use super::changes::{Change, Shape};
 use super::cut::Cut;
 use super::graph::Graph;
 use super::selected::{self, Segment, Selected};
@@ -70,39 +71,7 @@ impl Hypothesis {
     }
 }
 
-/// A segment with another length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Change {
-    /// Position of the event that ends it.
-    pub position: u32,
-    /// For which of several lists of hypotheses.
-    pub lane: u32,
-    /// How much longer it is than measured, waiting included, ticks.
-    pub growth: i64,
-}
-
-/// The changed segments of each location, by position, under one list of hypotheses or several.
-#[derive(Clone, Debug, Default)]
-pub struct Shape(Vec<Vec<Change>>);
-
 impl Shape {
-    /// The changed segments of a location.
-    pub(super) fn of(&self, location: LocationId) -> &[Change] {
-        self.0.get(location.index()).map_or(&[], Vec::as_slice)
-    }
-
-    /// Number of changed segments.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.0.iter().map(Vec::len).sum()
-    }
-
-    /// Whether nothing changed.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Applies hypotheses in their order; also what is to be said of them.
     pub(super) fn new(
         trace: &Trace,
@@ -178,12 +147,11 @@ impl Shape {
         let mut of_selection: Vec<Vec<(u32, &Hypothesis)>> = Vec::new();
         for &(lane, hypothesis) in hypotheses {
             let selection = hypothesis.selection().unwrap_or(&all);
-            match selections.iter().position(|&known| known == selection) {
-                Some(known) => of_selection[known].push((lane, hypothesis)),
-                None => {
-                    selections.push(selection);
-                    of_selection.push(vec![(lane, hypothesis)]);
-                }
+            if let Some(known) = selections.iter().position(|&known| known == selection) {
+                of_selection[known].push((lane, hypothesis));
+            } else {
+                selections.push(selection);
+                of_selection.push(vec![(lane, hypothesis)]);
             }
         }
         let sees = |changes: &mut Vec<Change>, selection: usize, segment: &Segment| {

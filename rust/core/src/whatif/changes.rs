@@ -1,0 +1,37 @@
+//! What hypotheses change: segments that get another length.
+
+use crate::ids::LocationId;
+
+/// A segment with another length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Change {
+    /// Position of the event that ends it.
+    pub position: u32,
+    /// For which of several lists of hypotheses.
+    pub lane: u32,
+    /// How much longer it is than measured, waiting included, ticks.
+    pub growth: i64,
+}
+
+/// The changed segments of each location, by position, under one list of hypotheses or several.
+#[derive(Clone, Debug, Default)]
+pub struct Shape(pub(super) Vec<Vec<Change>>);
+
+impl Shape {
+    /// The changed segments of a location.
+    pub(super) fn of(&self, location: LocationId) -> &[Change] {
+        self.0.get(location.index()).map_or(&[], Vec::as_slice)
+    }
+
+    /// Number of changed segments.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.iter().map(Vec::len).sum()
+    }
+
+    /// Whether nothing changed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
