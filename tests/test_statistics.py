@@ -142,7 +142,7 @@ def test_shown(written, result, capsys):
     assert cli.main(["waits", written, "--statistics"]) == 0
     head, *lines, scale = capsys.readouterr().out.splitlines()
     assert head.split() == ["wait", "state", "waits", "waiting"]
-    assert scale.endswith("in logarithmic scale")
+    assert scale.endswith("logarithmic scale")
     assert all(len(line) <= 80 for line in (head, *lines, scale))
     whole = [m.name for m in result.profile.metrics if result.profile.metrics.wait_state(m.name) is m]
     rows = [row for row in result.statistics().to_pylist() if row["metric"] in whole]

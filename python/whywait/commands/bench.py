@@ -104,8 +104,8 @@ take at most:
      4,096 ranks   60 MB        0.2 GB       10 seconds
     65,536 ranks   0.9 GB       2 GB         2 minutes
 
-A trace of 65,536 ranks has 131,072 files. On a disk, creating and removing them can take longer than
-everything else; TMPDIR=/dev/shm keeps them in memory.
+A trace of 65,536 ranks has 131,072 files. On a disk, creating and removing them can take longer
+than everything else; TMPDIR=/dev/shm keeps them in memory.
 """
 
 
