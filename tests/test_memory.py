@@ -139,6 +139,14 @@ def test_an_event_file_that_goes_away_is_left_out(tmp_path):
     assert result.metrics["time"].total > 0
 
 
+def test_a_trace_without_any_event_file_is_an_error(tmp_path):
+    trace = generate(tmp_path, 4, 3)
+    for file in (trace / "traces").glob("*.evt"):
+        file.unlink()
+    with pytest.raises(whywait.TraceError, match=r"no event file can be read: .*0\.evt"):
+        whywait.analyze(trace)
+
+
 # Prints the most memory that a command took, bytes.
 PEAK = """
 import resource, subprocess, sys

@@ -249,6 +249,12 @@ impl Diagnostics {
         self.keep(kind, count, place.map(|place| Occurrence { place, detail: None }));
     }
 
+    /// The message of the first occurrence that has one.
+    #[must_use]
+    pub fn first_detail(&self, kind: DiagnosticKind) -> Option<&str> {
+        self.0.get(&kind)?.occurrences.iter().find_map(|occurrence| occurrence.detail.as_deref())
+    }
+
     /// Counts one occurrence that has a message of its own.
     pub fn explain(&mut self, kind: DiagnosticKind, location: LocationId, time: i64, detail: String) {
         self.keep(kind, 1, Some(Occurrence { place: Place { location, time }, detail: Some(detail) }));

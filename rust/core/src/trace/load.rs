@@ -59,11 +59,15 @@ struct Block {
     last: i64,
     events: u64,
     truncated: Vec<ProcessId>,
+    /// Why the first of the event files that cannot be read cannot be.
+    unreadable: Option<String>,
 }
 
 impl Trace {
     /// Reads all events of an archive with the threads of the current pool, in shards of about `shard_events` or more;
     /// of several processes each reads its share.
+    ///
+    /// Locations whose event files cannot be read are left out; if nothing remains, that is an error.
     pub fn load(
         archive: &Archive,
         shard_events: u64,
@@ -106,7 +110,14 @@ impl Trace {
             last: spans().map(|span| span.last).max().unwrap_or(i64::MIN),
             events: spans().map(|span| span.events).sum(),
             truncated: shards.iter().flat_map(|shard| shard.truncated(&definitions)).collect(),
+            unreadable: diagnostics.first_detail(DiagnosticKind::Unreadable).map(str::to_owned),
         })?;
+        let events = blocks.iter().map(|block| block.events).sum();
+        if events == 0
+            && let Some(reason) = blocks.iter().find_map(|block| block.unreadable.as_ref())
+        {
+            return Err(Error::Trace(format!("no event file can be read: {reason}")));
+        }
         let mut tree = CallTree::default();
         let in_run: Vec<Vec<CallPathId>> = blocks.iter().map(|block| tree.merge(&block.tree)).collect();
         let in_run = &in_run[exchange.rank()];
@@ -120,7 +131,7 @@ impl Trace {
         Ok(Self {
             resolution: records.clock_properties.first().map_or(1, |clock| clock.timer_resolution).max(1),
             span: (first <= last).then_some((first, last)),
-            events: blocks.iter().map(|block| block.events).sum(),
+            events,
             truncated: blocks.into_iter().flat_map(|block| block.truncated).collect(),
             definitions,
             regions,
