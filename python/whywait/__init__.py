@@ -1,7 +1,7 @@
-"""Say why a parallel program waits.
+"""Find out why a parallel program waits.
 
 >>> import whywait
->>> run = whywait.open("tests/data/stencil")  # reads the definitions only
+>>> run = whywait.open("tests/data/stencil")  # reads only the definitions
 >>> result = whywait.analyze(run)
 >>> round(result.metrics["mpi_latesender"].total, 3)  # seconds
 0.487

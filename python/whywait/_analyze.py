@@ -39,51 +39,51 @@ def analyze(
 ) -> Result:
     """Find every wait state of a run, and where its time goes.
 
-    Under ``mpiexec`` all ranks must call it; they share the work, and rank 0 gets the result. See docs/mpi.md.
+    Under ``mpiexec``, all ranks must call this function; they share the work, and rank 0 gets the result. See
+    docs/mpi.md.
 
     Parameters
     ----------
     run
-        A run, or the path of one.
+        A run, or the path of a trace.
     threads
-        How many threads to use; None for as many as there are cores. Results do not depend on it.
+        The number of threads to use; None for one per core. The result does not depend on it.
     wrong_order_window
-        How many of its latest Late Senders each location remembers: so far back it is noticed that another message
-        should have been received first.
+        The number of recent Late Senders that each location remembers in order to find messages in wrong order.
     causes
         Whether to look for root causes and the critical path.
     cost_model
-        What distributes waiting over its causes: ``thesis`` (also ``unified``) follows the definitions for every
-        paradigm, and costs are no more and no less than the waiting. With ``bounded`` nobody pays for what a wait
-        exceeds all its causes by. ``scalasca`` gives the numbers of Scalasca 2.6, none for one-sided communication.
-        See docs/causes.md.
+        How to distribute waiting over its causes: ``thesis`` (also ``unified``) follows the definitions for every
+        paradigm, and the costs add up to the waiting. With ``bounded``, nobody pays for the part of a wait that
+        exceeds all of its causes. ``scalasca`` gives the numbers of Scalasca 2.6, which has none for one-sided
+        communication. See docs/causes.md.
     idle_threads
-        Whether to count the time of threads that have nothing to do because the program is not in a parallel region, or
-        in one with a smaller team (``omp_idle_threads``, and part of ``time``), as Scalasca does with ``-s``.
+        Whether to count the time of threads that are idle because the program is outside of parallel regions, or in one
+        with a smaller team (``omp_idle_threads``, and part of ``time``), as Scalasca does with ``-s``.
     memory_limit
-        How many bytes of memory the process may take, as far as this package decides: what does not fit goes to a file
-        without a name. It holds for this analysis and the tables of its result, until the next call. Linux only.
+        The maximum memory of the process in bytes, as far as this package controls it; data that does not fit is
+        spilled to an unnamed file. Applies to this analysis and the tables of its result, until the next call. Linux
+        only.
     spill_directory
-        The directory of that file, on a disk with room for it; None for the system's temporary directory.
+        The directory of this file, on a disk with enough space; None for the system's temporary directory.
     transfers
-        Whether to have `Result.transfers` ready. Otherwise they are found when they are asked for, for which it is too
-        late under ``mpiexec``.
+        Whether to keep the data for `Result.transfers`. Otherwise, they are computed on demand, which is not possible
+        under ``mpiexec``.
     queues
-        Whether to replay the queues of messages: ``"estimate"`` lets a message arrive after a transfer as long as those
-        of its class, ``"send"`` as soon as its send begins. See docs/counters.md.
+        Whether to replay message queues: with ``"estimate"``, the transfer of a message takes as long as others of its
+        class; with ``"send"``, a message arrives as soon as its send begins. See docs/counters.md.
     queue_match
-        Which messages share a queue: those of one ``"pair"`` of processes and one communicator, or all to one process
-        with one communicator (``"list"``).
+        Which messages share a queue: those of a ``"pair"`` of processes in one communicator, or all messages to a
+        process in one communicator (``"list"``).
     queue_bins
-        Into how many bins of equal width to cut the lengths of queues, for `Result.queue_series`.
+        The number of bins of equal width for `Result.queue_series`.
     window
-        Only what lies between two times, seconds since the begin of the run: times, wait states, the costs of these
-        (wherever and whenever their causes are), and the critical path. Counts and bytes are left out, as are costs of
-        idle threads; the wait states are those that begin before the end of the window and end after its begin. Such a
-        result is looked at, not written. For one process.
+        Analyze only the time between two points, in seconds since the start of the run: times, wait states that overlap
+        the window, their costs (wherever and whenever the causes are), and the critical path. Counts, bytes, and costs
+        of idle threads are omitted. Such a result cannot be written, and needs a single process.
     progress
-        Called now and then with the name of the stage and the share of it that is done, 0..1. What it raises ends the
-        analysis.
+        Called regularly with the name of the stage and the share of it that is done, 0..1. An exception it raises ends
+        the analysis.
 
     Returns
     -------
@@ -92,14 +92,14 @@ def analyze(
     Raises
     ------
     whywait.ArchiveError
-        If the events of no location can be read.
+        If the events cannot be read on any location.
     whywait.TraceError
-        If the events contradict each other beyond what can be left out.
+        If the events are too inconsistent to be analyzed.
     whywait.UsageError
-        If an argument makes no sense, the memory limit is too small to begin with, or ``mpiexec`` has started several
-        processes but there is no MPI.
+        If an argument is invalid, the memory limit is too small, or ``mpiexec`` has started several processes but MPI
+        is not available.
     OSError
-        If the system refuses, or what does not fit into memory does not fit the disk either.
+        If the operating system reports an error, or the disk is too small for the data that does not fit into memory.
 
     Examples
     --------

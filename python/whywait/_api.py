@@ -1,4 +1,4 @@
-"""The facade: a result, and all that can be asked of it."""
+"""The facade: the result of an analysis and its methods."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 
 class Result(Structure, CountedResult):
-    """What an analysis found.
+    """The result of an analysis.
 
-    Tables are Arrow tables; ``to_pandas()`` or ``polars.from_arrow()`` takes them further.
+    All tables are Arrow tables; use ``to_pandas()`` or ``polars.from_arrow()`` to convert them.
 
     Parameters
     ----------
     tables
-        The dataset: None at a rank of ``mpiexec`` that is not the first.
+        The dataset; None on all ranks of ``mpiexec`` except the first.
     run
         The trace that was analyzed.
     idle_threads
-        Whether to add the time of threads that had nothing to do to the times of the dataset.
+        Whether to add the time of idle threads to the times of the dataset.
     """
 
     def __init__(self, tables: Dataset | None, run: Run, *, idle_threads: bool = False) -> None:
@@ -52,21 +52,21 @@ class Result(Structure, CountedResult):
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """The options of `analyze` that the result depends on; empty for a result that version 0.1.0 wrote."""
+        """The options of `analyze` that affect the result; empty for a result written by version 0.1.0."""
         return self.tables.options
 
     @property
     def here(self) -> bool:
-        """The same as `is_root`: its name in version 0.1."""
+        """The same as `is_root`, under its name in version 0.1."""
         return self.is_root
 
     def inconsistencies(self) -> pa.Table:
-        """Return every place of every kind of warning, at most 10,000 of a kind.
+        """Return the places of all warnings, at most 10,000 of each kind.
 
         Returns
         -------
         pyarrow.Table
-            ``kind`` as in `warnings`, ``location`` (index), ``time`` (seconds since the begin of the trace) and
+            ``kind`` as in `warnings`, ``location`` (index), ``time`` (seconds since the start of the trace) and
             ``detail`` (text or null).
         """
         return self.tables.inconsistencies
@@ -76,25 +76,25 @@ class Result(Structure, CountedResult):
         return tables.callpaths(self.tree)
 
     def severities(self, metric: str | None = None, *, inclusive: bool = False) -> pa.Table:
-        """Return the values of a metric that are not zero.
+        """Return the nonzero values of a metric.
 
         Parameters
         ----------
         metric
-            A stored or derived metric. None stands for all stored ones.
+            A stored or derived metric; None for all stored metrics.
         inclusive
-            Whether values include the call paths below.
+            Whether values include callees.
 
         Returns
         -------
         pyarrow.Table
             ``metric``, ``callpath`` (names from the root), ``callpath_id``, ``location``, ``rank``, ``thread`` and
-            ``value`` (seconds, occurrences or bytes; along the metric tree always inclusive).
+            ``value`` (seconds, occurrences or bytes; always inclusive along the metric tree).
 
         Raises
         ------
         KeyError
-            If this version does not compute the metric.
+            If there is no such metric.
 
         Examples
         --------
@@ -106,7 +106,7 @@ class Result(Structure, CountedResult):
         return self._severities(names, inclusive=inclusive)
 
     def derived_severities(self) -> pa.Table:
-        """Return the values of all derived metrics that are not zero, with the columns of `severities`."""
+        """Return the nonzero values of all derived metrics, with the columns of `severities`."""
         return self._severities([m.name for m in self.profile.metrics if m.derived], inclusive=False)
 
     def _severities(self, names: list[str], *, inclusive: bool) -> pa.Table:
@@ -116,28 +116,34 @@ class Result(Structure, CountedResult):
     def wait_states(self, *, counters: bool = False) -> pa.Table:
         """Return the wait states, one row each.
 
-        A wait state that is also part of another, such as a Late Sender in wrong order, has a row for each of the two:
-        the rows of a kind add up to the metric of its name.
+        A wait state that is part of another, such as a Late Sender in wrong order, has a row for each of the two, so
+        the rows of each kind add up to the metric of that name.
 
         Parameters
         ----------
         counters
-            Whether to add what each strict counter of the trace came to in the call that waits, from its Enter to its
-            Leave, as columns ``counter:NAME``; the trace is read once more for that.
+            Whether to add the growth of each strict counter of the trace between Enter and Leave of the waiting call,
+            as columns ``counter:NAME``. This reads the trace once more.
 
         Returns
         -------
         pyarrow.Table
-            ``kind`` (a metric), ``part_of`` (null for the rows that are waiting, each time once: these add up to the
-            metric ``waiting``; else the wait state whose time it is a part of, or ``completion``), ``path`` (the call
-            path as one text, to group by; ``callpath`` is a list, which pandas cannot), where (``callpath``,
-            ``location``, ``rank``, ``thread``), when (``enter`` and ``leave`` of the activity, seconds since the begin
-            of the trace), ``waiting`` (seconds), and the same of what caused it (``cause_callpath``, ``cause_rank``,
-            ..., ``cause_time``), null where unknown. ``last`` says what a call that waited for a lock or for progress
-            waited for last: ``contention`` or ``progress``. Of ``waiting``, excess work of the causing process caused
-            ``direct``, its own earlier waiting ``indirect``; so much of it made others wait later (``propagating``);
-            ``caused`` is the waiting that it caused elsewhere, through any number of others (seconds; null where causes
-            were not looked for, or nobody is charged).
+            * ``kind``: the wait state, a metric.
+            * ``part_of``: null if the row counts as waiting (these rows add up to the metric ``waiting``), otherwise
+              the wait state that it is part of, or ``completion``.
+            * ``path``: the call path as one text, to group by (pandas cannot group by the lists in ``callpath``).
+            * ``callpath``, ``location``, ``rank``, ``thread``: where it occurs.
+            * ``enter``, ``leave``: when the activity begins and ends, seconds since the start of the trace.
+            * ``waiting``: how long it waits, seconds.
+            * ``cause_callpath``, ``cause_rank``, ..., ``cause_time``: where and when it was caused; null if unknown.
+            * ``last``: ``contention`` or ``progress``, whichever a call that waited for a lock or for progress waited
+              for last.
+            * ``direct``, ``indirect``: the parts of ``waiting`` caused by excess work of the causing process, and by
+              its own earlier waiting.
+            * ``propagating``: the part of ``waiting`` that made others wait later.
+            * ``caused``: the waiting that it caused elsewhere, directly or through other waits.
+
+            The last four are in seconds; they are null if the analysis did not look for causes or nobody is charged.
 
         Examples
         --------
@@ -157,31 +163,31 @@ class Result(Structure, CountedResult):
         rank: int | None = None,
         count: int | None = None,
     ) -> pa.Table:
-        """Return how long ranks wait for which in all.
+        """Return the total time that ranks wait for each other, by pair.
 
         Parameters
         ----------
         metric
-            A wait state, or a metric that has some below it; None for all that waiting is made of.
+            A wait state, or a metric above wait states; None for all waiting.
         callpath
-            Where it waits: a name, the names from the root, or a number; None for everywhere.
+            The call path that waits: a name, the names from the root, or a number; None for all.
         rank
             The rank that waits; None for all.
         count
-            How many pairs at most; None for all.
+            The maximum number of pairs; None for all.
 
         Returns
         -------
         pyarrow.Table
-            ``rank`` (who waits), ``cause_rank`` (for whom; null where unknown), ``waiting`` (s), ``instances`` and
-            ``longest`` (s) of each pair, most waiting first.
+            One row per pair, most waiting first: ``rank`` (which waits), ``cause_rank`` (the rank it waits for; null
+            if unknown), ``waiting`` (s), ``instances`` and ``longest`` (s).
         """
         from whywait.analysis.ranking import Choice, between, choose
 
         return between(self, choose(self, Choice(metric, rank, callpath)), count)
 
     def statistics(self) -> pa.Table:
-        """Return how long the waits of each kind are: number, sum, mean, variance, extremes and quartiles.
+        """Return statistics of each kind of wait: count, sum, mean, variance, extremes, and quartiles.
 
         >>> result.statistics().column_names[:5]
         ['metric', 'count', 'sum', 'mean', 'variance']
@@ -196,7 +202,7 @@ class Result(Structure, CountedResult):
         return statistics(self.profile.metrics, self.tables.wait_states)
 
     def explain(self, which: int | Choice | None = None, *, depth: int = 8) -> dict[str, Any] | None:
-        """Return why a wait state waits: what it is shared out among, down to the work that took too long.
+        """Explain a wait state: the factors it is distributed over, down to the work that took too long.
 
         >>> result.explain(whywait.Choice("mpi_latesender", rank=3))["cause_rank"]
         2
@@ -204,19 +210,20 @@ class Result(Structure, CountedResult):
         Parameters
         ----------
         which
-            Its row in `wait_states`, or of which the longest is taken; None for the longest of all.
+            The row in `wait_states`, or a `whywait.Choice` of which the longest is explained; None for the longest of
+            all.
         depth
-            How many waits to follow one after the other.
+            The maximum number of earlier waits to follow.
 
         Returns
         -------
         dict or None
-            See `whywait.analysis.explain.explain`. None if there is no wait state of which the cause is known.
+            See `whywait.analysis.explain.explain`. None if no wait state has a known cause.
 
         Raises
         ------
         whywait.UsageError
-            If there is nothing of the kind, causes were not looked for, or several processes shared the analysis.
+            If no such wait state exists, the analysis did not look for causes, or several processes shared it.
         """
         from whywait.analysis.explain import explain_longest
 
@@ -228,30 +235,34 @@ class Result(Structure, CountedResult):
         Returns
         -------
         pyarrow.Table
-            ``kind`` (``put``, ``get`` or ``atomic``), ``epoch`` (``fence``, ``access`` or ``lock``; null if none
-            completes it), ``window`` (id), ``bytes``, who asked for it (``origin_callpath``, ``origin_location``,
-            ``origin_rank``) and when (``origin``), where the data come from (``source_location``, ``source_rank``,
-            ``start``) and where they arrive (``destination_location``, ``destination_rank``, ``end``; null if no call
-            completes it). Times are seconds since the begin of the trace.
+            * ``kind``: ``put``, ``get`` or ``atomic``.
+            * ``epoch``: ``fence``, ``access`` or ``lock``; null if no epoch completes the transfer.
+            * ``window`` (id), ``bytes``.
+            * ``origin_callpath``, ``origin_location``, ``origin_rank``, ``origin``: where and when it was requested.
+            * ``source_location``, ``source_rank``, ``start``: where and when the data leave.
+            * ``destination_location``, ``destination_rank``, ``end``: where and when the data arrive; ``end`` is null
+              if no call completes the transfer.
+
+            Times are seconds since the start of the trace.
         """
         pieces = tables.transfer_pieces(self.tree, self.places, self.tables.transfers)
         return tables.table(tables.TRANSFERS, pieces)
 
     def delay_costs(self) -> pa.Table:
-        """Return who pays for the waiting: what a call path did on a location longer than others made them wait.
+        """Return the delay costs: the waiting that excess time in a call path on a location caused elsewhere.
 
         Returns
         -------
         pyarrow.Table
-            ``class`` (what the waiting is: ``latesender``, ``barrier``, ``rma_progress``, ...; ``interval_lock`` is
-            holding a lock; ``unattributed`` is waiting that nobody can be blamed for, at its own place), ``callpath``,
-            ``callpath_id``, ``location``, ``rank``, ``thread``, ``short_term`` (waiting caused directly, seconds) and
-            ``long_term`` (through other waiting in between).
+            ``class`` (the kind of waiting: ``latesender``, ``barrier``, ``rma_progress``, ...; ``interval_lock`` for
+            time that a lock was held; ``unattributed`` for waiting without a known cause, booked where it occurs),
+            ``callpath``, ``callpath_id``, ``location``, ``rank``, ``thread``, ``short_term`` (waiting caused directly,
+            seconds) and ``long_term`` (waiting caused through other waits, seconds).
 
         Raises
         ------
         whywait.UsageError
-            If causes were not looked for.
+            If the analysis did not look for causes.
 
         Examples
         --------
@@ -265,26 +276,26 @@ class Result(Structure, CountedResult):
         return tables.table(tables.DELAY_COSTS, pieces)
 
     def critical_path(self, *, counters: bool = False) -> pa.Table:
-        """Return the critical path, the chain of activities without waiting that determines how long the run takes.
+        """Return the critical path, the chain of activities without waiting that determines the run time.
 
         Parameters
         ----------
         counters
-            Whether to add what each strict counter of the trace came to in each segment, as columns ``counter:NAME``;
-            the trace is read once more for that.
+            Whether to add the growth of each strict counter of the trace in each segment, as columns ``counter:NAME``.
+            This reads the trace once more.
 
         Returns
         -------
         pyarrow.Table
-            Its segments in the order of time: where (``location``, ``rank``, ``thread``), when (``from`` and ``to``,
-            seconds since the begin of the trace), ``callpath`` (the one with most of it), ``callpath_id``,
-            ``callpath_time`` (how much of it) and ``hop``: the class of the wait by which the path came here from
-            another location, null at its begin.
+            One row per segment, in order of time: where it is (``location``, ``rank``, ``thread``), when (``from`` and
+            ``to``, seconds since the start of the trace), ``callpath`` (the one with the largest part of the segment),
+            ``callpath_id``, ``callpath_time`` (the length of that part) and ``hop`` (the class of the wait through
+            which the path came from another location; null at its start).
 
         Raises
         ------
         whywait.UsageError
-            If causes were not looked for.
+            If the analysis did not look for causes.
 
         Examples
         --------
@@ -304,7 +315,7 @@ class Result(Structure, CountedResult):
         method: Method = "all",
         window: tuple[float, float] | None = None,
     ) -> Efficiencies:
-        """Return the efficiencies of POP: parallel efficiency, load balance, serialization, transfer.
+        """Return the POP efficiencies: parallel efficiency, load balance, serialization, transfer.
 
         >>> round(result.efficiencies("main/solve")["load_balance"].value, 2)
         0.72
@@ -312,29 +323,30 @@ class Result(Structure, CountedResult):
         Parameters
         ----------
         callpath
-            The part of the run that they are about: the last names of call paths, with ``/`` between them, or the
-            number of one. None for all of it.
+            The part of the run to evaluate: the last names of call paths, separated by ``/``, or the number of one.
+            None for the whole run.
         method
-            ``"all"`` to count all waits in MPI as waits, ``"cube"`` to leave one-sided ones out as Cube's Advisor does.
+            ``"all"`` to count all waits in MPI as waits, ``"cube"`` to omit one-sided ones as Cube's Advisor does.
         window
-            From when to when, seconds since the begin of the trace, as for `window`; None for the whole run.
+            Start and end of a time window, seconds since the start of the trace, as for `window`; None for the whole
+            run.
 
         Returns
         -------
         whywait.analysis.efficiency.Efficiencies
-            Each number with its formula and the inputs.
+            Each efficiency with its formula and inputs.
 
         Raises
         ------
         whywait.UsageError
-            If there is no such call path, or nothing in the window.
+            If there is no such call path, or the window is empty.
         """
         from whywait.analysis.efficiency import efficiencies
 
         return efficiencies(self, callpath, method=method, window=window)
 
     def summary(self, *, focus: str | None = None) -> dict[str, Any]:
-        """Return what `summary.json` holds.
+        """Return the content of `summary.json`.
 
         >>> result.summary()["run"]["program"]
         'stencil'
@@ -342,8 +354,8 @@ class Result(Structure, CountedResult):
         Parameters
         ----------
         focus
-            What headlines are about: ``all`` for the whole run, a call path for that with all below it; by default the
-            part of the run that matters, if there is one.
+            The part of the run that headlines refer to: ``all`` for the whole run, or a call path, including its
+            callees. By default the time from start-up to shutdown, if the trace shows it.
         """
         from whywait.analysis.summary import summarize
 
@@ -368,38 +380,39 @@ class Result(Structure, CountedResult):
         iterations: str | int | None = None,
         source: str | PathLike[str] | None = None,
     ) -> list[Path]:
-        """Write the dataset, which `load` reads, and what is made from it: report.cubex, report.stat and summary.json.
+        """Write the dataset, which `load` reads, together with report.cubex, report.stat and summary.json.
 
-        docs/dataset.md lists the tables of the dataset; manifest.json says what there is.
+        docs/dataset.md describes the tables of the dataset; manifest.json lists those that are present.
 
         Parameters
         ----------
         directory
-            Where to. It is made if need be; files of these names in it are replaced, all of them or none.
+            The directory to write to. It is created if necessary. Existing files of the same names are replaced, either
+            all or none of them.
         transfers
-            Whether to write transfers.parquet as well, which can be large.
+            Whether to also write transfers.parquet, which can be large.
         html
-            Whether to write report.html as well: everything in one file, to explore in a browser. It has a timeline,
-            which tables keep for a later one.
+            Whether to also write report.html, the whole report in one file, to explore in a browser. Its timeline is
+            also stored in tables, so that the report can be written again later.
         factors
-            Of which waits to write what they are shared out among (factors.parquet): ``"all"``, or ``"longest"`` for
-            the longest of each kind and the waits that these go back to. A result of several processes has none.
+            The waits whose factors to write (factors.parquet): ``"all"``, or ``"longest"`` for the longest of each kind
+            and the waits that caused these. A result of several processes has no factors.
         focus
-            What the headlines of summary.json and report.html are about, as for `summary`.
+            The part of the run that the headlines of summary.json and report.html refer to, as for `summary`.
         counters
-            Whether to add what strict counters came to in each wait state and on the critical path to the tables of
-            these, as columns ``counter:NAME``.
+            Whether to add the growth of strict counters to the tables of wait states and of the critical path, as
+            columns ``counter:NAME``.
         advice
-            What would help, for both: as ``whywait.advise(...).as_dict()`` returns it.
+            The advice for summary.json and report.html, as returned by ``whywait.advise(...).as_dict()``.
         iterations
-            The loop whose iterations to write (iterations.parquet), as in `iterations`; None for the main loop.
+            The loop whose iterations to write (iterations.parquet), as for `iterations`; None for the main loop.
         source
-            The directory with the sources of the program: report.html shows the lines of regions whose files are there.
+            The directory with the source code of the program, if report.html should show the source lines of regions.
 
         Returns
         -------
         list of Path
-            The files.
+            The files written.
         """
         from whywait.report.files import write_all
 
@@ -422,7 +435,7 @@ class Result(Structure, CountedResult):
         Parameters
         ----------
         path
-            The file; it is there when it is complete.
+            The file; it appears once it is complete.
         """
         from whywait.report.cube import write_cube
         from whywait.store.staging import Staging
@@ -432,14 +445,14 @@ class Result(Structure, CountedResult):
             write_cube(self, staging.path(target.name))
 
     def write_html(self, path: str | PathLike[str], *, source: str | PathLike[str] | None = None) -> None:
-        """Write everything as one HTML file to explore in a browser, without a network.
+        """Write the report as one HTML file, to explore in a browser without network access.
 
         Parameters
         ----------
         path
-            The file; it is there when it is complete.
+            The file; it appears once it is complete.
         source
-            The directory with the sources of the program: the page shows the lines of regions whose files are there.
+            The directory with the source code of the program, if the report should show the source lines of regions.
 
         Raises
         ------
@@ -455,7 +468,7 @@ class Result(Structure, CountedResult):
             write_html(self, staging.path(target.name), self.summary(), self.timeline, source=source)
 
     def to_hatchet(self, metrics: Iterable[str] | None = None, *, rank: int | None = None) -> list[dict[str, Any]]:
-        """Return the call tree with values as Hatchet and Thicket read it. Neither of them is needed here.
+        """Return the call tree with its values in the format of Hatchet and Thicket, which need not be installed.
 
         >>> root = result.to_hatchet(["time"])[0]  # for `hatchet.GraphFrame.from_literal`
         >>> root["frame"]["name"], [child["frame"]["name"] for child in root["children"]]
@@ -464,14 +477,14 @@ class Result(Structure, CountedResult):
         Parameters
         ----------
         metrics
-            What to take along; None for the time and all wait states.
+            The metrics to include; None for the time and all wait states.
         rank
-            The rank whose values are meant; None for the sum over all locations.
+            The rank whose values to use; None for the sum over all locations.
 
         Returns
         -------
         list of dict
-            One entry a root: ``frame``, ``metrics`` (each exclusive, and inclusive as ``NAME (inc)``) and ``children``.
+            One entry per root: ``frame``, ``metrics`` (exclusive, and inclusive as ``NAME (inc)``) and ``children``.
 
         Raises
         ------
@@ -484,7 +497,7 @@ class Result(Structure, CountedResult):
 
     @property
     def timeline(self) -> Mapping[str, str]:
-        """The timeline of the HTML report, in packed blocks; empty where there are no events to make it from."""
+        """The timeline of the HTML report, in packed blocks; empty if there are no events."""
         return self._picture[1]
 
     @cached_property
@@ -506,11 +519,11 @@ class Result(Structure, CountedResult):
         min_duration: float = 0.0,
         progress: Callable[[str, float], object] | None = None,
     ) -> dict[str, int]:
-        """Write the run as a trace for Perfetto, a browser of timelines (https://ui.perfetto.dev).
+        """Write the run as a trace for the timeline viewer Perfetto (https://ui.perfetto.dev).
 
-        Calls, wait states and the critical path are slices; messages, one-sided transfers and the causes of waits are
-        flows; recorded counters are counter tracks. Slices have their true times, in ns since the begin of the trace,
-        also where a window cuts them.
+        Calls, wait states and the critical path become slices; messages, one-sided transfers and the causes of waits
+        become flows; recorded counters become counter tracks. Slices keep their original times, in ns since the start
+        of the trace, even if a window cuts them.
 
         >>> written = result.write_timeline(directory / "run.pftrace", ranks=range(4), window=(0.5, 0.6))
         >>> written["threads"]
@@ -523,23 +536,23 @@ class Result(Structure, CountedResult):
         ranks
             The ranks to write; None for all.
         window
-            Begin and end in seconds since the begin of the trace: only what lies between them at least in part.
+            Start and end in seconds since the start of the trace; everything that overlaps this window is written.
         min_duration
-            How long calls, waits, transfers and stretches of the critical path have to be, in seconds.
+            The minimum length of calls, waits, transfers, and segments of the critical path, in seconds.
         progress
-            Called now and then with ``"timeline"`` and the share that is done, 0..1. What it raises ends the work.
+            Called regularly with ``"timeline"`` and the share that is done, 0..1. An exception it raises ends the work.
 
         Returns
         -------
         dict
-            How many there are of ``threads``, ``calls``, ``wait_states``, ``critical_path`` (stretches), ``transfers``,
+            The number of ``threads``, ``calls``, ``wait_states``, ``critical_path`` (segments), ``transfers``,
             ``message_flows``, ``cause_flows``, ``transfer_flows``, ``counters`` (tracks), ``backwards`` (flows that are
-            left out, because they would end before they begin) and ``bytes``.
+            omitted because they would end before they begin) and ``bytes``.
 
         Raises
         ------
         whywait.UsageError
-            If there is no such rank, nothing in the window, or the result was read back and has no events.
+            If there is no such rank, the window is empty, or the result was loaded from disk and has no events.
         """
         from whywait.store.staging import Staging
 

@@ -1,4 +1,4 @@
-"""What a result has besides times and waits: counters, queues of messages, accelerators."""
+"""The facade: counters, message queues, and accelerators."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 class CountedResult(ResultData):
-    """A result, and what is counted in it; `whywait.Result` is one."""
+    """The part of a result that describes counters, message queues, and accelerators."""
 
     @cached_property
     def counters(self) -> Counters:
-        """The counters of the trace, hardware and software ones, by name.
+        """The hardware and software counters of the trace, by name.
 
         >>> list(result.counters)  # this trace has none
         []
@@ -30,7 +30,7 @@ class CountedResult(ResultData):
         return Counters(self)
 
     def gpu(self) -> Devices:
-        """Return what accelerators ran, which calls waited for them, and what hosts did while they starved them.
+        """Return what accelerators ran, which calls waited for them, and what hosts did while their devices starved.
 
         >>> result.gpu().summary()["devices"]
         []
@@ -38,7 +38,7 @@ class CountedResult(ResultData):
         Raises
         ------
         whywait.UsageError
-            If the result holds no events: a written one, or one of several processes.
+            If the result has no events.
         """
         from whywait.analysis.devices import Devices
 
@@ -53,7 +53,7 @@ class CountedResult(ResultData):
         bins: int = 50,
         loop: str | int | None = None,
     ) -> Correlation:
-        """Return how two quantities go together: Pearson's r.
+        """Return the correlation of two quantities, Pearson's r.
 
         >>> round(result.correlate("time", "mpi_latesender").r, 3)
         -0.13
@@ -61,61 +61,62 @@ class CountedResult(ResultData):
         Parameters
         ----------
         x, y
-            Metrics, or counters of the trace, by name. Over iterations and bins wait states and counters of the trace.
+            The names of metrics or counters of the trace; over iterations and bins, of wait states or counters.
         over
-            What is paired: the sums of ranks, of iterations of a loop, or of bins of time of equal width.
+            What to pair: sums over ``"ranks"``, over ``"iterations"`` of a loop, or over ``"bins"`` of time of equal
+            width.
         bins
-            How many bins.
+            The number of bins.
         loop
             The loop, as for `Result.iterations`; None for the main loop.
 
         Returns
         -------
         whywait.analysis.correlation.Correlation
-            ``n`` (ranks, iterations or bins) and ``r``: None of fewer than 3, or if a side does not vary. No test of
-            significance.
+            ``n`` (the number of ranks, iterations or bins) and ``r`` (None if ``n`` is less than 3 or one quantity does
+            not vary). There is no test of significance.
 
         Raises
         ------
         whywait.UsageError
-            If there is no such metric, counter or loop, or if events are needed and there are none.
+            If there is no such metric, counter or loop, or if events are needed and the result has none.
         """
         from whywait.analysis.correlation import correlate
 
         return correlate(self, x, y, over, bins, loop)
 
     def queue_levels(self) -> pa.Table:
-        """Return how long the queues of messages and requests were.
+        """Return the lengths of the queues of messages and requests.
 
         Returns
         -------
         pyarrow.Table
-            ``metric``, ``location``, ``rank`` and ``thread`` (the master thread of a process; null: the whole run),
-            ``maximum``, ``time`` (when it was reached first, seconds since the begin of the trace), ``mean`` (over the
-            time of the run) and ``unit``. A level that is zero all the time has no row.
+            ``metric``, ``location``, ``rank`` and ``thread`` (the master thread of a process; null for the whole run),
+            ``maximum``, ``time`` (when the maximum was first reached, seconds since the start of the trace), ``mean``
+            (over the run time) and ``unit``. A level that is always zero has no row.
 
         Raises
         ------
         whywait.UsageError
-            If the queues were not replayed, or this is a written result, whose levels are in ``queue_levels.parquet``.
+            If the queues were not replayed, or for a written result, whose levels are in ``queue_levels.parquet``.
         """
         from whywait.analysis.queues import levels
 
         return levels(self)
 
     def queue_series(self) -> pa.Table:
-        """Return the course of all levels of `queue_levels`, in bins of equal width.
+        """Return all levels of `queue_levels` over time, in bins of equal width.
 
         Returns
         -------
         pyarrow.Table
-            ``metric``, ``location``, ``rank``, ``thread``, ``bin``, ``begin`` (seconds since the begin of the trace),
+            ``metric``, ``location``, ``rank``, ``thread``, ``bin``, ``begin`` (seconds since the start of the trace),
             ``mean`` and ``maximum`` of each bin, and ``unit``.
 
         Raises
         ------
         whywait.UsageError
-            As for `queue_levels`, or if the analysis was not asked for bins.
+            As for `queue_levels`, or if the analysis ran without ``queue_bins``.
         """
         from whywait.analysis.queues import series
 

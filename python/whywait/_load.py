@@ -1,4 +1,4 @@
-"""Read results that were written."""
+"""Load written results."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 
 
 def load(directory: str | PathLike[str]) -> Result:
-    """Read a result that `Result.write` wrote, or a profile of Score-P.
+    """Load a result written by `Result.write`, or a Score-P profile.
 
     Parameters
     ----------
     directory
-        Where it was written to; or a profile (``profile.cubex``), or the directory of an experiment that has one and
-        no trace.
+        The directory of the result; or a profile (``profile.cubex``), or the directory of an experiment with a profile
+        and no trace.
 
     Returns
     -------
     Result
-        The trace itself is needed only for its events and definitions: it is opened when they are asked for, where it
-        was or next to the result. Transfers are there if they were written. A profile has times, visits, bytes and
-        counters of call paths, but no wait states: what needs events raises `whywait.UsageError`.
+        The result. Its trace is opened only when events or definitions are needed, from its original place or next to
+        the result. Transfers are available if they were written. A profile has times, visits, bytes and counters of
+        call paths, but no wait states; methods that need events raise `whywait.UsageError`.
 
     Raises
     ------
     whywait.UsageError
-        If the directory holds no result, one of a newer format, or one that is not complete; or if pycubexr, which
-        reads profiles, is not installed.
+        If the directory contains no result, an incomplete one, or one in a newer format; or if pycubexr, which reads
+        profiles, is not installed.
     whywait.ArchiveError
         If a profile cannot be read.
 
@@ -74,11 +74,11 @@ def _old(path: Path) -> OldDataset:
 
 
 class MissingTraceError(_native.UsageError):
-    """What is asked for needs the trace of a result, which is not there any more."""
+    """The trace of a result is needed, but no longer exists."""
 
 
 class StoredRun(Run):
-    """The trace of a written result; it is opened only for what the result does not know.
+    """The trace of a written result, opened only for data that the result does not contain.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class StoredRun(Run):
 
     @property
     def path(self) -> Path:
-        """The anchor file, as it was analyzed."""
+        """The anchor file that was analyzed."""
         return self._dataset.trace.path
 
     @property
@@ -120,12 +120,12 @@ class StoredRun(Run):
 
     @property
     def oddities(self) -> list[tuple[str, str, str]]:
-        """What the definitions get wrong without leaving a doubt: kind, place and text of each finding."""
+        """Errors in the definitions whose meaning is still clear: kind, place and text of each."""
         return self._dataset.oddities
 
 
 class ProfileRun(StoredRun):
-    """The run that a profile is of: there is no trace of it."""
+    """The run of a profile, which has no trace."""
 
     @cached_property
     def _native(self) -> _native.Run:

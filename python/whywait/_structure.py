@@ -1,4 +1,4 @@
-"""The facade: how a program is made up, its iterations and who communicates with whom."""
+"""The facade: the iterations of a program and its communication."""
 
 from __future__ import annotations
 
@@ -11,35 +11,42 @@ if TYPE_CHECKING:
 
 
 class Structure(ResultData):
-    """What a result says of the iterations and of the communication of its program."""
+    """The part of a result that describes the iterations and the communication of the program."""
 
     def iterations(self, loop: str | int | None = None) -> pa.Table | None:
-        """Return the iterations of the main loop: when each was, how long it took, and how much of it was waiting.
+        """Return the iterations of the main loop: when each took place, how long it took, and how much it waited.
 
         Parameters
         ----------
         loop
-            The call path that is entered once in each iteration: its last names with ``/`` between them, or its number.
-            Or the name of a parameter that the program records (``parameter:`` may stand in front of it).
-            None to find what the program declares, or else the repeated part of it that has most of the time.
+            The call path that is entered once in each iteration: its last names separated by ``/``, or its number. Or
+            the name of a parameter that the program records (optionally with the prefix ``parameter:``). None to use
+            the loop that the program declares, or else the repeated part that takes the most time.
 
         Returns
         -------
         pyarrow.Table or None
-            One row an ``iteration``: ``begin`` (on the first rank to begin it) and ``end`` (on the last to end it;
-            seconds since the begin of the trace), how many ``ranks`` have it, ``duration`` (the longest on a rank) and
-            ``shortest``, ``computation`` (of a rank, in the mean), ``slowest_rank`` (the one that computes longest) and
-            its ``slowest_computation``, ``waiting`` (of all locations), ``critical_path`` (how much of it lies in the
-            iteration) and ``critical_rank`` (with most of that; null if none of it does), ``parallel_efficiency``,
-            ``load_balance`` and ``communication_efficiency`` (null where nothing takes time), ``callpath_id``
-            (where each begins), and the ``parameter`` that tells the iterations with its ``value`` (null if a call path
-            does; if ranks have different values). Then one column for each wait state that occurs, under the name of
-            its metric (seconds, of all locations). None if there is no main loop.
+            One row per ``iteration``; None if there is no main loop. Times are in seconds.
+
+            * ``begin`` (on the first rank to begin it), ``end`` (on the last rank to end it): since the start of the
+              trace.
+            * ``ranks``: the number of ranks that have the iteration.
+            * ``duration``, ``shortest``: the longest and the shortest time on a rank.
+            * ``computation``: the mean over the ranks.
+            * ``slowest_rank``, ``slowest_computation``: the rank that computes longest, and how long.
+            * ``waiting``: the sum over all locations.
+            * ``critical_path``: the time of the critical path in the iteration; ``critical_rank``: the rank with most
+              of this time (null if there is none).
+            * ``parallel_efficiency``, ``load_balance``, ``communication_efficiency``: null if nothing takes time.
+            * ``callpath_id``: the call path at which the iteration begins.
+            * ``parameter``, ``value``: the parameter that marks the iterations, and its value (both null if a call path
+              marks them; the value is null if it differs between ranks).
+            * one column per wait state that occurs, named after its metric: the sum over all locations.
 
         Raises
         ------
         whywait.UsageError
-            If ``loop`` names nothing or several call paths, or there are no events to tell its iterations from.
+            If ``loop`` matches no call path or more than one, or the result has no events.
 
         Examples
         --------
@@ -57,23 +64,29 @@ class Structure(ResultData):
         Parameters
         ----------
         merge
-            ``"node"`` to add up the ranks of each node, a number to add up blocks of so many neighboring ranks.
+            ``"node"`` to add up the ranks of each node, or a number to add up blocks of that many neighboring ranks;
+            None for single ranks.
 
         Returns
         -------
         pyarrow.Table
-            One row a pair of ``rank`` and ``peer``: ``messages`` from the rank to the peer, their ``bytes`` and their
-            ``time`` from send to receive (seconds, of all of them); ``transfers``, ``transfer_bytes`` and
-            ``transfer_time``, the same of one-sided communication; and ``waiting``, how long the rank waits for the
-            peer (seconds; all wait states, those of collective operations too). Of more than a million pairs
-            neighboring ranks are merged: a row stands for the ranks up to ``last_rank`` and the peers up to
-            ``last_peer``. Between nodes the first columns are ``node`` and ``peer_node``, their names.
+            One row per pair of ``rank`` and ``peer``:
+
+            * ``messages``, ``bytes``, ``time``: messages from the rank to the peer, and their total time from send to
+              receive (seconds).
+            * ``transfers``, ``transfer_bytes``, ``transfer_time``: the same for one-sided communication.
+            * ``waiting``: how long the rank waits for the peer, in all wait states including those of collective
+              operations (seconds).
+
+            With more than a million pairs, neighboring ranks are merged: a row stands for the ranks up to ``last_rank``
+            and the peers up to ``last_peer``. Between nodes, the first columns are their names, ``node`` and
+            ``peer_node``.
 
         Raises
         ------
         whywait.UsageError
-            If there are no events: several processes have shared the analysis, or an older version wrote the result.
-            If so many pairs were merged that neither nodes nor such blocks can be told apart.
+            If the result has no events (several processes shared the analysis, or an older version wrote it), or if
+            its pairs are already merged too far to separate nodes or blocks of this size.
 
         Examples
         --------
@@ -89,18 +102,18 @@ class Structure(ResultData):
         return pairs if merge is None else in_blocks(pairs, merge)
 
     def message_sizes(self) -> pa.Table:
-        """Return how many messages and one-sided transfers there are of which size.
+        """Return a histogram of the sizes of messages and one-sided transfers.
 
         Returns
         -------
         pyarrow.Table
-            One row a class of sizes that occurs: ``kind`` (``message``, ``put``, ``get``, ``atomic``), ``least`` and
-            ``below`` (bytes: from a power of two up to the next), ``count``, ``bytes`` and ``time`` (seconds from send
-            to receive, of all of them).
+            One row per nonempty size class: ``kind`` (``message``, ``put``, ``get``, ``atomic``), ``least`` and
+            ``below`` (bytes: from one power of two up to the next), ``count``, ``bytes`` and ``time`` (total seconds
+            from send to receive).
 
         Raises
         ------
         whywait.UsageError
-            As `communication`.
+            As for `communication`.
         """
         return self.tables.communication[1]

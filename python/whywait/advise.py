@@ -1,4 +1,4 @@
-"""What would help: changes that may be worth trying, simulated and ranked by what they save.
+"""Advice: simulate changes that may be worth trying, and rank them by the time they save.
 
 >>> import whywait
 >>> advice = whywait.advise("tests/data/stencil", top=3, rounds=1)
@@ -44,16 +44,16 @@ _EXPOSED = 3
 
 @dataclass(frozen=True)
 class Advice(Candidate):
-    """A change with what it saves: a candidate that was simulated.
+    """A simulated change and the time it saves.
 
     Attributes
     ----------
     before, after
-        Length of the run without and with it, seconds.
+        Length of the run without and with the change, seconds.
     cpu_saved
-        What is saved on all processes together, seconds.
+        The CPU time that the change saves on all processes, seconds.
     assumed
-        The share of the time of the run that calls take of which something is assumed (docs/whatif.md).
+        The share of time in calls that the simulation makes assumptions about (docs/whatif.md).
     """
 
     before: float
@@ -65,12 +65,12 @@ class Advice(Candidate):
 
     @property
     def saved(self) -> float:
-        """How much shorter the run is, seconds."""
+        """The time that the change saves, seconds."""
         return self.before - self.after
 
     @property
     def share(self) -> float:
-        """How much shorter the run is, as a share of it."""
+        """The time that the change saves, as a share of the run time."""
         return self.saved / self.before if self.before else 0.0
 
     @cached_property
@@ -80,14 +80,14 @@ class Advice(Candidate):
 
     @property
     def result(self) -> Result:
-        """What an analysis finds in the changed run."""
+        """The result of the changed run."""
         return self.simulation.result
 
     @cached_property
     def exposed(self) -> dict[str, Any]:
-        """What becomes of the waiting: ``waiting_saved`` (s of CPU time) and the ``worst`` wait state that is left.
+        """The effect on waiting: ``waiting_saved`` (s of CPU time) and the ``worst`` remaining wait state.
 
-        Of the latter ``metric``, ``display_name`` and ``waiting`` (s), or None.
+        ``worst`` has ``metric``, ``display_name`` and ``waiting`` (s); it is None if no wait state remains.
         """
         before, after = account(self._base.profile), account(self.result.profile)
         worst = max(after["wait_states"].items(), key=lambda item: item[1], default=None)
@@ -103,7 +103,7 @@ class Advice(Candidate):
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as data that JSON can say."""
+        """Return the advice as plain data for JSON."""
         names = ("what", "option", "before", "after", "saved", "share", "cpu_saved", "locations", "assumed")
         return {name: getattr(self, name) for name in names}
 
@@ -116,9 +116,9 @@ class AdviceList(list[Advice]):
     before
         Length of the measured run, seconds.
     plan
-        What to do one after the other: each the best once those before it are done, so that what they save adds up.
+        Changes to make one after the other. Each is the best one after the previous changes, so their savings add up.
     progress
-        Whether a progress thread would pay for what it takes: `whywait.analysis.progress.progress_thread` of the focus.
+        Whether a progress thread would pay off: `whywait.analysis.progress.progress_thread` of the focus.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class AdviceList(list[Advice]):
         self.progress = progress
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as data that JSON can say; the first ones with what they expose."""
+        """Return the list as plain data for JSON; the first entries include `Advice.exposed`."""
         first = [one.as_dict() | one.exposed for one in self[:_EXPOSED]]
         return {
             "before": self.before,
@@ -151,29 +151,29 @@ def advise(
     threads: int | None = None,
     progress: Callable[[str, float], object] | None = None,
 ) -> AdviceList:
-    """Say which changes would save most time.
+    """Find the changes that would save most time.
 
     Candidates come from delay costs, the critical path and wait states (`whywait.analysis.candidates`); each is
-    simulated. What two changes save does not add up; what the steps of the plan save does.
+    simulated. The savings of separate changes do not add up; those of the steps of the plan do.
 
     Parameters
     ----------
     run
-        A result of `whywait.analyze` with causes, a run, or the path of one.
+        A result of `whywait.analyze` with causes, a run, or the path of a trace.
     top
-        How many to return at most.
+        The maximum number of changes to return.
     rounds
-        How many steps the plan has at most; 0 for none.
+        The maximum number of steps in the plan; 0 for no plan.
     goal
-        Whether to rank by the length of the run (``"time"``) or by CPU time without waiting (``"cpu"``).
+        Whether to rank by run time (``"time"``) or by CPU time without waiting (``"cpu"``).
     keep_going
-        The plan ends where the next step saves less than this share of the measured run.
+        The plan ends when the next step would save less than this share of the measured run time.
     only
-        Kinds of changes to try: `KINDS`; None for all.
+        The kinds of changes to try, from `KINDS`; None for all.
     threads
-        How many threads to use; None for as many as there are cores.
+        The number of threads to use; None for one per core.
     progress
-        As of `whywait.analyze`.
+        As for `whywait.analyze`.
 
     Returns
     -------
@@ -182,7 +182,7 @@ def advise(
     Raises
     ------
     whywait.UsageError
-        If the result has no causes or no events, or an argument makes no sense.
+        If the result has no causes or no events, or an argument is invalid.
     """
     if top < 1 or rounds < 0 or goal not in ("time", "cpu"):
         raise _native.UsageError("top must be at least 1, rounds at least 0, and goal time or cpu")

@@ -34,7 +34,7 @@ __all__ = ["Point", "Series", "find_runs", "series"]
 
 
 class Series(SeriesData):
-    """Runs in order, and what they say together; `whywait.series` makes it."""
+    """Runs in order, with their efficiencies, metrics and scaling models, as returned by `whywait.series`."""
 
     def exceeded(self, limits: Iterable[Threshold]) -> list[dict[str, str]]:
         """Return which limits the newest runs exceed.
@@ -44,17 +44,17 @@ class Series(SeriesData):
         Parameters
         ----------
         limits
-            By how much metrics may grow: see `whywait.compare.Threshold`.
+            The maximum growth of metrics, see `whywait.compare.Threshold`.
 
         Returns
         -------
         list of dict
-            ``run``, ``baseline`` (their names) and ``limit`` of each that is exceeded.
+            ``run`` and ``baseline`` (names of runs) and ``limit`` for each exceeded limit.
 
         Raises
         ------
         whywait.UsageError
-            If no two runs have the same number of processes and threads, or no run computes a metric.
+            If no two runs have the same number of processes and threads, or no run has the metric of a limit.
         """
         pairs = [(number, self.baseline(number)) for number in self.newest()]
         compared = [(self.points[number], self.points[before]) for number, before in pairs if before is not None]
@@ -70,7 +70,7 @@ class Series(SeriesData):
         ]
 
     def summary(self) -> dict[str, Any]:
-        """Return what ``whywait series --json`` prints: runs, efficiencies, accounts and metrics, as plain data."""
+        """Return the output of ``whywait series --json``: runs, efficiencies, accounts and metrics, as plain data."""
         runs = [
             {
                 "name": point.name, "processes": point.processes, "threads": point.threads, "date": point.date,
@@ -89,16 +89,16 @@ class Series(SeriesData):
         return badge(self)
 
     def write_html(self, path: str | PathLike[str], *, limits: Iterable[Threshold] = (), at: int | None = None) -> None:
-        """Write the series as one HTML file to explore in a browser, without a network.
+        """Write the series as one HTML file, to explore in a browser without network access.
 
         Parameters
         ----------
         path
             The file. It is replaced if it exists.
         limits
-            Limits that it says are kept or exceeded, as for `exceeded`.
+            Limits to check, as for `exceeded`; the page shows whether they are exceeded.
         at
-            For how many processes scaling models predict, as for `models`.
+            The number of processes for which scaling models predict, as for `models`.
         """
         from whywait.report.html.series import write_series
         from whywait.store.staging import Staging
@@ -131,24 +131,24 @@ def series(
     scaling: Scaling = "strong",
     progress: Callable[[str, float], object] | None = None,
 ) -> Series:
-    """Put many runs of a program side by side.
+    """Compare many runs of a program.
 
     Parameters
     ----------
     runs
-        Results, directories of written ones, profiles of Score-P, or traces, which are analyzed. A directory that is
-        none of these stands for the runs in it (`find_runs`).
+        Results, directories of written results, Score-P profiles, or traces, which are analyzed. Any other directory
+        stands for the runs in it (`find_runs`).
     names
-        What to call the runs; None for the names of their directories.
+        The names of the runs; None for the names of their directories.
     over
-        What orders them: the number of ``"processes"``, the ``"date"`` of the recording, or the ``"order"`` they are
-        given in; None for the processes if these differ, else for the order. Where a trace does not have its date, that
-        of its file stands for it.
+        How to order the runs: by number of ``"processes"``, by ``"date"`` of the recording, or in the given
+        ``"order"``. None orders by processes if their numbers differ, otherwise keeps the order. If a trace has no
+        date, that of its file is used.
     focus
-        What the numbers are about: ``"all"`` for whole runs, a call path for that with all below it; by default the
-        time from start-up to shutdown.
+        The part of each run to evaluate: ``"all"`` for whole runs, or a call path, including its callees; by default
+        the time from start-up to shutdown.
     scaling
-        Whether all runs have the same work (``"strong"``) or all processes (``"weak"``).
+        Whether the work is the same in all runs (``"strong"``) or for all processes (``"weak"``).
     progress
         As for `whywait.analyze`.
 
@@ -181,10 +181,10 @@ def series(
 
 
 def find_runs(path: str | PathLike[str]) -> list[Path]:
-    """Return the runs that a path stands for.
+    """Return the runs at a path.
 
-    That is the path itself if it is a result or a trace. Of a directory that holds some, it is these, in the order of
-    their names.
+    This is the path itself if it is a result or a trace. For any other directory, it is the runs in that directory,
+    sorted by name.
     """
     place = Path(path)
     if not place.is_dir() or _is_run(place):

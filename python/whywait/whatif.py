@@ -1,4 +1,4 @@
-"""What would the run have taken if ...: hypotheses, and runs simulated from measured ones.
+"""Predict the run time after a change: hypotheses, and runs simulated from measured ones.
 
 >>> import whywait
 >>> from whywait.whatif import Balance, Scale
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
 
 
 class RunLength(float):
-    """How long a run takes, seconds.
+    """The length of a run in seconds.
 
     >>> RunLength(0.5).length
     0.5
@@ -84,25 +84,25 @@ class RunLength(float):
 
     @property
     def length(self) -> float:
-        """The same as a plain number, seconds."""
+        """The length as a plain number, seconds."""
         return float(self)
 
 
 class Simulation:
-    """A run as it would have been.
+    """A simulated run.
 
     Parameters
     ----------
     result
-        What was found in the measured run.
+        The result of the measured run.
     hypotheses
-        What was changed, in this order.
+        The changes, in order.
     native
         The native simulation.
     base
-        What changes are compared with if that is not the measured run: the run on another network without more changes.
+        The run to compare with, if not the measured one: the run on another network without other changes.
     analyze
-        What finds the result of the simulated archive.
+        The function that analyzes the simulated archive.
     """
 
     def __init__(
@@ -122,12 +122,12 @@ class Simulation:
 
     @property
     def before(self) -> RunLength:
-        """Length of the run that changes are compared with, seconds: of `base`, or of the measured run."""
+        """Length of the run to compare with (`base` or the measured run), seconds."""
         return self.base.after if self.base else RunLength(self.measured.facts["length"])
 
     @property
     def reference(self) -> Result:
-        """What an analysis finds in the run that changes are compared with."""
+        """The result of the run to compare with (`base` or the measured run)."""
         return self.base.result if self.base else self.measured
 
     @property
@@ -137,14 +137,14 @@ class Simulation:
 
     @property
     def saved(self) -> float:
-        """How much shorter the run is, seconds."""
+        """The time that the changes save, seconds."""
         return self.before - self.after
 
     @property
     def assumptions(self) -> pa.Table:
-        """What was assumed: ``assumption``, ``text``, ``count`` and ``time``.
+        """The assumptions of the simulation: ``assumption``, ``text``, ``count`` and ``time``.
 
-        The time is that of the calls it is about, seconds over all locations; null if that is not known.
+        ``time`` is the time of the affected calls, summed over all locations, in seconds; null if unknown.
         """
         rows = self._native.assumptions()
         schema = pa.schema(
@@ -154,16 +154,16 @@ class Simulation:
 
     @property
     def notes(self) -> list[str]:
-        """What is to be said of the hypotheses."""
+        """Remarks on the hypotheses."""
         return self._native.notes()
 
     def write(self, directory: str | PathLike[str]) -> Path:
-        """Write the simulated run as an archive, which any tool that knows OTF2 reads.
+        """Write the simulated run as an OTF2 archive.
 
         Parameters
         ----------
         directory
-            Where to, made if need be. It must not hold an archive.
+            The directory to write to, created if necessary. It must not contain an archive.
 
         Returns
         -------
@@ -173,7 +173,7 @@ class Simulation:
         Raises
         ------
         whywait.UsageError
-            If there is an archive.
+            If the directory already contains an archive.
         """
         target = Path(directory)
         refuse_archive(target)
@@ -188,35 +188,35 @@ class Simulation:
 
     @cached_property
     def result(self) -> Result:
-        """What an analysis finds in the simulated run."""
+        """The result of the simulated run."""
         # The trace lasts as long as the simulation: a result may be asked for more of it.
         directory = tempfile.mkdtemp(prefix="whatif-")
         weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
         return self._analyze(self.write(directory))
 
     def diff(self, metrics: Iterable[str] | None = None) -> pa.Table:
-        """Compare the simulated run with the one without changes, as `whywait.compare.diff` does."""
+        """Compare the simulated run with the run without changes, see `whywait.compare.diff`."""
         from whywait.analysis.compare import diff
 
         return diff(self.reference, self.result, metrics)
 
     def events(self, location: int) -> pa.Table:
-        """Return when a location enters and leaves its regions: ``measured`` and ``simulated``, ticks."""
+        """Return the times at which a location enters and leaves its regions: ``measured`` and ``simulated``, ticks."""
         return pa.table(self._native.events(location))
 
     def moments(self, most: int) -> pa.Table:
-        """Return when the same Enters and Leaves come in both runs.
+        """Return the times of the same Enters and Leaves in both runs.
 
         Parameters
         ----------
         most
-            How many rows there may be about; of each location there are at least the first and the last.
+            The approximate maximum number of rows; each location has at least its first and last event.
 
         Returns
         -------
         pyarrow.Table
-            ``location``, ``measured`` (of the run that changes are compared with) and ``simulated``, seconds since the
-            begin of each run; by location, and in the order of its events.
+            ``location``, ``measured`` (in the run to compare with) and ``simulated``, seconds since the start of each
+            run; sorted by location and in the order of its events.
         """
         found = pa.table(self._native.times(most))
         if self.base:
@@ -224,7 +224,7 @@ class Simulation:
         return found
 
     def write_html(self, path: str | PathLike[str]) -> None:
-        """Write both runs side by side as one HTML file, with their timelines one above the other.
+        """Write a comparison of both runs as one HTML file, with their timelines one above the other.
 
         Parameters
         ----------
@@ -267,33 +267,33 @@ def whatif(
 ) -> Simulation:
     """Simulate a run with changes.
 
-    Everything that is no waiting takes as long as measured, unless a hypothesis says otherwise; who communicates with
-    whom, and in which order, stays; every wait is found anew. Without hypotheses every time is the measured one.
-    See docs/whatif.md.
+    All activities except waiting take as long as measured, unless a hypothesis changes them. Communication partners and
+    their order stay the same; every wait is computed anew. Without hypotheses, the simulation reproduces every measured
+    time. See docs/whatif.md.
 
     Parameters
     ----------
     run
-        A result of `whywait.analyze`, a run, or the path of one.
+        A result of `whywait.analyze`, a run, or the path of a trace.
     hypotheses
-        The changes; each works on what the one before left.
+        The changes, applied one after the other.
     network
-        ``"ideal"`` as `IdealNetwork` has it, or one of given latency and bandwidth. Other changes are compared with the
-        run on this network without them.
+        ``"ideal"`` for an `IdealNetwork`, or a `Network` with a given latency and bandwidth. The run on this network
+        without other changes is then the run to compare with.
     hidden
-        How long a transfer takes for which no receive had to wait: as others of its class (``estimate``), or as long as
-        what is left of its call (``remainder``).
+        The duration of transfers for which no receive had to wait: that of others of their class (``estimate``), or the
+        rest of their call (``remainder``).
     window
-        Only instances that begin in this part of the measured run change, seconds since its begin.
+        Change only instances that begin in this part of the measured run, seconds since its start.
     callpath
-        What to find call paths by, see `whywait.model.selection.find_callpaths`: only these and what is below them
-        change. How calls wait (protocols, progress) is that of the whole run.
+        Change only these call paths and their callees, see `whywait.model.selection.find_callpaths`. Protocols and
+        progress always change in the whole run.
     threads
-        How many threads to use; None for as many as there are cores.
+        The number of threads to use; None for one per core.
     memory_limit
-        As of `whywait.analyze`, for the measured run if it is not yet analyzed, and for the simulated one.
+        As for `whywait.analyze`, for the measured run (if it is not yet analyzed) and for the simulated one.
     progress
-        As of `whywait.analyze`, if the run is not yet analyzed.
+        As for `whywait.analyze`, if the run is not yet analyzed.
 
     Returns
     -------
@@ -302,7 +302,7 @@ def whatif(
     Raises
     ------
     whywait.UsageError
-        If a hypothesis makes no sense, or selects nothing.
+        If a hypothesis is invalid, or selects nothing.
     """
     if isinstance(run, Result):
         result = run
@@ -336,16 +336,16 @@ def whatif(
 
 
 class Lengths:
-    """Finds the lengths of changed runs that wait alike, eight at a time.
+    """Computes the lengths of changed runs that share one graph of waits, eight at a time.
 
     Parameters
     ----------
     result
-        What was found in the run.
+        The result of the run.
     waits
-        What changes who waits for whom; other hypotheses are left out.
+        The hypotheses that change who waits for whom; others are ignored.
     threads
-        How many threads to use; None for as many as there are cores.
+        The number of threads to use; None for one per core.
 
     Raises
     ------
@@ -360,12 +360,12 @@ class Lengths:
 
     @property
     def assumed(self) -> float:
-        """Time of the calls of which something is assumed, seconds."""
+        """Total time of the calls that the assumptions are about, seconds."""
         measured = self._native.simulate([], threads=self._threads)
         return sum(time or 0.0 for _, _, _, time in measured.assumptions())
 
     def of(self, candidates: Iterable[Iterable[Hypothesis]]) -> list[float | None]:
-        """Return the length under each list of changes of durations, seconds; None where these cannot be applied."""
+        """Return the run length under each list of changes, seconds; None where these cannot be applied."""
         compiled = [
             self._compiler.changes(one for one in candidate if not isinstance(one, OF_MODEL))
             for candidate in candidates
@@ -396,21 +396,21 @@ def _analysis(result: Result) -> _native.Analysis:
 
 
 def fit(run: Result | Run | str | PathLike[str], *, threads: int | None = None) -> dict[str, Network]:
-    """Find the latency and the bandwidth that messages of a run had.
+    """Fit latency and bandwidth to the messages of a run.
 
     Parameters
     ----------
     run
-        A result of `whywait.analyze`, a run, or the path of one.
+        A result of `whywait.analyze`, a run, or the path of a trace.
     threads
-        How many threads to use; None for as many as there are cores.
+        The number of threads to use; None for one per core.
 
     Returns
     -------
     dict
-        By locality, ``remote`` (between nodes) and ``local`` (on one), as far as enough receives had to wait for
-        their messages: the network whose transfers fit those of each class of sizes best (least squares). Where there
-        is only one size, or larger messages were not slower, the bandwidth is infinite.
+        The network that best fits the transfers of all size classes (least squares), by locality: ``remote`` (between
+        nodes) and ``local`` (within a node). A locality is missing if too few receives had to wait for their messages.
+        The bandwidth is infinite if there is only one size, or larger messages were not slower.
 
     Examples
     --------
@@ -444,7 +444,7 @@ def _line(samples: Sequence[tuple[float, float]]) -> Network:
 
 
 class _Callable(ModuleType):
-    """A module that can be called: `whywait.whatif` is both where hypotheses are and what simulates."""
+    """A module that can be called: `whywait.whatif` is both the module of the hypotheses and the function."""
 
     __call__ = staticmethod(whatif)
 
