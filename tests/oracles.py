@@ -1,14 +1,14 @@
 """The oracles as one, in the shape of the program's results.
 
-tests/naive.py is that of most wait states, tests/naive_rma.py of those of one-sided communication, and
-tests/naive_causes.py of their causes.
+tests/naive.py is that of most wait states, tests/naive_rma.py of those of one-sided communication,
+tests/naive_devices.py of those between hosts and devices, and tests/naive_causes.py of the causes.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from tests import naive, naive_causes, naive_rma
+from tests import naive, naive_causes, naive_devices, naive_rma
 from tests.results import WaitState
 
 if TYPE_CHECKING:
@@ -29,13 +29,13 @@ class Truth(NamedTuple):
 
 def truth(anchor: Path | str, *, causes: bool = False) -> Truth:
     """Analyse an archive with the oracles."""
-    others, one_sided = naive.analyze(anchor), naive_rma.analyze(anchor)
+    others, one_sided, devices = naive.analyze(anchor), naive_rma.analyze(anchor), naive_devices.Devices(anchor)
     begin, scale = others.begin, others.resolution
 
     def times(w: naive.Wait | naive_rma.RmaWait) -> tuple[float, float, float]:
         return (w.enter - begin) / scale, (w.leave - begin) / scale, w.waiting / scale
 
-    cells = others.table()
+    cells = others.table() | devices.table()
     for metric, values in one_sided.table().items():
         cells[metric] = {(callpath, rank, 0): value for (callpath, rank), value in values.items()}
     if causes:
@@ -45,6 +45,7 @@ def truth(anchor: Path | str, *, causes: bool = False) -> Truth:
         WaitState(w.metric, w.rank, 0, w.callpath, *times(w), w.cause_rank, 0, w.cause_callpath, None, w.last or None)
         for w in one_sided.waits
     ]
+    waits += [WaitState(*w, None) for w in devices.waits()]
     in_seconds = [
         t._replace(
             start=(t.start - begin) / scale,

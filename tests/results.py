@@ -89,6 +89,17 @@ ONE_SIDED = (
     "armci_rma_wait_until",
 )  # fmt: skip
 
+# Between hosts and devices.
+DEVICES = (
+    "gpu_host_wait",
+    "gpu_host_completion",
+    "gpu_device_idle",
+    "gpu_device_starved",
+    "gpu_mpi_starved",
+    "gpu_launch_latency",
+    "gpu_queue",
+)
+
 
 def judged(waits: Iterable[WaitState]) -> list[WaitState]:
     """Leave the wait states that the oracles know: a new pattern has only the examples of its document at first."""

@@ -35,6 +35,8 @@ do not do: what is written before the time in MPI (sends, begins, requests) stan
 | ARMCI_Init, Finalize, Malloc, Free, Barrier | the window |
 | ARMCI_Lock, Unlock | target, `win=`, `lock=0` |
 | !$omp critical ..., omp_set_lock, omp_unset_lock | `order=` of acquisition, `lock=0` |
+| launches, synchronizations, cudaEventRecord | `stream=`, `event=` that they name |
+| launches, kernels | `site=` the number of their call site |
 
 `fork [1, 5]` on a rank is a THREAD_FORK at 1 and a THREAD_JOIN at 5; a `!$omp parallel` in it is the team's.
 `raw MpiRequestCancelled(request_id=3) @4` is any record of the `otf2` package; it comes before a call of the same time.
@@ -243,6 +245,10 @@ class Script:
                 self.streams.setdefault(place, Stream(*place))
         for line in activities:
             self._act(line)
+        for rank, call in [(stream.rank, call) for stream in self.streams.values() for call in stream.calls]:
+            if "stream" in call.options:
+                place = rank, -1 - call.options["stream"]
+                self.streams.setdefault(place, Stream(*place))
 
     def _declare(self, line: str) -> bool:
         if match := re.fullmatch(r"(ranks|threads) (\d+)", line):
@@ -512,7 +518,10 @@ class Archive:
                 yield ev.ThreadTeamBegin(time, team)
             region = self.region(item.name)
             yield from sample(time)
-            yield ev.Enter(time, region)
+            yield ev.Enter(time, region, self._attributes(stream.rank, item.options))
+            if "site" in item.options:
+                site = self.definitions.parameter("callsite id", ParameterType.UINT64)
+                yield ev.ParameterUnsignedInt(time, site, item.options["site"])
             for name in self.script.parameters:
                 if name in item.options:
                     yield self._parameter(time, name, item.options[name])
@@ -523,6 +532,15 @@ class Archive:
             yield ev.Leave(item.leave, region)
             if team is not None:
                 yield ev.ThreadTeamEnd(item.leave, team)
+
+    def _attributes(self, rank: int, options: dict[str, Any]) -> dict[Any, Any] | None:
+        values = {}
+        if "stream" in options:
+            attribute = self.definitions.attribute("CUDA_STREAM_REF", type=Type.LOCATION)
+            values[attribute] = self.locations[rank, -1 - options["stream"]]
+        if "event" in options:
+            values[self.definitions.attribute("CUDA_EVENT_REF", type=Type.UINT64)] = options["event"]
+        return values or None
 
     def _parameter(self, time: int, name: str, value: Any) -> Any:
         kind = self.script.parameters[name]

@@ -162,10 +162,13 @@ impl Pairs<'_> {
     }
 }
 
-/// What is said of calls and kernels beside their names: by location and time.
-pub(crate) struct Said(FxHashMap<LocationId, Vec<(i64, Saying)>>);
+/// What is said of calls and kernels beside their names: by location, in the order of their Leaves.
+pub(crate) struct Said(FxHashMap<LocationId, Vec<(Call, Saying)>>);
 
-#[derive(Clone, Copy, Default)]
+/// Enter and Leave of a call, ticks.
+type Call = (i64, i64);
+
+#[derive(Clone, Copy, Default, PartialEq)]
 pub(crate) struct Saying {
     /// Number of the call site, a parameter of launch and kernel.
     pub site: Option<u64>,
@@ -184,7 +187,7 @@ impl Said {
             return Self(said);
         }
         for location in locations {
-            let mut reader = Reader { names: &names, next: Saying::default(), found: Vec::new() };
+            let mut reader = Reader { names: &names, next: Saying::default(), open: Vec::new(), found: Vec::new() };
             if let Ok(events) = archive.location(trace.definitions.locations[location].id) {
                 // What cannot be read ends them, as it ended the events.
                 let _ = events.read_events(&mut Vec::new(), &mut reader);
@@ -194,12 +197,15 @@ impl Said {
         Self(said)
     }
 
-    /// The last thing of a kind that is said in a call.
+    /// What is said of a call itself, else the last thing of the kind that is said of a call in it.
     pub(crate) fn of(&self, span: &Span, kind: impl Fn(&Saying) -> Option<u64>) -> Option<u64> {
         let own = self.0.get(&span.location)?;
-        let end = own.partition_point(|(time, _)| *time <= span.leave);
-        let mut inside = own[..end].iter().rev().take_while(|(time, _)| *time >= span.enter);
-        inside.find_map(|(_, saying)| kind(saying))
+        let end = own.partition_point(|((_, leave), _)| *leave <= span.leave);
+        let inside = own[..end].iter().rev().take_while(|((_, leave), _)| *leave >= span.enter);
+        // The call before may end when this one begins, and the next one begin when it ends.
+        let inside = inside.filter(|((enter, _), _)| *enter >= span.enter);
+        let mut itself = inside.clone().filter(|(call, _)| *call == (span.enter, span.leave));
+        itself.find_map(|(_, saying)| kind(saying)).or_else(|| inside.clone().find_map(|(_, saying)| kind(saying)))
     }
 }
 
@@ -234,19 +240,23 @@ struct Reader<'a> {
     names: &'a Names,
     /// What is said of the next call.
     next: Saying,
-    found: Vec<(i64, Saying)>,
+    /// Enters of the calls around, and what is said of each.
+    open: Vec<(i64, Saying)>,
+    found: Vec<(Call, Saying)>,
 }
 
 impl EventSink for Reader<'_> {
     fn enter(&mut self, time: i64, _: u32) {
-        let saying = std::mem::take(&mut self.next);
-        if saying.stream.is_some() || saying.event.is_some() {
-            self.found.push((time, saying));
-        }
+        self.open.push((time, std::mem::take(&mut self.next)));
     }
 
-    fn leave(&mut self, _: i64, _: u32) {
+    fn leave(&mut self, time: i64, _: u32) {
         self.next = Saying::default();
+        if let Some((enter, saying)) = self.open.pop()
+            && saying != Saying::default()
+        {
+            self.found.push(((enter, time), saying));
+        }
     }
 
     fn attributed(&mut self, attributes: &Attributes<'_>) {
@@ -258,11 +268,12 @@ impl EventSink for Reader<'_> {
         self.next = Saying { site: None, stream, event };
     }
 
-    fn record(&mut self, time: i64, record: &Event<'_>, _: &Attributes<'_>) {
+    fn record(&mut self, _: i64, record: &Event<'_>, _: &Attributes<'_>) {
         if let Event::ParameterUnsignedInt { parameter, value } = *record
             && self.names.sites.contains(&parameter)
+            && let Some((_, saying)) = self.open.last_mut()
         {
-            self.found.push((time, Saying { site: Some(value), ..Saying::default() }));
+            saying.site = Some(value);
         }
     }
 }
