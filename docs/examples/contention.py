@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Who holds the lock?
 #
-# Passive target: ranks lock the window of rank 0, work while they hold it, and unlock. Who waits for a lock
-# does not wait for the other to *begin* something, as in all other wait states, but for it to *end*. The
-# program has a phase `queue`, in which ranks 1, 2 and 3 want the same lock one after the other.
+# In passive target synchronization, ranks lock the window of rank 0, work while they hold the lock, and unlock.
+# In all other wait states, a process waits for another to *begin* something. A process that wants a lock waits
+# for something to *end*. In the phase `queue` of this program, ranks 1, 2 and 3 request the same lock in turn.
 
 # %%
 import whywait
@@ -28,13 +28,12 @@ for wait in result.wait_states().to_pylist():
         )
 
 # %% [markdown]
-# Rank 3 waits twice as long as rank 2, and half of that is inherited: it waits for rank 2, which waited for
-# rank 1.
+# Rank 3 waits twice as long as rank 2. Half of that is indirect: it waits for rank 2, which waited for rank 1.
 #
 # ## Who is to blame?
 #
-# Each call path that made others wait longer is charged for it. `interval_lock` is the class of time with a
-# lock in hand.
+# Each call path is charged for the waiting that it causes. The class `interval_lock` stands for time in which a
+# lock is held.
 
 # %%
 rows = result.delay_costs().to_pylist()
@@ -46,6 +45,6 @@ for row in sorted(rows, key=lambda row: -row["short_term"] - row["long_term"]):
         )
 
 # %% [markdown]
-# The work of rank 1 under the lock costs most: rank 2 waits for it, rank 3 waits for rank 2, and at the
-# barrier that ends the phase everybody waits for rank 3. So the remedy is not at the lock calls but between
-# them: hold the lock for a shorter time, or give the three ranks locks of their own.
+# The work of rank 1 under the lock costs most: rank 2 waits for it, rank 3 waits for rank 2, and at the barrier
+# that ends the phase, everyone waits for rank 3. So do not change the lock calls but the work between them:
+# hold the lock for a shorter time, or give each of the three ranks its own lock.

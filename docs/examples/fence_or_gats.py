@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Fences, or post and start?
 #
-# The same solver (successive over-relaxation on four ranks) exchanges its edges by `MPI_Put`: once between
-# fences, once with general active target synchronization (post, start, complete, wait), which pairs up
-# neighbours only. What does it change?
+# A solver (successive over-relaxation on four ranks) exchanges its edges with `MPI_Put`. One version puts between
+# fences; the other uses general active target synchronization (post, start, complete, wait), which synchronizes
+# only neighbors. What is the difference?
 
 # %%
 import whywait
@@ -15,16 +15,15 @@ for name in ("time", "mpi_rma_synchronization", "mpi_rma_wait_at_fence", "mpi_rm
     print(f"{fence.metrics[name].display_name:20} {one:8.2f} ms {other:8.2f} ms")
 
 # %% [markdown]
-# A fence waits for everyone. With post and start each rank waits only for its neighbours to expose their
-# windows (*Late Post*). The sum is smaller; but where does what is saved go?
+# In a fence, each rank waits for everyone. With post and start, it waits only for its neighbors to expose their
+# windows (*Late Post*). This takes less time in total; but where is the time saved?
 
 # %%
 for row in diff(fence, gats).slice(0, 6).to_pylist():
     print(f"{1e3 * row['difference']:+8.2f} ms  {row['metric']:24} {row['callpath'][-1]}")
 
 # %% [markdown]
-# How many synchronizations between two processes were made, and how many were needed because data went
-# between them?
+# How many pairs of processes synchronized, and how many of these needed to, because they exchanged data?
 
 # %%
 for result in (fence, gats):
@@ -32,8 +31,8 @@ for result in (fence, gats):
     print(f"{result.run.name:10} {pairs:4} pairs synchronized, {unneeded:4} of them for nothing")
 
 # %% [markdown]
-# Most of these short runs is `MPI_Init`. What about the solver alone? A window of time, from its first wait
-# to its last:
+# These short runs spend most of their time in `MPI_Init`. For the solver alone, use a time window from its first
+# wait to its last:
 
 # %%
 for result in (fence, gats):
@@ -44,7 +43,7 @@ for result in (fence, gats):
         print(f"   {one.display_name:25} {one.value:.2f} = {one.formula}")
 
 # %% [markdown]
-# Everything side by side, in a browser:
+# To compare everything side by side in a browser:
 
 # %%
 import tempfile

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Find the cause of a late sender
 #
-# A stencil code on eight ranks exchanges halos with `MPI_Isend`, `MPI_Irecv` and `MPI_Waitall`, and a lot of
-# its time is waiting. Who is to blame, and what would help? The trace ships with whywait.
+# A stencil code on eight ranks exchanges halos with `MPI_Isend`, `MPI_Irecv` and `MPI_Waitall`, and spends much of
+# its time waiting. Who is to blame, and what would help? The trace ships with whywait.
 
 # %%
 import whywait
@@ -19,7 +19,7 @@ print(f"{account['share']:.1%} of {focus['phrase']} is waiting: {1e3 * account['
 # %% [markdown]
 # ## Where is the waiting?
 #
-# A result shows itself as its metric tree. Values are sums over all ranks.
+# Values by call path are sums over all ranks.
 
 # %%
 late = result.metrics["mpi_latesender"]
@@ -31,12 +31,12 @@ for row in late.by_rank().to_pylist():
     print(f"rank {row['rank']}  {1e3 * row['value']:5.1f} ms  " + "#" * round(400 * row["value"]))
 
 # %% [markdown]
-# Nearly all of it is in the `MPI_Waitall` of the halo exchange, on all ranks but one. Rank 5 hardly waits:
-# the one that does not wait is often the one the others wait for.
+# Nearly all of it is in `MPI_Waitall` of the halo exchange, on all ranks but one. Rank 5 hardly waits: often, the
+# rank that does not wait is the one that the others wait for.
 #
 # ## For whom?
 #
-# Each wait state is a row that names who caused it.
+# Each wait state is a row that names the rank that caused it.
 
 # %%
 from collections import Counter
@@ -49,8 +49,8 @@ for rank, seconds in for_whom.most_common(4):
     print(f"{1e3 * seconds:6.1f} ms for rank {rank}")
 
 # %% [markdown]
-# Half of it is for rank 5, the rest for its neighbours: they send late because they waited for rank 5
-# themselves. Costs of delays follow such chains to their begin.
+# Half of it is for rank 5, the rest for its neighbors, which send late because they waited for rank 5 themselves.
+# Delay costs follow such chains back to their origin.
 #
 # ## Who causes it?
 
@@ -63,9 +63,9 @@ for (callpath, rank), seconds in costs.most_common(4):
     print(f"{seconds / total:5.1%}  {callpath} on rank {rank}")
 
 # %% [markdown]
-# It is the work in `relax` on rank 5. Communication is where the time is lost, not where it goes wrong.
+# The cause is the work in `relax` on rank 5. The time is lost in communication, but the problem is not there.
 #
-# ## What would it bring to balance that?
+# ## What would balancing save?
 
 # %%
 for row in focus["critical_path"]["callpaths"][:3]:
@@ -75,5 +75,5 @@ for row in focus["critical_path"]["callpaths"][:3]:
     )
 
 # %% [markdown]
-# So balance would shorten the run of 742 ms by 87. The same as a picture: `result.write_html("report.html")`,
-# and why a single wait waits, in words: `whywait explain tests/data/stencil`.
+# So balancing would shorten the run of 742 ms by 87 ms. `result.write_html("report.html")` shows all this in a
+# browser; `whywait explain tests/data/stencil` explains a single wait in words.
