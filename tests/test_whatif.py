@@ -200,6 +200,8 @@ def test_faster_is_never_later(tmp_path_factory, program, factor):
 # Where clocks agree, and no thread begins at a distance to its fork or its creation, which no hypothesis changes.
 DISTANT = (
     "Clocks disagree", "A barrier whose clocks disagree", "Threads of a team", "A thread that another one creates",
+    "Kernels and the calls that await them", "A host that is faster waits for a kernel that it did not wait for before",
+    "A kernel in a queue starts when the one before it ends, or with its launch",
 )  # fmt: skip
 CONSISTENT = [example for example in examples() if example.id not in DISTANT]
 
@@ -225,6 +227,16 @@ def test_a_generated_run_without_imbalance_is_predicted_to_the_tick(workload, tm
     even = whywait.whatif(tmp_path / "even")
     for location in range(16):
         assert sim.events(location)["simulated"].equals(even.events(location)["measured"])
+
+
+def test_faster_kernels_are_predicted_to_the_tick(tmp_path):
+    """Kernels run in waves of one length, so that half the work is half the time only where it is a multiple."""
+    for name, work in (("slow", 2_000_000), ("fast", 1_000_000)):
+        _native.generate("comd-gpu", tmp_path / name, ranks=6, iterations=10, seed=7, work=work, imbalance=0.0)
+    sim = whywait.whatif(tmp_path / "slow", [Scale("compute", 0.5), Scale("force_kernel", 0.5)])
+    fast = whywait.whatif(tmp_path / "fast")
+    for location in range(12):
+        assert sim.events(location)["simulated"].equals(fast.events(location)["measured"])
 
 
 def test_transfers_that_do_not_wait_for_their_receives_are_predicted_closely(tmp_path):

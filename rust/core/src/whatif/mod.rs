@@ -16,6 +16,7 @@ mod changes;
 mod collectives;
 mod cut;
 mod cut_epochs;
+mod devices;
 mod graph;
 mod messages;
 mod network;
@@ -129,6 +130,8 @@ pub enum Assumption {
     Unrecorded,
     /// Non-blocking collective operations of which nothing is recorded.
     UnrecordedNonBlocking,
+    /// Kernels of which is not known what launched them.
+    UnmatchedKernel,
 }
 
 impl Assumption {
@@ -146,6 +149,7 @@ impl Assumption {
             Self::Polling => "polling",
             Self::Unrecorded => "unrecorded",
             Self::UnrecordedNonBlocking => "unrecorded_nonblocking",
+            Self::UnmatchedKernel => "unmatched_kernel",
         }
     }
 
@@ -172,6 +176,9 @@ impl Assumption {
             }
             Self::UnrecordedNonBlocking => {
                 "non-blocking collective operations that leave no record: the calls that complete them keep their length"
+            }
+            Self::UnmatchedKernel => {
+                "kernels without a launch: they start as long after what ran before them as measured"
             }
             Self::NonBlockingCollective => {
                 "non-blocking collective operations without all of their partners: their calls keep their length"
@@ -251,6 +258,8 @@ impl Simulator {
         let also = collectives::collect(trace, &cut, network, &mut builder, &mut assumptions)?;
         one_sided::collect(analysis, model, network, &mut builder, &mut assumptions)?;
         threads::collect(trace, &mut builder);
+        devices::collect(trace, &analysis.devices, &mut builder);
+        assumptions.count(Assumption::UnmatchedKernel, analysis.devices.unmatched_kernels);
         if !cut.is_empty() || !model.cut_messages.is_empty() {
             cut.settle(trace, &builder, &also);
             if cut.is_empty() {

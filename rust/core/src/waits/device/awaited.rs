@@ -107,14 +107,11 @@ impl<'a> Awaited<'a> {
         (streams.len() == 1).then_some((streams, call.enter))
     }
 
-    /// The last that streams ran of what they were asked for before some time.
-    fn last_of(&self, streams: &[usize], until: i64) -> Option<u32> {
-        let last = |&stream: &usize| {
-            let launched = &self.streams[stream].launched;
-            let before = launched.partition_point(|&(asked, _)| asked < until);
-            before.checked_sub(1).map(|last| launched[last].1)
-        };
-        streams.iter().filter_map(last).max_by_key(|&kernel| self.kernels[kernel as usize].run.leave)
+    /// The last that a stream ran of what it was asked for before some time.
+    fn last_of(&self, stream: usize, until: i64) -> Option<u32> {
+        let launched = &self.streams[stream].launched;
+        let before = launched.partition_point(|&(asked, _)| asked < until);
+        before.checked_sub(1).map(|last| launched[last].1)
     }
 
     /// Of what was asked for before a call and ended in it the last; else what still seems to run behind it, by the clock
@@ -134,20 +131,25 @@ impl<'a> Awaited<'a> {
         })
     }
 
-    /// What a call waited for, of a process with so many devices.
+    /// What a call waited for, of a process with so many devices; `last_of_streams` gets the last kernel of each stream
+    /// that it awaits, whether it still ran or not.
     pub(super) fn synchronize(
         &self,
         trace: &Trace,
         said: &Said,
         call: &(DeviceCall, Span),
         devices: usize,
+        last_of_streams: &mut Vec<u32>,
     ) -> Synchronization {
-        let last = match self.scope(trace, said, call, devices) {
-            Some((streams, until)) => self.last_of(&streams, until),
-            None => self.last_in(&call.1),
-        };
+        match self.scope(trace, said, call, devices) {
+            Some((streams, until)) => {
+                last_of_streams.extend(streams.iter().filter_map(|&stream| self.last_of(stream, until)));
+            }
+            None => last_of_streams.extend(self.last_in(&call.1)),
+        }
         let call = call.1;
         let end = |kernel: u32| self.kernels[kernel as usize].run.leave;
+        let last = last_of_streams.iter().copied().max_by_key(|&kernel| end(kernel));
         let kernel = last.filter(|&kernel| end(kernel) > call.enter);
         let end = kernel.map_or(call.enter, |kernel| end(kernel).min(call.leave));
         let waiting = end - call.enter;

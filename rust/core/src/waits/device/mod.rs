@@ -103,6 +103,8 @@ pub struct Devices {
     pub kernels: Vec<Kernel>,
     /// Calls that waited for them, by process and Enter.
     pub synchronizations: Vec<Synchronization>,
+    /// What these await, whether it still ran or not: positions of a synchronization and of the last kernel of a stream.
+    pub awaited: Vec<(u32, u32)>,
     /// What hosts did meanwhile.
     pub starving: Vec<Starving>,
     /// Number of launches.
@@ -128,6 +130,7 @@ impl Devices {
     /// Adds what there is to say of others.
     fn add(&mut self, others: Self) {
         let before = self.kernels.len() as u32;
+        let calls_before = self.synchronizations.len() as u32;
         self.kernels.extend(others.kernels.into_iter().map(|kernel| Kernel {
             began: match kernel.began {
                 Began::Behind(other) => Began::Behind(other + before),
@@ -139,6 +142,7 @@ impl Devices {
             kernel: synchronization.kernel.map(|kernel| kernel + before),
             ..synchronization
         }));
+        self.awaited.extend(others.awaited.into_iter().map(|(call, kernel)| (call + calls_before, kernel + before)));
         self.starving.extend(others.starving);
         self.launches += others.launches;
         self.unmatched_launches += others.unmatched_launches;
@@ -214,8 +218,16 @@ impl Host {
         let streams = (&self.streams[..], null_streams);
         let awaited = Awaited::new(trace, &devices.kernels, streams, (&said, &records));
         let calls = launches::calls(trace, shard, &self.threads, DeviceCall::is_synchronization);
-        devices.synchronizations =
-            calls.iter().map(|call| awaited.synchronize(trace, &said, call, numbers.len())).collect();
+        let mut of_calls = Vec::new();
+        let mut of_streams = Vec::new();
+        let synchronize = |(number, call)| {
+            of_streams.clear();
+            let found = awaited.synchronize(trace, &said, call, numbers.len(), &mut of_streams);
+            of_calls.extend(of_streams.iter().map(|&kernel| (number, kernel)));
+            found
+        };
+        devices.synchronizations = (0..).zip(&calls).map(synchronize).collect();
+        devices.awaited = of_calls;
         self.note(&matched, &of_kernels, &mut devices, findings);
         self.book(trace, shard, &devices, in_mpi, findings);
         devices
