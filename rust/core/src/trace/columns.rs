@@ -53,6 +53,7 @@ impl Events {
     }
 
     /// Number of events.
+    #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.time.len()

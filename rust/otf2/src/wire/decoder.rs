@@ -62,6 +62,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Number of bytes before the limit.
+    #[inline]
     #[must_use]
     pub const fn remaining(&self) -> usize {
         self.end - self.position
@@ -231,6 +232,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// All bytes before the limit.
+    #[inline]
     #[must_use]
     pub fn rest(&self) -> &'a [u8] {
         &self.bytes[self.position..self.end]

@@ -10,15 +10,23 @@ use crate::trace::counters::{Fault, Position};
 impl Decoder<'_> {
     #[inline(always)]
     pub(super) fn sample(&mut self, time: i64, metric: u32, values: &[TypedValue]) {
-        let (callpath, depth) = (self.state.top.callpath, self.state.outer.len() as u32);
-        let position = Position { events: self.shard.events.len() as u32, callpath, depth };
+        let position = self.position();
         if !self.book.take(metric, values, (time, position), &self.shard.events) {
-            self.sample_slowly(time, position, metric, values);
+            self.sample_slowly(time, metric, values);
         }
     }
 
+    /// Where the events stand.
+    #[inline(always)]
+    fn position(&self) -> Position {
+        let (callpath, depth) = (self.state.top.callpath, self.state.outer.len() as u32);
+        Position { events: self.shard.events.len() as u32, callpath, depth }
+    }
+
+    // Takes no position: an argument of a call would put it in memory, and reading it back stalls every record.
     #[inline(never)]
-    fn sample_slowly(&mut self, time: i64, position: Position, metric: u32, values: &[TypedValue]) {
+    fn sample_slowly(&mut self, time: i64, metric: u32, values: &[TypedValue]) {
+        let position = self.position();
         let ran = Ran { events: &self.shard.events, tree: &self.shard.tree };
         let samples = &mut self.shard.samples;
         let kind = match self.book.record(self.state.index, (metric, values), (time, position), ran, samples) {
