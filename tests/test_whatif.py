@@ -841,13 +841,13 @@ def test_an_overhead_leaves_a_little(text, left, tmp_path):
     ("text", "where", "why"),
     [
         ('BALANCE REGION "f"', "line 1, column 1", "MODEL is expected"),
-        ('MODEL "m"\nGUESS REGION "f"', "line 2, column 1", "GUESS is no hypothesis"),
+        ('MODEL "m"\nGUESS REGION "f"', "line 2, column 1", "unknown hypothesis GUESS"),
         ('MODEL "m"\n SCALE REGION "f 0.5', "line 2, column 15", "quote is never closed"),
         ('MODEL "m"\nCUT MESSAGE SIZE == -1', "line 2, column 21", "not a number of zero or more"),
         ('MODEL "m"\nCUT MESSAGE COLOR == 1', "line 2, column 13", "a SIZE and a TAG"),
         ('MODEL "m"\nSCALE REGION "f" -1', "line 2, column 1", "not negative"),
         ('MODEL "m"\nSCALE REGION "f"', "line 2, column 17", "the end of the file"),
-        ('MODEL "m"\nBALANCE REGION "f" OPTION "mode" "fair"', "line 2, column 27", "is no mode"),
+        ('MODEL "m"\nBALANCE REGION "f" OPTION "mode" "fair"', "line 2, column 27", "unknown mode"),
         (
             'MODEL "m" OPTION "compensate perturbation" 1 OPTION "minimal latency" "short"',
             "line 1, column 53",

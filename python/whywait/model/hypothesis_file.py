@@ -143,7 +143,7 @@ class _Parser:
             token = self._expect("word")
             reader = _HYPOTHESES.get(token.text)
             if reader is None:
-                self._fail(token, f"{token.text} is no hypothesis: one of {', '.join(_HYPOTHESES)}")
+                self._fail(token, f"unknown hypothesis {token.text}: expected one of {', '.join(_HYPOTHESES)}")
             found.append(self._checked(token, reader(self)))
         return HypothesisFile(found, list(dict.fromkeys(self._ignored)))
 
@@ -161,7 +161,7 @@ class _Parser:
             if option == "mode":
                 mode = _MODES.get(value, value)
                 if mode not in _MODES.values():
-                    self._fail(token, f"{value!r} is no mode: one of {', '.join(_MODES)}")
+                    self._fail(token, f"unknown mode {value!r}: expected one of {', '.join(_MODES)}")
             elif option == "by":
                 by = self._float(token, value)
             elif option == "uneven" and value == "average":

@@ -100,7 +100,7 @@ pub(crate) fn changes(analysis: &Analysis, py: Python<'_>, asked: &Asked) -> PyR
     }
     let known = |location: &u32| (*location as usize) < trace.definitions.locations.len();
     if !asked.location.iter().all(known) {
-        return Err(UsageError::new_err("there is no such location"));
+        return Err(UsageError::new_err("unknown location"));
     }
     let stretches: Vec<Stretch> = (0..size)
         .map(|i| {

@@ -70,7 +70,7 @@ pub(crate) fn import_counters(
     let whole =
         |of: &Samples| of.times.len() == of.values.len() && of.values.iter().all(|row| row.len() == counters.len());
     if !samples.iter().all(whole) {
-        return Err(UsageError::new_err("there is not one value for each counter and time"));
+        return Err(UsageError::new_err("each counter needs one value per time"));
     }
     let archive = run.get().archive().clone();
     let write = move || {

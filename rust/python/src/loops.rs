@@ -36,7 +36,7 @@ pub(crate) fn find_iterations(
     if computes.len() != callpaths
         || body.iter().chain(marker.callpath()).any(|&callpath| callpath as usize >= callpaths)
     {
-        return Err(UsageError::new_err("there is no such call path"));
+        return Err(UsageError::new_err("unknown call path"));
     }
     let mut ends = vec![false; callpaths];
     for &callpath in body.iter().chain(marker.callpath()) {

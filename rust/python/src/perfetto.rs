@@ -103,7 +103,7 @@ fn select(
         }
     };
     if min_duration.is_nan() || min_duration < 0.0 {
-        return Err(UsageError::new_err(format!("nothing lasts {min_duration} s")));
+        return Err(UsageError::new_err(format!("the minimum duration cannot be {min_duration} s")));
     }
     let window = match window {
         None => (begin, end),
@@ -111,7 +111,7 @@ fn select(
             (begin.saturating_add(ticks(from)), begin.saturating_add(ticks(to)))
         }
         Some((from, to)) => {
-            let text = format!("the run goes from 0 to {length} s: nothing is in the window from {from} to {to} s");
+            let text = format!("nothing is in the window from {from} to {to} s: the run lasts from 0 to {length} s");
             return Err(UsageError::new_err(text));
         }
     };

@@ -253,7 +253,7 @@ fn message_cut((conditions, callpaths): Conditions) -> PyResult<MessageCut> {
             "<=" => Relation::AtMost,
             ">" => Relation::More,
             ">=" => Relation::AtLeast,
-            _ => return Err(UsageError::new_err(format!("{relation} is no relation"))),
+            _ => return Err(UsageError::new_err(format!("unknown relation {relation}"))),
         };
         Ok((key, relation, number))
     };
@@ -306,7 +306,7 @@ fn hypothesis(analysis: &Analysis, change: Change) -> PyResult<Hypothesis> {
         Some("local") => Balance::Local,
         Some("global") => Balance::Global,
         Some("scaled") => Balance::Scaled,
-        Some(mode) => return Err(UsageError::new_err(format!("{mode} is no mode of a balance"))),
+        Some(mode) => return Err(UsageError::new_err(format!("unknown balance mode {mode}"))),
     };
     let Change { kind, value, min_span, uneven: is_uneven, among, .. } = change;
     match (kind.as_str(), selection) {
@@ -320,6 +320,6 @@ fn hypothesis(analysis: &Analysis, change: Change) -> PyResult<Hypothesis> {
         ("network", Some(selection)) if value <= 0.0 => Ok(Hypothesis::Scale { selection, factor: 0.0, min_span: 0 }),
         ("network", Some(selection)) => Ok(Hypothesis::Network { selection }),
         ("overhead", None) => Ok(Hypothesis::Overhead { ticks: ticks(value), least: ticks(change.min_span) }),
-        (kind, _) => Err(UsageError::new_err(format!("{kind} is no hypothesis"))),
+        (kind, _) => Err(UsageError::new_err(format!("unknown hypothesis {kind}"))),
     }
 }

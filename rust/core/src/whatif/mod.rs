@@ -263,7 +263,7 @@ impl Simulator {
         if !cut.is_empty() || !model.cut_messages.is_empty() {
             cut.settle(trace, &builder, &also);
             if cut.is_empty() {
-                return Err(Error::Usage("no message of the run is as it shall be cut".into()));
+                return Err(Error::Usage("no message in the run matches what is to be cut".into()));
             }
             cut.prune(trace, &mut builder);
         }

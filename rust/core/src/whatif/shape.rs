@@ -192,7 +192,7 @@ impl Shape {
         if (0..lanes).all(|lane| total(lane) < LONGEST) {
             Ok(())
         } else {
-            Err(Error::Usage("the changed run is longer than the clock".into()))
+            Err(Error::Usage("the changed run is too long for the clock of the trace".into()))
         }
     }
 }
