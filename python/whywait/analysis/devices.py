@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from whywait import _native
 from whywait.analysis.counters import Counters
-from whywait.analysis.device_load import efficiencies, loads
+from whywait.analysis.device_load import Efficiencies, efficiencies, loads
 from whywait.analysis.load import Kernel, adjusted_load, gpu_efficiency, imbalance
 
 if TYPE_CHECKING:
@@ -139,14 +139,15 @@ class Devices:
             ``devices``: of each its ``name`` (that of its first stream), ``rank`` (of several the first of its
             ``ranks``), number of ``kernels``, ``busy`` (seconds in which it ran any), ``share`` (of the run), sums of
             ``idle``, ``starved``, ``mpi_starved``, ``latency`` and ``queued``, and ``adjusted`` (``busy`` times the
-            efficiency of what ran; None if that is not known of all kernels). ``imbalance``: by which share the
-            busiest device exceeds the mean, as
-            `whywait.analysis.load.imbalance`; ``imbalance_adjusted``: the same of ``adjusted`` (Eberius, equation 4.5),
-            or None. ``kernels``: ``callpath``, ``device``, ``count``, ``total``.
+            efficiency of what ran; None if ``efficiency_source`` of `loads` is ``none``). ``imbalance``: by which share
+            the busiest device exceeds the mean, as `whywait.analysis.load.imbalance`; ``imbalance_adjusted``: the same
+            of ``adjusted`` (Eberius, equation 4.5), or None. ``kernels``: ``callpath``, ``device``, ``count``,
+            ``total``.
             ``synchronizations``: ``callpath``, ``rank``, ``count``, ``waiting``, ``completion``. ``starving``:
             ``callpath``, ``rank``, ``starving``. Each longest first. And `counts`, and what `loads` returns.
         """
-        devices = self._devices()
+        known = efficiencies(self._result, self.kernels, efficiency)
+        devices = self._devices(known)
         busy = [device["busy"] for device in devices]
         adjusted = [device["adjusted"] for device in devices]
         return {
@@ -157,7 +158,7 @@ class Devices:
             "synchronizations": _sums(self.synchronizations, ("waiting", "completion"), "waiting"),
             "starving": _sums(self.starving, ("starving",), "starving", count=False),
             **self.counts,
-            **self.loads(efficiency),
+            **loads(self._result, self.kernels, known),
         }
 
     def _device(self) -> tuple[list[str], npt.NDArray[np.int64]]:
@@ -167,12 +168,14 @@ class Devices:
         location = self.kernels["location"].to_numpy()
         return [names[location[number == one].min()] for one in range(known.size)], number
 
-    def _devices(self) -> list[dict[str, Any]]:
+    def _devices(self, known: Efficiencies) -> list[dict[str, Any]]:
         names, number = self._device()
+        of_kernels = pa.nulls(self.kernels.num_rows) if known.source == "none" else pa.array(known.values)
+        kernels = self.kernels.drop_columns("efficiency").append_column("efficiency", of_kernels.cast(pa.float64()))
         length = self._result.facts["length"]
         found = []
         for device, name in enumerate(names):
-            own = self.kernels.filter(pa.array(number == device)).sort_by("begin")
+            own = kernels.filter(pa.array(number == device)).sort_by("begin")
             begin, end = own["begin"].to_numpy(), own["end"].to_numpy()
             # What an earlier one covers does not count again.
             covered = np.maximum.accumulate(np.concatenate(([-np.inf], end[:-1])))
