@@ -23,8 +23,7 @@ const SAMPLED: usize = 32;
 /// What an event of a kind takes besides, bytes: it stands for an operation of one process.
 fn operation(name: &str) -> f64 {
     match name {
-        "MpiSend" | "MpiIsend" => 380.0,
-        "MpiCollectiveEnd" | "NonBlockingCollectiveComplete" => 380.0,
+        "MpiSend" | "MpiIsend" | "MpiCollectiveEnd" | "NonBlockingCollectiveComplete" => 380.0,
         "RmaCollectiveEnd" => 1250.0,
         "RmaReleaseLock" => 450.0,
         "RmaGroupSync" => 350.0,
