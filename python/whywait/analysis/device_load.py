@@ -72,9 +72,8 @@ def efficiencies(result: ResultData, kernels: pa.Table, names: Sequence[str] = (
     devices = _geometry(result)
     locations = kernels["location"].to_pylist()
     if kernels.num_rows and blocks is not None and threads is not None and all(one in devices for one in locations):
-        counts = zip(means.of(blocks).tolist(), means.of(threads).tolist(), locations, strict=True)
+        counts = list(zip(means.of(blocks).tolist(), means.of(threads).tolist(), locations, strict=True))
         of_kernels = {one: geometry_efficiency(round(one[0]), round(one[1]), *devices[one[2]]) for one in set(counts)}
-        counts = zip(means.of(blocks).tolist(), means.of(threads).tolist(), locations, strict=True)
         return Efficiencies(np.array([of_kernels[one] for one in counts]), "geometry")
     return Efficiencies(np.ones(kernels.num_rows), "none")
 
@@ -166,7 +165,7 @@ def loads(result: ResultData, kernels: pa.Table, known: Efficiencies) -> dict[st
     ranks, process = np.unique(kernels["rank"].to_numpy(), return_inverse=True)
     of_host = rank[hosts["location"].to_numpy().astype(np.int64)]
     host = sum_at(np.searchsorted(ranks, of_host), hosts["computation"].to_numpy(), ranks.size)
-    time, adjusted = _kernel_times(kernels, process, known.values, ranks.size)
+    time, adjusted = kernel_times(kernels, process, known.values, ranks.size)
     rows = [
         {"rank": int(ranks[i]), "host": host[i], "gpu_time": time[i], "gpu_time_adjusted": adjusted[i],
          "load": host[i] + time[i], "load_adjusted": host[i] + adjusted[i]}
@@ -184,13 +183,16 @@ def _source(known: Efficiencies) -> dict[str, str]:
     return {"efficiency_source": known.source}
 
 
-def _kernel_times(
-    kernels: pa.Table, process: npt.NDArray[np.int64], efficiency: npt.NDArray[np.float64], processes: int
+def kernel_times(
+    kernels: pa.Table, group: npt.NDArray[np.int64], efficiency: npt.NDArray[np.float64], groups: int
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Add the times of kernels up by process, as measured and adjusted."""
+    """Add the times of kernels up by the group of each, a process or a device, as measured and adjusted.
+
+    Kernels of a group that overlap on a device count once, with the efficiency of the latest to start.
+    """
     device, begin, end = (kernels[name].to_numpy() for name in ("device", "begin", "end"))
-    order = np.lexsort((end, begin, device, process))
-    key = process[order] * (int(device.max()) + 1) + device[order]
+    order = np.lexsort((end, begin, device, group))
+    key = group[order] * (int(device.max(initial=0)) + 1) + device[order]
     first, last = begin[order], end[order]
     # Kernels that overlap, directly or by others, are a cluster; nearly all are alone.
     fresh = np.ones(order.size, np.bool_)
@@ -206,4 +208,4 @@ def _kernel_times(
         own = [Kernel(first[i], last[i], efficiency[order[i]]) for i in members]
         time[start : start + size] = adjusted[start : start + size] = 0.0
         time[start], adjusted[start] = adjusted_load(0.0, own)
-    return sum_at(process[order], time, processes), sum_at(process[order], adjusted, processes)
+    return sum_at(group[order], time, groups), sum_at(group[order], adjusted, groups)

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from whywait import _native
 from whywait.analysis.counters import Counters
-from whywait.analysis.device_load import Efficiencies, efficiencies, loads
-from whywait.analysis.load import Kernel, adjusted_load, gpu_efficiency, imbalance
+from whywait.analysis.device_load import Efficiencies, efficiencies, kernel_times, loads
+from whywait.analysis.load import gpu_efficiency, imbalance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -170,25 +170,28 @@ class Devices:
 
     def _devices(self, known: Efficiencies) -> list[dict[str, Any]]:
         names, number = self._device()
-        of_kernels = pa.nulls(self.kernels.num_rows) if known.source == "none" else pa.array(known.values)
-        kernels = self.kernels.drop_columns("efficiency").append_column("efficiency", of_kernels.cast(pa.float64()))
+        busy, adjusted = kernel_times(self.kernels, number, known.values, len(names))
         length = self._result.facts["length"]
         found = []
         for device, name in enumerate(names):
-            own = kernels.filter(pa.array(number == device)).sort_by("begin")
-            begin, end = own["begin"].to_numpy(), own["end"].to_numpy()
-            # What an earlier one covers does not count again.
-            covered = np.maximum.accumulate(np.concatenate(([-np.inf], end[:-1])))
-            busy = float(np.maximum(end - np.maximum(begin, covered), 0.0).sum())
+            own = self.kernels.filter(pa.array(number == device)).sort_by("begin")
             sums = {
                 column: float(own[column].to_numpy().sum())
                 for column in ("idle", "starved", "mpi_starved", "latency", "queued")
             }
             ranks = sorted(set(own["rank"].to_pylist()))
-            share = busy / length if length else 0.0
-            what = {"name": name, "rank": ranks[0], "ranks": ranks, "kernels": own.num_rows}
-            adjusted = _adjusted(own, overlap=bool((begin < covered).any()))
-            found.append(what | {"busy": busy, "share": share, "adjusted": adjusted} | sums)
+            found.append(
+                {
+                    "name": name,
+                    "rank": ranks[0],
+                    "ranks": ranks,
+                    "kernels": own.num_rows,
+                    "busy": float(busy[device]),
+                    "share": float(busy[device] / length) if length else 0.0,
+                    "adjusted": None if known.source == "none" else float(adjusted[device]),
+                    **sums,
+                }
+            )
         return found
 
     def _by_kernel(self) -> list[dict[str, Any]]:
@@ -207,16 +210,6 @@ class Devices:
             for row in found
         ]  # fmt: skip
         return sorted(rows, key=lambda row: -row["total"])
-
-
-def _adjusted(kernels: pa.Table, *, overlap: bool) -> float | None:
-    """Return what kernels of a device take, times their efficiency (Eberius, equation 4.4); None if one has none."""
-    if kernels["efficiency"].null_count:
-        return None
-    begin, end, efficiency = (kernels[name].to_numpy() for name in ("begin", "end", "efficiency"))
-    if overlap:
-        return adjusted_load(0.0, map(Kernel, begin.tolist(), end.tolist(), efficiency.tolist()))[1]
-    return float(((end - begin) * efficiency).sum())
 
 
 def _sums(table: pa.Table, columns: tuple[str, ...], order: str, *, count: bool = True) -> list[dict[str, Any]]:
