@@ -128,10 +128,7 @@ pub fn find(analysis: &Analysis, waiting: &[Metric], most: usize) -> Result<Comm
         }
         sums
     })?;
-    let mut counts = vec![false; Metric::ALL.len()];
-    for kind in waiting {
-        counts[kind.number()] = true;
-    }
+    let counts = Metric::marked(waiting.iter().copied());
     let waits = (0..trace.shards.len())
         .into_par_iter()
         .fold(

@@ -137,10 +137,7 @@ pub struct Iterations {
 /// Finds the iterations of a loop; needs the events.
 pub fn find(analysis: &Analysis, request: &Request) -> Result<Iterations> {
     analysis.need_events()?;
-    let mut occurs = vec![false; Metric::ALL.len()];
-    for wait in &analysis.waits {
-        occurs[wait.kind.number()] = true;
-    }
+    let occurs = Metric::marked(analysis.waits.iter().map(|wait| wait.kind));
     let kinds: Vec<Metric> = Metric::ALL.iter().copied().filter(|kind| occurs[kind.number()]).collect();
     let mut column = vec![0; Metric::ALL.len()];
     for (number, kind) in kinds.iter().enumerate() {

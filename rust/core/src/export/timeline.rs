@@ -22,6 +22,7 @@ use crate::analysis::Analysis;
 use crate::ids::{CallPathId, LocationId};
 use crate::matching::messages;
 use crate::per_shard::PerShard;
+use crate::schema::MetricSet;
 use crate::severity::Metric;
 use crate::trace::decode::Progress;
 use crate::trace::{RegionClass, Shard, Trace};
@@ -147,7 +148,7 @@ pub fn build(analysis: &Analysis, request: &Request, progress: &Progress) -> Res
     for level in &mut levels {
         fill(trace, request, &waiting, level, progress)?;
     }
-    let counts = counted(&request.waiting);
+    let counts = Metric::marked(request.waiting.iter().copied());
     let keys: Vec<(i64, i64, u32)> = (0..)
         .zip(analysis.waits.iter().zip(&begins))
         .filter(|(_, (wait, _))| counts[wait.kind as usize])
@@ -231,17 +232,8 @@ impl Waiting {
     }
 }
 
-/// By number of a metric, whether it is one of these.
-fn counted(kinds: &[Metric]) -> Vec<bool> {
-    let mut counts = vec![false; Metric::ALL.len()];
-    for &kind in kinds {
-        counts[kind as usize] = true;
-    }
-    counts
-}
-
 fn waiting(trace: &Trace, waits: &PerShard<WaitState>, begins: &[i64], kinds: &[Metric]) -> Waiting {
-    let counts = counted(kinds);
+    let counts = Metric::marked(kinds.iter().copied());
     let mut found = Waiting { stretches: Vec::new(), offsets: vec![0] };
     let mut of_location = Vec::new();
     let mut waits = waits.iter().zip(begins).peekable();

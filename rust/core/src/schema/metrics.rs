@@ -17,6 +17,15 @@ pub trait MetricSet: Copy + Ord + 'static {
 
     /// The sum of two values.
     fn sum(a: Self::Value, b: Self::Value) -> Self::Value;
+
+    /// By number, whether a metric is one of some.
+    fn marked(some: impl IntoIterator<Item = Self>) -> Vec<bool> {
+        let mut marks = vec![false; Self::ALL.len()];
+        for metric in some {
+            marks[metric.number()] = true;
+        }
+        marks
+    }
 }
 
 /// What a value counts.
