@@ -143,7 +143,7 @@ def test_front_page(browser, fence_and_gats):
     titles = viewer.js("return [...document.querySelectorAll('.card > h2')].map((title) => title.textContent)")
     assert titles == [
         "Where the time went", "What changed", "Where the difference comes from", "Efficiencies",
-        "What only one run has",
+        "Only in one run",
     ]  # fmt: skip
     viewer.click(".better .path")
     viewer.until("document.body.dataset.view === 'differences'")

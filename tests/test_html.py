@@ -290,7 +290,7 @@ def test_front_page(browser, stencil):
     assert titles == [
         "Where the time went", "The three worst problems", "Iterations", "Who causes the waiting",
         "How the longest waits came about", "What determines how long the run takes", "Efficiencies",
-        "What was odd in the trace",
+        "Problems in the trace",
     ]  # fmt: skip
     efficiency = found.efficiencies(window=found.summary()["focus"]["window"])["parallel_efficiency"].value
     assert viewer.text(".efficiency b") == f"{efficiency:.3f}"
@@ -305,7 +305,7 @@ def test_a_section_without_content_is_not_there(browser, tmp_path):
     found.write_html(tmp_path / "report.html")
     viewer = Viewer(browser, tmp_path / "report.html").open()
     titles = viewer.js("return [...document.querySelectorAll('.card > h2')].map((title) => title.textContent)")
-    assert titles == ["Where the time went", "What is worst", "What was odd in the trace"]
+    assert titles == ["Where the time went", "What is worst", "Problems in the trace"]
     viewer.is_well()
 
 

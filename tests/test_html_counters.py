@@ -113,6 +113,20 @@ def test_lanes_in_a_browser(browser, written):
     # The first rank is the same all the time, between what the second one is before and after.
     assert tones[0] == tones[1]
     assert len(set(tones)) == 3
+    # Whoever points at a lane learns its value there.
+    said = viewer.js(
+        "const canvas = document.querySelector('.lanes canvas'); const box = canvas.getBoundingClientRect();"
+        "return [[0.9, 0.25], [0.9, 0.75]].map(([x, y]) => {"
+        "  canvas.dispatchEvent(new MouseEvent('mousemove', { bubbles: true,"
+        "    clientX: box.left + x * box.width, clientY: box.top + y * box.height }));"
+        "  return document.getElementById('tip').textContent; })"
+    )
+    assert said[0].startswith("rank 0 at ")
+    assert said[0].endswith("100 #/s")
+    assert said[1].startswith("rank 1 at ")
+    assert said[1].endswith("300 #/s")
+    viewer.js("document.querySelector('.lanes canvas').dispatchEvent(new MouseEvent('mouseleave'))")
+    assert viewer.js("return document.getElementById('tip').hidden")
     viewer.js(
         "const list = document.querySelector('.counters-of select'); list.value = '1';"
         "list.dispatchEvent(new Event('change'))"

@@ -187,6 +187,7 @@ def test_both_move_together(browser, stencil):
 def test_what_is_cut_takes_no_time(browser, tmp_path):
     sim = whywait.whatif(trace_from_text(PROGRAM, tmp_path / "trace"), [Cut("check")])
     sim.write_html(tmp_path / "page.html")
+    assert Viewer(browser, tmp_path / "page.html").open().text(".headline p") == f"Simulated: {sim.hypotheses[0]}"
     viewer = opened(browser, tmp_path / "page.html")
     click(viewer, MEASURED, 0, 5.5, ranks=2)
     text, rows = told(viewer)

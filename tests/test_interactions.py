@@ -164,6 +164,46 @@ def test_keys_move_in_a_tree(browser, pages):
     hand.is_well()
 
 
+def test_keys_of_the_explorer_work_wherever_the_focus_is(browser, pages):
+    hand = opened(browser, pages, "report", "#explore?metric=mpi_latesender&call=0")
+    hand.until("document.querySelectorAll('.box').length")
+    hand.js("document.activeElement.blur()")
+    hand.type("h")
+    assert hand.selected("call-tree") == "MPI_Waitall"
+    hand.js("document.activeElement.blur()")
+    hand.type("/")
+    assert hand.js("return document.activeElement.getAttribute('aria-label')") == "Find in Call tree"
+    hand.type("mpi_recv", Keys.ENTER)
+    assert hand.selected("call-tree") == "MPI_Recv"
+    # Text in a box is no key.
+    assert hand.view == "explore"
+    hand.type(Keys.ESCAPE)
+    assert hand.js("return document.activeElement.id") == "tree-call-tree"
+    hand.is_well()
+
+
+def test_a_pair_of_ranks_says_what_it_exchanges(browser, pages):
+    hand = opened(browser, pages, "report", "#communication")
+    hand.until("document.querySelector('.communication')?.dataset.shown === 'bytes'")
+    side, margin = hand.js("return [document.querySelector('.matrix canvas').clientWidth, 44]")
+
+    def at(row, column):
+        """Point at a cell, counted from the middle of the picture."""
+        place = [margin + (number + 0.5) * (side - margin) / 8 - side / 2 for number in (column, row)]
+        hand.point(".matrix canvas", *map(round, place))
+        return hand.tip()
+
+    assert at(0, 1).startswith("rank 0 → rank 1")
+    for said in ("12.5 KiB", "Messages100", "141 ms", "80.0 ms"):
+        assert said in at(0, 1)
+    assert at(0, 2) == "rank 0 → rank 2 nothing"
+    hand.find(".communication .toolbar button", "Waiting").click()
+    assert hand.find(".communication .ranking th:last-child").text == "Share of waiting"
+    hand.do().move_to_element(hand.find("#top .brand")).perform()
+    assert hand.tip() is None
+    hand.is_well()
+
+
 def test_a_double_click_opens(browser, pages):
     hand = opened(browser, pages, "report", "#explore?metric=time&call=0")
     hand.until("document.querySelectorAll('.box').length")
@@ -293,6 +333,19 @@ def test_a_page_that_may_not_write_the_clipboard_copies_all_the_same(browser, pa
     what, text = hand.js("return window.did")
     assert what == "copy"
     assert text.startswith("Function\tOwn time")
+
+
+def test_the_timeline_begins_at_the_focus(browser, pages):
+    hand = opened(browser, pages, "report", "#timeline")
+    hand.until("document.querySelector('.timeline')?.dataset.shown !== undefined")
+    assert hand.text(".timeline .crumbs") == "0.3437 s to 0.6591 s (315 ms)"
+    hand.type("0")
+    assert hand.text(".timeline .crumbs") == "0.0000 s to 0.7421 s (742 ms)"
+    # What has been looked at stays when the view is left.
+    hand.type("o", "l")
+    hand.until("document.body.dataset.view === 'timeline'")
+    assert hand.text(".timeline .crumbs") == "0.0000 s to 0.7421 s (742 ms)"
+    hand.is_well()
 
 
 def test_keys_move_the_timeline(browser, pages):

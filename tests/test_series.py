@@ -325,6 +325,23 @@ def test_bars_are_scaled_and_chosen(browser, study, page):
     viewer.is_well()
 
 
+def test_the_ideal_speedup_is_a_straight_line(browser, study, page):
+    """Numbers of processes grow by factors, so both axes are logarithmic."""
+    viewer = Viewer(browser, page).open()
+    charts = "[...document.querySelectorAll('figure.lines')].at(-1)"
+    points = "Array.from(line.points, (point) => [point.x, point.y])"
+    measured, ideal = viewer.js(f"return [...{charts}.querySelectorAll('polyline')].map((line) => {points})")
+    steps = [math.log2(size / SIZES[0]) for size in SIZES]
+    for (x, y), step in zip(ideal, steps, strict=True):
+        assert (x - ideal[0][0]) / (ideal[-1][0] - ideal[0][0]) == pytest.approx(step / steps[-1], abs=1e-5)
+        assert (y - ideal[0][1]) / (ideal[-1][1] - ideal[0][1]) == pytest.approx(step / steps[-1], abs=1e-5)
+    speedups = [row["speedup"].value for row in study.efficiencies()]
+    unit = (ideal[-1][1] - ideal[0][1]) / steps[-1]
+    assert [y for _, y in measured] == pytest.approx([ideal[0][1] + unit * math.log2(s) for s in speedups], abs=1e-3)
+    labels = viewer.js(f"return [...{charts}.querySelectorAll('text')].map((text) => text.textContent)")
+    assert {"1", "2", "4", "processes", str(SIZES[0]), str(SIZES[-1])} <= set(labels)
+
+
 def test_counts_of_several_orders_of_magnitude_stand_with_their_parts(browser, tmp_path):
     """Figures 5.2 and 5.3 of the thesis: pairs that synchronize, and those that need not."""
     pairs, unneeded = "mpi_rma_pairsync_count", "mpi_rma_pairsync_unneeded_count"

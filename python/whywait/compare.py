@@ -28,6 +28,7 @@ def write_html(
     *,
     names: tuple[str, str] | None = None,
     timelines: Mapping[str, str] | None = None,
+    simulated: str | None = None,
 ) -> None:
     """Write two runs side by side as one HTML file to explore in a browser, without a network.
 
@@ -41,6 +42,8 @@ def write_html(
         What to call the runs; None for their own names.
     timelines
         The blocks of their timelines, as `whywait.report.html.timeline.pair` makes them; None for none.
+    simulated
+        What was changed, if the second run is a simulation of the first.
     """
     from whywait.report.html import write_comparison
     from whywait.store.staging import Staging
@@ -52,7 +55,7 @@ def write_html(
         raise _native.UsageError(f"{target} is a directory, not a file to write to")
     with Staging(target.parent) as staging:
         called = names or (first.run.name, second.run.name)
-        write_comparison(first, second, staging.path(target.name), called, timelines)
+        write_comparison(first, second, staging.path(target.name), called, timelines, simulated)
 
 
 @dataclass(frozen=True, slots=True)

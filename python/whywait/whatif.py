@@ -236,7 +236,8 @@ class Simulation:
 
         runs = self.reference, self.result
         names = ("on the network" if self.base else "measured", "simulated")
-        write_html(*runs, path, names=names, timelines=pair(runs, self.moments(_MOMENTS)))
+        changes = "; ".join(map(str, self.hypotheses)) or "nothing changed"
+        write_html(*runs, path, names=names, timelines=pair(runs, self.moments(_MOMENTS)), simulated=changes)
 
     def __repr__(self) -> str:
         return f"<whywait.Simulation: {self.before:.6g} s -> {self.after:.6g} s>"

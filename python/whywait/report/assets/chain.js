@@ -8,21 +8,23 @@ const LANE = 46;
 // About the width of a letter.
 const LETTER = 7;
 
-// The picture, as wide as there is room for.
-export function chainPicture(history) {
-  const frame = make("div", { class: "chain-frame" }, drawChain(history, 1000));
+// The picture, as wide as there is room for. `placeName` names a thread of a rank.
+export function chainPicture(history, placeName) {
+  const frame = make("div", { class: "chain-frame" }, drawChain(history, 1000, placeName));
   new ResizeObserver(() => {
-    if (frame.clientWidth) frame.replaceChildren(drawChain(history, frame.clientWidth));
+    if (frame.clientWidth) frame.replaceChildren(drawChain(history, frame.clientWidth, placeName));
   }).observe(frame);
   return frame;
 }
 
-function drawChain(history, width) {
+function drawChain(history, width, placeName) {
   const waits = [];
   const gather = (node) => { waits.push(node); node.waits.forEach(gather); };
   gather(history);
-  const name = (node, prefix = "") =>
-    `rank ${node[`${prefix}rank`]}${node[`${prefix}thread`] ? `.${node[`${prefix}thread`]}` : ""}`;
+  const name = (node, prefix = "") => placeName(node[`${prefix}rank`], node[`${prefix}thread`]);
+  // What a device does while it is waited for has just begun when the wait does.
+  const until = (wait) => Math.max(wait.cause_time, wait.work.length && !wait.completion
+    ? Math.min((wait.since ?? wait.cause_time) + wait.work[0].time, wait.enter + wait.waiting) : -Infinity);
   const lanes = new Map();
   const lane = (key) => {
     if (!lanes.has(key)) lanes.set(key, lanes.size);
@@ -81,7 +83,7 @@ function drawChain(history, width) {
         `${place.join(" → ")}: left ${seconds(completion.time - completion.waiter_time)} later than by the waiter`);
     } else if (work) {
       const place = work.callpath.map(shortName);
-      bar(name(wait, "cause_"), wait.since, wait.cause_time, "work", `${place.at(-1)} ${seconds(work.time)}`,
+      bar(name(wait, "cause_"), wait.since, until(wait), "work", `${place.at(-1)} ${seconds(work.time)}`,
         `${place.join(" → ")}: ${seconds(work.time)}, the waiter ${seconds(work.waiter_time)}`);
     }
   }
@@ -92,7 +94,7 @@ function drawChain(history, width) {
   }
   for (const wait of waits) {
     if (wait.cause_rank === null) continue;
-    const start = { x: x(wait.cause_time), y: y(name(wait, "cause_")) };
+    const start = { x: x(until(wait)), y: y(name(wait, "cause_")) };
     const end = { x: x(wait.enter + wait.waiting), y: y(name(wait)) };
     const up = end.y < start.y;
     const first = start.y + (up ? 10 : 34);

@@ -38,6 +38,7 @@ export class Changes {
     const same = runs[0].facts.processes === runs[1].facts.processes;
     return make("section", { class: "headline" },
       make("div", {}, make("h1", {}, "A ", make("span", { class: "soft" }, names[0]), " and B ", make("span", { class: "soft" }, names[1])),
+        this.model.simulated && make("p", {}, "Simulated: ", make("b", {}, this.model.simulated)),
         make("p", {}, runs.map((run, side) => `${"AB"[side]}: ${plural(run.facts.processes ?? 0, "rank")}, ${plural(run.facts.events ?? 0, "event")}`).join(" · "),
           same ? "" : ". Sums over all ranks are compared, so more ranks may have more of everything.")),
       make("p", { class: "verdict" }, verdict[2] ? make("b", { class: verdict[2] }, verdict[0]) : "", make("span", {}, verdict[1], `: ${seconds(lengths[1])} instead of ${seconds(lengths[0])}. `),
@@ -78,7 +79,7 @@ export class Changes {
   sentences() {
     const told = this.model.changes.filter((change) => change.metric);
     const column = (title, kind, chosen) => make("div", {}, make("h3", { class: kind }, title),
-      chosen.length ? make("ul", {}, chosen.slice(0, SENTENCES).map((change) => make("li", {}, this.sentence(change)))) : make("p", { class: "none" }, "Nothing that matters."));
+      chosen.length ? make("ul", {}, chosen.slice(0, SENTENCES).map((change) => make("li", {}, this.sentence(change)))) : make("p", { class: "none" }, "Nothing significant."));
     return make("section", { class: "card" }, make("h2", {}, "What changed"), make("div", { class: "pair better" },
       column("Less in B", "less", told.filter(({ difference: change }) => change < 0)),
       column("More in B", "more", told.filter(({ difference: change }) => change > 0))));
@@ -103,7 +104,7 @@ export class Changes {
     const sum = ["first", "second", "difference"].map((name) => changes.reduce((total, change) => total + change[name], 0));
     const row = (label, values, change, bar, where) => make("tr", {}, make("td", {}, label), values.map((value) => make("td", {}, seconds(value))),
       make("td", { class: direction(change) }, signed(change, "sec")), make("td", { class: direction(change) }, relative(values)), make("td", { class: "diverging" }, bar), make("td", {}, where));
-    return this.card("Where the difference comes from", "Each second of a run is in one of these lines, so the differences add up to the last one.",
+    return this.card("Where the difference comes from", "Every second of a run is counted in exactly one row, so the differences add up to the total.",
       make("table", { class: "ranking changes" }, make("thead", {}, make("tr", {}, ["Part of the time", "A", "B", "B − A", "relative", "less · more", "most in"].map((name) => make("th", {}, name)))),
         make("tbody", {}, changes.map((change) => row(
           change.metric ? make("a", { href: this.link(change.metric) }, change.label) : change.label, [change.first, change.second], change.difference,
@@ -117,15 +118,15 @@ export class Changes {
     const names = Object.keys(EFFICIENCY_DEPTH).filter((name) => both.some((of) => of.get(name)?.value != null));
     if (!names.length) return null;
     const text = (one) => (one?.value == null ? "–" : one.value.toFixed(3));
-    return this.card("Efficiencies", "1 is best; above 0.8 is good. Each is the product of those indented below it.",
-      make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["", "A", "B", "B − A"].map((name) => make("th", {}, name)))),
+    return this.card("Efficiencies", `Of ${this.model.focus}. 1 is best, above 0.8 is good. Each is the product of those indented below it.`,
+      make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["", "A", "B", "B − A"].map((name, i) => make("th", { class: i ? "number-of" : undefined }, name)))),
         make("tbody", {}, names.map((name) => {
           const pair = both.map((of) => of.get(name));
           const change = pair.every((one) => one?.value != null) ? Number((pair[1].value - pair[0].value).toFixed(3)) : null;
           return make("tr", { title: (pair[0] ?? pair[1]).formula }, make("td", { style: { "padding-left": `${22 * EFFICIENCY_DEPTH[name]}px` } }, (pair[0] ?? pair[1]).display_name),
-            pair.map((one) => make("td", {}, text(one))),
+            pair.map((one) => make("td", { class: "number-of" }, text(one))),
             // Here more is better.
-            make("td", { class: change === null ? "" : direction(-change) }, change === null ? "" : change === 0 ? "=" : `${change < 0 ? "−" : "+"}${Math.abs(change).toFixed(3)}`));
+            make("td", { class: `number-of ${change === null ? "" : direction(-change)}` }, change === null ? "" : change === 0 ? "=" : `${change < 0 ? "−" : "+"}${Math.abs(change).toFixed(3)}`));
         }))));
   }
 
@@ -143,8 +144,8 @@ export class Changes {
       }
       return found.sort((a, b) => b.value - a.value);
     });
-    if (!sides[0].length && !sides[1].length) return this.card("What only one run has", "Nothing: both have the same call paths.");
-    return this.card("What only one run has", "Call paths are recognized by their names. These have no counterpart, with all below them.",
+    if (!sides[0].length && !sides[1].length) return this.card("Only in one run", "Nothing: both runs have the same call paths.");
+    return this.card("Only in one run", "These call paths, with everything below them, have no counterpart of the same name in the other run.",
       sides.map((found, side) => found.length > 0 && make("div", { class: "only" }, make("h3", {}, `Only in ${"AB"[side]}`, make("small", {}, ` ${plural(found.length, "call path")}`)),
         make("ul", {}, found.slice(0, 6).map(({ node, value }) => make("li", {}, make("a", { class: "path", href: this.link("time", node), title: model.callPath(node).join(" → ") },
           model.callPath(node).slice(-2).join(" → ")), ` ${seconds(value)}`))))));
@@ -152,6 +153,6 @@ export class Changes {
 
   about() {
     const { runs } = this.model;
-    return make("footer", {}, `whywait ${runs[1].whywait} · A: ${runs[0].run.path} · B: ${runs[1].run.path} · Numbers are those of severities.parquet.`);
+    return make("footer", {}, `whywait ${runs[1].whywait} · A: ${runs[0].run.path}${this.model.simulated ? "" : ` · B: ${runs[1].run.path}`} · All numbers are also in severities.parquet.`);
   }
 }

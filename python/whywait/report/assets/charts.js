@@ -92,7 +92,7 @@ export class HeatMap {
     }, this.layouts.map(({ name }, i) => make("option", { value: i, selected: i === first }, name)));
     const scale = make("select", {
       "aria-label": "Range of the colors", onchange: () => { this.fromZero = scale.value === "zero"; this.draw(); },
-    }, make("option", { value: "zero" }, "colors from zero"), make("option", { value: "least" }, "colors from the least"));
+    }, make("option", { value: "zero" }, "colors from zero"), make("option", { value: "least" }, "colors from the minimum"));
     this.node = make("section", { class: "detail", "aria-label": "Heat map" },
       make("header", {}, make("h2", {}, "Over ranks"), this.layouts.length > 1 && arrange, scale),
       this.frame, this.legend);
@@ -137,6 +137,8 @@ export class HeatMap {
     const { columns, rows, cell } = this.grid(width, height);
     const size = { x: Math.min(96, width / columns), y: Math.min(64, height / rows) };
     const gap = size.x > 6 && size.y > 6 ? 1 : 0;
+    // Cells end where pixels do: otherwise their edges would be a grid that is brighter than what it divides.
+    const edge = (start, step, at) => Math.round(start + step * at);
     const left = Math.max(0, (width - size.x * columns) / 2);
     const top = Math.max(0, (height - size.y * rows) / 2);
     this.drawn = { columns, rows, size, left, top, places: new Map() };
@@ -153,7 +155,9 @@ export class HeatMap {
       const y = top + Math.floor(at / columns) * size.y;
       const part = share(value);
       context.fillStyle = colors[Math.round(255 * part)];
-      context.fillRect(x, y, Math.max(0.5, size.x - gap), Math.max(0.5, size.y - gap));
+      const [column, row] = [at % columns, Math.floor(at / columns)];
+      const [west, north] = [edge(left, size.x, column), edge(top, size.y, row)];
+      context.fillRect(west, north, Math.max(1, edge(left, size.x, column + 1) - west - gap), Math.max(1, edge(top, size.y, row + 1) - north - gap));
       if (labelled) {
         context.fillStyle = lightTextOn(part) ? "#fff" : "#1a1a1a";
         context.fillText(this.shortName(place), x + size.x / 2, y + size.y / 2);

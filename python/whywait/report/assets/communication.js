@@ -17,10 +17,25 @@ const PARTS = {
 const ENDS = {
   bytes: ["sent", "received"], messages: ["sent", "received"], time: ["sent", "received"], waiting: ["by the rank", "for the rank"],
 };
+const SHARES = { bytes: "bytes", messages: "messages", time: "time in flight", waiting: "waiting" };
 const UNITS = { bytes: "bytes", messages: "occ", time: "sec", waiting: "sec" };
 const MARGIN = 44;
 // The topology that Score-P writes for every program.
 const MADE_UP = "Process x Thread";
+
+// The number of cells between two labels: at least `least`, so that the numbers of their ranks are round.
+function roundStep(least, width) {
+  if (width > 1 && Number.isInteger(Math.log2(width))) return 2 ** Math.max(0, Math.ceil(Math.log2(least)));
+  const power = 10 ** Math.max(0, Math.floor(Math.log10(least)));
+  return [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= least);
+}
+
+// The sizes of a class, whose limits are powers of two.
+function sizeText({ least, below }) {
+  const whole = (value) => quantity(value, "bytes").replace(/\.0+ /, " ");
+  if (below === 1) return "0 B";
+  return least < 1024 ? `${least} to ${below - 1} B` : `${whole(least)} to ${whole(below)}`;
+}
 
 export class Communication {
   constructor(model) {
@@ -48,8 +63,8 @@ export class Communication {
 
   async follow() {
     if (!this.exists) {
-      fill(this.node, make("p", { class: "opening" }, "This report does not say who communicates with whom: there are no messages, "
-        + "or the result was written by an older version or by several processes under MPI."));
+      fill(this.node, make("p", { class: "opening" }, "This report has no communication matrix: the run has no messages or one-sided transfers, "
+        + "or its result was written by an older version or by several processes under MPI."));
       return;
     }
     if (!this.facts) {
@@ -75,7 +90,7 @@ export class Communication {
     fill(this.node, hiddenHeading("Communication"),
       make("div", { class: "beside" }, make("section", { class: "card" }, make("header", { class: "toolbar" }, make("h2", {}, "Who communicates with whom"), this.sides?.node, this.chooser.node), this.frame, this.legend),
         this.each && this.ranks()),
-      make("section", { class: "card" }, make("h2", {}, "Heaviest pairs"), this.table),
+      make("section", { class: "card" }, make("h2", {}, "Top pairs"), this.table),
       this.facts.sizes.length > 0 && make("section", { class: "card" }, make("h2", {}, "Message sizes"), this.sizes()));
     this.fillTables();
     this.showRanks();
@@ -146,17 +161,17 @@ export class Communication {
     const width = this.of === "node" ? 1 : this.facts.block;
     const across = `${this.by === "waiting" ? "for" : "to"} ${this.of} →`;
     context.fillText(across, MARGIN, 14);
-    const every = Math.max(1, Math.ceil(24 / this.side));
+    const every = roundStep(24 / this.side, width);
     context.textAlign = "right";
     for (let i = 0; i < this.cells; i += every) {
       context.fillText(String(i * width), MARGIN - 6, MARGIN + (i + 0.5) * this.side + 4);
     }
     context.textAlign = "center";
-    const wide = Math.max(1, Math.ceil(44 / this.side));
+    const wide = roundStep(44 / this.side, width);
     for (let i = 0; i < this.cells; i += wide) context.fillText(String(i * width), MARGIN + (i + 0.5) * this.side, MARGIN - 6);
     const [, , text] = MEASURES.find(([name]) => name === this.by) ?? [];
     this.canvas.setAttribute("aria-label", `${text}, by pairs of ${this.of}s`);
-    this.legend.textContent = `${text}; darkest: ${quantity(most, UNITS[this.by])}. ${this.by === "waiting" ? "Rows wait, columns are waited for" : "Rows send, columns receive"}`
+    this.legend.textContent = `${text}; maximum: ${quantity(most, UNITS[this.by])}. ${this.by === "waiting" ? "Rows wait, columns are waited for" : "Rows send, columns receive"}`
       + `${width > 1 ? `; each cell is ${this.facts.block} × ${this.facts.block} ranks` : ""}.`;
     this.node.dataset.shown = this.by;
     this.node.dataset.of = this.of;
@@ -178,22 +193,23 @@ export class Communication {
     const name = (row, side) => (this.of === "node" ? row[side === "rank" ? "node" : "peer_node"] : this.name(row[side], row[`last_${side}`]));
     const heads = this.by === "waiting" ? ["Waits", "For"] : ["From", "To"];
     fill(this.table, make("table", { class: "ranking plain" },
-      make("thead", {}, make("tr", {}, [...heads, "Messages", "Bytes", "In flight", "Waiting", "Share"].map((name) => make("th", {}, name)))),
+      make("thead", {}, make("tr", {}, heads.map((name) => make("th", {}, name)),
+        ["Messages", "Bytes", "In flight", "Waiting", `Share of ${SHARES[this.by]}`].map((name) => make("th", { class: "number-of" }, name)))),
       make("tbody", {}, rows.map((row) => make("tr", {},
         make("td", {}, name(row, "rank")), make("td", {}, name(row, "peer")),
-        make("td", {}, (row.messages + row.transfers).toLocaleString("en-US")), make("td", {}, quantity(row.bytes + row.transfer_bytes, "bytes")),
-        make("td", {}, seconds(row.time + row.transfer_time)), make("td", {}, seconds(row.waiting)), make("td", {}, percent(row.share)))))));
+        [(row.messages + row.transfers).toLocaleString("en-US"), quantity(row.bytes + row.transfer_bytes, "bytes"), seconds(row.time + row.transfer_time),
+          seconds(row.waiting), percent(row.share)].map((text) => make("td", { class: "number-of" }, text)))))));
   }
 
   sizes() {
     const { sizes } = this.facts;
     const most = Math.max(...sizes.map((row) => row.count));
     return make("div", { class: "wide" }, make("table", { class: "ranking plain" },
-      make("thead", {}, make("tr", {}, ["Size", "What", "Count", "", "Bytes", "Average in flight"].map((name) => make("th", {}, name)))),
+      make("thead", {}, make("tr", {}, ["Size", "Kind", "Count", "", "Bytes", "Average in flight"].map((name, i) => make("th", { class: [2, 4, 5].includes(i) ? "number-of" : undefined }, name)))),
       make("tbody", {}, sizes.map((row) => make("tr", {},
-        make("td", {}, row.below === 1 ? "0 B" : `${quantity(row.least, "bytes")} to ${quantity(row.below - 1, "bytes")}`), make("td", {}, row.kind),
-        make("td", {}, row.count.toLocaleString("en-US")),
+        make("td", {}, sizeText(row)), make("td", {}, row.kind),
+        make("td", { class: "number-of" }, row.count.toLocaleString("en-US")),
         make("td", { class: "bar" }, make("i", { style: { width: `${(100 * row.count) / most}%` } })),
-        make("td", {}, quantity(row.bytes, "bytes")), make("td", {}, seconds(row.time / row.count)))))));
+        make("td", { class: "number-of" }, quantity(row.bytes, "bytes")), make("td", { class: "number-of" }, seconds(row.time / row.count)))))));
   }
 }

@@ -9,6 +9,8 @@ import { Forest, Model, clean, selection } from "./model.js";
  *
  * @typedef {object} ComparisonMeta
  * @property {[string, string]} names of the runs
+ * @property {string | null} simulated what was changed, if the second run is a simulation of the first
+ * @property {string} focus the part of the time that efficiencies are of
  * @property {import("./model.js").Metric[]} metrics
  * @property {{ name: (string | null)[], short: (string | null)[], parent: number[], nodes: number[][] }} calls
  * @property {any[]} changes
@@ -26,6 +28,8 @@ export class Comparison {
    */
   constructor(meta, runs) {
     this.names = meta.names;
+    this.simulated = meta.simulated;
+    this.focus = meta.focus;
     this.metrics = meta.metrics;
     this.calls = meta.calls;
     this.changes = meta.changes;

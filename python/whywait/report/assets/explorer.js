@@ -82,7 +82,7 @@ export class Explorer {
     const take = takeAlong("values", () => this.valueTable());
     this.node = make("div", { class: "explorer" }, hiddenHeading("Explorer"),
       make("div", { class: "toolbar" }, this.showChoice.node, this.orderChoice.node,
-        make("label", { class: "check" }, zeros, "with zeros"),
+        make("label", { class: "check" }, zeros, "show zeros"),
         make("button", { type: "button", title: "Open what has the largest values, from the selection down (h)",
           onclick: () => this.callView.followLargest() }, "Follow the largest"), take, this.crumbs));
     const waits = make("section", { class: "detail", "aria-label": "Wait states" },
@@ -92,6 +92,14 @@ export class Explorer {
     const details = resizable(make("div", { class: "details" }), [waits, this.boxes.node, this.map.node],
       { sizes: [1, 1, 1], names: ["Wait states", "Box plots", "Map"] });
     resizable(this.node, [panes, details], { sizes: [1.55, 1], names: ["Trees", "Details"], across: false, before: "auto " });
+  }
+
+  // What a share is of: the explorer shows the whole run, not only the focus of the overview.
+  wholeName() {
+    const { metrics, metricTree, story } = this.model;
+    const root = metrics[metricTree.root(this.metric.node)];
+    if (root.name !== "time") return root.label.toLowerCase();
+    return story.focus.name === "all" ? "the time" : "the time of the whole run";
   }
 
   // Show processes at once, unless they are too many to see.
@@ -224,7 +232,7 @@ export class Explorer {
     const value = model.callValue(this.metric, this.call);
     fill(this.crumbs, make("b", {}, metric.label), this.metric.self && " (self)", " in ",
       make("b", {}, model.callName(this.call.node)), this.call.self && " (self)", ": ", quantity(value, metric.unit),
-      metric.unit === "sec" && `, ${percent(value / model.rootTotal(this.metric)) || "0.0%"} of ${model.metrics[model.metricTree.root(this.metric.node)].label.toLowerCase()}`);
+      metric.unit === "sec" && `, ${percent(value / model.rootTotal(this.metric)) || "0.0%"} of ${this.wholeName()}`);
     fill(this.metricView.note, metric.text, metric.formula && make("small", {}, ` = ${metric.formula}`));
     const region = model.region(this.call.node);
     const file = region?.file ? ` · ${region.file}${region.line ? `:${region.line}` : ""}` : "";

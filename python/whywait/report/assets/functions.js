@@ -6,6 +6,8 @@ import { exploreLink } from "./link.js";
 import { selection } from "./model.js";
 import { takeAlong } from "./take_along.js";
 
+// Columns that are not numbers to compare one below the other.
+const TEXTS = ["name", "share", "place"];
 // Key, heading and text of each column.
 /** @type {[string, string, (row: any) => string][]} */
 const COLUMNS = [
@@ -60,7 +62,7 @@ export class Functions {
       oninput: () => { this.query = find.value.trim().toLowerCase(); this.list(); } });
     fill(this.node, hiddenHeading("Functions"), make("section", { class: "card" },
       make("header", { class: "toolbar" }, make("h2", {}, "Functions"),
-        make("span", { class: "hint" }, "All calls on all locations together. Click a heading to sort."), find,
+        make("span", { class: "hint" }, "Sums over all calls and ranks. Click a heading to sort."), find,
         takeAlong("functions", () => this.table())),
       make("div", { class: "wide" }, make("table", { class: "ranking plain" }, make("thead", {}, this.heads), this.body))));
     this.list();
@@ -79,10 +81,10 @@ export class Functions {
   }
 
   list() {
-    fill(this.heads, this.used.map(([name, title]) => make("th", { "aria-sort": name === this.by ? "descending" : undefined },
+    fill(this.heads, this.used.map(([name, title]) => make("th", { "aria-sort": name === this.by ? "descending" : undefined, class: TEXTS.includes(name) ? undefined : "number-of" },
       make("button", { type: "button", class: "sort", onclick: () => { this.by = name; this.list(); } }, title))));
     const most = Math.max(...this.rows.map((row) => row.share), 0) || 1;
-    fill(this.body, this.shown().map((row) => make("tr", {}, this.used.map(([name, , text]) => make("td", { class: name === "share" ? "bar" : undefined },
+    fill(this.body, this.shown().map((row) => make("tr", {}, this.used.map(([name, , text]) => make("td", { class: name === "share" ? "bar" : TEXTS.includes(name) ? undefined : "number-of" },
       name === "name" ? make("a", { class: "path", title: row.long, href: exploreLink("time", row.callpath) }, make("b", {}, text(row)))
         : name === "share" ? [make("i", { style: { width: `${(100 * row.share) / most}%` } }), make("span", {}, text(row))] : text(row))))));
   }

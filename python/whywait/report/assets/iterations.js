@@ -65,12 +65,11 @@ export class Iterations {
     const timeline = document.getElementById("data-timeline");
     return make("div", { class: "wide" }, make("table", { class: "ranking plain" },
       make("thead", {}, make("tr", {}, ["Longest", "Duration", "Waiting", "Parallel efficiency", "Load balance", "Slowest rank", "Most waiting"]
-        .map((name) => make("th", {}, name)))),
+        .map((name, i) => make("th", { class: i > 0 && i < 5 ? "number-of" : undefined }, name)))),
       make("tbody", {}, order.map((i) => make("tr", {},
         make("td", {}, timeline ? make("a", { class: "go", href: this.link(i) }, this.name(i)) : this.name(i)),
-        make("td", {}, seconds(this.rows.duration[i])),
-        make("td", {}, percent(this.rows.waiting[i] / this.rows.duration[i])),
-        make("td", {}, percent(this.rows.parallel_efficiency[i])), make("td", {}, percent(this.rows.load_balance[i])),
+        [seconds(this.rows.duration[i]), percent(this.rows.waiting[i] / this.rows.duration[i]), percent(this.rows.parallel_efficiency[i]),
+          percent(this.rows.load_balance[i])].map((text) => make("td", { class: "number-of" }, text)),
         make("td", {}, `rank ${this.rows.slowest[i]}`), make("td", {}, this.mostWaiting(i)))))));
   }
 

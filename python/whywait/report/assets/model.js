@@ -223,6 +223,13 @@ export class Model {
     return placeName(rank[place], thread[place], this.resolution.merged > 1 ? undefined : this.streams[place], this.threaded);
   }
 
+  // The same in a few letters, as the timeline has it.
+  shortPlaceName(rank, thread) {
+    const place = this.places.rank.findIndex((one, i) => one === rank && this.places.thread[i] === (thread ?? 0));
+    const stream = this.resolution.merged > 1 ? undefined : this.streams[place];
+    return stream ?? `rank ${rank}${thread ? `.${thread}` : ""}`;
+  }
+
   get hasStreams() {
     return Object.keys(this.streams).length > 0;
   }

@@ -120,7 +120,7 @@ export class Overview {
     if (count < 2) return null;
     const sums = Array.from({ length: count }, (_, i) => parts.reduce((sum, part) => sum + part.ranks[i], 0));
     const most = Math.max(...sums);
-    const canvas = make("canvas", { role: "img", "aria-label": "The same for each rank" });
+    const canvas = make("canvas", { role: "img", "aria-label": "Where the time went, by rank" });
     const frame = make("div", { class: "by-rank" }, canvas);
     const locations = this.model.facts.locations ?? count;
     const each = Math.ceil(locations / count);
@@ -155,7 +155,7 @@ export class Overview {
     new ResizeObserver(draw).observe(frame);
     this.redraw = draw;
     return make("figure", {}, frame, make("figcaption", {}, make("span", {}, each > 1 ? `${numbered} 0` : this.model.placeName(0)),
-      make("span", {}, "the same ", each > 1 ? `over ${numbered}s, ${each} of them in a column` : `for each ${this.placeWord}`, ` (highest: ${seconds(most)})`),
+      make("span", {}, each > 1 ? `${each} ${numbered}s in a column` : `by ${this.placeWord}`, `; highest: ${seconds(most)}`),
       make("span", {}, each > 1 ? `${numbered} ${locations - 1}` : this.model.placeName(count - 1))));
   }
 
@@ -221,15 +221,15 @@ export class Overview {
     if (!delay?.length) return null;
     // What differences of sums leave of nothing is nothing.
     const least = 1e-9 * account.waiting;
-    const elsewhere = account.elsewhere > least ? `; ${seconds(account.elsewhere)} has causes outside the focus` : "";
-    const none = `${elsewhere}${account.unknown > least ? `; ${seconds(account.unknown)} has none` : ""}`;
+    const elsewhere = account.elsewhere > least ? `; causes of ${seconds(account.elsewhere)} lie outside the focus` : "";
+    const none = `${elsewhere}${account.unknown > least ? `; ${seconds(account.unknown)} has no known cause` : ""}`;
     const isNamed = account.unexplained >= 0.001 * account.waiting && account.unexplained > 0;
-    const unknown = none + (isNamed ? `; ${seconds(account.unexplained)} of it is more than all causes together explain` : "");
-    const idle = account.idle_costs > 0 ? ` Idle ${account.idle}, which ${account.idle === "threads" ? "are no waiting" : "no thread waits for"}, cost ${seconds(account.idle_costs)} besides.` : "";
+    const unknown = none + (isNamed ? `; ${seconds(account.unexplained)} exceeds all known causes` : "");
+    const idle = account.idle_costs > 0 ? ` Idle time of ${account.idle}, which ${account.idle === "threads" ? "does not count as waiting" : "no thread waits for"}, costs another ${seconds(account.idle_costs)}.` : "";
     return this.card("Who causes the waiting",
-      `${account.known > 0.9995 * account.waiting ? `The cause of all ${seconds(account.waiting)} of waiting is known`
-        : `The cause of ${seconds(account.known)} of ${seconds(account.waiting)} of waiting is known`}${unknown}. `
-        + `These call paths took longer than on other ranks, and made others wait, there or later.${idle}`,
+      `${account.known > 0.9995 * account.waiting ? `The causes of all ${seconds(account.waiting)} of waiting are known`
+        : `The causes of ${seconds(account.known)} of ${seconds(account.waiting)} of waiting are known`}${unknown}. `
+        + `These call paths took longer on some ranks than on others, which made the others wait, there or later.${idle}`,
       make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["Call path", "Waiting caused", "Share", "Most on", "Seen as"].map((name) => make("th", {}, name)))),
         make("tbody", {}, delay.map((row) => make("tr", {},
           make("td", {}, this.callLink("delay", row.callpath_id)),
@@ -243,11 +243,10 @@ export class Overview {
     const told = this.model.story.problems.filter(({ history }) => history && history.cause_rank !== null);
     if (!told.length) return null;
     return this.card("How the longest waits came about",
-      "Hatched: waiting. Solid: what the other rank did meanwhile that took longer, or the call that it left later. "
-        + "Arrows: what ended a wait.",
+      "Hatched: waiting. Solid: what kept the other rank busy for longer, or the call that it left later. Arrows: what ended a wait.",
       told.map(({ display_name: label, history }) => make("figure", { class: "history" },
-        make("figcaption", {}, make("b", {}, label), ` in ${shortName(history.callpath.at(-1))} on rank ${history.rank}, ${seconds(history.waiting)}`),
-        chainPicture(history))));
+        make("figcaption", {}, make("b", {}, label), ` in ${shortName(history.callpath.at(-1))} on rank ${history.rank}: ${seconds(history.waiting)}`),
+        chainPicture(history, (rank, thread) => this.model.shortPlaceName(rank, thread)))));
   }
 
   critical() {
@@ -258,7 +257,7 @@ export class Overview {
     const ways = path.hops ? `and changes ranks ${often}` : "and stays on one rank";
     const balance = this.model.facts.processes > 1 ? ` Up to ${seconds(path.imbalance)} of it could be saved by balancing work.` : "";
     return this.card("What determines how long the run takes",
-      `The critical path${whose} is ${seconds(path.length)} long ${ways}. Only what is on it can make the run shorter.${balance}`,
+      `The critical path${whose} is ${seconds(path.length)} long ${ways}. Only a change on this path can shorten the run.${balance}`,
       make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["Call path", "On the path", "Share", "Imbalance", "Most on"].map((name) => make("th", {}, name)))),
         make("tbody", {}, path.callpaths.map((row) => make("tr", {},
           make("td", {}, this.callLink("critical_path", row.callpath_id)),
@@ -274,9 +273,9 @@ export class Overview {
     const { advice: found } = this.model.story;
     if (!found?.advice.length) return null;
     const steps = found.plan.map(({ what, before, after }) => `${what} (${seconds(before)} → ${seconds(after)})`);
-    const plan = steps.length ? ` One after the other: ${steps.join(", then ")}.` : "";
+    const plan = steps.length ? ` Combined, one after another: ${steps.join(", then ")}.` : "";
     return this.card("What would help",
-      `Each change was simulated in this run of ${seconds(found.before)}. What two of them save does not add up.${plan}`,
+      `Each change was simulated separately; the run takes ${seconds(found.before)}. Savings of several changes do not add up.${plan}`,
       make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["Change", "Saved", "Share", "Length", "Repeat with"].map((name) => make("th", {}, name)))),
         make("tbody", {}, found.advice.slice(0, 6).map((row) => make("tr", {},
           make("td", {}, row.what, row.worst && make("small", {}, ` leaves ${row.worst.display_name}, ${seconds(row.worst.waiting)}`)),
@@ -298,7 +297,7 @@ export class Overview {
     return make("figure", {}, make("svg:svg", { class: "walk", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img",
       "aria-label": `The ${this.placeWord} that the critical path is on, over time` },
     make("svg:path", { d: steps.join("") })),
-    make("figcaption", {}, make("span", {}, clock(from[0], whole)), make("span", {}, `the ${this.placeWord} that it is on, the first at the top`),
+    make("figcaption", {}, make("span", {}, clock(from[0], whole)), make("span", {}, `which ${this.placeWord} is on the critical path: the first at the top, the last at the bottom`),
       make("span", {}, clock(to.at(-1), whole))));
   }
 
@@ -318,8 +317,8 @@ export class Overview {
   }
 
   odd(findings) {
-    if (!findings.length) return this.card("What was odd in the trace", "Nothing: every event found its counterpart, and the clocks agree.");
-    return this.card("What was odd in the trace", null, make("ul", { class: "odd" }, findings.map(({ text, count, place }) =>
+    if (!findings.length) return this.card("Problems in the trace", "None: all events match, and the clocks agree.");
+    return this.card("Problems in the trace", null, make("ul", { class: "odd" }, findings.map(({ text, count, place }) =>
       make("li", {}, count > 1 && make("b", {}, `${count.toLocaleString("en-US")} × `), text, place && make("small", {}, ` (${place})`)))));
   }
 
@@ -328,6 +327,6 @@ export class Overview {
     const notes = [];
     if (resolution.merged > 1) notes.push(`Values by rank are kept for groups of ${resolution.merged} neighboring locations.`);
     if (!resolution.exact) notes.push("Values by rank are rounded to four digits; all totals are exact.");
-    return make("footer", {}, `whywait ${whywait} · ${run.path} · `, "Numbers are those of severities.parquet. ", notes.join(" "));
+    return make("footer", {}, `whywait ${whywait} · ${run.path} · `, "All numbers are also in severities.parquet. ", notes.join(" "));
   }
 }

@@ -4,7 +4,7 @@ import { documentBlock } from "./data.js";
 import { fill, hiddenHeading, make } from "./dom.js";
 import { percent, plural, quantity, seconds } from "./format.js";
 import { Frame, openPage } from "./frame.js";
-import { Stacks, curve, lines } from "./series_charts.js";
+import { Stacks, curve, factorText, lines, runName } from "./series_charts.js";
 import { takeAlong } from "./take_along.js";
 
 const VIEWS = { runs: "Runs", scaling: "Call paths" };
@@ -24,6 +24,7 @@ const DEPTH = {
   openmp_parallel_efficiency: 1, openmp_load_balance: 2, openmp_communication_efficiency: 2,
 };
 const PLAIN = ["speedup", "ipc"];
+const NUMBERS = new Set(["Ranks", "Threads", "Run time (s)", "CPU time (s)", "Waiting (s)"]);
 
 class App extends Frame {
   constructor(study) {
@@ -98,11 +99,11 @@ class App extends Frame {
           make("th", { scope: "row", title: row.formula, style: { "--depth": DEPTH[row.name] ?? 0 } }, row.label),
           row.values.map((value) => make("td", { class: judged(row, value) }, text(row, value)))))))),
       runs.length > 1 && make("div", { class: "pair" },
-        lines("Efficiencies", runs, drawn.map((row) => ({ label: row.label, values: row.values })), { text: percent, most: 1 }),
+        lines("Efficiencies", runs, drawn.map((row) => ({ label: row.label, values: row.values })), { text: percent, most: 1, named: (i) => runName(this.study, runs[i]) }),
         this.study.over === "processes" && speedup && lines("Speedup", runs, [
           { label: "Speedup", values: speedup.values },
           { label: "Ideal", values: runs.map((run) => run.processes / runs[0].processes), faint: true },
-        ], { text: (value) => (value >= 100 ? Math.round(value).toLocaleString("en-US") : value.toFixed(2)), along: runs.map((run) => run.processes) })));
+        ], { text: factorText, along: runs.map((run) => run.processes) })));
   }
 
   waits() {
@@ -124,14 +125,14 @@ class App extends Frame {
     const { runs } = this.study;
     /** @type {[string, (run: any) => any][]} */
     const columns = [["Run", (run) => run.name], ["Date", (run) => run.date ?? ""], ["Ranks", (run) => run.processes],
-      ["Threads", (run) => run.threads], ["Run time (s)", (run) => run.length], ["Time of all (s)", (run) => run.time], ["Waiting (s)", (run) => run.waiting]];
+      ["Threads", (run) => run.threads], ["Run time (s)", (run) => run.length], ["CPU time (s)", (run) => run.time], ["Waiting (s)", (run) => run.waiting]];
     const text = (name, value) => (value === null || value === undefined ? "–" : name.endsWith("(s)") ? seconds(value) : value.toLocaleString("en-US"));
     return make("section", { class: "card" },
       make("header", { class: "toolbar" }, make("h2", {}, "Runs"),
         takeAlong("runs", () => [columns.map(([name]) => name), ...runs.map((run) => columns.map(([, of]) => of(run)))])),
       make("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "All runs" }, make("table", { class: "ranking plain" },
-        make("thead", {}, make("tr", {}, columns.map(([name]) => make("th", { scope: "col" }, name.replace(" (s)", ""))))),
-        make("tbody", {}, runs.map((run) => make("tr", {}, columns.map(([name, of]) => make("td", {}, text(name, of(run))))))))));
+        make("thead", {}, make("tr", {}, columns.map(([name]) => make("th", { scope: "col", class: NUMBERS.has(name) ? "number-of" : undefined }, name.replace(" (s)", ""))))),
+        make("tbody", {}, runs.map((run) => make("tr", {}, columns.map(([name, of]) => make("td", { class: NUMBERS.has(name) ? "number-of" : undefined }, text(name, of(run))))))))));
   }
 
   places() {
@@ -150,7 +151,7 @@ class App extends Frame {
       make("header", { class: "toolbar" }, make("h2", {}, "Call paths"), choose, find, takeAlong("call_paths", () => this.csvRows())),
       make("p", { class: "lead" }, lead),
       make("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Call paths in all runs" }, make("table", { class: "ranking plain places" },
-        make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Call path"), make("th", { scope: "col" }, "Course"),
+        make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Call path"), make("th", { scope: "col" }, "Trend"),
           runs.length <= 8 ? this.heads() : [this.heads()[0], this.heads().at(-1)],
           places[this.metric].at !== null && [make("th", { scope: "col" }, "Model (s)"), make("th", { scope: "col" }, "Predicted"), make("th", { scope: "col" }, "Error")])),
         this.rows)));

@@ -16,6 +16,8 @@ const TOP = 14;
 const BOTTOM = 40;
 // Counts that differ by more than this factor have a logarithmic axis.
 const ORDERS = 50;
+// Numbers of processes that grow by this factor or more, too.
+const FACTORS = 4;
 
 // Round steps of an axis from nothing to at least `most`.
 export function steps(most) {
@@ -26,14 +28,27 @@ export function steps(most) {
   return Array.from({ length: Math.ceil(most / step - 1e-9) + 1 }, (_, i) => i * step);
 }
 
-function runName(study, run) {
-  return study.over === "processes" ? String(run.processes) : study.over === "date" ? run.date.slice(0, 10) : run.name;
+// What stands below a run.
+export function runName(study, run) {
+  return study.over === "processes" ? run.processes.toLocaleString("en-US") : study.over === "date" ? run.date.slice(0, 10) : run.name;
 }
 
 // Marks of an axis for values that differ by orders of magnitude: powers of ten.
 export function decades(least, most) {
   const [first, last] = [Math.floor(Math.log10(least)), Math.ceil(Math.log10(most))];
   return Array.from({ length: last - first + 1 }, (_, i) => 10 ** (first + i));
+}
+
+// Powers of two around some values, at most about eight of them.
+export function doublings(least, most) {
+  const [first, last] = [Math.floor(Math.log2(least) + 1e-9), Math.ceil(Math.log2(most) - 1e-9)];
+  const step = Math.max(1, Math.ceil((last - first) / 8));
+  return Array.from({ length: Math.ceil(Math.max(1, last - first) / step) + 1 }, (_, i) => 2 ** (first + i * step));
+}
+
+// A factor such as a speedup.
+export function factorText(value) {
+  return value >= 100 ? Math.round(value).toLocaleString("en-US") : String(Number(value.toPrecision(3)));
 }
 
 // Where labels of runs go, so that they do not overlap.
@@ -167,16 +182,20 @@ export class Stacks {
   }
 }
 
-// Lines over runs; `along` says where runs stand, else they stand side by side.
-export function lines(title, runs, rows, { text, most = 0, along = null }) {
+// Lines over runs, which stand side by side. With `along`, their numbers of processes, both axes are logarithmic where
+// these grow by factors, so that an ideal speedup is a straight line.
+export function lines(title, runs, rows, { text, most = 0, along = null, named = (i) => runs[i].name }) {
   const known = rows.flatMap((row) => row.values.filter((value) => value !== null));
-  const marks = steps(Math.max(most, ...known));
-  const [y, grid] = axis(marks, marks.at(-1), text);
+  const isLogarithmic = along && along[0] > 0 && along.at(-1) >= FACTORS * along[0] && known.every((value) => value > 0);
+  const marks = isLogarithmic ? doublings(Math.min(...known), Math.max(...known)) : steps(Math.max(most, ...known));
+  const scale = isLogarithmic ? (value) => Math.log2(value / marks[0]) : (value) => value;
+  const [height, grid] = axis(marks.map(scale), scale(marks.at(-1)), (mark) => text(isLogarithmic ? marks[0] * 2 ** mark : mark));
+  const y = (value) => height(scale(value));
   const width = WIDTH - LEFT - RIGHT;
-  const last = along?.at(-1);
-  const x = (i) => LEFT + (along ? (width * along[i]) / last : runs.length > 1 ? (width * i) / (runs.length - 1) : width / 2);
+  const places = along && (isLogarithmic ? along.map((count) => Math.log2(count / along[0])) : along);
+  const x = (i) => LEFT + (places ? (width * places[i]) / places.at(-1) : runs.length > 1 ? (width * i) / (runs.length - 1) : width / 2);
   const isShown = shownLabels(runs.length);
-  const shown = runs.map((_, i) => i).filter((i) => (along ? i === runs.length - 1 || x(i + 1) - x(i) > 36 : isShown(i)));
+  const shown = runs.map((_, i) => i).filter((i) => (along ? i === runs.length - 1 || x(i + 1) - x(i) > 40 : isShown(i)));
   const drawn = rows.map((row, number) => {
     const points = row.values.map((value, i) => (value === null ? null : [x(i), y(value)])).filter(Boolean);
     return make("svg:g", { class: `line line-${row.faint ? "faint" : number}` }, make("svg:polyline", { points: points.map((point) => point.join(",")).join(" ") }),
@@ -186,7 +205,8 @@ export function lines(title, runs, rows, { text, most = 0, along = null }) {
   });
   const spoken = rows.map((row) => `${row.label} ${row.values.map((value) => (value === null ? "unknown" : text(value))).join(", ")}`).join("; ");
   return make("figure", { class: "lines" }, make("svg:svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", class: "plot-lines", "aria-label": `${title}: ${spoken}` }, grid, drawn,
-    shown.map((i) => make("svg:text", { x: x(i), y: HEIGHT - BOTTOM + 16, class: "middle" }, along ? String(along[i]) : runs.length > 6 ? String(i + 1) : runs[i].name))),
+    shown.map((i) => make("svg:text", { x: x(i), y: HEIGHT - BOTTOM + 16, class: "middle" }, along ? along[i].toLocaleString("en-US") : runs.length > 8 && named(i).length > 8 ? String(i + 1) : named(i))),
+    along && make("svg:text", { x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 6, class: "middle title" }, "processes")),
   make("figcaption", {}, make("span", { class: "swatches" }, rows.map((row, number) => make("span", {}, make("i", { class: `swatch key-${row.faint ? "faint" : number}` }), row.label)))));
 }
 

@@ -9,7 +9,7 @@ import { CounterLanes } from "./timeline_counters.js";
 import { CallStack } from "./timeline_stack.js";
 import { WindowStatistics } from "./window_statistics.js";
 
-const COLORINGS = [["class", "By class", "Colors say what kind of call it is"], ["function", "By function", "Every function has a color; where single calls are shown"]];
+const COLORINGS = [["class", "By class", "Color calls by kind"], ["function", "By function", "Color calls by function, where individual calls are shown"]];
 const NAMED = 12;
 
 export class Timeline extends TimelinePane {
@@ -29,8 +29,8 @@ export class Timeline extends TimelinePane {
   async follow(query) {
     if (!this.exists) {
       fill(this.node, make("p", { class: "opening" },
-        "This report has no timeline: the result that it was written from has no events, or several processes shared the "
-          + "analysis. Analyze the trace in one process: ", make("code", {}, `whywait analyze ${this.model.run.path} --html`)));
+        "This report has no timeline: its result has no events (a profile), or several processes shared the analysis. "
+          + "To get one, analyze the trace in one process: ", make("code", {}, `whywait analyze ${this.model.run.path} --html`)));
       return;
     }
     if (!this.data) {
@@ -39,12 +39,22 @@ export class Timeline extends TimelinePane {
       this.data = await this.opening;
       this.build();
     }
-    if (query.size || !this.window) this.lookAt(query);
+    if (query.size || !this.window) this.lookAt(query.has("from") || this.window ? query : this.start(query));
     this.resize();
     if (query.has("wait") && query.has("at")) {
       this.select(this.data.waitAt(numberIn(query, "at", 0), numberIn(query, "wait", 0), 1e-9));
     }
     this.node.dataset.shown = "";
+  }
+
+  // Where to begin: at the focus of the overview. What is before and after may be most of the run, with nothing in it.
+  start(query) {
+    const { window } = this.model.story.focus;
+    if (!window) return query;
+    const whole = new URLSearchParams(query);
+    whole.set("from", window[0]);
+    whole.set("to", window[1]);
+    return whole;
   }
 
   build() {
@@ -63,7 +73,7 @@ export class Timeline extends TimelinePane {
     fill(this.node, hiddenHeading("Timeline"),
       make("div", { class: "toolbar" },
         button("−", "Zoom out (−)", () => this.zoom(2)), button("+", "Zoom in (+)", () => this.zoom(0.5)),
-        button("All", "Everything (0)", () => this.reset()), button("Longest waits", "To the next one of the longest waits (w)", () => this.next()),
+        button("All", "The whole run (0)", () => this.reset()), button("Next longest wait", "Show the next of the longest waits (w)", () => this.next()),
         layerBoxes([this]), data.calls.location.length > 0 && coloring.node, this.searchBox, this.hits, where),
       this.strip,
       this.plane,
@@ -81,7 +91,7 @@ export class Timeline extends TimelinePane {
       ? this.largestFunctions().map((number) => make("span", {}, make("i", { class: "swatch", style: { "--color": functionColor(number) } }), this.model.regions[number].short))
       : data.classes.map(([name, text], plane) => present.has(plane)
         && make("span", {}, make("i", { class: `swatch ${name}`, style: { "--color": `var(--time-${name})` } }), text));
-    fill(this.classes, names, make("span", {}, make("i", { class: "swatch nothing" }), "Outside of the program"), this.said.left);
+    fill(this.classes, names, make("span", {}, make("i", { class: "swatch nothing" }), "Outside the program"), this.said.left);
   }
 
   largestFunctions() {
@@ -174,7 +184,7 @@ export class Timeline extends TimelinePane {
     const { data, selected: wait } = this;
     if (wait < 0) {
       fill(this.details, make("p", { class: "hint" },
-        "Drag to move, wheel to zoom, Shift and wheel for ranks; click on a wait for its cause. Keys: ← → ↑ ↓  + −  [ ]  0  w"));
+        "Drag to move, scroll to zoom, Shift and scroll to zoom ranks; click a wait to see its cause. Keys: ← → ↑ ↓  + −  [ ]  0  w  /"));
       return;
     }
     const { waits } = data;

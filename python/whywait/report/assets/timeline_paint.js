@@ -15,6 +15,8 @@ const ARROWS = 300;
 const WAITS = 4000;
 // Where the critical path changes location more often than every so many pixels, it is shown where it mostly is in them.
 const MOSTLY = 12;
+// So many changes in half of that room each are a thicket, wherever it is.
+const THICKET = 10;
 
 // What can be drawn over it: name, text, and what it is.
 export const LAYERS = [
@@ -298,7 +300,9 @@ export class TimelinePicture {
     for (let i = 0; i < location.length; i++) {
       if (from[i] <= window.to && to[i] >= window.from) inside.push({ location: location[i], from: from[i], to: to[i] });
     }
-    const mostly = inside.length * MOSTLY > room.width;
+    const changes = inside.filter((stretch, i) => i > 0 && stretch.location !== inside[i - 1].location);
+    const isThicket = changes.some((stretch, i) => i >= THICKET && x(stretch.from) - x(changes[i - THICKET].from) < THICKET * MOSTLY / 2);
+    const mostly = isThicket || inside.length * MOSTLY > room.width;
     const stretches = mostly ? mostlyOn(inside, window, Math.ceil(room.width / MOSTLY)) : inside;
     this.canvas.dataset.path = mostly ? "mostly" : "each";
     // Below the names of calls, where there are any.
@@ -447,10 +451,10 @@ export class TimelinePicture {
     some("path", path.location.length, "critical-path segment");
     const notes = [];
     if (arrows < here) {
-      notes.push(arrows ? `${arrows} of ${here} arrows here are drawn, the most costly` : `zoom in to see ${plural(here, "arrow")}`);
+      notes.push(arrows ? `showing the ${arrows} most costly of ${here} arrows` : `zoom in to see ${plural(here, "arrow")}`);
     }
-    if (coarse) notes.push(`each cell: shares of ${seconds(coarse.width)}${coarse.merged > 1 ? ` and ${coarse.merged} locations` : ""}`);
-    if (this.layers.path && this.canvas.dataset.path === "mostly") notes.push("critical path: where it mostly is; zoom in to see it change");
+    if (coarse) notes.push(`resolution: ${seconds(coarse.width)}${coarse.merged > 1 ? ` and ${coarse.merged} locations` : ""}`);
+    if (this.layers.path && this.canvas.dataset.path === "mostly") notes.push("critical path: where it mostly is (zoom in for details)");
     const no = !calls.location.length && totals.calls ? `individual calls omitted (${counted(totals.calls)})` : "";
     if (left.length) notes.push(`kept in this file: the longest ${[...left, ...(no ? [no] : [])].join(", ")}`);
     else if (no) notes.push(no);

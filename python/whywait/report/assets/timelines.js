@@ -94,7 +94,7 @@ export class Timelines {
           && button(`Waits ${this.model.names[side]}`, `To the next one of the longest waits, ${this.model.names[side]} (${"wx"[side]})`, () => this.nextWait(side))),
         layerBoxes(this.panes)),
       this.panes.map((pane, side) => this.run(pane, side)),
-      make("div", { class: "classes" }, classes, make("span", {}, make("i", { class: "swatch nothing" }), "Outside of the program")),
+      make("div", { class: "classes" }, classes, make("span", {}, make("i", { class: "swatch nothing" }), "Outside the program")),
       this.details);
     this.describe();
     for (const pane of this.panes) new ResizeObserver(() => pane.resize()).observe(pane.plane);

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from whywait.analysis.focus import find_focus
 from whywait.analysis.summary import total_waiting
 from whywait.model.metrics import metric_tree
 from whywait.model.names import short_name
@@ -34,6 +35,7 @@ def write_comparison(
     path: Path,
     names: tuple[str, str],
     timelines: Mapping[str, str] | None = None,
+    simulated: str | None = None,
 ) -> None:
     """Write two runs as one file for the browser.
 
@@ -47,13 +49,18 @@ def write_comparison(
         What to call the runs.
     timelines
         The blocks of their timelines, as `whywait.report.html.timeline.pair` makes them; None for none.
+    simulated
+        What was changed, if the second run is a simulation of the first.
     """
-    data = chain(_blocks((first, second), names), (timelines or {}).items())
+    data = chain(_blocks((first, second), names, simulated), (timelines or {}).items())
     with path.open("w", encoding="utf-8") as out:
         out.writelines(page(" and ".join(names), "compare", data))
 
 
-def _blocks(runs: tuple[ResultData, ResultData], names: tuple[str, str]) -> Iterator[tuple[str, str]]:
+def _blocks(
+    runs: tuple[ResultData, ResultData], names: tuple[str, str], simulated: str | None
+) -> Iterator[tuple[str, str]]:
+    focuses = [find_focus(result) for result in runs]
     formulas = (Formulas(runs[0].profile), Formulas(runs[1].profile))
     calls = UnitedTree(runs[0].tree, runs[1].tree)
     yield (
@@ -61,6 +68,8 @@ def _blocks(runs: tuple[ResultData, ResultData], names: tuple[str, str]) -> Iter
         blocks.document(
             {
                 "names": names,
+                "simulated": simulated,
+                "focus": focuses[1].phrase,
                 "metrics": _metrics(runs),
                 "calls": {"name": calls.names, "short": [name and short_name(name) for name in calls.names],
                           "parent": calls.parents, "nodes": calls.nodes},
@@ -68,11 +77,11 @@ def _blocks(runs: tuple[ResultData, ResultData], names: tuple[str, str]) -> Iter
             }
         ),
     )  # fmt: skip
-    for side, result, own in zip("ab", runs, formulas, strict=True):
+    for side, result, own, focus in zip("ab", runs, formulas, focuses, strict=True):
         told = {
             "waiting": total_waiting(result),
             "parts": story.parts(result, own),
-            "efficiencies": story.efficiencies(result, {"callpath": None, "window": None}),
+            "efficiencies": story.efficiencies(result, focus._asdict()),
         }
         for name, block in run_blocks(result, own, told, room=ROOM // 2, waits=0):
             yield f"{side}-{name}", block
