@@ -536,6 +536,25 @@ def test_the_course_of_a_counter_adds_up(tmp_path, capsys):
     assert [(row["rank"], row["bin"], row["value"]) for row in found] == [(0, 0, 2), (0, 1, 2), (0, 2, 2), (0, 3, 3)]
 
 
+def test_the_course_of_a_level_has_means_and_maxima(tmp_path):
+    """4 from 1 s, 6 from 3 s on, until 8 s; known at samples: 0 at 0 and 8 at 8 s, in between the mean of both."""
+    counters = [counter("held", mode=MetricMode.ABSOLUTE_NEXT), counter("line", mode=MetricMode.ABSOLUTE_POINT)]
+    stream = [(0, "enter", "main"), (0, 1, (0,)), (10, 0, (4,)), (30, 0, (6,)), (80, 1, (8,)), (80, "leave", "main")]
+    found = analyze(archive(tmp_path, counters, [stream])).counters
+    held, line = (found[name].series(4).to_pylist() for name in ("held", "line"))
+    assert [row["value"] for row in held] == [4, 10, 12, 12]
+    assert [(row["mean"], row["maximum"]) for row in held] == [(4, 4), (5, 6), (6, 6), (6, 6)]
+    assert [(row["mean"], row["maximum"]) for row in line] == [(4, 4), (4, 4), (4, 4), (4, 8)]
+    growth = analyze(
+        archive(
+            tmp_path / "growth", [counter()], [[(0, 0, (0,)), (0, "enter", "main"), (8, 0, (9,)), (8, "leave", "main")]]
+        )
+    )
+    assert growth.counters["c"].series(1).select(["value", "mean", "maximum"]).to_pylist() == [
+        {"value": 9, "mean": None, "maximum": None}
+    ]
+
+
 def test_a_counter_by_iteration(tmp_path, capsys):
     """The k-th instance of a call path at each rank: rank 0 has two steps, rank 1 three."""
     from whywait.cli import main
@@ -550,7 +569,7 @@ def test_a_counter_by_iteration(tmp_path, capsys):
         yield (100, "leave", "main")
 
     counters = [counter(occurrence=STRICT), counter("shared", scope="group")]
-    streams = [list(stream((5, 10), (7, 20))), list(stream((1, 10), (2, 10), (3, 30))), [(0, 1, (0,)), (9, 1, (1,))]]
+    streams = [list(stream((5, 10), (7, 20))), list(stream((1, 10), (2, 10), (3, 30))), [(0, 1, (0,)), (40, 1, (80,))]]
     anchor = archive(tmp_path, counters, streams, [0, 1, 0])
     result = analyze(anchor)
     rows = result.counters["c"].by_iteration("main/step").to_pylist()
@@ -560,8 +579,9 @@ def test_a_counter_by_iteration(tmp_path, capsys):
     assert [(row["begin"], row["time"]) for row in rows[:2]] == [(0, 1), (1, 2)]
     with pytest.raises(whywait.UsageError, match="no call path ends in nothing"):
         result.counters["c"].by_iteration("nothing")
-    with pytest.raises(whywait.UsageError, match="covers several locations"):
-        result.counters["shared"].by_iteration("step")
+    # The process of rank 0 alone: 2 in 0.1 s.
+    shared = result.counters["shared"].by_iteration("step")
+    assert shared["value"].to_pylist() == [20, 40, None, None, None]
     assert main(["counters", str(anchor), "--metric", "c", "--iterations", "step", "--json"]) == 0
     assert [row["value"] for row in json.loads(capsys.readouterr().out)["rows"]] == [5, 7, 1, 2, 3]
     assert main(["counters", str(anchor), "--iterations", "step"]) == 2

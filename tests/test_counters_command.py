@@ -6,11 +6,12 @@ import json
 from itertools import pairwise
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import whywait
 from whywait.cli import main
 
-from tests.test_counters import STRICT, archive, counter, values
+from tests.test_counters import STRICT, TWO_RANKS, archive, counter, values
 from tests.tracedsl import trace_from_text
 
 # Rank 1 works longer from step to step, and rank 0 waits for it.
@@ -164,3 +165,39 @@ def test_nothing_is_counted_while_the_measurement_is_off(tmp_path, scope):
     assert values(found) == {"main": 40, "foo": 40}
     parts = [result.counters.window(a, b) for a, b in ((0, 1), (1, 3), (3, 5), (5, 8))]
     assert [part["c"].total if "c" in part else 0 for part in parts] == [20, 20, 0, 40]
+
+
+@pytest.mark.parametrize(
+    ("given", "columns"),
+    [
+        (["--counters"], ["counter:INS", "counter:MISS"]),
+        (["--counters", "all"], ["counter:INS", "counter:MISS"]),
+        (["--counters", "MISS"], ["counter:MISS"]),
+        ([], []),
+    ],
+)
+@pytest.mark.parametrize("behind", [False, True])
+def test_counters_in_the_tables_of_waits_are_chosen_by_name(tmp_path, given, columns, behind):
+    anchor = str(trace_from_text(TWO_RANKS, tmp_path))
+    options = ["-o", str(tmp_path / "out"), "--quiet"]
+    words = [anchor, *options, *given] if behind else [*given, anchor, *options]
+    assert main(["analyze", *words]) == 0
+    found = pq.read_schema(tmp_path / "out" / "wait_states.parquet").names
+    assert [name for name in found if name.startswith("counter:")] == columns
+
+
+def test_counters_to_add_must_exist(tmp_path, capsys):
+    anchor = str(trace_from_text(TWO_RANKS, tmp_path))
+    assert main(["analyze", anchor, "-o", str(tmp_path / "out"), "--quiet", "--counters", "INS,nix"]) == 2
+    assert "no counter 'nix'; there are INS, MISS" in capsys.readouterr().err
+
+
+def test_the_command_takes_modes_of_counters(tmp_path, capsys):
+    anchor = str(trace_from_text(TWO_RANKS, tmp_path))
+    assert main(["counters", anchor, "--counter-mode", "INS=absolute", "--json"]) == 0
+    found = {one["name"]: one for one in json.loads(capsys.readouterr().out)["counters"]}
+    assert [found[name]["used_mode"] for name in ("INS", "MISS")] == ["ABSOLUTE_POINT", "ACCUMULATED_START"]
+    assert (found["INS"]["kind"], found["INS"]["notes"]) == ("level", ["taken as ABSOLUTE_POINT"])
+    assert found["INS"]["scopes"] == ["location"]
+    with pytest.raises(SystemExit):
+        main(["counters", anchor, "--counter-mode", "absolute"])

@@ -6,6 +6,7 @@ from copy import copy
 from pathlib import Path
 
 import otf2
+import pyarrow.parquet as pq
 import pytest
 import whywait
 from otf2.enums import LocationType, MetricMode, MetricOccurrence, MetricType, Type
@@ -181,6 +182,100 @@ def test_without_counters_there_is_nothing_to_say(tmp_path, capsys):
     assert not result.counters
     assert result.counters.instructions_per_cycle is None
     assert main(["analyze", str(anchor), "-o", str(tmp_path), "--counters", "--quiet"]) == 0
-    assert not any(name.startswith("counter:") for name in whywait.load(tmp_path).wait_states().column_names)
+    assert not any(name.startswith("counter:") for name in pq.read_schema(tmp_path / "wait_states.parquet").names)
     assert main(["counters", str(anchor)]) == 0
     assert "Counter  " not in capsys.readouterr().out
+
+
+def nested(archive, occurrence, lacking=()):
+    """Run foo from 20 to 50 in main, with a sample before each Enter and Leave, but not at the times `lacking`."""
+    thread = archive.stream()
+    foo = archive.definitions.region("foo")
+    archive.events[thread][1:1] = [(20, "enter", (foo,)), (50, "leave", (foo,))]
+    member = archive.definitions.metric_member(
+        "c", metric_type=MetricType.PAPI, metric_mode=MetricMode.ACCUMULATED_START, value_type=Type.INT64, unit="#"
+    )
+    metric = archive.definitions.metric_class([member], occurrence=occurrence)
+    archive.events[thread] = [
+        entry
+        for event in archive.events[thread]
+        for entry in ([] if event[0] in lacking else [(event[0], "metric", (metric, event[0] * 10))]) + [event]
+    ]
+    return archive
+
+
+def in_order(archive):
+    """Analyze the events as they stand."""
+    for location, events in archive.events.items():
+        writer = archive.trace.event_writer_from_location(location)
+        for time, what, arguments in events:
+            getattr(writer, what)(1000 + time, *arguments)
+    archive.open.__exit__(None, None, None)
+    return whywait.analyze(archive.anchor, causes=False)
+
+
+@pytest.mark.parametrize(("lacking", "count"), [((), 0), ((20,), 1), ((20, 50), 1)])
+def test_a_missing_sample_of_a_strict_class_is_counted(archive, lacking, count):
+    result = in_order(nested(archive, MetricOccurrence.SYNCHRONOUS_STRICT, lacking))
+    found = {row["callpath"][-1]: row["value"] for row in result.counters["c"].by_callpath().to_pylist()}
+    # The growth is steady, so that shares by time are right.
+    assert (found, notes(result, "metric_missing")) == ({"main": 700, "foo": 300}, count)
+
+
+def test_other_classes_may_lack_samples(archive):
+    result = in_order(nested(archive, MetricOccurrence.SYNCHRONOUS, (20,)))
+    assert (result.counters["c"].total, notes(result, "metric_missing")) == (1000, 0)
+
+
+def stamp(time):
+    """Return a record of a time."""
+    return b"\x05" + (1000 + time).to_bytes(8, "little")
+
+
+def test_times_of_a_metric_location_that_run_backwards_are_set_to_the_latest(archive):
+    archive.stream()
+    recorder, metric = archive.stream(kind=LocationType.METRIC), archive.metric("c", mode=MetricMode.ABSOLUTE_NEXT)
+    instance = archive.definitions.metric_instance(metric, recorder, scope=archive.groups[0])
+    for time, value in ((0, 1), (40, 5), (60, 7), (80, 0)):
+        archive.events[recorder].append((time, "metric", (instance, value)))
+    in_order(archive)
+    # A library refuses to write it: the two times change places in the file.
+    (file,) = (file for file in archive.anchor.parent.glob("traces/*.evt") if stamp(60) in file.read_bytes())
+    before, _, rest = file.read_bytes().partition(stamp(40))
+    file.write_bytes(before + stamp(60) + rest.replace(stamp(60), stamp(40), 1))
+    result = whywait.analyze(archive.anchor, causes=False)
+    found = result.counters["c"]
+    # 1 from 0 to 6 s; 5 is replaced at 6 s by 7, which holds until 8 s.
+    assert found.total == pytest.approx(1 * 6 + 7 * 2)
+    assert (notes(result, "time_backwards"), found.maximum) == (1, 7)
+
+
+@pytest.mark.parametrize(
+    ("mode", "kind", "used", "total"),
+    [
+        (None, "total", "ACCUMULATED_START", 4 + 0 + 5),
+        ("absolute", "level", "ABSOLUTE_POINT", 7 + 8 + 9.5),
+        ("absolute_next", "level", "ABSOLUTE_NEXT", 5 + 9 + 7),
+        ("relative_last", "total", "RELATIVE_LAST", 9 + 7 + 12),
+    ],
+)
+def test_a_caller_may_know_the_mode_better(archive, mode, kind, used, total):
+    thread, metric = archive.stream(), archive.metric("c")
+    for time, value in ((0, 5), (10, 9), (20, 7), (30, 12)):
+        archive.sample(thread, time, metric, value)
+    archive.analyze()
+    modes = {} if mode is None else {"c": mode}
+    found = whywait.analyze(archive.anchor, causes=False, counter_modes=modes).counters["c"]
+    tail = 12 * 7 if mode == "absolute_next" else 0  # The last value holds until the end.
+    assert (found.kind, found.used_mode, found.mode) == (kind, used, "ACCUMULATED_START")
+    assert found.total == pytest.approx(total + tail)
+
+
+def test_a_mode_is_of_a_counter_that_there_is(archive):
+    thread, metric = archive.stream(), archive.metric("c")
+    archive.sample(thread, 0, metric, 5)
+    archive.analyze()
+    with pytest.raises(whywait.UsageError, match="defines no counter d"):
+        whywait.analyze(archive.anchor, counter_modes={"d": "absolute"})
+    with pytest.raises(whywait.UsageError, match="STEEP is not a metric mode"):
+        whywait.analyze(archive.anchor, counter_modes={"c": "steep"})

@@ -147,6 +147,9 @@ def test_a_real_trace():
     assert [round(device["busy"] * resolution) for device in found["devices"]] == [17_520_723_958, 6_024_764_085]
     assert [round(100 * device["share"], 1) for device in found["devices"]] == [65.7, 22.6]
     assert found["imbalance"] == pytest.approx(0.4882, abs=5e-5)
+    # The counters of devices say how busy they are: both nearly all of the time that kernels run.
+    assert found["efficiency_source"] == "busy"
+    assert all(0.7 * one["busy"] < one["adjusted"] <= one["busy"] for one in found["devices"])
     waits = [row for row in result.gpu().synchronizations.to_pylist() if "Event" in row["callpath"][-1]]
     assert [row["waiting"] for row in waits] == pytest.approx([4.735376, 1.628328], abs=5e-7)
     assert [row["completion"] for row in waits] == pytest.approx([61.9e-6, 12.5e-6], abs=5e-8)
@@ -202,7 +205,7 @@ def test_counters_of_streams_adjust_the_load_of_devices(tmp_path, capsys):
     assert found["imbalance"] == pytest.approx(2 * 3 / 4.3 - 1, abs=1e-12)
     assert found["imbalance_adjusted"] == pytest.approx(2 * 3 / 4.25 - 1, abs=1e-12)
     assert main(["gpu", str(tmp_path)]) == 0
-    assert "adjusted by the efficiency of kernels: 41.18 %" in capsys.readouterr().out
+    assert "devices: 39.53 %; adjusted: 41.18 %" in capsys.readouterr().out
 
 
 def test_without_counters_no_load_is_adjusted(tmp_path, capsys):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
+from pathlib import Path
 
 import otf2
 import pytest
@@ -24,6 +25,8 @@ from otf2.enums import (
 from whywait.cli import main
 
 from tests.test_mpi import JOB, mpiexec
+
+DATA = Path(__file__).parent / "data"
 
 
 class Program:
@@ -251,6 +254,77 @@ def test_loads_are_adjusted_by_named_counters(tmp_path):
     too_much = counted(tmp_path / "wrong", {"busy": (172.0, 50.0)})
     with pytest.raises(whywait.UsageError, match="busy is 172"):
         too_much.loads(["busy"])
+
+
+def shared(place, name, value, scope):
+    """Write kernels [1, 3] on device 0 and [4, 5] on device 1, and a level of a metric location that covers more."""
+    with program_at(place, [1, 1]) as program:
+        define = program.define
+        for stream, (begin, end) in enumerate([(10, 30), (40, 50)]):
+            program.call("cudaLaunchKernel", begin - 2, begin - 1)
+            program.run(stream, begin, end)
+        member = define.metric_member(name, metric_mode=MetricMode.ABSOLUTE_NEXT, value_type=Type.DOUBLE, unit="%")
+        metric = define.metric_class((member,), occurrence=MetricOccurrence.ASYNCHRONOUS)
+        group = next(iter(define.location_groups))
+        location = define.location("metrics", type=LocationType.METRIC, group=group)
+        instance = define.metric_instance(metric, location, scope=scope(define))
+        writer = program.trace.event_writer_from_location(location)
+        writer.metric(0, instance, (value,))
+    return whywait.analyze(place / "traces.otf2", causes=False).gpu()
+
+
+def node(name):
+    return lambda define: next(one for one in define.system_tree_nodes if one.name == name)
+
+
+def test_loads_are_adjusted_by_counters_of_devices(tmp_path):
+    """A counter of a device is known at its streams, one of a machine at those of all."""
+    first = shared(tmp_path / "device", "use", 50.0, node("GPU 0"))
+    with pytest.raises(whywait.UsageError, match="use is not recorded at every kernel"):
+        first.loads(["use"])
+    both = shared(tmp_path / "machine", "use", 50.0, lambda define: define.system_tree_nodes[0])
+    (load,) = both.loads(["use"])["processes"]
+    assert (load["gpu_time"], load["gpu_time_adjusted"]) == pytest.approx((3.0, 1.5))
+    assert both.loads()["efficiency_source"] == "none"
+
+
+def test_how_busy_devices_are_adjusts_loads(tmp_path):
+    """By a counter of the machine that names the device, and where it is known for each kernel."""
+    alone = shared(tmp_path / "one", "gpu_busy_percent:device=GPU 0", 50.0, lambda define: define.system_tree_nodes[0])
+    assert alone.loads()["efficiency_source"] == "none"
+    whole = shared(tmp_path / "all", "gpu_busy_percent", 0.5, lambda define: define.system_tree_nodes[0])
+    found = whole.loads()
+    # In percent, as its unit says.
+    assert (found["efficiency_source"], found["processes"][0]["gpu_time_adjusted"]) == ("busy", pytest.approx(0.015))
+
+
+def test_loads_of_a_window_and_of_call_paths(tmp_path):
+    """Kernels [1.2, 3.2] and [4.1, 5.1]; the host computes whenever none runs, apart from launches."""
+    devices = counted(tmp_path, {"busy": (72.0, 50.0)})
+    (load,) = devices.loads(["busy"], window=(2.0, 5.0))["processes"]
+    # In the window 1.2 s and 0.9 s of kernels, and a launch of 0.1 s.
+    assert (load["gpu_time"], load["gpu_time_adjusted"]) == pytest.approx((2.1, 1.2 * 0.72 + 0.9 * 0.5))
+    assert load["host"] == pytest.approx(3.0 - 2.1 - 0.1)
+    (launched,) = devices.loads(callpath="cudaLaunchKernel")["processes"]
+    assert (launched["host"], launched["gpu_time"]) == pytest.approx((0.0, 3.0))
+    (whole,) = devices.loads(callpath="main")["processes"]
+    assert whole == devices.loads()["processes"][0]
+
+
+def test_efficiencies_have_the_loads_of_devices(tmp_path, capsys):
+    """Eberius, equations 4.1 and 4.5, as `whywait gpu` has them, also of windows."""
+    whywait._native.generate("comd-gpu", tmp_path, ranks=3, iterations=2, seed=1, imbalance=1.0)
+    result = whywait.analyze(tmp_path, causes=False)
+    found, loads = result.efficiencies(), result.gpu().loads()
+    for name in ("load_imbalance_gpu", "load_imbalance_gpu_adjusted"):
+        assert found[name].value == loads[name] > 0
+    assert "load_gpu_adjusted" in found.definitions
+    half = result.facts["length"] / 2
+    part = result.efficiencies(window=(0.0, half))
+    assert part["load_imbalance_gpu"].value == result.gpu().loads(window=(0.0, half))["load_imbalance_gpu"]
+    assert main(["efficiency", str(tmp_path)]) == 0
+    assert "Load imbalance, devices, adjusted" in capsys.readouterr().out
+    assert "load_imbalance_gpu" not in {one.name for one in whywait.analyze(DATA / "p2p").efficiencies()}
 
 
 def test_loads_are_adjusted_by_the_geometry_of_launches(tmp_path):

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from whywait import _native, mpi
 from whywait._api import Result
 from whywait._run import Run
+from whywait.analysis.counters import mode_of
 from whywait.analysis.native import NativeDataset
 from whywait.model.metrics import metric_tree
 from whywait.model.profile import in_window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from os import PathLike
 
     from whywait.model.metrics import Kind
@@ -35,6 +36,7 @@ def analyze(
     queue_match: Literal["pair", "list"] = "pair",
     queue_bins: int = 0,
     window: tuple[float, float] | None = None,
+    counter_modes: Mapping[str, str] | None = None,
     progress: Callable[[str, float], object] | None = None,
 ) -> Result:
     """Find every wait state of a run, and where its time goes.
@@ -81,6 +83,9 @@ def analyze(
         Analyze only the time between two points, in seconds since the start of the run: times, wait states that overlap
         the window, their costs (wherever and whenever the causes are), and the critical path. Counts, bytes, and costs
         of idle threads are omitted. Such a result cannot be written, and needs a single process.
+    counter_modes
+        What the values of counters are, by name, if the trace says it wrong: ``"absolute"`` (levels at their samples),
+        ``"accumulated"``, ``"relative"``, or a metric mode of OTF2, such as ``"ABSOLUTE_NEXT"``.
     progress
         Called regularly with the name of the stage and the share of it that is done, 0..1. An exception it raises ends
         the analysis.
@@ -108,6 +113,7 @@ def analyze(
     """
     if window is not None and not window[0] < window[1]:
         raise _native.UsageError(f"the window from {window[0]:g} to {window[1]:g} s is empty")
+    modes = counter_modes or {}
     ranks = mpi.ranks()
     with ranks or nullcontext():
         opened = run if isinstance(run, Run) else Run(run)
@@ -122,6 +128,7 @@ def analyze(
             transfers=transfers,
             queues=None if queues is None else (queues, queue_match, queue_bins),
             window=window,
+            counter_modes=[(name, mode_of(mode)) for name, mode in modes.items()],
             ranks=ranks,
             progress=progress,
         )
@@ -137,6 +144,8 @@ def analyze(
     }
     if queues is not None:
         options |= {"queues": queues, "queue_match": queue_match}
+    if modes:
+        options["counter_modes"] = {name: mode_of(mode) for name, mode in modes.items()}
     if window is not None:
         stored = in_window(stored)
         options["window"] = window

@@ -13,7 +13,7 @@ from whywait.analysis.counters import with_counters
 from whywait.model import tables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from os import PathLike
 
     import pyarrow as pa
@@ -113,7 +113,7 @@ class Result(Structure, CountedResult):
         pieces = tables.severity_pieces(self.profile, self.places, names, inclusive=inclusive)
         return tables.table(tables.SEVERITIES, pieces)
 
-    def wait_states(self, *, counters: bool = False) -> pa.Table:
+    def wait_states(self, *, counters: bool | Sequence[str] = False) -> pa.Table:
         """Return the wait states, one row each.
 
         A wait state that is part of another, such as a Late Sender in wrong order, has a row for each of the two, so
@@ -123,7 +123,7 @@ class Result(Structure, CountedResult):
         ----------
         counters
             Whether to add the growth of each strict counter of the trace between Enter and Leave of the waiting call,
-            as columns ``counter:NAME``. This reads the trace once more.
+            as columns ``counter:NAME``, or the names of the counters to add. This reads the trace once more.
 
         Returns
         -------
@@ -153,7 +153,7 @@ class Result(Structure, CountedResult):
         """
         pieces = tables.wait_state_pieces(self.tree, self.places, self.tables.wait_states)
         found = tables.table(tables.WAIT_STATES, pieces)
-        return with_counters(self, found, "enter", "leave") if counters else found
+        return with_counters(self, found, "enter", "leave", counters) if counters else found
 
     def waits_between(
         self,
@@ -275,14 +275,14 @@ class Result(Structure, CountedResult):
         pieces = tables.delay_cost_pieces(self.tree, self.places, delay_costs(self))
         return tables.table(tables.DELAY_COSTS, pieces)
 
-    def critical_path(self, *, counters: bool = False) -> pa.Table:
+    def critical_path(self, *, counters: bool | Sequence[str] = False) -> pa.Table:
         """Return the critical path, the chain of activities without waiting that determines the run time.
 
         Parameters
         ----------
         counters
-            Whether to add the growth of each strict counter of the trace in each segment, as columns ``counter:NAME``.
-            This reads the trace once more.
+            Whether to add the growth of each strict counter of the trace in each segment, as columns ``counter:NAME``,
+            or the names of the counters to add. This reads the trace once more.
 
         Returns
         -------
@@ -306,7 +306,7 @@ class Result(Structure, CountedResult):
         self.need_causes()
         pieces = tables.critical_path_pieces(self.tree, self.places, self.tables.critical_path)
         found = tables.table(tables.CRITICAL_PATH, pieces)
-        return with_counters(self, found, "from", "to") if counters else found
+        return with_counters(self, found, "from", "to", counters) if counters else found
 
     def efficiencies(
         self,
@@ -375,7 +375,7 @@ class Result(Structure, CountedResult):
         html: bool = False,
         factors: Factors = "longest",
         focus: str | None = None,
-        counters: bool = False,
+        counters: bool | Sequence[str] = False,
         advice: Mapping[str, Any] | None = None,
         iterations: str | int | None = None,
         source: str | PathLike[str] | None = None,
@@ -401,7 +401,7 @@ class Result(Structure, CountedResult):
             The part of the run that the headlines of summary.json and report.html refer to, as for `summary`.
         counters
             Whether to add the growth of strict counters to the tables of wait states and of the critical path, as
-            columns ``counter:NAME``.
+            columns ``counter:NAME``, or the names of the counters to add.
         advice
             The advice for summary.json and report.html, as returned by ``whywait.advise(...).as_dict()``.
         iterations

@@ -172,6 +172,7 @@ class _Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse with the command that is named, or else with the operands."""
+        args = args and [_with_value(word, args[number + 1 :]) for number, word in enumerate(args)]
         actions = self._actions
         commands = [action for action in actions if isinstance(action, argparse._SubParsersAction)]  # noqa: SLF001
         operands = [action for action in actions if not action.option_strings and action not in commands]
@@ -194,6 +195,13 @@ class _Parser(argparse.ArgumentParser):
             hint = _close(match[1], known) or f" (choose from {', '.join(known)})"
             message = message.replace(match[0], f"there is no {match[1]}{hint}")
         super().error(message)
+
+
+def _with_value(word: str, rest: Sequence[str]) -> str:
+    """Give an option whose value may be left out the value that it has then, where what follows is an operand."""
+    if word != "--counters" or (rest and not rest[0].startswith("-") and not os.path.exists(rest[0])):  # noqa: PTH110
+        return word
+    return f"{word}=all"
 
 
 def _close(word: str, known: Sequence[str]) -> str:

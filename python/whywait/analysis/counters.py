@@ -29,6 +29,17 @@ if TYPE_CHECKING:
 INSTRUCTIONS, CYCLES = "PAPI_TOT_INS", "PAPI_TOT_CYC"
 
 
+#: What samples speak of.
+_SCOPES = {"LOCATION": "location", "LOCATION_GROUP": "process", "SYSTEM_TREE_NODE": "node"}
+#: What people call modes, and the names of these modes in OTF2.
+_MODES = {"absolute": "ABSOLUTE_POINT", "accumulated": "ACCUMULATED_START", "relative": "RELATIVE_POINT"}
+
+
+def mode_of(text: str) -> str:
+    """Return the metric mode of OTF2 that people call so."""
+    return _MODES.get(text.lower(), text.upper())
+
+
 class Counter:
     """One counter of a trace.
 
@@ -71,6 +82,13 @@ class Counter:
         return str(self._definition["mode"])
 
     @property
+    def used_mode(self) -> str:
+        """What its values are taken as: `mode`, unless they contradict it, or the caller of the analysis does."""
+        said: str | None = self._result.tables.options.get("counter_modes", {}).get(self._definition["name"])
+        falls = self.kind == "level" and (said or self.mode).startswith("ACCUMULATED")
+        return _MODES["absolute"] if falls else said or self.mode
+
+    @property
     def occurrence(self) -> str:
         """When it is sampled: ``SYNCHRONOUS_STRICT``, ``SYNCHRONOUS`` or ``ASYNCHRONOUS``."""
         return str(self._definition["occurrence"])
@@ -83,6 +101,22 @@ class Counter:
         taken as a level.
         """
         return str(self._definition["kind"])
+
+    @property
+    def is_percent(self) -> bool:
+        """Whether a share that it gives is in percent: by its unit, or because it is above 1 somewhere."""
+        return self.unit == "%" or (self.maximum or 0.0) > 1
+
+    @cached_property
+    def scopes(self) -> list[str]:
+        """What its samples speak of: of ``location``, ``process``, ``node`` and ``group`` those that occur."""
+        return scopes(self._result.run.definitions, self._definition)
+
+    @property
+    def notes(self) -> list[str]:
+        """What is to be said of its values."""
+        notes = [] if self.used_mode == self.mode else [f"taken as {self.used_mode}"]
+        return notes + (["never changes"] if self.samples > 1 and self.minimum == self.maximum else [])
 
     @property
     def samples(self) -> int:
@@ -133,18 +167,25 @@ class Counter:
         return sum_at(tree.position[callpath], self._value[self._inside], len(tree))
 
     def by_callpath(self) -> pa.Table:
-        """Sum over locations: ``callpath``, ``callpath_id``, ``value`` and ``inclusive`` (with all below)."""
+        """Sum over locations: ``callpath``, ``callpath_id``, ``value``, ``inclusive`` (with all below), ``rate``.
+
+        The rate is what a total grows by in a second of its call path, without those below; null of a level.
+        """
         tree = self._result.tree
         value = self.by_position()
         inclusive = self._result.profile.inclusive(value)
         (shown,) = np.nonzero((value != 0) | (inclusive != 0))
         callpath = tree.preorder[shown]
+        time = self._result.profile.by_position("time")
+        has_rate = (time > 0) & (self.kind == "total")
+        rate = np.divide(value, time, out=np.full(value.size, np.nan), where=has_rate)
         return pa.table(
             {
                 "callpath": tree.paths.take(pa.array(callpath)),
                 "callpath_id": callpath.astype(np.uint32),
                 "value": value[shown],
                 "inclusive": inclusive[shown],
+                "rate": pa.array(rate[shown], from_pandas=True),
             }
         )
 
@@ -200,10 +241,7 @@ class Counter:
         )
 
     def series(self, bins: int, *, width: float | None = None, window: tuple[float, float] | None = None) -> pa.Table:
-        """Return the course of the counter.
-
-        That of a counter of its location takes one pass over the trace, that of one of a process or a machine one for
-        each bin.
+        """Return the course of the counter: of one that locations share, the part of each. Reads the trace once more.
 
         Parameters
         ----------
@@ -219,6 +257,7 @@ class Counter:
         pyarrow.Table
             ``location``, ``rank``, ``thread``, ``bin``, ``begin`` (seconds since the begin of the trace) and ``value``:
             what a total grew by in the bin, or the integral of a level. The bins of a location add up to all of it.
+            Of levels also ``mean`` (over the time in which it is known) and ``maximum``; null of totals.
 
         Raises
         ------
@@ -231,13 +270,15 @@ class Counter:
             edges = np.append(np.arange(begin, end, width), end)
         locations = np.unique(self._cells["location"]).astype(np.int64)
         location, number = np.repeat(locations, edges.size - 1), np.tile(np.arange(edges.size - 1), locations.size)
-        found = self._changes(location, edges[number], edges[number + 1])
-        value = found["amount"].to_numpy()
-        if found.num_rows:
-            row = found["stretch"].to_numpy().astype(np.int64)
-            location, number = location[row], number[row]
-        else:
-            location, number, value = self._in_windows(edges)
+        begins, ends = edges.copy(), edges.copy()
+        if window is None:
+            # The first and the last sample belong to the run, whatever they stand at.
+            begins[0], ends[-1] = -np.inf, np.inf
+        found = self._changes(location, begins[number], ends[number + 1])
+        row = found["stretch"].to_numpy().astype(np.int64)
+        location, number = location[row], number[row]
+        value, known = found["amount"].to_numpy(), found["known"].to_numpy()
+        mean = np.divide(value, known, out=np.full(value.size, np.nan), where=known > 0)
         places = self._result.places
         return pa.table(
             {
@@ -247,34 +288,21 @@ class Counter:
                 "bin": number.astype(np.uint32),
                 "begin": edges[number],
                 "value": value,
+                "mean": pa.array(mean, from_pandas=True),
+                "maximum": found["maximum"],
             }
         )
 
     def _changes(
         self, location: npt.NDArray[np.int64], begin: npt.NDArray[np.float64], end: npt.NDArray[np.float64]
     ) -> pa.Table:
-        """Return what it came to in stretches of time, if it speaks of the locations that record it."""
+        """Return what it came to in stretches of time: of a counter that locations share, their parts."""
         columns = {"location": location.tolist(), "begin": begin.tolist(), "end": end.tolist()}
-        found = self._result.tables.counter_changes(columns | {"callpath": [None] * location.size})
+        found = self._result.tables.counter_changes(columns | {"callpath": [None] * location.size}, shared=True)
         return found.filter(pa.array(found["counter"].to_numpy() == self.number))
 
-    def _in_windows(
-        self, edges: npt.NDArray[np.float64]
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """Return locations, bins and values of a counter that several locations share."""
-        rows: list[tuple[int, int, float]] = []
-        for number in range(edges.size - 1):
-            begin, end = edges[number : number + 2].tolist()
-            if self.name in (counters := Counters(self._result).window(begin, end)):
-                found = counters[self.name].by_location()
-                pairs = zip(found["location"].to_pylist(), found["value"].to_pylist(), strict=True)
-                rows.extend((location, number, value) for location, value in pairs)
-        rows.sort()
-        locations, numbers, values = zip(*rows, strict=True) if rows else ((), (), ())
-        return np.array(locations, np.int64), np.array(numbers, np.int64), np.array(values, np.float64)
-
     def by_iteration(self, callpath: str | int, *, to_next: bool = False) -> pa.Table:
-        """Return what a counter that speaks of its location came to in each instance of a call path.
+        """Return what the counter came to in each instance of a call path: of one that locations share, their parts.
 
         Parameters
         ----------
@@ -294,8 +322,7 @@ class Counter:
         Raises
         ------
         whywait.UsageError
-            If no call path is named so, or several are; if the counter speaks of a process or a machine, or the result
-            is a written one, which holds no events.
+            If no call path is named so, or several are, or if the result is a written one, which holds no events.
         """
         tree = self._result.tree
         number = int(tree.preorder[one_callpath(tree, callpath)])
@@ -308,8 +335,6 @@ class Counter:
             is_last = np.append(location[1:] != location[:-1], np.ones(min(location.size, 1), np.bool_))
             leave = np.where(is_last, self._result.facts["length"], np.roll(enter, -1))
         found = self._changes(location, enter, leave)
-        if not found.num_rows and location.size and self.samples:
-            raise _native.UsageError(f"{self.name} covers several locations, so it has no values per iteration")
         value = np.full(location.size, np.nan)
         value[found["stretch"].to_numpy()] = found["amount"].to_numpy()
         # The instances of a location follow each other.
@@ -348,11 +373,32 @@ class Counter:
 
     def as_dict(self) -> dict[str, Any]:
         """Return what there is to say of it in one line, as data that JSON can say."""
-        names = "name kind mode occurrence unit samples total minimum maximum mean outside".split()
-        return {name: getattr(self, name) for name in names}
+        names = "name kind mode used_mode occurrence scopes unit samples total minimum maximum mean outside notes"
+        return {name: getattr(self, name) for name in names.split()}
 
     def __repr__(self) -> str:
         return f"<whywait Counter {self.name}: {self.total:g} {self.unit}>"
+
+
+def scopes(definitions: Mapping[str, Any], counter: Mapping[str, Any]) -> list[str]:
+    """Return what the samples of a counter speak of, by the definitions of its trace.
+
+    Parameters
+    ----------
+    definitions
+        The definitions of the trace.
+    counter
+        Its row of the table `counters` of a dataset.
+    """
+    if "MetricMember" not in definitions or "MetricClass" not in definitions:
+        return []
+    wanted = (counter["name"], counter["unit"], counter["mode"])
+    rows = definitions["MetricMember"].to_pylist()
+    members = {row["id"] for row in rows if (row["name"], row["unit"], row["metric_mode"]) == wanted}
+    classes = {row["id"] for row in definitions["MetricClass"].to_pylist() if members & set(row["metric_members"])}
+    instances = definitions["MetricInstance"].to_pylist() if "MetricInstance" in definitions else []
+    found = {_SCOPES.get(row["metric_scope"], "group") for row in instances if row["metric_class"] in classes}
+    return sorted(found) or ["location"]
 
 
 class Counters(Mapping[str, Counter]):
@@ -393,7 +439,7 @@ class Counters(Mapping[str, Counter]):
         end = end if end < self._result.facts["length"] else math.inf
         return Counters(self._result, self._result.tables.counter_window(begin, end))
 
-    def during(self, stretches: Mapping[str, Sequence[Any]]) -> pa.Table:
+    def during(self, stretches: Mapping[str, Sequence[Any]], *, shared: bool = False) -> pa.Table:
         """Return what strict counters, and others that speak of their location, came to in stretches of time.
 
         Parameters
@@ -401,6 +447,9 @@ class Counters(Mapping[str, Counter]):
         stretches
             Columns ``location`` (index), ``begin`` and ``end`` (seconds since the begin of the trace), and ``callpath``
             (its number, to count only while it is the innermost one; None for all).
+        shared
+            Whether to add counters of a process, a machine or a group, of which each of their threads has its part,
+            and those of a device at its streams.
 
         Returns
         -------
@@ -413,7 +462,7 @@ class Counters(Mapping[str, Counter]):
         whywait.UsageError
             If the result is a written one, which holds no events.
         """
-        found = self._result.tables.counter_changes(stretches)
+        found = self._result.tables.counter_changes(stretches, shared=shared)
         counter, stretch = found["counter"].to_numpy(), found["stretch"].to_numpy()
         columns = {}
         for name, of_trace in self.items():
@@ -440,8 +489,17 @@ class Counters(Mapping[str, Counter]):
             return None
         return self[INSTRUCTIONS].total / self[CYCLES].total
 
+    @property
+    def frequency(self) -> float | None:
+        """``PAPI_TOT_CYC`` by second of the call paths that it is counted in; None without this counter."""
+        if CYCLES not in self or not (cycles := self[CYCLES].by_position()).any():
+            return None
+        return float(cycles.sum() / self._result.profile.by_position("time")[cycles > 0].sum())
 
-def with_counters(result: ResultData, table: pa.Table, begin: str, end: str) -> pa.Table:
+
+def with_counters(
+    result: ResultData, table: pa.Table, begin: str, end: str, names: bool | Sequence[str] = True
+) -> pa.Table:
     """Add what counters came to in each row of a table, as columns ``counter:NAME``.
 
     Parameters
@@ -452,16 +510,24 @@ def with_counters(result: ResultData, table: pa.Table, begin: str, end: str) -> 
         Stretches of time: a column ``location``, and those of their begin and end.
     begin, end
         The names of these columns.
+    names
+        The counters; True for all.
 
     Raises
     ------
     whywait.UsageError
-        If the result is a written one, which holds no events.
+        If the result is a written one, which holds no events, or has no such counter.
     """
+    counters = Counters(result)
+    for name in [] if isinstance(names, bool) else names:
+        if name not in counters:
+            raise _native.UsageError(f"there is no counter {name!r}; there are {', '.join(counters) or 'none'}")
     rows = table.num_rows
     stretches = {"location": table["location"].to_pylist(), "begin": table[begin].to_pylist(),
                  "end": table[end].to_pylist(), "callpath": [None] * rows}  # fmt: skip
-    found = Counters(result).during(stretches)
-    for name in found.column_names:
+    found = counters.during(stretches)
+    for name in found.column_names if isinstance(names, bool) else names:
+        if name not in found.column_names:
+            continue
         table = table.append_column(f"counter:{name}", found[name])
     return table

@@ -7,6 +7,7 @@ what it computes while its devices run nothing, and the time in which each devic
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,9 +16,10 @@ import pyarrow as pa
 
 from whywait import _native
 from whywait.analysis.computation import computes
-from whywait.analysis.counters import Counter, Counters
+from whywait.analysis.counters import Counters
 from whywait.analysis.load import Kernel, adjusted_load, geometry_efficiency, imbalance, share
 from whywait.model.profile import sum_at
+from whywait.model.selection import find_callpaths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,16 +28,22 @@ if TYPE_CHECKING:
 
     from whywait.model.result import ResultData
 
+#: Counters of streams that say how much of a device a kernel uses (Eberius, equation 4.3).
+EFFICIENCIES = ("sm_efficiency", "warp_execution_efficiency")
 #: Counters of the geometry of launches, and properties of devices, in any spelling.
 _BLOCKS, _THREADS = re.compile(r"blocks.*grid", re.IGNORECASE), re.compile(r"threads.*block", re.IGNORECASE)
 _MULTIPROCESSORS = re.compile(r"multi-?processors?$", re.IGNORECASE)
 _WARP = re.compile(r"warp size$", re.IGNORECASE)
+#: Counters of the share of time in which a device does anything but copy, and how plugins name that of one device.
+_BUSY = re.compile(r"^(?!.*mem).*busy.?percent", re.IGNORECASE)
+_OF_DEVICE = re.compile(r"(.+):device=(.+)")
 
 
 class Efficiencies(NamedTuple):
     """How much of a device each kernel uses (0..1), and how that is known.
 
-    ``source``: ``counters``; ``geometry`` of the launches, an upper bound; or ``none``, if all are taken as 1.
+    ``source``: ``counters``; ``geometry`` of the launches, an upper bound; ``busy``, the share of time in which the
+    device does anything; or ``none``, if all are taken as 1.
     """
 
     values: npt.NDArray[np.float64]
@@ -52,8 +60,9 @@ def efficiencies(result: ResultData, kernels: pa.Table, names: Sequence[str] = (
     kernels
         What devices ran: ``location``, ``begin``, ``end``, and ``efficiency`` by the counters of nvprof, or null.
     names
-        Counters at the locations of streams whose product it is, as shares or percentages; if there are none those of
-        nvprof, else what the geometry of launches lets it be at most.
+        Counters of streams, contexts, devices or nodes whose product it is, as shares or percentages; a name stands for
+        all counters ``NAME:device=N`` of single devices. If there are none those of nvprof, else what the geometry of
+        launches lets it be at most, else how busy the device is.
 
     Raises
     ------
@@ -64,10 +73,7 @@ def efficiencies(result: ResultData, kernels: pa.Table, names: Sequence[str] = (
         return Efficiencies(kernels["efficiency"].to_numpy(), "counters")
     means = _Means(result, kernels)
     if names:
-        product = np.ones(kernels.num_rows)
-        for name in names:
-            product *= [share(name, value) for value in means.of(name).tolist()]
-        return Efficiencies(product, "counters")
+        return Efficiencies(np.prod([means.share(name) for name in names], axis=0), "counters")
     blocks, threads = means.spelled(_BLOCKS), means.spelled(_THREADS)
     devices = _geometry(result)
     locations = kernels["location"].to_pylist()
@@ -75,41 +81,106 @@ def efficiencies(result: ResultData, kernels: pa.Table, names: Sequence[str] = (
         counts = list(zip(means.of(blocks).tolist(), means.of(threads).tolist(), locations, strict=True))
         of_kernels = {one: geometry_efficiency(round(one[0]), round(one[1]), *devices[one[2]]) for one in set(counts)}
         return Efficiencies(np.array([of_kernels[one] for one in counts]), "geometry")
+    busy = means.spelled(_BUSY)
+    if kernels.num_rows and busy is not None and not np.isnan(values := means.known(busy)).any():
+        return Efficiencies(means.as_share(busy, values), "busy")
     return Efficiencies(np.ones(kernels.num_rows), "none")
+
+
+def with_efficiency(result: ResultData, kernels: pa.Table) -> pa.Table:
+    """Add a column ``efficiency``: how much of its device each kernel uses (Eberius, equation 4.3), or null.
+
+    The mean over the runs of its call path on its stream, by the counters ``sm_efficiency`` and
+    ``warp_execution_efficiency`` of the stream.
+    """
+    counters = Counters(result)
+    if not all(name in counters for name in EFFICIENCIES):
+        return kernels.append_column("efficiency", pa.nulls(kernels.num_rows, pa.float64()))
+    means = [
+        {
+            (row["callpath_id"], row["location"]): share(
+                name, row["value"] / row["seconds"], percent=counters[name].is_percent
+            )
+            for row in counters[name].cells().to_pylist()
+            if row["callpath_id"] is not None and row["seconds"]
+        }
+        for name in EFFICIENCIES
+    ]
+    known = {place: means[0][place] * means[1][place] for place in means[0].keys() & means[1].keys()}
+    # Each pair of call path and location once, by a number of its own.
+    size = len(result.places.rank)
+    pairs = kernels["callpath_id"].to_numpy().astype(np.int64) * size + kernels["location"].to_numpy()
+    places, where = np.unique(pairs, return_inverse=True)
+    of_place = pa.array([known.get(divmod(place, size)) for place in places.tolist()], pa.float64())
+    return kernels.append_column("efficiency", of_place.take(pa.array(where)))
 
 
 class _Means:
     """The means of counters over kernels."""
 
     def __init__(self, result: ResultData, kernels: pa.Table) -> None:
+        self._result, self._kernels = result, kernels
         self.counters = Counters(result)
-        self._kernels = kernels
-        self._found = self.counters.during(
-            {
-                "location": kernels["location"].to_pylist(),
-                "begin": kernels["begin"].to_pylist(),
-                "end": kernels["end"].to_pylist(),
-                "callpath": [None] * kernels.num_rows,
-            }
-        )
+        columns = {name: kernels[name].to_pylist() for name in ("location", "begin", "end")}
+        stretches = columns | {"callpath": [None] * kernels.num_rows}
+        self._found = self.counters.during(stretches, shared=True)
+        # Those of single devices, by their names without that of the device.
+        self._of_devices: dict[str, dict[str, str]] = {}
+        for name in self.counters:
+            if match := _OF_DEVICE.fullmatch(name):
+                self._of_devices.setdefault(match[1], {})[match[2]] = name
 
     def spelled(self, pattern: re.Pattern[str]) -> str | None:
-        return next((name for name in self.counters if pattern.search(name)), None)
+        single = (name for name in self.counters if not _OF_DEVICE.fullmatch(name))
+        return next((name for name in [*self._of_devices, *single] if pattern.search(name)), None)
 
-    def of(self, name: str) -> npt.NDArray[np.float64]:
-        if name not in self.counters:
-            raise _native.UsageError(f"there is no counter {name!r}; there are {', '.join(self.counters) or 'none'}")
+    def known(self, name: str) -> npt.NDArray[np.float64]:
+        """Return its mean over each kernel, or NaN."""
+        if name not in self._of_devices:
+            return self._mean(name)
+        devices = np.array(_device_names(self._result))[self._kernels["location"].to_numpy()]
+        found = np.full(self._kernels.num_rows, np.nan)
+        for device, counter in self._of_devices[name].items():
+            found = np.where(devices == device, self._mean(counter), found)
+        return found
+
+    def _mean(self, name: str) -> npt.NDArray[np.float64]:
         if name not in self._found.column_names:
-            raise _native.UsageError(f"{name} is not recorded at the streams of devices")
+            return np.full(self._kernels.num_rows, np.nan)
         value: npt.NDArray[np.float64] = self._found[name].to_numpy()
-        if np.isnan(value).any():
-            raise _native.UsageError(f"{name} is not recorded at every kernel")
-        counter: Counter = self.counters[name]
         length = self._kernels["end"].to_numpy() - self._kernels["begin"].to_numpy()
-        if counter.kind != "level":
+        if self.counters[name].kind != "level":
             return value
         mean: npt.NDArray[np.float64] = np.divide(value, length, out=np.zeros(length.size), where=length > 0)
         return mean
+
+    def of(self, name: str) -> npt.NDArray[np.float64]:
+        """Return its mean over each kernel, which must be known."""
+        if name not in self.counters and name not in self._of_devices:
+            raise _native.UsageError(f"there is no counter {name!r}; there are {', '.join(self.counters) or 'none'}")
+        value = self.known(name)
+        if np.isnan(value).all() and value.size:
+            raise _native.UsageError(f"{name} is not recorded at the streams of devices")
+        if np.isnan(value).any():
+            raise _native.UsageError(f"{name} is not recorded at every kernel")
+        return value
+
+    def share(self, name: str) -> npt.NDArray[np.float64]:
+        """Return its mean over each kernel as a share."""
+        return self.as_share(name, self.of(name))
+
+    def as_share(self, name: str, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        named = [name] if name in self.counters else list(self._of_devices[name].values())
+        percent = any(self.counters[one].is_percent for one in named)
+        return np.array([share(name, value, percent=percent) for value in values.tolist()])
+
+
+def _device_names(result: ResultData) -> list[str]:
+    """Return the name of the device of each location: of the node that its group belongs to."""
+    definitions = result.run.definitions
+    nodes = {row["id"]: row["name"] for row in definitions["SystemTreeNode"].to_pylist()}
+    groups = {row["id"]: nodes.get(row["system_tree_parent"]) for row in definitions["LocationGroup"].to_pylist()}
+    return [groups.get(group) or "" for group in result.locations["group"].to_pylist()]
 
 
 def _geometry(result: ResultData) -> dict[int, tuple[int, int]]:
@@ -131,7 +202,14 @@ def _geometry(result: ResultData) -> dict[int, tuple[int, int]]:
     return of_locations
 
 
-def loads(result: ResultData, kernels: pa.Table, known: Efficiencies) -> dict[str, Any]:
+def loads(
+    result: ResultData,
+    kernels: pa.Table,
+    known: Efficiencies,
+    *,
+    callpath: str | int | None = None,
+    window: tuple[float, float] | None = None,
+) -> dict[str, Any]:
     """Return the loads of processes with devices, and their imbalance.
 
     Parameters
@@ -142,6 +220,11 @@ def loads(result: ResultData, kernels: pa.Table, known: Efficiencies) -> dict[st
         What devices ran.
     known
         Their efficiencies.
+    callpath
+        Only what runs below these call paths, as `find_callpaths` takes it: computation, and kernels that are launched
+        there or have such a call path on their stream. None for all.
+    window
+        Only what runs between two times, seconds since the begin of the trace. None for the whole run.
 
     Returns
     -------
@@ -154,18 +237,33 @@ def loads(result: ResultData, kernels: pa.Table, known: Efficiencies) -> dict[st
     Raises
     ------
     whywait.UsageError
-        If the result holds no events.
+        If the result holds no events, or has no such call path.
     """
     if (analysis := result.tables.analysis) is None:
         raise _native.UsageError("a written result holds no events: ask the trace itself")
     if not kernels.num_rows:
         return {"processes": [], "load_imbalance_gpu": None, "load_imbalance_gpu_adjusted": None} | _source(known)
-    hosts = pa.table(analysis.host_computation(computes(result).tolist()))
+    works = computes(result)
+    values = known.values
     rank = result.places.rank
-    ranks, process = np.unique(kernels["rank"].to_numpy(), return_inverse=True)
+    ranks = np.unique(kernels["rank"].to_numpy())
+    if callpath is not None:
+        inside = _below(result, callpath)
+        works &= inside
+        launched = kernels["launch_callpath_id"].fill_null(len(inside)).to_numpy().astype(np.int64)
+        kept = inside[kernels["callpath_id"].to_numpy()] | np.append(inside, False)[launched]
+        kernels, values = kernels.filter(pa.array(kept)), values[kept]
+    begin, end = window or (-math.inf, math.inf)
+    if window is not None:
+        first, last = np.maximum(kernels["begin"].to_numpy(), begin), np.minimum(kernels["end"].to_numpy(), end)
+        kernels = kernels.set_column(kernels.column_names.index("begin"), "begin", pa.array(first))
+        kernels = kernels.set_column(kernels.column_names.index("end"), "end", pa.array(last))
+        kernels, values = kernels.filter(pa.array(first < last)), values[first < last]
+    hosts = pa.table(analysis.host_computation(works.tolist(), begin, end))
     of_host = rank[hosts["location"].to_numpy().astype(np.int64)]
     host = sum_at(np.searchsorted(ranks, of_host), hosts["computation"].to_numpy(), ranks.size)
-    time, adjusted = kernel_times(kernels, process, known.values, ranks.size)
+    process = np.searchsorted(ranks, kernels["rank"].to_numpy())
+    time, adjusted = kernel_times(kernels, process, values, ranks.size)
     rows = [
         {"rank": int(ranks[i]), "host": host[i], "gpu_time": time[i], "gpu_time_adjusted": adjusted[i],
          "load": host[i] + time[i], "load_adjusted": host[i] + adjusted[i]}
@@ -177,6 +275,15 @@ def loads(result: ResultData, kernels: pa.Table, known: Efficiencies) -> dict[st
         "load_imbalance_gpu": imbalance(host + time),
         "load_imbalance_gpu_adjusted": imbalance(host + adjusted),
     } | _source(known)
+
+
+def _below(result: ResultData, callpath: str | int) -> npt.NDArray[np.bool_]:
+    """Say for each call path, by number, whether it is one of some or below them."""
+    tree = result.tree
+    inside = np.zeros(len(tree), np.bool_)
+    for position in find_callpaths(tree, callpath):
+        inside[tree.preorder[position : tree.end[position]]] = True
+    return inside
 
 
 def _source(known: Efficiencies) -> dict[str, str]:

@@ -9,9 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whywait import _native
-from whywait.analysis.counters import Counters
-from whywait.analysis.device_load import Efficiencies, efficiencies, kernel_times, loads
-from whywait.analysis.load import gpu_efficiency, imbalance
+from whywait.analysis.device_load import Efficiencies, efficiencies, kernel_times, loads, with_efficiency
+from whywait.analysis.load import imbalance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from whywait.model.result import ResultData
-
-#: Counters of streams that say how much of a device a kernel uses (Eberius, equation 4.3), in percent or as shares.
-EFFICIENCIES = ("sm_efficiency", "warp_execution_efficiency")
 
 
 class Devices:
@@ -64,7 +60,7 @@ class Devices:
             raise _native.UsageError("a result on disk has no kernels: analyze the trace again")
         kernels, synchronizations, starving, counts = analysis.devices()
         self._result = result
-        self.kernels = self._with_efficiency(self._named(pa.table(kernels)))
+        self.kernels = with_efficiency(result, self._named(pa.table(kernels)))
         self.synchronizations = self._named(pa.table(synchronizations))
         self.starving = self._named(pa.table(starving))
         self.counts = counts
@@ -83,35 +79,25 @@ class Devices:
                 columns["rank"] = pa.array(self._result.places.rank).take(column)
         return pa.table(columns)
 
-    def _with_efficiency(self, kernels: pa.Table) -> pa.Table:
-        """Add how much of its device each kernel uses: Eberius, equation 4.3."""
-        counters = Counters(self._result)
-        if not all(name in counters for name in EFFICIENCIES):
-            return kernels.append_column("efficiency", pa.nulls(kernels.num_rows, pa.float64()))
-        means = [
-            {
-                (row["callpath_id"], row["location"]): row["value"] / row["seconds"]
-                for row in counters[name].cells().to_pylist()
-                if row["callpath_id"] is not None and row["seconds"]
-            }
-            for name in EFFICIENCIES
-        ]
-        known = {place: gpu_efficiency(means[0][place], means[1][place]) for place in means[0].keys() & means[1].keys()}
-        # Each pair of call path and location once, by a number of its own.
-        size = len(self._result.places.rank)
-        pairs = kernels["callpath_id"].to_numpy().astype(np.int64) * size + kernels["location"].to_numpy()
-        places, where = np.unique(pairs, return_inverse=True)
-        of_place = pa.array([known.get(divmod(place, size)) for place in places.tolist()], pa.float64())
-        return kernels.append_column("efficiency", of_place.take(pa.array(where)))
-
-    def loads(self, efficiency: Sequence[str] = ()) -> dict[str, Any]:
+    def loads(
+        self,
+        efficiency: Sequence[str] = (),
+        *,
+        callpath: str | int | None = None,
+        window: tuple[float, float] | None = None,
+    ) -> dict[str, Any]:
         """Return the loads of processes with devices, and how unevenly they are distributed.
 
         Parameters
         ----------
         efficiency
-            Counters at the streams whose product is the efficiency of a kernel; none to take ``efficiency`` of
-            `kernels`, or else an upper bound from the geometry of launches.
+            Counters of streams, contexts, devices or nodes whose product is the efficiency of a kernel; none to take
+            ``efficiency`` of `kernels`, or else an upper bound from the geometry of launches, or else how busy the
+            device is.
+        callpath
+            Only what runs below these call paths, or is launched there; None for all.
+        window
+            Only what runs between two times, seconds since the begin of the trace; None for the whole run.
 
         Returns
         -------
@@ -123,7 +109,8 @@ class Devices:
         whywait.UsageError
             If a counter is missing, or is neither a share nor a percentage.
         """
-        return loads(self._result, self.kernels, efficiencies(self._result, self.kernels, efficiency))
+        known = efficiencies(self._result, self.kernels, efficiency)
+        return loads(self._result, self.kernels, known, callpath=callpath, window=window)
 
     def summary(self, efficiency: Sequence[str] = ()) -> dict[str, Any]:
         """Return what there is to say of devices, kernels and hosts, as data that JSON can say.

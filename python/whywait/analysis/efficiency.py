@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from whywait import _native
 from whywait.analysis import hybrid
 from whywait.analysis.counters import CYCLES, INSTRUCTIONS, Counters
+from whywait.analysis.devices import Devices
 from whywait.analysis.load import imbalance
 from whywait.model.format import html_table
 from whywait.model.idle_threads import allocation
@@ -191,7 +193,8 @@ def efficiencies(
     Efficiencies
         ``parallel_efficiency``, ``load_balance``, ``communication_efficiency``, ``serialization``, ``transfer`` and
         ``load_imbalance``. ``serialization`` and ``transfer`` have no value where wait states are not computed, as in a
-        profile.
+        profile. Of a run with devices whose events are known also ``load_imbalance_gpu`` and, where the efficiency of
+        kernels is known, ``load_imbalance_gpu_adjusted``.
 
     Raises
     ------
@@ -212,7 +215,7 @@ def efficiencies(
     waits = waits_of(result.profile.metrics, method)
     positions = None if callpath is None else find_callpaths(result.tree, callpath)
     times = _times(processes, waits, positions)
-    values = tuple(_judge(times, len(processes)))
+    values = (*_judge(times, len(processes)), *_with_devices(result, callpath, window))
     if not waits:
         # A profile does not tell waiting from transfer.
         values = tuple(_unknown(one) if "max(ideal)" in one.inputs else one for one in values)
@@ -222,10 +225,47 @@ def efficiencies(
         window,
         method,
         len(processes),
-        _definitions(profile, waits),
+        _definitions(profile, waits) | {name: text for name, text in _LOADS.items() if name in _named(values)},
         values,
         tuple(_hybrid(hybrid.shares(profile, result.places, positions))),
     )
+
+
+#: Loads of processes with devices: Eberius, section 4.3.
+_LOADS = {
+    "load_gpu": "computation while no kernel runs + kernels",
+    "load_gpu_adjusted": "computation while no kernel runs + kernels * efficiency",
+}
+
+
+def _named(values: Iterable[Efficiency]) -> str:
+    return " ".join(name.strip("avgmx()") for value in values for name in value.inputs)
+
+
+def _with_devices(result: ResultData, callpath: str | int | None, window: Window | None) -> Iterator[Efficiency]:
+    """Yield the load imbalance of hosts with their devices (Eberius, equations 4.1 and 4.5), if the run has devices."""
+    if (
+        not isinstance(result.tables.analysis, _native.Analysis)
+        or "ACCELERATOR_STREAM" not in result.locations["type"].unique().to_pylist()
+    ):
+        return
+    try:
+        devices = Devices(result)
+        found = devices.loads(callpath=callpath, window=window)
+    except _native.UsageError:
+        # Several processes had the events, or counters are no shares: `whywait gpu` says it.
+        return
+    asked = [("load", "gpu", "")]
+    if found["efficiency_source"] != "none":
+        asked.append(("load_adjusted", "gpu_adjusted", ", adjusted"))
+    for load, name, text in asked:
+        of_processes = np.array([row[load] for row in found["processes"]])
+        most, mean = f"max(load_{name})", f"avg(load_{name})"
+        inputs = {most: _most(of_processes), mean: _mean(of_processes, len(of_processes))}
+        value = found[f"load_imbalance_{name}"]
+        yield Efficiency(
+            f"load_imbalance_{name}", f"Load imbalance, devices{text}", value, f"({most} - {mean}) / {mean}", inputs
+        )
 
 
 def _unknown(one: Efficiency) -> Efficiency:
@@ -374,7 +414,7 @@ def scaling(
     Notes
     -----
     With P processes and the index 0 for the reference, ``CompS = sum U0 / sum U`` and ``speedup = max T0 / max T``,
-    both times ``P / P0`` under weak scaling; ``GE = PE * CompS``. Where all runs are fresh and have counters of
+    both times ``P / P0`` under weak scaling; ``GE = PE * CompS``. Where all runs have counters of
     instructions and cycles (``PAPI_TOT_INS``, ``PAPI_TOT_CYC``), computation scaling is the product of
     ``instruction_scaling``, ``ipc_scaling`` and ``frequency_scaling``, and ``ipc`` stands beside them.
     """
@@ -384,9 +424,9 @@ def scaling(
         for result, window in zip(results, windows or repeat(None))  # noqa: B905  (what repeats has no end)
     ]
     compared = [_against(row, rows[0], mode) for row in rows]
-    if windows is not None:
-        return compared
-    counts = [_counts(result, callpath) for result in results]
+    common = set.intersection(*({value.name for value in row} for row in compared)) if compared else set()
+    compared = [replace(row, values=tuple(value for value in row if value.name in common)) for row in compared]
+    counts = [_counts(result, callpath, row.window) for result, row in zip(results, compared, strict=True)]
     known = [count for count in counts if count is not None]
     if len(known) < len(rows):
         return compared
@@ -404,15 +444,18 @@ class _Counts(NamedTuple):
     seconds: float
 
 
-def _counts(result: ResultData, callpath: str | int | None) -> _Counts | None:
-    """Count a run's computation; None without counters of instructions and cycles, or in a written result."""
-    if result.tables.analysis is None:
-        return None
+def _counts(result: ResultData, callpath: str | int | None, window: Window | None) -> _Counts | None:
+    """Count a run's computation; None without counters of instructions and cycles."""
     counters = Counters(result)
     if INSTRUCTIONS not in counters or CYCLES not in counters:
         return None
-    instructions, cycles = (counters[name].in_computation(callpath) for name in (INSTRUCTIONS, CYCLES))
-    processes = Processes(result, only_threads=True)
+    if window is not None:
+        counters = counters.window(*window)
+    profile = result.window(*window) if window else result.profile
+    instructions, cycles = (
+        counters[name].in_computation(callpath) if name in counters else 0.0 for name in (INSTRUCTIONS, CYCLES)
+    )
+    processes = Processes(result, profile, only_threads=True)
     positions = None if callpath is None else find_callpaths(result.tree, callpath)
     return _Counts(instructions, cycles, float(processes.sums("comp", positions).sum()))
 

@@ -51,8 +51,17 @@ def process_loads(total: npt.ArrayLike, mpi: npt.ArrayLike) -> npt.NDArray[np.fl
     return np.asarray(total, dtype=np.float64) - np.asarray(mpi, dtype=np.float64)
 
 
-def share(name: str, value: float) -> float:
+def share(name: str, value: float, *, percent: bool | None = None) -> float:
     """Return a share that a counter gives as a share (0..1) or in percent (0..100).
+
+    Parameters
+    ----------
+    name
+        The name of the counter.
+    value
+        Its value.
+    percent
+        Whether it is a percentage; None if it is one above 1.
 
     Raises
     ------
@@ -61,7 +70,7 @@ def share(name: str, value: float) -> float:
     """
     if not 0 <= value <= 100:
         raise _native.UsageError(f"{name} is {value:g}, which is not a share or a percentage")
-    return value if value <= 1 else value / 100
+    return value / 100 if value > 1 or percent else value
 
 
 def gpu_efficiency(sm_efficiency: float, warp_execution_efficiency: float) -> float:

@@ -144,8 +144,8 @@ class NativeDataset:
     def counter_window(self, begin: float, end: float) -> pa.Table:
         return pa.table(self.analysis.counter_window(begin, end))
 
-    def counter_changes(self, stretches: Mapping[str, Sequence[Any]]) -> pa.Table:
-        return pa.table(self.analysis.counter_changes(dict(stretches)))
+    def counter_changes(self, stretches: Mapping[str, Sequence[Any]], *, shared: bool = False) -> pa.Table:
+        return pa.table(self.analysis.counter_changes(dict(stretches), shared))
 
     @property
     def stored_iterations(self) -> None:

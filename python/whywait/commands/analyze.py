@@ -17,7 +17,7 @@ from whywait.commands.common import (
     print_json,
     refuse_file,
 )
-from whywait.commands.results import FOCUS, LOOP, SOURCE
+from whywait.commands.results import FOCUS, LOOP, SOURCE, add_counter_mode
 
 if TYPE_CHECKING:
     import argparse
@@ -95,9 +95,11 @@ def add(verbs: Any) -> None:
     parser.add_argument("--focus", metavar="PATH", help=FOCUS)
     parser.add_argument(
         "--counters",
-        action="store_true",
-        help="add the values of strict counters (PAPI, perf, ...) to the tables of wait states and the critical path",
+        metavar="NAME,...",
+        help="add the values of these strict counters (PAPI, perf, ...) to the tables of wait states and the critical "
+        "path; without names, or with 'all', of all",
     )
+    add_counter_mode(parser)
     parser.add_argument(
         "--advise",
         action="store_true",
@@ -111,6 +113,11 @@ def add(verbs: Any) -> None:
     )
     parser.add_argument("--source", metavar="DIR", help=SOURCE)
     parser.add_argument("--quiet", action="store_true", help="do not print the summary or progress")
+
+
+def _counters(text: str | None) -> bool | list[str]:
+    """Return the counters that are asked for: all, none, or some by name."""
+    return text == "all" if text in (None, "all") else [name.strip() for name in text.split(",")]
 
 
 def run(options: argparse.Namespace) -> int:
@@ -138,6 +145,7 @@ def run(options: argparse.Namespace) -> int:
             causes=not options.no_causes,
             cost_model=options.cost_model,
             idle_threads=options.idle_threads,
+            counter_modes=dict(options.counter_mode),
             memory_limit=options.memory_limit,
             spill_directory=options.spill_dir or _existing(directory),
             transfers=options.transfers,
@@ -157,7 +165,7 @@ def run(options: argparse.Namespace) -> int:
         html=options.html,
         factors=options.factors,
         focus=options.focus,
-        counters=options.counters,
+        counters=_counters(options.counters),
         advice=advice,
         iterations=options.iterations,
         source=options.source,

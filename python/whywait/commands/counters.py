@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.common import Help, Progress, add_verb, positive, print_json
-from whywait.commands.results import TRACE, add_window, open_trace
+from whywait.commands.results import TRACE, add_counter_mode, add_window, open_trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _NAME, _NUMBER = 32, 14
 #: What a summary says of the counters of the trace.
-_OF_TRACE = ("counters", "instructions_per_cycle")
+_OF_TRACE = ("counters", "instructions_per_cycle", "frequency")
 
 _IMPORT = """\
 Write a trace once more, with the software performance counters of Open MPI beside it: from the data file of each \
@@ -59,6 +59,7 @@ def add(verbs: Any) -> None:
         help="which messages share a queue: those of a pair of processes on a communicator, or all messages to one "
         "process on a communicator (default: %(default)s)",
     )
+    add_counter_mode(parser)
     parser.add_argument("--metric", metavar="NAME", help="show where this counter or queue is largest")
     parser.add_argument(
         "--by",
@@ -144,6 +145,7 @@ def run(options: argparse.Namespace) -> int:
             queues=options.arrival,
             queue_match=options.match,
             queue_bins=options.bins or 0,
+            counter_modes=dict(options.counter_mode),
             progress=progress,
         )
     found: dict[str, Any]
@@ -303,7 +305,7 @@ def summary(result: Result, window: tuple[float, float] | None = None) -> dict[s
     if window:
         counters = counters.window(*part_of_run(window, result.facts["length"]))
     recorded = [counter.as_dict() for counter in counters.values()]
-    derived = {"instructions_per_cycle": counters.instructions_per_cycle}
+    derived = {"instructions_per_cycle": counters.instructions_per_cycle, "frequency": counters.frequency}
     if window:
         # Queues are replayed for the whole run.
         return {"counters": recorded, **derived}
@@ -362,27 +364,35 @@ def _select(table: pa.Table, name: str, wanted: tuple[str, ...]) -> list[dict[st
 
 def _lines(found: dict[str, Any]) -> Iterator[Line]:
     if found.get("counters"):
-        columns = "".join(f"{name:>{_NUMBER}}" for name in ("total", "mean", "minimum", "maximum"))
-        yield [(f"{'Counter':{_NAME}}{columns}{'samples':>{_NUMBER}}  unit", "bold")]
+        columns = " ".join(f"{name:>{_NUMBER}}" for name in ("total", "mean", "minimum", "maximum"))
+        yield [(f"{'Counter':{_NAME}}{columns} {'samples':>{_NUMBER}}  unit", "bold")]
         for row in found["counters"]:
-            numbers = "".join(
+            numbers = " ".join(
                 f"{'-':>{_NUMBER}}" if row[name] is None else _number(row[name])
                 for name in ("total", "mean", "minimum", "maximum", "samples")
             )
             unit = row["unit"] + (" s" if row["kind"] == "level" else "")
-            yield [(f"{row['name'][: _NAME - 1]:{_NAME}}{numbers}  {unit} ({row['kind']}, {row['mode']})", "")]
+            said = "; ".join([", ".join([row["kind"], row["mode"], *row["scopes"]]), *row["notes"]])
+            if len(row["name"]) >= _NAME:
+                # What tells counters apart may stand at the end of long names.
+                yield [(row["name"], "")]
+            name = row["name"] if len(row["name"]) < _NAME else ""
+            yield [(f"{name:{_NAME}}{numbers}  {unit} ({said})", "")]
         if found["instructions_per_cycle"] is not None:
             yield [(f"Instructions per cycle: {found['instructions_per_cycle']:.3g}", "")]
+        if found["frequency"] is not None:
+            yield [(f"Cycles per second: {found['frequency']:.3g}", "")]
         yield []
     elif "sums" not in found:
         yield [("no counter has a value in this window", "")]
     if "sums" not in found:
         return
+    if not any(row["total"] for row in found["sums"].values()) and not found["levels"]:
+        yield [("The run has no messages.", "")]
+        return
     yield [(f"{'Sum over the run':{_NAME}}{'total':>{_NUMBER}}  unit", "bold")]
     for name, row in found["sums"].items():
         yield [(f"{name:{_NAME}}{_number(row['total'])}  {row['unit']}", "")]
-    if not found["sums"]:
-        yield [("   the run has no messages", "")]
     yield []
     yield [(f"{'Level':{_NAME}}{'maximum':>{_NUMBER}}{'at s':>{_NUMBER}}{'rank':>8}{'mean':>{_NUMBER}}  unit", "bold")]
     for name, row in found["levels"].items():

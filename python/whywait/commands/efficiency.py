@@ -284,5 +284,5 @@ def judged(value: Efficiency) -> tuple[str, str]:
         return _cell("-"), ""
     if value.name in {"speedup", "ipc"}:
         return _cell(f"{value.value:.2f}"), ""
-    good = value.value <= 0.25 if value.name == "load_imbalance" else value.value >= 0.8
+    good = value.value <= 0.25 if value.name.startswith("load_imbalance") else value.value >= 0.8
     return _cell(f"{value.value:.1%}"), "green" if good else "red"

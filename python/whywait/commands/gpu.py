@@ -32,8 +32,9 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "--gpu-efficiency",
         metavar="NAME[*NAME]",
-        help="counters at the streams whose product is the efficiency of a kernel (default: sm_efficiency * "
-        "warp_execution_efficiency, or an upper bound from the geometry of launches)",
+        help="counters of streams, contexts, devices or nodes whose product is the efficiency of a kernel; NAME also "
+        "stands for NAME:device=N (default: sm_efficiency*warp_execution_efficiency, or an upper bound from the "
+        "geometry of launches, or how busy devices are)",
     )
     parser.add_argument(
         "--top", type=positive, default=10, metavar="N", help="how many rows to show per table (default: %(default)s)"
@@ -80,16 +81,7 @@ def _lines(found: dict[str, Any], count: int) -> Iterator[Line]:
         yield row(one["name"], str(one["rank"]), str(one["kernels"]), seconds(one["busy"]), share, *times)
     if left := len(found["devices"]) - len(shown):
         yield [(f"and {left} that were starved less", "dim")]
-    if found["imbalance"] is not None and len(found["devices"]) > 1:
-        yield [(f"Imbalance of busy devices: {100 * found['imbalance']:.2f} %", "")]
-        if found["imbalance_adjusted"] is not None:
-            yield [(f"adjusted by the efficiency of kernels: {100 * found['imbalance_adjusted']:.2f} %", "")]
-    if found["load_imbalance_gpu"] is not None and len(found["processes"]) > 1:
-        yield [(f"Load imbalance of hosts and devices: {100 * found['load_imbalance_gpu']:.2f} %", "")]
-        if found["efficiency_source"] != "none":
-            source = {"counters": "counters", "geometry": "the geometry of launches, an upper bound"}
-            share = f"{100 * found['load_imbalance_gpu_adjusted']:.2f} %"
-            yield [(f"adjusted by {source[found['efficiency_source']]}: {share}", "")]
+    yield from _imbalance(found)
     yield []
     yield head("Kernel on", "count", "total")
     for one in found["kernels"][:count]:
@@ -112,3 +104,29 @@ def _lines(found: dict[str, Any], count: int) -> Iterator[Line]:
     ):
         if found[name]:
             yield [(f"{found[name]} {text}", "dim")]
+
+
+_SOURCES = {
+    "counters": "by counters of their efficiency",
+    "geometry": "by the geometry of launches, an upper bound of their efficiency",
+    "busy": "by how busy devices were",
+}
+
+
+def _imbalance(found: dict[str, Any]) -> Iterator[Line]:
+    """Yield how unevenly work is distributed over devices, and over processes with their devices."""
+    adjusts = found["efficiency_source"] != "none"
+    shown = False
+    for name, adjusted, text, number in (
+        ("imbalance", "imbalance_adjusted", "Imbalance of busy devices", len(found["devices"])),
+        ("load_imbalance_gpu", "load_imbalance_gpu_adjusted", "Load imbalance of hosts and devices",
+         len(found["processes"])),
+    ):  # fmt: skip
+        if found[name] is not None and number > 1:
+            shown = True
+            more = f"; adjusted: {100 * found[adjusted]:.2f} %" if adjusts and found[adjusted] is not None else ""
+            yield [(f"{text}: {100 * found[name]:.2f} %{more}", "")]
+    if shown and adjusts:
+        yield [(f"(adjusted: kernels count {_SOURCES[found['efficiency_source']]})", "dim")]
+    elif shown:
+        yield [("(not adjusted: the efficiency of kernels is not known)", "dim")]

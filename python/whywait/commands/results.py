@@ -73,6 +73,26 @@ def add_window(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--window", type=time_window, metavar="FROM:TO", help=WINDOW)
 
 
+def add_counter_mode(parser: argparse.ArgumentParser) -> None:
+    """Let a verb take what the values of counters are."""
+    parser.add_argument(
+        "--counter-mode",
+        type=_named_mode,
+        action="append",
+        default=[],
+        metavar="NAME=MODE",
+        help="what the values of a counter are, if the trace says it wrong: absolute, accumulated, relative, or a "
+        "metric mode of OTF2; can be repeated",
+    )
+
+
+def _named_mode(text: str) -> tuple[str, str]:
+    name, _, mode = text.rpartition("=")
+    if not name or not mode:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=MODE")
+    return name, mode
+
+
 def refuse_both(options: argparse.Namespace) -> None:
     """Raise `whywait.UsageError` if a part is asked for twice."""
     from whywait import UsageError

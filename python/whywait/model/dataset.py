@@ -164,7 +164,7 @@ class Dataset(Protocol):
         """Return what counters come to between two times, in seconds since the begin of the trace."""
         ...
 
-    def counter_changes(self, stretches: Mapping[str, Sequence[Any]]) -> pa.Table:
+    def counter_changes(self, stretches: Mapping[str, Sequence[Any]], *, shared: bool = False) -> pa.Table:
         """Return what counters that speak of their location came to in stretches of time.
 
         Parameters
@@ -172,12 +172,16 @@ class Dataset(Protocol):
         stretches
             Columns ``location``, ``begin`` and ``end`` (seconds since the begin of the trace) and ``callpath`` (only
             while this one is the innermost; None for any).
+        shared
+            Whether to add counters of a process, a machine or a group, of which each of their threads has its part,
+            and those of a device at its streams.
 
         Returns
         -------
         pyarrow.Table
-            ``stretch`` (row), ``counter``, ``amount`` (growth, or the integral of a level) and ``seconds`` (in which
-            the call path ran); a counter without samples around a stretch has no row there.
+            ``stretch`` (row), ``counter``, ``amount`` (growth, or the integral of a level), ``seconds`` (in which the
+            call path ran), and of levels ``known`` (seconds in which it is known), ``minimum`` and ``maximum``; a
+            counter without samples around a stretch has no row there.
         """
         ...
 

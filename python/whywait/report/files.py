@@ -19,7 +19,7 @@ from whywait.store.dataset import Writer
 from whywait.store.staging import Staging
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from os import PathLike
     from pathlib import Path
 
@@ -40,7 +40,7 @@ def write_all(
     transfers: bool = False,
     picture: tuple[Timeline | None, Mapping[str, str]] | None = None,
     factors: Factors = "longest",
-    counters: bool = False,
+    counters: bool | Sequence[str] = False,
     iterations: str | int | None = None,
     source: str | PathLike[str] | None = None,
 ) -> list[Path]:
@@ -86,19 +86,23 @@ def write_all(
 
 
 def _write_long(
-    writer: Writer, result: ResultData, timeline: Timeline | None, *, transfers: bool, counters: bool
+    writer: Writer, result: ResultData, timeline: Timeline | None, *, transfers: bool, counters: bool | Sequence[str]
 ) -> None:
     """Write the tables that grow with the run, in its length or its width."""
     tree, locations, dataset = result.tree, result.places, result.tables
     waits = tables.wait_state_pieces(tree, locations, dataset.wait_states)
     if counters:
-        writer.table("wait_states", with_counters(result, tables.table(tables.WAIT_STATES, waits), "enter", "leave"))
+        writer.table(
+            "wait_states", with_counters(result, tables.table(tables.WAIT_STATES, waits), "enter", "leave", counters)
+        )
     else:
         writer.pieces("wait_states", tables.WAIT_STATES, waits)
     if result.has_causes:
         path = tables.critical_path_pieces(tree, locations, dataset.critical_path)
         if counters:
-            writer.table("critical_path", with_counters(result, tables.table(tables.CRITICAL_PATH, path), "from", "to"))
+            writer.table(
+                "critical_path", with_counters(result, tables.table(tables.CRITICAL_PATH, path), "from", "to", counters)
+            )
         else:
             writer.pieces("critical_path", tables.CRITICAL_PATH, path)
     if transfers:

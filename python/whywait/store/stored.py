@@ -196,8 +196,8 @@ class StoredTables(ABC):
         del begin, end
         raise _native.UsageError(_NO_EVENTS)
 
-    def counter_changes(self, stretches: Mapping[str, Sequence[Any]]) -> pa.Table:
-        del stretches
+    def counter_changes(self, stretches: Mapping[str, Sequence[Any]], *, shared: bool = False) -> pa.Table:
+        del stretches, shared
         raise _native.UsageError("a result on disk has no events: analyze the trace again to get counters")
 
     @cached_property

@@ -32,10 +32,10 @@ use crate::waits::rma::{self, OneSided};
 use crate::waits::{self, Findings, WaitState, collective, interval, late_receiver, late_sender};
 use crate::window;
 use crate::{Error, Result};
-use whywait_otf2::enums::LocationType;
+use whywait_otf2::enums::{LocationType, MetricMode};
 
 /// What a caller can choose.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Number of Late Senders of a location that are remembered for the detection of wrong order.
     pub wrong_order_window: usize,
@@ -50,6 +50,8 @@ pub struct Options {
     /// Only what lies between two times, seconds since the begin of the trace: times, waits, the costs of these, and the
     /// critical path. For one process.
     pub window: Option<(f64, f64)>,
+    /// What the values of counters are, by name, where the definitions do not say it right.
+    pub counter_modes: Vec<(String, MetricMode)>,
     /// Shards have about this many events at least.
     pub shard_events: u64,
 }
@@ -63,6 +65,7 @@ impl Default for Options {
             transfers: false,
             queues: None,
             window: None,
+            counter_modes: Vec::new(),
             shard_events: SHARD_EVENTS,
         }
     }
@@ -325,7 +328,8 @@ pub fn analyze(
     monitor: &Monitor,
 ) -> Result<Option<Analysis>> {
     monitor.enter(Stage::Decode)?;
-    let mut trace = Trace::load(archive, options.shard_events.max(1), transport, &monitor.progress)?;
+    let mut trace =
+        Trace::load(archive, options.shard_events.max(1), &options.counter_modes, transport, &monitor.progress)?;
     let (counters, of_counters) = counters::collect(&mut trace)?;
     let mut diagnostics = vec![std::mem::take(&mut trace.diagnostics), other_locations(&trace), of_counters];
     let window = options.window.map(|bounds| window::ticks(&trace, bounds));

@@ -71,6 +71,8 @@ pub enum DiagnosticKind {
     UnknownRecord,
     /// Metric records whose class is not defined, or which do not fit it.
     Metric,
+    /// Enters or Leaves without a sample of a counter that has one at each.
+    MetricMissing,
     /// Values of counters that are not numbers.
     MetricNotANumber,
     /// Counters that were reset.
@@ -117,6 +119,7 @@ impl DiagnosticKind {
             Self::NotAThread => "not_a_thread",
             Self::UnknownRecord => "unknown_record",
             Self::Metric => "metric",
+            Self::MetricMissing => "metric_missing",
             Self::MetricNotANumber => "metric_not_a_number",
             Self::MetricReset => "metric_reset",
             Self::MetricMode => "metric_mode",
@@ -194,6 +197,10 @@ impl DiagnosticKind {
             Self::NotAThread => "locations are neither threads nor device streams; they have only a profile",
             Self::UnknownRecord => "records of an unknown kind are skipped",
             Self::Metric => "metric records without a matching definition are skipped",
+            Self::MetricMissing => {
+                "strict counters lack samples at some Enters and Leaves; their increments are distributed by time until \
+                 the next sample"
+            }
             Self::MetricNotANumber => "counter values that are not finite numbers are skipped",
             Self::MetricReset => "counters decrease, as if they were reset; such a step counts as 0",
             Self::MetricMode => {

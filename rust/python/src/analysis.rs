@@ -159,9 +159,9 @@ impl Analysis {
         devices::tables(self, py)
     }
 
-    /// What threads of processes with devices compute while these run no kernel.
-    fn host_computation(&self, py: Python<'_>, computes: Vec<bool>) -> PyResult<Table> {
-        devices::host_computation(self, py, &computes)
+    /// What threads of processes with devices compute while these run no kernel, between two times.
+    fn host_computation(&self, py: Python<'_>, computes: Vec<bool>, begin: f64, end: f64) -> PyResult<Table> {
+        devices::host_computation(self, py, &computes, (begin, end))
     }
 
     /// What the counters of the trace come to in a window of time, in the shape of `counter_cells`.
@@ -174,9 +174,10 @@ impl Analysis {
         counters::courses(self, py, merged, bins)
     }
 
-    /// What counters that speak of the location they are recorded at came to in stretches of time.
-    fn counter_changes(&self, py: Python<'_>, asked: counters::Asked) -> PyResult<Table> {
-        counters::changes(self, py, &asked)
+    /// What counters that speak of the location they are recorded at came to in stretches of time; if `shared`, others too.
+    #[pyo3(signature = (asked, shared=false))]
+    fn counter_changes(&self, py: Python<'_>, asked: counters::Asked, shared: bool) -> PyResult<Table> {
+        counters::changes(self, py, &asked, shared)
     }
 
     /// Levels of the replayed queues: maxima and means.

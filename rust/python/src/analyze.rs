@@ -10,6 +10,7 @@ use whywait_core::causes::CostModel;
 use whywait_core::exchange::Transport;
 use whywait_core::trace::load::SHARD_EVENTS;
 
+use crate::counters;
 use crate::errors::{UsageError, core_error};
 use crate::job::serve;
 use crate::memory;
@@ -23,10 +24,11 @@ use crate::run::Run;
 ///
 /// `queues` is how to replay the queues of messages: when messages arrive (`estimate`, `send`), which share a queue
 /// (`pair`, `list`), and into how many bins to cut levels. With a `window`, seconds since the begin of the trace, severities,
-/// costs and the critical path are only those in it. `progress(stage, fraction)` is called about ten times a second.
+/// costs and the critical path are only those in it. `counter_modes` says what the values of counters are, by name: a mode
+/// of OTF2. `progress(stage, fraction)` is called about ten times a second.
 #[pyfunction]
 #[pyo3(signature = (run, *, threads=None, wrong_order_window=100, causes=true, cost_model="thesis", transfers=false, queues=None,
-    window=None, shard_events=SHARD_EVENTS, ranks=None, progress=None))]
+    window=None, counter_modes=Vec::new(), shard_events=SHARD_EVENTS, ranks=None, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "they are named where it is called")]
 pub(crate) fn analyze(
     py: Python<'_>,
@@ -38,6 +40,7 @@ pub(crate) fn analyze(
     transfers: bool,
     queues: Option<(String, String, usize)>,
     window: Option<(f64, f64)>,
+    counter_modes: Vec<(String, String)>,
     shard_events: u64,
     ranks: Option<&Bound<'_, PyAny>>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -58,7 +61,9 @@ pub(crate) fn analyze(
         }
     };
     let queues = queues.as_ref().map(queues::options).transpose()?;
-    let options = Options { wrong_order_window, causes, cost_model, transfers, queues, window, shard_events };
+    let counter_modes = counter_modes.into_iter().map(counters::mode).collect::<PyResult<_>>()?;
+    let options =
+        Options { wrong_order_window, causes, cost_model, transfers, queues, window, counter_modes, shard_events };
     let monitor = Arc::new(Monitor::default());
     let expected = archive.definitions().locations.iter().fold(0u64, |sum, l| sum.saturating_add(l.number_of_events));
 

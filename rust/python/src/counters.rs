@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, StringArray, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
-use whywait_core::counters::Stretch;
+use whywait_core::counters::{Change, Stretch};
 use whywait_core::ids::{CallPathId, LocationId};
 use whywait_core::trace::counters::{Counter, CounterCell, Kind};
+use whywait_otf2::enums::MetricMode;
 
 use crate::arrow::{Names, Optional, Table};
 use crate::errors::{UsageError, core_error};
@@ -44,6 +45,13 @@ pub(crate) fn definitions(analysis: &Analysis) -> PyResult<Table> {
         ("integer", Arc::new(counters.iter().map(|counter| Some(!counter.is_real)).collect::<BooleanArray>())),
         ("factor", Arc::new(Float64Array::from_iter_values(counters.iter().map(Counter::factor)))),
     ])
+}
+
+/// A counter with a mode of OTF2.
+pub(crate) fn mode((counter, name): (String, String)) -> PyResult<(String, MetricMode)> {
+    let known = (0..=u8::MAX).map(MetricMode).find(|mode| mode.name() == Some(&name));
+    let unknown = || UsageError::new_err(format!("{name} is not a metric mode of OTF2"));
+    known.map(|mode| (counter, mode)).ok_or_else(unknown)
 }
 
 /// What they come to.
@@ -91,8 +99,8 @@ pub(crate) struct Asked {
     callpath: Vec<Option<u32>>,
 }
 
-/// What counters that speak of their recorder came to in them.
-pub(crate) fn changes(analysis: &Analysis, py: Python<'_>, asked: &Asked) -> PyResult<Table> {
+/// What counters that speak of their recorder came to in them; if `shared`, others as well.
+pub(crate) fn changes(analysis: &Analysis, py: Python<'_>, asked: &Asked, shared: bool) -> PyResult<Table> {
     let trace = &analysis.result.trace;
     let size = asked.location.len();
     if [asked.begin.len(), asked.end.len(), asked.callpath.len()] != [size; 3] {
@@ -102,19 +110,21 @@ pub(crate) fn changes(analysis: &Analysis, py: Python<'_>, asked: &Asked) -> PyR
     if !asked.location.iter().all(known) {
         return Err(UsageError::new_err("unknown location"));
     }
+    // What happens at the last tick is before the next one.
+    let (first, last) = trace.span().map_or((0, 0), |(first, last)| (first, last.saturating_add(1)));
     let stretches: Vec<Stretch> = (0..size)
         .map(|i| {
-            let [begin, end] = [asked.begin[i], asked.end[i]].map(|seconds| analysis.tick(seconds));
+            let [begin, end] = [asked.begin[i], asked.end[i]].map(|seconds| analysis.tick(seconds).clamp(first, last));
             let callpath = asked.callpath[i].map(CallPathId::new);
             Stretch { location: LocationId::new(asked.location[i]), begin, end: end.max(begin), callpath }
         })
         .collect();
-    if stretches.iter().any(|stretch| stretch.callpath.is_some()) {
+    if shared || stretches.iter().any(|stretch| stretch.callpath.is_some()) {
         analysis.result.need_events().map_err(core_error)?;
     }
     let kinds = &analysis.result.counters.kinds;
     let pool = whywait_core::pool::new(0).map_err(core_error)?;
-    let work = || pool.install(|| whywait_core::counters::changes(&analysis.archive, trace, kinds, &stretches));
+    let work = || pool.install(|| whywait_core::counters::changes(&analysis.archive, trace, kinds, &stretches, shared));
     let found = py.detach(work);
     let counters = all(analysis);
     let resolution = trace.resolution as f64;
@@ -122,11 +132,21 @@ pub(crate) fn changes(analysis: &Analysis, py: Python<'_>, asked: &Asked) -> PyR
         let is_level = matches!(kinds[change.counter as usize], Kind::Level { .. } | Kind::Samples);
         change.amount * counters[change.counter as usize].factor() / if is_level { resolution } else { 1.0 }
     });
+    let extreme = |get: fn(&Change) -> f64| -> ArrayRef {
+        let value = |change: &Change| {
+            let value = get(change);
+            value.is_finite().then(|| value * counters[change.counter as usize].factor())
+        };
+        Arc::new(found.iter().map(value).collect::<Float64Array>())
+    };
     Table::new(vec![
         ("stretch", Arc::new(UInt32Array::from_iter_values(found.iter().map(|change| change.stretch)))),
         ("counter", Arc::new(UInt32Array::from_iter_values(found.iter().map(|change| change.counter)))),
         ("amount", Arc::new(Float64Array::from_iter_values(amount))),
         ("seconds", Arc::new(Float64Array::from_iter_values(found.iter().map(|c| c.ticks as f64 / resolution)))),
+        ("known", Arc::new(Float64Array::from_iter_values(found.iter().map(|c| c.known as f64 / resolution)))),
+        ("minimum", extreme(|change| change.range.0)),
+        ("maximum", extreme(|change| change.range.1)),
     ])
 }
 

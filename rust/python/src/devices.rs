@@ -12,11 +12,17 @@ use crate::errors::core_error;
 use crate::result::Analysis;
 
 /// What threads of processes with devices compute while these run no kernel; `computes` says of each call path whether
-/// time in it is computation.
-pub(crate) fn host_computation(analysis: &Analysis, py: Python<'_>, computes: &[bool]) -> PyResult<Table> {
+/// time in it is computation. Between two times, seconds since the begin of the trace.
+pub(crate) fn host_computation(
+    analysis: &Analysis,
+    py: Python<'_>,
+    computes: &[bool],
+    (begin, end): (f64, f64),
+) -> PyResult<Table> {
     let trace = &analysis.result.trace;
     analysis.result.need_events().map_err(core_error)?;
-    let found = py.detach(|| analysis.result.devices.host_computation(trace, computes));
+    let window = analysis.tick(begin)..analysis.tick(end);
+    let found = py.detach(|| analysis.result.devices.host_computation(trace, computes, &window));
     let seconds = found.iter().map(|(_, ticks)| analysis.seconds(*ticks));
     Table::new(vec![
         ("location", Arc::new(UInt32Array::from_iter_values(found.iter().map(|(location, _)| location.number())))),

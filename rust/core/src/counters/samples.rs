@@ -42,6 +42,37 @@ pub struct Change {
     pub amount: f64,
     /// Ticks of the stretch in which its call path ran.
     pub ticks: i64,
+    /// Ticks of these in which a level is known.
+    pub known: i64,
+    /// The least and the greatest value of a level.
+    pub range: (f64, f64),
+}
+
+impl Change {
+    /// What the `part`-th of `parts` equal parts of a counter comes to in some spans of a stretch.
+    fn of(
+        series: &Series,
+        (part, parts): (usize, usize),
+        (stretch, counter): (u32, u32),
+        spans: &[(i64, i64)],
+    ) -> Self {
+        let (mut amount, mut ticks, mut known, mut range) = (0.0, 0, 0, (f64::INFINITY, f64::NEG_INFINITY));
+        for &(from, until) in spans {
+            amount += series.change_of((part, parts), from, until);
+            ticks += until - from;
+            known += series.known_of((part, parts), from, until);
+            let (least, most) = series.range(from, until);
+            range = (range.0.min(least), range.1.max(most));
+        }
+        Self { stretch, counter, amount, ticks, known, range }
+    }
+
+    /// Adds what another recorder of the same counter knows of the same stretch.
+    fn add(&mut self, other: &Self) {
+        self.amount += other.amount;
+        self.known += other.known;
+        self.range = (self.range.0.min(other.range.0), self.range.1.max(other.range.1));
+    }
 }
 
 /// Takes the samples of one location that speak of the location itself.
@@ -119,33 +150,47 @@ pub(crate) struct Recording {
     pub(crate) series: Series,
 }
 
-/// What counters that speak of their recorder came to in stretches of time.
+/// What counters that speak of their recorder came to in stretches of time; if `shared`, others as well: of a counter
+/// that several threads share their part, of one of a device all of it at its streams.
 ///
 /// By stretch and counter; a counter without samples around a stretch has no row.
 #[must_use]
-pub fn changes(archive: &Archive, trace: &Trace, kinds: &[Kind], asked: &[Stretch]) -> Vec<Change> {
+pub fn changes(archive: &Archive, trace: &Trace, kinds: &[Kind], asked: &[Stretch], shared: bool) -> Vec<Change> {
+    let shared = if shared { scoped::all(trace, kinds) } else { Vec::new() };
     let mut by_location: FxHashMap<LocationId, Vec<u32>> = FxHashMap::default();
     for (number, stretch) in (0..).zip(asked) {
         by_location.entry(stretch.location).or_default().push(number);
     }
     let changes = by_location.into_par_iter().flat_map_iter(|(location, numbers)| {
-        let series = read(archive, trace, kinds, location);
+        let own = read(archive, trace, kinds, location);
+        let shared: Vec<_> = shared.iter().filter_map(|one| one.at(trace, location)).collect();
         let mut changes = Vec::new();
         for number in numbers {
             let stretch = asked[number as usize];
             let spans = spans(trace, &stretch);
-            let ticks = spans.iter().map(|(from, until)| until - from).sum();
-            for &(counter, ref series) in &series {
+            for &(counter, ref series) in &own {
                 if series.covers(stretch.begin, stretch.end) {
-                    let amount = spans.iter().map(|&(from, until)| series.change(from, until)).sum();
-                    changes.push(Change { stretch: number, counter, amount, ticks });
+                    changes.push(Change::of(series, (0, 1), (number, counter), &spans));
+                }
+            }
+            for one in &shared {
+                if one.covers(stretch.begin, stretch.end) {
+                    let running: Vec<_> = spans.iter().map(|&span| one.running(span)).collect();
+                    changes.push(Change::of(&one.series, one.part, (number, one.counter), &running));
                 }
             }
         }
         changes
     });
     let mut changes: Vec<Change> = changes.collect();
-    changes.sort_unstable_by_key(|change| (change.stretch, change.counter));
+    changes.sort_by_key(|change| (change.stretch, change.counter));
+    changes.dedup_by(|next, change| {
+        let same = (change.stretch, change.counter) == (next.stretch, next.counter);
+        if same {
+            change.add(next);
+        }
+        same
+    });
     changes
 }
 

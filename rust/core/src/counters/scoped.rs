@@ -3,6 +3,7 @@
 //! With n threads each gets the n-th part of what a counter comes to, and divides it over its call paths in proportion
 //! to time. Integers are divided into whole parts that add up.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use rayon::prelude::*;
@@ -34,9 +35,8 @@ pub(super) fn divide(trace: &Trace, kinds: &[Kind], window: Option<&Range<i64>>)
         samples.extend(trace.exchange.allgather(shared)?.into_iter().flatten());
     }
     // Samples of a location stay in their order.
-    samples.sort_by_key(|sample| (sample.metric, sample.counter, sample.location));
-    let of_series: Vec<&[Sample]> =
-        samples.chunk_by(|a, b| (a.metric, a.counter, a.location) == (b.metric, b.counter, b.location)).collect();
+    samples.sort_by_key(key);
+    let of_series: Vec<&[Sample]> = samples.chunk_by(|a, b| key(a) == key(b)).collect();
     let cells = of_series.into_par_iter().map(|samples| of_one(trace, kinds, samples, window));
     Ok(cells.collect::<Vec<_>>().concat())
 }
@@ -62,6 +62,75 @@ pub(super) fn kept(trace: &Trace, kinds: &[Kind], location: LocationId) -> Vec<(
     samples.sort_by_key(|sample| (sample.metric, sample.counter));
     let same = |a: &Sample, b: &Sample| (a.metric, a.counter) == (b.metric, b.counter);
     samples.chunk_by(same).map(|samples| (samples[0].counter, series(trace, kinds, samples))).collect()
+}
+
+/// A counter that does not speak of the location that records it, over time.
+pub(super) struct Shared {
+    counter: u32,
+    recorder: LocationId,
+    series: Series,
+    /// The threads that it is divided over, sorted.
+    carriers: Vec<LocationId>,
+    /// The streams in its scope, sorted.
+    streams: Vec<LocationId>,
+}
+
+/// What a location has of such a counter.
+pub(super) struct Share<'a> {
+    pub(super) counter: u32,
+    /// In the time of the location, which stands still in pauses.
+    pub(super) series: Cow<'a, Series>,
+    whole: &'a Series,
+    pauses: Pauses,
+    /// Which of how many equal parts.
+    pub(super) part: (usize, usize),
+}
+
+impl Shared {
+    /// What a location has of it, if anything.
+    pub(super) fn at(&self, trace: &Trace, location: LocationId) -> Option<Share<'_>> {
+        let part = match self.carriers.binary_search(&location) {
+            Ok(part) => (part, self.carriers.len()),
+            // Without a thread it stays where it was recorded.
+            Err(_) if self.carriers.is_empty() && self.recorder == location => (0, 1),
+            Err(_) => self.streams.binary_search(&location).ok().map(|_| (0, 1))?,
+        };
+        let shard = trace.shard(location);
+        let pauses = Pauses::of(&trace.tree, shard, shard.local(location));
+        let series = self.series.in_time_of(&pauses);
+        Some(Share { counter: self.counter, series, whole: &self.series, pauses, part })
+    }
+}
+
+impl Share<'_> {
+    /// Whether anything is known of the time between two times.
+    pub(super) fn covers(&self, from: i64, until: i64) -> bool {
+        self.whole.covers(from, until)
+    }
+
+    /// A span in the time of the location.
+    pub(super) fn running(&self, (from, until): (i64, i64)) -> (i64, i64) {
+        (self.pauses.running(from), self.pauses.running(until))
+    }
+}
+
+/// All kept samples, by metric, counter and recorder.
+pub(super) fn all(trace: &Trace, kinds: &[Kind]) -> Vec<Shared> {
+    let mut samples: Vec<Sample> = trace.shards.iter().flat_map(|shard| &shard.samples).copied().collect();
+    // Samples of a location stay in their order.
+    samples.sort_by_key(key);
+    let counters = &trace.definitions.counters;
+    let shared = |samples: &[Sample]| {
+        let Sample { metric, counter, location, .. } = samples[0];
+        let carriers = counters.carriers(&trace.definitions.locations, metric, location);
+        let streams = counters.streams(metric).to_vec();
+        Shared { counter, recorder: location, series: series(trace, kinds, samples), carriers, streams }
+    };
+    samples.chunk_by(|a, b| key(a) == key(b)).map(shared).collect()
+}
+
+fn key(sample: &Sample) -> (u32, u32, LocationId) {
+    (sample.metric, sample.counter, sample.location)
 }
 
 /// What the samples of one counter come to.

@@ -167,8 +167,36 @@ impl Series {
 
     /// What the counter came to between two times, as people read it: a level as its integral over ticks.
     pub(super) fn change(&self, from: i64, until: i64) -> f64 {
+        self.change_of((0, 1), from, until)
+    }
+
+    /// The same of one of several equal parts.
+    pub(super) fn change_of(&self, (part, parts): (usize, usize), from: i64, until: i64) -> f64 {
         let doubled = if self.kind == Kind::Samples { 0.5 } else { 1.0 };
-        self.at(until).less(self.at(from)).value() * doubled
+        self.at(until).part(part, parts).less(self.at(from).part(part, parts)).value() * doubled
+    }
+
+    /// Ticks between two times in which a level is known, as far as they belong to one of several equal parts.
+    pub(super) fn known_of(&self, (part, parts): (usize, usize), from: i64, until: i64) -> i64 {
+        let known = |time| Number::whole(self.known(time)).part(part, parts).integer as i64;
+        known(until) - known(from)
+    }
+
+    /// The least and the greatest value of a level between two times; infinite, the least above, if none is known.
+    pub(super) fn range(&self, from: i64, until: i64) -> (f64, f64) {
+        let mut sums = Sums::default();
+        if matches!(self.kind, Kind::Level { .. } | Kind::Samples) && from < until {
+            self.look(from, until, &mut sums);
+        }
+        if self.kind == Kind::Samples && from < until {
+            // Between two samples it counts with the mean of both.
+            let first = self.points.partition_point(|point| point.time <= from).saturating_sub(1);
+            for pair in self.points[first..].windows(2).take_while(|pair| pair[0].time < until) {
+                let mean = pair[0].value.plus(pair[1].value).value() / 2.0;
+                sums.range = (sums.range.0.min(mean), sums.range.1.max(mean));
+            }
+        }
+        sums.range
     }
 
     /// The course of the counter, in stretches from sample to sample that are at least `shortest` ticks long (but the last

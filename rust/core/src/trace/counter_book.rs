@@ -71,6 +71,8 @@ struct Class<'a> {
     members: Option<&'a [u32]>,
     /// Whether it speaks of the location.
     is_of_recorder: bool,
+    /// Whether each Enter and Leave has a sample.
+    is_strict: bool,
     /// The quick way, if all members are totals of whole numbers that no other class has.
     totals: Option<Totals>,
 }
@@ -185,6 +187,7 @@ impl<'a> Book<'a> {
         let readings = self.counters.readings(members, values.iter().copied(), &fault);
         if is_of_recorder {
             self.pause(class);
+            let lacks_samples = self.lacks_samples(class, at.1, ran);
             for reading in readings {
                 if let Err(what) = self.sample(reading, at, ran) {
                     fault.set(Some(what));
@@ -192,6 +195,9 @@ impl<'a> Book<'a> {
             }
             if let Some(totals) = self.classes[class].totals.as_mut().filter(|_| fault.get().is_none()) {
                 totals.resume(values, at);
+            }
+            if lacks_samples && fault.get().is_none() {
+                fault.set(Some(Fault::Missing));
             }
         } else {
             for reading in readings {
@@ -222,9 +228,26 @@ impl<'a> Book<'a> {
                 }
             }
         }
+        let first = members.and_then(|members| members.first());
+        let is_strict = is_of_recorder && first.is_some_and(|&first| self.counters.all[first as usize].is_strict());
         let totals = is_simple.then(|| Totals::new(members.unwrap_or_default().len()));
         self.numbers.insert(metric, self.classes.len());
-        self.classes.push(Class { metric, members, is_of_recorder, totals });
+        self.classes.push(Class { metric, members, is_of_recorder, is_strict, totals });
+    }
+
+    /// Whether an Enter or a Leave of the program since the latest sample has none, though each should.
+    fn lacks_samples(&self, class: usize, position: Position, Ran { events, tree }: Ran<'_>) -> bool {
+        let Class { members, is_strict, .. } = self.classes[class];
+        let first = members.filter(|_| is_strict).and_then(|members| members.first());
+        let Some(before) = first.and_then(|&first| self.latest[first as usize]) else { return false };
+        let between = before.position.events..position.events;
+        // The first event may be the one that the latest sample stands before.
+        let sampled = events.time.get(between.start as usize) == Some(&before.time);
+        let is_of_program = |event| {
+            let region = tree.region(events.callpath(event));
+            !Regions::is_pause(region) && !Regions::is_program(region)
+        };
+        between.skip(usize::from(sampled)).any(is_of_program)
     }
 
     /// Brings what the general way knows of a class up to date.

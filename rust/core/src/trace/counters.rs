@@ -3,17 +3,17 @@
 //! *Source*: counters.md#counters-of-the-trace; OTF2's definitions of metric modes.
 
 use std::cell::Cell;
-use std::ops::AddAssign;
 
-use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 use whywait_otf2::Definitions;
 use whywait_otf2::enums::{Base, GroupType, LocationType, MetricMode, MetricOccurrence, MetricScope, MetricType, Type};
 use whywait_otf2::records::TypedValue;
 
 use super::NONE;
+pub use super::counter_values::{CounterCell, Number, Sample, Sums};
 use super::locations::Location;
 use crate::ids::{CallPathId, Ids, LocationId};
+use crate::{Error, Result};
 
 /// What a counter's values say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,13 +58,15 @@ pub struct Counter {
     pub exponent: i64,
     /// When it is sampled.
     pub occurrence: MetricOccurrence,
+    /// What its values are taken as instead, if somebody who knows better says so.
+    pub taken_as: Option<MetricMode>,
 }
 
 impl Counter {
     /// What its values say, by their mode.
     #[must_use]
     pub fn kind(&self) -> Kind {
-        match self.mode {
+        match self.taken_as.unwrap_or(self.mode) {
             MetricMode::ABSOLUTE_POINT => Kind::Samples,
             MetricMode::ABSOLUTE_LAST => Kind::Level { next: false },
             MetricMode::ABSOLUTE_NEXT => Kind::Level { next: true },
@@ -88,7 +90,13 @@ impl Counter {
     /// Whether a total that falls was reset; of others one must think that they are no totals.
     #[must_use]
     pub fn is_trusted(&self) -> bool {
-        matches!(self.metric_type, MetricType::PAPI | MetricType::RUSAGE)
+        matches!(self.metric_type, MetricType::PAPI | MetricType::RUSAGE) || self.taken_as.is_some()
+    }
+
+    /// Whether each Enter and Leave has a sample.
+    #[must_use]
+    pub fn is_strict(&self) -> bool {
+        self.occurrence == MetricOccurrence::SYNCHRONOUS_STRICT
     }
 }
 
@@ -104,6 +112,8 @@ pub struct Counters {
     members: FxHashMap<u32, Vec<u32>>,
     /// The CPU threads that each metric instance speaks of.
     instances: FxHashMap<u32, Vec<LocationId>>,
+    /// The streams of devices in the scope of each metric instance, sorted; none of most.
+    streams: FxHashMap<u32, Vec<LocationId>>,
     /// What is odd about the definitions.
     pub oddities: Vec<String>,
 }
@@ -131,6 +141,7 @@ impl Counters {
                         base: member.base,
                         exponent: member.exponent,
                         occurrence: class.metric_occurrence,
+                        taken_as: None,
                     };
                     let known = counters.all.iter().position(|other| *other == counter);
                     Some(known.unwrap_or_else(|| {
@@ -150,6 +161,18 @@ impl Counters {
         }
         counters.find_oddities();
         counters
+    }
+
+    /// Takes the values of counters as what a caller says that they are, by name.
+    pub fn take_as(&mut self, modes: &[(String, MetricMode)]) -> Result<()> {
+        for (name, mode) in modes {
+            let mut named = self.all.iter_mut().filter(|counter| counter.name == *name).peekable();
+            if named.peek().is_none() {
+                return Err(Error::Usage(format!("the trace defines no counter {name}")));
+            }
+            named.for_each(|counter| counter.taken_as = Some(*mode));
+        }
+        Ok(())
     }
 
     fn find_oddities(&mut self) {
@@ -179,6 +202,7 @@ impl Counters {
             base: Base::DECIMAL,
             exponent: 0,
             occurrence: MetricOccurrence::SYNCHRONOUS_STRICT,
+            taken_as: None,
         };
         let members = FxHashMap::from_iter([(metric, (0..names.len() as u32).collect())]);
         Self { all: names.iter().map(counter).collect(), members, ..Self::default() }
@@ -241,6 +265,11 @@ impl Counters {
                 let text = format!("the scope of metric instance {} does not exist: its process counts", instance.id);
                 self.oddities.push(text);
             }
+            let mut streams = of_kind(locations, LocationType::ACCELERATOR_STREAM, members.iter().copied());
+            if !streams.is_empty() {
+                streams.sort_unstable();
+                self.streams.entry(instance.id).or_insert(streams);
+            }
             // A scope without a thread, or that does not exist: the process, and at last that of the recorder.
             let recorder = by_id.get(&instance.recorder).copied();
             let processes = members.first().copied().into_iter().chain(recorder);
@@ -250,6 +279,7 @@ impl Counters {
                     carriers = threads_of_process(locations, index);
                 }
             }
+            carriers.sort_unstable();
             self.instances.entry(instance.id).or_insert(carriers);
         }
     }
@@ -262,6 +292,12 @@ impl Counters {
             None if has_regions(locations[location].kind) => vec![location],
             None => threads_of_process(locations, location),
         }
+    }
+
+    /// The streams of devices that records of a metric speak of besides, sorted.
+    #[must_use]
+    pub fn streams(&self, metric: u32) -> &[LocationId] {
+        self.streams.get(&metric).map_or(&[], Vec::as_slice)
     }
 
     /// Whether a record of a metric speaks of the location that it is recorded at, which has regions.
@@ -332,6 +368,8 @@ pub enum Fault {
     Reset,
     /// A value is not a number.
     NotANumber,
+    /// Some Enter or Leave since the last sample has none, though each should.
+    Missing,
 }
 
 /// Whether a location can have regions: others record metrics alone.
@@ -340,7 +378,11 @@ fn has_regions(kind: LocationType) -> bool {
 }
 
 fn threads(locations: &[Location], indexes: impl Iterator<Item = LocationId>) -> Vec<LocationId> {
-    indexes.filter(|&index| locations[index].kind == LocationType::CPU_THREAD).collect()
+    of_kind(locations, LocationType::CPU_THREAD, indexes)
+}
+
+fn of_kind(locations: &[Location], kind: LocationType, indexes: impl Iterator<Item = LocationId>) -> Vec<LocationId> {
+    indexes.filter(|&index| locations[index].kind == kind).collect()
 }
 
 /// The CPU threads of the process that a location belongs to.
@@ -353,202 +395,4 @@ fn threads_of_process(locations: &[Location], index: LocationId) -> Vec<Location
     let start = LocationId::at(locations.partition_point(|location| location.process < process));
     let end = LocationId::at(locations.partition_point(|location| location.process <= process));
     threads(locations, Ids { start, end })
-}
-
-/// A value of a counter that does not speak of the location it is recorded at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Sample {
-    /// OTF2 id of the metric class or instance.
-    pub metric: u32,
-    /// Index of the counter.
-    pub counter: u32,
-    /// Index of the location that recorded it.
-    pub location: LocationId,
-    /// Whether an integer has no sign.
-    pub is_unsigned: bool,
-    /// Ticks.
-    pub time: i64,
-    /// The value, as it was recorded.
-    pub bits: u64,
-}
-
-impl Sample {
-    /// The value; whether it is a real number, its counter knows.
-    #[must_use]
-    pub fn value(&self, is_real: bool) -> Number {
-        let kind = if is_real {
-            Type::DOUBLE
-        } else if self.is_unsigned {
-            Type::UINT64
-        } else {
-            Type::INT64
-        };
-        Number::of(TypedValue { kind, bits: self.bits }, is_real).unwrap_or_default()
-    }
-}
-
-/// A number as recorded: an integer, or a floating point number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Encode, Decode)]
-pub struct Number {
-    /// Of counters whose values are integers.
-    pub integer: i128,
-    /// Of counters whose values are floating point numbers.
-    pub real: f64,
-}
-
-impl Number {
-    /// An integer.
-    #[must_use]
-    pub fn whole(integer: i64) -> Self {
-        Self { integer: i128::from(integer), real: 0.0 }
-    }
-
-    /// A recorded value; `None` if it is of another type than its counter.
-    #[must_use]
-    pub fn of(value: TypedValue, is_real: bool) -> Option<Self> {
-        match (value.kind, is_real) {
-            (Type::INT64, false) => Some(Self { integer: i128::from(value.bits as i64), real: 0.0 }),
-            (Type::UINT64, false) => Some(Self { integer: i128::from(value.bits), real: 0.0 }),
-            (Type::DOUBLE, true) => Some(Self { integer: 0, real: f64::from_bits(value.bits) }),
-            _ => None,
-        }
-    }
-
-    /// The number, not scaled.
-    #[must_use]
-    pub fn value(self) -> f64 {
-        self.integer as f64 + self.real
-    }
-
-    /// The sum.
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        Self { integer: self.integer.saturating_add(other.integer), real: self.real + other.real }
-    }
-
-    /// The difference.
-    #[must_use]
-    pub fn less(self, other: Self) -> Self {
-        Self { integer: self.integer.saturating_sub(other.integer), real: self.real - other.real }
-    }
-
-    /// A level over ticks.
-    #[must_use]
-    pub fn times(self, ticks: i64) -> Self {
-        Self { integer: self.integer.saturating_mul(i128::from(ticks)), real: self.real * ticks as f64 }
-    }
-
-    /// The part of the number that belongs to the first of all ticks: whole parts that add up to it.
-    #[must_use]
-    pub fn share(self, ticks: i128, all: i128) -> Self {
-        // Wide enough: intervals are shorter than 2^62 ticks, and what does not fit keeps its order of magnitude.
-        let integer = match self.integer.checked_mul(ticks) {
-            Some(product) => product.div_euclid(all),
-            None => (self.integer / all).saturating_mul(ticks),
-        };
-        Self { integer, real: self.real * (ticks as f64 / all as f64) }
-    }
-
-    /// The `part`-th of `parts` equal parts: whole parts that add up to it.
-    #[must_use]
-    pub fn part(self, part: usize, parts: usize) -> Self {
-        let (part, parts) = (part as i128, parts as i128);
-        let integer = self.share(part + 1, parts).integer.saturating_sub(self.share(part, parts).integer);
-        Self { integer, real: self.real / parts as f64 }
-    }
-}
-
-impl AddAssign for Number {
-    fn add_assign(&mut self, other: Self) {
-        // Of integrals of values near 2^64 the sum need not fit.
-        *self = self.plus(other);
-    }
-}
-
-/// What a counter comes to at a call path of a location.
-#[derive(Clone, Copy, Debug, PartialEq, Encode, Decode)]
-pub struct Sums {
-    /// What a total grew by, what changes add up to, what a level is when integrated over ticks.
-    pub amount: Number,
-    /// Twice the integral over ticks of what is known at its samples, linear in between.
-    pub area: Number,
-    /// Sum of the samples.
-    pub sampled: Number,
-    /// Ticks in which a level is known.
-    pub ticks: i64,
-    /// Number of samples.
-    pub samples: u64,
-    /// The least and the largest value.
-    pub range: (f64, f64),
-}
-
-impl Default for Sums {
-    fn default() -> Self {
-        let range = (f64::INFINITY, f64::NEG_INFINITY);
-        Self {
-            amount: Number::default(),
-            area: Number::default(),
-            sampled: Number::default(),
-            ticks: 0,
-            samples: 0,
-            range,
-        }
-    }
-}
-
-impl AddAssign for Sums {
-    fn add_assign(&mut self, other: Self) {
-        self.amount += other.amount;
-        self.area += other.area;
-        self.sampled += other.sampled;
-        self.ticks += other.ticks;
-        self.samples += other.samples;
-        self.range = (self.range.0.min(other.range.0), self.range.1.max(other.range.1));
-    }
-}
-
-impl Sums {
-    /// Takes a value into account that the counter has.
-    pub fn see(&mut self, value: Number) {
-        self.range = (self.range.0.min(value.value()), self.range.1.max(value.value()));
-    }
-}
-
-/// A cell: a counter at a call path of a location.
-#[derive(Clone, Copy, Debug, PartialEq, Encode, Decode)]
-pub struct CounterCell {
-    /// Index of the counter.
-    pub counter: u32,
-    /// Call path, or [`CallPathId::NONE`] outside of all regions.
-    pub callpath: CallPathId,
-    /// Index of the location.
-    pub location: LocationId,
-    /// What is known of it.
-    pub sums: Sums,
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn parts_add_up(amount in any::<i64>(), parts in 1usize..7) {
-            let number = Number::whole(amount);
-            let sum: i128 = (0..parts).map(|part| number.part(part, parts).integer).sum();
-            prop_assert_eq!(sum, i128::from(amount));
-        }
-
-        #[test]
-        fn shares_add_up(amount in any::<i64>(), mut cuts in prop::collection::vec(0i64..1000, 0..9)) {
-            cuts.sort_unstable();
-            let number = Number::whole(amount);
-            let upto = |ticks: i64| number.share(ticks.into(), 1000).integer;
-            let bounds: Vec<i64> = [0].into_iter().chain(cuts).chain([1000]).collect();
-            let sum: i128 = bounds.windows(2).map(|pair| upto(pair[1]) - upto(pair[0])).sum();
-            prop_assert_eq!(sum, i128::from(amount));
-        }
-    }
 }

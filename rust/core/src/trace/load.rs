@@ -6,6 +6,7 @@ use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use whywait_otf2::Archive;
 use whywait_otf2::LocationReader;
+use whywait_otf2::enums::MetricMode;
 
 use super::bounds::Bounds;
 use super::calltree::{CallPath, CallTree};
@@ -67,15 +68,18 @@ impl Trace {
     /// Reads all events of an archive with the threads of the current pool, in shards of about `shard_events` or more;
     /// of several processes each reads its share.
     ///
-    /// Locations whose event files cannot be read are left out; if nothing remains, that is an error.
+    /// Locations whose event files cannot be read are left out; if nothing remains, that is an error. `modes` says what
+    /// the values of counters are, by name, where the definitions do not.
     pub fn load(
         archive: &Archive,
         shard_events: u64,
+        modes: &[(String, MetricMode)],
         transport: Option<Arc<dyn Transport>>,
         progress: &Progress,
     ) -> Result<Self> {
         let records = archive.definitions();
-        let definitions = DefinitionIndex::new(records);
+        let mut definitions = DefinitionIndex::new(records);
+        definitions.counters.take_as(modes)?;
         let regions = Regions::new(records);
         let (blocks, weights): (Vec<Shard>, Vec<u64>) = blocks(&definitions, shard_events).into_iter().unzip();
         let mut shard_of = vec![0; definitions.locations.len()];

@@ -10,6 +10,7 @@ pub mod chunks;
 pub mod columns;
 pub mod counter_book;
 mod counter_totals;
+mod counter_values;
 pub mod counters;
 pub mod decode;
 pub mod definition_index;

@@ -34,6 +34,7 @@ impl Decoder<'_> {
             Err(Fault::Unknown) => DiagnosticKind::Metric,
             Err(Fault::NotANumber) => DiagnosticKind::MetricNotANumber,
             Err(Fault::Reset) => DiagnosticKind::MetricReset,
+            Err(Fault::Missing) => DiagnosticKind::MetricMissing,
         };
         self.note(kind, time);
     }

@@ -2,6 +2,8 @@
 //!
 //! *Source*: accelerators.md#load-imbalance.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 use whywait_otf2::enums::LocationType;
 
@@ -11,9 +13,9 @@ use crate::trace::Trace;
 
 impl Devices {
     /// Ticks that each thread of a process with devices spends in call paths that compute, by their number, while its
-    /// process runs no kernel; needs the events.
+    /// process runs no kernel, in a window; needs the events.
     #[must_use]
-    pub fn host_computation(&self, trace: &Trace, computes: &[bool]) -> Vec<(LocationId, i64)> {
+    pub fn host_computation(&self, trace: &Trace, computes: &[bool], window: &Range<i64>) -> Vec<(LocationId, i64)> {
         let process = |location: LocationId| trace.definitions.locations[location].process;
         let of_processes = self.kernels.chunk_by(|a, b| process(a.run.location) == process(b.run.location));
         let of_processes: Vec<_> = of_processes.filter(|kernels| process(kernels[0].run.location).is_some()).collect();
@@ -30,19 +32,18 @@ impl Devices {
             let locations = trace.definitions.processes[process(kernels[0].run.location)].locations;
             let threads =
                 locations.filter(|&location| trace.definitions.locations[location].kind == LocationType::CPU_THREAD);
-            threads.map(move |thread| (thread, computation(trace, thread, &busy, computes)))
+            threads.map(move |thread| (thread, computation(trace, thread, &busy, computes, window.clone())))
         });
         found.collect()
     }
 }
 
 /// Ticks of computation at a location outside of some times, which are sorted and do not touch.
-fn computation(trace: &Trace, location: LocationId, busy: &[(i64, i64)], computes: &[bool]) -> i64 {
+fn computation(trace: &Trace, location: LocationId, busy: &[(i64, i64)], computes: &[bool], window: Range<i64>) -> i64 {
     let shard = trace.shard(location);
-    let Some((first, last)) = trace.span() else { return 0 };
     let is_computation = |callpath: CallPathId| computes.get(callpath.index()).copied().unwrap_or_default();
     let (mut sum, mut busy) = (0, busy.iter().peekable());
-    for (callpath, begin, end) in shard.stretches(&trace.tree, shard.local(location), first..last) {
+    for (callpath, begin, end) in shard.stretches(&trace.tree, shard.local(location), window) {
         while busy.next_if(|(_, until)| *until <= begin).is_some() {}
         if !is_computation(callpath) {
             continue;
