@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import whywait
 from whywait import UsageError, _native, cli
+from whywait.whatif import Network
 
 from tests.tracedsl import trace_from_text
 
@@ -122,6 +123,36 @@ def test_what_it_exposes(example):
 def test_what_makes_no_sense_is_refused(example, options):
     with pytest.raises(UsageError):
         whywait.advise(example, **options)
+
+
+def test_other_networks_are_compared_with_the_one_that_fits(tmp_path, capsys):
+    """Of 20 messages of two sizes, each of which takes 0.18 s or 0.9 s; the network that fits reproduces the run."""
+    lines = ["*: main [0, 100]"]
+    for i in range(10):
+        for offset, size, took in ((0, 8, 0.18), (5, 80, 0.9)):
+            begin = 10 * i + offset
+            lines += [f"0: MPI_Send(1, bytes={size}) [{begin + 2}, {begin + 2.01}]",
+                      f"1: MPI_Recv(0, bytes={size}) [{begin}, {begin + 2 + took}]"]  # fmt: skip
+    run = whywait.analyze(trace_from_text("\n".join(lines), tmp_path))
+    advice = whywait.advise(run, only=["network"], rounds=2)
+    fitted = Network(0.1, 100.0)
+    on_fitted = whywait.whatif(run, network=fitted).after
+    assert on_fitted == pytest.approx(99.81)
+    faster = {one.what: one for one in advice if one.base}
+    assert {what: one.hypothesis for what, one in faster.items()} == {
+        "a network of half the latency": Network(0.05, 100.0),
+        "a network of twice the bandwidth": Network(0.1, 200.0),
+    }
+    for one in faster.values():
+        assert one.base == fitted
+        assert one.before == on_fitted
+        assert one.after == whywait.whatif(run, network=one.hypothesis).after < on_fitted
+    # Faster networks are no change of the program.
+    assert not advice.plan
+    assert cli.main(["advise", str(run.run.path), "--only", "network"]) == 0
+    out = capsys.readouterr().out
+    assert "--network 'latency=0.05s,bandwidth=100B/s'" in out
+    assert "compared with 99.8 s on the network that fits the run" in out
 
 
 def test_the_goal_can_be_processor_time(example):

@@ -33,6 +33,7 @@ from whywait.whatif import (
     CutMessages,
     EagerLimit,
     IdealNetwork,
+    Lengths,
     Network,
     Overhead,
     Protocol,
@@ -202,6 +203,7 @@ DISTANT = (
     "Clocks disagree", "A barrier whose clocks disagree", "Threads of a team", "A thread that another one creates",
     "Kernels and the calls that await them", "A host that is faster waits for a kernel that it did not wait for before",
     "A kernel in a queue starts when the one before it ends, or with its launch",
+    "Kernels of which no launch is known move with the host",
 )  # fmt: skip
 CONSISTENT = [example for example in examples() if example.id not in DISTANT]
 
@@ -350,6 +352,20 @@ def test_lanes_find_the_same_lengths(stencil):
     assert lengths == [whywait.whatif(stencil, [hypothesis]).after for hypothesis in hypotheses]
 
 
+def test_a_candidate_that_is_refused_costs_the_others_nothing(stencil):
+    """Each in its lane: one that selects nothing, one that cannot be balanced, one that is longer than the clock."""
+    good = [Scale("relax/work", 0.5), Set("relax", 0.0), Balance("relax/work")]
+    bad = [Scale("relax#9999999", 0.5), Scale("relax/work", 1e300), Scale("relax/work~77", 0.5)]
+    lanes = Lengths(stencil)
+    expected = [whywait.whatif(stencil, [hypothesis]).after for hypothesis in good]
+    assert lanes.of([[one] for one in good]) == expected
+    assert lanes.of([[one] for pair in zip(bad, good, strict=True) for one in pair]) == [
+        length for after in expected for length in (None, after)
+    ]
+    assert lanes.of([[good[0], bad[0]], [good[0]]]) == [None, expected[0]]
+    assert lanes.of([[bad[0]]]) == [None]
+
+
 @given(st.one_of(programs(), one_sided_programs()), st.data())
 @settings(max_examples=30)
 def test_several_lists_of_hypotheses_are_as_each_alone(tmp_path_factory, program, data):
@@ -406,13 +422,15 @@ def small(tmp_path_factory):
         (Balance("work", mode="fair"), "the modes are"),
         (Balance("work", among="rack"), "among is node"),
         (Balance("work", among="comm:77"), "no communicator 77"),
-        (Set("work", 1e12), "too long for the clock"),
+        (Set("work", 1e12), "longer than the clock"),
         (Balance("work"), "rank 0 1, rank 1 2"),
-        (Scale("work", 1e300), "too long for the clock"),
+        (Scale("work", 1e300), "longer than the clock"),
         (Protocol("MPI_Send", "fast"), "eager or rendezvous"),
         (Protocol("MPI_Send@0", "eager"), "all messages of a call path"),
         (EagerLimit(-1), "number of bytes"),
         (Cut("main~0"), "whole instances"),
+        (Cut("work@7"), "the ranks have no instance"),
+        (Cut("work#5"), "no instances with these numbers"),
         (CutMessages("size==77"), "no message"),
         (CutMessages("weight==1"), "not a condition"),
         (CutMessages("size==-1"), "not a condition"),
@@ -426,6 +444,13 @@ def small(tmp_path_factory):
 def test_what_makes_no_sense_is_refused(small, hypothesis, why):
     with pytest.raises(UsageError, match=re.escape(why)):
         whywait.whatif(small, [hypothesis])
+
+
+def test_paths_of_sending_calls_may_have_commas():
+    assert CutMessages("size==0,in=map<int, long>/send, tag!=3").parsed == (
+        [("size", "==", 0), ("tag", "!=", 3)],
+        ["map<int, long>/send"],
+    )
 
 
 def test_a_window_without_instances_is_refused(small):
@@ -553,6 +578,18 @@ group of_1 = 1
 1: foo [1, 5]
 1: MPI_Win_post(w, of_0) [1, 1.1]
 1: MPI_Win_wait(w, of_0) [1.2, 5]"""
+WINDOWS = """ranks 2
+win w on world
+win v on world
+*: main [0, 8]
+*: phase [0.5, 5]
+*: MPI_Win_create(w) [1, 1.5]
+*: MPI_Win_fence(w) [2, 2.5]
+0: MPI_Put(1, win=w) [3, 3.1]
+*: MPI_Win_fence(w) [4, 4.1]
+*: MPI_Win_free(w) [4.5, 4.6]
+0: MPI_Win_lock(v, 1) [6, 6.1]
+0: MPI_Win_unlock(v, 1) [6.2, 6.3]"""
 LOCKS = """ranks 2
 win w on world
 *: main [0, 8]
@@ -578,6 +615,11 @@ win w on world
         pytest.param(
             EPOCHS, ["MPI_Win_start", "MPI_Win_complete", "MPI_Win_post", "MPI_Win_wait"], False, id="not the operation"
         ),
+        pytest.param(WINDOWS, ["phase"], True, id="a window with all that is done on it"),
+        pytest.param(WINDOWS, ["MPI_Win_free"], True, id="the end of a window"),
+        pytest.param(WINDOWS, ["MPI_Win_free@0"], False, id="the end of a window on one side"),
+        pytest.param(WINDOWS, ["MPI_Win_create"], False, id="the making of a window that is used"),
+        pytest.param(WINDOWS, ["MPI_Win_create", "MPI_Put", "MPI_Win_free"], False, id="fences without their window"),
         pytest.param(LOCKS, ["foo"], True, id="a lock with what is done under it"),
         pytest.param(LOCKS, ["MPI_Win_unlock"], False, id="half of a lock"),
         pytest.param(LOCKS, ["MPI_Win_lock", "MPI_Win_unlock"], False, id="not what is done under it"),
@@ -1005,6 +1047,12 @@ def test_a_simulated_run_can_be_simulated_again(small, tmp_path):
     assert anchor.count(b"WHYWAIT::HYPOTHESES") == 2
     assert b"scale work@0=0.4" in anchor
     assert b"scale work@0=0.5" in anchor
+
+
+@pytest.mark.parametrize("option", ["--scale=work=1", "--cpu=1", "--balance=work:global,by=0", "--overhead=0s"])
+def test_a_change_of_nothing_says_so(small, option, capsys):
+    assert cli.main(["whatif", str(small.run.path), option, "--only-time"]) == 0
+    assert "Nothing is changed" in capsys.readouterr().out
 
 
 def test_nothing_changed_says_so(small, capsys):

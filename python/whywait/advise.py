@@ -9,7 +9,7 @@ True
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,7 +21,7 @@ from whywait.analysis.candidates import KINDS, Candidate, candidates
 from whywait.analysis.focus import focused
 from whywait.analysis.progress import progress_thread
 from whywait.analysis.waiting import account
-from whywait.model.hypotheses import AsynchronousProgress, Cut, CutMessages, EagerLimit
+from whywait.model.hypotheses import AsynchronousProgress, Cut, CutMessages, EagerLimit, Network
 from whywait.whatif import Lengths, Simulation, whatif
 
 if TYPE_CHECKING:
@@ -29,13 +29,16 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from whywait._run import Run
+    from whywait.model.hypotheses import Hypothesis
 
 __all__ = ["KINDS", "Advice", "AdviceList", "advise"]
 
 Goal = Literal["time", "cpu"]
 
 # What changes who waits for whom, and so needs a graph of its own.
-_ALONE = (Cut, CutMessages, EagerLimit, AsynchronousProgress)
+_ALONE = (Cut, CutMessages, EagerLimit, AsynchronousProgress, Network)
+# A network on which the run is further from the measured one says nothing of other networks.
+_FITS = 0.1
 # So many are simulated together.
 _LANES = 8
 # So many are analyzed for what they expose.
@@ -49,13 +52,15 @@ class Advice(Candidate):
     Attributes
     ----------
     before, after
-        Length of the run without and with the change, seconds.
+        Length of the run without and with the change, seconds. Without a change of the network, the run is that on the
+        network that fits it best.
     cpu_saved
         The CPU time that the change saves on all processes, seconds.
     assumed
         The share of time in calls that the simulation makes assumptions about (docs/whatif.md).
     """
 
+    _: KW_ONLY
     before: float
     after: float
     cpu_saved: float
@@ -89,7 +94,8 @@ class Advice(Candidate):
 
         ``worst`` has ``metric``, ``display_name`` and ``waiting`` (s); it is None if no wait state remains.
         """
-        before, after = account(self._base.profile), account(self.result.profile)
+        reference = whatif(self._base, [self.base], threads=self._threads).result if self.base else self._base
+        before, after = account(reference.profile), account(self.result.profile)
         worst = max(after["wait_states"].items(), key=lambda item: item[1], default=None)
         return {
             "waiting_saved": before["waiting"] - after["waiting"],
@@ -199,7 +205,7 @@ def advise(
         if first is None:
             first = AdviceList(ranked[:top], float(result.facts["length"]), plan, progress_thread(focused(result)))
         # What cannot be reached is no step of a plan.
-        best = next((one for one in ranked if "the bound" not in one.what), None)
+        best = next((one for one in ranked if one.kind != "network" and "the bound" not in one.what), None)
         if not rounds or best is None or best.saved < keep_going * float(result.facts["length"]):
             break
         plan.append(best)
@@ -217,11 +223,12 @@ def _ranked(
     top: int,
 ) -> list[Advice]:
     """Simulate what may be worth it; best first. Of time saved only the first `top` are sure to be there."""
-    tried = [candidate for candidate in candidates(base, only) if candidate.option not in done]
+    lanes = Lengths(base, threads=threads)
+    network = lanes.network if only is None or "network" in only else None
+    tried = [candidate for candidate in candidates(base, only, network) if candidate.option not in done]
     if not tried:
         return []
-    lanes = Lengths(base, threads=threads)
-    before = float(base.facts["length"])
+    measured = float(base.facts["length"])
     processes = len({int(rank) for rank in base.places.rank if rank >= 0})
     whole = base.profile.total("time")
     share = lanes.assumed / whole if whole else 0.0
@@ -230,8 +237,8 @@ def _ranked(
             **vars(candidate), before=before, after=after, cpu_saved=(before - after) * processes, assumed=share,
             _base=base, _threads=threads,
         )
-        for candidate, after in _simulated(base, lanes, tried, top if goal == "time" else len(tried), threads)
-        if before - after > 1e-6 * before
+        for candidate, before, after in _simulated(base, lanes, tried, top if goal == "time" else len(tried), threads)
+        if before - after > 1e-6 * measured
     ]  # fmt: skip
     if goal == "cpu":
         made = [replace(one, cpu_saved=_busy(base) - _busy(one.result)) for one in made]
@@ -240,30 +247,45 @@ def _ranked(
 
 def _simulated(
     base: Result, lanes: Lengths, tried: list[Candidate], top: int, threads: int | None
-) -> Iterator[tuple[Candidate, float]]:
-    """Yield candidates and the lengths they leave, without those that cannot be among the first `top`."""
-    before = float(base.facts["length"])
+) -> Iterator[tuple[Candidate, float, float]]:
+    """Yield candidates with the lengths before and after, without those that cannot be among the first `top`."""
+    measured = float(base.facts["length"])
     saved: list[float] = []
-    alone = [[one] for one in tried if isinstance(one.hypothesis, _ALONE)]
+
+    def worth(batch: list[Candidate]) -> list[Candidate]:
+        least = sorted(saved, reverse=True)[top - 1] if len(saved) >= top else 0.0
+        return [one for one in batch if one.bound >= least]
+
+    alone = [[one] for one in tried if isinstance(one.hypothesis, _ALONE) and not one.base]
     # What may save most first, so that the rest need not be tried.
     others = sorted((one for one in tried if not isinstance(one.hypothesis, _ALONE)), key=lambda one: -one.bound)
     for batch in [*alone, *(others[i : i + _LANES] for i in range(0, len(others), _LANES))]:
-        least = sorted(saved, reverse=True)[top - 1] if len(saved) >= top else 0.0
-        worth = [one for one in batch if one.bound >= least]
-        for one, after in zip(worth, _lengths(base, lanes, worth, threads), strict=True):
+        tries = worth(batch)
+        for one, after in zip(tries, _lengths(base, lanes, tries, threads), strict=True):
             if after is not None:
-                saved.append(before - after)
-                yield one, after
+                saved.append(measured - after)
+                yield one, measured, after
+    networks = worth([one for one in tried if one.base])
+    if networks and (fitted := networks[0].base):
+        before = _alone(base, fitted, threads)
+        if before is not None and abs(before - measured) <= _FITS * measured:
+            for one in networks:
+                if (after := _alone(base, one.hypothesis, threads)) is not None:
+                    yield one, before, after
 
 
 def _lengths(base: Result, lanes: Lengths, batch: list[Candidate], threads: int | None) -> list[float | None]:
-    hypotheses = [[one.hypothesis] for one in batch]
-    if not batch or not isinstance(batch[0].hypothesis, _ALONE):
-        return lanes.of(hypotheses)
+    if batch and isinstance(batch[0].hypothesis, _ALONE):
+        return [_alone(base, one.hypothesis, threads) for one in batch]
+    return lanes.of([one.hypothesis] for one in batch)
+
+
+def _alone(base: Result, hypothesis: Hypothesis, threads: int | None) -> float | None:
+    """Return the length under a change that needs a graph of its own; None if it cannot be applied."""
     try:
-        return Lengths(base, hypotheses[0], threads=threads).of(hypotheses)
+        return Lengths(base, [hypothesis], threads=threads).of([[hypothesis]])[0]
     except _native.UsageError:
-        return [None]
+        return None
 
 
 def _busy(result: Result) -> float:

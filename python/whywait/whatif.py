@@ -13,10 +13,11 @@ import shutil
 import sys
 import tempfile
 import weakref
+from dataclasses import asdict, replace
 from functools import cached_property, partial
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -365,24 +366,26 @@ class Lengths:
         measured = self._native.simulate([], threads=self._threads)
         return sum(time or 0.0 for _, _, _, time in measured.assumptions())
 
+    @property
+    def network(self) -> Network | None:
+        """The network that fits the run best (`fit`), between nodes and within one; None if too little is known."""
+        fitted = _fitted(self._native)
+        remote, local = fitted.get("remote"), fitted.get("local")
+        if remote and local:
+            remote = replace(remote, local_latency=local.latency, local_bandwidth=local.bandwidth)
+        if found := remote or local:
+            # As an option of the command line has it.
+            numbers: dict[str, Any] = {name: value and float(f"{value:.4g}") for name, value in asdict(found).items()}
+            return Network(**numbers)
+        return None
+
     def of(self, candidates: Iterable[Iterable[Hypothesis]]) -> list[float | None]:
         """Return the run length under each list of changes, seconds; None where these cannot be applied."""
         compiled = [
             self._compiler.changes(one for one in candidate if not isinstance(one, OF_MODEL))
             for candidate in candidates
         ]
-        try:
-            return list(self._native.lengths(compiled, threads=self._threads))
-        except _native.UsageError:
-            if len(compiled) == 1:
-                return [None]
-        found: list[float | None] = []
-        for changes in compiled:
-            try:
-                found += self._native.lengths([changes], threads=self._threads)
-            except _native.UsageError:
-                found.append(None)
-        return found
+        return self._native.lengths(compiled, threads=self._threads)
 
 
 # Of the analysis of the measured run, for that of the simulated one.
@@ -418,7 +421,11 @@ def fit(run: Result | Run | str | PathLike[str], *, threads: int | None = None) 
     >>> network = whywait.whatif.fit("tests/data/stencil")
     """
     result = run if isinstance(run, Result) else analyze(run, threads=threads, causes=False)
-    transfers = _native.Simulator(_analysis(result), threads=threads).transfers()
+    return _fitted(_native.Simulator(_analysis(result), threads=threads))
+
+
+def _fitted(simulator: _native.Simulator) -> dict[str, Network]:
+    transfers = simulator.transfers()
     fitted = {}
     for name, is_local in (("remote", False), ("local", True)):
         samples = [(size, time) for local, _, size, time in transfers if local is is_local]

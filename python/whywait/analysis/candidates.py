@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +21,7 @@ from whywait.model.hypotheses import (
     CutMessages,
     EagerLimit,
     IdealNetwork,
+    Network,
     Scale,
     Selection,
 )
@@ -70,6 +71,8 @@ class Candidate:
         What it saves at most, seconds; infinite if nobody knows.
     locations
         How many locations change.
+    base
+        What the run with the change is compared with, if not the measured one: the run with this change.
     """
 
     hypothesis: Hypothesis
@@ -78,9 +81,12 @@ class Candidate:
     option: str
     bound: float
     locations: int
+    base: Hypothesis | None = None
 
 
-def candidates(result: ResultData, only: Collection[str] | None = None) -> list[Candidate]:
+def candidates(
+    result: ResultData, only: Collection[str] | None = None, network: Network | None = None
+) -> list[Candidate]:
     """Propose changes of a run, each once.
 
     Parameters
@@ -89,18 +95,20 @@ def candidates(result: ResultData, only: Collection[str] | None = None) -> list[
         What was found in the run, with causes.
     only
         Kinds to propose, of `KINDS`; None for all.
+    network
+        The network that fits the run, as a base for others; None if it is not known.
     """
     result.need_causes()
     found: dict[str, Candidate] = {}
-    for candidate in _Proposer(result).all():
+    for candidate in _Proposer(result, network).all():
         if only is None or candidate.kind in only:
             found.setdefault(candidate.option, candidate)
     return list(found.values())
 
 
 class _Proposer:
-    def __init__(self, result: ResultData) -> None:
-        self._result = result
+    def __init__(self, result: ResultData, network: Network | None) -> None:
+        self._result, self._network = result, network
         self._profile, self._tree = result.profile, result.tree
         self._time = self._profile.total("time")
         self._path = critical(result, _PLACES)
@@ -217,6 +225,25 @@ class _Proposer:
                 IdealNetwork(), "a network that takes no time, nor MPI_Init: the bound", "network", "--network ideal",
                 math.inf, everywhere,
             )  # fmt: skip
+        if self._network:
+            yield from self._of_network(self._network, everywhere)
+
+    def _of_network(self, network: Network, everywhere: int) -> Iterator[Candidate]:
+        """Yield changes of the network, each compared with the one that fits the run."""
+        on_path = self._path["callpaths"]
+        computation = sum(place["time"] for place in on_path if self._computes(place["callpath_id"]))
+        bound = self._path["length"] - computation
+
+        def better(what: str, changed: Network) -> Candidate:
+            option = f"--network '{str(changed).removeprefix('network ')}'"
+            return Candidate(changed, what, "network", option, bound, everywhere, network)
+
+        half = None if network.local_latency is None else network.local_latency / 2
+        yield better("a network of half the latency", replace(network, latency=network.latency / 2, local_latency=half))
+        double = None if network.local_bandwidth is None else 2 * network.local_bandwidth
+        broader = replace(network, bandwidth=2 * network.bandwidth, local_bandwidth=double)
+        if broader != network:
+            yield better("a network of twice the bandwidth", broader)
 
     def _waiting(self, ending: str) -> float:
         metrics = [metric for metric in self._profile.metrics.waiting if metric.name.endswith(ending)]

@@ -25,7 +25,7 @@ from whywait.model.hypotheses import (
     Set,
     check,
 )
-from whywait.model.regions import LIBRARIES
+from whywait.model.regions import LIBRARIES, MASKS, masked
 from whywait.model.selection import every_callpath, subtrees
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from whywait.model.regions import Region
     from whywait.model.result import ResultData
 
+_PARTS = tuple(f"{library}_{part}_" for library in ("mpi", "shmem", "armci") for part in ("sync", "comm"))
+_TRANSFERS = [mask for mask in MASKS if mask.startswith(_PARTS)]
 #: What changes who waits for whom, and no durations.
 OF_MODEL = (Protocol, EagerLimit, AsynchronousProgress, Cut, CutMessages)
 
@@ -79,15 +81,17 @@ class Compiler:
                 return common | {"value": value, "min_span": least}
             case IdealNetwork() | Network():
                 kinds = self._tree.kinds
-                calls = [_communicates(kinds[row]) for row in self._tree.region_rows]
+                is_linear = isinstance(hypothesis, Network)
+                chosen = _transfers if is_linear else _communicates
+                calls = [chosen(kinds[row]) for row in self._tree.region_rows]
                 selection = self._compiled(str(hypothesis), calls, [], None)
-                if isinstance(hypothesis, Network):
+                if is_linear:
                     # Who waits how long for whom is that of the whole run.
                     selection = _Compiled(str(hypothesis), calls, [])
                 return common | {
                     "kind": "network",
                     "selection": selection,
-                    "value": float(isinstance(hypothesis, Network)),
+                    "value": float(is_linear),
                 }
         raise _native.UsageError(f"{hypothesis} is not a hypothesis")
 
@@ -193,6 +197,11 @@ def _communicates(region: Region) -> bool:
     """Say whether a region is a call of a communication library that an ideal network makes free."""
     file = region.paradigm == "mpi" and region.name.upper().startswith("MPI_FILE_")
     return region.paradigm in {"mpi", "shmem", "armci"} and not file
+
+
+def _transfers(region: Region) -> bool:
+    """Say whether a region is a call of a communication library whose time is that of the network."""
+    return any(masked(mask, region) for mask in _TRANSFERS)
 
 
 @dataclass

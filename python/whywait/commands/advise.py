@@ -130,6 +130,8 @@ def _entry(number: str, one: Advice, after: float, saved: float, share: float, h
     cells = quantity(after, "sec").rjust(_COLUMN) + quantity(saved, "sec").rjust(_COLUMN) + f"{share:.1%}".rjust(8)
     yield [(number, ""), (label.ljust(head - len(number)), ""), (cells, "green")]
     yield [(f"   {one.option}", "dim")]
+    if one.base:
+        yield [(f"   compared with {quantity(one.before, 'sec')} on the network that fits the run", "dim")]
 
 
 def _exposed(one: Advice) -> Iterator[Line]:

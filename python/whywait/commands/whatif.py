@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from whywait import Result
     from whywait.report.terminal import Line
-    from whywait.whatif import Hypothesis, Simulation
+    from whywait.whatif import Hypothesis, Network, Simulation
 
 _HYPOTHESES = {
     "scale": (
@@ -217,12 +217,19 @@ def _show_fit(result: Result, options: argparse.Namespace) -> int:
         return 0
     places = {"remote": "between nodes", "local": "on one node"}
     lines = [
-        [(f"{places[name]:<14} latency={network.latency:.4g}s,bandwidth={network.bandwidth:.4g}B/s", "bold"),
+        [(f"{places[name]:<14} {_rounded(network)}", "bold"),
          (f"   (a message of 8 KiB: {quantity(network.latency + 8192 / network.bandwidth, 'sec')})", "dim")]
         for name, network in fitted.items()
     ]  # fmt: skip
     show(lines or [[("Too few receives had to wait for their messages to say how long these take.", "")]], sys.stdout)
     return 0
+
+
+def _rounded(network: Network) -> str:
+    from dataclasses import replace
+
+    latency, bandwidth = (float(f"{value:.4g}") for value in (network.latency, network.bandwidth))
+    return str(replace(network, latency=latency, bandwidth=bandwidth)).removeprefix("network ")
 
 
 def _json(sim: Simulation, options: argparse.Namespace, failed: list[str]) -> dict[str, Any]:
@@ -283,10 +290,12 @@ def _time(value: float) -> str:
 
 
 def _summary(sim: Simulation, hypotheses: Sequence[Hypothesis]) -> Iterator[Line]:
-    if not hypotheses:
-        yield [("Nothing is changed: the simulated run is the measured one.", "")]
+    from whywait.model.hypotheses import changes_nothing
+
     for hypothesis in hypotheses:
         yield [(f"What if: {hypothesis}", "bold")]
+    if all(map(changes_nothing, hypotheses)):
+        yield [("Nothing is changed: the simulated run is the measured one.", "")]
     saved = f"{_time(sim.saved)} saved" if sim.saved >= 0 else f"{_time(-sim.saved)} lost"
     share = f" ({abs(sim.saved) / sim.before:.1%})" if sim.before else ""
     speedup = f", speed-up {sim.before / sim.after:.3f}" if sim.after > 0 else ""

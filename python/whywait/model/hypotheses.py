@@ -261,7 +261,8 @@ class Network(Hypothesis):
 
     def __str__(self) -> str:
         given = {
-            "latency": f"{self.latency:g}s", "bandwidth": f"{self.bandwidth:g}B/s",
+            "latency": f"{self.latency:g}s",
+            "bandwidth": f"{self.bandwidth:g}B/s" if math.isfinite(self.bandwidth) else None,
             "local_latency": None if self.local_latency is None else f"{self.local_latency:g}s",
             "local_bandwidth": None if self.local_bandwidth is None else f"{self.local_bandwidth:g}B/s",
             "eager": self.eager, "send": f"{self.send:g}s" if self.send else None,
@@ -331,7 +332,8 @@ class CutMessages(Hypothesis):
     def parsed(self) -> tuple[list[tuple[str, str, int]], list[str]]:
         """Conditions on numbers (key, relation, number), and paths of sending calls."""
         numbers, paths = [], []
-        for condition in self.conditions.split(","):
+        # A path may have commas of its own.
+        for condition in re.split(r",(?=\s*(?:(?:size|tag|from|to|comm)\s*[=!<>]|in=))", self.conditions):
             if match := re.fullmatch(r"\s*(size|tag|from|to|comm)\s*(==|!=|<=|>=|<|>)\s*(\d+)\s*", condition):
                 numbers.append((match[1], match[2], int(match[3])))
             elif match := re.fullmatch(r"\s*in=(.+)", condition):
@@ -482,6 +484,14 @@ _TIME = "a time such as 2ms that is not negative"
 
 def _is_time(seconds: float) -> bool:
     return seconds >= 0 and math.isfinite(seconds)
+
+
+def changes_nothing(hypothesis: Hypothesis) -> bool:
+    """Say whether a run is the same with a change, whatever the run is."""
+    match hypothesis:
+        case Scale(factor=1) | Cpu(ratio=1) | Balance(by=0) | Overhead(seconds=0):
+            return True
+    return False
 
 
 def check(hypothesis: Hypothesis) -> None:

@@ -138,16 +138,27 @@ impl Simulator {
         Ok(Simulation { simulator: slf.unbind(), result })
     }
 
-    /// Lengths of the run under several lists of hypotheses, s; these are evaluated together.
+    /// Lengths of the run under several lists of hypotheses, s; these are evaluated together. None for one that cannot be
+    /// applied.
     #[pyo3(signature = (candidates, *, threads=None))]
-    fn lengths(&self, py: Python<'_>, candidates: Vec<Vec<Change>>, threads: Option<usize>) -> PyResult<Vec<f64>> {
+    fn lengths(
+        &self,
+        py: Python<'_>,
+        candidates: Vec<Vec<Change>>,
+        threads: Option<usize>,
+    ) -> PyResult<Vec<Option<f64>>> {
         let analysis = self.analysis.get();
         let compile = |of: Vec<Change>| of.into_iter().map(|change| hypothesis(analysis, change)).collect();
         let candidates = candidates.into_iter().map(compile).collect::<PyResult<Vec<Vec<Hypothesis>>>>()?;
         let pool = whywait_core::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
         let evaluate = || pool.install(|| self.simulator.lengths(&analysis.result, &candidates));
-        let lengths = detached(py, evaluate)?.map_err(core_error)?;
-        Ok(lengths.into_iter().map(|ticks| ticks as f64 / analysis.result.trace.resolution as f64).collect())
+        let seconds = |ticks: i64| ticks as f64 / analysis.result.trace.resolution as f64;
+        let seconds = |length: whywait_core::Result<i64>| match length {
+            Ok(ticks) => Ok(Some(seconds(ticks))),
+            Err(whywait_core::Error::Usage(_)) => Ok(None),
+            Err(error) => Err(core_error(error)),
+        };
+        detached(py, evaluate)?.into_iter().map(seconds).collect()
     }
 }
 

@@ -153,9 +153,17 @@ impl Proofs {
     }
 }
 
-/// The largest eager messages within a node and between nodes; `u64::MAX` if none is proved to have gone by rendezvous.
+/// Libraries send messages of more bytes by rendezvous unless they are told otherwise: the largest limit that is usual.
+const USUAL: u64 = 1 << 16;
+
+/// The largest eager messages within a node and between nodes.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits([u64; 2]);
+pub struct Limits {
+    /// `u64::MAX` if no message is proved to have gone by rendezvous.
+    limits: [u64; 2],
+    /// Size of the longest message that is proved to have been eager.
+    longest: [u64; 2],
+}
 
 impl Limits {
     /// Finds the limits of messages by what those of each shard prove.
@@ -171,7 +179,20 @@ impl Limits {
                 }
             }
         }
-        Ok(Self(all.map(|proofs| limit(proofs.into_iter().collect()))))
+        let is_eager = |(bytes, [eager, _]): (&u64, &[u64; 2])| (*eager > 0).then_some(*bytes);
+        let longest = [0, 1].map(|locality: usize| all[locality].iter().filter_map(is_eager).max().unwrap_or(0));
+        Ok(Self { limits: all.map(|proofs| limit(proofs.into_iter().collect())), longest })
+    }
+
+    /// The limits for those that cannot do without: where no message is proved to have gone by rendezvous, the usual one,
+    /// or the longest message that is proved to have been eager.
+    #[must_use]
+    pub fn or_usual(self) -> Self {
+        let or_usual = |of: usize| match self.limits[of] {
+            u64::MAX => self.longest[of].max(USUAL),
+            limit => limit,
+        };
+        Self { limits: [or_usual(0), or_usual(1)], ..self }
     }
 
     /// Whether a message is taken as eager.
@@ -180,14 +201,14 @@ impl Limits {
         match protocol {
             Protocol::Eager => true,
             Protocol::Rendezvous => false,
-            Protocol::Undecided => bytes <= self.0[usize::from(!is_local)],
+            Protocol::Undecided => bytes <= self.limits[usize::from(!is_local)],
         }
     }
 
     /// Within a node and between nodes; `None` if no message went by rendezvous.
     #[must_use]
     pub fn known(self) -> [Option<u64>; 2] {
-        self.0.map(|limit| (limit != u64::MAX).then_some(limit))
+        self.limits.map(|limit| (limit != u64::MAX).then_some(limit))
     }
 }
 
@@ -222,6 +243,15 @@ mod tests {
         assert_eq!(limit(vec![(8, [3, 0]), (1000, [0, 2]), (5000, [1, 0])]), 8);
         assert_eq!(limit(vec![(8, [0, 1])]), 0);
         assert_eq!(limit(vec![(0, [0, 1])]), 0);
+    }
+
+    #[test]
+    fn where_nothing_is_proved_the_usual_limit_holds() {
+        let limits = Limits { limits: [u64::MAX, 100], longest: [1 << 20, 50] };
+        assert_eq!(limits.or_usual().limits, [1 << 20, 100]);
+        let limits = Limits { limits: [u64::MAX; 2], longest: [8, 0] };
+        assert_eq!(limits.or_usual().limits, [USUAL; 2]);
+        assert_eq!(limits.known(), [None; 2]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::graph::{Graph, Kind, Meeting, Step};
-use crate::ids::{InstanceId, LocationId};
+use crate::ids::{InstanceId, LocationId, RegionKey};
 use crate::trace::{NONE, Shard, Trace};
 use crate::{Error, Result};
 
@@ -39,6 +39,8 @@ pub(super) struct Raw {
     pub since: i64,
     /// Class of the transfer.
     pub class: u16,
+    /// Region of the call that it ends, of the arc from a message's send; of others none.
+    pub region: RegionKey,
     /// Whether the run has it.
     pub measured: bool,
     /// Whether the changed run has it.
@@ -55,7 +57,16 @@ impl Raw {
 
     /// An arc of both runs that rule R judges.
     pub(super) fn new(target: u32, source: Node, time: i64) -> Self {
-        Self { target, source, since: time, class: NO_CLASS, measured: true, kept: true, cost: MEASURED }
+        Self {
+            target,
+            source,
+            since: time,
+            class: NO_CLASS,
+            region: RegionKey::NONE,
+            measured: true,
+            kept: true,
+            cost: MEASURED,
+        }
     }
 }
 

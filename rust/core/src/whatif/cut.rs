@@ -6,8 +6,10 @@
 
 use std::ops::RangeInclusive;
 
+use rayon::prelude::*;
+
 use super::builder::Builder;
-use super::selection::{Selection, entered};
+use super::selection::{Selection, entered, refusal};
 use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::trace::{RegionClass, Trace};
 use crate::waits::threads::teams;
@@ -95,16 +97,12 @@ impl Cut {
         let locations = trace.definitions.locations.len();
         let mut cut = Self { ranges: vec![Vec::new(); locations], ..Self::default() };
         for selection in regions {
-            let mut found = false;
-            for location in (0..locations).map(LocationId::at) {
-                for range in entered(trace, selection, location) {
-                    found = true;
-                    cut.ranges[location].push(range);
-                }
+            let found: Vec<_> =
+                (0..locations).into_par_iter().map(|of| entered(trace, selection, LocationId::at(of))).collect();
+            if let Some(why) = refusal(found.iter().map(|(_, left)| *left)) {
+                return Err(Error::Usage(format!("{} selects nothing: {why}", selection.text)));
             }
-            if !found {
-                return Err(Error::Usage(format!("{} selects nothing that could be cut", selection.text)));
-            }
+            cut.ranges.iter_mut().zip(found).for_each(|(ranges, (found, _))| ranges.extend(found));
         }
         cut.add_teams(trace);
         cut.ranges.iter_mut().for_each(join);

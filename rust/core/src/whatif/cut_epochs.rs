@@ -1,14 +1,21 @@
 //! One-sided synchronization that is cut: it vanishes with its whole epoch, at all partners, or not at all, because memory
 //! would be used outside of an epoch (whatif.md#what-can-be-changed).
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
+use whywait_otf2::enums::CollectiveOp;
 
 use super::cut::Cut;
+use super::one_sided::{Exposed, exposed};
 use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
-use crate::matching::epochs::{Epochs, PairNumbers};
+use crate::matching::epochs::Epochs;
+use crate::matching::queues::Queues;
 use crate::matching::windows::match_all;
+use crate::trace::regions::Library;
 use crate::trace::{Shard, Trace};
 use crate::{Error, Result};
+
+/// What makes a window.
+const MAKING: [CollectiveOp; 2] = [CollectiveOp::CREATE_HANDLE, CollectiveOp::CREATE_HANDLE_AND_ALLOCATE];
 
 /// An error if synchronization is cut that is needed.
 pub(super) fn refuse_open(trace: &Trace, epochs: &[Epochs], cut: &Cut) -> Result<()> {
@@ -53,7 +60,7 @@ impl Calls<'_> {
 }
 
 /// A fence vanishes for all its members, with what they did since the one before; what they do until the next one must have
-/// a fence before it. The making of a window stays.
+/// a fence before it. The making of a window vanishes with all that is done on it, and its end for all its members.
 fn fences_stay_closed(calls: &Calls<'_>, epochs: &[Epochs]) -> Result<bool> {
     let trace = calls.trace;
     let is_cut = |(location, instance): (LocationId, InstanceId)| calls.cut.has_instance(trace, (location, instance));
@@ -69,16 +76,21 @@ fn fences_stay_closed(calls: &Calls<'_>, epochs: &[Epochs]) -> Result<bool> {
         });
         // Of each window whether its first fences are cut.
         let mut open: FxHashMap<(ProcessId, WindowId), bool> = FxHashMap::default();
+        let mut unmade: FxHashSet<(ProcessId, WindowId)> = FxHashSet::default();
         for number in parts {
             let part = &epochs.collectives[number];
             let rows = epochs.of_collective.of(number);
             let is_cut = calls.is_cut(shard, part.instance);
             let is_open = open.get(&(part.process, part.window)) == Some(&true);
             let is_whole = if is_cut {
-                part.is_fence() && alike[number] == Some(true) && calls.are_cut(shard, rows)
+                // A barrier of another library is no end of an epoch.
+                alike[number] == Some(true) && (part.library != Library::Mpi || calls.are_cut(shard, rows))
             } else {
                 alike[number] != Some(false) && (!is_open || calls.are_cut(shard, rows))
             };
+            if is_cut && MAKING.contains(&CollectiveOp(part.operation)) {
+                unmade.insert((part.process, part.window));
+            }
             if !is_whole {
                 return Ok(false);
             }
@@ -87,40 +99,53 @@ fn fences_stay_closed(calls: &Calls<'_>, epochs: &[Epochs]) -> Result<bool> {
                 *open &= is_cut;
             }
         }
+        if !unmade.is_empty() && !nothing_is_done(calls, shard, epochs, &unmade) {
+            return Ok(false);
+        }
     }
     Ok(true)
+}
+
+/// Whether all that is done on some windows is cut.
+fn nothing_is_done(
+    calls: &Calls<'_>,
+    shard: &Shard,
+    epochs: &Epochs,
+    windows: &FxHashSet<(ProcessId, WindowId)>,
+) -> bool {
+    let is_gone = |process, window, call| !windows.contains(&(process, window)) || calls.is_cut(shard, call);
+    let origin = |call| calls.trace.definitions.locations[shard.location_of_instance(call)].process;
+    let mut operations = shard.operations.rows.iter();
+    epochs.collectives.iter().all(|part| is_gone(part.process, part.window, part.instance))
+        && epochs.accesses.iter().all(|of| is_gone(of.process, of.window, of.start))
+        && epochs.exposures.iter().all(|of| is_gone(of.process, of.window, of.post))
+        && epochs.locks.iter().all(|of| is_gone(of.process, of.window, of.acquire))
+        && operations.all(|of| is_gone(origin(of.instance), of.window, of.instance))
 }
 
 /// An access epoch vanishes with its operations and the exposure epochs of its targets, an exposure epoch with the access
 /// epochs of its origins.
 fn general_epochs_stay_closed(calls: &Calls<'_>, epochs: &[Epochs]) -> bool {
     let trace = calls.trace;
-    // By window, origin, target and number whether the exposure vanishes.
-    let mut exposed: FxHashMap<(WindowId, ProcessId, ProcessId, u32), bool> = FxHashMap::default();
-    for (shard, epochs) in trace.shards.iter().zip(epochs) {
-        let mut numbers = PairNumbers::default();
-        for exposure in &epochs.exposures {
-            if !calls.is_whole(shard, [exposure.post, exposure.wait], &[]) {
-                return false;
-            }
-            let is_cut = calls.is_cut(shard, exposure.post);
-            for &origin in trace.definitions.group_members(exposure.group, &exposure.process) {
-                let n = numbers.next(exposure.window, exposure.process, origin);
-                exposed.insert((exposure.window, origin, exposure.process, n), is_cut);
-            }
-        }
+    let shards = || trace.shards.iter().zip(epochs);
+    let are_whole = |(shard, epochs): (&Shard, &Epochs)| {
+        let mut exposures = epochs.exposures.iter();
+        exposures.all(|exposure| calls.is_whole(shard, [exposure.post, exposure.wait], &[]))
+    };
+    if !shards().all(are_whole) {
+        return false;
     }
-    for (shard, epochs) in trace.shards.iter().zip(epochs) {
-        let mut numbers = PairNumbers::default();
+    let exposed = exposed(trace, epochs);
+    let mut exposed = Queues::new(exposed.iter(), Exposed::pair);
+    for (shard, epochs) in shards() {
         for (number, access) in epochs.accesses.iter().enumerate() {
             if !calls.is_whole(shard, [access.start, access.complete], epochs.of_access.of(number)) {
                 return false;
             }
             let is_cut = calls.is_cut(shard, access.start);
             for &target in trace.definitions.group_members(access.group, &access.process) {
-                let n = numbers.next(access.window, access.process, target);
-                let exposure = exposed.remove(&(access.window, access.process, target, n));
-                if exposure.is_some_and(|exposure| exposure != is_cut) {
+                let exposure = exposed.take(&(access.window, access.process, target));
+                if exposure.is_some_and(|of| calls.is_cut(&trace.shards[of.shard], of.post) != is_cut) {
                     return false;
                 }
             }

@@ -6,7 +6,8 @@
 //!
 //! *Hidden transfers*: a receive that found its message there tells only what a copy costs. How long the message would
 //! have travelled, and how little a call that had to wait does itself, others of its class tell: the lower median of
-//! `L - Z` over those that had to wait (Z the latest start of a transfer), the minimum of `L - E` over those that had not.
+//! `L - Z` over those that had to wait (Z the latest start of a transfer), the minimum of `L - E` over the calls of its
+//! region that had not.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +20,7 @@ use super::cut::{Cut, Key};
 use super::network::Network;
 use super::{Assumption, Assumptions, Model};
 use crate::Result;
-use crate::ids::{CallPathId, InstanceId, ProcessId};
+use crate::ids::{CallPathId, InstanceId, ProcessId, RegionKey};
 use crate::matching::messages::match_all;
 use crate::matching::protocol::{Judge, Limits, Proofs, Protocol};
 use crate::trace::{CallPath, NONE, RegionClass, Shard, Trace};
@@ -45,6 +46,8 @@ struct Message {
     is_cut: bool,
     /// Number of the call that has probed it, or [`NONE`].
     probe: u32,
+    /// Region of the call that completes the receive.
+    region: RegionKey,
 }
 
 impl Message {
@@ -166,6 +169,7 @@ pub(super) fn collect(
                     Some(&probe) if send.enter <= shard.leave(probe) => here(probe),
                     _ => NONE,
                 },
+                region: trace.tree.region(shard.callpath(receive.instance)),
             });
         }
         (messages, gone)
@@ -225,7 +229,7 @@ fn decide(trace: &Trace, found: &mut [Vec<Message>], assumptions: &mut Assumptio
         }
         proofs
     });
-    let limits = Limits::new(trace, proofs.collect())?;
+    let limits = Limits::new(trace, proofs.collect())?.or_usual();
     let mut undecided = 0;
     for message in found.iter_mut().flatten().filter(|message| message.protocol == Protocol::Undecided) {
         undecided += 1;
@@ -281,7 +285,7 @@ fn arcs(message: &Message, model: &Model) -> Arcs {
     let class = message.class();
     let since = if was { s.max(q) } else { s };
     let mut arcs = [None; 7];
-    arcs[0] = Some(Raw { since, class, kept: stays, ..Raw::new(received, enter(start), s) });
+    arcs[0] = Some(Raw { since, class, region: message.region, kept: stays, ..Raw::new(received, enter(start), s) });
     if was || becomes {
         let source = if posted == received { OWN } else { enter(posted) };
         let raw = Raw::new(received, source, q);
@@ -303,9 +307,12 @@ fn arcs(message: &Message, model: &Model) -> Arcs {
 pub(super) struct Estimates {
     /// Length of a transfer by class, ticks.
     transfers: FxHashMap<u16, i64>,
-    /// Least time of a call that finds its messages there, by number and size of messages, ticks.
-    calls: FxHashMap<(u16, u16), i64>,
+    /// Least time of a call that finds its messages there, ticks.
+    calls: FxHashMap<CallClass, i64>,
 }
+
+/// What makes calls alike: their region, number and size of messages.
+type CallClass = (RegionKey, u16, u16);
 
 /// What is known of a call from its arcs.
 struct Seen {
@@ -314,24 +321,26 @@ struct Seen {
     /// Class of the transfer that begins then.
     class: u16,
     /// Class of the call, if it does nothing but receive messages.
-    call: Option<(u16, u16)>,
+    call: Option<CallClass>,
 }
 
 fn see(arcs: &[Raw], leave: i64) -> Seen {
     let mut seen = Seen { latest: i64::MIN, class: NO_CLASS, call: None };
     let (mut receives, mut largest, mut others) = (0u16, 0, false);
+    let mut region = RegionKey::NONE;
     for raw in arcs {
         if raw.measured && raw.since.min(leave) > seen.latest {
             (seen.latest, seen.class) = (raw.since.min(leave), raw.class);
         }
         others |= raw.class == NO_CLASS;
-        if raw.class != NO_CLASS && raw.source != OWN {
+        if raw.region.is_some() {
             receives = receives.saturating_add(1);
             largest = largest.max(raw.class);
+            region = raw.region;
         }
     }
     if receives > 0 && !others {
-        seen.call = Some((size_class(receives.into()), largest >> 2));
+        seen.call = Some((region, size_class(receives.into()), largest >> 2));
     }
     seen
 }
@@ -340,7 +349,7 @@ impl Estimates {
     /// Collects the samples of all calls; the arcs are sorted.
     pub(super) fn new(trace: &Trace, builder: &Builder) -> Self {
         let mut transfers: FxHashMap<u16, Vec<i64>> = FxHashMap::default();
-        let mut calls: FxHashMap<(u16, u16), (usize, i64)> = FxHashMap::default();
+        let mut calls: FxHashMap<CallClass, (usize, i64)> = FxHashMap::default();
         let mut shard = 0;
         for arcs in builder.raws.chunk_by(|a, b| a.target == b.target) {
             let target = arcs[0].target;

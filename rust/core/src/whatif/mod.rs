@@ -344,20 +344,26 @@ impl Simulator {
         format!("{} of {label} at {seconds:.6} s", trace.regions.name(definitions, region))
     }
 
-    /// Lengths of the run under several lists of hypotheses, ticks: as many at a time as there are lanes.
-    pub fn lengths(&self, analysis: &Analysis, candidates: &[Vec<Hypothesis>]) -> Result<Vec<i64>> {
+    /// Lengths of the run under several lists of hypotheses, ticks: as many at a time as there are lanes. A list that
+    /// cannot be applied gives an error, and costs the others nothing.
+    #[must_use]
+    pub fn lengths(&self, analysis: &Analysis, candidates: &[Vec<Hypothesis>]) -> Vec<Result<i64>> {
         let trace = &analysis.trace;
         let length = |(first, last): (i64, i64)| last - first;
-        let together = |candidates: &[Vec<Hypothesis>]| -> Result<Vec<i64>> {
-            let shape = Shape::lanes(trace, &self.graph, &self.cut, candidates)?;
-            if candidates.len() == 1 {
-                return Ok(vec![length(retime::evaluate(trace, &self.graph, &shape).span(trace))]);
+        let together = |candidates: &[Vec<Hypothesis>]| -> Vec<Result<i64>> {
+            let (shape, refused) = Shape::lanes(trace, &self.graph, &self.cut, candidates);
+            let mut lengths: Vec<Result<i64>> = if candidates.len() == 1 {
+                vec![Ok(length(retime::evaluate(trace, &self.graph, &shape).span(trace)))]
+            } else {
+                let spans = retime::spans::<LANES>(trace, &self.graph, &shape);
+                spans.into_iter().take(candidates.len()).map(|span| Ok(length(span))).collect()
+            };
+            for (lane, error) in refused {
+                lengths[lane as usize] = Err(Error::Usage(error));
             }
-            let spans = retime::spans::<LANES>(trace, &self.graph, &shape);
-            Ok(spans.into_iter().take(candidates.len()).map(length).collect())
+            lengths
         };
-        let lengths: Vec<Vec<i64>> = candidates.par_chunks(LANES).map(together).collect::<Result<_>>()?;
-        Ok(lengths.concat())
+        candidates.par_chunks(LANES).flat_map_iter(together).collect()
     }
 
     /// New times of all Enters and Leaves, by shard and in the order of its events, ticks.

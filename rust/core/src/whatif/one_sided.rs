@@ -6,6 +6,7 @@
 //! order that they had.
 
 use bitcode::{Decode, Encode};
+use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::builder::{Builder, MEASURED, Node, OWN, Raw, enter, leave};
@@ -14,9 +15,11 @@ use super::{Assumption, Assumptions, Model};
 use crate::Result;
 use crate::analysis::Analysis;
 use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
-use crate::matching::epochs::{Epoch, Epochs, PairNumbers};
+use crate::matching::epochs::{Change, Epoch, Epochs, Exposure, Notification};
+use crate::matching::queues::Queues;
 use crate::matching::windows::match_all;
 use crate::severity::Metric;
+use crate::trace::columns::{Operation, OperationKind};
 use crate::trace::{Shard, Trace};
 use crate::waits::rma::lock::{Predecessor, predecessors};
 use crate::waits::rma::progress::LibraryCalls;
@@ -49,6 +52,7 @@ pub(super) fn collect(
     complete_progress(trace, epochs, model, builder);
     locks(trace, epochs, &found, builder, assumptions)?;
     notifications(trace, epochs, builder);
+    signals(trace, epochs, builder);
     for wait in &analysis.waits {
         let progress = matches!(
             wait.kind,
@@ -59,14 +63,12 @@ pub(super) fn collect(
                 | Metric::ArmciProgressSync
                 | Metric::ArmciProgressComm
         );
-        // Which write ends such a wait is only known where it came within.
-        let signal = wait.kind == Metric::ShmemWaitUntil;
-        if (progress || signal) && wait.cause_instance.is_some() {
+        if progress && wait.cause_instance.is_some() {
             let cause = (wait.cause_location, wait.cause_instance);
             let target = builder.instance(trace, (wait.location, wait.instance));
             let source = enter(builder.instance(trace, cause));
             let raw = Raw::new(target, source, trace.shard(cause.0).enter(cause.1));
-            builder.raws.push(Raw { kept: !(progress && model.asynchronous_progress), ..raw });
+            builder.raws.push(Raw { kept: !model.asynchronous_progress, ..raw });
         }
     }
     if let Some((network, nodes)) = network {
@@ -231,50 +233,71 @@ enum Place {
     Complete,
 }
 
-fn gats(trace: &Trace, epochs: &[Epochs], found: &Found, builder: &mut Builder) {
-    // Post and wait of the n-th exposure of a target for an origin, by window, origin, target and number.
-    let mut exposed: FxHashMap<(WindowId, ProcessId, ProcessId, u32), (u32, i64)> = FxHashMap::default();
-    let mut waiting: FxHashMap<(WindowId, ProcessId, ProcessId, u32), u32> = FxHashMap::default();
-    for (number, (shard, epochs)) in trace.shards.iter().zip(epochs).enumerate() {
-        let mut numbers = PairNumbers::default();
-        for exposure in &epochs.exposures {
-            for &origin in trace.definitions.group_members(exposure.group, &exposure.process) {
-                let n = numbers.next(exposure.window, exposure.process, origin);
-                let key = (exposure.window, origin, exposure.process, n);
-                exposed.insert(key, (builder.first_of(number) + exposure.post.number(), shard.enter(exposure.post)));
-                if exposure.wait.is_some() {
-                    waiting.insert(key, builder.first_of(number) + exposure.wait.number());
-                }
-            }
-        }
+/// An exposure epoch, for one of its origins.
+pub(super) struct Exposed {
+    pub window: WindowId,
+    pub origin: ProcessId,
+    pub target: ProcessId,
+    /// Position of the shard of the target.
+    pub shard: usize,
+    pub post: InstanceId,
+    pub wait: InstanceId,
+}
+
+impl Exposed {
+    /// Whose epochs they are: the n-th exposure is that of the n-th access.
+    pub(super) fn pair(&self) -> (WindowId, ProcessId, ProcessId) {
+        (self.window, self.origin, self.target)
     }
+}
+
+/// All exposure epochs, in their order.
+pub(super) fn exposed(trace: &Trace, epochs: &[Epochs]) -> Vec<Exposed> {
+    let of_shard = |(shard, epochs): (usize, &Epochs)| -> Vec<Exposed> {
+        let of_epoch = |&Exposure { process: target, window, group, post, wait, .. }: &Exposure| {
+            let origins = trace.definitions.group_members(group, &target).to_vec();
+            origins.into_iter().map(move |origin| Exposed { window, origin, target, shard, post, wait })
+        };
+        epochs.exposures.iter().flat_map(of_epoch).collect()
+    };
+    epochs.par_iter().enumerate().flat_map_iter(of_shard).collect()
+}
+
+fn gats(trace: &Trace, epochs: &[Epochs], found: &Found, builder: &mut Builder) {
+    let exposed = exposed(trace, epochs);
+    let mut exposed = Queues::new(exposed.iter(), Exposed::pair);
     let usual = usual_places(trace, epochs, found);
     for (number, (shard, epochs)) in trace.shards.iter().zip(epochs).enumerate() {
-        let mut numbers = PairNumbers::default();
         for (position, access) in epochs.accesses.iter().enumerate() {
             let rows = epochs.of_access.of(position);
-            let place = place(shard, epochs, position, found).or_else(|| usual.get(&access.window).copied());
+            let own = place(shard, epochs, position, found);
+            let usual = usual.get(&access.window).copied().unwrap_or(Place::Complete);
             let call = |instance: InstanceId| builder.first_of(number) + instance.number();
             let mut arcs = Vec::new();
             for &target in trace.definitions.group_members(access.group, &access.process) {
-                let key = (access.window, access.process, target, numbers.next(access.window, access.process, target));
-                if access.complete.is_none() {
-                    continue;
+                let exposure = exposed.take(&(access.window, access.process, target));
+                let Some(exposure) = exposure.filter(|_| access.complete.is_some()) else { continue };
+                let there = |instance: InstanceId| builder.first_of(exposure.shard) + instance.number();
+                if exposure.wait.is_some() {
+                    let completed = shard.enter(access.complete);
+                    arcs.push(Raw::new(there(exposure.wait), enter(call(access.complete)), completed));
                 }
-                if let Some(&wait) = waiting.get(&key) {
-                    arcs.push(Raw::new(wait, enter(call(access.complete)), shard.enter(access.complete)));
-                }
-                let Some(&(post, posted)) = exposed.get(&key) else { continue };
+                let posted = trace.shards[exposure.shard].enter(exposure.post);
                 let operations = || rows.iter().map(|&row| &shard.operations.rows[row as usize]);
                 let accessed = operations().find(|operation| operation.target == target);
-                let blocked = match place.unwrap_or(Place::Complete) {
+                let call_at = |place| match place {
                     Place::Start => Some(access.start),
                     Place::Operation => accessed.map(|operation| operation.instance),
                     Place::Complete => Some(access.complete),
                 };
-                let also = accessed.map(|_| access.complete).filter(|_| place != Some(Place::Complete));
+                let blocked = match own {
+                    Some(own) => call_at(own),
+                    // A call that was left before the post did not wait for it.
+                    None => call_at(usual).map(|call| if shard.leave(call) < posted { access.complete } else { call }),
+                };
+                let also = accessed.map(|_| access.complete).filter(|_| blocked != Some(access.complete));
                 for instance in blocked.into_iter().chain(also) {
-                    arcs.push(Raw::new(call(instance), enter(post), posted));
+                    arcs.push(Raw::new(call(instance), enter(there(exposure.post)), posted));
                 }
             }
             builder.raws.extend(arcs);
@@ -285,22 +308,57 @@ fn gats(trace: &Trace, epochs: &[Epochs], found: &Found, builder: &mut Builder) 
 /// Who waits for a notification waits for the call that sends it, as [`crate::waits::rma`] matches them: by window and pair
 /// of processes the n-th with the n-th.
 fn notifications(trace: &Trace, epochs: &[Epochs], builder: &mut Builder) {
-    let mut sent: FxHashMap<(WindowId, ProcessId, ProcessId, u32), (u32, i64)> = FxHashMap::default();
-    let rows = |number: usize, incoming: bool| {
-        let mut numbers = PairNumbers::default();
-        let rows = epochs[number].notifications.iter().filter(move |row| row.is_incoming == incoming);
-        rows.map(move |row| (row, numbers.next(row.window, row.process, row.partner)))
+    let rows = |incoming: bool| {
+        let of_shard = move |(shard, epochs): (usize, &Epochs)| -> Vec<(usize, Notification)> {
+            let rows = epochs.notifications.iter().filter(|row| row.is_incoming == incoming);
+            rows.map(|&row| (shard, row)).collect()
+        };
+        epochs.iter().enumerate().flat_map(of_shard)
     };
-    for (number, shard) in trace.shards.iter().enumerate() {
-        for (row, n) in rows(number, false) {
-            let call = builder.first_of(number) + row.instance.number();
-            sent.insert((row.window, row.process, row.partner, n), (call, shard.enter(row.instance)));
+    let sent: Vec<(usize, Notification)> = rows(false).collect();
+    let mut sent = Queues::new(sent.iter(), |(_, row)| (row.window, row.process, row.partner));
+    for (shard, row) in rows(true).filter(|(_, row)| row.partner != row.process) {
+        if let Some((from, sent)) = sent.take(&(row.window, row.partner, row.process)) {
+            let source = enter(builder.first_of(*from) + sent.instance.number());
+            let target = builder.first_of(shard) + row.instance.number();
+            builder.raws.push(Raw::new(target, source, trace.shards[*from].enter(sent.instance)));
         }
     }
-    for number in 0..trace.shards.len() {
-        for (row, n) in rows(number, true).filter(|(row, _)| row.partner != row.process) {
-            if let Some(&(call, time)) = sent.get(&(row.window, row.partner, row.process, n)) {
-                builder.raws.push(Raw::new(builder.first_of(number) + row.instance.number(), enter(call), time));
+}
+
+/// Who waits until its memory changes waits for a write. Which one is not recorded: the last one of each process that
+/// began since the call before it of this kind was left, and before it is left itself.
+fn signals(trace: &Trace, epochs: &[Epochs], builder: &mut Builder) {
+    if epochs.iter().all(|epochs| epochs.changes.is_empty()) {
+        return;
+    }
+    // By target and time, then origin: the call.
+    let of_shard = |(number, shard): (usize, &Shard)| -> Vec<(ProcessId, i64, ProcessId, u32)> {
+        let writes = shard.operations.rows.iter().filter(|operation| operation.kind != OperationKind::Get);
+        let write = |operation: &Operation| {
+            let origin = trace.definitions.locations[shard.location_of_instance(operation.instance)].process;
+            let call = builder.first_of(number) + operation.instance.number();
+            (operation.target, shard.enter(operation.instance), origin, call)
+        };
+        writes.map(write).filter(|&(target, _, origin, _)| target != origin).collect()
+    };
+    let mut writes: Vec<_> = trace.shards.par_iter().enumerate().flat_map_iter(of_shard).collect();
+    writes.par_sort_unstable();
+    let mut last: FxHashMap<ProcessId, (i64, u32)> = FxHashMap::default();
+    for (number, (shard, epochs)) in trace.shards.iter().zip(epochs).enumerate() {
+        let mut changes: Vec<&Change> = epochs.changes.iter().collect();
+        changes.sort_by_key(|change| (change.process, shard.enter(change.instance)));
+        for of_process in changes.chunk_by(|a, b| a.process == b.process) {
+            let mut since = i64::MIN;
+            for change in of_process {
+                let (process, leave) = (change.process, shard.leave(change.instance));
+                let from = writes.partition_point(|write| (write.0, write.1) <= (process, since));
+                let within = writes[from..].iter().take_while(|write| write.0 == process && write.1 <= leave);
+                last.clear();
+                last.extend(within.map(|&(_, enter, origin, call)| (origin, (enter, call))));
+                let target = builder.first_of(number) + change.instance.number();
+                builder.raws.extend(last.values().map(|&(time, call)| Raw::new(target, enter(call), time)));
+                since = since.max(leave);
             }
         }
     }

@@ -8,10 +8,9 @@ use rayon::prelude::*;
 use super::changes::{Change, Shape};
 use super::cut::Cut;
 use super::graph::Graph;
-use super::selection::{Chooser, Part, Selection};
+use super::selection::{Chooser, Part, Selection, refusal};
 use crate::ids::LocationId;
 use crate::trace::Trace;
-use crate::{Error, Result};
 
 /// A selected segment.
 #[derive(Clone, Copy, Debug)]
@@ -80,7 +79,10 @@ impl Selected {
     }
 }
 
-/// What selections select in a run, by selection and location; an error if one of them selects nothing. `sees` is told the
+/// What is selected, by location; or why nothing is.
+pub(super) type Found = Result<Vec<Selected>, String>;
+
+/// What selections select in a run, by selection and location; an error for each that selects nothing. `sees` is told the
 /// segments of a location in the order of their positions, each with the number of its selection, and says whether it is
 /// kept; what else it makes of them is returned by location.
 pub(super) fn select<S: Default + Send>(
@@ -89,7 +91,7 @@ pub(super) fn select<S: Default + Send>(
     (cut, shape): (&Cut, &Shape),
     selections: &[&Selection],
     sees: impl Fn(&mut S, usize, &Segment) -> bool + Sync,
-) -> Result<(Vec<Vec<Selected>>, Vec<S>)> {
+) -> (Vec<Found>, Vec<S>) {
     let locations = trace.definitions.locations.len();
     let chosen = Chosen::new(trace, selections);
     let at = |location| {
@@ -104,22 +106,17 @@ pub(super) fn select<S: Default + Send>(
     for of_location in of_locations {
         found.iter_mut().zip(of_location).for_each(|(found, of)| found.push(of));
     }
-    selections.iter().zip(&found).try_for_each(|(selection, found)| something(selection, found))?;
-    Ok((found, seen))
+    (selections.iter().zip(found).map(|(selection, found)| something(selection, found)).collect(), seen)
 }
 
 /// An error if nothing is selected.
-fn something(selection: &Selection, found: &[Selected]) -> Result<()> {
-    let left = found.iter().fold([0u64; 4], |sum, of| std::array::from_fn(|i| sum[i] + of.left[i]));
-    let why = match left {
-        [0, ..] => "the run has no instance of it",
-        [_, 0, ..] => "the ranks have no instance of it",
-        [_, _, 0, _] => "there are no instances with these numbers",
-        [_, _, _, 0] => "no instance begins in the window",
-        _ if found.iter().all(|of| !of.has_segments) => "its instances have no such part",
-        _ => return Ok(()),
+fn something(selection: &Selection, found: Vec<Selected>) -> Found {
+    let why = match refusal(found.iter().map(|of| of.left)) {
+        Some(why) => why,
+        None if found.iter().all(|of| !of.has_segments) => "its instances have no such part",
+        None => return Ok(found),
     };
-    Err(Error::Usage(format!("{} selects nothing: {why}", selection.text)))
+    Err(format!("{} selects nothing: {why}", selection.text))
 }
 
 /// Selections by call path: a bit for each of them, of which there are no more than lanes.

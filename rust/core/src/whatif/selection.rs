@@ -99,8 +99,24 @@ impl<'a> Chooser<'a> {
     }
 }
 
-/// Positions of the events from Enter to Leave of the selected instances of a location, those inside others left out.
-pub(super) fn entered(trace: &Trace, selection: &Selection, location: LocationId) -> Vec<RangeInclusive<u32>> {
+/// Why nothing is selected, by the instances that are left of all locations; none if something is.
+pub(super) fn refusal(left: impl Iterator<Item = [u64; 4]>) -> Option<&'static str> {
+    match left.fold([0u64; 4], |sum, of| std::array::from_fn(|i| sum[i] + of[i])) {
+        [0, ..] => Some("the run has no instance of it"),
+        [_, 0, ..] => Some("the ranks have no instance of it"),
+        [_, _, 0, _] => Some("there are no instances with these numbers"),
+        [_, _, _, 0] => Some("no instance begins in the window"),
+        _ => None,
+    }
+}
+
+/// Positions of the events from Enter to Leave of the selected instances of a location, those inside others left out; and
+/// the instances that are left.
+pub(super) fn entered(
+    trace: &Trace,
+    selection: &Selection,
+    location: LocationId,
+) -> (Vec<RangeInclusive<u32>>, [u64; 4]) {
     let shard = trace.shard(location);
     let i = shard.local(location);
     let mut chooser = Chooser::new(selection, shard, i);
@@ -120,5 +136,5 @@ pub(super) fn entered(trace: &Trace, selection: &Selection, location: LocationId
             depth += 1;
         }
     }
-    ranges
+    (ranges, chooser.left)
 }

@@ -17,6 +17,9 @@ use crate::{Error, Result};
 /// Sums of times stay below this, so that no clock overflows, ticks.
 const LONGEST: i128 = 1 << 61;
 
+/// Lanes whose hypotheses cannot be applied, and why.
+pub(super) type Refused = Vec<(u32, String)>;
+
 /// A change of durations.
 #[derive(Clone, Debug)]
 pub enum Hypothesis {
@@ -82,34 +85,45 @@ impl Shape {
         let mut notes = Vec::new();
         let mut shape = Self::cut(trace, cut);
         for hypothesis in hypotheses {
-            let news = shape.apply(trace, graph, cut, &[(0, hypothesis)], &mut notes)?;
+            let (news, refused) = shape.apply(trace, graph, cut, &[(0, hypothesis)], &mut notes);
+            if let Some((_, error)) = refused.into_iter().next() {
+                return Err(Error::Usage(error));
+            }
             shape.0.resize(news.len(), Vec::new());
             shape.0.par_iter_mut().zip(news).for_each(|(changes, news)| {
                 *changes = merge(std::mem::take(changes), news);
             });
         }
-        shape.check(1)?;
-        Ok((shape, notes))
+        shape.check(1).into_iter().next().map_or(Ok((shape, notes)), |(_, error)| Err(Error::Usage(error)))
     }
 
     /// Applies several lists of hypotheses, each to the measured run and in its lane. One walk of the trace finds what all
-    /// those of one hypothesis are about.
-    pub(super) fn lanes(trace: &Trace, graph: &Graph, cut: &Cut, lists: &[Vec<Hypothesis>]) -> Result<Self> {
+    /// those of one hypothesis are about. Also the lanes of which something is wrong, which mean nothing.
+    pub(super) fn lanes(trace: &Trace, graph: &Graph, cut: &Cut, lists: &[Vec<Hypothesis>]) -> (Self, Refused) {
         let measured = Self::cut(trace, cut);
         let singles: Vec<(u32, &Hypothesis)> =
             (0..).zip(lists).filter(|(_, list)| list.len() == 1).map(|(lane, list)| (lane, &list[0])).collect();
-        let mut changes = measured.apply(trace, graph, cut, &singles, &mut Vec::new())?;
+        let (mut changes, mut refused) = measured.apply(trace, graph, cut, &singles, &mut Vec::new());
         changes.resize(trace.definitions.locations.len(), Vec::new());
         for (lane, list) in (0..).zip(lists) {
             let own = match &list[..] {
                 [_] | [] => measured.clone(),
-                list => Self::new(trace, graph, cut, list)?.0,
+                list => Self::new(trace, graph, cut, list).map_or_else(
+                    |error| {
+                        refused.push((lane, error.to_string()));
+                        measured.clone()
+                    },
+                    |(shape, _)| shape,
+                ),
             };
             add(&mut changes, own.0, lane);
         }
-        let shape = Self(changes);
-        shape.check(lists.len())?;
-        Ok(shape)
+        let mut shape = Self(changes);
+        for (lane, error) in shape.check(lists.len()) {
+            shape.0.par_iter_mut().for_each(|changes| changes.retain(|change| change.lane != lane));
+            refused.push((lane, error));
+        }
+        (shape, refused)
     }
 
     /// What is cut takes no time.
@@ -130,7 +144,8 @@ impl Shape {
         Self(locations.map(gone).collect())
     }
 
-    /// What hypotheses change of this shape, each in a lane of its own, by location.
+    /// What hypotheses change of this shape, each in a lane of its own, by location; and the lanes whose hypothesis cannot
+    /// be applied.
     fn apply(
         &self,
         trace: &Trace,
@@ -138,9 +153,9 @@ impl Shape {
         cut: &Cut,
         hypotheses: &[(u32, &Hypothesis)],
         notes: &mut Vec<String>,
-    ) -> Result<Vec<Vec<Change>>> {
+    ) -> (Vec<Vec<Change>>, Refused) {
         if hypotheses.is_empty() {
-            return Ok(Vec::new());
+            return <_>::default();
         }
         let all = Selection { roots: vec![true; trace.tree.len()], text: "the run".to_owned(), ..Selection::default() };
         let mut selections: Vec<&Selection> = Vec::new();
@@ -165,20 +180,32 @@ impl Shape {
             }
             keeps
         };
-        let (selected, mut changes) = selected::select(trace, graph, (cut, self), &selections, sees)?;
+        let (selected, mut changes) = selected::select(trace, graph, (cut, self), &selections, sees);
+        let mut refused = Refused::new();
         for (selected, hypotheses) in selected.into_iter().zip(&of_selection) {
+            let selected = match selected {
+                Ok(selected) => selected,
+                Err(error) => {
+                    refused.extend(hypotheses.iter().map(|&(lane, _)| (lane, error.clone())));
+                    continue;
+                }
+            };
             for &(lane, hypothesis) in hypotheses.iter().filter(|(_, hypothesis)| hypothesis.needs_all()) {
-                let redone = hypothesis.redo(trace, selected.clone(), notes)?;
-                let change = |segment: &Segment| segment.change(lane, segment.ticks);
-                let news = redone.into_iter().map(|of| of.segments.iter().map(change).collect()).collect();
-                add(&mut changes, news, lane);
+                match hypothesis.redo(trace, selected.clone(), notes) {
+                    Ok(redone) => {
+                        let change = |segment: &Segment| segment.change(lane, segment.ticks);
+                        let news = redone.into_iter().map(|of| of.segments.iter().map(change).collect()).collect();
+                        add(&mut changes, news, lane);
+                    }
+                    Err(error) => refused.push((lane, error.to_string())),
+                }
             }
         }
-        Ok(changes)
+        (changes, refused)
     }
 
-    /// An error if times could leave the clock, in any of so many lanes.
-    fn check(&self, lanes: usize) -> Result<()> {
+    /// An error for each of so many lanes in which times could leave the clock.
+    fn check(&self, lanes: usize) -> Refused {
         let longer = |changes: &Vec<Change>| {
             let mut longer = vec![0i64; lanes];
             for change in changes.iter().filter(|change| change.growth > 0) {
@@ -189,11 +216,8 @@ impl Shape {
         };
         let longer: Vec<Vec<i64>> = self.0.par_iter().map(longer).collect();
         let total = |lane: usize| longer.iter().map(|of| i128::from(of[lane])).sum::<i128>();
-        if (0..lanes).all(|lane| total(lane) < LONGEST) {
-            Ok(())
-        } else {
-            Err(Error::Usage("the changed run is too long for the clock of the trace".into()))
-        }
+        let too_long = || "the changed run is longer than the clock of the trace".to_owned();
+        (0..lanes).filter(|&lane| total(lane) >= LONGEST).map(|lane| (lane as u32, too_long())).collect()
     }
 }
 
