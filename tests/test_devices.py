@@ -161,7 +161,7 @@ def test_a_real_trace():
 
 def test_without_devices_the_verb_says_so(capsys):
     assert main(["gpu", str(DATA / "p2p")]) == 0
-    assert "no device" in capsys.readouterr().out
+    assert "no accelerators" in capsys.readouterr().out
     assert main(["gpu", str(DATA / "p2p"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["devices"], found["imbalance"], found["launches"]) == ([], None, 0)

@@ -238,3 +238,20 @@ def test_diff(capsys, browser, tmp_path):
     total = np.sum([row["value"] for row in whywait.load(PROFILE).metrics["time"].by_rank().to_pylist()])
     assert total == pytest.approx(whywait.load(PROFILE).profile.total("time"))
     viewer.is_well()
+
+
+@pytest.mark.parametrize("command", ["critical", "delay", "explain", "waits", "summary", "iterations", "messages"])
+def test_commands_that_need_events_say_so(command, capsys):
+    assert main([command, str(PROFILE)]) == 2
+    said = capsys.readouterr().err
+    assert "is a profile, which has no" in said
+    assert "trace" in said
+    # Nobody analyzed it without causes.
+    assert "--no-causes" not in said
+
+
+def test_a_result_beside_a_profile_comes_first(tmp_path):
+    whywait.analyze(PROFILE.parents[1] / "p2p").write(tmp_path)
+    shutil.copy(PROFILE, tmp_path)
+    assert not whywait.load(tmp_path).is_profile
+    assert whywait.load(tmp_path / "profile.cubex").is_profile

@@ -211,7 +211,7 @@ def test_diff_is_readable(capsys):
 
 def test_a_run_does_not_differ_from_itself(capsys):
     text = out(capsys, "diff", "before", "before", "--fail-on", "time>0%")
-    assert text == "No metric differs by as much as 0.1% of the time.\nNo place differs noticeably.\n"
+    assert text == "No metric differs by as much as 0.1% of the time.\nNo call path differs noticeably.\n"
     data = json.loads(out(capsys, "diff", "before", "before", "--json"))
     assert data["places"] == data["failed"] == []
 
@@ -225,7 +225,7 @@ def test_small_differences_are_left_out(capsys):
     assert shown["metrics"] == everything["metrics"]
     assert [row for row in places if abs(row["difference"]) >= middle] == shown["places"]
     text = out(capsys, "diff", "before", "after", "--least", "100%")
-    assert text.startswith("No metric differs by as much as 100% of the time.\nNo place differs noticeably.\n")
+    assert text.startswith("No metric differs by as much as 100% of the time.\nNo call path differs noticeably.\n")
     assert f"left out: {len(places)} that differ by less than 100% (--least 0)" in text
 
 

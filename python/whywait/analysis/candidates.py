@@ -150,7 +150,7 @@ class _Proposer:
         factor = float(f"{theirs / mine:.4g}")
         selection = self._selection(number, ranks)
         who = f"rank{'s' * (few.size > 1)} {ranks}"
-        what = f"bring {self._name(number)} on {who} to the others"
+        what = f"{self._name(number)} on {who} as fast as elsewhere"
         bound = (1 - factor) * self._on_path.get(number, 0.0)
         yield Candidate(
             Scale(selection, factor), what, "scale", f"--scale '{selection}={factor:g}'", bound, int(few.size)
@@ -165,7 +165,7 @@ class _Proposer:
         for place in longest[:_LONGEST]:
             number = place["callpath_id"]
             selection = self._selection(number)
-            for factor, what in ((0.5, "twice as fast"), (0.0, "without any time: the bound")):
+            for factor, what in ((0.5, "twice as fast"), (0.0, "in no time (upper bound)")):
                 yield Candidate(
                     Scale(selection, factor), f"{self._name(number)} {what}", "scale",
                     f"--scale '{selection}={factor:g}'", (1 - factor) * place["time"], self._locations(number),
@@ -180,7 +180,7 @@ class _Proposer:
             if held >= _WAITING * self._time and self._computes(number):
                 selection = self._selection(number)
                 yield Candidate(
-                    Scale(selection, 0.5), f"{self._name(number)}, in which locks are held, twice as fast", "scale",
+                    Scale(selection, 0.5), f"{self._name(number)} (holds locks) twice as fast", "scale",
                     f"--scale '{selection}=0.5'", self._on_path.get(number, 0.0) / 2, self._locations(number),
                 )  # fmt: skip
                 return
@@ -195,7 +195,7 @@ class _Proposer:
                 number = int(self._tree.preorder[position])
                 selection = self._selection(number)
                 yield Candidate(
-                    Cut(selection), f"without {self._name(number)}: is it needed?", "cut", f"--cut '{selection}'",
+                    Cut(selection), f"remove {self._name(number)}, if it is not needed", "cut", f"--cut '{selection}'",
                     math.inf, self._locations(number),
                 )  # fmt: skip
 
@@ -204,12 +204,12 @@ class _Proposer:
         empty, full = (self._profile.total(name) for name in ("syncs_send", "comms_send"))
         if empty and empty >= _SHARE * (empty + full):
             yield Candidate(
-                CutMessages("size==0"), "without messages that carry nothing", "cut-messages",
+                CutMessages("size==0"), "remove empty messages", "cut-messages",
                 "--cut-messages 'size==0'", math.inf, everywhere,
             )  # fmt: skip
         if self._waiting("latereceiver") >= _WAITING * self._time and (size := self._largest()):
             yield Candidate(
-                EagerLimit(size), f"send messages up to {size:,} bytes without waiting for their receives",
+                EagerLimit(size), f"send messages up to {size:,} bytes eagerly",
                 "eager-limit", f"--eager-limit {size}", math.inf, everywhere,
             )  # fmt: skip
 
@@ -217,12 +217,12 @@ class _Proposer:
         everywhere = len(self._result.places)
         if self._waiting("wait_for_progress") >= _WAITING * self._time:
             yield Candidate(
-                AsynchronousProgress(), "one-sided operations that need nobody at their target", "progress",
+                AsynchronousProgress(), "asynchronous progress at targets", "progress",
                 "--progress asynchronous", math.inf, everywhere,
             )  # fmt: skip
         if self._tree.paradigms & {"mpi", "shmem", "armci"}:
             yield Candidate(
-                IdealNetwork(), "a network that takes no time, nor MPI_Init: the bound", "network", "--network ideal",
+                IdealNetwork(), "ideal network, no MPI_Init (upper bound)", "network", "--network ideal",
                 math.inf, everywhere,
             )  # fmt: skip
         if self._network:
@@ -266,7 +266,7 @@ class _Proposer:
         mode = "instance" if (visits == visits[0]).all() else "scaled"
         text = str(selection) if mode == "instance" else f"{selection}:{mode}"
         yield Candidate(
-            Balance(selection, mode=mode), f"{self._name(number)} equally long everywhere",  # type: ignore[arg-type]
+            Balance(selection, mode=mode), f"balance {self._name(number)}",  # type: ignore[arg-type]
             "balance", f"--balance '{text}'", self._on_path.get(number, math.inf), int(visits.size),
         )  # fmt: skip
 

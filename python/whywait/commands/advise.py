@@ -101,7 +101,7 @@ def lines(advice: AdviceList, width: int) -> Iterator[Line]:
     from whywait.report.values import quantity
 
     if not advice:
-        yield [("No change that was tried saves any time.", "")]
+        yield [("None of the simulated changes saves time.", "")]
         return
     head = width - 2 * _COLUMN - 8
     title = f"What would help ({quantity(advice.before, 'sec')} measured)"
@@ -112,7 +112,7 @@ def lines(advice: AdviceList, width: int) -> Iterator[Line]:
             yield from _exposed(one)
     if advice.plan:
         yield []
-        yield [("Plan: one after the other".ljust(head) + "length".rjust(_COLUMN) + "saved".rjust(_COLUMN), "bold")]
+        yield [("Plan: combined, step by step".ljust(head) + "length".rjust(_COLUMN) + "saved".rjust(_COLUMN), "bold")]
         for number, one in enumerate(advice.plan, 1):
             saved = advice.before - one.after
             yield from _entry(f"{number}. ", one, one.after, saved, saved / advice.before, head)
@@ -120,14 +120,15 @@ def lines(advice: AdviceList, width: int) -> Iterator[Line]:
         yield []
         yield from paragraph(progress_sentence(advice.progress), width)
     if advice[0].assumed >= 0.001:
-        yield [(f"Calls of which something is assumed take {advice[0].assumed:.1%} of the time.", "dim")]
+        yield [(f"{advice[0].assumed:.1%} of the time is in calls for which something is assumed.", "dim")]
 
 
 def _entry(number: str, one: Advice, after: float, saved: float, share: float, head: int) -> Iterator[Line]:
+    from whywait.report.terminal import percent
     from whywait.report.values import quantity
 
     label = one.what if len(one.what) < head - len(number) else one.what[: head - len(number) - 2] + "…"
-    cells = quantity(after, "sec").rjust(_COLUMN) + quantity(saved, "sec").rjust(_COLUMN) + f"{share:.1%}".rjust(8)
+    cells = quantity(after, "sec").rjust(_COLUMN) + quantity(saved, "sec").rjust(_COLUMN) + percent(share).rjust(8)
     yield [(number, ""), (label.ljust(head - len(number)), ""), (cells, "green")]
     yield [(f"   {one.option}", "dim")]
     if one.base:
@@ -142,4 +143,4 @@ def _exposed(one: Advice) -> Iterator[Line]:
         left = f"{worst['display_name']}, {quantity(worst['waiting'], 'sec')}"
         saved = exposed["waiting_saved"]
         change = f"{quantity(abs(saved), 'sec')} {'less' if saved >= 0 else 'more'} waiting"
-        yield [(f"   {change}; the worst that is left: {left}", "dim")]
+        yield [(f"   {change}; largest remaining: {left}", "dim")]

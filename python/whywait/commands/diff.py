@@ -185,7 +185,7 @@ def place_lines(
     from whywait.report.values import group_name, quantity
 
     if not table.num_rows:
-        yield [("No place differs noticeably.", "")]
+        yield [("No call path differs noticeably.", "")]
         return
     ranks = [np.unique(run.places.rank) for run in runs]
     yield []

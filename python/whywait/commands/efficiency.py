@@ -259,7 +259,7 @@ def _table(methods: dict[Method, list[Efficiencies]]) -> Iterator[Line]:
                     times = [_cell("-" if time is None else seconds(time)) for time in known]
                     own = _LABELS[method] if "ideal" in name else ""
                     inputs.setdefault(name + own, "".join(times))
-    yield [("of these times of a process", "dim")]
+    yield [("from these times of processes", "dim")]
     for name, cells in inputs.items():
         if not name.endswith("0)"):
             yield [("   " + name.ljust(_LABEL - 3) + cells, "dim")]

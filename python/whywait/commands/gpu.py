@@ -61,7 +61,7 @@ def _lines(found: dict[str, Any], count: int) -> Iterator[Line]:
     from whywait.report.terminal import seconds
 
     if not found["devices"]:
-        yield [("no device", "")]
+        yield [("This run has no accelerators.", "")]
         return
 
     def row(name: str, *numbers: str, path: str = "") -> Line:

@@ -137,7 +137,7 @@ def _tables(study: Series, width: int) -> Iterator[Line]:
             cells = [(_cell("-"), "") if value is None else judged(value) for value in found]
             yield [(("  " * DEPTH.get(name, 0) + label).ljust(_LABEL), ""), *cells]
         yield []
-        yield [("Time of a process, in the mean".ljust(_LABEL), "bold")]
+        yield [("Average time of a process".ljust(_LABEL), "bold")]
         each = [one["time"] / max(1, point.processes) for one, point in zip(own, points, strict=True)]
         yield [("Time".ljust(_LABEL) + "".join(_cell(seconds(time)) for time in each), "")]
         for key, label in _PARTS.items():

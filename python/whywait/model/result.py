@@ -139,9 +139,12 @@ class ResultData:
         return "critical_path" in self.profile.metrics
 
     def need_causes(self) -> None:
-        """Raise `whywait.UsageError` if the analysis did not look for causes."""
+        """Raise `whywait.UsageError` if the analysis did not look for causes, or could not: a profile has no events."""
+        if self.is_profile:
+            path = self.run.path
+            raise _native.UsageError(f"{path} is a profile, which has no events, so no causes: analyze a trace")
         if not self.has_causes:
-            raise _native.UsageError("this result has no causes: it was analyzed without them")
+            raise _native.UsageError("this result has no causes: it was analyzed with --no-causes")
 
     @cached_property
     def parts(self) -> dict[str | None, ResultData]:

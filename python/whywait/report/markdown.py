@@ -37,11 +37,14 @@ def markdown(result: ResultData, summary: dict[str, Any], *, count: int = 5) -> 
 def _lines(result: ResultData, summary: dict[str, Any], count: int) -> Iterator[str]:
     run, facts, focus = summary["run"], summary["facts"], summary["focus"]
     account = focus["account"]
+    places = f"{facts['processes']:,} rank{'s' * (facts['processes'] != 1)}"
+    if facts["locations"] != facts["processes"]:
+        places += f" and {facts['locations']:,} locations"
     yield f"# {_text(short_name(run['program'] or run['name']))}"
     yield ""
     yield (
-        f"**{percent(account['share'])} of {focus['phrase']} is waiting**: {seconds(account['waiting'])} of "
-        f"{seconds(account['time'])} on {facts['processes']:,} ranks, {facts['locations']:,} locations. The run takes "
+        f"**{percent(account['share'])} of {focus['phrase']} is spent waiting**: {seconds(account['waiting'])} of "
+        f"{seconds(account['time'])} on {places}. The run takes "
         f"{seconds(facts['length'])} and has {facts['events']:,} events."
     )
     parts = [(name, value) for name, value in account["parts"].items() if value >= _SMALL * account["time"] > 0]

@@ -19,6 +19,7 @@ from whywait.model import tables
 from whywait.model.regions import Region
 from whywait.model.system import LOCATION_TYPES, SYSTEM, TOPOLOGIES, table_of_rows
 from whywait.model.trace import TraceIdentity
+from whywait.store.files import MANIFEST
 from whywait.store.stored import StoredTables
 
 if TYPE_CHECKING:
@@ -59,7 +60,9 @@ def profile_of(path: str | PathLike[str]) -> Path | None:
     if place.suffix == SUFFIX and not place.is_dir():
         return place
     inside = place / NAME
-    return inside if inside.is_file() and not any(place.glob("*.otf2")) else None
+    # A trace, or a result that was written beside it, says more.
+    more = (place / MANIFEST).is_file() or any(place.glob("*.otf2"))
+    return inside if inside.is_file() and not more else None
 
 
 class _Cells(NamedTuple):

@@ -278,7 +278,7 @@ export class Overview {
       `Each change was simulated separately; the run takes ${seconds(found.before)}. Savings of several changes do not add up.${plan}`,
       make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["Change", "Saved", "Share", "Length", "Repeat with"].map((name) => make("th", {}, name)))),
         make("tbody", {}, found.advice.slice(0, 6).map((row) => make("tr", {},
-          make("td", {}, row.what, row.worst && make("small", {}, ` leaves ${row.worst.display_name}, ${seconds(row.worst.waiting)}`)),
+          make("td", {}, row.what, row.worst && make("small", {}, ` remaining: ${row.worst.display_name}, ${seconds(row.worst.waiting)}`)),
           make("td", {}, seconds(row.saved)),
           make("td", { class: "bar" }, make("i", { style: { width: `${100 * row.share}%` } }), make("span", {}, percent(row.share))),
           make("td", {}, seconds(row.after)),
