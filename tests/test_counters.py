@@ -585,7 +585,7 @@ def test_a_counter_by_iteration(tmp_path, capsys):
     assert main(["counters", str(anchor), "--metric", "c", "--iterations", "step", "--json"]) == 0
     assert [row["value"] for row in json.loads(capsys.readouterr().out)["rows"]] == [5, 7, 1, 2, 3]
     assert main(["counters", str(anchor), "--iterations", "step"]) == 2
-    assert main(["counters", str(anchor), "--metric", "mpi_unexpected", "--iterations", "step"]) == 2
+    assert main(["counters", str(anchor), "--metric", "mpi_unexpected_queue", "--iterations", "step"]) == 2
     result.write(tmp_path / "results")
     with pytest.raises(whywait.UsageError, match="has no events"):
         whywait.load(tmp_path / "results").counters["c"].by_iteration("step")

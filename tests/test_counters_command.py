@@ -71,7 +71,8 @@ def test_in_a_window(steps, capsys):
     assert main(["counters", str(steps), "--window", "10:30", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [(one["name"], one["total"]) for one in found["counters"]] == [("INS", 503)]
-    assert "sums" not in found
+    assert found["sums"]["mpi_match_attempts"]["total"] == 2
+    assert "levels" not in found
     assert main(["counters", str(steps), "--window", "10:30"]) == 0
     assert "INS" in capsys.readouterr().out
 
@@ -126,13 +127,12 @@ def test_all_counters_are_correlated(steps, capsys):
     [
         ["--by", "rank"],
         ["--metric", "INS", "--by", "rank", "--bins", "2"],
-        ["--metric", "mpi_unexpected", "--by", "rank"],
-        ["--metric", "mpi_unexpected", "--window", "0:1"],
+        ["--metric", "mpi_unexpected_queue", "--by", "rank"],
+        ["--metric", "mpi_unexpected_queue", "--window", "0:1"],
         ["--metric", "INS", "--by", "iteration=step", "--window", "0:1"],
         ["--metric", "INS", "--window", "500:600"],
         ["--over", "bins"],
         ["--queues", "--metric", "INS"],
-        ["--queues", "--window", "0:1"],
         ["--correlate", "--window", "0:1"],
     ],
 )

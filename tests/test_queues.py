@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
 import tempfile
+from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import whywait
 import whywait._native as native
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
+from whywait.cli import main
 
 from tests.naive_queues import Queues
 from tests.programs import programs
@@ -40,7 +45,7 @@ def examples():
 
 def found(anchor, arrival="estimate", match="pair", bins=0):
     """What the program says, in the shape of the oracle's tables."""
-    analysis = native.analyze(native.Run(str(anchor)), queues=(arrival, match, bins), causes=False)
+    analysis = native.analyze(native.Run(str(anchor)), queues=(arrival, match, bins, True), causes=False)
     regions = {row["region"]: row["name"] for row in pa.table(analysis.regions()).to_pylist()}
     rows = {row["callpath"]: row for row in pa.table(analysis.callpaths()).to_pylist()}
 
@@ -153,6 +158,15 @@ def test_program_agrees_with_oracle(trace, arrival, match):
     for metric, values in expected.items():
         same(values, cells[metric])
     same(in_seconds(oracle), levels)
+    grown = defaultdict(float)
+    for row in pa.table(analysis.queue_moments()).to_pylist():
+        grown[row["metric"], row["callpath"], row["location"]] += row["value"]
+    sums = {
+        (row["metric"], row["callpath"], row["location"]): row["value"]
+        for row in pa.table(analysis.severities()).to_pylist()
+        if row["metric"] in native.queue_metrics()
+    }
+    assert grown == pytest.approx(sums, abs=NANOSECOND)
     invariants(oracle, cells, analysis, levels)
 
 
@@ -192,3 +206,110 @@ def test_facade(tmp_path):
         whywait.analyze(anchor).queue_levels()
     with pytest.raises(whywait.UsageError, match="arrival"):
         whywait.analyze(anchor, queues="never")
+
+
+# Rank 0 sends at 1, 2 and 3 s; rank 1 posts receives at 2.5, 2.8 and 4 s, in two steps.
+STEPS = """
+    0: MPI_Bsend(1, bytes=100) [1, 1.1]
+    0: MPI_Bsend(1, bytes=200) [2, 2.1]
+    0: MPI_Bsend(1, bytes=300, tag=1) [3, 3.1]
+    1: step [2.4, 3.5]
+    1: MPI_Recv(0, bytes=100) [2.5, 2.6]
+    1: MPI_Irecv(0, bytes=300, tag=1, req=1) [2.8, 2.9]
+    1: MPI_Wait(1) [3.1, 3.2]
+    1: step [3.9, 5]
+    1: MPI_Recv(0, bytes=200) [4, 4.1]
+"""
+
+
+def of(table, metric):
+    return [row["value"] for row in table.to_pylist() if row["metric"] == metric]
+
+
+def test_queues_of_a_result(tmp_path):
+    """The queues are replayed when somebody asks, unless the analysis did it."""
+    anchor = trace_from_text(STEPS, tmp_path)
+    plain = whywait.analyze(anchor, causes=False)
+    queues = plain.queues("send")
+    assert of(queues.sums, "mpi_unexpected") == [2]
+    assert pa.table(queues).equals(queues.sums)
+    (longest,) = (row for row in queues.maxima.to_pylist() if row["metric"] == "mpi_max_unexpected_queue")
+    assert (longest["rank"], longest["maximum"], longest["time"]) == (1, 2, pytest.approx(2))
+    assert queues.series.num_rows == 0
+    assert {row["bin"] for row in plain.queues("send", bins=4).series.to_pylist()} == {0, 1, 2, 3}
+    replayed = whywait.analyze(anchor, causes=False, queues="send", queue_bins=4)
+    assert replayed.queues().sums.equals(queues.sums)
+    assert replayed.queues().series.equals(plain.queues("send", bins=4).series)
+    with pytest.raises(whywait.UsageError, match="arrival"):
+        plain.queues("never").window(0, 1)
+
+
+def test_sums_of_queues_in_windows_and_iterations(tmp_path):
+    queues = whywait.analyze(trace_from_text(STEPS, tmp_path), causes=False).queues("send")
+    assert of(queues.window(0, 2.6), "mpi_unexpected") == [1]
+    assert of(queues.window(2.6, 9), "mpi_unexpected") == [1]
+    assert of(queues.window(0, 9), "mpi_unexpected_time") == pytest.approx([1.5 + 2])
+    assert queues.window(0, 9).equals(queues.sums)
+    assert queues.window(7, 9).num_rows == 0
+    # Sends count when they begin.
+    assert of(queues.window(0, 2), "mpi_message_size_1ki") == [1]
+    found = queues.by_iteration("mpi_unexpected", "step").to_pylist()
+    assert [(row["iteration"], row["rank"], row["value"]) for row in found] == [(0, 1, 1), (1, 1, 1)]
+    course = queues.by_bin("mpi_unexpected", np.linspace(1, 5, 5)).to_pylist()
+    assert [(row["rank"], row["bin"], row["value"]) for row in course] == [(1, 0, 0), (1, 1, 1), (1, 2, 0), (1, 3, 1)]
+
+
+@settings(max_examples=15, deadline=None)
+@given(trace=programs(), cuts=st.lists(st.floats(0, 1), max_size=3))
+def test_windows_that_tile_a_run_add_up(trace, cuts):
+    with tempfile.TemporaryDirectory() as directory:
+        result = whywait.analyze(trace_from_text(trace, directory), causes=False)
+        queues = result.queues()
+        edges = [0.0, *sorted(cut * result.facts["length"] for cut in cuts), math.inf]
+        tiles, sums = pa.concat_tables([queues.window(*pair) for pair in pairwise(edges)]), queues.sums
+    keys = ["metric", "callpath_id", "location"]
+    added = tiles.group_by(keys).aggregate([("value", "sum")]).to_pylist()
+    whole = {tuple(row[key] for key in keys): row["value"] for row in sums.to_pylist()}
+    assert {tuple(row[key] for key in keys): row["value_sum"] for row in added} == pytest.approx(whole)
+
+
+def test_the_command_shows_sums_of_queues_in_parts(tmp_path, capsys):
+    anchor = str(trace_from_text(STEPS, tmp_path))
+
+    def rows(*options):
+        command = ["counters", anchor, "--arrival", "send", "--metric", "mpi_unexpected", *options, "--json"]
+        assert main(command) == 0
+        return json.loads(capsys.readouterr().out)["rows"]
+
+    assert [row["value"] for row in rows("--by", "iteration=step")] == [1, 1]
+    assert [row["value"] for row in rows("--by", "time=5")] == [0, 0, 1, 0, 1]
+    assert rows("--by", "time=5") == rows("--bins", "5")
+    assert rows("--by", "rank", "--window", "0:2.6") == [{"rank": 1, "value": 1}]
+    assert rows("--by", "callpath") == [{"callpath": "program/step/MPI_Recv", "value": 2}]
+    assert main(["counters", anchor, "--arrival", "send", "--window", "0:2.6", "--queues", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["sums"]["mpi_unexpected"]["total"] == 1
+    assert "levels" not in found
+    assert main(["counters", anchor, "--metric", "mpi_unexpected_queue", "--by", "rank"]) == 2
+    assert "neither" in capsys.readouterr().err
+
+
+def test_queues_are_correlated(tmp_path):
+    """Three steps of rank 1, which posts more and more receives late, and works as long as it has late messages."""
+    lines, sends = [], []
+    for k in range(4):
+        lines.append(f"1: step [{10 * k}, {10 * k + 9}]")
+        for m in range(k + 1):
+            sends.append(f"0: MPI_Bsend(1, bytes=8) [{10 * k + 0.1 * m}, {10 * k + 0.1 * m + 0.05}]")
+            lines.append(f"1: MPI_Recv(0, bytes=8) [{10 * k + 2 + 0.1 * m}, {10 * k + 2.05 + 0.1 * m}]")
+        # Late Senders that grow as well.
+        sends.append(f"0: MPI_Bsend(1, bytes=8) [{10 * k + 4 + k}, {10 * k + 4.1 + k}]")
+        lines.append(f"1: MPI_Recv(0, bytes=8) [{10 * k + 3}, {10 * k + 4.2 + k}]")
+    result = whywait.analyze(
+        trace_from_text("\n".join(["ranks 3", *sends, *lines]), tmp_path), causes=False, queues="send"
+    )
+    found = result.correlate("mpi_unexpected", "mpi_latesender", "iterations", loop="step")
+    assert (found.n, found.r) == (4, pytest.approx(1))
+    assert result.correlate("mpi_unexpected", "mpi_latesender", "bins", bins=4).n == 4
+    assert result.correlate("mpi_max_unexpected_queue", "mpi_unexpected").r == pytest.approx(1)
+    assert whywait.analyze(result.run, causes=False).correlate("mpi_unexpected_queue", "mpi_latesender").n == 3

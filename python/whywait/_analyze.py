@@ -126,7 +126,7 @@ def analyze(
             causes=causes,
             cost_model=cost_model,
             transfers=transfers,
-            queues=None if queues is None else (queues, queue_match, queue_bins),
+            queues=None if queues is None else (queues, queue_match, queue_bins, False),
             window=window,
             counter_modes=[(name, mode_of(mode)) for name, mode in modes.items()],
             ranks=ranks,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from whywait.analysis.correlation import Correlation
     from whywait.analysis.counters import Counters
     from whywait.analysis.devices import Devices
+    from whywait.analysis.queues import Queues
 
 
 class CountedResult(ResultData):
@@ -61,7 +62,8 @@ class CountedResult(ResultData):
         Parameters
         ----------
         x, y
-            The names of metrics or counters of the trace; over iterations and bins, of wait states or counters.
+            The names of metrics, counters of the trace, or counters of queues (``mpi_unexpected``,
+            ``mpi_max_unexpected_queue``); over iterations and bins, of wait states or sums and counters.
         over
             What to pair: sums over ``"ranks"``, over ``"iterations"`` of a loop, or over ``"bins"`` of time of equal
             width.
@@ -84,6 +86,39 @@ class CountedResult(ResultData):
         from whywait.analysis.correlation import correlate
 
         return correlate(self, x, y, over, bins, loop)
+
+    def queues(
+        self,
+        arrival: Literal["estimate", "send"] | None = None,
+        match: Literal["pair", "list"] | None = None,
+        *,
+        bins: int = 0,
+    ) -> Queues:
+        """Return the counters of messages and queues, which a modified MPI library would count.
+
+        >>> result.queues("send").maxima.column_names[:4]
+        ['metric', 'location', 'rank', 'thread']
+
+        Parameters
+        ----------
+        arrival
+            When a message arrives: after the typical transfer time of its class (``"estimate"``), or as soon as its
+            send begins (``"send"``); None for what the analysis chose, or an estimate.
+        match
+            Which messages share a queue: those of a ``"pair"`` of processes in one communicator, or all messages to a
+            process in one communicator (``"list"``); None for what the analysis chose, or a pair.
+        bins
+            The number of bins of ``series``.
+
+        Returns
+        -------
+        whywait.analysis.queues.Queues
+            ``sums``, ``maxima``, ``series`` and ``window(begin, end)``: Arrow tables. If the analysis did not replay
+            the queues this way, this reads the trace once more.
+        """
+        from whywait.analysis.queues import Queues
+
+        return Queues(self, arrival, match, bins=bins)
 
     def queue_levels(self) -> pa.Table:
         """Return the lengths of the queues of messages and requests.

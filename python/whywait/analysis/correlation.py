@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from whywait import _native
 from whywait.analysis.counters import Counters
 from whywait.analysis.iterations import iterations
 from whywait.analysis.load import pearson
+from whywait.analysis.queues import Queues, name_of_maximum
 from whywait.model.profile import sum_at
-from whywait.model.selection import Processes
+from whywait.model.selection import Processes, position_in_run
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    import pyarrow as pa
 
     from whywait.analysis.counters import Counter
     from whywait.model.metric_values import Window
@@ -33,23 +35,46 @@ class Correlation(NamedTuple):
 
 
 def by_rank(result: ResultData, name: str) -> npt.NDArray[np.float64]:
-    """Return the sum of a metric, or of a counter of the trace, over each rank.
+    """Return the sum of a metric, or of a counter of the trace or of queues, over each rank.
+
+    Of the levels of queues the maxima (``mpi_max_unexpected_queue``) or the means (``mpi_unexpected_queue``).
 
     Raises
     ------
     whywait.UsageError
-        If the result has neither.
+        If the result has none of these.
     """
     processes = Processes(result)
     if name in result.profile.metrics:
         return processes.sums(name)
     counters = Counters(result)
+    if name not in counters and is_of_queues(name):
+        return _of_queues(Queues(result), processes, name)
     if name not in counters:
         raise _native.UsageError(f"there is no metric and no counter {name!r}")
     sums = counters[name].by_location()
     value = np.zeros(len(processes))
     known = sums["rank"].to_numpy() >= 0
     np.add.at(value, np.searchsorted(processes.ranks, sums["rank"].to_numpy()[known]), sums["value"].to_numpy()[known])
+    return value
+
+
+def is_of_queues(name: str) -> bool:
+    """Say whether a name is that of a sum or a level of queues, or of its maximum."""
+    levels = _native.queue_levels()
+    return name in {*_native.queue_metrics(), *levels, *map(name_of_maximum, levels)}
+
+
+def _of_queues(queues: Queues, processes: Processes, name: str) -> npt.NDArray[np.float64]:
+    if name in _native.queue_metrics():
+        found, column, names = queues.sums, "value", {name}
+    else:
+        column = "mean" if name in _native.queue_levels() else "maximum"
+        found, names = queues.maxima, {name, name_of_maximum(name)}
+    value = np.zeros(len(processes))
+    for row in found.select(["metric", "rank", column]).to_pylist():
+        if row["metric"] in names and row["rank"] is not None and row["rank"] >= 0:
+            value[np.searchsorted(processes.ranks, row["rank"])] += row[column]
     return value
 
 
@@ -96,11 +121,6 @@ class Values:
             if self._loop is None:
                 raise _native.UsageError("there is no main loop: name one")
 
-    @property
-    def is_by_rank(self) -> bool:
-        """Whether they are those of ranks."""
-        return self._over == "ranks"
-
     def of(self, name: str) -> npt.NDArray[np.float64]:
         """Return the values of a metric or a counter.
 
@@ -116,6 +136,8 @@ class Values:
             if self._loop is None:
                 return self._summed(counter.series(self._bins))
             return _in_loop(counter, self._loop)
+        if name in _native.queue_metrics():
+            return self._of_queues(name)
         if name not in self._result.profile.metrics:
             raise _native.UsageError(f"there is no metric and no counter {name!r}")
         if self._loop is not None:
@@ -129,16 +151,38 @@ class Values:
             return np.array([window.total(name) for window in self._windows])
         raise _native.UsageError(f"{name} is not known by {self._over}: counters and wait states are")
 
+    @cached_property
+    def _queues(self) -> Queues:
+        return Queues(self._result)
+
+    def _of_queues(self, name: str) -> npt.NDArray[np.float64]:
+        """Return what a sum of queues grew by in bins or iterations, over all ranks."""
+        if self._loop is None:
+            return self._queues.over(name, np.linspace(0.0, self._result.facts["length"], self._bins + 1))
+        analysis = self._result.tables.analysis
+        if analysis is None:
+            raise _native.UsageError("a result on disk has no events: analyze the trace again")
+        instances = pa.table(analysis.instances(_marker(self._loop)))
+        value = self._queues.over_instances(name, instances)
+        number = position_in_run(instances["location"].to_numpy().astype(np.int64))
+        known = number < self._loop.num_rows
+        return sum_at(number[known], value[known], self._loop.num_rows)
+
     def _summed(self, course: pa.Table) -> npt.NDArray[np.float64]:
         return sum_at(course["bin"].to_numpy().astype(np.int64), course["value"].to_numpy(), self._bins)
 
 
-def _in_loop(counter: Counter, loop: pa.Table) -> npt.NDArray[np.float64]:
-    """Return what a counter came to in each iteration, over all ranks."""
-    marker = loop["callpath_id"][0].as_py() if loop.num_rows else None
+def _marker(loop: pa.Table) -> int:
+    """Return the number of the call path whose instances are the iterations of a loop."""
+    marker: int | None = loop["callpath_id"][0].as_py() if loop.num_rows else None
     if marker is None:
         raise _native.UsageError("iterations that a parameter marks have no counters: name a call path")
-    found = counter.by_iteration(marker, to_next=True)
+    return marker
+
+
+def _in_loop(counter: Counter, loop: pa.Table) -> npt.NDArray[np.float64]:
+    """Return what a counter came to in each iteration, over all ranks."""
+    found = counter.by_iteration(_marker(loop), to_next=True)
     number, value = found["iteration"].to_numpy().astype(np.int64), np.nan_to_num(found["value"].to_numpy())
     # Some ranks may have fewer.
     known = number < loop.num_rows
@@ -162,14 +206,14 @@ def with_waits(result: ResultData, x: str | None, values: Values | None = None) 
     result
         The result.
     x
-        The quantity; None for all counters: those of the trace, and over ranks those of queues that were replayed.
+        The quantity; None for all counters: those of the trace, and those of queues that were replayed.
     values
         What their values are; None for those of ranks.
     """
     values = values or Values(result)
     waits = [metric.name for metric in result.profile.metrics if metric.kind == "wait"]
     sides = {y: values.of(y) for y in waits if result.profile.total(y)}
-    queues = [name for name in _native.queue_metrics() if name in result.profile.metrics and values.is_by_rank]
+    queues = [name for name in _native.queue_metrics() if name in result.profile.metrics]
     found = []
     for name in [*values.counters, *queues] if x is None else [x]:
         a = values.of(name)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from whywait import _native
 from whywait.model.counters import named
 from whywait.model.profile import sum_at
-from whywait.model.selection import find_callpaths, one_callpath
+from whywait.model.selection import find_callpaths, one_callpath, position_in_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -337,14 +337,10 @@ class Counter:
         found = self._changes(location, enter, leave)
         value = np.full(location.size, np.nan)
         value[found["stretch"].to_numpy()] = found["amount"].to_numpy()
-        # The instances of a location follow each other.
-        starts = np.concatenate(([True], location[1:] != location[:-1])) if location.size else np.zeros(0, np.bool_)
-        order = np.arange(location.size)
-        first = np.maximum.accumulate(np.where(starts, order, 0)) if location.size else order
         places = self._result.places
         return pa.table(
             {
-                "iteration": (order - first).astype(np.uint32),
+                "iteration": position_in_run(location).astype(np.uint32),
                 "location": location.astype(np.uint32),
                 "rank": places.rank[location],
                 "thread": places.thread[location],

@@ -1,4 +1,4 @@
-"""Lengths of the queues of messages and requests, as the replay found them.
+"""The queues of messages and requests, as the replay found them: what they count, and how long they are.
 
 D. Eberius, "Providing Insight into the Performance of Distributed Applications Through Low-Level Metrics"
 (dissertation, University of Tennessee, 2020), chapter 3: the counters of queues.
@@ -7,14 +7,237 @@ docs/counters.md has the definitions.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from whywait import _native
+from whywait.model.profile import sum_at
+from whywait.model.selection import one_callpath, position_in_run
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from whywait.model.result import ResultData
+
+Arrival = Literal["estimate", "send"]
+Match = Literal["pair", "list"]
+
+_COLUMNS = ("metric", "callpath", "callpath_id", "location", "rank", "thread", "value")
+
+
+class Queues:
+    """The counters of messages and queues of a run. Arrow takes it as the table `sums`.
+
+    >>> queues = result.queues("send")
+    >>> queues.sums.column_names
+    ['metric', 'callpath', 'callpath_id', 'location', 'rank', 'thread', 'value']
+    >>> max(row["maximum"] for row in queues.maxima.to_pylist() if row["metric"] == "mpi_max_requests")
+    6
+
+    Parameters
+    ----------
+    result
+        A fresh result.
+    arrival
+        When a message arrives; None for what the analysis of the result chose, else after a typical transfer.
+    match
+        Which messages share a queue; None for what the analysis chose, else those of a pair of processes.
+    bins
+        Into how many bins of equal width to cut the levels.
+
+    Raises
+    ------
+    whywait.UsageError
+        If an option has a value that there is not.
+    whywait.ArchiveError
+        If the result is a written one, and its trace cannot be read.
+    """
+
+    def __init__(
+        self, result: ResultData, arrival: Arrival | None = None, match: Match | None = None, *, bins: int = 0
+    ) -> None:
+        options = result.tables.options
+        self._result = result
+        self._arrival = arrival or options.get("queues") or "estimate"
+        self._match = match or options.get("queue_match") or "pair"
+        self._bins = bins
+        known = (options.get("queues"), options.get("queue_match")) == (self._arrival, self._match)
+        has_bins = known and result.tables.analysis is not None and (not bins or _bins(result.tables.analysis) == bins)
+        self._replayed = result.tables.analysis if has_bins else None
+
+    def _replay(self, *, moments: bool = False) -> _native.Analysis:
+        run = _native.Run(self._result.run.path)
+        chosen = (self._arrival, self._match, self._bins, moments)
+        found = _native.analyze(run, causes=False, queues=chosen)
+        if found is None:
+            raise _native.UsageError("several processes cannot replay queues after the analysis: analyze with queues=")
+        return found
+
+    @cached_property
+    def _analysis(self) -> _native.Analysis:
+        return self._replayed or self._replay()
+
+    @cached_property
+    def sums(self) -> pa.Table:
+        """What is counted: ``metric``, ``callpath``, ``callpath_id``, ``location``, ``rank``, ``thread``, ``value``."""
+        found = pa.table(self._analysis.severities())
+        known = pa.array(_native.queue_metrics())
+        return self._named(found.filter(pc.is_in(found["metric"].cast(pa.string()), known)))
+
+    @cached_property
+    def maxima(self) -> pa.Table:
+        """Maxima and means of levels, as `whywait.Result.queue_levels`, by the names of maxima (``mpi_max_...``)."""
+        found = _placed(self._result, pa.table(self._analysis.queue_levels()))
+        names = [name_of_maximum(name) for name in found["metric"].to_pylist()]
+        return found.set_column(0, "metric", pa.array(names, pa.string()))
+
+    @cached_property
+    def series(self) -> pa.Table:
+        """Levels over time, as `whywait.Result.queue_series`; without rows if no bins were asked for."""
+        return _placed(self._result, pa.table(self._analysis.queue_series()))
+
+    @cached_property
+    def moments(self) -> pa.Table:
+        """When sums grow: ``metric``, ``callpath`` (number), ``location``, ``time`` (s) and ``value``, by time.
+
+        At the Enter of the call that posts the receive; of what is counted at senders, of the call that sends. Replays
+        the queues once more, and takes some hundred bytes for each message.
+        """
+        return pa.table(self._replay(moments=True).queue_moments())
+
+    def window(self, begin: float, end: float) -> pa.Table:
+        """Return what is counted between two times (seconds since the start of the trace), in the shape of `sums`.
+
+        Windows that tile the run add up to all of it.
+        """
+        time = self.moments["time"].to_numpy()
+        last = math.inf if end >= self._result.facts["length"] else end
+        return self._added(self.moments.filter(pa.array((time >= begin) & (time < last))))
+
+    def over(self, name: str, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return what a sum grows by between times, seconds since the start of the trace, at all locations together."""
+        return self._in_bins(self._of(name), edges)
+
+    def _in_bins(self, own: pa.Table, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        number = np.searchsorted(edges, own["time"].to_numpy(), side="right") - 1
+        # What happens at the very end belongs to the last bin.
+        number[own["time"].to_numpy() == edges[-1]] = edges.size - 2
+        inside = (number >= 0) & (number < edges.size - 1)
+        return sum_at(number[inside], own["value"].to_numpy()[inside], edges.size - 1)
+
+    def by_bin(self, name: str, edges: npt.NDArray[np.float64]) -> pa.Table:
+        """Return what a sum grows by at each rank between times: ``rank``, ``bin``, ``begin`` (s) and ``value``."""
+        own = self._of(name)
+        rank = self._result.places.rank[own["location"].to_numpy().astype(np.int64)]
+        rows = [
+            {"rank": one, "bin": number, "begin": float(edges[number]), "value": value}
+            for one in np.unique(rank).tolist()
+            for number, value in enumerate(self._in_bins(own.filter(pa.array(rank == one)), edges).tolist())
+        ]
+        return pa.Table.from_pylist(rows)
+
+    def by_iteration(self, name: str, callpath: str | int) -> pa.Table:
+        """Return what a sum grows by in each instance of a call path, up to the next one at its rank.
+
+        Parameters
+        ----------
+        name
+            The sum.
+        callpath
+            The last names of the call path, with ``/`` between them, or its number.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``iteration`` (the k-th instance at its location, from 0), ``rank``, ``thread``, ``begin`` (s), ``value``.
+        """
+        tree, places = self._result.tree, self._result.places
+        number = int(tree.preorder[one_callpath(tree, callpath)])
+        instances = pa.table(self._analysis.instances(number))
+        location = instances["location"].to_numpy().astype(np.int64)
+        return pa.table(
+            {
+                "iteration": position_in_run(location).astype(np.uint32),
+                "rank": places.rank[location],
+                "thread": places.thread[location],
+                "begin": instances["enter"],
+                "value": self.over_instances(name, instances),
+            }
+        )
+
+    def over_instances(self, name: str, instances: pa.Table) -> npt.NDArray[np.float64]:
+        """Return what a sum grows by at a process from one instance of a call path to its next.
+
+        Parameters
+        ----------
+        name
+            The sum.
+        instances
+            ``location`` and ``enter`` (s) of each, sorted by both.
+
+        Returns
+        -------
+        numpy.ndarray
+            A value for each instance. What comes before the first one of a process belongs to none.
+        """
+        own, rank = self._of(name), self._result.places.rank
+        where = rank[instances["location"].to_numpy().astype(np.int64)]
+        here = rank[own["location"].to_numpy().astype(np.int64)]
+        enter, time = instances["enter"].to_numpy(), own["time"].to_numpy()
+        # Both in one order: an instance stands before what happens at its Enter.
+        order = np.lexsort((np.r_[np.zeros(enter.size), np.ones(time.size)], np.r_[enter, time], np.r_[where, here]))
+        latest = np.maximum.accumulate(np.where(order < enter.size, np.arange(order.size), -1))
+        owner = np.where(latest >= 0, order[latest], -1)
+        moment = order >= enter.size
+        owner, number = owner[moment], order[moment] - enter.size
+        known = owner >= 0
+        owner, number = owner[known], number[known]
+        same = where[owner] == here[number]
+        return sum_at(owner[same], own["value"].to_numpy()[number[same]], enter.size)
+
+    def _of(self, name: str) -> pa.Table:
+        metric = self.moments["metric"]
+        return self.moments.filter(pc.equal(metric.cast(pa.string()), name))
+
+    def _added(self, moments: pa.Table) -> pa.Table:
+        keys = ["metric", "callpath", "location"]
+        found = moments.group_by(keys, use_threads=False).aggregate([("value", "sum")])
+        found = found.rename_columns([*keys, "value"])
+        order = {name: number for number, name in enumerate(_native.queue_metrics())}
+        number = pa.array([order[name] for name in found["metric"].to_pylist()], pa.int32())
+        found = found.append_column("order", number)
+        by = [("order", "ascending"), ("callpath", "ascending"), ("location", "ascending")]
+        return self._named(found.sort_by(by).drop_columns(["order"]))
+
+    def _named(self, cells: pa.Table) -> pa.Table:
+        callpath = cells["callpath"].combine_chunks()
+        location = cells["location"].to_numpy().astype(np.int64)
+        places = self._result.places
+        columns = (
+            cells["metric"].cast(pa.string()), self._result.tree.paths.take(callpath), callpath, cells["location"],
+            pa.array(places.rank[location]), pa.array(places.thread[location]), cells["value"],
+        )  # fmt: skip
+        return pa.table(dict(zip(_COLUMNS, columns, strict=True)))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Let Arrow read `sums`."""
+        return self.sums.__arrow_c_stream__(requested_schema)
+
+
+def name_of_maximum(level: str) -> str:
+    """Return what the maximum of a level is called."""
+    return f"mpi_max_{level.removeprefix('mpi_')}"
+
+
+def _bins(analysis: _native.Analysis) -> int:
+    """Return into how many bins an analysis cut the levels."""
+    bins = pa.table(analysis.queue_series())["bin"].to_numpy()
+    return int(bins.max(initial=-1)) + 1
 
 
 def replayed(result: ResultData) -> bool:

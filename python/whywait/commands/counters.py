@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from whywait.report.terminal import Line
 
 _NAME, _NUMBER = 32, 14
+#: Options that select a part of the run, or what to sum up by.
+_PARTS = ("iterations", "by", "window")
 #: What a summary says of the counters of the trace.
 _OF_TRACE = ("counters", "instructions_per_cycle", "frequency")
 
@@ -195,10 +197,8 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("--by cannot be combined with --bins or --iterations")
     if options.queues and (options.spc or options.metric or correlates):
         raise UsageError("--queues cannot be combined with --metric, --correlate or --spc")
-    if options.window and (options.spc or options.queues or correlates):
-        raise UsageError(
-            "--window selects counters of the trace: it cannot be combined with --queues, --correlate or --spc"
-        )
+    if options.window and (options.spc or correlates):
+        raise UsageError("--window cannot be combined with --correlate or --spc")
     if options.bins and not options.metric and options.over != "bins":
         raise UsageError("--bins needs --metric, the counter or queue to show over time")
     if options.iterations and options.over != "iterations" and (options.bins or not options.metric):
@@ -207,14 +207,13 @@ def _check(options: argparse.Namespace) -> None:
 
 def _metric(result: Result, options: argparse.Namespace) -> tuple[str, list[dict[str, Any]]]:
     """Return the unique name of a counter or queue, and its rows."""
-    from whywait import UsageError
+    from whywait import UsageError, _native
     from whywait.model.result import part_of_run
 
     if options.metric not in result.counters:
-        for option in ("iterations", "by", "window"):
-            if getattr(options, option):
-                raise UsageError(f"--{option} needs a counter of the trace, and {options.metric} is not one")
         name = _unique_name(result, options.metric)
+        if any(getattr(options, option) for option in _PARTS) or (options.bins and name in _native.queue_metrics()):
+            return name, _part_of_sum(result, name, options)
         return name, _table(result, name, course=bool(options.bins), count=options.top)
     counter = result.counters[options.metric]
     length = result.facts["length"]
@@ -242,6 +241,38 @@ def _metric(result: Result, options: argparse.Namespace) -> tuple[str, list[dict
         table = counter.by_rank().sort_by([("value", "descending")]).slice(0, options.top)
         return counter.name, table.to_pylist()
     return counter.name, _recorded(counter, options.top)
+
+
+def _part_of_sum(result: Result, name: str, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return the rows of a sum of queues in a part of the run, or by call path, rank, iteration or time."""
+    import numpy as np
+
+    from whywait import UsageError, _native
+    from whywait.model.result import part_of_run
+
+    if name not in _native.queue_metrics():
+        option = next((one for one in _PARTS if getattr(options, one)), "bins")
+        raise UsageError(f"--{option} needs a counter of the trace or a sum of queues, and {name} is neither")
+    queues, length = result.queues(), result.facts["length"]
+    begin, end = part_of_run(options.window(length), length) if options.window else (0.0, length)
+    axis, value = options.by or ("", None)
+    if axis == "iteration" or options.iterations:
+        if options.window:
+            raise UsageError("--window cannot be combined with iterations")
+        return queues.by_iteration(name, value or options.iterations).to_pylist()  # type: ignore[no-any-return]
+    if axis == "time" or options.bins:
+        bins, width = value or (options.bins, None)
+        edges = np.linspace(begin, end, bins + 1) if width is None else np.append(np.arange(begin, end, width), end)
+        return queues.by_bin(name, edges).to_pylist()  # type: ignore[no-any-return]
+    table = queues.window(begin, end) if options.window else queues.sums
+    rows = [row | {"callpath": "/".join(row["callpath"])} for row in table.to_pylist() if row["metric"] == name]
+    keys = {"callpath": ("callpath",), "rank": ("rank",)}.get(axis, ("callpath", "rank", "thread"))
+    sums: dict[tuple[Any, ...], float] = {}
+    for row in rows:
+        key = tuple(row[one] for one in keys)
+        sums[key] = sums.get(key, 0.0) + row["value"]
+    largest = sorted(sums.items(), key=lambda one: -one[1])[: options.top]
+    return [dict(zip(keys, key, strict=True)) | {"value": total} for key, total in largest]
 
 
 def _axis(text: str) -> tuple[str, Any]:
@@ -305,10 +336,14 @@ def summary(result: Result, window: tuple[float, float] | None = None) -> dict[s
     if window:
         counters = counters.window(*part_of_run(window, result.facts["length"]))
     recorded = [counter.as_dict() for counter in counters.values()]
+    if window:
+        found = result.queues().window(*part_of_run(window, result.facts["length"]))
+        value, metric = found["value"].to_numpy(), found["metric"].to_numpy(zero_copy_only=False)
+        totals = {name: row | {"total": float(value[metric == name].sum())} for name, row in totals.items()}
     derived = {"instructions_per_cycle": counters.instructions_per_cycle, "frequency": counters.frequency}
     if window:
-        # Queues are replayed for the whole run.
-        return {"counters": recorded, **derived}
+        # Levels are those of the whole run: `--bins` shows them over time.
+        return {"counters": recorded, **derived, "sums": totals}
     return {"counters": recorded, **derived, "sums": totals, "levels": levels, **limits}
 
 
@@ -336,8 +371,6 @@ def _table(result: Result, name: str, *, course: bool, count: int) -> list[dict[
     from whywait import UsageError, _native
 
     if name in _native.queue_metrics():
-        if course:
-            raise UsageError(f"{name} is a sum: only levels can be shown over time")
         cells = result.severities(name).sort_by([("value", "descending")]).slice(0, count).to_pylist()
         return [
             {
@@ -387,12 +420,14 @@ def _lines(found: dict[str, Any]) -> Iterator[Line]:
         yield [("no counter has a value in this window", "")]
     if "sums" not in found:
         return
-    if not any(row["total"] for row in found["sums"].values()) and not found["levels"]:
+    if not any(row["total"] for row in found["sums"].values()) and not found.get("levels"):
         yield [("The run has no messages.", "")]
         return
     yield [(f"{'Sum over the run':{_NAME}}{'total':>{_NUMBER}}  unit", "bold")]
     for name, row in found["sums"].items():
         yield [(f"{name:{_NAME}}{_number(row['total'])}  {row['unit']}", "")]
+    if "levels" not in found:
+        return
     yield []
     yield [(f"{'Level':{_NAME}}{'maximum':>{_NUMBER}}{'at s':>{_NUMBER}}{'rank':>8}{'mean':>{_NUMBER}}  unit", "bold")]
     for name, row in found["levels"].items():

@@ -156,3 +156,10 @@ class Processes:
             for _, row in self._profile.inclusive_rows(metric, positions):
                 by_location += row
         return sum_at(self._process, by_location[self._locations], len(self))
+
+
+def position_in_run(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the position of each value among the equal ones around it, from 0."""
+    order = np.arange(values.size)
+    starts = np.concatenate(([True], values[1:] != values[:-1])) if values.size else np.zeros(0, np.bool_)
+    return order - np.maximum.accumulate(np.where(starts, order, 0))

@@ -185,6 +185,11 @@ impl Analysis {
         queues::levels(self)
     }
 
+    /// When sums of the replayed queues grow, if that was asked for.
+    fn queue_moments(&self) -> PyResult<Table> {
+        queues::moments(self)
+    }
+
     /// Levels of the replayed queues by bins.
     fn queue_series(&self) -> PyResult<Table> {
         queues::series(self)

@@ -23,7 +23,7 @@ use crate::run::Run;
 /// first gets a result.
 ///
 /// `queues` is how to replay the queues of messages: when messages arrive (`estimate`, `send`), which share a queue
-/// (`pair`, `list`), and into how many bins to cut levels. With a `window`, seconds since the begin of the trace, severities,
+/// (`pair`, `list`), into how many bins to cut levels, and whether to say when sums grow. With a `window`, seconds since the begin of the trace, severities,
 /// costs and the critical path are only those in it. `counter_modes` says what the values of counters are, by name: a mode
 /// of OTF2. `progress(stage, fraction)` is called about ten times a second.
 #[pyfunction]
@@ -38,7 +38,7 @@ pub(crate) fn analyze(
     causes: bool,
     cost_model: &str,
     transfers: bool,
-    queues: Option<(String, String, usize)>,
+    queues: Option<(String, String, usize, bool)>,
     window: Option<(f64, f64)>,
     counter_modes: Vec<(String, String)>,
     shard_events: u64,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use arrow_array::{Float64Array, Int64Array, UInt32Array};
 use pyo3::prelude::*;
-use whywait_core::queues::{Arrival, Level, Lists, Options, Quantity};
-use whywait_core::schema::QueueMetric;
+use whywait_core::queues::{Arrival, Level, Lists, Moment, Options, Quantity};
+use whywait_core::schema::{QueueMetric, Unit};
 
 use crate::arrow::{Names, Optional, Table};
 use crate::errors::UsageError;
@@ -23,8 +23,8 @@ pub(crate) fn queue_levels() -> Vec<&'static str> {
     Quantity::ALL.iter().map(|quantity| quantity.name()).collect()
 }
 
-/// What a caller has chosen: arrival, lists, number of bins.
-pub(crate) fn options((arrival, lists, bins): &(String, String, usize)) -> PyResult<Options> {
+/// What a caller has chosen: arrival, lists, number of bins, and whether to say when sums grow.
+pub(crate) fn options((arrival, lists, bins, moments): &(String, String, usize, bool)) -> PyResult<Options> {
     const MOST: usize = 100_000;
     let arrival = match arrival.as_str() {
         "estimate" => Arrival::Estimate,
@@ -39,11 +39,31 @@ pub(crate) fn options((arrival, lists, bins): &(String, String, usize)) -> PyRes
     if *bins > MOST {
         return Err(UsageError::new_err(format!("at most {MOST} bins")));
     }
-    Ok(Options { arrival, lists, bins: *bins })
+    Ok(Options { arrival, lists, bins: *bins, moments: *moments })
 }
 
 fn all(analysis: &Analysis) -> &[Level] {
     analysis.result.queues.as_ref().map_or(&[], |queues| &queues.levels)
+}
+
+/// When sums grow, and by how much, in the order of time.
+pub(crate) fn moments(analysis: &Analysis) -> PyResult<Table> {
+    let moments = analysis.result.queues.as_ref().map_or(&[][..], |queues| &queues.moments);
+    let mut names = Names::default();
+    moments.iter().for_each(|moment| names.push(moment.metric.name()));
+    let numbers = |get: fn(&Moment) -> u32| Arc::new(UInt32Array::from_iter_values(moments.iter().map(get)));
+    let value = |moment: &Moment| match moment.metric.unit() {
+        Unit::Time => analysis.seconds(moment.value),
+        Unit::Count | Unit::Bytes => moment.value as f64,
+    };
+    let time = |moment: &Moment| analysis.seconds(moment.time - analysis.begin());
+    Table::new(vec![
+        ("metric", names.finish()),
+        ("callpath", numbers(|moment| moment.callpath.number())),
+        ("location", numbers(|moment| moment.location.number())),
+        ("time", Arc::new(Float64Array::from_iter_values(moments.iter().map(time)))),
+        ("value", Arc::new(Float64Array::from_iter_values(moments.iter().map(value)))),
+    ])
 }
 
 /// What all rows of levels begin with.

@@ -3,8 +3,8 @@
 //! Nearly all are received in the order in which they were sent and arrived. Then none overtakes another, and each is
 //! compared with its partner alone; a look at the message before says so. The others are sorted.
 
+use super::Lists;
 use super::attempts::{self, Queued};
-use super::{Lists, Place};
 use crate::ids::{CommId, ProcessId};
 use crate::trace::NONE;
 
@@ -107,20 +107,20 @@ pub(super) enum Found {
 }
 
 /// Goes through the queues of a receiver.
-pub(super) fn search(messages: &mut [Queued], lists: Lists, mut count: impl FnMut(Place, Found)) {
+pub(super) fn search(messages: &mut [Queued], lists: Lists, mut count: impl FnMut(&Queued, Found)) {
     messages.sort_unstable_by_key(|message| (message.comm, message.source, message.sent));
     for channel in messages.chunk_by_mut(|a, b| (a.comm, a.source) == (b.comm, b.source)) {
         let mut earliest = i64::MAX;
         for (number, message) in channel.iter_mut().enumerate().rev() {
             message.number = number as u32;
             if earliest < message.posted {
-                count(message.place, Found::Overtaken);
+                count(message, Found::Overtaken);
             }
             earliest = earliest.min(message.posted);
         }
     }
     let same_queue = |a: &Queued, b: &Queued| a.comm == b.comm && (lists == Lists::Receiver || a.source == b.source);
     for queue in messages.chunk_by(same_queue) {
-        attempts::with_others(queue, |message, others| count(message.place, Found::Comparisons(others)));
+        attempts::with_others(queue, |message, others| count(message, Found::Comparisons(others)));
     }
 }

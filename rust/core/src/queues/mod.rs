@@ -19,7 +19,9 @@ mod arrival;
 mod attempts;
 mod channels;
 mod in_flight;
+mod ledger;
 mod levels;
+mod moments;
 mod receivers;
 mod requests;
 mod senders;
@@ -29,10 +31,12 @@ use std::ops::Range;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
+pub use ledger::Moment;
 pub use levels::{Level, Quantity};
 
 use self::arrival::Estimate;
 use self::in_flight::Slices;
+use self::ledger::Ledger;
 use self::receivers::{Receivers, Replayed};
 use crate::Result;
 use crate::ids::{CallPathId, InstanceId, LocationId};
@@ -51,6 +55,8 @@ pub struct Options {
     pub lists: Lists,
     /// Into how many bins of equal width to cut the levels; 0 for none.
     pub bins: usize,
+    /// Whether to say when sums grow.
+    pub moments: bool,
 }
 
 /// When a message arrives.
@@ -139,6 +145,8 @@ pub struct Queues {
     pub cells: Vec<Cell>,
     /// Levels by quantity and location.
     pub levels: Vec<Level>,
+    /// When sums grow, in the order of time, if that was asked for.
+    pub moments: Vec<Moment>,
     /// Largest size of an eager message, within a node and between nodes; `None` if no message went by rendezvous.
     pub limits: [Option<u64>; 2],
 }
@@ -199,16 +207,17 @@ pub fn replay(trace: &Trace, mut messages: Vec<Messages>, options: &Options) -> 
     };
     let estimate = estimate.as_ref();
     let replay = |(messages, shard): (Vec<Option<Message>>, _)| {
-        Receivers { trace, shard, messages: &messages, limits, estimate }.replay(options)
+        let receivers = Receivers { trace, shard, messages: &messages, limits, estimate };
+        (receivers.replay(options), if options.moments { receivers.moments(options) } else { Vec::new() })
     };
-    let replayed: Vec<Replayed> = messages.into_par_iter().zip(&trace.shards).map(replay).collect();
+    let replayed: Vec<(Replayed, Vec<Moment>)> = messages.into_par_iter().zip(&trace.shards).map(replay).collect();
 
     let (mut in_flight, mut matched) = (Vec::new(), Vec::new());
     let mut found = Vec::with_capacity(replayed.len());
-    for shard in replayed {
+    for (shard, moments) in replayed {
         in_flight.push(shard.in_flight);
         matched.push(shard.matched);
-        found.push((shard.counts, shard.sums, shard.levels));
+        found.push((shard.counts, shard.sums, shard.levels, moments));
     }
     let of_run = match trace.span() {
         Some(run) => Slices::new(run, &trace.exchange).follow(in_flight, &trace.exchange, options.bins)?,
@@ -216,18 +225,27 @@ pub fn replay(trace: &Trace, mut messages: Vec<Messages>, options: &Options) -> 
     };
     let matched = trace.exchange.alltoallv(matched)?;
     let of_shards = found.into_par_iter().zip(&trace.shards).zip(matched).map(|((found, shard), matched)| {
-        let (mut counts, sums, mut levels) = found;
-        levels.extend(requests::replay(trace, shard, &mut counts, options.bins));
-        senders::out_of_sequence(trace, shard, &matched, &mut counts);
-        senders::collectives(trace, shard, limits, &mut counts);
-        let mut cells = counts.finish();
+        let (counts, sums, mut levels, mut moments) = found;
+        let mut ledger = Ledger::new(counts, options.moments);
+        levels.extend(requests::replay(trace, shard, &mut ledger, options.bins));
+        senders::out_of_sequence(trace, shard, &matched, &mut ledger);
+        senders::collectives(trace, shard, limits, &mut ledger);
+        let mut cells = ledger.counts.finish();
         cells.extend(sums.cells());
-        (cells, levels)
+        moments.extend(ledger.moments.unwrap_or_default());
+        Queues { cells, levels, moments, limits: limits.known() }
     });
-    let (cells, levels): (Vec<Vec<Cell>>, Vec<Vec<Level>>) = of_shards.collect();
+    let (mut cells, mut levels, mut moments) = (Vec::new(), Vec::new(), Vec::new());
+    for of_shard in of_shards.collect::<Vec<_>>() {
+        cells.push(of_shard.cells);
+        levels.push(of_shard.levels);
+        moments.push(of_shard.moments);
+    }
+    let mut moments = trace.exchange.gatherv(moments.concat())?;
+    moments.sort_by_key(|moment| moment.time);
     let cells = severity::combine(trace.exchange.gatherv(cells.concat())?);
     let mut levels = trace.exchange.gatherv(levels.concat())?;
     levels.extend(of_run);
     levels.sort_by_key(|level| (level.quantity, level.location));
-    Ok(Queues { cells, levels, limits: limits.known() })
+    Ok(Queues { cells, levels, moments, limits: limits.known() })
 }

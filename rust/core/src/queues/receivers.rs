@@ -27,12 +27,12 @@ pub(super) struct Replayed {
 }
 
 /// A message with its receive.
-struct Met<'a> {
-    message: &'a Message,
+pub(super) struct Met<'a> {
+    pub(super) message: &'a Message,
     receive: &'a Received,
     /// Where the receive was posted, and when (q).
-    callpath: CallPathId,
-    posted: i64,
+    pub(super) callpath: CallPathId,
+    pub(super) posted: i64,
     /// When the message arrives (a).
     arrival: i64,
     /// When its receive is complete (d).
@@ -53,7 +53,7 @@ pub(super) struct Receivers<'a> {
 impl<'a> Receivers<'a> {
     /// Goes through the messages of the i-th location, in the order of their receives.
     #[inline]
-    fn each(&self, i: usize, mut take: impl FnMut(&Met<'a>)) {
+    pub(super) fn each(&self, i: usize, mut take: impl FnMut(&Met<'a>)) {
         let Self { trace, shard, messages, limits, estimate } = *self;
         for (call, rows) in calls(shard, i) {
             let completed = shard.leave(call);
@@ -94,7 +94,7 @@ impl<'a> Receivers<'a> {
             for i in locations.clone() {
                 self.each(i, |met| {
                     let Met { message, receive, arrival, posted, .. } = *met;
-                    count(met, &mut replayed.counts);
+                    count(met, |metric, value| replayed.counts.add(metric, met.callpath, value));
                     courses.take(met);
                     let number = channels.number(receive.peer, receive.comm);
                     let channel = channels.get(number);
@@ -112,26 +112,20 @@ impl<'a> Receivers<'a> {
                     self.each(i, |met| {
                         let number = channels.number(met.receive.peer, met.receive.comm);
                         if !channels.is_in_order(number, options.lists) {
-                            queued.push(Queued {
-                                source: met.receive.peer,
-                                comm: met.receive.comm,
-                                sent: (met.message.sent, met.message.row),
-                                arrival: met.arrival,
-                                posted: met.posted,
-                                number: 0,
-                                place: (met.callpath, shard.location(i)),
-                            });
+                            queued.push(self::queued(met, shard.location(i)));
                         }
                     });
                 }
-                search(&mut queued, options.lists, |place, found| match found {
-                    Found::Overtaken => replayed.sums.add(QueueMetric::Overtaken, place, 1),
+                search(&mut queued, options.lists, |message, found| match found {
+                    Found::Overtaken => replayed.sums.add(QueueMetric::Overtaken, message.place, 1),
                     Found::Comparisons(number) => {
-                        replayed.sums.add(QueueMetric::MatchAttempts, place, number.into());
+                        replayed.sums.add(QueueMetric::MatchAttempts, message.place, number.into());
                     }
                 });
             }
-            channels.drain().for_each(|alike| alike.book(&mut replayed.sums, limits));
+            channels
+                .drain()
+                .for_each(|alike| alike.book(limits, |metric, place, value| replayed.sums.add(metric, place, value)));
             courses.sort();
             slices.post(&courses.in_flight.rises, true, &mut replayed.in_flight);
             slices.post(&courses.in_flight.falls, false, &mut replayed.in_flight);
@@ -145,20 +139,33 @@ impl<'a> Receivers<'a> {
 
 /// Counts a message where its receive was posted. It is compared with its partner at least.
 #[inline]
-fn count(met: &Met, counts: &mut Counts) {
-    let Met { message, callpath, posted, arrival, is_eager, .. } = *met;
-    counts.add(QueueMetric::MatchAttempts, callpath, 1);
+pub(super) fn count(met: &Met, mut add: impl FnMut(QueueMetric, i64)) {
+    let Met { message, posted, arrival, is_eager, .. } = *met;
+    add(QueueMetric::MatchAttempts, 1);
     if message.sent < posted {
-        counts.add(QueueMetric::UnexpectedPossible, callpath, 1);
+        add(QueueMetric::UnexpectedPossible, 1);
     }
     if arrival < posted {
-        counts.add(QueueMetric::Unexpected, callpath, 1);
-        counts.add(QueueMetric::UnexpectedTime, callpath, posted - arrival);
+        add(QueueMetric::Unexpected, 1);
+        add(QueueMetric::UnexpectedTime, posted - arrival);
         if is_eager {
-            counts.add(QueueMetric::UnexpectedBytes, callpath, volume(message.bytes));
+            add(QueueMetric::UnexpectedBytes, volume(message.bytes));
         }
     } else {
-        counts.add(QueueMetric::PostedTime, callpath, arrival - posted);
+        add(QueueMetric::PostedTime, arrival - posted);
+    }
+}
+
+/// A message as its queue sees it.
+pub(super) fn queued(met: &Met, location: LocationId) -> Queued {
+    Queued {
+        source: met.receive.peer,
+        comm: met.receive.comm,
+        sent: (met.message.sent, met.message.row),
+        arrival: met.arrival,
+        posted: met.posted,
+        number: 0,
+        place: (met.callpath, location),
     }
 }
 

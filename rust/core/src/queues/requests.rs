@@ -2,8 +2,9 @@
 
 use rustc_hash::FxHashMap;
 
+use super::QueueMetric;
+use super::ledger::Ledger;
 use super::levels::{Level, Quantity, follow, sort_by_time};
-use super::{Counts, QueueMetric};
 use crate::ids::{CallPathId, InstanceId};
 use crate::trace::columns::RequestOf;
 use crate::trace::{Shard, Trace};
@@ -19,7 +20,7 @@ struct Times {
 }
 
 /// Follows the requests of all processes of a shard, and counts those that are never completed.
-pub(super) fn replay(trace: &Trace, shard: &Shard, counts: &mut Counts, bins: usize) -> Vec<Level> {
+pub(super) fn replay(trace: &Trace, shard: &Shard, ledger: &mut Ledger, bins: usize) -> Vec<Level> {
     let Some(run) = trace.span() else { return Vec::new() };
     let mut levels = Vec::new();
     let mut one_sided = OneSided { trace, known: FxHashMap::default() };
@@ -29,7 +30,7 @@ pub(super) fn replay(trace: &Trace, shard: &Shard, counts: &mut Counts, bins: us
             let mut request = |times: &mut Times, begin: InstanceId, end: InstanceId| {
                 times.begins.push(shard.enter(begin));
                 if end.is_none() {
-                    counts.add(QueueMetric::RequestsLeaked, shard.callpath(begin), 1);
+                    ledger.add(QueueMetric::RequestsLeaked, shard.callpath(begin), || shard.enter(begin));
                 } else {
                     times.ends.push(shard.leave(end));
                 }
@@ -57,7 +58,7 @@ pub(super) fn replay(trace: &Trace, shard: &Shard, counts: &mut Counts, bins: us
                     request(&mut all, operation.instance, end.unwrap_or(InstanceId::NONE));
                 }
             }
-            counts.end_location(shard.location(i));
+            ledger.end_location(shard.location(i));
         }
         let location = trace.definitions.master(process);
         for times in [&mut sends, &mut receives] {

@@ -1,6 +1,7 @@
 //! What messages are at their senders: protocols, sizes, and whether threads may have disturbed their order.
 
-use super::{Counts, Message, QueueMetric, Sums};
+use super::ledger::Ledger;
+use super::{Message, Place, QueueMetric, Sums};
 use crate::exchange::Inbox;
 use crate::ids::LocationId;
 use crate::matching::protocol::{Limits, Protocol};
@@ -33,13 +34,19 @@ impl Alike {
     pub(super) fn take(&mut self, message: &Message, sums: &mut Sums, limits: Limits) {
         let like = |message: &Message| (message.place(), message.bytes, message.protocol);
         if self.message.as_ref().map(like) != Some(like(message)) {
-            std::mem::replace(self, Self { message: Some(*message), number: 0 }).book(sums, limits);
+            let before = std::mem::replace(self, Self { message: Some(*message), number: 0 });
+            before.book(limits, |metric, place, value| sums.add(metric, place, value));
         }
         self.number += 1;
     }
 
+    /// A single message.
+    pub(super) fn one(message: &Message) -> Self {
+        Self { message: Some(*message), number: 1 }
+    }
+
     /// Books them at their sender.
-    pub(super) fn book(self, sums: &mut Sums, limits: Limits) {
+    pub(super) fn book(self, limits: Limits, mut add: impl FnMut(QueueMetric, Place, i64)) {
         let Some(message) = self.message else { return };
         let (messages, amount) = match message.protocol {
             Protocol::Eager => (QueueMetric::Eager, QueueMetric::EagerBytes),
@@ -48,7 +55,7 @@ impl Alike {
         };
         let size = SIZES.iter().find(|(bound, _)| message.bytes <= *bound);
         let size = size.map_or(QueueMetric::SizeMore, |(_, metric)| *metric);
-        let mut add = |metric, value| sums.add(metric, message.place(), value);
+        let mut add = |metric, value| add(metric, message.place(), value);
         add(messages, self.number);
         add(amount, volume(message.bytes).saturating_mul(self.number));
         add(size, self.number);
@@ -69,7 +76,7 @@ struct Call {
 
 /// Counts messages whose send overlaps one of another thread to the same process and communicator; `matched` has the rows
 /// of those that somebody received.
-pub(super) fn out_of_sequence(trace: &Trace, shard: &Shard, matched: &Inbox<u32>, counts: &mut Counts) {
+pub(super) fn out_of_sequence(trace: &Trace, shard: &Shard, matched: &Inbox<u32>, ledger: &mut Ledger) {
     if matched.is_empty() {
         return;
     }
@@ -102,9 +109,9 @@ pub(super) fn out_of_sequence(trace: &Trace, shard: &Shard, matched: &Inbox<u32>
         for calls in disturbed.chunk_by(|a, b| a.location == b.location) {
             for call in calls {
                 let callpath = shard.callpath(shard.sends.rows[call.row as usize].instance);
-                counts.add(QueueMetric::OutOfSequencePossible, callpath, 1);
+                ledger.add(QueueMetric::OutOfSequencePossible, callpath, || call.enter);
             }
-            counts.end_location(calls[0].location);
+            ledger.end_location(calls[0].location);
         }
     }
 }
@@ -148,7 +155,7 @@ fn overlapping(calls: &[Call]) -> Vec<bool> {
 }
 
 /// Counts parts in collective operations by bytes and members.
-pub(super) fn collectives(trace: &Trace, shard: &Shard, limits: Limits, counts: &mut Counts) {
+pub(super) fn collectives(trace: &Trace, shard: &Shard, limits: Limits, ledger: &mut Ledger) {
     // Collective operations have no locality: the limit between nodes counts, if there is one.
     let [local, remote] = limits.known();
     let limit = remote.or(local).unwrap_or(u64::MAX);
@@ -162,9 +169,9 @@ pub(super) fn collectives(trace: &Trace, shard: &Shard, limits: Limits, counts: 
                 (true, false) => QueueMetric::CollectiveLargeSmall,
                 (true, true) => QueueMetric::CollectiveLargeLarge,
             };
-            counts.add(metric, shard.callpath(part.instance), 1);
+            ledger.add(metric, shard.callpath(part.instance), || shard.enter(part.instance));
         }
-        counts.end_location(shard.location(i));
+        ledger.end_location(shard.location(i));
     }
 }
 

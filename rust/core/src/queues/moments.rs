@@ -1,0 +1,45 @@
+//! When the sums of messages grow: for windows, bins and iterations, on request alone.
+//!
+//! What is booked where a receive is posted grows at the Enter of the call that posts it, what is booked at a sender at the
+//! Enter of the call that starts the send.
+
+use super::channels::{Found, search};
+use super::ledger::Moment;
+use super::receivers::{Receivers, count, queued};
+use super::senders::Alike;
+use super::{Options, QueueMetric};
+
+impl Receivers<'_> {
+    /// When the sums of all messages grow, those of their senders too.
+    pub(super) fn moments(&self, options: &Options) -> Vec<Moment> {
+        let Self { trace, shard, limits, .. } = *self;
+        let mut moments = Vec::new();
+        for process in shard.processes {
+            let mut messages = Vec::new();
+            for i in shard.local_locations(trace.definitions.processes[process].locations) {
+                let location = shard.location(i);
+                self.each(i, |met| {
+                    count(met, |metric, value| {
+                        let (callpath, time) = (met.callpath, met.posted);
+                        moments.push(Moment { metric, callpath, location, time, value });
+                    });
+                    Alike::one(met.message).book(limits, |metric, (callpath, location), value| {
+                        let time = met.message.sent;
+                        moments.push(Moment { metric, callpath, location, time, value });
+                    });
+                    messages.push(queued(met, location));
+                });
+            }
+            search(&mut messages, options.lists, |message, found| {
+                let (metric, value) = match found {
+                    Found::Overtaken => (QueueMetric::Overtaken, 1),
+                    Found::Comparisons(number) => (QueueMetric::MatchAttempts, number.into()),
+                };
+                let (callpath, location) = message.place;
+                moments.push(Moment { metric, callpath, location, time: message.posted, value });
+            });
+        }
+        moments.retain(|moment| moment.value != 0);
+        moments
+    }
+}
