@@ -89,7 +89,9 @@ def _summary(found: dict[str, Any], metrics: MetricTree, width: int, *, unicode:
         text = f"   {len(found['outliers']):,} outliers, longer than {seconds(found['limit'])}: {first}"
         yield [(text, "red")]
     yield [(f"   waiting on all ranks: {seconds(found['waiting'])}", "")]
-    largest = [(kind, value) for kind, value in found["wait_states"].items() if value > 0][:2]
+    # Parts of other wait states are not named beside these.
+    whole = {metric.name for metric in metrics.waiting}
+    largest = [(kind, value) for kind, value in found["wait_states"].items() if kind in whole and value > 0][:2]
     if largest:
         kinds = ", ".join(f"{metrics[kind].display_name} {seconds(value)}" for kind, value in largest)
         yield [(f"   most of it: {kinds}"[:width], "")]

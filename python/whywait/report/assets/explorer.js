@@ -99,7 +99,7 @@ export class Explorer {
     const { metrics, metricTree, story } = this.model;
     const root = metrics[metricTree.root(this.metric.node)];
     if (root.name !== "time") return root.label.toLowerCase();
-    return story.focus.name === "all" ? "the time" : "the time of the whole run";
+    return story.focus.name === "all" ? "the time" : "the whole run";
   }
 
   // Show processes at once, unless they are too many to see.

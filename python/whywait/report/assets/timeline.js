@@ -73,7 +73,7 @@ export class Timeline extends TimelinePane {
     fill(this.node, hiddenHeading("Timeline"),
       make("div", { class: "toolbar" },
         button("−", "Zoom out (−)", () => this.zoom(2)), button("+", "Zoom in (+)", () => this.zoom(0.5)),
-        button("All", "The whole run (0)", () => this.reset()), button("Next longest wait", "Show the next of the longest waits (w)", () => this.next()),
+        button("All", "The whole run (0)", () => this.reset()), button("Next wait", "Show the next of the longest waits (w)", () => this.next()),
         layerBoxes([this]), data.calls.location.length > 0 && coloring.node, this.searchBox, this.hits, where),
       this.strip,
       this.plane,

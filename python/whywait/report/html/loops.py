@@ -42,7 +42,9 @@ def loop_blocks(result: ResultData, named: str | int | None = None) -> Iterator[
     if (table := known_iterations(result, named)) is None:
         return
     found = assess(result, table)
-    shown = [kind for kind in found["wait_states"] if kind in kinds(table)][:_KINDS]
+    # Parts of other wait states are not named beside these.
+    whole = {metric.name for metric in result.profile.metrics.waiting}
+    shown = [kind for kind in found["wait_states"] if kind in kinds(table) and kind in whole][:_KINDS]
     names = [short_name(name) for name in found["callpath"]]
     labels = {kind: result.profile.metrics[kind].display_name for kind in shown}
     values = table["value"].to_pylist() if found["parameter"] else []
