@@ -242,7 +242,7 @@ class FakeAnalysis:
         places = [w for w in self._warnings if w["place"] is not None]
         return pa.table(
             {
-                "kind": [w["kind"] for w in places],
+                "kind": pa.array([w["kind"] for w in places], pa.string()),
                 "location": pa.array([0 for _ in places], pa.uint32()),
                 "time": pa.array([0.0 for _ in places], pa.float64()),
                 "detail": pa.array([w["place"] for w in places], pa.string()),

@@ -26,6 +26,16 @@ class Table:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
+@final
+class TableWriter:
+    """Writes a Parquet file, group of rows by group of rows."""
+
+    def __new__(
+        cls, path: str | PathLike[str], schema: object, metadata: Sequence[tuple[str, str]], repeating: Sequence[str]
+    ) -> TableWriter: ...
+    def write(self, table: object) -> None: ...
+    def close(self) -> None: ...
+
 class Ranks(Protocol):
     """Processes that analyze a run together: `whywait.mpi.Ranks`."""
 

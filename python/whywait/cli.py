@@ -133,7 +133,7 @@ def _load() -> None:
     # The pool that Arrow takes by default clears more memory than tables of this size need.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-        import_module("pyarrow.parquet")
+        import_module("pyarrow.compute")
         import_module("whywait._api")
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -5,13 +5,14 @@ Nothing here loops over rows: call paths are looked up with one `take` a column.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from whywait import _native
 from whywait.model.calltree import PATH_TYPE
 from whywait.model.metrics import metric_tree
 from whywait.model.profile import sum_at
@@ -54,6 +55,8 @@ class Locations:
         self.table = table
         self.rank: npt.NDArray[np.int32] = table["rank"].to_numpy()
         self.thread: npt.NDArray[np.int32] = table["thread"].to_numpy()
+        #: The same as columns.
+        self.ranks, self.threads = pa.array(self.rank), pa.array(self.thread)
         kinds = pa.array(["CPU_THREAD", "UNKNOWN"])
         #: Which are threads that run the program: others (metrics, streams of accelerators) share no work with them.
         self.works: npt.NDArray[np.bool_] = pc.is_in(table["type"].cast(pa.string()), value_set=kinds).to_numpy() & (
@@ -87,17 +90,18 @@ def _severity_piece(
     tree: CallTree, locations: Locations, labels: pa.Array, code: int, cells: Cells, part: slice
 ) -> pa.RecordBatch:
     position, location = np.divmod(cells.key[part], len(locations))
-    callpath = tree.preorder[position]
+    callpaths = pa.array(tree.preorder[position].astype(np.uint32))
+    places = pa.array(location.astype(np.uint32))
     columns = [
-        pa.DictionaryArray.from_arrays(pa.array(np.full(location.size, code, np.int32)), labels),
-        tree.paths.take(pa.array(callpath)),
-        pa.array(callpath.astype(np.uint32)),
-        pa.array(location.astype(np.uint32)),
-        pa.array(locations.rank[location]),
-        pa.array(locations.thread[location]),
+        _kept(pa.array(np.full(location.size, code, np.int32)), labels),
+        _kept(callpaths, tree.paths),
+        callpaths,
+        places,
+        _kept(places, locations.ranks),
+        _kept(places, locations.threads),
         pa.array(cells.value[part]),
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=SEVERITIES)
+    return pa.RecordBatch.from_arrays(columns, names=SEVERITIES.names)
 
 
 def wait_state_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterator[pa.RecordBatch]:
@@ -108,18 +112,10 @@ def wait_state_pieces(tree: CallTree, locations: Locations, native: pa.Table) ->
         wholes = [_part_of(name) for name in kinds.dictionary.to_pylist()]
         labels = pa.array(sorted({whole for whole in wholes if whole is not None}), pa.string())
         of_kind = pc.index_in(pa.array(wholes, pa.string()), labels)
-        columns = {
-            "part_of": pa.DictionaryArray.from_arrays(of_kind.take(kinds.indices), labels),
-            "path": pa.DictionaryArray.from_arrays(piece["callpath_id"].cast(pa.int32()), tree.joined),
-        }
-        arrays = [columns.get(field.name) for field in WAIT_STATES]
-        yield pa.RecordBatch.from_arrays(
-            [
-                (piece[field.name] if array is None else array).cast(field.type)
-                for field, array in zip(WAIT_STATES, arrays, strict=True)
-            ],
-            schema=WAIT_STATES,
-        )
+        columns = dict(zip(piece.schema.names, piece.columns, strict=True))
+        columns["part_of"] = _kept(of_kind.take(kinds.indices), labels)
+        columns["path"] = _kept(piece["callpath_id"], tree.joined)
+        yield pa.RecordBatch.from_arrays([columns[name] for name in WAIT_STATES.names], names=WAIT_STATES.names)
 
 
 def _part_of(kind: str) -> str | None:
@@ -157,18 +153,26 @@ def _named_pieces(
     tree: CallTree, locations: Locations, native: pa.Table, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     """Add the rank and thread of each location and the names of each call path, as far as the schema asks for them."""
-    ranks, threads = pa.array(locations.rank), pa.array(locations.thread)
     for piece in _cut(native):
         columns = dict(zip(native.column_names, piece.columns, strict=True))
         for name in native.column_names:
             if name.endswith("location"):
                 prefix = name.removesuffix("location")
-                columns[f"{prefix}rank"] = ranks.take(columns[name])
-                columns[f"{prefix}thread"] = threads.take(columns[name])
+                columns[f"{prefix}rank"] = _kept(columns[name], locations.ranks)
+                columns[f"{prefix}thread"] = _kept(columns[name], locations.threads)
             elif name.endswith("callpath"):
                 columns[f"{name}_id"] = columns[name]
-                columns[name] = tree.paths.take(columns[name])
-        yield pa.RecordBatch.from_arrays([columns[field.name].cast(field.type) for field in schema], schema=schema)
+                columns[name] = _kept(columns[name], tree.paths)
+        arrays = [
+            array if pa.types.is_dictionary(array.type) else array.cast(field.type)
+            for field, array in ((field, columns[field.name]) for field in schema)
+        ]
+        yield pa.RecordBatch.from_arrays(arrays, names=schema.names)
+
+
+def _kept(rows: pa.Array, values: pa.Array) -> pa.DictionaryArray:
+    """Return a column that has each value once, and rows of these."""
+    return pa.DictionaryArray.from_arrays(rows, values, safe=False)
 
 
 def _cut(native: pa.Table) -> Iterator[pa.RecordBatch]:
@@ -181,7 +185,20 @@ def _cut(native: pa.Table) -> Iterator[pa.RecordBatch]:
 
 def table(schema: pa.Schema, pieces: Iterable[pa.RecordBatch]) -> pa.Table:
     """Join pieces to one table."""
-    return pa.Table.from_batches(pieces, schema)
+    return pa.Table.from_batches([_spread(piece, schema) for piece in pieces], schema)
+
+
+def _spread(piece: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return a piece with values where the schema asks for them."""
+    columns = [
+        column.dictionary.take(column.indices)
+        if pa.types.is_dictionary(column.type) and not pa.types.is_dictionary(field.type)
+        else column
+        for column, field in zip(piece.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(
+        [column.cast(field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
+    )
 
 
 def write(path: Path, schema: pa.Schema, pieces: Iterable[pa.RecordBatch], repeating: Iterable[str] = ()) -> int:
@@ -199,17 +216,14 @@ def write(path: Path, schema: pa.Schema, pieces: Iterable[pa.RecordBatch], repea
     int
         The number of rows.
     """
-    # Times hardly repeat: looking for those that do would cost more than it saves.
-    kept_once = [*repeating, *(leaf for field in schema for leaf in _leaves(field.name, field.type))]
-    # Nobody looks for lists between a smallest and a largest.
-    compared = [field.name for field in schema if not pa.types.is_nested(field.type)]
+    own = [(name.decode(), value.decode()) for name, value in (schema.metadata or {}).items()]
+    arrow = b64encode(schema.serialize()).decode()
+    writer = _native.TableWriter(path, schema, [("ARROW:schema", arrow), *own], list(repeating))
     rows = 0
-    with pq.ParquetWriter(
-        path, schema, compression="zstd", use_dictionary=kept_once, write_statistics=compared
-    ) as writer:
-        for group in _groups(pieces):
-            writer.write_table(pa.Table.from_batches(group, schema))
-            rows += sum(piece.num_rows for piece in group)
+    for group in _groups(pieces):
+        writer.write(pa.Table.from_batches(group))
+        rows += sum(piece.num_rows for piece in group)
+    writer.close()
     return rows
 
 
@@ -225,15 +239,6 @@ def _groups(pieces: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
         rows += piece.num_rows
     if group:
         yield group
-
-
-def _leaves(name: str, kind: pa.DataType) -> list[str]:
-    """Return the names that Parquet gives to the values of a column, but for times."""
-    if pa.types.is_list(kind):
-        return _leaves(f"{name}.list.element", kind.value_type)
-    if pa.types.is_struct(kind):
-        return [leaf for field in kind for leaf in _leaves(f"{name}.{field.name}", field.type)]
-    return [] if pa.types.is_floating(kind) else [name]
 
 
 def by_rank(profile: Profile, locations: Locations, name: str) -> pa.Table:

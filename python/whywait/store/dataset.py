@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from whywait import _native
 from whywait.model import tables
@@ -256,4 +255,6 @@ class StoredDataset(StoredTables):
 
 def has_mark(path: Path) -> bool:
     """Say whether a table belongs to a dataset with a manifest."""
+    import pyarrow.parquet as pq
+
     return _MARK in (pq.read_schema(path).metadata or {})

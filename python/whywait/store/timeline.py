@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from whywait.model.schema import schema_of
 from whywait.model.timeline import CLASSES, WAITING, WHOLE, Courses, Level, Timeline
@@ -117,6 +116,8 @@ def _read_courses(said: Mapping[str, Any], cells: pa.Table) -> Courses:
 
 def read_packed(path: Path, facts: Mapping[str, Any]) -> dict[str, str]:
     """Return the blocks of a page that versions before this kept in the file; none if they are of another run."""
+    import pyarrow.parquet as pq
+
     if not path.is_file() or "block" not in pq.read_schema(path).names:
         return {}
     table = pq.read_table(path)

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use arrow_array::builder::{Int64Builder, UInt16Builder};
-use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator, StringArray, UInt16DictionaryArray};
+use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, Field, Schema};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -53,6 +54,26 @@ impl Table {
             .map(Self)
             .map_err(|error: ArrowError| TraceError::new_err(error.to_string()))
     }
+}
+
+/// The batches of a table of any library, taken over through the Arrow `PyCapsule` interface.
+pub(crate) fn batches(table: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBatch>> {
+    let capsule = table.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?;
+    let stream = capsule.pointer_checked(Some(c"arrow_array_stream"))?.cast::<FFI_ArrowArrayStream>();
+    // SAFETY: the name of the capsule says what it points to, and nobody else takes it over.
+    #[expect(unsafe_code, reason = "the interface hands over a pointer")]
+    let reader = unsafe { RecordBatchStreamReader::from_raw(stream.as_ptr()) };
+    reader.and_then(Iterator::collect).map_err(|error| TraceError::new_err(error.to_string()))
+}
+
+/// A schema of any library, in the same way.
+pub(crate) fn schema(schema: &Bound<'_, PyAny>) -> PyResult<Schema> {
+    let capsule = schema.call_method0("__arrow_c_schema__")?.cast_into::<PyCapsule>()?;
+    let pointer = capsule.pointer_checked(Some(c"arrow_schema"))?.cast::<FFI_ArrowSchema>();
+    // SAFETY: the name of the capsule says what it points to, and the capsule outlives the reference.
+    #[expect(unsafe_code, reason = "the interface hands over a pointer")]
+    let schema = unsafe { pointer.as_ref() };
+    Schema::try_from(schema).map_err(|error| TraceError::new_err(error.to_string()))
 }
 
 /// A column of names with few distinct values.

@@ -14,6 +14,7 @@ mod import;
 mod job;
 mod loops;
 mod memory;
+mod parquet;
 mod perfetto;
 mod queues;
 mod ranks;
@@ -43,6 +44,8 @@ mod _native {
     use super::loops::{declared_loops, find_communication, find_iterations};
     #[pymodule_export]
     use super::memory::{limit_memory, peak_memory};
+    #[pymodule_export]
+    use super::parquet::TableWriter;
     #[pymodule_export]
     use super::perfetto::write_perfetto;
     #[pymodule_export]

@@ -1,0 +1,356 @@
+//! A column taken apart into leaves: values, and the levels that say what is absent and where lists begin.
+//!
+//! Source of the levels: Melnik et al., "Dremel: interactive analysis of web-scale datasets", 2010, section 4.
+
+use std::ops::Range;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, ArrayRef};
+use arrow_buffer::ArrowNativeType;
+use arrow_schema::{DataType, Field};
+use parquet::schema::types::ColumnDescPtr;
+
+use crate::schema::Kind;
+use crate::values::{Distinct, NONE, Values};
+use crate::{Error, Result};
+
+/// A leaf of a column in a group of rows.
+#[derive(Debug)]
+pub(crate) struct Leaf {
+    pub(crate) descriptor: ColumnDescPtr,
+    pub(crate) kind: Kind,
+    /// How much of the path to the leaf there is, once a value or an absent one.
+    pub(crate) definition: Levels,
+    /// Which list of the path goes on, in the same order; empty where there is no list.
+    pub(crate) repetition: Vec<u8>,
+    pub(crate) values: Values,
+}
+
+/// Levels that mostly are the highest.
+#[derive(Debug)]
+pub(crate) struct Levels {
+    pub(crate) highest: u8,
+    pub(crate) len: usize,
+    /// Each of them, if there are others than the highest.
+    pub(crate) each: Option<Vec<u8>>,
+}
+
+impl Levels {
+    fn push(&mut self, level: u8) {
+        if level != self.highest || self.each.is_some() {
+            self.each().push(level);
+        }
+        self.len += 1;
+    }
+
+    fn extend_highest(&mut self, count: usize) {
+        self.len += count;
+        if let Some(each) = &mut self.each {
+            each.resize(self.len, self.highest);
+        }
+    }
+
+    fn repeat(&mut self, range: Range<usize>) {
+        self.len += range.len();
+        if let Some(each) = &mut self.each {
+            each.extend_from_within(range);
+        }
+    }
+
+    fn each(&mut self) -> &mut Vec<u8> {
+        self.each.get_or_insert_with(|| vec![self.highest; self.len])
+    }
+}
+
+impl Leaf {
+    fn new(descriptor: ColumnDescPtr, kind: Kind, repeats: bool, rows: usize) -> Self {
+        let values = if kind == Kind::Double && !repeats {
+            Values::Doubles(Vec::with_capacity(rows))
+        } else {
+            Values::Numbered { codes: Vec::with_capacity(rows), distinct: Distinct::new(kind) }
+        };
+        let definition = Levels { highest: descriptor.max_def_level() as u8, len: 0, each: None };
+        Self { descriptor, kind, definition, repetition: Vec::new(), values }
+    }
+
+    /// Values that there are.
+    pub(crate) fn len(&self) -> usize {
+        match &self.values {
+            Values::Doubles(values) => values.len(),
+            Values::Numbered { codes, .. } => codes.len(),
+        }
+    }
+
+    /// Note a value, or what is absent.
+    fn push(&mut self, level: Level, value: Option<(&dyn Array, usize)>) {
+        self.definition.push(level.definition);
+        if self.descriptor.max_rep_level() > 0 {
+            self.repetition.push(level.repetition);
+        }
+        let Some((array, row)) = value else { return };
+        match &mut self.values {
+            Values::Doubles(values) => values.push(array.as_primitive::<Float64Type>().value(row)),
+            Values::Numbered { codes, distinct } => codes.push(number(self.kind, distinct, array, row)),
+        }
+    }
+
+    fn span(&self) -> Span {
+        Span { levels: self.definition.len..self.definition.len, values: self.len()..self.len() }
+    }
+
+    /// Repeat what stands for a row.
+    fn repeat(&mut self, span: &Span) {
+        self.definition.repeat(span.levels.clone());
+        if self.descriptor.max_rep_level() > 0 {
+            self.repetition.extend_from_within(span.levels.clone());
+        }
+        match &mut self.values {
+            Values::Doubles(values) => values.extend_from_within(span.values.clone()),
+            Values::Numbered { codes, .. } => codes.extend_from_within(span.values.clone()),
+        }
+    }
+
+    /// Append a column that is not nested.
+    fn append(&mut self, array: &dyn Array) -> Result<()> {
+        match array.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
+            None => {
+                self.definition.extend_highest(array.len());
+                self.append_values(array, 0..array.len());
+            }
+            Some(_) if self.definition.highest == 0 => return Err(Error::Null(self.descriptor.name().to_owned())),
+            Some(nulls) => {
+                self.definition.each().extend(nulls.iter().map(u8::from));
+                self.definition.len += array.len();
+                self.append_values(array, nulls.valid_indices());
+            }
+        }
+        Ok(())
+    }
+
+    fn append_values(&mut self, array: &dyn Array, rows: impl Iterator<Item = usize>) {
+        match &mut self.values {
+            Values::Doubles(values) => {
+                let source = array.as_primitive::<Float64Type>().values();
+                values.extend(rows.map(|row| source[row]));
+            }
+            Values::Numbered { codes, distinct } => {
+                if let DataType::Dictionary(..) = array.data_type() {
+                    let kept = array.as_any_dictionary();
+                    let mut known = vec![NONE; kept.values().len()];
+                    let keys = keys(kept.keys());
+                    codes.extend(rows.map(|row| {
+                        let known = &mut known[keys[row] as usize];
+                        if *known == NONE {
+                            *known = number(self.kind, distinct, kept.values(), keys[row] as usize);
+                        }
+                        *known
+                    }));
+                } else if let Some(numbers) = array.as_primitive_opt::<UInt32Type>() {
+                    let numbers = numbers.values();
+                    codes.extend(rows.map(|row| distinct.number(u64::from(numbers[row]))));
+                } else {
+                    codes.extend(rows.map(|row| number(self.kind, distinct, array, row)));
+                }
+            }
+        }
+    }
+}
+
+/// Where what stands for a row lies in a leaf.
+#[derive(Clone, Debug)]
+struct Span {
+    levels: Range<usize>,
+    values: Range<usize>,
+}
+
+/// Take a column apart.
+///
+/// # Parameters
+/// `field` is the column of the file, and `arrays` are its pieces, which may be dictionaries of what the file keeps;
+/// `repeats` says whether real numbers do.
+pub(crate) fn leaves(
+    field: &Field,
+    arrays: &[ArrayRef],
+    descriptors: &[ColumnDescPtr],
+    repeats: bool,
+) -> Result<Vec<Leaf>> {
+    let rows = arrays.iter().map(Array::len).sum();
+    let mut kinds = Vec::new();
+    kinds_of(field.data_type(), &mut kinds);
+    let mut leaves: Vec<Leaf> =
+        descriptors.iter().zip(kinds).map(|(leaf, kind)| Leaf::new(leaf.clone(), kind, repeats, rows)).collect();
+    for array in arrays {
+        if !same(field.data_type(), array.data_type()) {
+            return Err(Error::Type(field.name().clone(), array.data_type().clone()));
+        }
+        match leaves.as_mut_slice() {
+            [leaf] if leaf.descriptor.max_rep_level() == 0 && Kind::of(field.data_type()).is_some() => {
+                leaf.append(array.as_ref())?;
+            }
+            leaves => nested(field, array.as_ref(), leaves),
+        }
+    }
+    Ok(leaves)
+}
+
+/// Whether a column of one type can take the values of the other, each of them kept once or not.
+fn same(one: &DataType, other: &DataType) -> bool {
+    match (one, other) {
+        // Of a column without any value some do not know the type.
+        (_, DataType::Null) => true,
+        (DataType::Dictionary(_, values), other) => same(values, other),
+        (one, DataType::Dictionary(_, values)) => same(one, values),
+        (DataType::List(one), DataType::List(other)) => same(one.data_type(), other.data_type()),
+        (DataType::Struct(one), DataType::Struct(other)) => {
+            one.len() == other.len()
+                && one.iter().zip(other).all(|(one, other)| same(one.data_type(), other.data_type()))
+        }
+        (one, other) => one == other,
+    }
+}
+
+fn kinds_of(kind: &DataType, kinds: &mut Vec<Kind>) {
+    match kind {
+        DataType::List(element) => kinds_of(element.data_type(), kinds),
+        DataType::Struct(fields) => fields.iter().for_each(|field| kinds_of(field.data_type(), kinds)),
+        kind => kinds.extend(Kind::of(kind)),
+    }
+}
+
+/// Append a nested column; what a dictionary keeps is looked at where it occurs first.
+fn nested(field: &Field, array: &dyn Array, leaves: &mut [Leaf]) {
+    let DataType::Dictionary(..) = array.data_type() else {
+        for row in 0..array.len() {
+            visit(field, array, row, Level::default(), leaves);
+        }
+        return;
+    };
+    let kept = array.as_any_dictionary();
+    let keys = keys(kept.keys());
+    // Of each value where it begins in `spans`, one span a leaf.
+    let mut known = vec![NONE; kept.values().len()];
+    let mut spans: Vec<Span> = Vec::new();
+    for (row, &key) in keys.iter().enumerate() {
+        if kept.keys().is_null(row) {
+            absent(field, Level::default(), leaves);
+            continue;
+        }
+        let known = &mut known[key as usize];
+        if *known != NONE {
+            for (leaf, span) in leaves.iter_mut().zip(&spans[*known as usize..]) {
+                leaf.repeat(span);
+            }
+            continue;
+        }
+        *known = spans.len() as u32;
+        spans.extend(leaves.iter().map(Leaf::span));
+        visit(field, kept.values().as_ref(), key as usize, Level::default(), leaves);
+        for (leaf, span) in leaves.iter().zip(&mut spans[*known as usize..]) {
+            (span.levels.end, span.values.end) = (leaf.definition.len, leaf.len());
+        }
+    }
+}
+
+/// How deep in a nested value one is.
+#[derive(Clone, Copy, Default)]
+struct Level {
+    /// The level of the list that goes on.
+    repetition: u8,
+    /// Lists around.
+    lists: u8,
+    definition: u8,
+}
+
+/// Append a value of a nested column; returns how many leaves it has.
+fn visit(field: &Field, array: &dyn Array, row: usize, mut level: Level, leaves: &mut [Leaf]) -> usize {
+    if array.is_null(row) {
+        return absent(field, level, leaves);
+    }
+    if let DataType::Dictionary(..) = array.data_type() {
+        let kept = array.as_any_dictionary();
+        let key = keys(&kept.keys().slice(row, 1))[0];
+        return visit(field, kept.values().as_ref(), key as usize, level, leaves);
+    }
+    level.definition += u8::from(field.is_nullable());
+    match array.data_type() {
+        DataType::List(_) => {
+            let DataType::List(element) = plain(field.data_type()) else { unreachable!("checked before") };
+            let list = array.as_list::<i32>();
+            let (begin, end) = (list.value_offsets()[row] as usize, list.value_offsets()[row + 1] as usize);
+            if begin == end {
+                return absent(field, level, leaves);
+            }
+            level.definition += 1;
+            level.lists += 1;
+            let mut count = 0;
+            for row in begin..end {
+                count = visit(element, list.values().as_ref(), row, level, leaves);
+                level.repetition = level.lists;
+            }
+            count
+        }
+        DataType::Struct(_) => {
+            let DataType::Struct(fields) = plain(field.data_type()) else { unreachable!("checked before") };
+            let parts = array.as_struct();
+            fields
+                .iter()
+                .zip(parts.columns())
+                .fold(0, |leaf, (field, part)| leaf + visit(field, part.as_ref(), row, level, &mut leaves[leaf..]))
+        }
+        _ => {
+            leaves[0].push(level, Some((array, row)));
+            1
+        }
+    }
+}
+
+/// Note in all leaves of a field that there is nothing from here on; returns how many it has.
+fn absent(field: &Field, level: Level, leaves: &mut [Leaf]) -> usize {
+    let mut kinds = Vec::new();
+    kinds_of(field.data_type(), &mut kinds);
+    for leaf in &mut leaves[..kinds.len()] {
+        leaf.push(level, None);
+    }
+    kinds.len()
+}
+
+fn plain(kind: &DataType) -> &DataType {
+    match kind {
+        DataType::Dictionary(_, values) => plain(values),
+        kind => kind,
+    }
+}
+
+/// The keys of a dictionary; any number where there is none.
+fn keys(keys: &dyn Array) -> Vec<u32> {
+    macro_rules! keys {
+        ($($kind:ident: $native:ident),*) => {
+            match keys.data_type() {
+                $(DataType::$kind => {
+                    keys.as_primitive::<$native>().values().iter().map(|&key| key.as_usize() as u32).collect()
+                })*
+                kind => unreachable!("{kind} is no type of keys"),
+            }
+        };
+    }
+    keys!(
+        Int8: Int8Type, UInt8: UInt8Type, Int16: Int16Type, UInt16: UInt16Type, Int32: Int32Type, UInt32: UInt32Type,
+        Int64: Int64Type, UInt64: UInt64Type
+    )
+}
+
+/// The number of a value among those that are distinct.
+fn number(kind: Kind, distinct: &mut Distinct, array: &dyn Array, row: usize) -> u32 {
+    match kind {
+        Kind::Bool => distinct.number(u64::from(array.as_boolean().value(row))),
+        Kind::Signed32 => distinct.number(i64::from(array.as_primitive::<Int32Type>().value(row)) as u64),
+        Kind::Unsigned32 => distinct.number(u64::from(array.as_primitive::<UInt32Type>().value(row))),
+        Kind::Signed64 => distinct.number(array.as_primitive::<Int64Type>().value(row) as u64),
+        Kind::Unsigned64 => distinct.number(array.as_primitive::<UInt64Type>().value(row)),
+        Kind::Double => distinct.number(array.as_primitive::<Float64Type>().value(row).to_bits()),
+        Kind::Text => distinct.text(array.as_string::<i32>().value(row)),
+    }
+}

@@ -1,0 +1,165 @@
+//! Parquet files of tables whose columns repeat few values: call paths, locations, names of metrics.
+//!
+//! Such a column comes as a dictionary, whether or not the file declares it one: numbers of rows of a small table, and
+//! what stands in each of them (a text, the rank of a location, the names of a call path). Parquet keeps just this, so
+//! the numbers go into the file after one look at each, and values are touched once a group of rows. A writer for
+//! columns in general would first spread the values and then hash each of them to find the numbers again.
+//!
+//! Format: [Apache Parquet](https://parquet.apache.org/docs/file-format/), with one page of values a group of rows.
+
+mod chunk;
+mod column;
+mod hybrid;
+mod schema;
+mod values;
+
+use std::io::Write;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{DataType, SchemaRef};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::SchemaDescriptor;
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use zstd::bulk::Compressor;
+
+use crate::chunk::Chunk;
+
+/// What can go wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file cannot be written.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// A column has a type that this writer does not know, or that is not the one that was declared.
+    #[error("column {0} cannot hold {1}")]
+    Type(String, DataType),
+    /// A value is absent from a column that declares all to be there.
+    #[error("a value of column {0} is absent")]
+    Null(String),
+    /// Pieces have other columns than the file.
+    #[error("a piece of {0} columns for a table of {1}")]
+    Columns(usize, usize),
+    /// The library below refuses.
+    #[error(transparent)]
+    Parquet(ParquetError),
+}
+
+impl From<ParquetError> for Error {
+    fn from(error: ParquetError) -> Self {
+        match error {
+            // Whoever writes wants to know whether the disk is full.
+            ParquetError::External(error) => match error.downcast() {
+                Ok(error) => Self::Io(*error),
+                Err(error) => Self::Parquet(ParquetError::External(error)),
+            },
+            error => Self::Parquet(error),
+        }
+    }
+}
+
+/// Result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Below this number of rows threads are not worth their start.
+const FEW_ROWS: usize = 1 << 14;
+
+/// A compression that is fast, and leaves little to those that are not.
+const LEVEL: i32 = 1;
+
+/// Writes a file, group of rows by group of rows.
+#[derive(Debug)]
+pub struct Writer<W: Write + Send> {
+    file: SerializedFileWriter<W>,
+    columns: Columns,
+    pool: Option<ThreadPool>,
+}
+
+/// The columns of a file.
+#[derive(Debug)]
+struct Columns {
+    schema: SchemaRef,
+    leaves: SchemaDescriptor,
+    repeating: Vec<String>,
+}
+
+impl<W: Write + Send> Writer<W> {
+    /// Begin a file.
+    ///
+    /// # Parameters
+    /// `metadata` goes into the file as it is; `repeating` are columns of real numbers that repeat.
+    ///
+    /// # Errors
+    /// If `out` cannot be written, or a column has a type that this writer does not know.
+    pub fn new(out: W, schema: SchemaRef, metadata: Vec<(String, String)>, repeating: Vec<String>) -> Result<Self> {
+        let root = schema::root(schema.fields())?;
+        let metadata = metadata.into_iter().map(|(key, value)| KeyValue::new(key, value)).collect();
+        let properties = WriterProperties::builder()
+            .set_created_by(concat!("whywait ", env!("CARGO_PKG_VERSION")).to_owned())
+            .set_key_value_metadata(Some(metadata))
+            .set_offset_index_disabled(true)
+            .build();
+        let leaves = SchemaDescriptor::new(root.clone());
+        let file = SerializedFileWriter::new(out, root, Arc::new(properties))?;
+        Ok(Self { file, columns: Columns { schema, leaves, repeating }, pool: None })
+    }
+
+    /// Write rows as a group.
+    ///
+    /// # Errors
+    /// If a piece has other columns than the file, or the file cannot be written.
+    pub fn write(&mut self, pieces: &[RecordBatch]) -> Result<()> {
+        let rows = pieces.iter().map(RecordBatch::num_rows).sum();
+        if rows == 0 {
+            return Ok(());
+        }
+        let columns = &self.columns;
+        let count = columns.schema.fields().len();
+        if let Some(piece) = pieces.iter().find(|piece| piece.num_columns() != count) {
+            return Err(Error::Columns(piece.num_columns(), count));
+        }
+        if rows >= FEW_ROWS && self.pool.is_none() {
+            self.pool = Some(ThreadPoolBuilder::new().build().map_err(std::io::Error::other)?);
+        }
+        let encode = |column| columns.encode(column, pieces, rows);
+        let chunks: Vec<Vec<Chunk>> = match &self.pool {
+            Some(pool) if rows >= FEW_ROWS => {
+                pool.install(|| (0..count).into_par_iter().map(encode).collect::<Result<_>>())?
+            }
+            _ => (0..count).map(encode).collect::<Result<_>>()?,
+        };
+        let mut group = self.file.next_row_group()?;
+        for chunk in chunks.into_iter().flatten() {
+            group.append_column(&chunk.bytes, chunk.close)?;
+        }
+        group.close()?;
+        Ok(())
+    }
+
+    /// Write what readers need to find their way.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn close(self) -> Result<()> {
+        self.file.close()?;
+        Ok(())
+    }
+}
+
+impl Columns {
+    fn encode(&self, column: usize, pieces: &[RecordBatch], rows: usize) -> Result<Vec<Chunk>> {
+        let field = self.schema.field(column);
+        let leaves: Vec<_> = (0..self.leaves.num_columns())
+            .filter(|&leaf| self.leaves.get_column_root_idx(leaf) == column)
+            .map(|leaf| self.leaves.column(leaf))
+            .collect();
+        let arrays: Vec<ArrayRef> = pieces.iter().map(|piece| piece.column(column).clone()).collect();
+        let leaves = column::leaves(field, &arrays, &leaves, self.repeating.contains(field.name()))?;
+        let mut compressor = Compressor::new(LEVEL)?;
+        leaves.iter().map(|leaf| chunk::encode(leaf, rows, &mut compressor)).collect()
+    }
+}

@@ -1,0 +1,206 @@
+//! The values of a leaf of a column: each distinct one once, and which of them stands where.
+
+use parquet::data_type::ByteArray;
+use parquet::file::statistics::Statistics;
+use rustc_hash::FxHashMap;
+
+use crate::hybrid;
+use crate::schema::Kind;
+
+/// Numbers below this are looked up in a vector.
+const DENSE: u64 = 1 << 16;
+
+/// No number yet.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// Distinct values, numbered in the order in which they occur.
+#[derive(Debug)]
+pub(crate) enum Distinct {
+    /// Values of a fixed length, by their bits; negative numbers of 32 bits with their sign in all 64.
+    Numbers { bits: Vec<u64>, dense: Vec<u32>, sparse: FxHashMap<u64, u32> },
+    /// Texts.
+    Texts { texts: Vec<Box<str>>, known: FxHashMap<Box<str>, u32> },
+}
+
+impl Distinct {
+    pub(crate) fn new(kind: Kind) -> Self {
+        match kind {
+            Kind::Text => Self::Texts { texts: Vec::new(), known: FxHashMap::default() },
+            _ => Self::Numbers { bits: Vec::new(), dense: Vec::new(), sparse: FxHashMap::default() },
+        }
+    }
+
+    /// The number of a value that is one itself.
+    #[inline]
+    pub(crate) fn number(&mut self, value: u64) -> u32 {
+        let Self::Numbers { bits, dense, sparse } = self else { unreachable!("a text is no number") };
+        let next = bits.len() as u32;
+        let found = if value < DENSE {
+            let at = value as usize;
+            if at >= dense.len() {
+                dense.resize((at + 1).next_power_of_two(), NONE);
+            }
+            if dense[at] == NONE {
+                dense[at] = next;
+            }
+            dense[at]
+        } else {
+            *sparse.entry(value).or_insert(next)
+        };
+        if found == next {
+            bits.push(value);
+        }
+        found
+    }
+
+    /// The number of a text.
+    pub(crate) fn text(&mut self, value: &str) -> u32 {
+        let Self::Texts { texts, known } = self else { unreachable!("a number is no text") };
+        if let Some(&found) = known.get(value) {
+            return found;
+        }
+        let next = texts.len() as u32;
+        texts.push(value.into());
+        known.insert(value.into(), next);
+        next
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Numbers { bits, .. } => bits.len(),
+            Self::Texts { texts, .. } => texts.len(),
+        }
+    }
+
+    /// Append a value as Parquet writes it plainly.
+    fn plain(&self, kind: Kind, number: usize, out: &mut Vec<u8>) {
+        match self {
+            Self::Numbers { bits, .. } => out.extend_from_slice(&bits[number].to_le_bytes()[..kind.bytes()]),
+            Self::Texts { texts, .. } => {
+                out.extend_from_slice(&(texts[number].len() as u32).to_le_bytes());
+                out.extend_from_slice(texts[number].as_bytes());
+            }
+        }
+    }
+
+    fn statistics(&self, kind: Kind, nulls: u64) -> Statistics {
+        match self {
+            Self::Numbers { bits, .. } => match kind {
+                Kind::Bool => {
+                    let range = range(bits.iter().map(|&bits| bits != 0));
+                    Statistics::boolean(range.map(|it| it.0), range.map(|it| it.1), None, Some(nulls), false)
+                }
+                Kind::Signed32 => int32(range(bits.iter().map(|&bits| bits as i32)), nulls),
+                Kind::Unsigned32 => {
+                    int32(range(bits.iter().map(|&bits| bits as u32)).map(|it| (it.0 as i32, it.1 as i32)), nulls)
+                }
+                Kind::Signed64 => int64(range(bits.iter().map(|&bits| bits as i64)), nulls),
+                Kind::Unsigned64 => int64(range(bits.iter().copied()).map(|it| (it.0 as i64, it.1 as i64)), nulls),
+                Kind::Double | Kind::Text => double(bits.iter().map(|&bits| f64::from_bits(bits)), nulls),
+            },
+            Self::Texts { texts, .. } => {
+                let text = |text: Option<&Box<str>>| text.map(|text| ByteArray::from(text.as_bytes().to_vec()));
+                let (least, most) = (text(texts.iter().min()), text(texts.iter().max()));
+                Statistics::byte_array(least, most, None, Some(nulls), false)
+            }
+        }
+    }
+}
+
+fn range<T: Copy + Ord>(values: impl Iterator<Item = T>) -> Option<(T, T)> {
+    values.fold(None, |range, value| match range {
+        None => Some((value, value)),
+        Some((least, most)) => Some((least.min(value), most.max(value))),
+    })
+}
+
+fn int32(range: Option<(i32, i32)>, nulls: u64) -> Statistics {
+    Statistics::int32(range.map(|it| it.0), range.map(|it| it.1), None, Some(nulls), false)
+}
+
+fn int64(range: Option<(i64, i64)>, nulls: u64) -> Statistics {
+    Statistics::int64(range.map(|it| it.0), range.map(|it| it.1), None, Some(nulls), false)
+}
+
+/// Statistics of real numbers: without those that are none, and with a zero of either sign for a zero.
+fn double(values: impl Iterator<Item = f64>, nulls: u64) -> Statistics {
+    // What is not a number is neither less nor more.
+    let (least, most) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| {
+        (if value < least { value } else { least }, if value > most { value } else { most })
+    });
+    let known = least <= most;
+    let least = if least == 0.0 { -0.0 } else { least };
+    let most = if most == 0.0 { 0.0 } else { most };
+    Statistics::double(known.then_some(least), known.then_some(most), None, Some(nulls), false)
+}
+
+/// What stands in a leaf, without what is absent.
+#[derive(Debug)]
+pub(crate) enum Values {
+    /// Real numbers that hardly repeat.
+    Doubles(Vec<f64>),
+    /// Which distinct value each is.
+    Numbered { codes: Vec<u32>, distinct: Distinct },
+}
+
+/// Values in the words of Parquet.
+pub(crate) struct Encoded {
+    /// The distinct values and their number, if `data` refers to them.
+    pub(crate) dictionary: Option<(Vec<u8>, usize)>,
+    pub(crate) statistics: Statistics,
+}
+
+impl Values {
+    /// Append the values to `data`.
+    pub(crate) fn encode(&self, kind: Kind, nulls: u64, data: &mut Vec<u8>) -> Encoded {
+        match self {
+            Self::Doubles(values) => {
+                let begin = data.len();
+                data.resize(begin + size_of_val(values.as_slice()), 0);
+                for (bytes, value) in data[begin..].chunks_exact_mut(size_of::<f64>()).zip(values) {
+                    bytes.copy_from_slice(&value.to_le_bytes());
+                }
+                Encoded { dictionary: None, statistics: double(values.iter().copied(), nulls) }
+            }
+            Self::Numbered { codes, distinct } => {
+                let statistics = distinct.statistics(kind, nulls);
+                if kind == Kind::Bool {
+                    booleans(codes.iter().map(|&code| distinct.is_true(code)), data);
+                    return Encoded { dictionary: None, statistics };
+                }
+                let mut dictionary = Vec::new();
+                for number in 0..distinct.len() {
+                    distinct.plain(kind, number, &mut dictionary);
+                }
+                let width = hybrid::width(distinct.len().saturating_sub(1) as u32);
+                let fixed = kind.bytes();
+                if fixed > 0 && dictionary.len() + codes.len() * width as usize / 8 > codes.len() * fixed {
+                    for &code in codes {
+                        distinct.plain(kind, code as usize, data);
+                    }
+                    return Encoded { dictionary: None, statistics };
+                }
+                data.push(width as u8);
+                hybrid::encode(codes, width, data);
+                Encoded { dictionary: Some((dictionary, distinct.len())), statistics }
+            }
+        }
+    }
+}
+
+impl Distinct {
+    fn is_true(&self, number: u32) -> bool {
+        matches!(self, Self::Numbers { bits, .. } if bits[number as usize] != 0)
+    }
+}
+
+/// Append truth values, eight a byte.
+fn booleans(values: impl Iterator<Item = bool>, data: &mut Vec<u8>) {
+    let begin = data.len();
+    for (i, value) in values.enumerate() {
+        if i % 8 == 0 {
+            data.push(0);
+        }
+        data[begin + i / 8] |= u8::from(value) << (i % 8);
+    }
+}

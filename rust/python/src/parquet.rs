@@ -1,0 +1,56 @@
+//! Tables from Python to Parquet files.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use arrow_schema::Schema;
+use pyo3::prelude::*;
+use whywait_parquet::{Error, Writer};
+
+use crate::arrow::{batches, schema};
+use crate::errors::{Error as WhywaitError, UsageError};
+
+/// Writes a Parquet file, group of rows by group of rows.
+///
+/// `schema` is what the file keeps; columns of what is written may be dictionaries of that. `metadata` goes into the
+/// file as it is, and `repeating` are columns of real numbers that repeat.
+#[pyclass(frozen, module = "whywait._native")]
+pub(crate) struct TableWriter(Mutex<Option<Writer<File>>>);
+
+#[pymethods]
+impl TableWriter {
+    #[new]
+    fn new(
+        path: PathBuf,
+        schema: Bound<'_, PyAny>,
+        metadata: Vec<(String, String)>,
+        repeating: Vec<String>,
+    ) -> PyResult<Self> {
+        let schema: Schema = self::schema(&schema)?;
+        let writer = Writer::new(File::create(path)?, schema.into(), metadata, repeating).map_err(error)?;
+        Ok(Self(Mutex::new(Some(writer))))
+    }
+
+    /// Write a table as a group of rows.
+    fn write(&self, py: Python<'_>, table: Bound<'_, PyAny>) -> PyResult<()> {
+        let batches = batches(&table)?;
+        py.detach(|| match self.0.lock().expect("no panic before").as_mut() {
+            Some(writer) => writer.write(&batches).map_err(error),
+            None => Err(UsageError::new_err("the file is closed")),
+        })
+    }
+
+    /// Write what readers need to find their way.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let writer = self.0.lock().expect("no panic before").take();
+        py.detach(|| writer.map_or(Ok(()), Writer::close)).map_err(error)
+    }
+}
+
+fn error(error: Error) -> PyErr {
+    match error {
+        Error::Io(error) => error.into(),
+        error => WhywaitError::new_err(error.to_string()),
+    }
+}
