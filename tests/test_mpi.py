@@ -254,7 +254,7 @@ def test_several_processes_without_mpi_say_what_to_install():
         check=False,
     )
     assert done.returncode == 2
-    assert done.stderr.startswith("whywait: one of 2 processes, but without MPI")
+    assert done.stderr.startswith("whywait: 2 processes were started, but MPI is missing")
     assert "pip install 'whywait[mpi]'" in done.stderr
 
 
@@ -266,7 +266,7 @@ def test_processes_of_another_mpi_say_so():
         env=environment, capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     assert done.returncode == 2
-    assert "has a different MPI and sees 1" in done.stderr
+    assert "uses a different MPI and sees 1" in done.stderr
 
 
 def test_errors_travel():

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-# Fields that refer to a String record; those of one kind only come with its name.
+# Fields that refer to a String record; fields of a single kind are prefixed with its name.
 _TEXTS = frozenset(
     "name class_name description source_file canonical_name string_value unit identification "
     "SourceCodeLocation.file".split()
@@ -25,22 +25,22 @@ _TEXTS = frozenset(
 
 
 class Definitions(Mapping[str, "pa.Table"]):
-    """The definition records of a trace, one Arrow table a kind.
+    """The definition records of a trace, one Arrow table per kind.
 
     >>> run.definitions["Region"].column_names[:2]
     ['id', 'name']
     >>> run.definitions.kinds()[:3]
     ['ClockProperties', 'Paradigm', 'String']
 
-    Columns are the fields of the OTF2 record. References to strings are their text, other references are numbers, and
-    named numbers are their names. A kind that does not occur raises `KeyError`.
+    Columns are the fields of the OTF2 record: references to strings as text, other references as numbers, and
+    enumerations by name. A kind that does not occur raises `KeyError`.
     """
 
     def __init__(self, run: _native.Run) -> None:
         self._run = run
 
     def kinds(self) -> list[str]:
-        """Return the kinds of record that occur."""
+        """Return the kinds of records in the trace."""
         return self._run.definition_kinds()
 
     def __getitem__(self, kind: str) -> pa.Table:
@@ -80,7 +80,7 @@ _PROFILE = (
 
 
 def _meant(path: Path) -> str:
-    """Say what may be meant by a path without an archive: another file, a profile, a result, a directory inside."""
+    """Suggest what a path without an archive may mean: another file, a profile, a result, or a subdirectory."""
     anchor = path.with_suffix(".otf2")
     if anchor != path and anchor.is_file():
         return f"did you mean {anchor}?"
@@ -97,21 +97,21 @@ def _meant(path: Path) -> str:
 
 
 class Run:
-    """A trace that has been opened: its definitions are read, its events are not.
+    """An open trace. Its definitions have been read, its events have not.
 
     Parameters
     ----------
     path
-        The anchor file of the archive, whatever its name, or the directory that holds one.
+        The anchor file of the archive, or the directory that contains one.
 
     Raises
     ------
     whywait.ArchiveError
         If the anchor or the global definitions cannot be read.
     whywait.UsageError
-        If a directory holds no archive, or more than one.
+        If a directory contains no archive, or more than one.
     OSError
-        If the system refuses.
+        If a file cannot be read.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
@@ -133,7 +133,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """A name for the run: that of the archive, or of its directory where all archives are called the same."""
+        """The name of the run: that of the archive, or of its directory if the archive is called ``traces``."""
         name = self._native.archive_name
         return self.path.resolve().parent.name if name == "traces" else name
 
@@ -148,7 +148,7 @@ class Run:
 
     @cached_property
     def locations(self) -> pa.Table:
-        """The streams of events.
+        """The streams of events, one row per location.
 
         ``location`` (index), ``id``, ``name``, ``type``, ``group``, ``rank`` (-1 if not of a process), ``thread`` and
         ``events``.
@@ -168,7 +168,7 @@ class Run:
         Returns
         -------
         pyarrow.Table
-            ``time`` (ticks, corrected), ``type`` and a nullable column for each field that occurs.
+            ``time`` (ticks, with clock correction), ``type``, and a nullable column for each field that occurs.
 
         Examples
         --------
@@ -181,16 +181,16 @@ class Run:
 
     @property
     def oddities(self) -> list[tuple[str, str, str]]:
-        """What the definitions get wrong without leaving a doubt: kind, place and text of each finding."""
+        """Errors in the definitions whose meaning is still clear: kind, place, and text of each."""
         return self._native.oddities()
 
     def info(self, *, events: bool = False) -> dict[str, Any]:
-        """Return sizes and an estimate of the memory an analysis takes.
+        """Return the sizes of the trace and an estimate of the memory that its analysis takes.
 
         Parameters
         ----------
         events
-            Whether to count the events by kind, which reads the whole trace.
+            Whether to count the events by kind. This reads the whole trace.
 
         Examples
         --------
@@ -209,12 +209,12 @@ class Run:
 
 
 def open(path: str | PathLike[str]) -> Run:  # noqa: A001
-    """Open a trace and read its definitions, which is cheap.
+    """Open a trace and read its definitions, but not its events.
 
     Parameters
     ----------
     path
-        The anchor file of an OTF2 archive, whatever its name, or the directory that holds one.
+        The anchor file of an OTF2 archive (usually ``traces.otf2``), or the directory that contains one.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Measure the analysis on synthetic traces: time by stage and memory, for any number of processes."""
+"""Measure the analysis of synthetic traces: time by stage and memory, for any number of processes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 #: How the work grows with the processes.
 SERIES = {
-    "per-rank": "the same work for each process",
-    "total": "the same number of events in all",
+    "per-rank": "the same work per process",
+    "total": "the same total number of events",
 }
 
 
@@ -34,7 +34,7 @@ def points(workloads: Sequence[str], ranks: Sequence[int], iterations: int) -> I
     ranks
         Numbers of processes.
     iterations
-        Iterations of the largest run; in the series of constant events smaller runs have as many more.
+        Iterations of the largest run. In the series with a constant number of events, smaller runs have more.
     """
     largest = max(ranks)
     for workload in workloads:
@@ -57,13 +57,13 @@ def run(
 ) -> Iterator[dict[str, Any]]:
     """Generate and measure everything; each trace is removed after its measurement.
 
-    ``work`` (s) and ``imbalance`` are those of ``whywait bench generate``; None for what that takes without.
+    ``work`` (s) and ``imbalance`` are passed to ``whywait bench generate``; None for its defaults.
 
     Yields
     ------
     dict
-        After each measurement all there is so far, which JSON can say: ``points``, each as in `measure` with what was
-        asked for.
+        After each measurement, all results so far, ready for JSON: ``points``, each as in `measure`, with its
+        parameters.
     """
     from whywait import _native
 
@@ -92,14 +92,14 @@ def run(
 
 
 def measure(trace: str | Path, *, threads: int = 1, repeat: int = 3, causes: bool = True) -> dict[str, Any]:
-    """Measure the analysis of a trace in processes of its own, and return the run that took the least processor time.
+    """Measure the analysis of a trace in separate processes, and return the run with the least processor time.
 
     Returns
     -------
     dict
-        ``events``, ``locations``; ``stages``, the processor time of each in seconds, with that to open the trace;
-        ``wall``, the same by the clock; ``cpu``, the processor time of all but opening; ``peak_bytes``, the memory of
-        the process.
+        ``events``, ``locations``; ``stages``, the processor time of each stage (s), including opening the trace;
+        ``wall``, the same in wall-clock time; ``cpu``, the processor time of everything but opening; ``peak_bytes``,
+        the peak memory of the process.
     """
     command = [sys.executable, "-m", "whywait.benchmark", str(trace), str(threads), str(int(causes))]
     runs = []
@@ -126,7 +126,7 @@ def predictions(
     seed: int,
     progress: Callable[[str, float], object] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Predict the optimized form of workloads, and compare with it.
+    """Predict the optimized form of workloads, and compare the predictions with it.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def read(path: Path) -> dict[str, Any]:
     """Read an earlier report."""
     try:
         report: dict[str, Any] = json.loads(path.read_text())
-        # Whatever lacks something of what is shown of one is none.
+        # A file that lacks anything that a report shows is not a report.
         markdown(report, report)
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
         raise UsageError(f"{path} is not a bench.json") from None
@@ -225,11 +225,11 @@ def _measure_here(trace: str, threads: int, *, causes: bool) -> dict[str, Any]:
 
 
 def markdown(report: dict[str, Any], earlier: dict[str, Any] | None = None) -> str:
-    """Return the report as tables, one a workload and series; with an earlier report also what changed."""
+    """Return the report as tables, one per workload and series; with an earlier report, also the changes."""
     before = {_key(point): point for point in earlier["points"]} if earlier else {}
     lines = ["# Analysis of synthetic traces", "", f"{_conditions(report)}. Processor time:"]
     lines += [
-        "stages and their sum in ns an event. A small run costs more an event: some milliseconds any run takes.",
+        "stages and their sum in ns per event. Small runs cost more per event: each run has a fixed cost of a few ms.",
         "",
     ]
     if earlier:
@@ -273,7 +273,7 @@ _LOAD = {"work": " s", "imbalance": ""}
 
 
 def _table(head: list[str], rows: list[list[str]]) -> Iterator[str]:
-    """Yield the lines of a table in Markdown that is one in a terminal as well."""
+    """Yield the lines of a Markdown table that is also readable in a terminal."""
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     for row in (head, ["-" * (width - 1) + ":" for width in widths], *rows):
         yield f"| {' | '.join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))} |"
@@ -286,7 +286,7 @@ _THESIS_RANKS = 65_536
 
 
 def _beside_the_thesis(report: dict[str, Any]) -> Iterator[str]:
-    """Yield a table of what can be put beside the measurements of the thesis, if anything can."""
+    """Yield a table of the points that are comparable with measurements of the thesis, if there are any."""
     points = [p for p in report["points"] if p["ranks"] == _THESIS_RANKS and p["workload"] in THESIS]
     # The largest run is the same in both series.
     rows = [
@@ -300,12 +300,12 @@ def _beside_the_thesis(report: dict[str, Any]) -> Iterator[str]:
 
 
 def per_iteration(point: dict[str, Any]) -> float:
-    """Return the processor time an iteration of the workload, in seconds, with that to open the trace."""
+    """Return the processor time per iteration of the workload, including opening the trace (s)."""
     return float(sum(point["stages"].values()) / point["iterations"])
 
 
 def nanoseconds(point: dict[str, Any]) -> float:
-    """Return the processor time an event, with that to open the trace."""
+    """Return the processor time per event, including opening the trace (ns)."""
     return float(sum(point["stages"].values()) / point["events"] * 1e9)
 
 
@@ -317,7 +317,7 @@ _COLOURS = ("#1b6ca8", "#c8553d", "#3a7d44", "#8e5ea2", "#b8860b", "#444444", "#
 
 
 def svg(report: dict[str, Any]) -> str:
-    """Return a plot of the time an event over the number of processes; lines are dashed where events are constant."""
+    """Return a plot of the time per event over the number of processes; dashed lines keep the number of events."""
     import math
 
     curves: dict[tuple[str, str], list[tuple[int, float]]] = {}

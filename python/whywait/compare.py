@@ -1,4 +1,4 @@
-"""Two runs: what differs, on paper and in a browser, and when that is too much."""
+"""Compare two runs: differences as tables and in a browser, and limits on them."""
 
 from __future__ import annotations
 
@@ -68,15 +68,15 @@ class Threshold:
     Attributes
     ----------
     metric
-        Its name, the unique one or that which people read ("Late Sender").
+        Its unique name or its display name ("Late Sender").
     limit
-        The growth that is still allowed, in the unit of the metric, or as a share of the first run.
+        The growth allowed, in the unit of the metric or as a share of the first run.
     relative
         Whether it is a share.
     text
-        As it was written.
+        The limit as given.
     unit
-        ``s`` if the limit is a time, ``%`` if it is a share, and empty if nothing was written behind the number.
+        ``s`` if the limit is a time, ``%`` if it is a share, and empty if there is no unit.
     """
 
     metric: str
@@ -87,7 +87,7 @@ class Threshold:
 
     @classmethod
     def parse(cls, text: str) -> Threshold:
-        """Read ``METRIC>NUMBER%``, ``METRIC>NUMBERs`` (or ms, us), or ``METRIC>NUMBER`` of what is no time.
+        """Read ``METRIC>NUMBER%``, ``METRIC>NUMBERs`` (or ms, us), or ``METRIC>NUMBER`` for anything but a time.
 
         Raises
         ------
@@ -104,12 +104,12 @@ class Threshold:
     def exceeded(self, first: Result, second: Result) -> bool:
         """Say whether the metric grew by more than the limit.
 
-        Whatever grows from zero grows by more than any share.
+        Growth from zero exceeds every share.
 
         Raises
         ------
         whywait.UsageError
-            If neither run computes the metric, or the limit is no amount of it: a time needs a unit or a share.
+            If neither run computes the metric, or the limit has the wrong unit: a time needs a unit or a share.
         """
         metric = known(self.metric, first, second)
         if not is_comparable(metric, first, second):

@@ -1,8 +1,8 @@
-"""Several processes that analyze a run together: ``mpiexec -n K whywait analyze TRACE``.
+"""Distribute an analysis over several processes: ``mpiexec -n K whywait analyze TRACE``.
 
-MPI is used only where ``mpiexec`` has started several processes; the environment tells. Each process reads and
-analyzes its part of the run; what it needs of the others moves as bytes, here. All come to the same exchanges, in the
-same order, so an error at one of them is told at the next: then it is raised at all.
+MPI is used only if ``mpiexec`` started several processes, according to the environment. Each process reads and analyzes
+its part of the run; data for other processes is exchanged here, as bytes. All processes take part in the same exchanges
+in the same order, so an error on one of them is reported in the next exchange and raised on all.
 """
 
 from __future__ import annotations
@@ -20,46 +20,45 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-# How launchers tell a process how many there are, and which it is: Open MPI, those with PMI (MPICH, Intel MPI, ...),
-# Slurm's srun.
+# How launchers pass the number of processes and the rank: Open MPI, PMI (MPICH, Intel MPI, ...), Slurm's srun.
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
 _RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
 
-# Bytes in the first message: the length of the parcel, and its begin; most are no longer.
+# Bytes of the first message: the length of the parcel and its first bytes. Most parcels fit.
 _HEAD = 1024
 _LENGTH = struct.Struct("=q")
 _INLINE = _HEAD - _LENGTH.size
-# Bytes in one message behind that: MPI counts to 2^31 - 1.
+# Bytes of each further message: MPI counts are limited to 2^31 - 1.
 _SLICE = 1 << 30
-# Seconds to wait without a pause: others need the processor as well.
+# Seconds of busy waiting before sleeping: other processes need the processor, too.
 _PATIENCE = 2e-4
 
 
 def started() -> int:
-    """Return how many processes were started together, as far as the environment tells; 1 without a launcher."""
+    """Return the number of processes that were started together, according to the environment; 1 without a launcher."""
     sizes = (os.environ.get(name, "") for name in _SIZES)
     return next((int(size) for size in sizes if size.isdecimal()), 1)
 
 
 def first() -> bool:
-    """Whether this process is the first of those that were started together: the one that prints and writes."""
+    """Whether this process is the first of those started together: the one that prints and writes."""
     ranks = (os.environ.get(name, "") for name in _RANKS)
     return started() == 1 or next((int(rank) for rank in ranks if rank.isdecimal()), 0) == 0
 
 
 def leave() -> None:
-    """Let this process analyze runs on its own from now on."""
+    """Make this process analyze runs on its own from now on."""
     for name in _SIZES:
         os.environ.pop(name, None)
 
 
 def ranks() -> Ranks | None:
-    """Return the processes that were started together; None if this one is alone.
+    """Return the processes that were started together; None if there is only this one.
 
     Raises
     ------
     whywait.UsageError
-        If there are several but MPI is missing, or is not the one that started them.
+        If there are several, but MPI is missing or a different MPI started them.
     """
     return _connect() if started() > 1 else None
 
@@ -71,13 +70,13 @@ def _connect() -> Ranks:
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
-        text = f"one of {started()} processes, but without MPI ({error}): pip install 'whywait[mpi]'"
+        text = f"{started()} processes were started, but MPI is missing ({error}): pip install 'whywait[mpi]'"
         raise UsageError(text) from error
     if started() != MPI.COMM_WORLD.size:
         library = MPI.Get_library_version().split("\n", 1)[0].rstrip("\0 :")
         text = (
-            f"one of {started()} processes, but mpi4py has a different MPI and sees {MPI.COMM_WORLD.size}: it uses "
-            f"{library}, whose own mpiexec must start them"
+            f"{started()} processes were started, but mpi4py uses a different MPI and sees {MPI.COMM_WORLD.size}: "
+            f"start them with the mpiexec of {library}"
         )
         raise UsageError(text)
     return Ranks(MPI.COMM_WORLD.Dup())
@@ -86,13 +85,13 @@ def _connect() -> Ranks:
 class Ranks:
     """The processes of an analysis.
 
-    As a context, which all leave together, it makes an error at one of them an error at all: the others get it at their
-    next exchange.
+    As a context manager, which all processes leave together, it turns an error on one process into an error on all: the
+    others get it in their next exchange.
 
     Parameters
     ----------
     comm
-        A communicator of its own, as of ``mpi4py``.
+        A communicator used for nothing else, as of ``mpi4py``.
     """
 
     def __init__(self, comm: Any) -> None:
@@ -113,7 +112,7 @@ class Ranks:
         Returns
         -------
         list of Buffer
-            What each process has sent; what this one has for itself as it is.
+            What each process has sent; the parcel of this process for itself, unchanged.
         """
         from mpi4py import MPI
 
@@ -129,7 +128,7 @@ class Ranks:
                 continue
             begin = rank * _HEAD
             (length,) = _LENGTH.unpack_from(arrived, begin)
-            # Its type stub does not say that a buffer is one.
+            # The type stub does not say that this is a buffer.
             buffer: Any = MPI.buffer.allocate(length)
             received[rank] = buffer
             begin += _LENGTH.size
@@ -144,7 +143,7 @@ class Ranks:
         return received
 
     def _heads(self, heads: bytearray, error: BaseException | None = None) -> bytearray:
-        """Exchange the begins of the parcels; a process that has failed sends a length of -1 instead."""
+        """Exchange the first bytes of the parcels; a process that failed sends a length of -1 instead."""
         begins = range(0, len(heads), _HEAD)
         if error is not None:
             for begin in begins:
@@ -158,7 +157,7 @@ class Ranks:
         return arrived
 
     def _fail(self, failed: list[int], own: BaseException | None) -> None:
-        """Raise at all processes what the first of the failed has to say."""
+        """Raise the error of the first failed process on all processes."""
         errors = self._comm.allgather(None if own is None else _pickled(own))
         error: BaseException = own if failed[0] == self.rank and own else pickle.loads(errors[failed[0]])  # noqa: S301
         if len(failed) < self.size:
@@ -167,7 +166,7 @@ class Ranks:
         raise error
 
     def _wait(self, is_done: Callable[[], bool]) -> None:
-        """Wait for messages without keeping the processor from others for long; Ctrl-C has to wait as well."""
+        """Wait for messages without occupying the processor for long; Ctrl-C is deferred until they are there."""
         begin = time.perf_counter()
         while True:
             try:
@@ -175,7 +174,7 @@ class Ranks:
                     waited = time.perf_counter() - begin
                     time.sleep(0 if waited < _PATIENCE else min(waited / 32, 1e-3))
             except KeyboardInterrupt:
-                # Whoever leaves in the middle leaves the others behind: all get to know it at the next exchange.
+                # Leaving now would leave the others behind: all learn of it in the next exchange.
                 self._interrupted = True
             else:
                 return
@@ -191,7 +190,7 @@ class Ranks:
 
 
 def _slices(parcel: memoryview) -> list[memoryview]:
-    """Cut what does not go with the first message."""
+    """Divide the part that does not fit into the first message."""
     return [parcel[begin : begin + _SLICE] for begin in range(_INLINE, len(parcel), _SLICE)]
 
 
@@ -199,6 +198,6 @@ def _pickled(error: BaseException) -> bytes:
     try:
         data = pickle.dumps(error)
         pickle.loads(data)  # noqa: S301
-    except Exception:  # noqa: BLE001  (whatever an error holds that cannot travel)
+    except Exception:  # noqa: BLE001  (an error may hold anything that cannot be pickled)
         data = pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"))
     return data

@@ -57,7 +57,7 @@ def _of_family(metrics: MetricTree, kind: CostClass) -> CostClass:
 
 
 def delay_costs(result: ResultData) -> pa.Table:
-    """Return the delay costs with numbers instead of names.
+    """Return the delay costs, with numbers instead of names.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def delay_costs(result: ResultData) -> pa.Table:
 
 
 def _all_keys(cells: list[Cells]) -> npt.NDArray[np.int64]:
-    """Return the keys of all cells in order, each once."""
+    """Return the sorted keys of all cells, without duplicates."""
     # A stable sort takes no more than a pass over each where several are in order already.
     key = np.sort(np.concatenate([part.key for part in cells]), kind="stable")
     return key[np.flatnonzero(np.diff(key, prepend=-1))]
@@ -206,12 +206,12 @@ def total_costs(result: ResultData, *, callpath: str | int | None = None) -> dic
 
 
 def on_ranks(result: ResultData, location: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> dict[str, Any]:
-    """Say on how many ranks values are, and on which most.
+    """Return the number of ranks that have values, and the rank that has most.
 
     Parameters
     ----------
     result
-        Whose locations they are.
+        The result that the locations belong to.
     location, values
         Where each is, and how much.
 

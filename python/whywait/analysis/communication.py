@@ -1,4 +1,4 @@
-"""Who communicates with whom: pairs of ranks, of blocks of them and of nodes, and the heaviest of these."""
+"""Who communicates with whom: pairs of ranks, blocks of ranks, or nodes, and the top pairs."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _COUNTED = ("messages", "bytes", "transfers", "transfer_bytes", "time", "transfe
 
 
 def measure(pairs: pa.Table, name: Measure) -> npt.NDArray[np.float64]:
-    """Return what a measure is for each pair: of messages and one-sided transfers together."""
+    """Return a measure of each pair, for messages and one-sided transfers together."""
     columns = (pairs[column].to_numpy().astype(np.float64) for column in MEASURES[name][1])
     return sum(columns, start=np.zeros(pairs.num_rows))
 
 
 def coarser(pairs: pa.Table, most: int) -> pa.Table:
-    """Merge neighboring ranks until a matrix of the pairs has ``most`` rows and columns at most."""
+    """Merge neighboring ranks until the matrix of pairs has at most ``most`` rows and columns."""
     if not pairs.num_rows:
         return pairs
     width, ranks = _merged(pairs), _ranks(pairs)
@@ -48,7 +48,7 @@ def in_blocks(pairs: pa.Table, width: int) -> pa.Table:
     Raises
     ------
     whywait.UsageError
-        If the pairs are merged already, into blocks that these blocks would cut.
+        If the pairs are already merged into blocks that do not fit into these blocks.
     """
     if not pairs.num_rows:
         return pairs
@@ -87,7 +87,7 @@ def between_nodes(result: ResultData) -> pa.Table:
 
 
 def nodes(result: ResultData) -> tuple[list[str], npt.NDArray[np.int64]]:
-    """Return the names of the nodes that ranks run on, and for each rank the number of its node."""
+    """Return the names of the nodes, and for each rank the number of its node."""
     system = result.tables.system
     parent, rank = (system[name].to_pylist() for name in ("parent", "rank"))
     kind, label = system["kind"].to_pylist(), system["name"].to_pylist()
@@ -121,7 +121,7 @@ def by_rank(pairs: pa.Table, ranks: int) -> dict[str, npt.NDArray[np.float64]] |
 
 
 def _ranks(pairs: pa.Table) -> int:
-    """Return how many ranks there are up to the last that is in some pairs."""
+    """Return the number of ranks up to the last one that occurs in the pairs."""
     return 1 + max(int(pairs[name].to_numpy().max()) for name in ("last_rank", "last_peer"))
 
 
@@ -135,7 +135,7 @@ def _merged(pairs: pa.Table) -> int:
 def _merge(
     pairs: pa.Table, group_of: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], dict[str, npt.NDArray[Any]]]:
-    """Add pairs up by the groups of their ranks: return the groups of both sides, and the columns."""
+    """Sum pairs by the groups of their ranks; return the groups of both sides, and the columns."""
     row, column = (group_of[pairs[name].to_numpy()] for name in ("rank", "peer"))
     across = int(column.max(initial=0)) + 1
     keys, group = np.unique(row * across + column, return_inverse=True)
@@ -145,7 +145,7 @@ def _merge(
 
 
 def heaviest(pairs: pa.Table, by: Measure, most: int) -> list[dict[str, Any]]:
-    """Return the pairs, of ranks or nodes, with most of a measure, and which share of all of it each has."""
+    """Return the pairs of ranks or nodes with the largest values of a measure, and their shares."""
     values = measure(pairs, by)
     total = float(values.sum())
     order = np.argsort(-values, kind="stable")[:most]
@@ -157,6 +157,6 @@ def heaviest(pairs: pa.Table, by: Measure, most: int) -> list[dict[str, Any]]:
 
 
 def totals(result: ResultData) -> dict[str, float]:
-    """Add up what all pairs have."""
+    """Return the sums over all pairs."""
     pairs = result.tables.communication[0]
     return {name: pairs[name].to_numpy().sum().item() for name in _COUNTED}

@@ -1,6 +1,6 @@
-"""Why a wait state waits: the factors that the cost model shares it out among, and theirs, down to the work.
+"""Why a wait state occurs: the factors that the cost model charges, and their factors, down to the work.
 
-All numbers are those of the analysis (`whywait.model.dataset.Dataset.factors`); here they are put into a tree.
+All numbers come from the analysis (`whywait.model.dataset.Dataset.factors`); this module arranges them as a tree.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SMALL = 0.02
 
 
 def longest(result: ResultData, choice: Choice) -> int | None:
-    """Return the row of the longest of the chosen wait states: of those that somebody is charged for, if there are any.
+    """Return the row of the longest chosen wait state, preferably one with a known cause.
 
     Parameters
     ----------
@@ -48,22 +48,22 @@ def longest(result: ResultData, choice: Choice) -> int | None:
 
 
 def explain_longest(result: ResultData, which: int | Choice | None, depth: int) -> dict[str, Any] | None:
-    """Return why a wait state waits, given by its row or as the longest of a choice; see `explain`."""
+    """Explain a wait state, given by its row or as the longest of a choice; see `explain`."""
     row = which if isinstance(which, int) else longest(result, which or Choice())
     return None if row is None else explain(result, [row], depth)[0]
 
 
 def explain(result: ResultData, rows: Sequence[int], depth: int) -> list[dict[str, Any]]:
-    """Return why some wait states wait.
+    """Explain some wait states.
 
     Parameters
     ----------
     result
-        Where they were found.
+        The result that contains them.
     rows
         Their rows in the table of wait states.
     depth
-        How many waits to follow one after the other.
+        The maximum length of a chain of waits to follow.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def explain(result: ResultData, rows: Sequence[int], depth: int) -> list[dict[st
 
 
 def unexplained(node: dict[str, Any]) -> tuple[float, float]:
-    """Split what of a wait exceeds all that it is shared out among.
+    """Split the part of a wait that exceeds all of its factors.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def unexplained(node: dict[str, Any]) -> tuple[float, float]:
 
 
 class _Open(NamedTuple):
-    """A node of which the factors are not known yet.
+    """A node whose factors are not known yet.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class _Open(NamedTuple):
     above
         The rows from the root to it.
     least
-        What a factor has to explain, in seconds, to be named.
+        The least that a factor must explain to be named (s).
     """
 
     node: dict[str, Any]

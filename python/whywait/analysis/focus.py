@@ -1,4 +1,4 @@
-"""The focus: the part of a run that headlines are about, seen as a result of its own.
+"""The focus: the part of a run that headlines refer to, as a result of its own.
 
 By default it is the time from the last Leave of the call that starts the communication library to the first Enter of
 the one that ends it; start-up and shutdown take long in short runs and say little about the program. Where nothing
@@ -28,14 +28,14 @@ ALL = "all"
 
 
 class Focus(NamedTuple):
-    """What the headlines are about.
+    """The part of a run that headlines refer to.
 
     Attributes
     ----------
     name
         ``all``, ``run`` (without start-up and shutdown) or the call path that was asked for.
     window
-        From when to when, seconds since the begin of the trace; None for all the time.
+        Its begin and end, seconds since the start of the trace; None for the whole time.
     callpath
         The call path, as `whywait.model.selection.find_callpaths` takes it; None for all of them.
     """
@@ -46,7 +46,7 @@ class Focus(NamedTuple):
 
     @property
     def phrase(self) -> str:
-        """What shares of the time are of, in words."""
+        """What shares of the time refer to, in words."""
         if self.callpath is not None:
             return f"the time in {self.callpath}"
         return "the time from start-up to shutdown" if self.window else "all time"
@@ -60,7 +60,7 @@ def find_focus(result: ResultData, asked: str | None = None) -> Focus:
     result
         What was found.
     asked
-        ``all`` for the whole run, a call path for that with all below it; None for the default.
+        ``all`` for the whole run, or a call path with everything below it; None for the default.
 
     Raises
     ------
@@ -144,7 +144,7 @@ class _Tables:
 
 
 def _kept(table: pa.Table, keep: pa.ChunkedArray) -> pa.Table:
-    """Keep some rows, without a copy where many stand together, as all but the first and the last of a location do."""
+    """Keep some rows, without a copy of contiguous ones: all but the first and the last of a location usually are."""
     edges = np.flatnonzero(np.diff(keep.to_numpy().astype(np.int8), prepend=0, append=0)).tolist()
     runs = list(zip(edges[::2], edges[1::2], strict=True))
     if len(runs) * _WORTH_A_SLICE > table.num_rows:
@@ -157,7 +157,7 @@ _WORTH_A_SLICE = 1000
 
 
 def _inside(result: ResultData, callpath: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Say of each call path, by number, whether it is in the focus."""
+    """Tell for each call path, by number, whether it is in the focus."""
     tree = result.tree
     inside = np.zeros(len(tree), np.bool_)
     for position in find_callpaths(tree, callpath):
@@ -222,6 +222,6 @@ def _at(profile: Profile, name: str, positions: np.ndarray[Any, np.dtype[np.intp
 
 
 def _of_keys(cells: Cells, keys: np.ndarray[Any, np.dtype[np.int64]]) -> Cells:
-    """Keep what stands where something runs in the focus."""
+    """Keep the cells of call paths that run in the focus."""
     kept = np.isin(cells.key, keys)
     return Cells(cells.key[kept], cells.value[kept])

@@ -66,7 +66,7 @@ class Loop:
 
 
 def find_loop(result: ResultData, named: str | int | None = None) -> Loop | None:
-    """Find the main loop, or the one that a person names.
+    """Find the main loop, or a named one.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ class _Visits:
 
 
 def iterations(result: ResultData, named: str | int | None = None) -> pa.Table | None:
-    """Return the iterations of the main loop, or of the one that a person names.
+    """Return the iterations of the main loop, or of a named one.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ def iterations(result: ResultData, named: str | int | None = None) -> pa.Table |
 
 
 def marking_parameter(table: pa.Table) -> str | None:
-    """Return the parameter whose values tell the iterations of a table; None if a call path does."""
+    """Return the parameter whose values mark the iterations of a table; None if a call path does."""
     if "parameter" not in table.column_names or not table.num_rows:
         return None
     name: str | None = table["parameter"][0].as_py()
@@ -241,7 +241,7 @@ def _is_of_parameter(table: pa.Table, named: str | int) -> bool:
 
 
 def known_iterations(result: ResultData, named: str | int | None = None) -> pa.Table | None:
-    """Return the same; of the main loop None also where nothing tells its iterations, as in a part of a run."""
+    """Return the same; None if the main loop has no iterations that can be told apart, as in a part of a run."""
     try:
         return iterations(result, named)
     except _native.UsageError:
@@ -301,7 +301,7 @@ def kinds(table: pa.Table) -> list[str]:
 
 
 def assess(result: ResultData, table: pa.Table) -> dict[str, Any]:
-    """Say what is remarkable about the iterations of a loop.
+    """Assess the iterations of a loop.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The wait states that matter most, one by one or by place."""
+"""The most severe wait states, individually or by call path."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Choice:
 
 
 def choose(result: ResultData, choice: Choice) -> pa.Table:
-    """Return the rows of the native table of wait states that are chosen.
+    """Return the chosen rows of the native table of wait states.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def choose(result: ResultData, choice: Choice) -> pa.Table:
 
 
 def chosen(result: ResultData, choice: Choice) -> npt.NDArray[np.bool_]:
-    """Say of each row whether it is chosen; see `choose`."""
+    """Return a mask of the chosen rows; see `choose`."""
     table = result.tables.wait_states
     kinds = Kinds(table)
     keep = kinds.mask(_wanted(result.profile.metrics, choice, kinds))
@@ -103,7 +103,7 @@ class Kinds:
         return {kind for kind in self.occurring if metrics[name] in metrics.path(kind)}
 
     def occurs(self, metrics: MetricTree, name: str) -> bool:
-        """Say whether there is a row of this kind, or of one below it."""
+        """Tell whether there is a row of this kind, or of one below it."""
         return any(above.name == name for kind in self.occurring for above in metrics.path(kind))
 
     def rows(self, kinds: set[str]) -> npt.NDArray[np.intp]:
@@ -112,7 +112,7 @@ class Kinds:
         return rows[0] if len(rows) == 1 else np.sort(np.concatenate([*rows, np.empty(0, np.intp)]))
 
     def mask(self, kinds: set[str]) -> npt.NDArray[np.bool_]:
-        """Say of each row whether it is of one of these kinds."""
+        """Return a mask of the rows of these kinds."""
         mask: npt.NDArray[np.bool_] = np.array([name in kinds for name in self._names], np.bool_)[self._of_row]
         return mask
 
@@ -160,7 +160,7 @@ def longest(result: ResultData, chosen: pa.Table, count: int) -> pa.Table:
 
 
 def groups(result: ResultData, chosen: pa.Table, count: int) -> list[dict[str, Any]]:
-    """Add up wait states by kind, by where they are and by what is waited for.
+    """Sum wait states by kind, by where they occur, and by what they wait for.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def groups(result: ResultData, chosen: pa.Table, count: int) -> list[dict[str, A
 
 
 def between(result: ResultData, chosen: pa.Table, count: int | None = None) -> pa.Table:
-    """Add up how long processes wait for each other.
+    """Return how long processes wait for each other.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How long single waits are: of each kind their number, extremes and quartiles, and the longest of all."""
+"""The lengths of wait states: for each kind the count, extremes, and quartiles, and the longest ones."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def describe(waiting: npt.NDArray[np.float64]) -> dict[str, Any]:
 def worst_of_callpaths(
     callpath: npt.NDArray[np.uint32], waiting: npt.NDArray[np.float64], count: int
 ) -> npt.NDArray[np.intp]:
-    """Return where the longest wait of each call path is, of so many call paths, longest first."""
+    """Return the longest wait of each call path, for a number of call paths, longest first."""
     longest = np.full(int(callpath.max()) + 1, -np.inf)
     np.maximum.at(longest, callpath, waiting)
     order = np.lexsort((np.arange(longest.size), -longest))[:count]

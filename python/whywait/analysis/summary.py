@@ -1,4 +1,4 @@
-"""What matters most, as plain data: for the terminal, for `summary.json` and for `--json`."""
+"""The most important findings as plain data: for the terminal, `summary.json`, and `--json`."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ def summarize(result: ResultData, asked: str | None = None) -> dict[str, Any]:
 
 
 def identity(result: ResultData) -> dict[str, Any]:
-    """Return what a run is called: ``name``, ``path`` (of the anchor file) and ``program`` (None if not known)."""
+    """Return how a run is called: ``name``, ``path`` (of the anchor file) and ``program`` (None if not known)."""
     return {"name": result.run.name, "path": str(result.run.path), "program": _program(result)}
 
 
 def total_waiting(result: ResultData) -> dict[str, float]:
-    """Return all waiting of the run: ``total`` (s), ``share`` (of all time), and beside it ``completion`` (s)."""
+    """Return the waiting of the run: ``total`` (s), ``share`` (of the time), and separately ``completion`` (s)."""
     profile = result.profile
     waiting = sum(profile.total(metric.name) for metric in profile.metrics.waiting)
     completion = sum(profile.total(metric.name) for metric in profile.metrics if metric.kind == "completion")
@@ -86,7 +86,7 @@ def total_waiting(result: ResultData) -> dict[str, float]:
 
 
 def headlines(result: ResultData, asked: str | None = None, count: int = _WORST) -> dict[str, Any]:
-    """Gather what the headlines say: all of the focus, and all by one definition of waiting.
+    """Gather the headlines: all about the focus, and with one definition of waiting.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def headlines(result: ResultData, asked: str | None = None, count: int = _WORST)
 
 
 def _program(result: ResultData) -> str | None:
-    """Return what the call tree starts with, if that is one thing."""
+    """Return the root of the call tree, if there is only one."""
     roots = result.tree.roots
     return result.tree.path(roots[0])[0] if len(roots) == 1 else None
 
@@ -209,7 +209,7 @@ def worst_wait_states(
 
 
 def _blame(result: ResultData, table: pa.Table, wanted: npt.NDArray[np.bool_], by: list[str]) -> pa.Table:
-    """Sum up wait states at wanted call paths, and count them, by place and by who is to blame.
+    """Sum and count wait states at given call paths, by call path and by cause.
 
     Kinds are the numbers of their names: these are much faster to compare.
     """
@@ -229,7 +229,7 @@ def _blame(result: ResultData, table: pa.Table, wanted: npt.NDArray[np.bool_], b
 
 
 def _causes(result: ResultData, callpaths: list[int]) -> dict[tuple[str, int], dict[str, Any]]:
-    """Find, for each wait state at some call paths, how often it occurs and who is to blame for most of it."""
+    """Find, for each wait state at some call paths, how often it occurs and what causes most of it."""
     table = result.tables.wait_states.select(["kind", "callpath", "waiting", "cause_callpath", "cause_location"])
     table = table.unify_dictionaries()
     wanted = np.zeros(len(result.tree), np.bool_)

@@ -1,4 +1,4 @@
-"""Where the time goes and how much of it is waiting: one account, whose lines add up, for every headline.
+"""Where the time goes, and how much of it is waiting: one account for every headline, whose lines add up.
 
 *Waiting* is the sum of all wait states, each time counted once (`whywait.model.metrics.MetricTree.waiting`). Not in it:
 
@@ -97,14 +97,14 @@ def _idle(profile: Profile) -> str:
 
 
 def _costs(profile: Profile, *, of_idle: bool) -> Iterator[float]:
-    """Yield the costs of each class that somebody is to blame for: of idle threads, or of waiting."""
+    """Yield the attributed costs of each class: of idle threads, or of waiting."""
     for kind in cost_classes(profile.metrics):
         if kind.name != UNATTRIBUTED and (kind.name in IDLE) is of_idle:
             yield from (profile.total(name) for name in kind.metrics)
 
 
 def _parts(metrics: MetricTree, total: dict[str, float]) -> dict[str, float]:
-    """Add the branches of the time up by what they are."""
+    """Sum the branches of the time by category."""
     parts = dict.fromkeys(PARTS, 0.0)
     for metric in metrics.children("execution"):
         part = "communication" if metric.name in _COMMUNICATION else "threads" if metric.name in _THREADS else "devices"

@@ -1,4 +1,4 @@
-"""Severities: a value for each metric, call path and location, and what follows from them."""
+"""Severities: a value for each metric, call path, and location, and the metrics derived from them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ IN_WINDOW = frozenset(
 
 
 def in_window(stored: Collection[str]) -> set[str]:
-    """Choose the stored metrics that a part of the run has: times, wait states, their costs, the critical path."""
+    """Select the stored metrics of a part of the run: times, wait states, their costs, and the critical path."""
     tree = metric_tree()
     costs = {"delay", "interval_delay"}
     return {
@@ -40,7 +40,7 @@ def in_window(stored: Collection[str]) -> set[str]:
 
 
 class Cells(NamedTuple):
-    """The cells of one metric that are not zero, in order of call path and location.
+    """The nonzero cells of one metric, sorted by call path and location.
 
     ``key`` is position * number of locations + location, so that a cell is one number, and the rows of a call path, and
     of its whole subtree, are a slice.
@@ -58,12 +58,12 @@ NOTHING = Cells(np.empty(0, np.int64), np.empty(0, np.float64))
 
 
 def sum_at(index: npt.NDArray[np.int64], values: npt.NDArray[np.float64], size: int) -> npt.NDArray[np.float64]:
-    """Add values up where their index says; `numpy.bincount`, which of nothing makes integers."""
+    """Sum values by index, like `numpy.bincount`, which returns integers for empty input."""
     return np.bincount(index, values, size).astype(np.float64, copy=False)
 
 
 def add(operands: list[tuple[int, Cells]]) -> Cells:
-    """Add cells up, each with its sign; what cancels out is gone."""
+    """Add cells with their signs; cells that cancel out are removed."""
     operands = [(sign, cells) for sign, cells in operands if cells.key.size]
     if not operands:
         return NOTHING
@@ -112,7 +112,7 @@ class Profile:
         self._judge()
 
     def extended(self, cells: Mapping[str, Cells], counters: Iterable[Metric] = ()) -> Self:
-        """Return a profile that has other stored metrics besides, or in place of those of these names.
+        """Return a profile with additional stored metrics, which replace those of the same names.
 
         Parameters
         ----------
@@ -133,7 +133,7 @@ class Profile:
         return self
 
     def _judge(self) -> None:
-        """Find which metrics follow from the stored ones, and which of them cannot have a value."""
+        """Find the metrics that derive from the stored ones, and those that cannot have a value."""
         self.metrics: MetricTree = metric_tree().computed(self._stored).with_roots(self._counters)
         occurring = {name: bool(cells.key.size) for name, cells in self._cells.items()}
         #: Metrics whose programming model does not occur in the run.
@@ -187,7 +187,7 @@ class Profile:
         return np.flatnonzero(np.diff(self._first(name)))
 
     def _first(self, name: str) -> npt.NDArray[np.intp]:
-        """Return the number of the first cell of each position of the call tree, and behind the last one."""
+        """Return the index of the first cell of each position of the call tree, and the number of cells."""
         return np.searchsorted(self.cells(name).key, np.arange(len(self.tree) + 1) * self.locations)
 
     def _by_position_of_workers(self, name: str) -> npt.NDArray[np.float64]:
@@ -244,7 +244,7 @@ class Profile:
 
 
 def _rows(cells: Cells, inside: npt.NDArray[np.bool_], locations: int) -> Cells:
-    """Keep the call paths of a mask. They are few, each a slice."""
+    """Keep the call paths of a mask: few, and each a slice."""
     (positions,) = np.nonzero(inside)
     starts = np.searchsorted(cells.key, positions * locations)
     ends = np.searchsorted(cells.key, (positions + 1) * locations)
@@ -257,7 +257,7 @@ def _rows(cells: Cells, inside: npt.NDArray[np.bool_], locations: int) -> Cells:
 
 
 def split(tree: CallTree, locations: int, severities: pa.Table) -> Iterator[tuple[str, Cells]]:
-    """Take the table apart by metric; within one, put call paths in pre-order."""
+    """Split the table by metric, with call paths in pre-order."""
     if not severities.num_rows:
         return
     table = severities.unify_dictionaries().combine_chunks()
