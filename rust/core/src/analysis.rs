@@ -1,4 +1,4 @@
-//! The conductor: reads the archive, runs the stages, gathers what they find.
+//! Drives the analysis: reads the archive, runs the stages, and collects their results.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -34,7 +34,7 @@ use crate::window;
 use crate::{Error, Result};
 use whywait_otf2::enums::{LocationType, MetricMode};
 
-/// What a caller can choose.
+/// Options of an analysis.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Number of Late Senders of a location that are remembered for the detection of wrong order.
@@ -107,17 +107,17 @@ impl Stage {
         [Self::Decode, Self::Messages, Self::Collectives, Self::OneSided, Self::Profile, Self::Causes];
 }
 
-/// How far an analysis has come; another thread may look and may cancel.
+/// Progress of an analysis, which another thread may read and cancel.
 #[derive(Debug, Default)]
 pub struct Monitor {
     /// Events decoded, and the wish to stop.
     pub progress: Progress,
-    /// Told as each stage begins.
+    /// Called when a stage begins.
     pub entered: OnceLock<Entered>,
     stage: AtomicU8,
 }
 
-/// Who wants to be told as each stage begins.
+/// Called when a stage begins.
 pub struct Entered(pub Box<dyn Fn(Stage) + Send + Sync>);
 
 impl std::fmt::Debug for Entered {
@@ -127,7 +127,7 @@ impl std::fmt::Debug for Entered {
 }
 
 impl Monitor {
-    /// The stage that runs.
+    /// The current stage.
     #[must_use]
     pub fn stage(&self) -> Stage {
         Stage::ALL[usize::from(self.stage.load(Ordering::Relaxed))]
@@ -161,7 +161,7 @@ pub struct Causes {
     model: CostModel,
 }
 
-/// The result: the trace, and everything found in it.
+/// The result: the trace, and all findings.
 #[derive(Debug)]
 pub struct Analysis {
     /// The trace.
@@ -203,7 +203,7 @@ impl Analysis {
         wait.cause_instance.is_some().then(|| self.calls.get(&self.trace, (wait.cause_location, wait.cause_instance)))
     }
 
-    /// Begin of each wait state, ticks; it ends its waiting time later. Needs the events.
+    /// Begin of each wait state (ticks), which lasts its waiting time. Needs the events.
     pub(crate) fn begins(&self) -> Vec<i64> {
         self.waits.of_shards().flat_map(|waits| interval::begins(&self.trace, waits)).collect()
     }
@@ -220,7 +220,7 @@ impl Analysis {
         }
     }
 
-    /// The factors of wait states, given by their positions: what the cost model shares them out among.
+    /// The factors of wait states, given by position: what the cost model charges for them.
     pub fn factors(&self, rows: &[u32]) -> Result<Factors> {
         let causes = self.causes.as_ref();
         let causes = causes.ok_or_else(|| Error::Usage("this analysis did not look for causes".to_owned()))?;
@@ -232,7 +232,7 @@ impl Analysis {
         Ok(factors::find(&self.trace, &self.waits, intervals, rows, causes.model))
     }
 
-    /// An error if the events are not here, because several processes had them.
+    /// An error if the events are not here, because several processes shared the analysis.
     pub fn need_events(&self) -> Result<()> {
         if self.has_events() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Who communicates with whom: messages, one-sided transfers and waiting by pairs of ranks, and how large messages are.
+//! Who communicates with whom: messages, one-sided transfers, and waiting by pairs of ranks, and message sizes.
 //!
 //! *Pairs*: from the rank that data leave to the rank where they arrive. *Waiting* has the direction of blame: from the
 //! rank that waits to the rank that it waits for, whatever the wait state, so collective operations are in it too.

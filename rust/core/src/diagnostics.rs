@@ -1,4 +1,4 @@
-//! What is odd or inconsistent in a trace: counted by kind, with the places where it was seen.
+//! Inconsistencies of a trace, counted by kind, with examples of where they occur.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Errors by whose fault it is.
+//! Errors, by who has to fix them.
 
 /// Result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;

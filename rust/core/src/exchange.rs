@@ -1,4 +1,4 @@
-//! The one doorway between shards.
+//! The only way in which shards exchange data.
 //!
 //! A stage produces, for its whole shard, the rows that other shards need; one exchange moves them all, and the next
 //! stage consumes them. No stage knows where the other shards live: in the same process, where rows move without a copy,

@@ -1,4 +1,4 @@
-//! What is left of errors in this program itself: a panic becomes an error that says where it was.
+//! Errors in this program itself: a panic becomes an error that names its place.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};

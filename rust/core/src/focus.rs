@@ -1,4 +1,4 @@
-//! The focus: the part of a run that is the program's own, without start-up and shutdown.
+//! The focus: the run without start-up and shutdown.
 //!
 //! It lasts from the last Leave of a call that starts a library of processes to the first Enter of one that ends it:
 //! `MPI_Init` and `MPI_Finalize`, and the same of OpenSHMEM and ARMCI.

@@ -1,4 +1,4 @@
-//! Looking for a place in sorted rows that is likely to be near a known one.
+//! Galloping search in sorted rows, from a position that is probably near.
 
 /// The partition point of sorted rows, looked for in growing steps from a position that is likely to be near.
 pub(crate) fn partition_point_near<T>(rows: &[T], near: usize, before: impl Fn(&T) -> bool) -> usize {

@@ -1,4 +1,4 @@
-//! Ids: what a number numbers.
+//! Ids: typed indexes.
 //!
 //! Locations, processes, communicators and so on are numbered from 0, and a row of a column names them by their number.
 //! Each kind has a type of its own, so that none is taken for another; a row is as wide as with plain integers. They index

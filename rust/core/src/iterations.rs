@@ -1,4 +1,4 @@
-//! The iterations of a loop: when each was, how long it took on which process, and how much of it was waiting.
+//! The iterations of a loop: their times, durations by process, and waiting.
 //!
 //! ```text
 //!  process 0  main --[step]--[step]--[step]--- main       marker: the call path `step`

@@ -1,7 +1,7 @@
-//! Wait states of parallel programs: from the records of an OTF2 archive to columns, from columns to matched
-//! communication, from there to wait states and severities.
+//! Wait states of parallel programs. The records of an OTF2 archive become columns, the columns matched communication,
+//! and this becomes wait states, causes, and severities.
 //!
-//! One direction of data flow: [`trace`] → [`matching`] → [`waits`] → [`severity`]; [`analysis`] is the conductor.
+//! Data flows in one direction: [`trace`] → [`matching`] → [`waits`] → [`severity`]. [`analysis`] drives the stages.
 #![deny(unsafe_code)]
 
 pub mod analysis;

@@ -1,4 +1,4 @@
-//! Rows of all shards, each where its shard has made it.
+//! Rows of all shards, stored where each shard created them.
 
 use std::iter::Flatten;
 use std::ops::Index;

@@ -1,4 +1,4 @@
-//! The analysis' own threads.
+//! The threads of the analysis.
 
 use rayon::ThreadPool;
 

@@ -1,4 +1,4 @@
-//! Calls that wait states name, wherever they are: of those that another process of the analysis has, its times.
+//! Calls that wait states refer to, including the times of those in other processes of the analysis.
 
 use bitcode::{Decode, Encode};
 

@@ -1,4 +1,4 @@
-//! Severities: a value for each metric, call path and location.
+//! Severities: a value for each metric, call path, and location.
 
 use bitcode::{Decode, Encode};
 

@@ -1,4 +1,4 @@
-//! Transfers of one-sided communication: from a source, which their data leave, to a destination, where they arrive.
+//! Transfers of one-sided communication, from the source of the data to its destination.
 //!
 //! ```text
 //!  origin       --[ put ]-----[ complete ]--

@@ -1,4 +1,4 @@
-//! Severities of a window of time: what of each call and of each wait lies in it.
+//! Severities of a time window: the part of each call and of each wait inside it.
 //!
 //! *Time*: a location's time from one event to the next belongs to one call path; the window takes its share. The way
 //! from a fork to the parallel region, and back to the join, is moved to the region as in the whole run.

@@ -13,25 +13,25 @@ import { Timeline } from "./timeline.js";
 const VIEWS = { overview: "Overview", explore: "Explorer", functions: "Functions", timeline: "Timeline", communication: "Communication" };
 
 const HELP = [
-  "Each pane shows what is selected in the panes to its left: a metric, then its values in the program, "
-    + "then the values of that call path on the machine. A closed node shows its value with all below; an open one only its own.",
-  "Click on a name to select it, on ▸ to open it. The address of the page is a link to what is selected.",
+  "Each pane shows values for the selection in the panes to its left: a metric, then its values in the program, "
+    + "then the values of that call path on the machine. A collapsed node shows its inclusive value, an expanded node its exclusive value.",
+  "Click a name to select it, ▸ to expand it. The URL of the page is a link to the current selection.",
 ];
 
 const KEYS = [
-  ["↑ ↓", "next, previous line"],
-  ["→ ←", "open, close; to the first below, to the one above"],
-  ["Enter, Space", "open or close"],
-  ["Home, End, Page", "first, last, one page"],
-  ["1 2 3", "to metrics, call tree, system"],
-  ["/", "find in this tree; Enter for the next, Escape to leave"],
+  ["↑ ↓", "previous, next row"],
+  ["→ ←", "expand, collapse; move to the first child, to the parent"],
+  ["Enter, Space", "expand or collapse"],
+  ["Home, End, Page", "first row, last row, one page"],
+  ["1 2 3", "go to metrics, call tree, system"],
+  ["/", "search this tree; Enter: next match, Escape: end the search"],
   ["h", "follow the largest value down"],
-  ["%", "values, shares of the root, shares of the selection"],
+  ["%", "switch between values, shares of the root, and shares of the selection"],
   ["o  e  f  l  m", "overview, explorer, functions, timeline, communication"],
-  ["+ −  0", "timeline: zoom in, zoom out, everything"],
+  ["+ −  0", "timeline: zoom in, zoom out, whole run"],
   ["[ ]", "timeline: more ranks, fewer ranks"],
-  ["w", "timeline: to the next one of the longest waits; Enter to its cause"],
-  ["/", "timeline: find a function; Enter for its next call"],
+  ["w", "timeline: next of the longest waits; Enter: its cause"],
+  ["/", "timeline: find a function; Enter: its next call"],
   ["t", "light or dark"],
   ["?", "this help"],
 ];

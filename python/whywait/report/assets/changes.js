@@ -42,7 +42,7 @@ export class Changes {
         make("p", {}, runs.map((run, side) => `${"AB"[side]}: ${plural(run.facts.processes ?? 0, "rank")}, ${plural(run.facts.events ?? 0, "event")}`).join(" · "),
           same ? "" : ". Sums over all ranks are compared, so more ranks may have more of everything.")),
       make("p", { class: "verdict" }, verdict[2] ? make("b", { class: verdict[2] }, verdict[0]) : "", make("span", {}, verdict[1], `: ${seconds(lengths[1])} instead of ${seconds(lengths[0])}. `),
-        make("br"), make("span", {}, `All ranks together: ${seconds(times[0])} → ${seconds(times[1])}, of these waiting `,
+        make("br"), make("span", {}, `All ranks together: ${seconds(times[0])} → ${seconds(times[1])}, including waiting `,
           ...[0, 1].flatMap((side) => [side ? " → " : "", seconds(runs[side].story.waiting.total), ` (${percent(runs[side].story.waiting.share) || "0.0%"})`]), ".")));
   }
 

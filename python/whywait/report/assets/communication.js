@@ -8,7 +8,7 @@ import { percent, quantity, seconds } from "./format.js";
 
 const MEASURES = [
   ["bytes", "Bytes", "Bytes of messages and one-sided transfers"], ["messages", "Messages", "Number of messages and one-sided transfers"],
-  ["time", "In flight", "Time from send to receive"], ["waiting", "Waiting", "How long a rank waits for another, whatever the wait state"],
+  ["time", "In flight", "Time from send to receive"], ["waiting", "Waiting", "How long a rank waits for another, in all wait states"],
 ];
 const PARTS = {
   bytes: ["bytes", "transfer_bytes"], messages: ["messages", "transfers"], time: ["time", "transfer_time"], waiting: ["waiting"],
@@ -81,7 +81,7 @@ export class Communication {
     const used = MEASURES.filter(([name]) => this.values(name).some((value) => value > 0));
     this.by = used[0]?.[0] ?? "bytes";
     this.chooser = choice("What the matrix shows", used, this.by, (by) => { this.by = by; this.fillTables(); this.draw(); this.showRanks(); });
-    this.sides = this.ofNodes && choice("What a row of the matrix is", [["rank", "Ranks"], ["node", "Nodes", "The ranks of each node together"]], this.of,
+    this.sides = this.ofNodes && choice("What a row of the matrix is", [["rank", "Ranks"], ["node", "Nodes", "Combine the ranks of each node"]], this.of,
       (of) => { this.of = of; this.pairs = of === "node" ? this.ofNodes : this.ofRanks; this.fillTables(); this.draw(); });
     this.canvas = make("canvas", { role: "img", onmousemove: (event) => this.hover(event), onmouseleave: () => tip.hide() });
     this.frame = make("div", { class: "matrix" }, this.canvas);

@@ -11,23 +11,23 @@ import { Timelines } from "./timelines.js";
 const VIEWS = { changes: "What changed", differences: "Differences" };
 
 const HELP = [
-  "A is the first run, B the second. More in B than in A is warm, less is cool.",
-  "The call tree shows the metric that is selected to its left, the ranks show that metric at the selected call path. "
-    + "A closed node shows its value with all below; an open one only its own. Lines that are equal in both runs are hidden until asked for.",
-  "Call paths and metrics of the two runs belong together if they have the same names. The address of the page is a link to what is selected.",
+  "A is the first run, B the second. Warm colors: more in B than in A; cool colors: less.",
+  "The call tree shows the selected metric, the ranks show that metric at the selected call path. "
+    + "A collapsed node shows its inclusive value, an expanded node its exclusive value. Rows that are equal in both runs are hidden by default.",
+  "Call paths and metrics of the two runs are matched by name. The URL of the page is a link to the current selection.",
 ];
 
 const KEYS = [
-  ["↑ ↓", "next, previous line"],
-  ["→ ←", "open, close; to the first below, to the one above"],
-  ["Enter, Space", "open or close"],
+  ["↑ ↓", "previous, next row"],
+  ["→ ←", "expand, collapse; move to the first child, to the parent"],
+  ["Enter, Space", "expand or collapse"],
   ["Home, End, Page", "far"],
   ["1 2", "to metrics, call tree"],
-  ["/", "find in this tree; Enter for the next, Escape to leave"],
+  ["/", "search this tree; Enter: next match, Escape: end the search"],
   ["h", "follow the largest difference down"],
   ["o  e  l", "what changed, differences, timelines if the page has them"],
-  ["+ −  0  [ ]", "timelines: zoom in, out, everything; more ranks, fewer ranks"],
-  ["w  x", "timelines: to the next one of the longest waits of A, of B"],
+  ["+ −  0  [ ]", "timelines: zoom in, zoom out, whole run; more ranks, fewer ranks"],
+  ["w  x", "timelines: next of the longest waits of A, of B"],
   ["t", "light or dark"],
   ["?", "this help"],
 ];

@@ -91,7 +91,7 @@ export class Differences {
       this.groups = Number(this.groupChoice.value);
       this.changed();
     } }, this.choices.map((groups) => make("option", { value: groups }, groups === 1 ? "all ranks together" : `${groups} groups`)));
-    this.orderChoice = choice("Order", [["tree", "Tree order", "As in the program"], ["value", "Largest first", "By difference, with all below"],
+    this.orderChoice = choice("Order", [["tree", "Tree order", "As in the program"], ["value", "Largest first", "By inclusive difference"],
       ["name", "By name", "Alphabetically"]], "tree", (order) => {
       for (const view of this.views) { view.order = order; view.refresh(); view.bringIntoSight(); }
     });
@@ -102,8 +102,8 @@ export class Differences {
     this.chart = make("div", { class: "pairs" });
     this.chartNote = make("p", { class: "note" });
     this.node = make("div", { class: "explorer differences" }, hiddenHeading("Differences"),
-      make("div", { class: "toolbar" }, this.orderChoice.node, make("label", { class: "check" }, equal, "with what is equal"),
-        make("button", { type: "button", title: "Open what differs most, from the selection down (h)",
+      make("div", { class: "toolbar" }, this.orderChoice.node, make("label", { class: "check" }, equal, "show equal"),
+        make("button", { type: "button", title: "Expand the largest differences below the selection (h)",
           onclick: () => this.callView.followLargest() }, "Follow the largest"), this.crumbs));
     const panes = resizable(make("div", { class: "panes" }), this.views.map((view) => view.node), { sizes: [1, 1], names: ["Metrics", "Call tree"] });
     const ranks = make("section", { class: "detail", "aria-label": "Ranks" },
@@ -161,7 +161,7 @@ export class Differences {
     const merged = model.runs.some((run) => run.resolution.merged > 1) ? " Neighboring locations are put together, so a group may be off by a few ranks." : "";
     const single = this.model.rankNumbers.every(({ ranks }) => ranks.length === groups);
     fill(this.chartNote, groups === 1 ? "All ranks of each run together." : single ? "Each rank with the same rank of the other run."
-      : `The ranks of each run in ${groups} groups of neighbors; group by group the same share of each run.`, rounded, merged);
+      : `The ranks of each run in ${groups} groups of neighbors, compared group by group.`, rounded, merged);
   }
 
   select(metric, call) {

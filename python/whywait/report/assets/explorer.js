@@ -13,10 +13,10 @@ import { TreeView } from "./tree.js";
 export const SHOWN = [
   ["absolute", "Value", "Values in their unit"],
   ["root", "% of root", "Share of the root of the metric tree"],
-  ["selection", "% of selection", "Share of what is selected in the pane to the left"],
+  ["selection", "% of selection", "Share of the selection in the pane to the left"],
 ];
 const ORDERS = [
-  ["tree", "Tree order", "As in the program and the machine"],
+  ["tree", "Tree order", "In the order of the program and the machine"],
   ["value", "Largest first", "By value, with all below"],
   ["name", "By name", "Alphabetically"],
 ];
@@ -83,7 +83,7 @@ export class Explorer {
     this.node = make("div", { class: "explorer" }, hiddenHeading("Explorer"),
       make("div", { class: "toolbar" }, this.showChoice.node, this.orderChoice.node,
         make("label", { class: "check" }, zeros, "show zeros"),
-        make("button", { type: "button", title: "Open what has the largest values, from the selection down (h)",
+        make("button", { type: "button", title: "Expand the largest values below the selection (h)",
           onclick: () => this.callView.followLargest() }, "Follow the largest"), take, this.crumbs));
     const waits = make("section", { class: "detail", "aria-label": "Wait states" },
       make("header", {}, make("h2", {}, "Longest waits"), this.listNote, takeAlong("waits", () => this.waitTable())), this.list);
@@ -256,7 +256,7 @@ export class Explorer {
       : "";
     if (!rows.length) {
       fill(this.list, make("li", { class: "none" }, model.kindsOf(this.metric).length && all
-        ? "None of the longest waits is on this part of the machine." : "No single waits belong to this selection. Choose a wait state, such as Late Sender."));
+        ? "None of the longest waits is in the selected part of the machine." : "This selection has no individual waits. Choose a wait state, such as Late Sender."));
       return;
     }
     const longest = i.waiting[rows[0]];

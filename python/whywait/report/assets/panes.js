@@ -19,7 +19,7 @@ export function resizable(node, panes, { sizes, names, across = true, before = "
   const bars = panes.slice(1).map((_, i) => make("div", {
     class: `bar-between ${across ? "across" : "down"}`, role: "separator", tabindex: "0",
     "aria-orientation": across ? "vertical" : "horizontal", "aria-label": `Size of ${names[i]} and ${names[i + 1]}`,
-    title: "Drag, or press an arrow key, to resize; double click for the usual size",
+    title: "Drag or press an arrow key to resize; double-click to reset",
     onpointerdown: (event) => grab(event, i), onpointermove: (event) => drag(event), onpointerup: () => { held = null; },
     ondblclick: () => { now = [...first]; apply(); },
     onkeydown: (event) => {

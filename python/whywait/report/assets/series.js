@@ -10,10 +10,10 @@ import { takeAlong } from "./take_along.js";
 const VIEWS = { runs: "Runs", scaling: "Call paths" };
 
 const HELP = [
-  "Runs stand in the order of the page: by their number of processes, by date, or as they were given.",
-  "Efficiencies follow POP: each is the product of those below it, 80% is acceptable, and the first run is the reference of those that compare.",
-  "A scaling model says how the mean time of a process grows with the number of processes p: a constant and one term. "
-    + "Its error is how far off it is for a run that it was not fitted to.",
+  "Runs are ordered by number of processes, by date, or as given.",
+  "Efficiencies follow POP: each is the product of those indented below it, 80% is acceptable, and scaling efficiencies refer to the first run.",
+  "A scaling model describes how the average time of a process grows with the number of processes p, by a constant and one term. "
+    + "Its error is how far it is off for a run that was left out of the fit.",
 ];
 
 const KEYS = [["o  e", "runs, call paths"], ["t", "light or dark"], ["?", "this help"]];

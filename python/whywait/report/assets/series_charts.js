@@ -6,7 +6,7 @@ import { percent, plural, quantity, seconds } from "./format.js";
 const COMMUNICATION = new Set(["communication"]);
 // What bars show, and in what: see figures 5.2, 5.3 and 5.6 of Hermanns, "Understanding the formation of wait states in
 // one-sided communication" (RWTH Aachen, 2017).
-const WHAT = [["all", "All time", "All that threads do"], ["communication", "Communication", "Only what happens in MPI, OpenSHMEM and ARMCI"]];
+const WHAT = [["all", "All time", "All that threads do"], ["communication", "Communication", "Only time in MPI, OpenSHMEM, and ARMCI"]];
 const SCALINGS = [["share", "Share", "Shares of what is shown"], ["each", "Per process", "Average seconds of a process"], ["total", "Total", "Seconds of all processes and threads"]];
 const WIDTH = 720;
 const HEIGHT = 260;

@@ -40,6 +40,6 @@ export function takeAlong(name, rows) {
     setTimeout(() => URL.revokeObjectURL(url), 1000);
   };
   return make("span", { class: "take" },
-    make("button", { type: "button", title: "Copy the table, for a spreadsheet", onclick: copy }, "Copy"),
+    make("button", { type: "button", title: "Copy the table for a spreadsheet", onclick: copy }, "Copy"),
     make("button", { type: "button", title: "Save the table as a CSV file", onclick: save }, "CSV"), said);
 }

@@ -29,7 +29,7 @@ export class TimelinePane extends TimelinePicture {
     });
     this.canvas.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     this.strip = make("canvas", {
-      class: "strip", role: "img", "aria-label": "The whole run; drag over it to choose a time",
+      class: "strip", role: "img", "aria-label": "The whole run; drag to select a time window",
       onpointerdown: (event) => this.stripGrab(event), onpointermove: (event) => this.stripMove(event),
       onpointerup: () => { this.stripFrom = null; },
     });

@@ -10,8 +10,8 @@ import { TimelineData } from "./timeline_data.js";
 import { TimelinePane, button, layerBoxes } from "./timeline_pane.js";
 
 const ALIGNED = [
-  ["begin", "Begins aligned", "Both runs begin at the same place"],
-  ["call", "Call aligned", "The selected call begins at the same place in both runs; click on another to select it"],
+  ["begin", "Align starts", "Align the starts of both runs"],
+  ["call", "Align call", "Align the start of the selected call in both runs; click another call to select it"],
 ];
 
 class Pane extends TimelinePane {
@@ -91,7 +91,7 @@ export class Timelines {
         button("−", "Zoom out (−)", () => measured.zoom(2)), button("+", "Zoom in (+)", () => measured.zoom(0.5)),
         button("All", "Everything (0)", () => measured.reset()), this.alignment.node,
         this.panes.map(({ data }, side) => data.waits.begin.length > 0
-          && button(`Waits ${this.model.names[side]}`, `To the next one of the longest waits, ${this.model.names[side]} (${"wx"[side]})`, () => this.nextWait(side))),
+          && button(`Waits ${this.model.names[side]}`, `Next of the longest waits, ${this.model.names[side]} (${"wx"[side]})`, () => this.nextWait(side))),
         layerBoxes(this.panes)),
       this.panes.map((pane, side) => this.run(pane, side)),
       make("div", { class: "classes" }, classes, make("span", {}, make("i", { class: "swatch nothing" }), "Outside the program")),
@@ -214,8 +214,8 @@ export class Timelines {
   describe() {
     if (!this.selected) {
       fill(this.details, make("p", { class: "hint" },
-        "Click on a call in one run to see the same call in the other, right above or below. Drag to move, wheel to zoom, Shift and "
-          + "wheel for ranks. Keys: ← → ↑ ↓  + −  [ ]  0  w x"));
+        "Click a call in one run to see the same call in the other run, above or below. Drag to move, scroll to zoom, Shift and "
+          + "scroll to zoom ranks. Keys: ← → ↑ ↓  + −  [ ]  0  w x"));
       return;
     }
     const [first, second] = this.selected;

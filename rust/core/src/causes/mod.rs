@@ -1,4 +1,4 @@
-//! Root causes: who pays for which wait, directly or through other waits.
+//! Root causes: what is charged for each wait, directly or through other waits.
 //!
 //! ```text
 //!  q  (cause)   ---k--[ work and waits       ]--f---      interval of q: from k, where p and q met last, to f

@@ -1,4 +1,4 @@
-//! What the counters of a trace come to, of all processes of the analysis.
+//! The counters of a trace, over all processes of the analysis.
 //!
 //! Counters that speak of the location that records them are booked while the events are read
 //! ([`crate::trace::counter_book`]). Others speak of a process, a machine or a group, or have a location of their own:

@@ -1,4 +1,4 @@
-//! An analysis as other tools and the report's timeline take it.
+//! Exports for other tools and for the timeline of the report.
 
 pub mod perfetto;
 pub mod timeline;

@@ -1,4 +1,4 @@
-//! Which records belong together: messages, members of collective operations, epochs of one-sided communication.
+//! Matching of records: messages, members of collective operations, and epochs of one-sided communication.
 
 pub mod collectives;
 pub mod epochs;

@@ -1,4 +1,4 @@
-//! Counters of messages and queues by replay: what a modified MPI library would count, from records alone.
+//! Counters of messages and queues by replay: what an instrumented MPI library would count, from the records alone.
 //!
 //! Of a message from process i to j on a communicator, with s the Enter of the call that starts the send, q that of the
 //! call that posts the receive, and d the Leave of the call that completes it:

@@ -1,4 +1,4 @@
-//! What the analysis knows by name, declared once: metrics, patterns, cost classes, tables.
+//! Everything with a name, declared once: metrics, patterns, cost classes, and tables.
 //!
 //! Everything else that speaks of them (detectors, costs, the metric tree, reports, documents) follows from these rows or
 //! is checked against them.

@@ -1,4 +1,4 @@
-//! Wait states: one file a family of patterns. Each gives the definition, the formula, its guards and its source.
+//! Wait states: one file per family of patterns, with the definition, formula, guards, and source of each.
 //!
 //! What a family needs to know of other shards comes with the stage that calls it: matched messages ([`late_sender`],
 //! [`late_receiver`]), instances of collective operations ([`collective`]), epochs ([`rma`]). Those that need nothing of

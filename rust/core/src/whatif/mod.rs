@@ -1,4 +1,4 @@
-//! What would the run have taken if ...: a changed run, computed from a measured one.
+//! What-if simulation: computes a changed run from a measured one.
 //!
 //! ```text
 //!  trace, epochs ──> graph (who waits for whom) ──┐
