@@ -16,12 +16,12 @@ WAYS = ("site", "stream", "stub", "order")
 class Host:
     """A rank with its device while they run."""
 
-    def __init__(self, draw, rank: int) -> None:
+    def __init__(self, draw, rank: int, used: set[int]) -> None:
         self.draw, self.rank = draw, rank
         self.now = draw(st.integers(0, 3))
         self.lines: list[str] = []
         self.free = [0] * draw(st.integers(1, 2))  # when each stream has done what was launched
-        self.used: set[int] = set()  # when something began or ended
+        self.used = used  # when something on its device began or ended
         self.events: dict[int, int] = {}  # when what they wait for has ended
         self.ways = draw(st.lists(st.sampled_from(WAYS), min_size=1, max_size=2))
         self.loses = draw(st.sampled_from((False, False, False, True)))
@@ -95,8 +95,10 @@ class Host:
 
 @st.composite
 def device_programs(draw) -> str:
-    """A program of one or two ranks, each with a device."""
-    hosts = [Host(draw, rank) for rank in range(draw(st.integers(1, 2)))]
+    """A program of one or two ranks, each with a device, or with one for both."""
+    ranks, shared, null = draw(st.integers(1, 2)), draw(st.booleans()), draw(st.booleans())
+    used: set[int] = set()
+    hosts = [Host(draw, rank, used if shared else set()) for rank in range(ranks)]
     alone = [Host.work, Host.launch, Host.launch, Host.launch, Host.device, Host.one_stream, Host.record, Host.event,
              Host.copy]  # fmt: skip
     for _ in range(draw(st.integers(1, 16))):
@@ -115,4 +117,5 @@ def device_programs(draw) -> str:
             step(host)
     for host in hosts:
         host.note(str(host.rank), "main", 0, max(host.now, 1))
-    return "\n".join([f"ranks {len(hosts)}", *(line for host in hosts for line in host.lines)])
+    said = [f"ranks {ranks}", *["devices shared"] * shared, *["devices null"] * null]
+    return "\n".join([*said, *(line for host in hosts for line in host.lines)])

@@ -3,7 +3,7 @@
 An oracle that shares nothing with the program: it takes the host's calls and its MPI wait states from tests/naive.py.
 The definitions are those at the top of tests/patterns/gpu.md and in docs/accelerators.md.
 
-Each context of a trace is a device of its own: no trace in question has contexts that share one. Times are ticks.
+Contexts whose node in the system tree is a device share it; else each context is a device of its own. Times are ticks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import otf2
 from otf2 import events as ev
-from otf2.enums import LocationType
+from otf2.enums import LocationType, SystemTreeDomain
 
 from tests import naive
 
@@ -50,7 +50,7 @@ class Kernel:
     """What runs on a stream: the location `run.thread.ref` of a device."""
 
     run: naive.Instance
-    device: int
+    device: tuple[str, int]
     site: int | None = None
     launch: Launch | None = None
 
@@ -78,7 +78,8 @@ class Process:
     """What is known of the devices of a process."""
 
     streams: list[int] = field(default_factory=list)
-    devices: set[int] = field(default_factory=set)
+    devices: set[tuple[str, int]] = field(default_factory=set)
+    null_streams: list[int] = field(default_factory=list)
     launches: list[Launch] = field(default_factory=list)
     kernels: list[Kernel] = field(default_factory=list)
     synchronizations: list[Synchronization] = field(default_factory=list)
@@ -94,13 +95,15 @@ class Devices:
         self.trace = naive.Trace(anchor)
         self.result = naive.Result(self.trace.resolution, self.trace.begin)
         self.processes: dict[int, Process] = defaultdict(Process)
+        # Kernels that end behind the call that awaits them, or lie over the launch that would be theirs.
+        self.clock_violations = 0
         for thread in self.trace.threads.values():
             self._host(thread, self.processes[thread.process])
         self._read_streams(anchor)
         for process in self.processes.values():
             process.launches.sort(key=lambda launch: launch.call.enter)
             process.kernels.sort(key=lambda kernel: kernel.run.enter)
-            match(process)
+            self.clock_violations += match(process)
             # Who has no stream has no device to wait for.
             for synchronization in process.synchronizations if process.streams else ():
                 self._synchronize(process, synchronization)
@@ -142,9 +145,20 @@ class Devices:
         """Streams are numbered behind all other locations of their process, in the order of the definitions."""
         others: Counter[int] = Counter()
         threads: dict[int, naive.Thread] = {}
-        contexts: dict[int, int] = {}
+        contexts: dict[int, tuple[str, int]] = {}
         running: dict[int, Kernel] = {}
         with otf2.reader.open(str(anchor), batch_events=10000) as reader:
+            domains = reader.definitions.system_tree_node_domains
+            devices = {
+                domain.system_tree_node._ref
+                for domain in domains
+                if domain.system_tree_node_domain == SystemTreeDomain.ACCELERATOR_DEVICE
+            }
+            null_streams = {
+                one.location._ref
+                for one in reader.definitions.location_properties
+                if one.name in {"hipNullStream", "CUDA_NULL_STREAM"}
+            }
             for location in reader.definitions.locations:
                 if location.type != LocationType.ACCELERATOR_STREAM:
                     others[location.group._ref] += 1
@@ -153,9 +167,13 @@ class Devices:
                 process, rank = self.processes[owner], self.trace.processes[owner][0].rank
                 number = others[owner] + len(process.streams)
                 threads[location._ref] = naive.Thread(location._ref, owner, rank, number)
-                contexts[location._ref] = location.group._ref
+                node = location.group.system_tree_parent._ref
+                device = ("node", node) if node in devices else ("context", location.group._ref)
+                contexts[location._ref] = device
                 process.streams.append(location._ref)
-                process.devices.add(location.group._ref)
+                process.devices.add(device)
+                if location._ref in null_streams:
+                    process.null_streams.append(location._ref)
             for location, event in reader.events:
                 thread = threads.get(location._ref)
                 if thread is None:
@@ -176,6 +194,8 @@ class Devices:
         awaited = await_kernels(process, synchronization)
         last = max(awaited, key=lambda kernel: kernel.run.leave, default=None)
         end = call.enter if last is None else max(call.enter, min(last.run.leave, call.leave))
+        if last is not None and last.run.leave > call.leave:
+            self.clock_violations += 1
         if last is not None and end > call.enter:
             self.result.wait("gpu_host_wait", call, end - call.enter, last.run)
         if call.leave > end:
@@ -217,8 +237,12 @@ class Devices:
         return next(i for i in calls if (i.thread.rank, i.thread.number, i.callpath) == cause)
 
 
-def match(process: Process) -> None:
-    """Give each kernel its launch by the first rule that knows one; the k-th kernel has the k-th launch."""
+def match(process: Process) -> int:
+    """Give each kernel its launch by the first rule that knows one; the k-th kernel has the k-th launch.
+
+    Returns how many kernels without a launch lie over one that was next in its turn.
+    """
+    early = []
     used = {kernel.stream for kernel in process.kernels}
     only = used.pop() if len(used) == 1 else None
     rules: list[tuple[Callable[[Launch], Any], Callable[[Kernel], Any]]] = [
@@ -241,6 +265,9 @@ def match(process: Process) -> None:
                 if launches[key] and launches[key][0].call.enter <= kernel.run.enter:
                     kernel.launch = launches[key].pop(0)
                     kernel.launch.kernel = kernel
+                elif launches[key] and launches[key][0].call.enter < kernel.run.leave:
+                    early.append(kernel)
+    return len({id(kernel) for kernel in early if kernel.launch is None})
 
 
 def stub(launch: Launch) -> str | None:
@@ -263,6 +290,8 @@ def await_kernels(process: Process, synchronization: Synchronization) -> list[Ke
         if records:
             recorded, _, stream = max(records, key=lambda r: r[0].enter)
             limit = recorded.enter
+    elif call.name == "hipMemcpy" and len(process.null_streams) == 1:
+        stream = process.null_streams[0]
     if stream is not None:
         return [k for k in launched if k.stream == stream and k.asked < limit]
     # Nobody knows: what ended meanwhile, or by another clock still runs.

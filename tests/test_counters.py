@@ -687,4 +687,30 @@ def test_counters_of_open_mpi_are_recorded_derived_or_not_available(tmp_path, ca
     assert main(["counters", str(anchor), "--spc"]) == 0
     out = capsys.readouterr().out
     assert re.search(r"OUT_OF_SEQUENCE +5  messages \(recorded: OMPI_SPC_OUT_OF_SEQUENCE\)", out)
+    # The limit is not known: nothing went by rendezvous.
+    assert found["EAGER_MESSAGES"]["state"] == found["NOT_EAGER_MESSAGES"]["state"] == "not available"
     assert main(["counters", str(anchor), "--spc", "--metric", "UNEXPECTED"]) == 2
+
+
+def test_recorded_and_derived_counters_of_open_mpi_stand_side_by_side(tmp_path, capsys):
+    """An early message of 8 bytes, and one of 100,000 bytes whose sender waits for its receiver."""
+    from whywait.analysis.spc import available
+    from whywait.cli import main
+
+    anchor = trace_from_text(
+        """
+        counters OMPI_SPC_UNEXPECTED
+        0: MPI_Send(1, bytes=8) [1, 1.1]
+        0: MPI_Send(1, bytes=100000) [2, 5.1]
+        1: MPI_Recv(0, bytes=8, OMPI_SPC_UNEXPECTED=2) [3, 3.1]
+        1: MPI_Recv(0, bytes=100000) [5, 5.2]
+        """,
+        tmp_path,
+    )
+    found = {row["name"]: row for row in available(whywait.analyze(anchor, causes=False, queues="send"))}
+    unexpected = found["UNEXPECTED"]
+    assert (unexpected["state"], unexpected["value"]) == ("recorded", 2)
+    assert (unexpected["derived"], unexpected["derived_from"]) == (2, "mpi_unexpected")
+    assert [found[name]["value"] for name in ("EAGER_MESSAGES", "NOT_EAGER_MESSAGES")] == [1, 1]
+    assert main(["counters", str(anchor), "--arrival", "send", "--spc"]) == 0
+    assert "(recorded: OMPI_SPC_UNEXPECTED; mpi_unexpected: 2)" in capsys.readouterr().out

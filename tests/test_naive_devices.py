@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 
 import pytest
+import whywait
 from hypothesis import given, note, settings
 
 from tests.compare_reference import differences, report
@@ -20,6 +21,8 @@ def agree(anchor):
     rows = differences(devices.table(), program.cells, DEVICES)
     assert all(row.ok for row in rows), "\n" + report(rows)
     assert instances(wait for wait in program.waits if wait.kind in DEVICES) == instances(devices.waits())
+    counts = whywait.analyze(anchor, causes=False).gpu().counts
+    assert counts["clock_violations"] == devices.clock_violations
     return devices
 
 

@@ -46,7 +46,8 @@ Declarations: `ranks 4`, `threads 2`, `comm half = 0 2` (communicator order), `i
 half` (`on locations`: of threads, not processes), `clock 1 +0.5` (rank 1's own clock is half a second behind),
 `counters INS MISS` (strict counters, sampled at each Enter and Leave; as arguments of a call, `INS=100` says by how
 much one grows from the call's Enter to the next sample), `parameters step phase:string` (INT64, `:unsigned` or
-`:string`; as arguments of a call, `step=3` is recorded directly behind its Enter), `dynamic step` (regions that are).
+`:string`; as arguments of a call, `step=3` is recorded directly behind its Enter), `dynamic step` (regions that are),
+`devices shared` (all ranks have one, with its node), `devices null` (stream 0 of each is its null stream).
 
 Every rank runs the program `program` from second 0 to its last event.
 """
@@ -84,6 +85,7 @@ from otf2.enums import (
     RmaSyncLevel,
     RmaSyncType,
     RmaWinFlag,
+    SystemTreeDomain,
     Type,
 )
 
@@ -229,6 +231,7 @@ class Script:
         self.counters: list[str] = []
         self.parameters: dict[str, str] = {}
         self.dynamic: list[str] = []
+        self.devices: list[str] = []
         lines = [line.split("#")[0].strip() for line in text.splitlines()]
         activities = [line for line in lines if line and not self._declare(line)]
         mentioned = [
@@ -267,6 +270,8 @@ class Script:
             self.counters = match[1].split()
         elif match := re.fullmatch(r"dynamic ([\w ]+)", line):
             self.dynamic = match[1].split()
+        elif match := re.fullmatch(r"devices (shared|null)", line):
+            self.devices.append(match[1])
         elif match := re.fullmatch(r"parameters ([\w: ]+)", line):
             self.parameters = {name: kind for name, _, kind in (each.partition(":") for each in match[1].split())}
         else:
@@ -447,9 +452,12 @@ class Archive:
         return self.definitions.region(name, name, "", role, paradigm, flags)
 
     def _devices(self, node: Any, processes: dict[int, Any]) -> dict[tuple[int, int], Location]:
-        """Define the streams of devices; one device a rank."""
+        """Define the streams of devices; one device a rank, or one for all."""
         d = self.definitions
         contexts, streams = {}, {}
+        if "shared" in self.script.devices:
+            node = d.system_tree_node("GPU", "device", node)
+            d.system_tree_node_domain(node, SystemTreeDomain.ACCELERATOR_DEVICE)
         for rank, number in sorted(place for place in self.script.streams if place[1] < 0):
             if rank not in contexts:
                 options = {"creating_location_group": processes[rank]}
@@ -460,6 +468,8 @@ class Archive:
             stream = Location(d._locations, reference, name, type=kind, group=contexts[rank])
             d._locations._register(stream)
             streams[rank, number] = stream
+            if number == -1 and "null" in self.script.devices:
+                d.location_property(stream, "hipNullStream", Type.UINT64, 1)
         return streams
 
     # --- events ------------------------------------------------------------------------------------------------------

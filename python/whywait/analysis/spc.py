@@ -62,8 +62,8 @@ _MESSAGES: dict[str, tuple[Kind, str, str]] = {
     "MAX_UNEXPECTED_IN_QUEUE": ("watermark", "messages", "level mpi_unexpected_queue"),
     "MAX_OOS_IN_QUEUE": ("watermark", "messages", ""),
     "P2P_MESSAGE_SIZE": ("bin", "messages", "comms_send"),
-    "EAGER_MESSAGES": ("regular", "messages", ""),
-    "NOT_EAGER_MESSAGES": ("regular", "messages", ""),
+    "EAGER_MESSAGES": ("regular", "messages", "eager"),
+    "NOT_EAGER_MESSAGES": ("regular", "messages", "not eager"),
     "QUEUE_ALLOCATION": ("regular", "bytes", ""),
     "UNEXPECTED_QUEUE_DATA": ("regular", "bytes", ""),
     "OOS_QUEUE_DATA": ("regular", "bytes", ""),
@@ -71,6 +71,9 @@ _MESSAGES: dict[str, tuple[Kind, str, str]] = {
     "MAX_UNEXPECTED_QUEUE_DATA": ("watermark", "bytes", "level mpi_unexpected_data"),
     "MAX_OOS_QUEUE_DATA": ("watermark", "bytes", ""),
 }
+
+#: Counts messages above the eager limit of their locality.
+_ABOVE = "mpi_message_size_above_limit"
 
 #: Counters that tables 3.1, 3.4 and 3.5 have, or Open MPI itself, but not appendix A.
 FURTHER = ("OOS_MATCH_TIME", "OOS_MATCH_QUEUE_TIME", "OOS_QUEUE_HOPS")
@@ -109,7 +112,8 @@ def available(result: ResultData) -> list[dict[str, Any]]:
     list of dict
         ``name`` (without ``OMPI_SPC_``), ``kind``, ``unit``, ``state`` (``recorded``, ``derived`` or
         ``not available``), ``value`` (of the whole run, or None) and ``source`` (the counter, metric or level it
-        is from).
+        is from). Of a recorded counter also what follows from the records, if anything does: ``derived`` and
+        ``derived_from``; else None and nothing.
     """
     recorded = {bare(name): counter for name, counter in Counters(result).items()}
     visits = _visits(result)
@@ -120,10 +124,14 @@ def available(result: ResultData) -> list[dict[str, Any]]:
             counter = recorded[one.name]
             value: float | None = counter.total if counter.kind == "total" else counter.maximum
             state, source = "recorded", counter.name
+            derived = _derived(result, one, visits)
         else:
             value, source = _derived(result, one, visits)
-            state = "not available" if value is None else "derived"
-        rows.append({**one._asdict(), "state": state, "value": value, "source": source})
+            state, derived = "not available" if value is None else "derived", (None, "")
+        rows.append(
+            {**one._asdict(), "state": state, "value": value, "source": source}
+            | {"derived": derived[0], "derived_from": derived[1]}
+        )
     for row in rows:
         del row["same"]
     return rows
@@ -160,6 +168,13 @@ def _derived(result: ResultData, one: Definition, visits: Counter[str]) -> tuple
 
         rows = [row for row in pa.table(analysis.queue_levels()).to_pylist() if row["metric"] == level]
         return float(max((row["maximum"] for row in rows), default=0)), level
+    if one.same in ("eager", "not eager"):
+        limits = [result.facts.get(name) for name in ("eager_limit_in_node", "eager_limit_between_nodes")]
+        if _ABOVE not in result.profile.metrics or limits == [None, None]:
+            return None, ""
+        above, protocols = result.profile.total(_ABOVE), ("mpi_eager", "mpi_rendezvous", "mpi_protocol_unknown")
+        messages = sum(result.profile.total(name) for name in protocols)
+        return (above, _ABOVE) if one.same == "not eager" else (messages - above, f"messages - {_ABOVE}")
     if one.same and one.same in result.profile.metrics:
         return result.profile.total(one.same), one.same
     return None, ""

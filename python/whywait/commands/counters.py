@@ -446,7 +446,8 @@ def _spc_lines(found: list[dict[str, Any]]) -> Iterator[Line]:
     for row in found:
         # Most calls never occur.
         if row["state"] != "not available" and (row["value"] or row["unit"] != "calls"):
-            where = f"{row['unit']} ({row['state']}: {row['source']})"
+            also = "" if row["derived"] is None else f"; {row['derived_from']}: {_number(row['derived']).strip()}"
+            where = f"{row['unit']} ({row['state']}: {row['source']}{also})"
             yield [(f"{row['name']:{_NAME}}{_number(row['value'])}  {where}", "")]
     missing = [row["name"] for row in found if row["state"] == "not available"]
     never = sum(row["state"] == "derived" and not row["value"] and row["unit"] == "calls" for row in found)

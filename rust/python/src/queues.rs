@@ -50,7 +50,9 @@ fn all(analysis: &Analysis) -> &[Level] {
 pub(crate) fn moments(analysis: &Analysis) -> PyResult<Table> {
     let moments = analysis.result.queues.as_ref().map_or(&[][..], |queues| &queues.moments);
     let mut names = Names::default();
-    moments.iter().for_each(|moment| names.push(moment.metric.name()));
+    for moment in moments {
+        names.push(moment.metric.name());
+    }
     let numbers = |get: fn(&Moment) -> u32| Arc::new(UInt32Array::from_iter_values(moments.iter().map(get)));
     let value = |moment: &Moment| match moment.metric.unit() {
         Unit::Time => analysis.seconds(moment.value),

@@ -114,8 +114,8 @@ impl<'a> Awaited<'a> {
         before.checked_sub(1).map(|last| launched[last].1)
     }
 
-    /// Of what was asked for before a call and ended in it the last; else what still seems to run behind it, by the clock
-    /// of a device.
+    /// Of what was asked for before a call and ended in it the last; else of what still seems to run behind it, by the
+    /// clock of a device, the last to end.
     fn last_in(&self, call: &Span) -> Option<u32> {
         let kernel = |index: u32| &self.kernels[index as usize];
         let is_asked = |index: &u32| asked(kernel(*index)) < call.enter;
@@ -127,7 +127,8 @@ impl<'a> Awaited<'a> {
                 let started = stream.runs.partition_point(|&index| kernel(index).run.enter < call.leave);
                 stream.runs[..started].last().copied()
             });
-            running.filter(|&index| kernel(index).run.leave > call.leave).find(is_asked)
+            let running = running.filter(|&index| kernel(index).run.leave > call.leave).filter(is_asked);
+            running.max_by_key(|&index| kernel(index).run.leave)
         })
     }
 
