@@ -517,8 +517,9 @@ impl Part {
 }
 
 /// `ticks * new / old`; `new` if that is of nothing.
+#[inline]
 fn scaled(ticks: i64, new: i64, old: i64) -> i64 {
-    if old == new {
+    if old == new || (ticks == 0 && old != 0) {
         ticks
     } else if old == 0 || ticks == old {
         new

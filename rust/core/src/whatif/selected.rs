@@ -11,6 +11,7 @@ use super::graph::Graph;
 use super::selection::{Chooser, Part, Selection, refusal};
 use crate::ids::LocationId;
 use crate::trace::Trace;
+use crate::trace::shard::ProfileCell;
 
 /// A selected segment.
 #[derive(Clone, Copy, Debug)]
@@ -84,21 +85,23 @@ pub(super) type Found = Result<Vec<Selected>, String>;
 
 /// What selections select in a run, by selection and location; an error for each that selects nothing. `sees` is told the
 /// segments of a location in the order of their positions, each with the number of its selection, and says whether it is
-/// kept; what else it makes of them is returned by location.
-pub(super) fn select<S: Default + Send>(
+/// kept; what else it makes of them is returned by location, and begins as `begin` makes it from the visits there.
+pub(super) fn select<S: Send>(
     trace: &Trace,
     graph: &Graph,
     (cut, shape): (&Cut, &Shape),
     selections: &[&Selection],
+    begin: impl Fn(&[ProfileCell]) -> S + Sync,
     sees: impl Fn(&mut S, usize, &Segment) -> bool + Sync,
 ) -> (Vec<Found>, Vec<S>) {
     let locations = trace.definitions.locations.len();
     let chosen = Chosen::new(trace, selections);
     let at = |location| {
-        let mut seen = S::default();
-        let found = chosen.at(trace, graph, (cut, shape), LocationId::at(location), |selection, segment| {
-            sees(&mut seen, selection, segment)
-        });
+        let location = LocationId::at(location);
+        let shard = trace.shard(location);
+        let mut seen = begin(shard.profile.of(shard.local(location)));
+        let found =
+            chosen.at(trace, graph, (cut, shape), location, |selection, segment| sees(&mut seen, selection, segment));
         (found, seen)
     };
     let (of_locations, seen): (Vec<Vec<Selected>>, Vec<S>) = (0..locations).into_par_iter().map(at).unzip();
@@ -196,6 +199,7 @@ impl<'a> Chosen<'a> {
         let mut changes = shape.of(location).iter().peekable();
         let (mut frames, mut owners): (Vec<Frame>, Vec<Owner>) = (Vec::new(), Vec::new());
         let (mut next, end) = (shard.event_offsets[i], shard.event_offsets[i + 1]);
+        let is_cut = !cut.of(location).is_empty();
         while next < end {
             if frames.is_empty() {
                 // Nothing before is about any of them.
@@ -215,7 +219,7 @@ impl<'a> Chosen<'a> {
                     Some(Part::Last) => is_leave,
                 };
                 let own = &owners[frame.owners as usize..];
-                if own.iter().any(|owner| owner.counts) && !cut.encloses(location, position) {
+                if own.iter().any(|owner| owner.counts) && !(is_cut && cut.encloses(location, position)) {
                     let (own_ticks, waits) = segments.before(position);
                     let measured = time - shard.events.time[position as usize - 1];
                     while changes.next_if(|change| change.position < position).is_some() {}
@@ -253,7 +257,7 @@ impl<'a> Chosen<'a> {
                 }
             }
             for selection in bits(self.roots[callpath] & !within) {
-                if choosers[selection].chooses(callpath, time) && !cut.has(location, position) {
+                if choosers[selection].chooses(callpath, time) && !(is_cut && cut.has(location, position)) {
                     let counts = counts >> selection & 1 == 1;
                     let instance = found[selection].instances;
                     found[selection].instances += 1;
