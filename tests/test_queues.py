@@ -290,6 +290,8 @@ def test_the_command_shows_sums_of_queues_in_parts(tmp_path, capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["sums"]["mpi_unexpected"]["total"] == 1
     assert "levels" not in found
+    assert main(["counters", anchor, "--window", "0:2.6"]) == 0
+    assert "Sum in the window" in capsys.readouterr().out
     assert main(["counters", anchor, "--metric", "mpi_unexpected_queue", "--by", "rank"]) == 2
     assert "neither" in capsys.readouterr().err
 

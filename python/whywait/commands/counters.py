@@ -423,7 +423,8 @@ def _lines(found: dict[str, Any]) -> Iterator[Line]:
     if not any(row["total"] for row in found["sums"].values()) and not found.get("levels"):
         yield [("The run has no messages.", "")]
         return
-    yield [(f"{'Sum over the run':{_NAME}}{'total':>{_NUMBER}}  unit", "bold")]
+    title = "Sum over the run" if "levels" in found else "Sum in the window"
+    yield [(f"{title:{_NAME}}{'total':>{_NUMBER}}  unit", "bold")]
     for name, row in found["sums"].items():
         yield [(f"{name:{_NAME}}{_number(row['total'])}  {row['unit']}", "")]
     if "levels" not in found:
