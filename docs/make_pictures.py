@@ -1,18 +1,20 @@
 """Take the pictures of the documentation from traces that ship with the project: `python docs/make_pictures.py`.
 
-It needs the `chromium` of the system.
+It needs `chromium` and `chromium-driver` of the system, and `selenium`.
 """
 
 from __future__ import annotations
 
+import base64
 import itertools
 import json
 import shutil
-import subprocess
 import sys
 import tempfile
+import time
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import whywait
 from whywait import _native, cases
@@ -123,28 +125,42 @@ def pages_of_cases(directory: Path) -> Iterator[tuple[str, Path, str, tuple[int,
             yield f"cases/{name}", page, "", (1280, 490)
 
 
+@contextmanager
+def browser() -> Iterator[Any]:
+    """Open Chromium without a window."""
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium") or shutil.which("chromium-browser") or ""
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"):
+        options.add_argument(argument)
+    window = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
+    try:
+        yield window
+    finally:
+        window.quit()
+
+
+def take(window: Any, address: str, width: int, height: int, target: Path) -> None:
+    """Take the picture of a page, once it has drawn what has this size."""
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    window.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    window.get("about:blank")
+    window.get(address)
+    ready = "return document.documentElement.dataset.ready !== undefined"
+    while not window.execute_script(ready):
+        time.sleep(0.05)
+    time.sleep(1.5)
+    target.write_bytes(base64.b64decode(window.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})["data"]))
+
+
 def main() -> None:
     """Take all of them, or those whose names are the arguments."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if not chromium:
-        raise SystemExit("no chromium is installed")
-    with tempfile.TemporaryDirectory() as directory:
-        for name, page, address, (width, height) in itertools.chain(
-            pages(Path(directory)), pages_of_cases(Path(directory))
-        ):
-            if sys.argv[1:] and name not in sys.argv[1:]:
-                continue
-            options = [
-                "--headless",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--hide-scrollbars",
-                "--virtual-time-budget=5000",
-                f"--window-size={width},{height}",
-                f"--screenshot={DOCS / name}.png",
-            ]
-            # Where the browser is run from, and what it is asked for, is all known here.
-            subprocess.run([chromium, *options, page.as_uri() + address], check=True, stderr=subprocess.DEVNULL)  # noqa: S603
+    with tempfile.TemporaryDirectory() as directory, browser() as window:
+        made = itertools.chain(pages(Path(directory)), pages_of_cases(Path(directory)))
+        for name, page, address, (width, height) in made:
+            if not sys.argv[1:] or name in sys.argv[1:]:
+                take(window, page.as_uri() + address, width, height, DOCS / f"{name}.png")
 
 
 if __name__ == "__main__":

@@ -244,7 +244,7 @@ export class BoxPlots {
     this.body = make("div", { class: "boxes" });
     this.node = make("section", { class: "detail", "aria-label": "Box plots" },
       make("header", {}, make("h2", {}, "Spread over ranks"),
-        make("span", { class: "hint" }, "minimum · quartiles · maximum, ● mean")),
+        make("span", { class: "hint" }, "min · quartiles · max, ● mean")),
       this.body);
     this.choose = choose;
   }
