@@ -200,10 +200,10 @@ def test_faster_is_never_later(tmp_path_factory, program, factor):
 
 # Where clocks agree, and no thread begins at a distance to its fork or its creation, which no hypothesis changes.
 DISTANT = (
-    "Clocks disagree", "A barrier whose clocks disagree", "Threads of a team", "A thread that another one creates",
-    "Kernels and the calls that await them", "A host that is faster waits for a kernel that it did not wait for before",
+    "Clocks disagree", "A barrier whose clocks disagree", "Threads of a team", "A created thread",
+    "Kernels and the calls that await them", "A faster host waits for a kernel that it did not wait for before",
     "A kernel in a queue starts when the one before it ends, or with its launch",
-    "Kernels of which no launch is known move with the host",
+    "Kernels without a known launch move with the host",
 )  # fmt: skip
 CONSISTENT = [example for example in examples() if example.id not in DISTANT]
 
