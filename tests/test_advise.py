@@ -140,8 +140,8 @@ def test_other_networks_are_compared_with_the_one_that_fits(tmp_path, capsys):
     assert on_fitted == pytest.approx(99.81)
     faster = {one.what: one for one in advice if one.base}
     assert {what: one.hypothesis for what, one in faster.items()} == {
-        "a network of half the latency": Network(0.05, 100.0),
-        "a network of twice the bandwidth": Network(0.1, 200.0),
+        "half the latency of the network that fits": Network(0.05, 100.0),
+        "twice the bandwidth of the network that fits": Network(0.1, 200.0),
     }
     for one in faster.values():
         assert one.base == fitted

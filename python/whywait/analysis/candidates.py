@@ -239,11 +239,14 @@ class _Proposer:
             return Candidate(changed, what, "network", option, bound, everywhere, network)
 
         half = None if network.local_latency is None else network.local_latency / 2
-        yield better("a network of half the latency", replace(network, latency=network.latency / 2, local_latency=half))
+        yield better(
+            "half the latency of the network that fits",
+            replace(network, latency=network.latency / 2, local_latency=half),
+        )
         double = None if network.local_bandwidth is None else 2 * network.local_bandwidth
         broader = replace(network, bandwidth=2 * network.bandwidth, local_bandwidth=double)
         if broader != network:
-            yield better("a network of twice the bandwidth", broader)
+            yield better("twice the bandwidth of the network that fits", broader)
 
     def _waiting(self, ending: str) -> float:
         metrics = [metric for metric in self._profile.metrics.waiting if metric.name.endswith(ending)]
