@@ -170,15 +170,10 @@ def costliest(
     for chosen in order[by_callpath[order] > 0].tolist():
         rows = where == chosen
         costs = float(by_callpath[chosen])
-        own = table.filter(pa.array(rows))
-        classes = own.group_by("class", use_threads=False).aggregate([("short_term", "sum"), ("long_term", "sum")])
+        by_class = _by_class(table.filter(pa.array(rows)))
         amounts = [
-            {
-                "class": row["class"],
-                "display_name": kinds[row["class"]],
-                "costs": row["short_term_sum"] + row["long_term_sum"],
-            }
-            for row in classes.to_pylist()
+            {"class": name, "display_name": kinds[name], "costs": by_class[name]}
+            for name in sorted(by_class, key=lambda name: -by_class[name])
         ]
         places.append(
             {
@@ -189,7 +184,7 @@ def costliest(
                 "long_term": costs - float(shorts[chosen]),
                 "share": costs / (whole or float(by_callpath.sum())),
                 **on_ranks(result, location[rows], (short + long)[rows]),
-                "classes": sorted(amounts, key=lambda kind: -kind["costs"]),
+                "classes": amounts,
             }
         )
     return places
@@ -200,9 +195,16 @@ def total_costs(result: ResultData, *, callpath: str | int | None = None) -> dic
 
     Of the call paths that `callpath` means and what is below them, or of all.
     """
-    table = _within(result, callpath).group_by("class", use_threads=False)
-    totals = table.aggregate([("short_term", "sum"), ("long_term", "sum")]).to_pylist()
-    return {row["class"]: row["short_term_sum"] + row["long_term_sum"] for row in totals}
+    return _by_class(_within(result, callpath))
+
+
+def _by_class(table: pa.Table) -> dict[str, float]:
+    """Add up the costs of each class that occurs, in seconds."""
+    classes = table["class"].combine_chunks()
+    names, numbers = classes.dictionary.to_pylist(), classes.indices.to_numpy()
+    short, long = (sum_at(numbers, table[term].to_numpy(), len(names)) for term in ("short_term", "long_term"))
+    costs = (short + long).tolist()
+    return {names[number]: costs[number] for number in np.unique(numbers).tolist()}
 
 
 def on_ranks(result: ResultData, location: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> dict[str, Any]:

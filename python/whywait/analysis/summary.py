@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from whywait import _native
 from whywait.analysis.causes import costliest, critical, on_ranks
@@ -15,13 +14,16 @@ from whywait.analysis.progress import progress_thread
 from whywait.analysis.waiting import account
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from whywait.model.metrics import Metric, MetricTree
     from whywait.model.result import ResultData
 
 _WORST = 20
-_SLICE = 1 << 18
+_PIECE = 1 << 18
+# The columns of wait states that the core needs to find who is to blame.
+_BLAMED = pa.schema(
+    [("kind", pa.int32()), ("callpath", pa.uint32()), ("waiting", pa.float64()), ("cause_callpath", pa.uint32()),
+     ("cause_location", pa.uint32())]
+)  # fmt: skip
 
 
 def summarize(result: ResultData, asked: str | None = None) -> dict[str, Any]:
@@ -208,63 +210,30 @@ def worst_wait_states(
     return places
 
 
-def _blame(result: ResultData, table: pa.Table, wanted: npt.NDArray[np.bool_], by: list[str]) -> pa.Table:
-    """Sum and count wait states at given call paths, by call path and by cause.
-
-    Kinds are the numbers of their names: these are much faster to compare.
-    """
-    table = table.filter(pa.array(wanted[table["callpath"].to_numpy()]))
-    kinds = table["kind"]
-    places = pa.table(
-        {
-            "kind": pa.chunked_array([chunk.indices for chunk in kinds.chunks], kinds.type.index_type),
-            "callpath": table["callpath"],
-            "waiting": table["waiting"],
-            "cause_callpath": table["cause_callpath"],
-            "cause_rank": pa.array(result.places.rank).take(table["cause_location"].combine_chunks()),
-        }
-    )
-    sums = places.group_by(by, use_threads=False).aggregate([("waiting", "sum"), ("waiting", "count")])
-    return sums.rename_columns([*by, "waiting", "instances"])
-
-
 def _causes(result: ResultData, callpaths: list[int]) -> dict[tuple[str, int], dict[str, Any]]:
     """Find, for each wait state at some call paths, how often it occurs and what causes most of it."""
-    table = result.tables.wait_states.select(["kind", "callpath", "waiting", "cause_callpath", "cause_location"])
-    table = table.unify_dictionaries()
-    wanted = np.zeros(len(result.tree), np.bool_)
-    wanted[callpaths] = True
-    place, blame = ["kind", "callpath"], ["cause_callpath", "cause_rank"]
-    # By slices, because the table can be larger than memory.
-    slices = (table.slice(begin, _SLICE) for begin in range(0, table.num_rows, _SLICE))
-    pieces = [_blame(result, piece, wanted, [*place, *blame]) for piece in slices]
-    if not pieces:
+    waits = result.tables.wait_states.select(_BLAMED.names).unify_dictionaries()
+    if not waits.num_rows:
         return {}
-    kinds = table["kind"].chunk(0).dictionary.to_pylist()
-    sums = [("waiting", "sum"), ("instances", "sum")]
-    places = pa.concat_tables(pieces).group_by([*place, *blame], use_threads=False).aggregate(sums)
-    places = places.rename_columns([*place, *blame, "waiting", "instances"])
-    found: dict[tuple[str, int], dict[str, Any]] = {
-        (kinds[row["kind"]], row["callpath"]): {
-            "instances": row["instances_sum"],
-            "waiting": row["waiting_sum"],
-            "cause": None,
+    names = waits["kind"].chunk(0).dictionary.to_pylist()
+    # Piece by piece, because the table can be larger than memory.
+    numbered = pa.RecordBatchReader.from_batches(_BLAMED, map(_numbered, waits.to_batches(max_chunksize=_PIECE)))
+    path = result.tree.path
+    return {
+        (names[place["kind"]], place["callpath"]): {
+            "instances": place["instances"],
+            "cause": None
+            if place["cause_rank"] is None
+            else {
+                "callpath": None if place["cause_callpath"] is None else path(place["cause_callpath"]),
+                "rank": place["cause_rank"],
+                "share": place["cause_waiting"] / place["waiting"] if place["waiting"] else 0.0,
+            },
         }
-        for row in places.group_by(place, use_threads=False).aggregate(sums).to_pylist()
+        for place in pa.table(_native.blame(numbered, result.places.rank.tolist(), callpaths)).to_pylist()
     }
-    known = places.filter(places["cause_rank"].is_valid())
-    blamed = known.rename_columns([*place, *blame, "waiting_sum", "instances"])
-    most_first = blamed.sort_by([("waiting_sum", "descending"), ("cause_rank", "ascending")])
-    firsts = [("cause_callpath", "first"), ("cause_rank", "first"), ("waiting_sum", "first")]
-    keep_nulls = pc.ScalarAggregateOptions(skip_nulls=False)
-    options = [(column, how, keep_nulls) for column, how in firsts]
-    for row in most_first.group_by(place, use_threads=False).aggregate(options).to_pylist():
-        callpath, of_place = row["cause_callpath_first"], found[kinds[row["kind"]], row["callpath"]]
-        of_place["cause"] = {
-            "callpath": None if callpath is None else result.tree.path(callpath),
-            "rank": row["cause_rank_first"],
-            "share": row["waiting_sum_first"] / of_place["waiting"] if of_place["waiting"] else 0.0,
-        }
-    for values in found.values():
-        del values["waiting"]
-    return found
+
+
+def _numbered(waits: pa.RecordBatch) -> pa.RecordBatch:
+    """Return wait states with numbers instead of names, as the core takes them."""
+    return waits.set_column(0, "kind", waits["kind"].indices).cast(_BLAMED)

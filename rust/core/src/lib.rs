@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 pub mod analysis;
+pub mod blame;
 pub mod causes;
 pub mod communication;
 pub mod counters;

@@ -50,20 +50,23 @@ impl Table {
             .map(|(name, array)| Field::new(*name, array.data_type().clone(), array.null_count() > 0))
             .collect();
         let arrays = columns.into_iter().map(|(_, array)| array).collect();
-        RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
-            .map(Self)
-            .map_err(|error: ArrowError| TraceError::new_err(error.to_string()))
+        RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).map(Self).map_err(arrow_error)
     }
 }
 
-/// The batches of a table of any library, taken over through the Arrow `PyCapsule` interface.
-pub(crate) fn batches(table: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBatch>> {
+/// A table of any library, batch by batch, taken over through the Arrow `PyCapsule` interface.
+pub(crate) fn batches(table: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
     let capsule = table.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?;
     let stream = capsule.pointer_checked(Some(c"arrow_array_stream"))?.cast::<FFI_ArrowArrayStream>();
     // SAFETY: the name of the capsule says what it points to, and nobody else takes it over.
     #[expect(unsafe_code, reason = "the interface hands over a pointer")]
     let reader = unsafe { RecordBatchStreamReader::from_raw(stream.as_ptr()) };
-    reader.and_then(Iterator::collect).map_err(|error| TraceError::new_err(error.to_string()))
+    reader.map_err(arrow_error)
+}
+
+/// The Python exception for an error of Arrow.
+pub(crate) fn arrow_error(error: ArrowError) -> PyErr {
+    TraceError::new_err(error.to_string())
 }
 
 /// A schema of any library, in the same way.
@@ -73,7 +76,7 @@ pub(crate) fn schema(schema: &Bound<'_, PyAny>) -> PyResult<Schema> {
     // SAFETY: the name of the capsule says what it points to, and the capsule outlives the reference.
     #[expect(unsafe_code, reason = "the interface hands over a pointer")]
     let schema = unsafe { pointer.as_ref() };
-    Schema::try_from(schema).map_err(|error| TraceError::new_err(error.to_string()))
+    Schema::try_from(schema).map_err(arrow_error)
 }
 
 /// A column of names with few distinct values.

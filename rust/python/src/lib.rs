@@ -5,6 +5,7 @@
 mod analysis;
 mod analyze;
 mod arrow;
+mod blame;
 mod counters;
 mod devices;
 mod errors;
@@ -36,6 +37,8 @@ mod _native {
     use super::analyze::analyze;
     #[pymodule_export]
     use super::arrow::Table;
+    #[pymodule_export]
+    use super::blame::blame;
     #[pymodule_export]
     use super::errors::{ArchiveError, Error, TraceError, UsageError};
     #[pymodule_export]

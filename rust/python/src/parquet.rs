@@ -8,7 +8,7 @@ use arrow_schema::Schema;
 use pyo3::prelude::*;
 use whywait_parquet::{Error, Writer};
 
-use crate::arrow::{batches, schema};
+use crate::arrow::{arrow_error, batches, schema};
 use crate::errors::{Error as WhywaitError, UsageError};
 
 /// Writes a Parquet file, group of rows by group of rows.
@@ -34,7 +34,7 @@ impl TableWriter {
 
     /// Write a table as a group of rows.
     fn write(&self, py: Python<'_>, table: Bound<'_, PyAny>) -> PyResult<()> {
-        let batches = batches(&table)?;
+        let batches = batches(&table)?.collect::<Result<Vec<_>, _>>().map_err(arrow_error)?;
         py.detach(|| match self.0.lock().expect("no panic before").as_mut() {
             Some(writer) => writer.write(&batches).map_err(error),
             None => Err(UsageError::new_err("the file is closed")),

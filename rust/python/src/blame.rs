@@ -1,0 +1,70 @@
+//! Who is to blame for most of the waiting at a place, of a table of wait states.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int32Type, UInt32Type};
+use arrow_array::{Array, ArrayRef, Float64Array, Int32Array, RecordBatch, UInt32Array, UInt64Array};
+use pyo3::prelude::*;
+use whywait_core::blame::{Blame, Wait};
+
+use crate::arrow::{Table, arrow_error, batches};
+use crate::errors::UsageError;
+use crate::job::detached;
+
+/// Add up wait states at some call paths by kind and call path, with whom they wait for longest.
+///
+/// `waits` has `kind` (a number), `callpath`, `waiting`, `cause_callpath` and `cause_location`; `ranks` are those of the
+/// locations.
+#[pyfunction]
+pub(crate) fn blame(py: Python<'_>, waits: Bound<'_, PyAny>, ranks: Vec<i32>, callpaths: Vec<u32>) -> PyResult<Table> {
+    let batches = batches(&waits)?;
+    let mut wanted = vec![false; callpaths.iter().max().map_or(0, |&most| most as usize + 1)];
+    for callpath in callpaths {
+        wanted[callpath as usize] = true;
+    }
+    let places = detached(py, || {
+        let mut blame = Blame::default();
+        for batch in batches {
+            let added = add(&mut blame, &batch.map_err(arrow_error)?, &ranks, &wanted);
+            added.ok_or_else(|| UsageError::new_err("these are no wait states"))?;
+        }
+        Ok::<_, PyErr>(blame.places())
+    })??;
+    let causes = || places.iter().map(|place| place.cause);
+    Table::new(vec![
+        ("kind", Arc::new(UInt32Array::from_iter_values(places.iter().map(|place| place.kind)))),
+        ("callpath", Arc::new(UInt32Array::from_iter_values(places.iter().map(|place| place.callpath)))),
+        ("instances", Arc::new(UInt64Array::from_iter_values(places.iter().map(|place| place.instances)))),
+        ("waiting", Arc::new(Float64Array::from_iter_values(places.iter().map(|place| place.waiting)))),
+        (
+            "cause_callpath",
+            Arc::new(causes().map(|it| it.and_then(|it| it.callpath)).collect::<UInt32Array>()) as ArrayRef,
+        ),
+        ("cause_rank", Arc::new(causes().map(|it| it.map(|it| it.rank)).collect::<Int32Array>())),
+        ("cause_waiting", Arc::new(causes().map(|it| it.map(|it| it.waiting)).collect::<Float64Array>())),
+    ])
+}
+
+/// Add the rows of a batch; None if it has other columns.
+fn add(blame: &mut Blame, batch: &RecordBatch, ranks: &[i32], wanted: &[bool]) -> Option<()> {
+    let kinds = batch.column_by_name("kind")?.as_primitive_opt::<Int32Type>()?.values();
+    let numbers = |name| batch.column_by_name(name)?.as_primitive_opt::<UInt32Type>();
+    let waiting = batch.column_by_name("waiting")?.as_primitive_opt::<Float64Type>()?.values();
+    let callpaths = numbers("callpath")?.values();
+    let (cause_callpaths, causes) = (numbers("cause_callpath")?, numbers("cause_location")?);
+    for (row, &callpath) in callpaths.iter().enumerate() {
+        if !wanted.get(callpath as usize).is_some_and(|&wanted| wanted) {
+            continue;
+        }
+        let cause = causes.is_valid(row).then(|| ranks.get(causes.value(row) as usize)).flatten();
+        let cause_callpath = cause_callpaths.is_valid(row).then(|| cause_callpaths.value(row));
+        blame.add(Wait {
+            kind: kinds[row] as u32,
+            callpath,
+            waiting: waiting[row],
+            cause: cause.map(|&rank| (rank, cause_callpath)),
+        });
+    }
+    Some(())
+}
