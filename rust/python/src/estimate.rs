@@ -10,8 +10,8 @@ use whywait_otf2::{Archive, Attributes, Event, EventSink};
 /// Memory that Python and its libraries take, and an analysis of next to nothing, bytes.
 const FIXED: f64 = 80.0 * MIB;
 /// Memory that writing the results takes, and what is added for all waits that there are likely to be, bytes.
-const REPORTS: f64 = 30.0 * MIB;
-const REPORTS_OF_WAITS: f64 = 8.0 * MIB;
+const REPORTS: f64 = 24.0 * MIB;
+const REPORTS_OF_WAITS: f64 = 6.0 * MIB;
 /// With so many synchronizations tables are as long as the pieces in which they are written.
 const MANY: f64 = 40_000.0;
 const MIB: f64 = 1_048_576.0;
@@ -23,10 +23,10 @@ const SAMPLED: usize = 32;
 /// What an event of a kind takes besides, bytes: it stands for an operation of one process.
 fn operation(name: &str) -> f64 {
     match name {
-        "MpiSend" | "MpiIsend" | "MpiCollectiveEnd" | "NonBlockingCollectiveComplete" => 380.0,
-        "RmaCollectiveEnd" => 1250.0,
-        "RmaReleaseLock" => 450.0,
-        "RmaGroupSync" => 350.0,
+        "MpiSend" | "MpiIsend" | "MpiCollectiveEnd" | "NonBlockingCollectiveComplete" => 310.0,
+        "RmaCollectiveEnd" => 850.0,
+        "RmaReleaseLock" => 480.0,
+        "RmaGroupSync" => 270.0,
         "RmaPut" | "RmaAtomic" => 100.0,
         "RmaGet" => 800.0,
         _ => 0.0,
