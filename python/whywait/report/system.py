@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from whywait.report.xml import attribute, element
+import numpy as np
+import pyarrow as pa
+
+from whywait.report.xml import attribute, escaped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pyarrow as pa
-
     from whywait.model.tables import Locations
 
-_TAGS = {"node": "systemtreenode", "group": "locationgroup", "location": "location"}
+_TAGS = {"node": "systemtreenode", "group": "locationgroup"}
 
 
 def system_xml(system: pa.Table, topologies: pa.Table, locations: Locations) -> Iterator[str]:
@@ -35,27 +36,26 @@ def system_xml(system: pa.Table, topologies: pa.Table, locations: Locations) -> 
 
 
 def _tree(system: pa.Table, locations: Locations) -> Iterator[str]:
-    rows = system.to_pylist()
+    columns = (system[name].to_pylist() for name in ("parent", "kind", "rank", "location"))
+    texts = (escaped(system[name].cast(pa.string())).to_pylist() for name in ("class", "name"))
+    threads = np.maximum(locations.thread, 0).tolist()
     numbers: Counter[str] = Counter()
-    # Rows that are open, from the root down: no recursion, trees can be deeper than Python allows.
-    opened: list[int] = []
-    for number, row in enumerate(rows):
-        while opened and row["parent"] != opened[-1]:
-            yield f"</{_TAGS[rows[opened.pop()]['kind']]}>\n"
-        if row["kind"] == "location":
-            yield f'<location Id="{row["location"]}">' + element("name", row["name"])
-            yield element("rank", max(int(locations.thread[row["location"]]), 0))
-            yield element("type", row["class"]) + "</location>\n"
+    # Rows that are open, from the root down, with their tags: no recursion, trees can be deeper than Python allows.
+    opened: list[tuple[int, str]] = []
+    for number, (parent, kind, rank, location, what, name) in enumerate(zip(*columns, *texts, strict=True)):
+        while opened and parent != opened[-1][0]:
+            yield f"</{opened.pop()[1]}>\n"
+        if kind == "location":
+            yield f'<location Id="{location}"><name>{name}</name><rank>{threads[location]}</rank>'
+            yield f"<type>{what}</type></location>\n"
             continue
-        opened.append(number)
-        yield f'<{_TAGS[row["kind"]]} Id="{numbers[row["kind"]]}">' + element("name", row["name"])
-        numbers[row["kind"]] += 1
-        if row["kind"] == "node":
-            yield element("class", row["class"]) + "\n"
-        else:
-            yield element("rank", max(row["rank"], 0)) + element("type", row["class"]) + "\n"
-    for number in reversed(opened):
-        yield f"</{_TAGS[rows[number]['kind']]}>\n"
+        tag = _TAGS[kind]
+        opened.append((number, tag))
+        yield f'<{tag} Id="{numbers[kind]}"><name>{name}</name>'
+        numbers[kind] += 1
+        yield f"<class>{what}</class>\n" if kind == "node" else f"<rank>{max(rank, 0)}</rank><type>{what}</type>\n"
+    for _, tag in reversed(opened):
+        yield f"</{tag}>\n"
 
 
 def _topologies(topologies: pa.Table) -> Iterator[str]:

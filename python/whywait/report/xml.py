@@ -4,6 +4,12 @@ from __future__ import annotations
 
 # That of xml.sax loads what talks to servers.
 from html import escape
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _BLANKS = str.maketrans({"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
 
@@ -11,6 +17,13 @@ _BLANKS = str.maketrans({"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
 def element(name: str, text: object) -> str:
     """Return an element that holds text."""
     return f"<{name}>{escape(str(text), quote=False)}</{name}>"
+
+
+def escaped(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return texts as they stand between tags."""
+    for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
+        texts = pc.replace_substring(texts, character, entity)
+    return texts
 
 
 def attribute(text: str) -> str:
