@@ -124,7 +124,9 @@ impl Leaf {
             Some(nulls) => {
                 self.definition.each().extend(nulls.iter().map(u8::from));
                 self.definition.len += array.len();
-                self.append_values(array, nulls.valid_indices());
+                if nulls.null_count() < array.len() {
+                    self.append_values(array, nulls.valid_indices());
+                }
             }
         }
         Ok(())
@@ -133,12 +135,16 @@ impl Leaf {
     fn append_values(&mut self, array: &dyn Array, rows: impl Iterator<Item = usize>) {
         match &mut self.values {
             Values::Doubles(values) => {
-                let source = array.as_primitive::<Float64Type>().values();
-                values.extend(rows.map(|row| source[row]));
+                if let Some(kept) = array.as_any_dictionary_opt() {
+                    let (keys, source) = (keys(kept.keys()), kept.values().as_primitive::<Float64Type>().values());
+                    values.extend(rows.map(|row| source[keys[row] as usize]));
+                } else {
+                    let source = array.as_primitive::<Float64Type>().values();
+                    values.extend(rows.map(|row| source[row]));
+                }
             }
             Values::Numbered { codes, distinct } => {
-                if let DataType::Dictionary(..) = array.data_type() {
-                    let kept = array.as_any_dictionary();
+                if let Some(kept) = array.as_any_dictionary_opt() {
                     let mut known = vec![NONE; kept.values().len()];
                     let keys = keys(kept.keys());
                     codes.extend(rows.map(|row| {
