@@ -2,14 +2,18 @@
 
 import tarfile
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import numpy as np
 import pytest
+import whywait
 from hypothesis import given, settings
+from otf2.enums import LocationType, MetricMode
 from whywait.report.cube import write_cube
 
 from tests import fake_native
 from tests.fake_native import dense
+from tests.test_counters_input import Archive
 from tests.test_metrics import analyses
 
 pycubexr = pytest.importorskip("pycubexr")
@@ -204,3 +208,51 @@ def test_recorded_runs(case, written):
         for name in set(scout["totals"]) & set(fake_native.STORED):
             exclusive = rows(parser, name, convert_to_exclusive=True)
             assert sum(values.sum() for values in exclusive.values()) == pytest.approx(scout["totals"][name]), name
+
+
+def test_levels_and_maxima_are_below_counters_and_metric_locations_are_left_out(tmp_path_factory, written):
+    """A metric location is defined before the thread it counts for: 3 for 4 s, then 7 for 6 s; a total of 4."""
+    archive = Archive(tmp_path_factory.mktemp("trace"))
+    recorder, thread = archive.stream(kind=LocationType.METRIC), archive.stream()
+    level, total = archive.metric("level", mode=MetricMode.ABSOLUTE_NEXT), archive.metric("total")
+    instance = archive.definitions.metric_instance(level, recorder, scope=archive.groups[0])
+    for time, value in ((0, 3), (40, 7), (100, 0)):
+        archive.sample(recorder, time, instance, value)
+    for time, value in ((0, 1), (100, 5)):
+        archive.sample(thread, time, total, value)
+    result = archive.analyze()
+    assert sorted(result.places.table["type"].to_pylist()) == ["CPU_THREAD", "METRIC"]
+    path = written(result)
+    with pycubexr.CubexParser(str(path)) as parser:
+        (location,) = parser.get_locations()
+        assert (location.id, location.type) == (0, "thread")
+        (counters,) = (metric for metric in parser.get_metrics() if metric.display_name == "Counters")
+        assert [metric.name for metric in counters.childs] == ["total", "level", "max:level"]
+        (main,) = parser.get_root_cnodes()
+        found = {}
+        for metric in counters.childs:
+            values = parser.get_metric_values(metric).cnode_values(
+                main, convert_to_exclusive=metric.name != "max:level"
+            )
+            found[metric.name, metric.data_type] = values.astype(float).tolist()
+        assert found == {
+            ("total", "UINT64"): [4],
+            ("level", "DOUBLE"): [3 * 4 + 7 * 6],
+            ("max:level", "MAXDOUBLE"): [7],
+        }
+        assert parser.get_metric_values(parser.get_metric_by_name("time")).cnode_values(main).tolist() == [10]
+
+
+def test_the_longest_queues_are_maxima_at_the_root(written):
+    result = whywait.analyze(Path(__file__).parent / "data" / "stencil", causes=False, queues="send")
+    path = written(result)
+    with pycubexr.CubexParser(str(path)) as parser:
+        metric = parser.get_metric_by_name("mpi_max_requests")
+        (root,) = parser.get_root_cnodes()
+        found = parser.get_metric_values(metric).cnode_values(root).astype(float).tolist()
+        assert (metric.data_type, metric.units) == ("MAXDOUBLE", "requests")
+    rows = [
+        row for row in result.queue_levels().to_pylist() if row["metric"] == "mpi_requests" and row["rank"] is not None
+    ]
+    assert [found[row["location"]] for row in rows] == [row["maximum"] for row in rows]
+    assert len(rows) > 1

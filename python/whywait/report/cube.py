@@ -7,12 +7,14 @@ every reader does (pycubexr refuses a file that has one), and so all agree on th
 from __future__ import annotations
 
 import tarfile
-from typing import IO, TYPE_CHECKING, TypeVar
+from typing import IO, TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from whywait import _native
+from whywait.analysis.counters import Counters
+from whywait.analysis.queues import name_of_maximum, replayed
 from whywait.report.system import system_xml
 from whywait.report.xml import attribute, element
 
@@ -50,11 +52,16 @@ def write_cube(result: ResultData, path: Path, statistics: str | None = None) ->
         Name of the file beside it that has the statistics of wait states, if there is one.
     """
     profile = result.profile
+    kept = _kept_locations(result)
+    levels = list(_levels(result))
     with path.open("wb") as out:
         for number, metric in enumerate(profile.metrics):
             if metric.name not in profile.void:
-                _write_values(out, number, metric, profile)
-        anchor = "".join(_anchor(result, statistics)).translate(_UNSPEAKABLE).encode()
+                _write_metric(out, number, metric, profile, kept)
+        for number, level in enumerate(levels, len(profile.metrics) + 1):
+            row_numbers, rows = _level_rows(level, profile.locations)
+            _write_values(out, number, row_numbers, (row[kept].astype("<f8").tobytes() for row in rows), kept.size * 8)
+        anchor = "".join(_anchor(result, statistics, levels, kept)).translate(_UNSPEAKABLE).encode()
         _write_member(out, "anchor.xml", len(anchor), [anchor])
         out.write(bytes(2 * tarfile.BLOCKSIZE))
 
@@ -64,16 +71,91 @@ def _artificial_root(tree: CallTree) -> bool:
     return len(tree.roots) != 1
 
 
-def _write_values(out: IO[bytes], number: int, metric: Metric, profile: Profile) -> None:
+def _kept_locations(result: ResultData) -> npt.NDArray[np.int64]:
+    """Return the locations that come into the file: all but metric locations that run nothing, or all of only these."""
+    is_metric = np.array([kind == "METRIC" for kind in result.places.table["type"].to_pylist()], dtype=np.bool_)
+    (kept,) = np.nonzero(~is_metric | (result.profile.by_location("time") > 0))
+    return kept if kept.size else np.arange(is_metric.size)
+
+
+class _Level(NamedTuple):
+    """A level as Cube has it: values by number of the call path in the file and location."""
+
+    name: str
+    unit: str
+    dtype: str
+    description: str
+    row: npt.NDArray[np.int64]
+    location: npt.NDArray[np.int64]
+    value: npt.NDArray[np.float64]
+
+
+def _levels(result: ResultData) -> Iterator[_Level]:
+    """Yield integral and maximum of each level of the trace, and the maximum of each queue, which is at the root."""
+    tree = result.tree
+    for counter in Counters(result).values():
+        if counter.kind != "level":
+            continue
+        cells = counter.cells()
+        cells = cells.filter(cells["callpath_id"].is_valid())
+        if not cells.num_rows:
+            continue
+        row = tree.position[cells["callpath_id"].to_numpy()].astype(np.int64) + _artificial_root(tree)
+        location = cells["location"].to_numpy().astype(np.int64)
+        text = counter.description or f"{counter.name}, as the trace has it."
+        unit = f"{counter.unit} sec"
+        integral = f"{text} Integral over time: its quotient by time is the mean."
+        value = cells["value"].to_numpy()
+        yield _Level(counter.name, unit, "DOUBLE", integral, row, location, value)
+        maximum = cells["maximum"].to_numpy()
+        sampled = np.isfinite(maximum)
+        name = f"max:{counter.name}"
+        text = f"{text} Maximum."
+        yield _Level(name, counter.unit, "MAXDOUBLE", text, row[sampled], location[sampled], maximum[sampled])
+    if not replayed(result) or (analysis := result.tables.analysis) is None:
+        return
+    found = pa.table(analysis.queue_levels())
+    found = found.filter(found["location"].is_valid())
+    names = np.array(found["metric"].to_pylist(), dtype=object)
+    for level in dict.fromkeys(names):
+        own = found.filter(pa.array(names == level))
+        location = own["location"].to_numpy().astype(np.int64)
+        name = name_of_maximum(level)
+        text = f"Maximum of {level} over the run."
+        value = own["maximum"].to_numpy().astype(np.float64)
+        yield _Level(name, own["unit"][0].as_py(), "MAXDOUBLE", text, np.zeros_like(location), location, value)
+
+
+def _level_rows(level: _Level, locations: int) -> tuple[list[int], Iterator[npt.NDArray[np.float64]]]:
+    """Return the row numbers of a level and the rows: no value is the least, with which Cube starts a maximum."""
+    used, place = np.unique(level.row, return_inverse=True)
+    order = np.argsort(place, kind="stable")
+    ends = np.cumsum(np.bincount(place, minlength=used.size))
+    nothing = np.finfo(np.float64).min if level.dtype == "MAXDOUBLE" else 0.0
+
+    def rows() -> Iterator[npt.NDArray[np.float64]]:
+        for own in np.split(order, ends[:-1]):
+            row = np.full(locations, nothing)
+            row[level.location[own]] = level.value[own]
+            yield row
+
+    return used.tolist(), rows()
+
+
+def _write_metric(out: IO[bytes], number: int, metric: Metric, profile: Profile, kept: npt.NDArray[np.int64]) -> None:
     row_numbers, rows = _inclusive_rows(profile) if metric.name == "time" else _exclusive_rows(profile, metric.name)
     if not row_numbers:
         # Not every reader takes a metric without rows, so the first says that there is nothing.
         row_numbers, rows = [0], iter([np.zeros(profile.locations)])
     dtype = np.dtype("<u8" if metric.integer else "<f8")
+    rows = rows if kept.size == profile.locations else (row[kept] for row in rows)
     data = (row.round().astype(dtype).tobytes() if metric.integer else row.astype(dtype).tobytes() for row in rows)
+    _write_values(out, number, row_numbers, data, kept.size * dtype.itemsize)
+
+
+def _write_values(out: IO[bytes], number: int, row_numbers: list[int], rows: Iterable[bytes], row_size: int) -> None:
     marker = b"CUBEX.DATA"
-    size = len(marker) + len(row_numbers) * profile.locations * dtype.itemsize
-    _write_member(out, f"{number}.data", size, _after(marker, data))
+    _write_member(out, f"{number}.data", len(marker) + len(row_numbers) * row_size, _after(marker, rows))
     # Byte order mark, version, sparse, number of rows.
     head = b"CUBEX.INDEX" + b"\1\0\0\0" + b"\0\0" + b"\1" + np.uint32(len(row_numbers)).tobytes()
     index = head + np.array(row_numbers, dtype="<u4").tobytes()
@@ -114,7 +196,9 @@ def _write_member(out: IO[bytes], name: str, size: int, parts: Iterable[bytes]) 
     out.write(bytes(-size % tarfile.BLOCKSIZE))
 
 
-def _anchor(result: ResultData, statistics: str | None) -> Iterator[str]:
+def _anchor(
+    result: ResultData, statistics: str | None, levels: list[_Level], kept: npt.NDArray[np.int64]
+) -> Iterator[str]:
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<cube version="4.4">\n'
     yield '<attr key="CubePL Version" value="1.1"/>\n<attr key="Cube Version" value="4.6"/>\n'
     yield f'<attr key="Creator" value="whywait {_native.__version__}"/>\n'
@@ -123,13 +207,32 @@ def _anchor(result: ResultData, statistics: str | None) -> Iterator[str]:
         yield f'<attr key="statisticfile" value={attribute(statistics)}/>\n'
     yield '<doc><mirrors></mirrors></doc>\n<metrics title="Metrics">\n'
     numbers = {metric.name: number for number, metric in enumerate(result.profile.metrics)}
-    for root in result.profile.metrics.children(None):
-        yield from _metric(result.profile, root, numbers)
+    roots = result.profile.metrics.children(None)
+    for root in roots:
+        if root.kind != "counter":
+            yield from _metric(result.profile, root, numbers)
+    counters = [root for root in roots if root.kind == "counter"]
+    if counters or levels:
+        yield from _counters(result.profile, counters, numbers, levels)
     yield '</metrics>\n<program title="Call tree">\n'
     yield from _program(result.tree)
     yield "</program>\n"
-    yield from system_xml(result.tables.system, result.tables.topologies, result.places)
+    yield from system_xml(result.tables.system, result.tables.topologies, result.places, kept)
     yield "</cube>\n"
+
+
+def _counters(profile: Profile, counters: list[Metric], numbers: dict[str, int], levels: list[_Level]) -> Iterator[str]:
+    """Yield a root without values, and below it what counters of the trace and levels come to."""
+    yield f'<metric id="{len(numbers)}" type="EXCLUSIVE">' + element("disp_name", "Counters")
+    yield element("uniq_name", "whywait_counters") + element("dtype", "DOUBLE") + element("uom", "")
+    yield element("val", "VOID") + element("url", "") + element("descr", "Counters of the trace and of queues.") + "\n"
+    for counter in counters:
+        yield from _metric(profile, counter, numbers)
+    for number, level in enumerate(levels, len(numbers) + 1):
+        yield f'<metric id="{number}" type="EXCLUSIVE">' + element("disp_name", level.name)
+        yield element("uniq_name", level.name) + element("dtype", level.dtype) + element("uom", level.unit)
+        yield element("url", "") + element("descr", level.description) + "</metric>\n"
+    yield "</metric>\n"
 
 
 def _metric(profile: Profile, metric: Metric, numbers: dict[str, int]) -> Iterator[str]:
