@@ -217,7 +217,7 @@ def test_info(capsys):
     assert cli.main(["info", "t"]) == 0
     out = capsys.readouterr().out
     assert re.search(r"^locations +3 CPU_THREAD$", out, re.MULTILINE)
-    assert re.search(r"^memory estimate +7\.031 KiB$", out, re.MULTILINE)
+    assert re.search(r"^memory estimate +7\.03 KiB$", out, re.MULTILINE)
     assert re.search(r"^  Region +2$", out, re.MULTILINE)
     assert "Enter" not in out
     assert "region 3 is defined twice" in out

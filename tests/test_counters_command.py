@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import whywait
+from whywait.analysis.expected import recursive_doubling
 from whywait.cli import main
 
 from tests.test_counters import STRICT, TWO_RANKS, archive, counter, values
@@ -201,3 +205,111 @@ def test_the_command_takes_modes_of_counters(tmp_path, capsys):
     assert found["INS"]["scopes"] == ["location"]
     with pytest.raises(SystemExit):
         main(["counters", anchor, "--counter-mode", "absolute"])
+
+
+STENCIL = Path(__file__).parent / "data" / "stencil"
+
+
+def test_the_overview_names_what_occurs_and_says_what_is_missing(steps, capsys):
+    assert main(["counters", str(STENCIL)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("The trace has no recorded counters. These are derived from its messages:\n")
+    assert re.search(r"^Bytes of unexpected messages +111 KiB  mpi_unexpected_bytes$", out, re.MULTILINE)
+    assert re.search(r"^Messages by size: Up to 1 KiB +2,000  mpi_message_size_1ki$", out, re.MULTILINE)
+    assert re.search(
+        r"^Bytes in flight \(run\) +2\.25 KiB +608 ms +all +202 B  mpi_bytes_in_flight$", out, re.MULTILINE
+    )
+    assert "mpi_overtaken" not in out
+    assert main(["counters", str(STENCIL), "--json"]) == 0
+    sums = json.loads(capsys.readouterr().out)["sums"]
+    zeros = [name for name, row in sums.items() if not row["total"]]
+    assert "mpi_overtaken" in zeros
+    assert f"\n{len(zeros)} more are zero" in out
+    assert main(["counters", str(steps)]) == 0
+    assert "no recorded counters" not in capsys.readouterr().out
+
+
+def test_a_run_without_counters_and_messages(tmp_path, capsys):
+    assert main(["counters", str(trace_from_text("0: work [0, 1]", tmp_path))]) == 0
+    assert capsys.readouterr().out == "The trace has no recorded counters.\nThe run has no messages.\n"
+
+
+@pytest.mark.parametrize("metric", ["INS", "mpi_match_attempts"])
+def test_bins_of_a_width(steps, capsys, metric):
+    assert main(["counters", str(steps), "--metric", metric, "--by", "time=0.5s", "--json"]) == 0
+    expected = capsys.readouterr().out
+    assert main(["counters", str(steps), "--metric", metric, "--bin", "500ms", "--json"]) == 0
+    assert capsys.readouterr().out == expected
+    assert json.loads(expected)["rows"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--bin", "1s"],
+        ["--bin", "1s", "--metric", "INS", "--bins", "3"],
+        ["--expected-traffic", "recursive-doubling", "--spc"],
+    ],
+)
+def test_bins_and_traffic_stand_alone(steps, capsys, options):
+    assert main(["counters", str(steps), *options]) == 2
+    assert "--bin" in (said := capsys.readouterr().err) or "--expected-traffic" in said
+
+
+@pytest.mark.parametrize("width", ["0s", "1", "s", "-1s", "1h"])
+def test_a_width_has_a_unit(steps, capsys, width):
+    with pytest.raises(SystemExit) as ended:
+        main(["counters", str(steps), "--metric", "INS", f"--bin={width}"])
+    assert ended.value.code == 2
+    assert "is not a time" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("processes", "expected"), [(40, {1: 8, 6: 8, 5: 24}), (10, {1: 2, 4: 2, 3: 6}), (8, {3: 8}), (1, {0: 1})]
+)
+def test_round_trips_of_recursive_doubling(processes, expected):
+    found = recursive_doubling(processes).tolist()
+    assert Counter(found) == expected
+    rest = processes - 2 ** (processes.bit_length() - 1)
+    assert all(found[rank] == 1 for rank in range(0, 2 * rest, 2))
+
+
+def test_expected_traffic_is_beside_what_open_mpi_sent(tmp_path, capsys):
+    """Three processes: rank 0 hands its data to rank 1, ranks 1 and 2 exchange."""
+    anchor = trace_from_text(
+        """
+        counters OMPI_SPC_BYTES_SENT_MPI
+        0: MPI_Allreduce(OMPI_SPC_BYTES_SENT_MPI=8) [1, 2]
+        1: MPI_Allreduce(OMPI_SPC_BYTES_SENT_MPI=16) [1, 2]
+        2: MPI_Allreduce(OMPI_SPC_BYTES_SENT_MPI=8) [1, 2]
+        *: MPI_Allreduce [3, 4]
+        *: MPI_Barrier [5, 6]
+        """,
+        tmp_path,
+    )
+    words = ["counters", str(anchor), "--expected-traffic", "recursive-doubling"]
+    assert main([*words, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [tuple(row.values()) for row in rows] == [(0, 1, 2, 2, 8), (1, 2, 2, 4, 16), (2, 1, 2, 2, 8)]
+    assert main(words) == 0
+    assert capsys.readouterr().out.splitlines()[2].split() == ["1", "2", "2", "4", "16"]
+    assert main(["counters", str(STENCIL), *words[2:]]) == 0
+    assert "BYTES_SENT_MPI" not in capsys.readouterr().out
+
+
+def test_analyze_prints_both_counts_of_unexpected_messages(tmp_path, capsys):
+    anchor = trace_from_text(
+        """
+        counters OMPI_SPC_UNEXPECTED
+        0: MPI_Send(1, bytes=8) [1, 1.1]
+        1: MPI_Recv(0, bytes=8, OMPI_SPC_UNEXPECTED=3) [3, 3.1]
+        """,
+        tmp_path,
+    )
+    words = ["analyze", str(anchor), "-o", str(tmp_path / "out")]
+    assert main([*words, "--queues"]) == 0
+    assert "Unexpected messages: 3 counted by Open MPI (OMPI_SPC_UNEXPECTED), 1 derived" in capsys.readouterr().out
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["unexpected"] == {"recorded": 3, "derived": 1, "name": "OMPI_SPC_UNEXPECTED"}
+    assert main(words) == 0
+    assert "counted by Open MPI" not in capsys.readouterr().out

@@ -106,8 +106,9 @@ def test_wrong_names_are_told(capsys):
 
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
-    [(0.5, "sec", "500 ms"), (2.0**40, "bytes", "1 TiB"), (12345, "occ", "12,345"), (2.5e9, "occ", "2.5 G"),
-     (-512, "bytes", "-512 B"), (2.0**70, "bytes", "1.049e+06 PiB")],
+    [(0.5, "sec", "500 ms"), (2.0**40, "bytes", "1.00 TiB"), (12345, "occ", "12,345"), (2.5e9, "occ", "2.50 G"),
+     (12811, "bytes", "12.5 KiB"), (9.996e9, "occ", "10.0 G"),
+     (-512, "bytes", "-512 B"), (2.0**70, "bytes", "1,048,576 PiB")],
 )  # fmt: skip
 def test_quantities(value, unit, text):
     assert quantity(value, unit) == text

@@ -27,6 +27,17 @@ if TYPE_CHECKING:
 Arrival = Literal["estimate", "send"]
 Match = Literal["pair", "list"]
 
+#: What people read for levels.
+LEVELS = {
+    "mpi_unexpected_queue": "Unexpected messages in the queue",
+    "mpi_unexpected_data": "Bytes in the unexpected queue",
+    "mpi_posted_queue": "Posted receives in the queue",
+    "mpi_send_requests": "Send requests in flight",
+    "mpi_receive_requests": "Receive requests in flight",
+    "mpi_requests": "Requests in flight",
+    "mpi_bytes_in_flight": "Bytes in flight",
+}
+
 _COLUMNS = ("metric", "callpath", "callpath_id", "location", "rank", "thread", "value")
 
 

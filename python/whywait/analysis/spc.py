@@ -137,6 +137,27 @@ def available(result: ResultData) -> list[dict[str, Any]]:
     return rows
 
 
+def unexpected(result: ResultData) -> dict[str, Any] | None:
+    """Return the unexpected messages that Open MPI counted, and those that follow from the records.
+
+    Parameters
+    ----------
+    result
+        The result.
+
+    Returns
+    -------
+    dict or None
+        ``recorded`` and ``derived`` (messages), and ``name`` (of the counter in the trace). None if the trace does not
+        have the counter, or if the queues were not replayed. Their difference tells how good the estimate of arrivals
+        is.
+    """
+    counter = next((one for name, one in Counters(result).items() if bare(name) == "UNEXPECTED"), None)
+    if counter is None or "mpi_unexpected" not in result.profile.metrics:
+        return None
+    return {"recorded": counter.total, "derived": result.profile.total("mpi_unexpected"), "name": counter.name}
+
+
 def bare(name: str) -> str:
     """Return the name of a counter without the prefixes that people write or leave out."""
     return name.upper().removeprefix("OMPI_").removeprefix("SPC_")

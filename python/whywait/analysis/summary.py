@@ -11,6 +11,7 @@ from whywait import _native
 from whywait.analysis.causes import costliest, critical, on_ranks
 from whywait.analysis.focus import ALL, focused
 from whywait.analysis.progress import progress_thread
+from whywait.analysis.spc import unexpected
 from whywait.analysis.waiting import account
 
 if TYPE_CHECKING:
@@ -45,9 +46,11 @@ def summarize(result: ResultData, asked: str | None = None) -> dict[str, Any]:
         time, and beside it ``completion``), ``worst`` (the places with most of it), ``delay_costs`` (the call paths
         that cause most of it or of idle threads, see `whywait.analysis.causes.costliest`), ``critical_path`` (see
         `whywait.analysis.causes.critical`; both are None if causes were not looked for), ``warnings``, ``oddities`` (of
-        the definitions). All values are such that JSON can say them.
+        the definitions), and ``unexpected`` (see `whywait.analysis.spc.unexpected`; only if both counts exist). All
+        values are such that JSON can say them.
     """
     profile = result.profile
+    counted = unexpected(result)
     return {
         "whywait": _native.__version__,
         "run": identity(result),
@@ -70,7 +73,7 @@ def summarize(result: ResultData, asked: str | None = None) -> dict[str, Any]:
         "critical_path": critical(result, _WORST) if result.has_causes else None,
         "warnings": result.warnings,
         "oddities": [dict(zip(("kind", "place", "text"), oddity, strict=True)) for oddity in result.run.oddities],
-    }
+    } | ({"unexpected": counted} if counted else {})
 
 
 def identity(result: ResultData) -> dict[str, Any]:

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from whywait.analysis.counters import Counter
     from whywait.report.terminal import Line
 
-_NAME, _NUMBER = 32, 14
+_NAME, _NUMBER, _LABEL = 32, 14, 58
+#: Algorithms of collective operations whose traffic is known: those of `whywait.analysis.expected`.
+ALGORITHMS = ("recursive-doubling",)
 #: Options that select a part of the run, or what to sum up by.
 _PARTS = ("iterations", "by", "window")
 #: What a summary says of the counters of the trace.
@@ -99,6 +101,18 @@ def add(verbs: Any) -> None:
         metavar="N",
         help="show a counter or queue over time, in N bins of equal width",
     )
+    parser.add_argument(
+        "--bin",
+        type=_width,
+        metavar="WIDTH",
+        help="show a counter over time, in bins of this width (0.5s, 20ms, 100us)",
+    )
+    parser.add_argument(
+        "--expected-traffic",
+        choices=sorted(ALGORITHMS),
+        help="show how often each rank exchanges messages if all MPI_Allreduce use this algorithm on all processes, "
+        "beside BYTES_SENT_MPI of Open MPI if the trace has it",
+    )
     parser.add_argument("--iterations", metavar="PATH", help="show the counter in each instance of this call path")
     parser.add_argument(
         "--top", type=positive, default=10, metavar="N", help="how many rows to show (default: %(default)s)"
@@ -151,7 +165,12 @@ def run(options: argparse.Namespace) -> int:
             progress=progress,
         )
     found: dict[str, Any]
-    if options.spc:
+    if options.expected_traffic:
+        from whywait.analysis.expected import expected_traffic
+
+        found = {"algorithm": options.expected_traffic, "rows": expected_traffic(result, options.expected_traffic)}
+        lines = _traffic_lines(found["rows"])
+    elif options.spc:
         from whywait.analysis.spc import available
 
         found = {"spc": available(result)}
@@ -185,6 +204,16 @@ def _check(options: argparse.Namespace) -> None:
     from whywait import UsageError
 
     correlates = options.correlate is not None
+    if options.expected_traffic and (correlates or options.metric or options.spc or options.queues or options.window):
+        raise UsageError(
+            "--expected-traffic cannot be combined with --metric, --correlate, --spc, --queues or --window"
+        )
+    if options.bin:
+        if not options.metric:
+            raise UsageError("--bin needs --metric, the counter to show over time")
+        if options.by or options.bins or options.iterations:
+            raise UsageError("--bin cannot be combined with --by, --bins or --iterations")
+        options.by = ("time", (1, options.bin))
     if options.spc and (correlates or options.metric):
         raise UsageError("--spc cannot be combined with --metric or --correlate")
     if correlates and options.metric:
@@ -280,11 +309,25 @@ def _axis(text: str) -> tuple[str, Any]:
     axis, _, value = text.partition("=")
     if (axis in ("callpath", "rank") and not value) or (axis == "iteration" and value):
         return axis, value
-    if axis == "time" and (match := re.fullmatch(r"(\d+)|(\d+\.?\d*)(s|ms|us)", value)):
-        width = float(match[2]) * {"s": 1.0, "ms": 1e-3, "us": 1e-6}[match[3]] if match[2] else None
-        if width or (match[1] and int(match[1])):
-            return axis, (int(match[1] or 1), width)
+    if axis == "time":
+        if value.isdecimal() and int(value):
+            return axis, (int(value), None)
+        if width := _time(value):
+            return axis, (1, width)
     raise argparse.ArgumentTypeError(f"{text!r} is not callpath, rank, iteration=PATH, time=50 or time=0.5s")
+
+
+def _width(text: str) -> float:
+    """Read the width of bins."""
+    if width := _time(text):
+        return width
+    raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 0.5s, 20ms or 100us")
+
+
+def _time(text: str) -> float | None:
+    """Read a time with its unit; None if the text is none."""
+    match = re.fullmatch(r"(\d+\.?\d*)(s|ms|us)", text)
+    return float(match[1]) * {"s": 1.0, "ms": 1e-3, "us": 1e-6}[match[2]] if match else None
 
 
 def _import(options: argparse.Namespace) -> int:
@@ -396,6 +439,10 @@ def _select(table: pa.Table, name: str, wanted: tuple[str, ...]) -> list[dict[st
 
 
 def _lines(found: dict[str, Any]) -> Iterator[Line]:
+    from whywait.analysis.queues import LEVELS
+    from whywait.report.terminal import seconds
+    from whywait.report.values import quantity
+
     if found.get("counters"):
         columns = " ".join(f"{name:>{_NUMBER}}" for name in ("total", "mean", "minimum", "maximum"))
         yield [(f"{'Counter':{_NAME}}{columns} {'samples':>{_NUMBER}}  unit", "bold")]
@@ -420,26 +467,60 @@ def _lines(found: dict[str, Any]) -> Iterator[Line]:
         yield [("no counter has a value in this window", "")]
     if "sums" not in found:
         return
-    if not any(row["total"] for row in found["sums"].values()) and not found.get("levels"):
-        yield [("The run has no messages.", "")]
+    occurring = {name: row for name, row in found["sums"].items() if row["total"]}
+    if "levels" in found and not found.get("counters", True):
+        derived = "These are derived from its messages:" if occurring else ""
+        yield [(f"The trace has no recorded counters. {derived}".rstrip(), "")]
+        yield from [[]] if occurring else []
+    if not occurring and not found.get("levels"):
+        yield [("The run has no messages." if "levels" in found else "Nothing is derived in this window.", "")]
         return
     title = "Sum over the run" if "levels" in found else "Sum in the window"
-    yield [(f"{title:{_NAME}}{'total':>{_NUMBER}}  unit", "bold")]
-    for name, row in found["sums"].items():
-        yield [(f"{name:{_NAME}}{_number(row['total'])}  {row['unit']}", "")]
+    yield [(f"{title:{_LABEL}}{'total':>{_NUMBER}}  name", "bold")]
+    for name, row in occurring.items():
+        yield [(f"{_label(name):{_LABEL}}{quantity(row['total'], row['unit']):>{_NUMBER}}", ""), (f"  {name}", "dim")]
+    if zeros := len(found["sums"]) - len(occurring):
+        yield [(f"{zeros} more {'is' if zeros == 1 else 'are'} zero (--json has all)", "dim")]
     if "levels" not in found:
         return
     yield []
-    yield [(f"{'Level':{_NAME}}{'maximum':>{_NUMBER}}{'at s':>{_NUMBER}}{'rank':>8}{'mean':>{_NUMBER}}  unit", "bold")]
+    yield [(f"{'Level':{_LABEL}}{'maximum':>{_NUMBER}}{'at':>12}{'rank':>8}{'mean':>12}  name", "bold")]
     for name, row in found["levels"].items():
+        metric, _, whole = name.partition(" ")
         rank = "all" if row["rank"] is None else str(row["rank"])
-        numbers = f"{_number(row['maximum'])}{_number(row['time'])}{rank:>8}{_number(row['mean'])}"
-        yield [(f"{name:{_NAME}}{numbers}  {row['unit']}", "")]
+        mean = quantity(row["mean"], "bytes") if row["unit"] == "bytes" else f"{row['mean']:,.3g}"
+        numbers = f"{quantity(row['maximum'], row['unit']):>{_NUMBER}}{seconds(row['time']):>12}{rank:>8}{mean:>12}"
+        label = LEVELS.get(metric, metric) + (f" {whole}" if whole else "")
+        yield [(f"{label:{_LABEL}}{numbers}", ""), (f"  {metric}", "dim")]
     yield []
     for name, where in (("eager_limit_in_node", "within a node"), ("eager_limit_between_nodes", "between nodes")):
         limit = found[name]
         text = "not known: no message is proved to have gone by rendezvous" if limit is None else f"{limit:,} bytes"
         yield [(f"Eager limit {where}: {text}", "")]
+
+
+def _label(name: str) -> str:
+    """Return what a person reads: with the name of what it is a part of, if that alone says what is counted."""
+    from whywait.model.metrics import metric_tree
+
+    metric = metric_tree()[name]
+    if metric.parent is None or not metric_tree()[metric.parent].derived:
+        return metric.display_name
+    return f"{metric_tree()[metric.parent].display_name}: {metric.display_name}"
+
+
+def _traffic_lines(rows: list[dict[str, Any]]) -> Iterator[Line]:
+    names = {
+        "round_trips": "round trips",
+        "operations": "operations",
+        "expected": "in all",
+        "BYTES_SENT_MPI": "BYTES_SENT_MPI",
+    }
+    shown = [name for name in names if any(row[name] is not None for row in rows)]
+    yield [(f"{'rank':>8}" + "".join(f"{names[name]:>{_NUMBER + 2}}" for name in shown), "bold")]
+    for row in rows:
+        cells = ("-" if row[name] is None else _number(row[name]).strip() for name in shown)
+        yield [(f"{row['rank']:>8}" + "".join(f"{cell:>{_NUMBER + 2}}" for cell in cells), "")]
 
 
 def _spc_lines(found: list[dict[str, Any]]) -> Iterator[Line]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from whywait.commands.common import add_verb, print_json
 from whywait.commands.results import TRACE, open_trace
 from whywait.report.terminal import seconds
+from whywait.report.values import quantity
 
 if TYPE_CHECKING:
     import argparse
@@ -77,16 +78,7 @@ def lines(facts: dict[str, Any]) -> Iterator[str]:
 
 def _value(name: str, value: object) -> str:
     if isinstance(value, int) and ("bytes" in name or "memory" in name):
-        return size(value)
+        return quantity(value, "bytes")
     if name == "length" and isinstance(value, float):
         return seconds(value)
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def size(count: float) -> str:
-    """Return a number of bytes in the unit a person would choose."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1024:
-            return f"{count:.4g} {unit}"
-        count /= 1024
-    return f"{count:.4g} TiB"

@@ -81,6 +81,10 @@ def summary_lines(summary: dict[str, Any], *, width: int = _WIDTH, unicode: bool
     yield from outside_lines(summary["focus"], width)
     yield []
     yield from _worst(summary, width, unicode=unicode)
+    if counted := summary.get("unexpected"):
+        text = f"Unexpected messages: {counted['recorded']:,.0f} counted by Open MPI ({counted['name']}), "
+        yield []
+        yield from _paragraph(f"{text}{counted['derived']:,.0f} derived from the trace (mpi_unexpected).", width, "")
     if progress := summary["focus"].get("progress"):
         yield []
         yield from _paragraph(progress_sentence(progress), width, "")
@@ -161,12 +165,14 @@ def seconds(value: float) -> str:
         return "0 s"
     for limit, factor, unit in ((1.0, 1, "s"), (1e-3, 1e3, "ms"), (1e-6, 1e6, "us")):
         if abs(value) >= limit * 0.9995:
-            return f"{value * factor:,.{max(0, 2 - _magnitude(value * factor))}f} {unit}"
+            return f"{digits(value * factor)} {unit}"
     return f"{value * 1e9:.3g} ns"
 
 
-def _magnitude(value: float) -> int:
-    return len(str(int(abs(value)))) - 1
+def digits(value: float) -> str:
+    """Return a number with three digits that say something, and with all before the point."""
+    # What rounds up to the next power of ten has one more digit before the point.
+    return f"{value:,.{max(0, 3 - len(str(int(abs(value) * 1.0005))))}f}"
 
 
 def _where(metrics: dict[str, dict[str, Any]], width: int, block: str) -> Iterator[Line]:

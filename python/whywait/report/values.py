@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from whywait.report.terminal import seconds
+from whywait.report.terminal import digits, seconds
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,9 +23,10 @@ def quantity(value: float, unit: str) -> str:
 def _scaled(value: float, units: tuple[str, ...], step: int) -> str:
     for unit in units[:-1]:
         if abs(value) < step:
-            return f"{value:.4g} {unit}".rstrip()
+            # There are no parts of a byte.
+            return f"{f'{value:,.0f}' if unit == units[0] else digits(value)} {unit}".rstrip()
         value /= step
-    return f"{value:.4g} {units[-1]}"
+    return f"{digits(value)} {units[-1]}"
 
 
 def group_name(ranks: npt.NDArray[np.integer[Any]], group: int, groups: int) -> str:
