@@ -1,1 +1,1 @@
-"""What people and other tools read: a summary, Cube files, tables."""
+"""Output for people and other tools: the summary, Cube files, tables and HTML reports."""

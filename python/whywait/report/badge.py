@@ -1,4 +1,4 @@
-"""A badge: the parallel efficiency of a run as a small picture for a README or a dashboard."""
+"""A badge: the parallel efficiency of a run as a small SVG image for a README or a dashboard."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from whywait.analysis.series import SeriesData
 
 _LABEL = "parallel efficiency"
-# POP calls 80 % acceptable. White text can be read on each of them.
+# POP regards 80 % as acceptable. White text is readable on every one of these colors.
 _COLORS = ((0.8, "#2e7d32"), (0.6, "#a15c00"), (0.0, "#b3261e"))
 _UNKNOWN = "#5c636b"
-# Of a letter at 11 pixels, in the mean.
+# Mean width of a character at a font size of 11 pixels.
 _LETTER = 6.6
 _TEMPLATE = """\
 <svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="20" role="img" aria-label="{title}">

@@ -1,7 +1,7 @@
-"""Cube 4 files: the whole result in the format that CubeGUI and the Cube tools read.
+"""Cube 4 files: the complete result in the format of CubeGUI and the Cube tools.
 
-Every metric is written with its values, derived ones too. Cube could compute those itself from expressions, but not
-every reader does (pycubexr refuses a file that has one), and so all agree on the numbers.
+All metrics are written with their values, including derived ones. Cube can compute these from expressions, but not
+every reader supports that (pycubexr rejects such files), and stored values are the same for all readers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# What XML cannot say, not even escaped.
+# Characters that XML 1.0 does not allow, not even escaped.
 _UNSPEAKABLE = {
     code: "\N{REPLACEMENT CHARACTER}"
     for code in (*range(0x20), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF)
@@ -40,7 +40,7 @@ _UNSPEAKABLE = {
 
 
 def write_cube(result: ResultData, path: Path, statistics: str | None = None) -> None:
-    """Write a result to a file, metric by metric, so that memory is that of one metric.
+    """Write a result to a file, one metric at a time, to need memory for one metric only.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def write_cube(result: ResultData, path: Path, statistics: str | None = None) ->
 
 
 def _artificial_root(tree: CallTree) -> bool:
-    """Readers want one root; several programs in a trace get one above them."""
+    """Return whether the trace has several programs: readers expect one root, so these get a common one."""
     return len(tree.roots) != 1
 
 
@@ -145,7 +145,7 @@ def _level_rows(level: _Level, locations: int) -> tuple[list[int], Iterator[npt.
 def _write_metric(out: IO[bytes], number: int, metric: Metric, profile: Profile, kept: npt.NDArray[np.int64]) -> None:
     row_numbers, rows = _inclusive_rows(profile) if metric.name == "time" else _exclusive_rows(profile, metric.name)
     if not row_numbers:
-        # Not every reader takes a metric without rows, so the first says that there is nothing.
+        # Not every reader accepts a metric without rows, so write the first one with zeros.
         row_numbers, rows = [0], iter([np.zeros(profile.locations)])
     dtype = np.dtype("<u8" if metric.integer else "<f8")
     rows = rows if kept.size == profile.locations else (row[kept] for row in rows)
@@ -163,14 +163,14 @@ def _write_values(out: IO[bytes], number: int, row_numbers: list[int], rows: Ite
 
 
 def _exclusive_rows(profile: Profile, name: str) -> tuple[list[int], Iterator[npt.NDArray[np.float64]]]:
-    """Return the row numbers of a metric without what is below, and the rows: pre-order."""
+    """Return the row numbers and rows of exclusive values, in pre-order."""
     used = profile.positions(name)
     rows = (row for _, row in profile.rows(name, used.tolist()))
     return (used + _artificial_root(profile.tree)).tolist(), rows
 
 
 def _inclusive_rows(profile: Profile) -> tuple[list[int], Iterator[npt.NDArray[np.float64]]]:
-    """Return the row numbers of time, which Cube keeps with what is below, and the rows: wide order."""
+    """Return the row numbers and rows of inclusive values, as Cube stores the time, in Cube's wide order."""
     tree = profile.tree
     order = tree.position[tree.wide]
     (used,) = np.nonzero(profile.inclusive(profile.by_position("time"))[order])
@@ -186,7 +186,7 @@ def _after(first: T, rest: Iterable[T]) -> Iterator[T]:
 
 
 def _write_member(out: IO[bytes], name: str, size: int, parts: Iterable[bytes]) -> None:
-    """Write a file of the archive piece by piece, which the tar module of Python cannot."""
+    """Write a member of the archive piece by piece, which Python's tarfile module cannot do."""
     entry = tarfile.TarInfo(name)
     entry.size = size
     entry.mode = 0o600
@@ -275,5 +275,5 @@ def _program(tree: CallTree) -> Iterator[str]:
 
 
 def _line(number: int | None) -> int:
-    """Return a line number as Cube has it: -1 where OTF2 has none, or one that is no line."""
+    """Return a line number for Cube: -1 where OTF2 has none or an invalid one."""
     return number if number and number < 1 << 31 else -1

@@ -1,4 +1,4 @@
-"""Why a wait state waits, as a tree that a person reads."""
+"""The causes of a wait state as a tree of text."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
     from whywait.report.terminal import Line
 
 _TIME = 10
-# By what share counters may differ and still be called the same.
+# Counters with a relative difference below this are called the same.
 _SAME = 0.1
 
 
 def explanation_lines(
     explained: dict[str, Any], labels: Mapping[str, str], width: int, *, unicode: bool
 ) -> Iterator[Line]:
-    """Yield the explanation of a wait state.
+    """Yield the explanation of a wait state, line by line.
 
     Parameters
     ----------
     explained
         What `whywait.Result.explain` returned.
     labels
-        What to call each kind of wait state.
+        The display name of each kind of wait state.
     width
         The number of columns.
     unicode
-        Whether to draw with more than ASCII.
+        Whether to use characters beyond ASCII.
     """
     kind = labels[explained["kind"]]
     head = f"{kind}: {who(explained)} at {explained['enter']:.6f} s"
@@ -43,23 +43,23 @@ def explanation_lines(
 
 
 def who(node: Mapping[str, Any], prefix: str = "") -> str:
-    """Return what to call the location of a wait, or with the prefix ``cause_`` that of its cause."""
+    """Return the display name of a wait's location, or of its cause's location with the prefix ``cause_``."""
     thread = f".{node[prefix + 'thread']}" if node[prefix + "thread"] else ""
     return f"rank {node[prefix + 'rank']}{thread}"
 
 
 def differences(counters: Mapping[str, Mapping[str, float]]) -> str:
-    """Return in what the same work differed between cause and waiter, by the counters of the trace.
+    """Return how the counters of the same work differ between the delaying and the waiting process.
 
     Parameters
     ----------
     counters
-        What each came to at the ``cause`` and the ``waiter``.
+        By counter, the values of the ``cause`` and the ``waiter``.
 
     Returns
     -------
     str
-        Such as ``the same PAPI_TOT_INS, 3 times the PAPI_L2_TCM``: what differs by no more than a tenth is the same.
+        Such as ``the same PAPI_TOT_INS, 3 times the PAPI_L2_TCM``: differences up to a tenth count as the same.
         Empty if there is nothing to compare.
     """
     same, other = [], []
@@ -76,7 +76,7 @@ def differences(counters: Mapping[str, Mapping[str, float]]) -> str:
 
 
 class _Part(NamedTuple):
-    """A line of the tree, what it explains, and what stands below it."""
+    """A line of the tree, the time that it explains, and its children."""
 
     explains: float
     text: str
@@ -94,7 +94,7 @@ class _Writer:
         self._bars = ("├─ ", "└─ ", "│  ") if unicode else ("+- ", "`- ", "|  ")
 
     def below(self, node: dict[str, Any], amount: float, indent: str) -> Iterator[Line]:
-        """Yield what stands below a wait that explains an amount of the whole."""
+        """Yield the lines below a wait that explains a given amount of the time."""
         yield [(indent + self._path(node["callpath"], indent), "dim")]
         if node["cause_rank"] is None:
             return
@@ -127,7 +127,7 @@ class _Writer:
         return path(callpath, self._room - len(indent), unicode=self._unicode)
 
     def _scale(self, node: dict[str, Any], amount: float) -> float:
-        """Return how much of what a factor gets it explains: not what exceeds all factors, if that is worth a line."""
+        """Return the scale of the factors of a wait: without its unexplained part if that gets a line of its own."""
         explains: float = node["explains"]
         share = amount / explains
         if node["unexplained"] * share < self._least:

@@ -1,4 +1,4 @@
-"""The directory of a result: every file that a person or a tool reads."""
+"""The results directory and its files."""
 
 from __future__ import annotations
 
@@ -44,24 +44,24 @@ def write_all(
     iterations: str | int | None = None,
     source: str | PathLike[str] | None = None,
 ) -> list[Path]:
-    """Write everything there is to say about a result; see `whywait.Result.write`.
+    """Write all files of a result; see `whywait.Result.write`.
 
     Parameters
     ----------
     result, directory, transfers, factors, counters, iterations, source
-        As there.
+        As in `whywait.Result.write`.
     summarize
-        Returns what `whywait.analysis.summary.summarize` does.
+        A function that returns the summary, as `whywait.analysis.summary.summarize` does.
     picture
         The timeline and its blocks for an HTML report; None for no report.
     """
     with Staging(directory) as staging:
         writer = Writer(staging, result)
-        # What both need is found before they part.
+        # Compute what both threads need before they start.
         _ = result.tree, result.places, result.tables.wait_states
-        # Arrow writes the long tables while the others are made and summed up.
+        # Arrow writes the long tables while this thread computes the others and the summary.
         with ThreadPoolExecutor(1) as beside:
-            # With the events gone, a later page has the timeline from its tables.
+            # Reports made later, without the events, take the timeline from these tables.
             timeline, blocks = picture or (None, {})
             written = beside.submit(_write_long, writer, result, timeline, transfers=transfers, counters=counters)
             writer.definitions()
@@ -80,7 +80,7 @@ def write_all(
                 write_html(result, staging.path("report.html"), summary, blocks, iterations, source)
             written.result()
         writer.manifest(directory, summary)
-    # What people open comes first; which of two threads came first says nothing.
+    # Files for people come first; the order in which the two threads finish is arbitrary.
     first = ("report.cubex", _STATISTICS, "report.html", "summary.json")
     return sorted(staging.files, key=lambda file: (file.name not in first, file.name))
 
@@ -88,7 +88,7 @@ def write_all(
 def _write_long(
     writer: Writer, result: ResultData, timeline: Timeline | None, *, transfers: bool, counters: bool | Sequence[str]
 ) -> None:
-    """Write the tables that grow with the run, in its length or its width."""
+    """Write the tables that grow with the length of the run or the number of locations."""
     tree, locations, dataset = result.tree, result.places, result.tables
     waits = tables.wait_state_pieces(tree, locations, dataset.wait_states)
     if counters:
@@ -134,7 +134,7 @@ def _write_tables(writer: Writer, result: ResultData) -> None:
 
 
 def _write_factors(writer: Writer, dataset: Dataset, which: Factors) -> None:
-    """Write what waits are shared out among, unless nobody can tell: after an analysis by several processes."""
+    """Write the causes of each wait, unless they are unknown, as after an analysis by several processes."""
     try:
         intervals, factors = explained(dataset, which)
     except _native.UsageError:
@@ -144,7 +144,7 @@ def _write_factors(writer: Writer, dataset: Dataset, which: Factors) -> None:
 
 
 def _write_communication(writer: Writer, dataset: Dataset) -> None:
-    """Write who communicates with whom, unless nobody can tell."""
+    """Write the communication matrix, if it is known."""
     try:
         pairs, sizes = dataset.communication
     except _native.UsageError:

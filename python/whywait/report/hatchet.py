@@ -1,4 +1,4 @@
-"""The call tree with values as nested dictionaries: what Hatchet and Thicket read as a literal."""
+"""The call tree with values as nested dictionaries, the literal format of Hatchet and Thicket."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ def literal(
     Parameters
     ----------
     result
-        What was found in a run.
+        The result.
     metrics
-        What to write; None for the time and all wait states.
+        The metrics to write; None for the time and all wait states.
     rank
-        The rank whose values are meant; None for the sum over all locations.
+        The rank whose values to write; None for the sum over all locations.
 
     Returns
     -------
     list of dict
-        One entry a root: ``frame`` (``name`` and ``type``), ``metrics`` (of each its value without what is below, and
-        as ``NAME (inc)`` with it) and ``children``, which are such entries.
+        One entry per root: ``frame`` (``name`` and ``type``), ``metrics`` (for each its exclusive value and, as
+        ``NAME (inc)``, its inclusive value) and ``children``, which have the same form.
 
     Raises
     ------
     whywait.UsageError
-        If there is no such metric, or no such rank.
+        If there is no such metric or rank.
     """
     profile, tree = result.profile, result.tree
     names = (

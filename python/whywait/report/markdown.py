@@ -1,4 +1,4 @@
-"""The summary as Markdown: for issues and merge requests, and for language models to read."""
+"""The summary as Markdown, for issues, merge requests and language models."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from whywait.model.result import ResultData
 
 _SMALL = 0.001
-# Letters that would be markup in a table.
+# Characters that Markdown would interpret in a table.
 _ESCAPED = str.maketrans({letter: f"\\{letter}" for letter in "\\|*_`<>[]#&"})
 
 
 def markdown(result: ResultData, summary: dict[str, Any], *, count: int = 5) -> str:
-    """Return the summary of a result as Markdown, with tables as GitHub and GitLab have them.
+    """Return the summary of a result as Markdown with tables in the syntax of GitHub and GitLab.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def markdown(result: ResultData, summary: dict[str, Any], *, count: int = 5) -> 
     summary
         As `whywait.analysis.summary.summarize` returns it.
     count
-        How many rows a table has at most.
+        Maximum number of rows per table.
     """
     return "\n".join(_lines(result, summary, count)) + "\n"
 

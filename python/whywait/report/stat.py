@@ -1,7 +1,7 @@
-"""The statistics file beside a Cube report: CubeGUI draws box plots from it, and leads to the most severe waits.
+"""The statistics file of a Cube report, from which CubeGUI draws box plots and lists the most severe waits.
 
-Quartiles are exact. A wait is that of one process, as in the numbers of Scalasca; in its list of the most severe ones
-those of a collective operation are added up, here each stands for itself.
+Quartiles are exact. Each process of a collective operation counts as a wait of its own. So it does in Scalasca's
+statistics, but Scalasca's list of the most severe waits adds up all processes of an operation.
 
 *Source*: specification.md#statistics-of-wait-states.
 """
@@ -25,7 +25,7 @@ _HEAD = (
     "Quartil25    Quartil75\n"
 )
 _WORST = 5
-# What readers expect: a variance and quartiles only of so many waits.
+# Readers expect a variance and quartiles only for at least this many waits.
 _WITH_VARIANCE, _WITH_QUARTILES = 2, 5
 
 
@@ -35,7 +35,7 @@ def write_stat(result: ResultData, path: Path) -> None:
     Parameters
     ----------
     result
-        Whose.
+        The result.
     path
         The file; overwritten if it exists.
     """

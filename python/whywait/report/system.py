@@ -32,7 +32,7 @@ def system_xml(
     locations
         The locations.
     kept
-        The indices of those that come into the file, in order: their places here are their numbers there.
+        The indices of the locations to write, in order; their positions here are their numbers in the file.
     """
     yield '<system title="System tree">\n'
     numbers = dict(zip(kept.tolist(), range(kept.size), strict=True))
@@ -47,10 +47,10 @@ def _tree(system: pa.Table, locations: Locations, kept: dict[int, int]) -> Itera
     texts = (escaped(system[name].cast(pa.string())).to_pylist() for name in ("class", "name"))
     threads = np.maximum(locations.thread, 0).tolist()
     numbers: Counter[str] = Counter()
-    # Groups of nothing but locations that are left out are left out, too.
+    # Groups without any remaining location are left out, too.
     pairs = zip(system["location"].to_pylist(), system["parent"].to_pylist(), strict=True)
     groups = {parent for location, parent in pairs if location in kept}
-    # Rows that are open, from the root down, with their tags: no recursion, trees can be deeper than Python allows.
+    # Open elements with their tags, from the root down. No recursion: trees can be deeper than Python allows.
     opened: list[tuple[int, str]] = []
     for number, (parent, kind, rank, location, what, name) in enumerate(zip(*columns, *texts, strict=True)):
         if (kind == "location" and location not in kept) or (kind == "group" and number not in groups):

@@ -1,4 +1,4 @@
-"""The summary a person reads after an analysis."""
+"""The summary as text for the terminal."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from whywait.model.names import short_name
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-# A line is a list of (text, style); a style is one of rich's.
+# A line is a list of (text, style), with the styles of rich.
 Line = list[tuple[str, str]]
 
 _WIDTH = 80
 _BAR = 16
 _SMALL = 0.001
 _CLASS = 0.05
-# Clocks do not tell shorter times: what is less is left over by a computation.
+# Clocks do not resolve shorter times: smaller values are rounding errors.
 _TICK = 0.5e-9
-# Nobody stands out among several below this share, nor below this multiple of what is everybody's if all are alike.
+# Among several, one stands out only above this share and above this multiple of an equal share.
 _STANDS_OUT = 0.2
 _ALIKE = 1.1
-# What differences of sums leave of nothing.
+# Rounding error that a difference of sums can leave in place of zero.
 _NOTHING = 1e-9
 _WORST = 5
 _CAUSES = 3
 
 
 def show(lines: Iterable[Line], stream: TextIO) -> None:
-    """Write lines: in color on a terminal if rich is installed, as plain text otherwise."""
+    """Write lines, in color on a terminal if rich is installed, else as plain text."""
     if stream.isatty():
         try:
             from rich.console import Console
@@ -49,12 +49,12 @@ def show(lines: Iterable[Line], stream: TextIO) -> None:
 
 
 def width(stream: TextIO) -> int:
-    """Return how wide to write: as the terminal, up to a line one can read, and 80 columns elsewhere."""
+    """Return the line width: that of the terminal, up to a readable maximum, or 80 columns elsewhere."""
     return min(shutil.get_terminal_size().columns, 110) if stream.isatty() else _WIDTH
 
 
 def speaks_unicode(stream: TextIO) -> bool:
-    """Say whether bars and arrows can be written to a stream."""
+    """Return whether the encoding of a stream has bars and arrows."""
     try:
         "█…→".encode(stream.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -103,7 +103,7 @@ def summary_lines(summary: dict[str, Any], *, width: int = _WIDTH, unicode: bool
 
 
 def finding(note: dict[str, Any]) -> str:
-    """Return a warning as a sentence: how often, what, and where first."""
+    """Return a warning as a sentence: how often, what, and where it occurred first."""
     place = f" (first: {note['place']})" if note.get("place") else ""
     count = f"{note['count']:,} x " if note.get("count", 1) != 1 else ""
     return f"{count}{note['text']}{place}"
@@ -125,7 +125,7 @@ def _headline(summary: dict[str, Any]) -> list[str]:
 
 
 def outside_lines(focus: dict[str, Any], width: int) -> Iterator[Line]:
-    """Yield what lies outside of the focus, as `whywait.analysis.summary.headlines` has it: one line, or none."""
+    """Yield at most one line about the time outside the focus, from `whywait.analysis.summary.headlines`."""
     outside = focus["outside"]
     if outside["time"] <= 0:
         return
@@ -135,12 +135,12 @@ def outside_lines(focus: dict[str, Any], width: int) -> Iterator[Line]:
     yield from _paragraph(text, width, "dim")
 
 
-#: What the verdicts of `whywait.analysis.progress.progress_thread` say.
+#: Sentences for the verdicts of `whywait.analysis.progress.progress_thread`.
 _VERDICTS = {"no": "would not pay off", "yes": "can pay off", "open": "might pay off"}
 
 
 def progress_sentence(progress: dict[str, Any]) -> str:
-    """Return whether a progress thread would pay, of what `whywait.analysis.progress.progress_thread` returns."""
+    """Return whether a progress thread would pay off, from `whywait.analysis.progress.progress_thread`."""
     bounds = dict.fromkeys(percent(progress[bound]) for bound in ("lower", "upper"))
     text = f"Wait for Progress takes {' to '.join(bounds)} of the time. A progress thread on its own core"
     if progress["processes"]:
@@ -155,12 +155,12 @@ def _count(number: int, what: str) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share as percent; what is too small to show but not nothing says so."""
+    """Return a share as a percentage; one that is nonzero but too small to show reads ``<0.1%``."""
     return "<0.1%" if 0 < share < _SMALL / 2 else f"{share:.1%}"
 
 
 def seconds(value: float) -> str:
-    """Return a time with three digits that say something and a unit one can imagine."""
+    """Return a time with three significant digits and a suitable unit."""
     if abs(value) < _TICK:
         return "0 s"
     for limit, factor, unit in ((1.0, 1, "s"), (1e-3, 1e3, "ms"), (1e-6, 1e6, "us")):
@@ -176,7 +176,7 @@ def digits(value: float) -> str:
 
 
 def _where(metrics: dict[str, dict[str, Any]], width: int, block: str) -> Iterator[Line]:
-    """Yield the time hierarchy: what is too small to matter is left out, with all below it."""
+    """Yield the time hierarchy without metrics that are too small to matter and their children."""
     if "time" not in metrics or not metrics["time"]["total"]:
         yield [("No time was spent in any region.", "")]
         return
@@ -204,7 +204,7 @@ def _where(metrics: dict[str, dict[str, Any]], width: int, block: str) -> Iterat
 
 def _worst(summary: dict[str, Any], width: int, *, unicode: bool) -> Iterator[Line]:
     worst = [place for place in summary["focus"]["worst"] if place["waiting"] > 0]
-    # What hardly matters is not worst, unless nothing matters more.
+    # A wait state that hardly matters is not listed as worst unless none matters more.
     places = [place for place in worst if place["share"] >= _SMALL][:_WORST] or worst[:1]
     if not places:
         yield [("No wait states were found.", "")]
@@ -227,7 +227,7 @@ def _who(place: dict[str, Any], width: int, *, unicode: bool) -> str:
     cause = place["cause"]
     if cause is None:
         return where
-    # What the waiter's own call path says already is not said again.
+    # Do not repeat the waiter's own call path.
     other = list(cause["callpath"] or ())
     for name in place["callpath"]:
         if other[:1] != [name]:
@@ -244,7 +244,7 @@ def _who(place: dict[str, Any], width: int, *, unicode: bool) -> str:
 
 
 def delay_lines(places: list[dict[str, Any]], width: int, *, unicode: bool, bar: int = 0) -> Iterator[Line]:
-    """Yield the call paths whose delays cost most, as `whywait.analysis.causes.costliest` returns them."""
+    """Yield the call paths with the costliest delays, from `whywait.analysis.causes.costliest`."""
     head = width - 11 - 8 - bar
     yield [("Who causes the waiting".ljust(head) + "costs".rjust(11) + "of all".rjust(8), "bold")]
     for place, lines in _ranked(places, "costs", width, bar, unicode=unicode):
@@ -257,7 +257,7 @@ def delay_lines(places: list[dict[str, Any]], width: int, *, unicode: bool, bar:
 
 
 def causes_sentence(focus: dict[str, Any]) -> str:
-    """Return how much waiting there is and how much of it is explained."""
+    """Return the sentence on the waiting time and the share of it that is explained."""
     account = focus["account"]
     text = f"{seconds(account['waiting'])} of waiting, {percent(account['share'])} of {focus['phrase']}"
     if focus["callpath"] is not None:
@@ -271,7 +271,7 @@ def causes_sentence(focus: dict[str, Any]) -> str:
 
 
 def unknown_lines(focus: dict[str, Any], width: int, bar: int = 0) -> Iterator[Line]:
-    """Yield what has no known cause, what nothing explains, and what idle threads cost, of `headlines`."""
+    """Yield waiting without a known cause, unexplained waiting and the cost of idle threads, from `headlines`."""
     account = focus["account"]
     amounts = width - 11 - 8 - bar
     for label, amount in (("causes outside the focus", "elsewhere"), ("no known cause", "unknown")):
@@ -300,7 +300,7 @@ def unknown_lines(focus: dict[str, Any], width: int, bar: int = 0) -> Iterator[L
 
 
 def critical_lines(path: dict[str, Any], count: int, width: int, *, unicode: bool, bar: int = 0) -> Iterator[Line]:
-    """Yield the call paths with most of the critical path, as `whywait.analysis.causes.critical` returns them."""
+    """Yield the call paths with the largest shares of the critical path, from `whywait.analysis.causes.critical`."""
     head = width - 11 - 8 - bar
     title = f"Critical path ({percent(path['imbalance'] / path['length'])} imbalance)"
     yield [(title.ljust(head) + "time".rjust(11) + "share".rjust(8), "bold")]
@@ -313,7 +313,7 @@ def critical_lines(path: dict[str, Any], count: int, width: int, *, unicode: boo
 def _ranked(
     places: list[dict[str, Any]], amount: str, width: int, bar: int, *, unicode: bool
 ) -> Iterator[tuple[dict[str, Any], list[Line]]]:
-    """Yield each place with the lines that say where it is, its amount of time, and its share."""
+    """Yield for each place the lines that locate it, its time and its share."""
     head = width - 11 - 8 - bar
     for number, (place, label, whole) in enumerate(_labelled(places, head - 4, unicode=unicode), 1):
         order = f"{number}. "
@@ -328,7 +328,7 @@ def _ranked(
 
 
 def _labelled(places: list[dict[str, Any]], width: int, *, unicode: bool) -> Iterator[tuple[dict[str, Any], str, str]]:
-    """Yield each place with its call path as far as it fits, and the whole of it if another would look the same."""
+    """Yield each place with its call path, shortened to fit, and the full one if two would look the same."""
     for place, (label, whole) in zip(
         places, labelled((p["callpath"] for p in places), width, unicode=unicode), strict=True
     ):
@@ -336,7 +336,7 @@ def _labelled(places: list[dict[str, Any]], width: int, *, unicode: bool) -> Ite
 
 
 def labelled(callpaths: Iterable[list[str]], width: int, *, unicode: bool = True) -> Iterator[tuple[str, str]]:
-    """Yield each call path as far as it fits, and the whole of it if another would look the same, else nothing."""
+    """Yield each call path, shortened to fit, and the full one if two would look the same (else an empty string)."""
     callpaths = list(callpaths)
     labels = [path(callpath, width, unicode=unicode) for callpath in callpaths]
     different = {(label, *callpath) for label, callpath in zip(labels, callpaths, strict=True)}
@@ -346,7 +346,7 @@ def labelled(callpaths: Iterable[list[str]], width: int, *, unicode: bool = True
 
 
 def whole_paths(callpaths: Iterable[list[str]], width: int, *, unicode: bool = True) -> Iterator[list[Line]]:
-    """Yield of each call path the lines that tell it from the others."""
+    """Yield for each call path the lines that distinguish it from the others."""
     for label, whole in labelled(callpaths, width - 3, unicode=unicode):
         yield list(_paragraph(whole, width, "")) if whole else [[(f"   {label}", "")]]
 
@@ -360,7 +360,7 @@ def _on(place: dict[str, Any]) -> str:
 
 
 def _most_on(place: dict[str, Any]) -> str:
-    """Return the rank with most of something, and its thread where it has several."""
+    """Return the rank with the largest value, and its thread if it has several."""
     thread = place.get("worst_thread")
     return f"rank {place['worst_rank']}" if thread is None else f"rank {place['worst_rank']}, thread {thread}"
 
@@ -371,7 +371,7 @@ def _share_on(place: dict[str, Any]) -> float:
 
 
 def paragraph(text: str, width: int) -> Iterator[Line]:
-    """Yield a sentence as lines that fit."""
+    """Wrap a sentence to the line width."""
     for line in textwrap.wrap(text, width, break_on_hyphens=False):
         yield [(line, "")]
 
@@ -382,7 +382,7 @@ def _paragraph(text: str, width: int, style: str) -> Iterator[Line]:
 
 
 def path(names: list[str], width: int, *, unicode: bool = True) -> str:
-    """Return a call path that fits: the end matters most, then the begin.
+    """Return a call path shortened to fit: the end is kept first, then the beginning.
 
     Parameters
     ----------
@@ -391,7 +391,7 @@ def path(names: list[str], width: int, *, unicode: bool = True) -> str:
     width
         The number of columns.
     unicode
-        Whether to use more than ASCII.
+        Whether to use characters beyond ASCII.
     """
     arrow, more = (" → ", "…") if unicode else (" > ", "...")
     shown = [short_name(name) for name in names]

@@ -1,4 +1,4 @@
-"""Trees with bars: metrics, call paths and ranks as a person explores them in a terminal."""
+"""Trees with bars: metrics, call paths and ranks, to explore in a terminal."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ if TYPE_CHECKING:
 
 _SMALL = 0.001
 _VALUE, _SHARE, _BAR = 11, 8, 18
-# More rows than this say less than fewer: neighbors share one.
+# With more ranks than this, neighboring ranks share a row.
 _ROWS = 16
 
 
 def report_data(
     result: ResultData, metric: str = "time", *, callpath: str | int | None = None, depth: int | None = None
 ) -> dict[str, Any]:
-    """Gather three trees: all metrics, the call tree for one of them, and how that one spreads over the ranks.
+    """Return three trees: all metrics, and the call tree and the ranks for one of them.
 
     Parameters
     ----------
     result
-        What to show.
+        The result.
     metric
-        The metric that the call tree and the ranks are about.
+        The metric shown in the call tree and by rank.
     callpath
-        Only what is at and below these call paths, as `whywait.model.selection.find_callpaths` takes it.
+        Restricts values to these call paths and those below, in the form of `whywait.model.selection.find_callpaths`.
     depth
-        How many levels of the trees; None for all.
+        Number of levels of the trees; None for all.
 
     Returns
     -------
     dict
         ``metric``, ``display_name``, ``unit``; ``metrics`` and ``callpaths``: ``name``, ``label``, ``depth``, ``value``
-        and ``share`` of each; ``ranks``: ``rank`` and ``value`` of each.
+        and ``share`` for each; ``ranks``: ``rank`` and ``value`` for each.
 
     Notes
     -----
-    Values include what is below them in the metric tree and in the call tree. What is below 0.1 % of the whole is left
-    out, with all below it.
+    Values are inclusive in the metric tree and in the call tree. Nodes below 0.1 % of the total are left out with their
+    children.
     """
     positions = None if callpath is None else find_callpaths(result.tree, callpath)
     processes = Processes(result)
@@ -121,7 +121,7 @@ def _callpaths(
 def _visible(
     tree: CallTree, inclusive: npt.NDArray[np.float64], root: int, least: float, depth: int | None
 ) -> Iterator[int]:
-    """Yield the positions of a subtree that are worth a line."""
+    """Yield the positions of a subtree that are large enough to show."""
     position, end = root, int(tree.end[root])
     while position < end:
         deep = depth is not None and tree.depth[position] - tree.depth[root] >= depth
@@ -133,7 +133,7 @@ def _visible(
 
 
 class _Page:
-    """Rows of one width: a label, a value, its share of the whole and a bar."""
+    """Rows of one width: a label, a value, its share of the total and a bar."""
 
     def __init__(self, width: int, *, unicode: bool) -> None:
         self._label = width - _VALUE - _SHARE - _BAR
@@ -143,7 +143,7 @@ class _Page:
         return [(self._cut(label) + "value".rjust(_VALUE) + share.rjust(_SHARE), "bold")]
 
     def row(self, depth: int, label: str, value: str, share: float) -> Line:
-        # Deep trees leave room for names: indentation ends where half of the label is gone.
+        # Indentation takes at most half of the label, so that deep trees leave room for names.
         indent = min(2 * depth, self._label // 2)
         bar = self._block * round(min(max(share, 0), 1) * (_BAR - 2))
         return [
@@ -155,7 +155,7 @@ class _Page:
     def _cut(self, label: str, indent: int = 0) -> str:
         room = self._label - 1 - indent
         if len(label) > room:
-            # Long names often differ at their ends only.
+            # Long names often differ only at their ends.
             end = room // 2
             label = label[: room - end - len(self._more)] + self._more + label[-end:]
         return (" " * indent + label).ljust(self._label)

@@ -1,4 +1,4 @@
-"""Values of any unit as a person reads them."""
+"""Values of any unit as readable text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _scaled(value: float, units: tuple[str, ...], step: int) -> str:
 
 
 def group_name(ranks: npt.NDArray[np.integer[Any]], group: int, groups: int) -> str:
-    """Return which of the ranks, given in order, a group of neighbors is, of so many groups."""
+    """Return the name of a group of neighboring ranks, given all ranks in order and the number of groups."""
     first, last = -(-group * ranks.size // groups), -(-(group + 1) * ranks.size // groups) - 1
     if first > last:
         return "no rank"

@@ -1,8 +1,8 @@
-"""The little XML that a Cube file needs."""
+"""Minimal XML for Cube files."""
 
 from __future__ import annotations
 
-# That of xml.sax loads what talks to servers.
+# The one of xml.sax also loads network modules.
 from html import escape
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The reports that open in a browser: each one file, no network."""
+"""Reports for the browser: one file each, no network access."""
 
 from whywait.report.html.comparison import write_comparison
 from whywait.report.html.notebook import metric_table, run_table

@@ -1,11 +1,11 @@
-"""How numbers travel inside a page: columns, packed so that they compress well, as text that HTML cannot misread.
+"""The encoding of data in a page: columns, transposed for better compression, as text that is safe in HTML.
 
 ```
 base64( deflate( u32 length of the head | head: JSON [[name, type, rows], ...] | the columns, one after the other ))
 ```
 
-The bytes of a column are transposed: first the lowest byte of every number, then the next. Numbers that resemble each
-other, and those cut to a few digits, leave long runs of equal bytes.
+The bytes of a column are transposed: first the lowest byte of every number, then the next. Similar or rounded numbers
+then yield long runs of equal bytes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TYPES = {"u1", "u4", "i4", "f4", "f8"}
 
 
 def columns(data: Mapping[str, npt.NDArray[Any]]) -> str:
-    """Pack columns, each of one of the types u1, u4, i4, f4 and f8."""
+    """Pack columns of the types u1, u4, i4, f4 and f8."""
     head = json.dumps([[name, _type(array), array.size] for name, array in data.items()]).encode()
     parts = [np.uint32(len(head)).tobytes(), head]
     for array in data.values():
@@ -36,7 +36,7 @@ def columns(data: Mapping[str, npt.NDArray[Any]]) -> str:
 
 
 def document(data: object) -> str:
-    """Pack what JSON can say."""
+    """Pack data as JSON."""
     return _packed(json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode())
 
 

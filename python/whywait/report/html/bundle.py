@@ -1,14 +1,14 @@
-"""The program of a page: modules of JavaScript, put together to one script.
+"""The program of a page: JavaScript modules bundled into one script.
 
-Every module stands on its own and says what it takes from others, so that editors and the type checker understand it:
+Every module is a regular one with imports and exports, so that editors and the type checker understand it:
 
 ```
 import { make, fill } from "./dom.js";
 export class TreeView { ... }
 ```
 
-A page is one file, so the modules are written one after the other, each after those it takes from, without these words.
-All of them then share one scope: a name may be declared at the top of only one of them, and is never renamed.
+A page is one file, so the modules are concatenated, each after those it imports, without imports and exports. They
+share one scope, so no two modules may declare the same name at top level; names are never changed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LEFT = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
 
 
 class _Module(NamedTuple):
-    """A module: what it takes from each other, what it declares, what of it others may take, and its text."""
+    """A module: its imports by module, declarations, exports and text."""
 
     imports: dict[str, list[str]]
     declares: list[str]
@@ -36,25 +36,25 @@ class _Module(NamedTuple):
 
 
 def bundle(entry: str, read: Callable[[str], str]) -> str:
-    """Put a program together.
+    """Bundle a module with all modules that it needs.
 
     Parameters
     ----------
     entry
-        The name of the module to begin with.
+        The name of the entry module.
     read
-        Returns the text of a module by its name.
+        A function that returns the text of a module by name.
 
     Returns
     -------
     str
-        The text of all modules that are needed, in an order in which each finds what it takes.
+        The text of all modules that are needed, each after those it imports.
 
     Raises
     ------
     ValueError
-        If modules need each other in a circle, if one takes what another does not export, if two declare the same
-        name, or if an import or export is of a form that is not known here.
+        If imports are circular, if a module imports a name that is not exported, if two modules declare the same name,
+        or if an import or export has an unsupported form.
     """
     modules: dict[str, _Module] = {}
     needed = [entry]

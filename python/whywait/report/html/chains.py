@@ -1,4 +1,4 @@
-"""How the longest waits came about, as far as the trace is there to tell."""
+"""Explanations of the longest waits, if the trace is available."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
     from whywait.model.result import ResultData
 
 _DEPTH = 5
-# Events of a trace that is analyzed again for a written result.
+# Maximum number of events of a trace that is analyzed again for a stored result.
 _ANALYZED_AGAIN = 20_000_000
 
 
 def histories(
     result: ResultData, places: list[dict[str, Any]], window: tuple[float, float] | None = None
 ) -> list[dict[str, Any] | None]:
-    """Return why the longest wait at each of some places waits, None where that cannot be told.
+    """Return the explanation of the longest wait at each of several places, None where it is unknown.
 
     Parameters
     ----------
     result
-        Where they were found.
+        The result.
     places
-        Of each, ``metric`` and ``callpath_id``.
+        The ``metric`` and ``callpath_id`` of each place.
     window
-        From when to when the waits are (s): those that reach over an end only if there are no others.
+        Begin and end (s) of the period to search: waits that cross an end are used only if there are no others.
     """
     if not result.has_causes or not _is_quick(result):
         return [None] * len(places)
@@ -39,18 +39,18 @@ def histories(
     try:
         explained = dict(zip(rows, explain(result, rows, _DEPTH), strict=True))
     except (_native.Error, OSError):
-        # Several processes have shared the analysis, or a written result has outlived its trace.
+        # Several processes shared the analysis, or the trace of a stored result is gone.
         return [None] * len(places)
     return [None if row is None else explained[row] for row in longest]
 
 
 def _is_quick(result: ResultData) -> bool:
-    """Whether the factors of waits are at hand, or a small trace away."""
+    """Whether the causes of waits are available, or can be computed again from a small trace."""
     return result.tables.analysis is not None or result.facts["events"] <= _ANALYZED_AGAIN
 
 
 def _longest(waits: pa.Table, place: dict[str, Any], window: tuple[float, float] | None) -> int | None:
-    """Return the row of the longest wait at a place of which the cause is known."""
+    """Return the row of the longest wait with a known cause at a place."""
     conditions = (
         pc.equal(waits["kind"].cast(pa.string()), place["metric"]),
         pc.equal(waits["callpath"], place["callpath_id"]),

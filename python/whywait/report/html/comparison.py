@@ -1,4 +1,4 @@
-"""Two runs side by side in one page: the data of both, what they share, and what changed most."""
+"""Two runs side by side in one page: the data of both, their united call tree and the largest changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from whywait.model.calltree import CallTree
     from whywait.model.result import ResultData
 
-# A part of the time that changed by less than this share of it is not worth a line.
+# A part of the time that changed by a smaller share of the total is not listed separately.
 _SMALL = 0.001
 _CHANGES = 14
 
@@ -46,11 +46,11 @@ def write_comparison(
     path
         The file; overwritten if it exists.
     names
-        What to call the runs.
+        The display names of the runs.
     timelines
-        The blocks of their timelines, as `whywait.report.html.timeline.pair` makes them; None for none.
+        The blocks of their timelines from `whywait.report.html.timeline.pair`; None to show none.
     simulated
-        What was changed, if the second run is a simulation of the first.
+        The simulated change, if the second run is a simulation of the first.
     """
     data = chain(_blocks((first, second), names, simulated), (timelines or {}).items())
     with path.open("w", encoding="utf-8") as out:
@@ -88,16 +88,16 @@ def _blocks(
 
 
 class UnitedTree:
-    """The call paths of two runs in one tree; those with the same names from the root down are one.
+    """The call paths of two runs merged into one tree; paths with the same names from the root down share a node.
 
     Attributes
     ----------
     names
-        Name of each node in pre-order, None at a root that stands above several programs.
+        Name of each node in pre-order, None for an artificial root above several programs.
     parents
-        Node above each, -1 at the root.
+        Parent of each node, -1 for the root.
     nodes
-        For each run the node of each position of its call tree.
+        For each run, the node of each position in its call tree.
     """
 
     def __init__(self, first: CallTree, second: CallTree) -> None:
@@ -116,7 +116,7 @@ class UnitedTree:
         self.names: list[str | None] = []
         self.parents: list[int] = []
         number = [-1] * len(children)
-        # A root that stands above one program only is left out.
+        # An artificial root above a single program is left out.
         stack: list[tuple[int, str | None, int]] = (
             [(0, None, -1)] if len(children[0]) != 1 else [(node, name, -1) for name, node in children[0].items()]
         )
@@ -141,12 +141,12 @@ class UnitedTree:
         return names[::-1]
 
     def united(self, run: int, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Turn values of one run by position into values by node."""
+        """Convert values of one run by position into values by node."""
         return np.bincount(np.array(self.nodes[run], np.int64), values, len(self)).astype(np.float64)
 
 
 def _metrics(runs: tuple[ResultData, ResultData]) -> list[dict[str, Any]]:
-    """Return the metrics that either run has a place for, in the order of the metric tree."""
+    """Return the metrics that either run has, in the order of the metric tree."""
     shown = []
     for metric in metric_tree():
         name = metric.name
@@ -168,14 +168,14 @@ def _metrics(runs: tuple[ResultData, ResultData]) -> list[dict[str, Any]]:
 def changes(
     runs: tuple[ResultData, ResultData], formulas: tuple[Formulas, Formulas], calls: UnitedTree
 ) -> list[dict[str, Any]]:
-    """Return which parts of the time changed, and where most; the parts add up to the change of the time.
+    """Return the changes by part of the time, and where each is largest; they add up to the total change.
 
     Returns
     -------
     list of dict
-        ``metric``, ``label``, ``family``, ``first``, ``second``, ``difference``, and where it changed most in the same
-        direction: ``call`` (a node), ``callpath`` (its names) and ``there`` (by how much). Largest changes first; what
-        is small stands together at the end, with a label only.
+        ``metric``, ``label``, ``family``, ``first``, ``second``, ``difference``, and the largest change in the same
+        direction: ``call`` (its node), ``callpath`` (its names) and ``there`` (its amount). Largest changes first;
+        small ones are summed up in a last entry with a label only.
     """
     parts: dict[tuple[str, str], list[story.Part | None]] = {}
     for side, (run, own) in enumerate(zip(runs, formulas, strict=True)):

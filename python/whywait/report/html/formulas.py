@@ -1,7 +1,7 @@
-"""Derived metrics as sums of stored ones.
+"""Derived metrics as linear combinations of stored ones.
 
-A page holds the cells of stored metrics only. Whatever derives from them is, at every call path, a sum of stored
-metrics with one factor each: 1, -1, 0 outside of a mask, or a share that depends on nothing but the call path.
+A page holds the cells of stored metrics only. At every call path, a derived metric is a sum of stored metrics with one
+factor each: 1, -1, 0 outside of a mask, or a share that depends on the call path only.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Formulas:
     Parameters
     ----------
     profile
-        The severities that the factors are about.
+        The severities that the factors apply to.
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -48,7 +48,7 @@ class Formulas:
         return combine([(term.sign, self.masked(term)) for term in formula.terms])
 
     def masked(self, term: Term) -> Factors:
-        """Return the factors of a metric, cut down to the call paths of a class if the term has one."""
+        """Return the factors of a metric, restricted to the class of call paths of the term, if any."""
         factors = self[term.metric]
         if term.mask is None:
             return factors
@@ -76,7 +76,7 @@ class Formulas:
 
 
 def combine(parts: list[tuple[int, Factors]]) -> Factors:
-    """Add factors up, each with its sign; what cancels out is gone."""
+    """Add up factors with their signs; those that cancel out are removed."""
     total: Factors = {}
     for sign, factors in parts:
         for stored, factor in factors.items():

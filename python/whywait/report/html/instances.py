@@ -1,4 +1,4 @@
-"""The worst wait states of every cell, as many as a page can hold."""
+"""The worst wait states of every cell, as many as fit in a page."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ if TYPE_CHECKING:
     from whywait.model.calltree import CallTree
     from whywait.model.tables import Locations
 
-# So many of a cell (wait state, call path, location), and of all cells together.
+# Maximum number for a cell (wait state, call path, location), and for all cells.
 _OF_CELL = 20
 OF_ALL = 20_000
-# Of each kind only so many are looked at: those with the longest waits.
+# Maximum number of candidates of each kind: those with the longest waits.
 _CANDIDATES = 500_000
-# So often those that wait less than the mean of their cell are left out.
+# How many times to remove the waits below the mean of their cell.
 _ROUNDS = 4
 
 
 def worst(
     tree: CallTree, locations: Locations, native: pa.Table, merged: int, limit: int = OF_ALL
 ) -> tuple[list[str], dict[str, npt.NDArray[Any]]]:
-    """Choose the wait states that a page shows.
+    """Select the wait states for a page.
 
     Parameters
     ----------
     tree, locations
-        What the numbers in the table mean.
+        The call tree and locations that the table refers to.
     native
-        All wait states, as the native analysis returns them.
+        All wait states from the native analysis.
     merged
-        How many neighboring locations make a place.
+        Number of neighboring locations per place.
     limit
-        How many to choose at most.
+        Maximum number of wait states.
 
     Returns
     -------
     list of str, dict
         The kinds, and columns of the chosen ones, longest waits first: ``kind`` (number), ``position``, ``place``,
         ``rank``, ``thread``, ``enter``, ``leave``, ``waiting``, ``cause_position`` (-1 if unknown), ``cause_place``
-        (-1), ``cause_rank`` (-1), ``cause_thread`` (-1), ``cause_time`` (NaN) and what the cost model
-        says: ``direct``, ``indirect`` and ``caused`` (NaN). Besides, how many there are in all:
-        ``count`` by ``count_kind`` and ``count_position``.
+        (-1), ``cause_rank`` (-1), ``cause_thread`` (-1), ``cause_time`` (NaN) and the results of the cost model:
+        ``direct``, ``indirect`` and ``caused`` (NaN). In addition, the total number of waits: ``count`` by
+        ``count_kind`` and ``count_position``.
     """
     of_kinds = Kinds(native)
     kinds = sorted(of_kinds.occurring)
@@ -82,7 +82,7 @@ def _choose(
     waiting: npt.NDArray[np.float64],
     limit: int,
 ) -> npt.NDArray[np.int64]:
-    """Take the worst of each place in the program, then the worst of every cell, the second of every cell, and so on.
+    """Select the worst wait of each place in the program, then the worst of every cell, the second worst, and so on.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def _choose(
     in_cell = _order(rows, cell, waiting)
     within = in_cell < _OF_CELL
     rows, in_cell = rows[within], in_cell[within]
-    # The worst of a place are among the worst of its cells.
+    # The worst wait of a place is the worst of one of its cells.
     turn = np.where(_order(rows, place, waiting) < _OF_CELL, -1, in_cell)
     chosen = rows[np.lexsort((-waiting[rows], turn))][:limit]
     return chosen[np.argsort(-waiting[chosen], kind="stable")]
@@ -102,7 +102,7 @@ def _choose(
 def _longer(
     rows: npt.NDArray[np.int64], columns: tuple[npt.NDArray[Any], ...], waiting: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.int64]:
-    """Leave most rows out that are not among the longest of their cell: to sort the others takes less."""
+    """Remove most rows that are not among the longest of their cell, to sort fewer."""
     cell = np.zeros(rows.size, np.int64)
     for column in columns:
         cell = cell * (int(column.max(initial=0)) + 1) + column[rows]
@@ -110,7 +110,7 @@ def _longer(
     for _ in range(_ROUNDS):
         lengths, sizes = waiting[rows], np.bincount(cell)
         above = lengths > (np.bincount(cell, lengths) / sizes)[cell]
-        # Where so many wait longer than the mean, no other is among the longest.
+        # If at least that many waits exceed the mean, all of the longest do.
         kept = above | (np.bincount(cell[above], minlength=sizes.size) < _OF_CELL)[cell]
         rows, cell = rows[kept], cell[kept]
     return rows
@@ -119,7 +119,7 @@ def _longer(
 def _order(
     rows: npt.NDArray[np.int64], columns: tuple[npt.NDArray[Any], ...], waiting: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.int64]:
-    """Return for each row how many of those with the same columns wait longer."""
+    """Return for each row its rank by length among the rows with the same columns."""
     if not rows.size:
         return rows
     order = np.lexsort((-waiting[rows], *(column[rows] for column in reversed(columns))))

@@ -1,4 +1,4 @@
-"""The iterations of the main loop, and who communicates with whom, as blocks of a page."""
+"""The iterations of the main loop and the communication matrix as blocks of a page."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
     from whywait.model.result import ResultData
 
-# The matrix of a page has so many rows and columns at most, and its table so many pairs.
+# Maximum number of rows and columns of the matrix, and of pairs in the table.
 _ROWS = 256
 _PAIRS = 12
-# Of more nodes there is no matrix.
+# With more nodes than this, the page has no matrix of nodes.
 _NODES = 1024
-# Single kinds of waits that the page has values of for each iteration.
+# Maximum number of wait states with values per iteration.
 _KINDS = 6
 
 
 def loop_blocks(result: ResultData, named: str | int | None = None) -> Iterator[tuple[str, str]]:
-    """Yield the blocks of the iterations, if there is a main loop, and events or stored numbers to tell them from.
+    """Yield the blocks of the iterations, if a main loop is found in the events or the stored tables.
 
     Parameters
     ----------
@@ -42,13 +42,13 @@ def loop_blocks(result: ResultData, named: str | int | None = None) -> Iterator[
     if (table := known_iterations(result, named)) is None:
         return
     found = assess(result, table)
-    # Parts of other wait states are not named beside these.
+    # Wait states that are part of another one are not listed beside it.
     whole = {metric.name for metric in result.profile.metrics.waiting}
     shown = [kind for kind in found["wait_states"] if kind in kinds(table) and kind in whole][:_KINDS]
     names = [short_name(name) for name in found["callpath"]]
     labels = {kind: result.profile.metrics[kind].display_name for kind in shown}
     values = table["value"].to_pylist() if found["parameter"] else []
-    # A parameter that counts from 0 says what the number does.
+    # A parameter that counts from 0 repeats the iteration number.
     if values == [str(number) for number in range(len(values))]:
         values = []
     about = {"names": names, "kinds": list(labels.items()), "values": values}
@@ -61,7 +61,7 @@ def _rows(result: ResultData, table: pa.Table, shown: list[str]) -> dict[str, np
         values: npt.NDArray[np.float64] = table[name].fill_null(np.nan).to_numpy()
         return values
 
-    # Waiting of a thread, in the mean: a part of the duration, as the efficiency is.
+    # Mean waiting time per thread, so that it is a part of the duration.
     threads = np.count_nonzero(result.places.works) / max(1, int(np.unique(result.places.rank).size))
     each = 1 / np.maximum(table["ranks"].to_numpy() * threads, 1)
     rows: dict[str, npt.NDArray[Any]] = {name: numbers(name) for name in ("begin", "end", "duration")}
@@ -78,7 +78,7 @@ def _rows(result: ResultData, table: pa.Table, shown: list[str]) -> dict[str, np
 
 
 def communication_blocks(result: ResultData) -> Iterator[tuple[str, str]]:
-    """Yield the blocks of the communication matrix, if there is any communication and somebody can tell."""
+    """Yield the blocks of the communication matrix, if there is communication and the matrix is known."""
     try:
         pairs, sizes = result.tables.communication
     except _native.UsageError:
@@ -130,7 +130,7 @@ def _pairs(pairs: pa.Table, ends: dict[str, npt.NDArray[np.int64]]) -> str:
 
 
 def _topologies(result: ResultData) -> list[dict[str, Any]]:
-    """Return the Cartesian topologies, with the rank at each coordinate in the place of a location."""
+    """Return the Cartesian topologies, with ranks instead of locations at the coordinates."""
     rank = result.places.rank
     return [
         topology | {"places": [int(rank[location]) for location in topology["places"]]}

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def run_table(run: Trace) -> str:
-    """Return what is known of a run before it is analyzed as an HTML table."""
+    """Return the properties of a run that are known without an analysis as an HTML table."""
     locations = run.locations
     ranks = len(set(locations["rank"].to_pylist()) - {-1})
     facts = {
@@ -29,7 +29,7 @@ def run_table(run: Trace) -> str:
 
 
 def metric_table(result: ResultData) -> str:
-    """Return the metrics with a value as an HTML table, indented like the metric tree."""
+    """Return the nonzero metrics as an HTML table, indented like the metric tree."""
     tree = result.profile.metrics
     rows = "".join(
         f'<tr title="{escape(values.description)}">'

@@ -1,4 +1,4 @@
-"""Put the page together: template, style, program and data."""
+"""Assemble the page from template, style, program and data."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from whywait.model.profile import Profile
     from whywait.model.result import ResultData
 
-#: Cells may take so many bytes: a page that is much larger opens slowly and cannot be sent to anyone.
+#: Maximum size of the cells in bytes: a much larger page opens slowly and is hard to share.
 ROOM = 46_000_000
 
 
@@ -52,11 +52,11 @@ def write_html(
     summary
         As `whywait.analysis.summary.summarize` returns it.
     timeline
-        The blocks of the timeline, as `whywait.report.html.timeline.pack` makes them; empty without one.
+        The blocks of the timeline from `whywait.report.html.timeline.pack`; empty for no timeline.
     loop
         The loop whose iterations to show, as in `whywait.analysis.iterations.iterations`; None for the main loop.
     source
-        The directory with the sources of the program, to show lines of; None to show none.
+        The directory with the source files of the program; None to show no source lines.
     """
     formulas = Formulas(result.profile)
     told = story.tell(result, summary)
@@ -75,13 +75,13 @@ def page(title: str, program: str, data: Iterable[tuple[str, str | None]], *, se
     Parameters
     ----------
     title
-        What it is about.
+        The title of the page.
     program
-        The module that the program of the page begins with.
+        The entry module of the page's program.
     data
-        Name and content of each block; None for one that the page asks a server for.
+        Name and content of each block; None for a block that the page requests from the server.
     served
-        Whether it may ask the server that it comes from; a page in a file asks nobody.
+        Whether the page may send requests to its server; a page in a file sends none.
     """
     assets = files("whywait.report").joinpath("assets")
     filled = {
@@ -91,7 +91,7 @@ def page(title: str, program: str, data: Iterable[tuple[str, str | None]], *, se
         "program": bundle(program, lambda name: assets.joinpath(f"{name}.js").read_text(encoding="utf-8")),
     }
     template = assets.joinpath("page.html").read_text(encoding="utf-8")
-    # Texts and the names of what to fill in take turns.
+    # Text and the names of placeholders alternate.
     for number, piece in enumerate(re.split(r"\{\{(\w+)\}\}", template)):
         if number % 2 == 0:
             yield piece
@@ -113,11 +113,11 @@ def run_blocks(
     result, formulas
         The run.
     told
-        What the front page tells.
+        The data of the front page, from `whywait.report.html.story.tell`.
     room
-        How many bytes cells may take.
+        Maximum size of the cells in bytes.
     waits
-        How many single wait states to write at most.
+        Maximum number of individual wait states.
     """
     stored = stored_metrics(result.profile)
     resolution, cells = _cells(result.profile, stored, room)
@@ -127,16 +127,16 @@ def run_blocks(
 
 
 def stored_metrics(profile: Profile) -> list[str]:
-    """Return the metrics that a page has cells of."""
+    """Return the metrics whose cells a page holds."""
     return [m.name for m in profile.metrics if not m.derived and len(profile.cells(m.name))]
 
 
 def fixed_blocks(
     result: ResultData, formulas: Formulas, told: object, stored: list[str], resolution: places.Resolution, waits: int
 ) -> Iterator[tuple[str, str]]:
-    """Yield name and content of each block of a run but the cells, with the parameters of `run_blocks`.
+    """Yield name and content of each block of a run except the cells; parameters as in `run_blocks`.
 
-    ``stored`` are the metrics that there are cells of, ``resolution`` is how finely.
+    ``stored`` names the metrics with cells, ``resolution`` is the resolution of these cells.
     """
     profile, locations = result.profile, result.places
     factors = _Vectors()
@@ -169,7 +169,7 @@ def fixed_blocks(
 
 
 def _cells(profile: Profile, stored: list[str], room: int) -> tuple[places.Resolution, list[str]]:
-    """Pack the cells of all stored metrics as finely as the page has room for them."""
+    """Pack the cells of all stored metrics at the finest resolution that fits in the page."""
     resolution = places.Resolution.of(profile, stored)
     while True:
         packed, size = [], 0
@@ -187,7 +187,7 @@ def _shown(profile: Profile) -> Iterable[str]:
 
 
 class _Vectors:
-    """Factors by call path; most metrics share theirs with others, so each is kept once."""
+    """Factors by call path; many metrics have equal ones, so each vector is kept once."""
 
     def __init__(self) -> None:
         self._numbers: dict[bytes, int] = {}
@@ -196,7 +196,7 @@ class _Vectors:
         return self._numbers.setdefault(factor.tobytes(), len(self._numbers))
 
     def all(self, length: int) -> npt.NDArray[np.float64]:
-        """Return all of them, one after the other."""
+        """Return all vectors, concatenated."""
         return np.frombuffer(b"".join(self._numbers) or bytes(8 * length), np.float64)
 
 
@@ -232,7 +232,7 @@ def _callpaths(tree: CallTree) -> dict[str, list[int]]:
 
 
 def _totals(profile: Profile, stored: list[str]) -> dict[str, npt.NDArray[Any]]:
-    """Return the sums of stored metrics over all locations, to the last bit."""
+    """Return the sums of stored metrics over all locations, unrounded."""
     sums = [profile.by_position(name) for name in stored]
     used = [np.flatnonzero(values) for values in sums]
     return {

@@ -1,4 +1,4 @@
-"""Where values are shown: a place is a location or, where there are too many of them, several neighboring ones."""
+"""Places: the locations that values are shown for or, if these are too many, groups of neighboring locations."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
     from whywait.model.profile import Cells, Profile
     from whywait.model.tables import Locations
 
-# With many more cells than this a page is too large in any case: cut to four digits and as text, a time takes two and a
-# half bytes or more. A count takes less, since most are the same on all ranks.
+# A page with many more cells is too large in any case: rounded to four digits and encoded, a time takes 2.5 bytes or
+# more. A count takes less, since most counts are the same on all ranks.
 _CELLS = 18_000_000
 _OF_COUNT = 0.25
-# So many are written as they are. The others are for pictures, and totals are exact in any case.
+# Up to this number, cells are written unrounded. Larger sets only serve pictures, and totals are always exact.
 _EXACT_CELLS = 1_000_000
 
 
 @dataclass(frozen=True)
 class Resolution:
-    """How finely values by place are kept.
+    """The resolution of values by place.
 
     Attributes
     ----------
     merged
-        How many neighboring locations make a place.
+        Number of neighboring locations per place.
     exact
-        Whether values are kept to the last bit, or cut to four digits.
+        Whether values are exact or rounded to four digits.
     """
 
     merged: int
@@ -43,7 +43,7 @@ class Resolution:
 
     @classmethod
     def of(cls, profile: Profile, names: Iterable[str], limit: int = _CELLS, exact: int = _EXACT_CELLS) -> Resolution:
-        """Choose the resolution for some metrics."""
+        """Choose the resolution for the given metrics."""
         cells = sum(len(profile.cells(name)) * (_OF_COUNT if profile.metrics[name].integer else 1.0) for name in names)
         merged = 1
         while cells > limit * merged:
@@ -51,7 +51,7 @@ class Resolution:
         return cls(merged, exact=cells <= exact)
 
     def coarser(self) -> Resolution:
-        """Return the next one that takes less room: first without needless digits, then with fewer places."""
+        """Return the next coarser resolution: first rounded, then with fewer places."""
         return Resolution(self.merged * 2 if not self.exact else self.merged, exact=False)
 
     def places(self, locations: int) -> int:
@@ -64,8 +64,8 @@ class Resolution:
         Returns
         -------
         dict
-            ``position`` (in the call tree) and ``count`` of each row; ``place`` of each cell, as the distance to the
-            one before it in its row; ``value``.
+            ``position`` (in the call tree) and ``count`` of each row; ``place`` of each cell, as the distance from the
+            previous one in its row; ``value``.
         """
         position, location = np.divmod(cells.key, locations)
         place, value = location // self.merged, cells.value
@@ -84,7 +84,7 @@ class Resolution:
 
 
 def _cut(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
-    """Round to 13 significant bits, which is four digits."""
+    """Round to 13 significant bits, about four digits."""
     bits = values.astype(np.float32).view(np.uint32)
     return ((bits + np.uint32(0x400)) & np.uint32(0xFFFFF800)).view(np.float32)
 
@@ -98,7 +98,7 @@ def place_columns(locations: Locations, resolution: Resolution) -> dict[str, npt
 
 
 def stream_names(locations: Locations) -> dict[int, str]:
-    """Return the names of the locations of a rank that are no threads, such as the streams of accelerators."""
+    """Return the names of locations other than threads, such as the streams of accelerators."""
     (streams,) = np.nonzero(~locations.works & (locations.rank >= 0))
     names = locations.table["name"].take(pa.array(streams)).to_pylist()
     return {stream: name for stream, name in zip(streams.tolist(), names, strict=True) if name}
@@ -114,12 +114,12 @@ def system_rows(system: pa.Table, locations: Locations, resolution: Resolution) 
     locations
         All locations.
     resolution
-        Whether locations are places. If places are several locations, they stand directly below one root.
+        The resolution. Places of several locations are placed directly below one root.
 
     Returns
     -------
     dict
-        ``name``, ``kind``, ``parent`` (row, or -1) and ``place`` (-1 if it is none) of each row.
+        ``name``, ``kind``, ``parent`` (row, or -1) and ``place`` (or -1) of each row.
     """
     rows = list(_merged(locations, resolution) if resolution.merged > 1 else _rows(system))
     return {name: [row[at] for row in rows] for at, name in enumerate(("name", "kind", "parent", "place"))}
@@ -139,7 +139,7 @@ def _merged(locations: Locations, resolution: Resolution) -> Iterator[Row]:
 def _rows(system: pa.Table) -> Iterator[Row]:
     rows = system.to_pylist()
     members = Counter(row["parent"] for row in rows if row["kind"] == "location")
-    # The line of each row: a process with one thread is one line.
+    # The output row of each row: a process with one thread takes one.
     line: list[int] = []
     lines = 0
     for number, row in enumerate(rows):

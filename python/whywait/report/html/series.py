@@ -1,4 +1,4 @@
-"""Many runs in one page: how well each used its processors, where its time went, and how call paths scale."""
+"""Many runs in one page: the efficiencies of each, where its time went, and how call paths scale."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from whywait.model.metrics import MetricTree
     from whywait.report.html.formulas import Factors
 
-# Call paths of a metric in the page at most, and the least share of it that any run must spend there.
+# Maximum number of call paths per metric, and the minimum share of it that some run must spend there.
 _PLACES = 60
 _LEAST = 0.001
 _ORDER = (
@@ -41,9 +41,9 @@ def write_series(series: SeriesData, path: Path, *, gate: dict[str, Any] | None 
     path
         The file; overwritten if it exists.
     gate
-        The ``limits`` that were set and what ``failed``; None without any.
+        The ``limits`` of the gate and which ``failed``; None for no gate.
     at
-        For how many processes to predict.
+        Number of processes to predict for.
     """
     document = {
         "whywait": _native.__version__,
@@ -86,7 +86,7 @@ def _run(point: Point, account: dict[str, Any]) -> dict[str, Any]:
 
 
 def _efficiencies(series: SeriesData) -> list[dict[str, Any]]:
-    """Return one row an efficiency, with its value in each run."""
+    """Return one row per efficiency, with its value in each run."""
     rows: dict[str, dict[str, Any]] = {}
     efficiencies = series.efficiencies()
     for number, run in enumerate(efficiencies):
@@ -94,7 +94,7 @@ def _efficiencies(series: SeriesData) -> list[dict[str, Any]]:
             empty = {"name": one.name, "label": one.display_name, "formula": one.formula,
                      "values": [None] * len(efficiencies)}  # fmt: skip
             rows.setdefault(one.name, empty)["values"][number] = one.value
-    # What efficiencies split into stands below them.
+    # The factors of an efficiency are listed below it.
     first = [name for name in _ORDER if name in rows]
     return [rows[name] for name in dict.fromkeys([*first, *rows])]
 
@@ -106,7 +106,7 @@ def parts(series: SeriesData) -> list[dict[str, Any]]:
     -------
     list of dict
         ``metric``, ``label``, ``family`` (as in `whywait.report.html.story`), ``waits`` (whether it is the waiting in
-        the branch) and ``values`` (seconds of all locations, one a run). All parts of a run add up to its time.
+        the branch) and ``values`` (seconds over all locations, one per run). The parts of a run add up to its time.
     """
     found: dict[tuple[str, bool], dict[str, Any]] = {}
     for number, point in enumerate(series.points):
@@ -133,7 +133,7 @@ def _branches(metrics: MetricTree, formulas: Formulas) -> Iterator[tuple[str, st
             if wait.family == "waiting" and _is_in(metrics, wait.metric, branch.metric)
         }
         yield branch.metric, branch.label, branch.family, False, branch.factors
-        # What is left of a library, beside its branches, has none of the waiting in them.
+        # The rest of a library beside its branches excludes the waiting in these.
         if below and not branch.label.endswith(" other"):
             waiting = combine([(1, wait.factors) for wait in below.values()])
             yield branch.metric, f"Waiting in {branch.label}", branch.family, True, waiting
@@ -152,7 +152,7 @@ def _values(series: SeriesData, name: str) -> list[float]:
 
 
 def _waits(series: SeriesData) -> list[dict[str, Any]]:
-    """Return the kinds of waiting that occur, each once, the one that takes most first."""
+    """Return the wait states that occur, each once, largest first."""
     states = {
         metric.name: metric
         for point in series.points
@@ -167,7 +167,7 @@ def _waits(series: SeriesData) -> list[dict[str, Any]]:
 
 
 def _places(series: SeriesData, name: str, at: int | None) -> dict[str, Any]:
-    """Return where runs spend most of a metric, and how that scales where enough runs say so."""
+    """Return the call paths with most of a metric, and their scaling models if there are enough runs."""
     processes = np.array([point.processes for point in series.points], np.float64)
     whole = np.array(_values(series, name))
     values = {

@@ -1,6 +1,6 @@
-"""The page of a result as a server gives it: the same program, but each block of data when the page asks for it.
+"""The page of a result on a server: the same program, but the page requests each block of data when needed.
 
-So it has all values, however many there are: a page in one file merges ranks and cuts digits to stay small.
+It has all values, however many: a page in one file merges ranks and rounds values to stay small.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
     from whywait.model.result import ResultData
 
-#: So many single wait states: more than a page in one file has.
+#: Maximum number of individual wait states: more than in a page in one file.
 _WAITS = 200_000
 
 
 class ServedPage:
-    """A page, and its blocks of data by name.
+    """A page and its blocks of data by name.
 
     Parameters
     ----------
     result
-        What to show.
+        The result.
     summary
         As `whywait.analysis.summary.summarize` returns it.
     timeline
-        The blocks of the timeline; empty without one.
+        The blocks of the timeline; empty for no timeline.
     """
 
     def __init__(self, result: ResultData, summary: dict[str, Any], timeline: Mapping[str, str]) -> None:
@@ -52,18 +52,18 @@ class ServedPage:
         return [*self._blocks, *(f"cells-{number}" for number in range(len(self._stored)))]
 
     def html(self) -> bytes:
-        """Return the page, with a place for each block that names where to get it."""
+        """Return the page, with the address of each block in its place."""
         data = ((name, None) for name in self.names)
         return "".join(page.page(self._result.run.name, "app", data, served=True)).encode()
 
     def block(self, name: str) -> bytes | None:
-        """Return a block; None if there is none of this name."""
+        """Return a block by name; None if there is none."""
         if name in self._blocks:
             return self._blocks[name].encode()
         kind, _, number = name.partition("-")
         if kind != "cells" or not number.isdecimal() or int(number) >= len(self._stored):
             return None
-        # The profile computes what it is asked for first, and then keeps it: one thread at a time.
+        # The profile computes values on first use and caches them, so only one thread may use it at a time.
         with self._lock:
             cells = self._result.profile.cells(self._stored[int(number)])
             return blocks.columns(self._resolution.cells(cells, self._result.profile.locations)).encode()

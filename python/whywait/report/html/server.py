@@ -1,4 +1,4 @@
-"""A server on this machine for one report."""
+"""A local server for one report."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Server(ThreadingHTTPServer):
 
     @property
     def names(self) -> set[str]:
-        """What a browser on this machine calls the server; any other name comes from a page that was led astray."""
+        """The valid host names of the server; a request with any other one may come from DNS rebinding."""
         return {f"{host}:{self.server_port}" for host in (HOST, "localhost")}
 
 
@@ -61,4 +61,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (named so by its base class)
-        """Say nothing of each request."""
+        """Log nothing."""

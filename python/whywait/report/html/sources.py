@@ -1,4 +1,4 @@
-"""The source lines of regions, for a page that is to show them."""
+"""The source lines of regions, for a page that shows them."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ if TYPE_CHECKING:
 
     from whywait.model.calltree import CallTree
 
-# So many lines stand before the first one of a region: its name, or what is said about it.
+# Number of lines shown before the first one of a region: its declaration or comments.
 _BEFORE = 3
-# A region that does not say where it ends is shown so far, and no region is shown further.
+# Number of lines shown of a region without an end line, and maximum for any other.
 _OPEN, _MOST = 20, 80
-# All regions together have so many bytes of text at most.
+# Maximum number of bytes of text of all regions.
 _ROOM = 2_000_000
-# A longer line is cut: it is no source that people read.
+# Longer lines are truncated: these are hardly handwritten source.
 _WIDEST = 400
 
 
 def source_blocks(tree: CallTree, directory: str | PathLike[str]) -> Iterator[tuple[str, str]]:
-    """Yield the block with the source lines of regions, if any of their files is found.
+    """Yield the block with the source lines of regions, if any source file is found.
 
-    A file is looked for below the directory by its path as recorded, without its first parts one after the other: of
-    ``/home/me/src/main.c`` also ``src/main.c`` and ``main.c``. What lies elsewhere is not read.
+    Files are looked up below the directory by their recorded path, from which leading components are dropped one by
+    one: for ``/home/me/src/main.c`` also ``src/main.c`` and ``main.c``. Files outside the directory are never read.
 
     Parameters
     ----------
     tree
         The call tree.
     directory
-        Where the sources are.
+        The directory with the source files.
 
     Raises
     ------

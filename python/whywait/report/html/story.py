@@ -1,4 +1,4 @@
-"""What the front page tells: where the time went, what is worst, who causes it, and what was odd."""
+"""The front page: where the time went, the worst wait states, their causes, and warnings."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from whywait.model.metrics import Metric, MetricTree
     from whywait.model.result import ResultData
 
-# Bars and curves over ranks have at most so many points.
+# Maximum number of points in bars and curves over ranks.
 _POINTS = 512
-# What is below this share of the time is shown together with its like.
+# Parts below this share of the time are shown together.
 _SMALL = 0.004
 _PARTS_OF_FAMILY = 5
-# Places with less of the time are not among the worst.
+# Places with a smaller share of the time are not listed among the worst.
 _LEAST = 0.001
 _PROBLEMS = 3
 _TOP = 6
 
-# The families of the stacked bar, in the order of the bar, and a metric that stands for all of one.
+# The families of the stacked bar, in its order, and a metric that represents each.
 _FAMILIES = {
     "work": "execution",
     "devices": "execution",
@@ -58,10 +58,10 @@ _HOST_WAIT = "gpu_host_wait"
 
 
 def tell(result: ResultData, summary: dict[str, Any]) -> dict[str, Any]:
-    """Return the front page as plain data; what the result does not know is None."""
+    """Return the front page as plain data; None for whatever the result does not have."""
     focus = summary["focus"]
     part = focused(result, focus["callpath"] or (ALL if focus["name"] == ALL else None))
-    # What hardly matters is no problem, unless nothing matters more.
+    # A wait state that hardly matters is not listed unless none matters more.
     worst = [place for place in focus["worst"] if place["waiting"] > 0]
     worst = [place for place in worst if place["share"] >= _LEAST][:_PROBLEMS] or worst[:1]
     told = zip(worst, histories(result, worst, focus["window"]), strict=True)
@@ -87,18 +87,18 @@ def _has(result: ResultData, name: str) -> bool:
 
 
 class Part(NamedTuple):
-    """A part of the time: a branch of the metric tree without the wait states in it, or one of these.
+    """A part of the time: a branch of the metric tree without its wait states, or one of these.
 
     Attributes
     ----------
     metric
         The branch, or the wait state.
     label
-        What to call it where it stands alone.
+        The display name, meaningful without context.
     family
         work, devices, threads, communication, overhead, idle or waiting.
     factors
-        What it is made of.
+        The factors of the stored metrics it consists of.
     """
 
     metric: str
@@ -108,13 +108,13 @@ class Part(NamedTuple):
 
 
 def parts(result: ResultData, formulas: Formulas) -> list[dict[str, Any]]:
-    """Split the time into what a newcomer tells apart; the parts add up to all time.
+    """Split the time into parts that a newcomer understands; the parts add up to the total time.
 
     Returns
     -------
     list of dict
         ``metric``, ``label``, ``family`` (work, devices, threads, communication, overhead, idle or waiting), ``value``
-        and ``ranks``: the mean of each of at most 512 groups of neighboring locations.
+        and ``ranks``: the means of at most 512 groups of neighboring locations.
     """
     if not _has(result, "time"):
         return []
@@ -128,7 +128,7 @@ def parts(result: ResultData, formulas: Formulas) -> list[dict[str, Any]]:
     for family, metric in _FAMILIES.items():
         inside = sorted((one for one in found if one[0].family == family), key=lambda one: -one[1].sum())
         large = sum(values.sum() >= least for _, values in inside[:_PARTS_OF_FAMILY])
-        # One small part stands for itself, several for each other.
+        # A single small part is kept; several are summed up.
         shown = inside if len(inside) - large == 1 else inside[:large]
         kept.extend((part.metric, part.label, family, values) for part, values in shown)
         if rest := inside[len(shown) :]:
@@ -140,12 +140,12 @@ def parts(result: ResultData, formulas: Formulas) -> list[dict[str, Any]]:
 
 
 def all_parts(metrics: MetricTree, formulas: Formulas) -> Iterator[Part]:
-    """Yield what the time is made of, whatever its share."""
+    """Yield all parts of the time, whatever their share."""
     occurring = (metric for metric in metrics.waiting if formulas[metric.name])
     labels = Counter(metric.display_name for metric in occurring)
     for metric, family in _branches(metrics):
         if family == "communication":
-            # What is in none of its branches, such as asking for the time.
+            # The rest outside of its branches, such as calls that query the time.
             branches = metrics.children(metric.name)
             others = combine([(1, formulas[metric.name]), *((-1, formulas[branch.name]) for branch in branches)])
             yield Part(metric.name, f"{metric.display_name} other", family, others)
@@ -164,7 +164,7 @@ def _branch(
     waits = [wait for wait in metrics.waiting if wait.name in below]
     inside = [formulas[wait.name] for wait in waits]
     if family == "devices" and _HOST_WAIT in metrics:
-        # One metric for all libraries: what of it lies in calls of this one.
+        # One metric covers all libraries: take its share in calls of this one.
         inside.append(formulas.masked(Term(1, _HOST_WAIT, mask=metric.name.removesuffix("_time"))))
     own = combine([(1, formulas[metric.name]), *((-1, factors) for factors in inside)])
     yield Part(metric.name, _label(metrics, metric), family, own)
@@ -191,7 +191,7 @@ def _below(metrics: MetricTree, name: str) -> Iterator[Metric]:
 
 
 def _label(metrics: MetricTree, metric: Metric) -> str:
-    """Return a name that can stand alone: a branch of a library says which library."""
+    """Return a name that is meaningful without context: that of a branch includes its library."""
     if metric.parent in _LIBRARIES:
         library, name = metrics[metric.parent].display_name, metric.display_name
         return f"{library} {name if name[1:2].isupper() or '/' in name else name.lower()}"
@@ -199,7 +199,7 @@ def _label(metrics: MetricTree, metric: Metric) -> str:
 
 
 def _coarse(values: npt.NDArray[np.float64]) -> list[float]:
-    """Return the mean of neighbors, so that a picture has no more points than it can show."""
+    """Return means of neighbors, to limit the number of points in a picture."""
     width = -(-values.size // _POINTS)
     starts = np.arange(0, values.size, width)
     sizes = np.diff(np.append(starts, values.size))
@@ -207,7 +207,7 @@ def _coarse(values: npt.NDArray[np.float64]) -> list[float]:
 
 
 def _problem(result: ResultData, place: dict[str, Any], history: dict[str, Any] | None) -> dict[str, Any]:
-    """Return one of the worst wait states, with what to say about it."""
+    """Return the entry of one of the worst wait states."""
     position = int(result.tree.position[place["callpath_id"]])
     (_, row), *_ = result.profile.rows(place["metric"], [position])
     pattern = patterns()[place["metric"]]
@@ -227,7 +227,7 @@ def _critical(result: ResultData, critical: dict[str, Any] | None) -> dict[str, 
 
 
 def _walk(path: pa.Table, result: ResultData) -> dict[str, Any]:
-    """Return on which location the critical path is, at as many times as a picture shows."""
+    """Return the location of the critical path at each point in time of the picture."""
     begin, end, location = (path[name].to_numpy() for name in ("from", "to", "location"))
     if begin.size > _POINTS:
         bounds = np.linspace(begin[0], end[-1], _POINTS + 1)
@@ -242,7 +242,7 @@ def _walk(path: pa.Table, result: ResultData) -> dict[str, Any]:
 
 
 def efficiencies(result: ResultData, focus: dict[str, Any]) -> list[dict[str, Any]] | None:
-    """Return the efficiencies of the focus of a run that communicates."""
+    """Return the efficiencies of the focus, None if the run does not communicate."""
     if not any(_has(result, library) for library in ("mpi", "shmem", "armci")):
         return None
     return [

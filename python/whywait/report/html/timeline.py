@@ -1,6 +1,6 @@
-"""Who did what when: the data of the picture over time, as the blocks of a page.
+"""The timeline as blocks of a page.
 
-They need the events, which a written result has not. So what they are made of is written with the result
+The timeline is made from the events, which a stored result does not have, so its tables are stored with the result
 (`whywait.store.timeline`).
 """
 
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
     from whywait.model.calltree import CallTree
     from whywait.model.result import ResultData
 
-# The picture has so many cells at each of its levels, and shows so many single waits, messages and transfers of each.
+# Number of cells of each level of the picture, and maximum number of individual waits, messages and transfers each.
 _CELLS = 1 << 19
 _MOST = 10_000
-# Single calls are there if there are not more: enough for a run of a few seconds on a few ranks.
+# Individual calls are included if there are no more than this: enough for a few seconds on a few ranks.
 _CALLS = 100_000
-# Counters have so many bins in all, and each row so many at most.
+# Number of bins for all counters, and maximum per row.
 _COUNTER_CELLS, _COUNTER_BINS = 1 << 18, 1024
-# With all of them a page may become so much larger. Otherwise what is single, and then the levels get coarser.
+# Maximum size of the timeline in a page. Beyond it, individual items are dropped first, then levels become coarser.
 _ROOM = 8_000_000
 
 
 def fit(result: ResultData, analysis: _native.Analysis, room: int = _ROOM) -> tuple[Timeline | None, dict[str, str]]:
-    """Make the timeline of a run, as finely as there is room for it.
+    """Make the timeline of a run at the finest resolution that fits.
 
     Returns
     -------
     tuple
-        The timeline, and the blocks of a page by name; None and no blocks where several processes share the analysis,
-        each with a part of the events.
+        The timeline, and the blocks of a page by name; None and no blocks if several processes share the analysis, each
+        with a part of the events.
     """
     cells, calls, most = _CELLS, _CALLS, _MOST
     while True:
@@ -55,14 +55,14 @@ def fit(result: ResultData, analysis: _native.Analysis, room: int = _ROOM) -> tu
 
 
 def pair(runs: Sequence[ResultData], times: pa.Table) -> dict[str, str]:
-    """Make the timelines of a run and a changed one, for a page that shows both.
+    """Make the timelines of a run and its simulation, for a page that shows both.
 
     Parameters
     ----------
     runs
         The results of both.
     times
-        ``location``, ``measured`` and ``simulated``: times that belong together, seconds since the begin of each run.
+        ``location``, ``measured`` and ``simulated``: corresponding times (seconds since the begin of each run).
 
     Returns
     -------
@@ -99,7 +99,7 @@ def _build(result: ResultData, analysis: _native.Analysis, cells: int, calls: in
 
 
 def _courses(result: ResultData, analysis: _native.Analysis, cells: int) -> Courses | None:
-    """Return the courses of all counters, in so many cells at most."""
+    """Return the values of all counters over time, in at most ``cells`` cells."""
     counters, locations = result.tables.counters.num_rows, result.tables.locations.num_rows
     length = result.facts["length"]
     if not counters or not length:
@@ -182,7 +182,7 @@ def _blocks(result: ResultData, timeline: Timeline) -> Iterator[tuple[str, str]]
 
 
 def _longest(path: pa.Table) -> pa.Table:
-    """Choose the longest stretches of the critical path; they stay in their order."""
+    """Select the longest segments of the critical path, in their original order."""
     if path.num_rows <= _MOST:
         return path
     lengths = path["to"].to_numpy() - path["from"].to_numpy()
@@ -190,7 +190,7 @@ def _longest(path: pa.Table) -> pa.Table:
 
 
 def _positions(tree: CallTree, callpaths: pa.ChunkedArray) -> npt.NDArray[np.int32]:
-    """Return where call paths are in the call tree, -1 for none."""
+    """Return the positions of call paths in the call tree, -1 for none."""
     known = callpaths.is_valid().to_numpy()
     number = callpaths.fill_null(0).to_numpy().astype(np.int64)
     position = tree.position[number] if len(tree) else number
