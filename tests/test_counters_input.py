@@ -1,4 +1,18 @@
-"""Counters that are odd or wrong: one test for each row of the table of bad input in the specification of counters."""
+"""Counters that are odd or wrong: one test for each row of the table of bad input in the specification of counters.
+
+Rows that are not tested here:
+
+| input | tests |
+|---|---|
+| a counter that has one sample; u64 near 2^64, negative INT64, NaN; ACCUMULATED that falls; flush | test_counters |
+| measurement off | test_counters_command |
+| message unmatched, cancelled, to oneself, MPI_PROC_NULL; d < s | queues/queues.md, test_queues |
+| kernel without launch, launch without kernel; clock of the device | devices/devices.md, test_devices |
+| several processes on one GPU | test_devices |
+| several GPUs of a process; efficiency > 1 or < 0 | test_devices_matching |
+| no GPU; no counters and no MPI | test_devices; test_counters_command |
+| directory of SPC files | test_counters_import |
+"""
 
 from __future__ import annotations
 
@@ -168,12 +182,39 @@ def test_a_scope_that_does_not_exist_is_the_process_of_the_recorder(archive, sco
     assert (found.total, found.outside, notes(result, "metric_definition")) == (4, 0, 1)
 
 
-def test_an_exponent_that_no_number_has_leaves_values_as_they_are(archive):
-    thread, metric = archive.stream(), archive.metric("c", exponent=400)
+@pytest.mark.parametrize("exponent", [400, -400])
+def test_an_exponent_that_no_number_has_leaves_values_as_they_are(archive, exponent):
+    thread, metric = archive.stream(), archive.metric("c", exponent=exponent)
     archive.sample(thread, 10, metric, 1)
     archive.sample(thread, 20, metric, 5)
     result = archive.analyze()
     assert (result.counters["c"].total, notes(result, "metric_definition")) == (4, 1)
+
+
+def test_a_member_of_an_unknown_type_is_left_out_and_noted(archive):
+    thread, metric = archive.stream(), archive.metric("c")
+    odd = archive.metric("d", mode=MetricMode.ABSOLUTE_LAST, value_type=Type.DOUBLE)
+    for time, value in ((10, 1), (20, 5)):
+        archive.sample(thread, time, metric, value)
+    archive.sample(thread, 15, odd, 2.5)
+    assert list(archive.analyze().counters) == ["c", "d"]
+    # A library refuses to write it: mode, type of the values and base stand side by side.
+    definitions = archive.anchor.with_suffix(".def")
+    content = definitions.read_bytes()
+    known = bytes((MetricMode.ABSOLUTE_LAST.value, Type.DOUBLE.value, 1))
+    assert content.count(known) == 1
+    definitions.write_bytes(content.replace(known, bytes((known[0], 99, 1))))
+    result = whywait.analyze(archive.anchor, causes=False)
+    assert (list(result.counters), result.counters["c"].total, notes(result, "metric")) == (["c"], 4, 1)
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("-inf")])
+def test_an_infinite_value_is_a_missing_sample(archive, value):
+    thread, metric = archive.stream(), archive.metric("c", value_type=Type.DOUBLE)
+    for time, sample in ((10, 1.0), (20, value), (30, 5.0)):
+        archive.sample(thread, time, metric, sample)
+    result = archive.analyze()
+    assert (result.counters["c"].total, notes(result, "metric_not_a_number")) == (4, 1)
 
 
 def test_without_counters_there_is_nothing_to_say(tmp_path, capsys):

@@ -254,6 +254,9 @@ def test_loads_are_adjusted_by_named_counters(tmp_path):
     too_much = counted(tmp_path / "wrong", {"busy": (172.0, 50.0)})
     with pytest.raises(whywait.UsageError, match="busy is 172"):
         too_much.loads(["busy"])
+    too_little = counted(tmp_path / "negative", {"busy": (-3.0, 50.0)})
+    with pytest.raises(whywait.UsageError, match="busy is -3"):
+        too_little.loads(["busy"])
 
 
 def shared(place, name, value, scope):

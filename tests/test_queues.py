@@ -315,3 +315,16 @@ def test_queues_are_correlated(tmp_path):
     assert result.correlate("mpi_unexpected", "mpi_latesender", "bins", bins=4).n == 4
     assert result.correlate("mpi_max_unexpected_queue", "mpi_unexpected").r == pytest.approx(1)
     assert whywait.analyze(result.run, causes=False).correlate("mpi_unexpected_queue", "mpi_latesender").n == 3
+
+
+def test_clocks_that_disagree_are_noted(tmp_path):
+    anchor = trace_from_text("0: MPI_Bsend(1) [3, 3.1]\n1: MPI_Recv(0) [1, 2]", tmp_path)
+    warnings = whywait.analyze(anchor, causes=False, queues="send").warnings
+    assert [(one["kind"], one["count"]) for one in warnings] == [("clock_violation_p2p", 1)]
+
+
+def test_messages_without_a_partner_are_noted(tmp_path):
+    anchor = trace_from_text("0: MPI_Send(1) [1, 1.1]\n1: work [0, 2]", tmp_path)
+    result = whywait.analyze(anchor, causes=False, queues="send")
+    assert sum(one["count"] for one in result.warnings if "unmatched" in one["kind"]) == 1
+    assert result.metrics["mpi_match_attempts"].total == 0
