@@ -1,4 +1,4 @@
-"""Say which changes would save most."""
+"""Find the changes that would save most time."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _count(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Look for changes, simulate each, and print what they would save."""
+    """Find candidate changes, simulate each, and print their savings."""
     import whywait
     from whywait.report.terminal import show, width
 
@@ -96,7 +96,7 @@ _COLUMN = 11
 
 
 def lines(advice: AdviceList, width: int) -> Iterator[Line]:
-    """Yield the list, and the plan below it."""
+    """Yield the list of changes, then the plan."""
     from whywait.report.terminal import paragraph, progress_sentence
     from whywait.report.values import quantity
 

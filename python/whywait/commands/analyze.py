@@ -116,12 +116,12 @@ def add(verbs: Any) -> None:
 
 
 def _counters(text: str | None) -> bool | list[str]:
-    """Return the counters that are asked for: all, none, or some by name."""
+    """Return the requested counters: all, none, or some by name."""
     return text == "all" if text in (None, "all") else [name.strip() for name in text.split(",")]
 
 
 def run(options: argparse.Namespace) -> int:
-    """Analyze the trace, write the result, and print what it says."""
+    """Analyze the trace, write the result, and print its summary."""
     from contextlib import nullcontext
 
     import whywait
@@ -185,14 +185,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _existing(directory: Path) -> Path:
-    """Return what there is of a directory that may still have to be made."""
+    """Return the nearest existing parent of a directory that may not exist yet."""
     return next(parent for parent in (directory.absolute(), *directory.absolute().parents) if parent.is_dir())
 
 
 def default_directory(trace: Run) -> Path:
-    """Return where results go if nobody says: below the current directory, named after the trace.
+    """Return the default results directory: below the current directory, named after the trace.
 
-    A directory that holds the result of another trace of that name is left alone.
+    A directory with the result of another trace of the same name is not overwritten.
     """
     number, directory = 1, Path(f"whywait-{trace.name}")
     while (other := _trace_of(directory)) is not None and other.resolve() != trace.path.resolve():
@@ -202,7 +202,7 @@ def default_directory(trace: Run) -> Path:
 
 
 def _trace_of(directory: Path) -> Path | None:
-    """Return of what trace a directory holds a result; None if it holds none that says so."""
+    """Return the trace of the result in a directory; None if unknown."""
     for name, place in (("manifest.json", "trace"), ("summary.json", "run")):
         try:
             return Path(json.loads((directory / name).read_text(encoding="utf-8"))[place]["path"])

@@ -12,7 +12,7 @@ from whywait.commands.common import Help, Progress, positive, print_json
 if TYPE_CHECKING:
     import argparse
 
-#: As the native module has them, which help does not load.
+#: Same as in the native module, repeated here because help does not load it.
 WORKLOADS = (
     "sor-p2p",
     "sor-fence",
@@ -109,7 +109,7 @@ than everything else; TMPDIR=/dev/shm keeps them in memory.
 """
 
 
-#: Workloads that have an optimized form, and the option of `whywait whatif` that predicts it.
+#: Workloads with an optimized form, and the option of `whywait whatif` that predicts it.
 PREDICTED = {
     "lb-coll": ("balance", "foo"),
     "lb-p2p": ("balance", "foo"),
@@ -125,7 +125,7 @@ the program (M.-A. Hermanns, Jül-4297, 2008, chapter 5).
 """
 
 
-#: As `whywait.cases` has them, which help does not load.
+#: Same as in `whywait.cases`, repeated here because help does not load it.
 CASES = (
     "sor",
     "bt-rma",
@@ -337,7 +337,7 @@ def _add_load(parser: argparse.ArgumentParser, *, work: float | None = None, imb
 
 
 def _ticks(work: float) -> int:
-    """Return work in ticks, nanoseconds."""
+    """Convert work to ticks (nanoseconds)."""
     from whywait import UsageError
 
     ticks = round(work * 1e9)
@@ -403,7 +403,7 @@ def _run(options: argparse.Namespace) -> int:
             work=options.work,
             imbalance=options.imbalance,
         ):
-            # A long run that is interrupted leaves what it has found.
+            # Keep the measurements so far if a long run is interrupted.
             text = benchmark.markdown(report, earlier)
             with Staging(directory) as staging:
                 staging.path("bench.json").write_text(json.dumps(report, indent=1) + "\n")

@@ -1,4 +1,4 @@
-"""What several verbs share."""
+"""Common parts of the verbs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
-# The longest line of a help.
+# Maximum line width of help texts.
 _WIDEST = 98
 _TRACE = {"trace": "the anchor file of an OTF2 archive, or its directory"}
 
@@ -38,17 +38,17 @@ def add_verb(
     Parameters
     ----------
     verbs
-        Where to: what `argparse.ArgumentParser.add_subparsers` returned.
+        The object that `argparse.ArgumentParser.add_subparsers` returned.
     name, summary, description, example
-        The texts of its help.
+        The texts of the verb's help.
     run
-        What does it.
+        The function that executes the verb.
     operands
-        What it works on: the help of each by name.
+        The help of each operand by name.
     together
-        Whether several processes under ``mpiexec`` do it together; else the first does it alone.
+        Whether all processes under ``mpiexec`` execute the verb together; otherwise only the first one does.
     analyzes
-        Whether it needs more than definitions: then the libraries for tables are loaded before it begins.
+        Whether the verb needs more than definitions; if so, the libraries for tables are loaded before it starts.
     """
     parser: argparse.ArgumentParser = verbs.add_parser(
         name,
@@ -65,7 +65,7 @@ def add_verb(
 
 
 class Help(argparse.RawDescriptionHelpFormatter):
-    """Help that is never too wide to read."""
+    """Help with a maximum line width."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=min(_WIDEST, shutil.get_terminal_size().columns - 2))
@@ -103,12 +103,12 @@ def memory_size(text: str) -> int:
 
 
 def add_threads(parser: argparse.ArgumentParser) -> None:
-    """Let a verb take a number of threads."""
+    """Add the option for the number of threads."""
     parser.add_argument("--threads", type=positive, metavar="N", help="number of threads (default: one per core)")
 
 
 def add_memory_limit(parser: argparse.ArgumentParser) -> None:
-    """Let a verb take a limit of its memory."""
+    """Add the option for the memory limit."""
     parser.add_argument(
         "--memory-limit",
         type=memory_size,
@@ -123,7 +123,7 @@ def print_json(data: object) -> None:
 
 
 class Progress:
-    """A bar on the standard error that is there only while something happens, and only for a person to see."""
+    """A transient progress bar on standard error, shown only on a terminal."""
 
     _WIDTH = 30
 
@@ -139,12 +139,12 @@ class Progress:
         self._write("")
 
     def __call__(self, stage: str, share: float) -> None:
-        """Show that this share, 0..1, of a stage is done."""
+        """Show the completed share (0..1) of a stage."""
         done = round(share * self._WIDTH)
         self._write(f"{stage:<12} [{'=' * done}{' ' * (self._WIDTH - done)}] {share:4.0%}")
 
     def _write(self, text: str) -> None:
         if self._shown:
-            # Back to the begin of the line, and clear what is left of it.
+            # Return to the beginning of the line and clear it.
             sys.stderr.write(f"\r{text}\x1b[K")
             sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""Show the counters of a trace, and count what a modified MPI library would count: messages in queues, requests."""
+"""Show the counters of a trace, and derive those of a modified MPI library: message queues and requests."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 _NAME, _NUMBER, _LABEL = 32, 14, 58
 #: Algorithms of collective operations whose traffic is known: those of `whywait.analysis.expected`.
 ALGORITHMS = ("recursive-doubling",)
-#: Options that select a part of the run, or what to sum up by.
+#: Options that select a part of the run, or the dimension to sum up by.
 _PARTS = ("iterations", "by", "window")
-#: What a summary says of the counters of the trace.
+#: The counters part of a summary.
 _OF_TRACE = ("counters", "instructions_per_cycle", "frequency")
 
 _IMPORT = """\
@@ -120,7 +120,7 @@ def add(verbs: Any) -> None:
 
 
 def _add_import(parser: argparse.ArgumentParser) -> None:
-    """Add the command that puts counters into a trace."""
+    """Add the command that writes counters into a trace."""
     parser.usage = f"{parser.prog} [options] TRACE\n       {parser.prog} COMMAND ..."
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", prog=parser.prog)
     importing: argparse.ArgumentParser = commands.add_parser(
@@ -200,7 +200,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Raise an error if options do not go together."""
+    """Raise an error if options are incompatible."""
     from whywait import UsageError
 
     correlates = options.correlate is not None
@@ -305,7 +305,7 @@ def _part_of_sum(result: Result, name: str, options: argparse.Namespace) -> list
 
 
 def _axis(text: str) -> tuple[str, Any]:
-    """Read what to sum a counter up by: its name, and the path, or the number and width of bins."""
+    """Parse the dimension to sum up by: its name, and the path, or the number and width of bins."""
     axis, _, value = text.partition("=")
     if (axis in ("callpath", "rank") and not value) or (axis == "iteration" and value):
         return axis, value
@@ -331,7 +331,7 @@ def _time(text: str) -> float | None:
 
 
 def _import(options: argparse.Namespace) -> int:
-    """Write a trace once more, with the counters of Open MPI."""
+    """Write a copy of a trace with the counters of Open MPI."""
     import whywait
     from whywait import _native
     from whywait.analysis import spc_files
@@ -363,7 +363,7 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def summary(result: Result, window: tuple[float, float] | None = None) -> dict[str, Any]:
-    """Return the counters of the trace, the sums over the run, and of each level the highest maximum and its place."""
+    """Return the counters of the trace, the sums over the run, and the maximum of each level with its place."""
     from whywait import _native
     from whywait.model.result import part_of_run
 
@@ -385,13 +385,13 @@ def summary(result: Result, window: tuple[float, float] | None = None) -> dict[s
         totals = {name: row | {"total": float(value[metric == name].sum())} for name, row in totals.items()}
     derived = {"instructions_per_cycle": counters.instructions_per_cycle, "frequency": counters.frequency}
     if window:
-        # Levels are those of the whole run: `--bins` shows them over time.
+        # Levels refer to the whole run: `--bins` shows them over time.
         return {"counters": recorded, **derived, "sums": totals}
     return {"counters": recorded, **derived, "sums": totals, "levels": levels, **limits}
 
 
 def _recorded(counter: Counter, count: int) -> list[dict[str, Any]]:
-    """Return the cells with most of a counter."""
+    """Return the largest cells of a counter."""
     cells = counter.cells().sort_by([("value", "descending")]).slice(0, count).to_pylist()
     kept = ("rank", "thread", "value", "samples", "minimum", "maximum")
     return [
@@ -402,7 +402,7 @@ def _recorded(counter: Counter, count: int) -> list[dict[str, Any]]:
 
 
 def _unique_name(result: Result, text: str) -> str:
-    """Return the counter that people call so; levels have one name only."""
+    """Return the unique name of a counter from a display name; levels have one name only."""
     from whywait import _native
 
     counters = [name for name in result.profile.metrics.called(text) if name in _native.queue_metrics()]
@@ -410,7 +410,7 @@ def _unique_name(result: Result, text: str) -> str:
 
 
 def _table(result: Result, name: str, *, course: bool, count: int) -> list[dict[str, Any]]:
-    """Return the rows with most of a counter, or of a level by rank, or its course."""
+    """Return the largest rows of a counter, or of a level by rank, or its values over time."""
     from whywait import UsageError, _native
 
     if name in _native.queue_metrics():
@@ -454,7 +454,7 @@ def _lines(found: dict[str, Any]) -> Iterator[Line]:
             unit = row["unit"] + (" s" if row["kind"] == "level" else "")
             said = "; ".join([", ".join([row["kind"], row["mode"], *row["scopes"]]), *row["notes"]])
             if len(row["name"]) >= _NAME:
-                # What tells counters apart may stand at the end of long names.
+                # Long names of counters often differ only at their ends.
                 yield [(row["name"], "")]
             name = row["name"] if len(row["name"]) < _NAME else ""
             yield [(f"{name:{_NAME}}{numbers}  {unit} ({said})", "")]
@@ -526,7 +526,7 @@ def _traffic_lines(rows: list[dict[str, Any]]) -> Iterator[Line]:
 def _spc_lines(found: list[dict[str, Any]]) -> Iterator[Line]:
     yield [(f"{'Counter of Open MPI':{_NAME}}{'value':>{_NUMBER}}  unit, source", "bold")]
     for row in found:
-        # Most calls never occur.
+        # Leave out the many calls that never occur.
         if row["state"] != "not available" and (row["value"] or row["unit"] != "calls"):
             also = "" if row["derived"] is None else f"; {row['derived_from']}: {_number(row['derived']).strip()}"
             where = f"{row['unit']} ({row['state']}: {row['source']}{also})"

@@ -1,4 +1,4 @@
-"""Show what determines how long the run takes."""
+"""Show the critical path, which determines the length of the run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def add(verbs: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print what is on the critical path."""
+    """Print the critical path."""
     from whywait.analysis.causes import critical
     from whywait.analysis.focus import focused
     from whywait.report.terminal import show, speaks_unicode, width

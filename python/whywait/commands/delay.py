@@ -1,4 +1,4 @@
-"""List who causes the waiting."""
+"""List the delays that cause the waiting."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def add(verbs: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print who causes the waiting."""
+    """Print the delays that cause the waiting."""
     from whywait.analysis.causes import costliest, total_costs
     from whywait.analysis.summary import headlines
     from whywait.report.terminal import show, speaks_unicode, width
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _part(result: Result, options: argparse.Namespace) -> int:
-    """List what some call paths cause."""
+    """List the waiting that selected call paths cause."""
     from whywait.analysis.causes import IDLE, UNATTRIBUTED, costliest, total_costs
     from whywait.report.terminal import delay_lines, seconds, show, speaks_unicode, width
 

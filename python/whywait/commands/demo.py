@@ -1,4 +1,4 @@
-"""Analyze the trace that comes with whywait."""
+"""Analyze the trace included in whywait."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def add(verbs: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Copy the trace, analyze it, and say what to try next."""
+    """Copy the trace, analyze it, and suggest next steps."""
     import whywait
     from whywait.report.terminal import show, speaks_unicode, summary_lines, width
 

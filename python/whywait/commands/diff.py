@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from whywait.report.terminal import Line
 
 _COLUMN = 11
-# Smaller differences are noise: a share of the time, or of a count.
+# Smaller differences count as noise (share of the time, or of a count).
 _LEAST = 0.001
-# Wait states seen in other ways, of which the tree of the time has the sums.
+# Trees with other views of the wait states, whose sums are in the time tree.
 _OTHER_VIEWS = ("waitstates_propagating", "waitstates_direct", "performance_impact")
 
 
@@ -73,14 +73,14 @@ def add(verbs: Any) -> None:
 
 
 def add_limits(parser: argparse.ArgumentParser, text: str) -> None:
-    """Let a verb fail if metrics grow by more than limits."""
+    """Add the options that make a verb fail if metrics grow by more than a limit."""
     parser.add_argument(
         "--fail-on", action="append", default=[], type=_threshold, metavar="LIMIT", help=f"{text}; can be repeated"
     )
 
 
 def _threshold(text: str) -> Threshold:
-    """Read a limit of `--fail-on`."""
+    """Parse a limit of `--fail-on`."""
     from whywait.compare import Threshold
 
     try:
@@ -90,7 +90,7 @@ def _threshold(text: str) -> Threshold:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Compare two runs, and print what changed."""
+    """Compare two runs and print the changes."""
     from whywait.compare import diff, noticeable, totals, write_html
     from whywait.report.terminal import show, speaks_unicode, width
 
@@ -120,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _names(first: str, second: str) -> tuple[str, str]:
-    """Call the runs by their directories, unless these are called the same."""
+    """Return the names of the runs: their directories, unless these have the same name."""
     names = name_of(first), name_of(second)
     return names if names[0] != names[1] else (first, second)
 
@@ -133,7 +133,7 @@ def metric_lines(
     least: float = _LEAST,
     verbose: bool = True,
 ) -> Iterator[Line]:
-    """Yield the metrics that differ noticeably, with those above them."""
+    """Yield the metrics that differ noticeably, with their parents."""
     from whywait.compare import wholes
     from whywait.report.values import quantity
 
@@ -141,7 +141,7 @@ def metric_lines(
     label = width - 4 * _COLUMN
     shown, level = [], 0
     for row in reversed(rows if verbose else list(_main_views(rows))):
-        # From below, the next row of a lower level is the one above.
+        # Going upward, the next row with a smaller depth is the parent.
         if row["depth"] < level or abs(row["difference"]) > least * whole[row["metric"]]:
             level = row["depth"]
             shown.append(row)
@@ -166,7 +166,7 @@ def metric_lines(
 
 
 def _main_views(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the metrics without the trees that show wait states in other ways."""
+    """Yield the metrics without the trees that are other views of the wait states."""
     root = ""
     for row in rows:
         if row["depth"] == 0:
@@ -178,7 +178,7 @@ def _main_views(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 def place_lines(
     table: pa.Table, runs: tuple[Result, Result], width: int, top: int, *, groups: int = 1, unicode: bool = True
 ) -> Iterator[Line]:
-    """Yield the places that differ most."""
+    """Yield the places with the largest differences."""
     import numpy as np
 
     from whywait.report.terminal import whole_paths

@@ -1,4 +1,4 @@
-"""Show how well the processors were used."""
+"""Show the efficiencies of a run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LABEL = 36
 _COLUMN = 11
 DEPTH = {"load_balance": 1, "communication_efficiency": 1, "serialization": 2, "transfer": 2,
           "instruction_scaling": 1, "ipc_scaling": 1, "frequency_scaling": 1}  # fmt: skip
-# Where the methods differ, and what to call them there.
+# Names of the methods, for efficiencies in which they differ.
 _BY_METHOD = ("serialization", "transfer")
 _LABELS: dict[Method, str] = {"all": "", "cube": ", as Cube has it"}
 
@@ -62,7 +62,7 @@ def add(verbs: Any) -> None:
 
 
 def add_scaling(parser: argparse.ArgumentParser) -> None:
-    """Let a verb that compares runs say how their work grows."""
+    """Add the option for weak or strong scaling to a verb that compares runs."""
     parser.add_argument(
         "--scaling",
         choices=("strong", "weak"),
@@ -109,7 +109,7 @@ def run(options: argparse.Namespace) -> int:
 def _simulated(
     rows: list[Efficiencies], results: list[Result], callpath: str | int | None, options: argparse.Namespace
 ) -> list[Efficiencies]:
-    """Judge each run by its simulation on an ideal network, of the same part."""
+    """Compute the efficiencies of each run from its simulation on an ideal network, for the same part."""
     from whywait import whatif
     from whywait.analysis.efficiency import efficiencies, on_ideal_network
     from whywait.analysis.focus import focused
@@ -134,14 +134,14 @@ def _named(one: Efficiencies, path: str) -> Efficiencies:
 
 
 def _alone(one: Efficiencies, _: str) -> Efficiencies:
-    """Leave out what compares a run with others."""
+    """Remove the efficiencies that compare a run with others."""
     from dataclasses import replace
 
     return replace(one, values=tuple(value for value in one if value.name not in _COMPARISONS))
 
 
 def lines(methods: dict[Method, list[Efficiencies]], width: int) -> Iterator[Line]:
-    """Yield a table with a column for each run, as many side by side as fit, and how the numbers come about."""
+    """Yield a table with a column per run, as many side by side as fit, and the derivation of the numbers."""
     from whywait.analysis.efficiency import METHODS
 
     ours = methods["all"]
@@ -151,7 +151,7 @@ def lines(methods: dict[Method, list[Efficiencies]], width: int) -> Iterator[Lin
         for own, row in zip(ours, rows, strict=True)
         for value in own
     ):
-        # Without one-sided waits all count the same.
+        # Without one-sided waits, all methods give the same numbers.
         methods = {"all": ours}
     step = max(1, (width - _LABEL) // _COLUMN)
     for start in range(0, len(ours), step):
@@ -174,7 +174,7 @@ def lines(methods: dict[Method, list[Efficiencies]], width: int) -> Iterator[Lin
 
 
 def _waits(rows: list[Efficiencies]) -> str:
-    """Return what the runs have of the waits of a method."""
+    """Return the wait states of a method that occur in the runs."""
     names = dict.fromkeys(name for row in rows for name in row.definitions.get("wait", "0").split(" + "))
     return " + ".join(name for name in names if name != "0" or len(names) == 1)
 
@@ -266,7 +266,7 @@ def _table(methods: dict[Method, list[Efficiencies]]) -> Iterator[Line]:
 
 
 def _names(rows: list[Efficiencies]) -> list[str]:
-    """Return the heads of the columns: where names would be cut to the same text, their ends."""
+    """Return the column headings: the ends of names if shortened names would be the same."""
     names = [row.run for row in rows]
     room = _COLUMN - 1
     if len({name[:room] for name in names}) < len(set(names)):
@@ -279,7 +279,7 @@ def _cell(text: str) -> str:
 
 
 def judged(value: Efficiency) -> tuple[str, str]:
-    """Return a number and its color; POP calls 80 % acceptable."""
+    """Return a number and its color; POP regards 80 % as acceptable."""
     if value.value is None:
         return _cell("-"), ""
     if value.name in {"speedup", "ipc"}:

@@ -1,4 +1,4 @@
-"""Say why a wait state waits."""
+"""Explain the cause of a wait state."""
 
 from __future__ import annotations
 

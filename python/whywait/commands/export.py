@@ -1,4 +1,4 @@
-"""Write a result, or a run with it, in a form that other programs show."""
+"""Write a result, or its timeline, in a format that other programs display."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def add(verbs: Any) -> None:
 
 
 def _ranks(text: str) -> list[int]:
-    """Read numbers and ranges."""
+    """Parse numbers and ranges."""
     ranks: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.partition("-")
@@ -85,7 +85,7 @@ def _ranks(text: str) -> list[int]:
 
 
 def _window(text: str) -> tuple[float, float]:
-    """Read a begin and an end."""
+    """Parse a begin and an end."""
     try:
         begin, end = (float(part) for part in text.split(":"))
     except ValueError:
@@ -96,7 +96,7 @@ def _window(text: str) -> tuple[float, float]:
 
 
 def _duration(text: str) -> float:
-    """Read a time that is not negative."""
+    """Parse a nonnegative time."""
     if not (seconds := float(text)) >= 0:
         raise argparse.ArgumentTypeError(f"{text} s is no duration")
     return seconds
@@ -109,7 +109,7 @@ def run_perfetto(options: argparse.Namespace) -> int:
 
     written_with: Mapping[str, Any] = {}
     if is_result(options.trace):
-        # It keeps no events: its trace does.
+        # A stored result has no events; use its trace.
         before = whywait.load(options.trace)
         run, written_with = before.run, before.options
     else:
@@ -161,7 +161,7 @@ def run(options: argparse.Namespace) -> int:
         raise whywait.UsageError(f"{file} is a directory, not a file to write to")
     result, lack = load(options.result), None
     if is_written and not result.timeline:
-        # Only the events have it.
+        # The timeline needs the events.
         try:
             result = load(options.result, events=True)
         except (whywait.Error, OSError) as error:

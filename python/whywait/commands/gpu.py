@@ -1,4 +1,4 @@
-"""Show what accelerators ran, and who waited for whom."""
+"""Show the work of accelerators, and the waiting between hosts and devices."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def add(verbs: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print what accelerators ran, and who waited for whom."""
+    """Print the work of accelerators, and the waiting between hosts and devices."""
     import whywait
     from whywait.report.terminal import show
 
@@ -114,7 +114,7 @@ _SOURCES = {
 
 
 def _imbalance(found: dict[str, Any]) -> Iterator[Line]:
-    """Yield how unevenly work is distributed over devices, and over processes with their devices."""
+    """Yield the load imbalance over devices, and over processes with their devices."""
     adjusts = found["efficiency_source"] != "none"
     shown = False
     for name, adjusted, text, number in (

@@ -1,4 +1,4 @@
-"""Show what is in a trace."""
+"""Show the contents of a trace."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def add(verbs: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print what is in the trace."""
+    """Print the contents of the trace."""
     trace = open_trace(options.trace)
     facts = gather(trace, events=options.events)
     if options.json:
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def gather(trace: Run, *, events: bool) -> dict[str, Any]:
-    """Return what there is to say, as data that JSON can say."""
+    """Return the facts as data for JSON."""
     info = trace.info(events=events)
     types = info.pop("location_types")
     return {

@@ -89,7 +89,7 @@ def _summary(found: dict[str, Any], metrics: MetricTree, width: int, *, unicode:
         text = f"   {len(found['outliers']):,} outliers, longer than {seconds(found['limit'])}: {first}"
         yield [(text, "red")]
     yield [(f"   waiting on all ranks: {seconds(found['waiting'])}", "")]
-    # Parts of other wait states are not named beside these.
+    # Wait states that are part of another one are not listed beside it.
     whole = {metric.name for metric in metrics.waiting}
     largest = [(kind, value) for kind, value in found["wait_states"].items() if kind in whole and value > 0][:2]
     if largest:
@@ -99,7 +99,7 @@ def _summary(found: dict[str, Any], metrics: MetricTree, width: int, *, unicode:
 
 
 def _chart(durations: Any, width: int, *, unicode: bool) -> Iterator[Line]:
-    """Draw the durations, the longest where there are more iterations than columns."""
+    """Draw the durations; with more iterations than columns, each column shows the longest."""
     from whywait.report.terminal import seconds
 
     bars = " ▁▂▃▄▅▆▇█" if unicode else " .:-=+*#%"
@@ -116,7 +116,7 @@ def _chart(durations: Any, width: int, *, unicode: bool) -> Iterator[Line]:
 def _longest(table: pa.Table, found: dict[str, Any], top: int) -> Iterator[Line]:
     from whywait.report.terminal import percent, seconds
 
-    # The number tells the value of a parameter that counts from 0.
+    # A parameter that counts from 0 repeats the iteration number.
     is_told = all(value == str(i) for i, value in enumerate(table["value"].to_pylist())) if found["parameter"] else True
     heads, widths = (_HEADS, _WIDTHS) if is_told else ((*_HEADS, "value"), (*_WIDTHS, 10))
     yield [("".join(head.rjust(width) for head, width in zip(heads, widths, strict=True)), "bold")]

@@ -1,4 +1,4 @@
-"""Show who communicates with whom."""
+"""Show the communication between ranks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from whywait.analysis.communication import Measure
     from whywait.report.terminal import Line
 
-# A cell of the picture is two characters wide, and about square.
+# A cell of the picture is two characters wide, so about square.
 _CELLS = 32
 
 
@@ -53,7 +53,7 @@ def add(verbs: Any) -> None:
 
 
 def _merge(text: str) -> Literal["node"] | int:
-    """Read what to merge."""
+    """Parse what to merge ranks by."""
     return "node" if text == "node" else positive(text)
 
 
@@ -116,7 +116,7 @@ def _matrix(pairs: pa.Table, by: Measure, most_cells: int, *, unicode: bool) -> 
     rows, columns = (pairs[name].to_pylist() for name in _ends(pairs))
     cells = dict(zip(zip(rows, columns, strict=True), values.tolist(), strict=True))
     what = "node" if "node" in pairs.column_names else "rank"
-    # Nodes stay in the order of the system tree, in which the rows come.
+    # Nodes keep the order of the system tree, as in the rows.
     starts = list(dict.fromkeys([*rows, *columns])) if what == "node" else sorted({*rows, *columns})
     if len(starts) > most_cells:
         yield [(f"{len(starts):,} {what}s are too many to draw here; see the HTML report.", "dim")]

@@ -1,4 +1,4 @@
-"""Results to work on: written ones are read, traces are analyzed."""
+"""Operands of verbs: stored results are read, traces are analyzed."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 
-#: The help of an operand that may be either.
+#: The help of an operand that may be a result or a trace.
 RESULT = "a result directory of `whywait analyze`, or a trace to analyze first"
 #: The help of an operand whose events are needed.
 TRACE = "the anchor file of an OTF2 archive, its directory, or a result directory, whose trace is then read"
-#: A result where a profile will do.
+#: The help of an operand that may also be a profile.
 RESULT_OR_PROFILE = f"{RESULT}, or a Score-P profile (profile.cubex)"
-#: The help of an option that says what the numbers are about.
+#: The help of the option that selects a part of the run.
 FOCUS = (
     "the part of the run to report: 'all' for the whole run, or the call paths that end in these names (default: the "
     "time from start-up to shutdown)"
 )
-#: The help of an option that names a part of the time.
+#: The help of the option that selects a window of time.
 WINDOW = (
     "only a time window, in seconds since the start of the trace (0.5:2, 500ms:) or as shares of each run (10%%:90%%); "
     "analyzes the trace again"
 )
-#: The help of an option that says where sources are.
+#: The help of the option for the directory with source files.
 SOURCE = "show source lines in the HTML report, read from the source files in this directory"
-#: The help of an option that names a loop.
+#: The help of the option that names a loop.
 LOOP = (
     "the call path that each iteration enters once, by its last names (main/step) or its number, or the parameter that "
     "each iteration records"
 )
-#: The help of an option that names a part of the call tree.
+#: The help of the option that names a part of the call tree.
 CALLPATH = (
     "only the call paths that end in these names (main/solve), with everything below, or a call path by its number"
 )
@@ -52,7 +52,7 @@ _UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
 
 
 def time_window(text: str) -> Callable[[float], tuple[float, float]]:
-    """Read a window; what it returns knows it for a run of some length."""
+    """Parse a window; return a function from the length of a run to begin and end."""
     bounds = [
         re.fullmatch(r"(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)(s|ms|us|%|)|", bound.strip()) for bound in text.split(":")
     ]
@@ -69,12 +69,12 @@ def time_window(text: str) -> Callable[[float], tuple[float, float]]:
 
 
 def add_window(parser: argparse.ArgumentParser) -> None:
-    """Let a verb take a part of the time."""
+    """Add the option for a window of time."""
     parser.add_argument("--window", type=time_window, metavar="FROM:TO", help=WINDOW)
 
 
 def add_counter_mode(parser: argparse.ArgumentParser) -> None:
-    """Let a verb take what the values of counters are."""
+    """Add the option for the mode of counters."""
     parser.add_argument(
         "--counter-mode",
         type=_named_mode,
@@ -94,7 +94,7 @@ def _named_mode(text: str) -> tuple[str, str]:
 
 
 def refuse_both(options: argparse.Namespace) -> None:
-    """Raise `whywait.UsageError` if a part is asked for twice."""
+    """Raise `whywait.UsageError` if options select two different parts of the run."""
     from whywait import UsageError
 
     if options.focus is not None and (options.callpath is not None or options.window):
@@ -102,7 +102,7 @@ def refuse_both(options: argparse.Namespace) -> None:
 
 
 def load_part(path: str, window: Callable[[float], tuple[float, float]] | None) -> Result:
-    """Return the result that was written to a directory, or that of a trace; of a part of the time if there is one."""
+    """Return a stored result, or that of a trace, restricted to a window of time if given."""
     import whywait
     from whywait.model.result import part_of_run
 
@@ -117,14 +117,14 @@ def load_part(path: str, window: Callable[[float], tuple[float, float]] | None) 
 
 
 def load(path: str, *, events: bool = False) -> Result:
-    """Return the result that was written to a directory, or that of a trace.
+    """Return a stored result, or the result of a trace.
 
     Parameters
     ----------
     path
-        The directory, or the trace.
+        The results directory, or the trace.
     events
-        Whether the events are needed, which a written result has not: then its trace is analyzed again.
+        Whether the events are needed: if so, the trace of a stored result is analyzed again.
     """
     import whywait
     from whywait.store.files import is_result
@@ -143,7 +143,7 @@ def load(path: str, *, events: bool = False) -> Result:
 
 
 def ask(path: str, question: Callable[[Result], Answer]) -> tuple[Result, Answer]:
-    """Return a result and its answer; a written one that cannot say without its events is analyzed again."""
+    """Return a result and its answer; if a stored result lacks the events for it, its trace is analyzed again."""
     from whywait import UsageError
 
     result = load(path)
@@ -157,7 +157,7 @@ def ask(path: str, question: Callable[[Result], Answer]) -> tuple[Result, Answer
 
 
 def profile_lines(*results: ResultData) -> Iterator[Line]:
-    """Yield what profiles among the results do not say."""
+    """Yield notes on what profiles among the results lack."""
     for result in results:
         if result.is_profile:
             text = f"{result.run.name}: {result.warnings[0]['text']}"
@@ -165,7 +165,7 @@ def profile_lines(*results: ResultData) -> Iterator[Line]:
 
 
 def open_trace(path: str) -> Run:
-    """Return a trace, or that of a written result."""
+    """Return a trace, or the trace of a stored result."""
     import whywait
     from whywait.store.files import is_result
 
@@ -173,6 +173,6 @@ def open_trace(path: str) -> Run:
 
 
 def name_of(path: str) -> str:
-    """Call a run by its directory: runs that are compared are often of one program."""
+    """Return the directory of a run as its name: compared runs are often of the same program."""
     place = Path(path).resolve()
     return (place if place.is_dir() else place.parent).name

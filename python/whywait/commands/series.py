@@ -1,4 +1,4 @@
-"""Compare many runs: a scaling study, or a history."""
+"""Compare many runs: a scaling study or a history."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _LABEL = 30
 _COLUMN = 11
-# A prediction that exceeds the largest run by this factor is marked.
+# Predictions that exceed the largest run by this factor are marked.
 _GROWS = 1.5
 _PARTS = {
     "computation": "Computation",
@@ -78,7 +78,7 @@ def add(verbs: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Compare the runs, print what they have in common, and check the limits."""
+    """Compare the runs, print the comparison, and check the limits."""
     import whywait
     from whywait.report.terminal import show, width
 
@@ -118,7 +118,7 @@ def _write(path: str, text: str) -> None:
 
 
 def _tables(study: Series, width: int) -> Iterator[Line]:
-    """Yield efficiencies and where the time goes, as many runs side by side as fit."""
+    """Yield efficiencies and parts of the time, as many runs side by side as fit."""
     from whywait.report.terminal import percent, seconds
 
     efficiencies, accounts = study.efficiencies(), study.accounts()
@@ -157,7 +157,7 @@ def _tables(study: Series, width: int) -> Iterator[Line]:
 def _models(
     study: Series, models: list[dict[str, Any]], options: argparse.Namespace, width: int
 ) -> Iterator[Line]:  # fmt: skip
-    """Yield how the metric scales, as a whole and at the call paths that a larger run spends most in."""
+    """Yield the scaling of the metric, in total and at the call paths that dominate in larger runs."""
     from whywait.analysis.scaling_models import NEEDED
     from whywait.model.names import short_name
     from whywait.report.values import quantity
@@ -187,7 +187,7 @@ def _models(
 
 
 def _end(name: str) -> str:
-    """Return the end of a name, which is where names of runs differ."""
+    """Return the end of a name, where names of runs differ."""
     room = _COLUMN - 1
     return _cell(name if len(name) <= room else f"..{name[-room + 2 :]}")
 

@@ -1,4 +1,4 @@
-"""Show the report of a result in a browser, from a server on this machine."""
+"""Show the report of a result in a browser, from a local server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def add(verbs: Any) -> None:
 
 
 def _port(text: str) -> int:
-    """Read the number of a port."""
+    """Parse a port number."""
     if not 0 <= (number := int(text)) < 1 << 16:
         raise argparse.ArgumentTypeError(f"{text} is not a port number")
     return number

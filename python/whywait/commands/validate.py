@@ -1,4 +1,4 @@
-"""Look for what is wrong with a trace."""
+"""Check a trace for errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import whywait
 
-# Findings that mean that a part of the trace could not be read; all others are odd, and the analysis copes.
+# Findings that mean that a part of the trace could not be read; the analysis tolerates all others.
 _BROKEN = frozenset({"error", "truncated", "unreadable"})
 
 
@@ -30,7 +30,7 @@ def add(verbs: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print what is wrong with the trace."""
+    """Print the errors in the trace."""
     findings = inspect(options.trace)
     broken = any(finding["broken"] for finding in findings)
     if options.json:
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def inspect(path: str) -> list[dict[str, Any]]:
-    """Read everything.
+    """Read the complete trace.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def inspect(path: str) -> list[dict[str, Any]]:
 
 
 def _places(result: whywait.Result) -> dict[str, list[str]]:
-    """Every place of each kind of warning, in words."""
+    """Return all places of each kind of warning as text."""
     ids = result.locations["id"].to_pylist()
     places: dict[str, list[str]] = {}
     for row in result.inconsistencies().to_pylist():

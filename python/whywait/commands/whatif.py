@@ -1,4 +1,4 @@
-"""Say what a run would have taken with changes."""
+"""Predict the length of a run with changes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ PATH gives the last names of call paths (solve/relax) or the number of one. It c
 
 
 class _Collect(argparse.Action):
-    """Keeps hypotheses in the order in which they are given."""
+    """Collects hypotheses in the order in which they are given."""
 
     def __call__(
         self, _: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option_string: Any = None
@@ -130,7 +130,7 @@ def add(verbs: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Simulate the changes, and print what becomes of the run."""
+    """Simulate the changes and print their effects on the run."""
     import whywait
     from whywait.whatif import parse, refuse_archive
 
@@ -154,7 +154,7 @@ def run(options: argparse.Namespace) -> int:
         sim = whywait.whatif(
             result, hypotheses, hidden=options.hidden, window=window, callpath=options.callpath, **common
         )
-        # The length is not worth much if nobody can say where it is saved.
+        # The prediction alone is of little use without showing where time is saved.
         if not options.only_time:
             _ = sim.reference, sim.result
     if options.output:
@@ -306,11 +306,11 @@ def _summary(sim: Simulation, hypotheses: Sequence[Hypothesis]) -> Iterator[Line
 
 
 def _effects(sim: Simulation) -> Iterator[Line]:
-    """Yield what becomes of the efficiency and of the waiting, in a line each."""
+    """Yield one line each for the changes of the efficiency and of the waiting."""
     from whywait.analysis.focus import focused
     from whywait.analysis.waiting import account
 
-    # As every headline: of the focus, without start-up and shutdown.
+    # Like all headlines, for the focus: without start-up and shutdown.
     before, after = (account(focused(result).profile) for result in (sim.reference, sim.result))
     if before["waiting"] or after["waiting"]:
         yield [

@@ -1,1 +1,1 @@
-"""Results on disk: written all or nothing, and read back."""
+"""Results on disk: written completely or not at all, and read back."""

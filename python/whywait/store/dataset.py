@@ -1,7 +1,7 @@
-"""The dataset in a directory: tables as Parquet files, and a manifest that says what they are.
+"""The dataset in a directory: tables as Parquet files and a manifest that describes them.
 
-docs/dataset.md describes the format. Its version grows when a reader of the version before would misread a dataset: a
-column or table that is added is no reason, one that is gone or means something else is.
+docs/dataset.md describes the format. Its version increases when readers of the previous version would misread a
+dataset: when a column or table is removed or changes its meaning, but not when one is added.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 FORMAT = "whywait-result"
 FORMAT_VERSION = 1
 
-# The mark of a table: it belongs to the manifest that has the same.
+# Metadata key of a table's mark: a table belongs to the manifest with the same mark.
 _MARK = b"whywait.result"
 
 METRICS = schema_of("metrics")
@@ -58,7 +58,7 @@ def metrics_table(profile: Profile) -> pa.Table:
 
 
 def type_name(kind: pa.DataType) -> str:
-    """Return what a column holds, in the words of Arrow; that texts are kept once each is not worth a word."""
+    """Return the Arrow type of a column's values, without regard to dictionary encoding."""
     if pa.types.is_dictionary(kind):
         return str(kind.value_type)
     if pa.types.is_list(kind):
@@ -69,14 +69,14 @@ def type_name(kind: pa.DataType) -> str:
 
 
 class Writer:
-    """Writes the tables of a result, and in the end the manifest.
+    """Writes the tables of a result, then the manifest.
 
     Parameters
     ----------
     staging
         The directory.
     result
-        What to write.
+        The result.
     """
 
     def __init__(self, staging: Staging, result: ResultData) -> None:
@@ -101,14 +101,14 @@ class Writer:
     def pieces(
         self, name: str, schema: pa.Schema, pieces: Iterable[pa.RecordBatch], repeating: Iterable[str] = ()
     ) -> None:
-        """Write a table piece by piece; `repeating` as `whywait.model.tables.write` has it."""
+        """Write a table piece by piece; `repeating` as in `whywait.model.tables.write`."""
         path = self._staging.path(f"{name}.parquet")
         rows = tables.write(path, schema.with_metadata({_MARK: self._mark}), pieces, repeating)
         columns = {field.name: type_name(field.type) for field in schema}
         self._tables[name] = {"file": f"{name}.parquet", "rows": rows, "columns": columns}
 
     def timeline(self, timeline: Timeline) -> None:
-        """Write the run over time."""
+        """Write the timeline."""
         locations = self._result.tables.locations.num_rows
         pieces = store_timeline.shares(timeline, locations)
         self.pieces("timeline", store_timeline.SHARES, pieces, repeating=("begin", "end", "share"))
@@ -117,7 +117,7 @@ class Writer:
         self._timeline = store_timeline.outline(timeline)
 
     def definitions(self) -> None:
-        """Write what the numbers in other tables mean."""
+        """Write the definitions that numbers in other tables refer to."""
         dataset = self._result.tables
         for name in ("regions", "callpaths", "locations", "system", "topologies", "inconsistencies"):
             self.table(name, getattr(dataset, name))
@@ -129,9 +129,9 @@ class Writer:
         Parameters
         ----------
         directory
-            Where the result will be.
+            The final directory of the result.
         summary
-            As `whywait.analysis.summary.summarize` returns it.
+            The summary from `whywait.analysis.summary.summarize`.
         """
         dataset = self._result.tables
         trace, facts = dataset.trace, dataset.facts
@@ -151,24 +151,24 @@ class Writer:
             "time": {"origin": facts.get("origin"), "resolution": facts.get("resolution")},
             **{name: summary[name] for name in ("facts", "warnings", "oddities", "peak_memory")},
             **({"timeline": self._timeline} if self._timeline else {}),
-            # Which of two threads came first says nothing.
+            # The order in which the two threads finish is arbitrary.
             "tables": dict(sorted(self._tables.items())),
         }
         self._staging.path(MANIFEST).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 class StoredDataset(StoredTables):
-    """The dataset in a directory, as `whywait.model.dataset.Dataset`.
+    """The dataset in a directory, as a `whywait.model.dataset.Dataset`.
 
     Parameters
     ----------
     directory
-        Where it was written to.
+        The results directory.
 
     Raises
     ------
     whywait.UsageError
-        If the manifest is damaged, or of a format that this version does not know.
+        If the manifest is damaged, or its format is newer than this version.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -201,7 +201,7 @@ class StoredDataset(StoredTables):
 
     @property
     def elsewhere(self) -> list[Path]:
-        # Result and trace may have moved together.
+        # The result and its trace may have been moved together.
         return [self.directory / self._manifest["trace"]["relative_path"], *super().elsewhere]
 
     @cached_property
@@ -254,7 +254,7 @@ class StoredDataset(StoredTables):
 
 
 def has_mark(path: Path) -> bool:
-    """Say whether a table belongs to a dataset with a manifest."""
+    """Return whether a table belongs to a dataset with a manifest."""
     import pyarrow.parquet as pq
 
     return _MARK in (pq.read_schema(path).metadata or {})

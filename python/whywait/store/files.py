@@ -1,4 +1,4 @@
-"""Files of a result: read, or named in an error that says which one is at fault."""
+"""Read files of a result; errors name the file at fault."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-#: Says what the other files of a result are.
+#: The manifest, which describes the other files of a result.
 MANIFEST = "manifest.json"
 
 
 def is_result(directory: str | PathLike[str]) -> bool:
-    """Say whether a directory holds a result."""
+    """Return whether a directory holds a result."""
     return any((Path(directory) / name).is_file() for name in (MANIFEST, "summary.json"))
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read an object.
+    """Read a JSON object.
 
     Raises
     ------
     whywait.UsageError
-        If the file holds none.
+        If the file does not contain one.
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
@@ -40,14 +40,14 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
-    """Read a Parquet file, or some columns of it.
+    """Read a Parquet file, or some of its columns.
 
     Raises
     ------
     whywait.UsageError
         If the file is missing or damaged, or has no such columns.
     """
-    # Only those who read a table have to wait for Arrow.
+    # Import Arrow only when a table is read: it loads slowly.
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,7 +1,7 @@
-"""Profiles of Score-P (``profile.cubex``) as results: what a run says without a trace.
+"""Profiles of Score-P (``profile.cubex``) as results, for runs without a trace.
 
-A profile has times, visits, bytes and counters of call paths and locations. It has no events, so nothing in it says
-what was waited for, when, or why.
+A profile has times, visits, bytes and counters by call path and location. It has no events, hence no wait states, their
+times or causes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-#: How Score-P calls the profile in the directory of an experiment.
+#: File name of the profile in an experiment directory of Score-P.
 NAME = "profile.cubex"
 SUFFIX = ".cubex"
 
@@ -37,30 +37,30 @@ _LACKS = (
     "and does not tell the management of OpenMP threads from computation"
 )
 _COLLECTIVE = frozenset({"one2all", "all2one", "all2all", "other collective"})
-# What Score-P calls a metric, and our names for what it is at point-to-point and at collective calls.
+# Score-P's name of a metric, and our names for its part in point-to-point and in collective calls.
 _BYTES = {"bytes_sent": ("bytes_sent", "bytes_cout"), "bytes_received": ("bytes_rcvd", "bytes_cin")}
-# The same of one-sided operations: our name by the library.
+# The same for one-sided operations: our name by library.
 _ONE_SIDED = {
     name: {"MPI": name, "SHMEM": f"shmem_{name}", "ARMCI": f"armci_{name}"} for name in ("bytes_put", "bytes_get")
 }
-# What every profile of Score-P has besides, and what no counter is.
+# Other metrics of every Score-P profile; these are not counters.
 _OTHERS = frozenset({"time", "visits", "min_time", "max_time"})
-# What differences of sums leave of nothing.
+# Rounding error that a difference of sums can leave in place of zero.
 _NOTHING = 1e-9
 
 
 def is_profile(path: str | PathLike[str]) -> bool:
-    """Say whether a path is that of a profile, or of an experiment of Score-P that has one and no trace."""
+    """Return whether a path is a profile, or a Score-P experiment directory with a profile and no trace."""
     return profile_of(path) is not None
 
 
 def profile_of(path: str | PathLike[str]) -> Path | None:
-    """Return the profile that a path stands for, if it does."""
+    """Return the profile that a path refers to, if any."""
     place = Path(path)
     if place.suffix == SUFFIX and not place.is_dir():
         return place
     inside = place / NAME
-    # A trace, or a result that was written beside it, says more.
+    # Prefer a trace, or a result written beside it: these have more information.
     more = (place / MANIFEST).is_file() or any(place.glob("*.otf2"))
     return inside if inside.is_file() and not more else None
 
@@ -76,9 +76,9 @@ class _Cells(NamedTuple):
 
 
 class ProfileDataset(StoredTables):
-    """A profile as `whywait.model.dataset.Dataset`.
+    """A profile as a `whywait.model.dataset.Dataset`.
 
-    Call paths that differ in nothing but parameters or the number of an iteration are one, as they are in a trace.
+    Call paths that differ only in parameters or iteration numbers are merged, as for a trace.
 
     Parameters
     ----------
@@ -88,11 +88,11 @@ class ProfileDataset(StoredTables):
     Raises
     ------
     whywait.UsageError
-        If the package that reads such files is not installed.
+        If the package that reads Cube files is not installed.
     whywait.ArchiveError
-        If the file is no profile, or damaged.
+        If the file is not a profile, or is damaged.
     OSError
-        If the system refuses.
+        If the file cannot be opened.
     """
 
     def __init__(self, path: Path) -> None:
@@ -105,21 +105,21 @@ class ProfileDataset(StoredTables):
                 f"{path} is a profile; reading it needs pycubexr: pip install 'whywait[profile]'"
             ) from error
         with path.open("rb"):
-            pass  # what the system refuses is no damage
+            pass  # an error of the system does not mean that the file is damaged
         cube = CubexParser(str(path))
         try:
             self._read(cube.__enter__())
-        except Exception as error:  # whatever a damaged file makes the parser raise
+        except Exception as error:  # a damaged file can make the parser raise anything
             raise _native.ArchiveError(
                 f"{path} cannot be read as a profile: {error or type(error).__name__}"
             ) from error
         finally:
-            # Its own exit is not reached where opening fails.
+            # Its __exit__ is not called if opening fails.
             if (opened := getattr(cube, "_cubex_file", None)) is not None:
                 opened.close()
 
     def _read(self, cube: Any) -> None:
-        """Take what is needed out of the file: regions, call paths, locations, cells."""
+        """Read regions, call paths, locations and cells from the file."""
         if any(metric.name == "time" and metric.childs for metric in cube.all_metrics()):
             raise ValueError("it is the report of an analysis; for whywait, give its result directory")
         self._groups = list(_groups(cube))
@@ -129,7 +129,7 @@ class ProfileDataset(StoredTables):
         row = {node.id: number for number, node in enumerate(nodes)}
         parent = np.array([row[node.parent.id] if node.parent is not None else -1 for node in nodes], np.int64)
         region_of = [cube.get_region(node) for node in nodes]
-        # Call paths of one region below one call path are one.
+        # Merge children of a call path that have the same region.
         numbers: dict[tuple[int, int], int] = {}
         callpath: list[int] = []
         for above, region in zip(parent.tolist(), region_of, strict=True):
@@ -187,13 +187,13 @@ class ProfileDataset(StoredTables):
                 for name, by_library in _ONE_SIDED.items()
             },
         }
-        # Score-P writes no data of a metric that is zero everywhere.
+        # Score-P writes no data for a metric that is zero everywhere.
         told = (ours for name, names in bytes_of.items() if name in self._declared for ours in names)
         return frozenset({"time", "visits", *told})
 
     @cached_property
     def _libraries(self) -> list[str]:
-        """The library of each call path, in capitals."""
+        """The library of each call path, in upper case."""
         return [self._regions[number].paradigm.upper() for _, number in self._callpaths]
 
     @cached_property
@@ -255,7 +255,7 @@ class ProfileDataset(StoredTables):
             above: int | None = None
             for node in group.above:
                 if id(node) not in nodes:
-                    # Some writers put the class before the name: "node vm".
+                    # Some writers prefix the name with its class: "node vm".
                     what = node.clazz or str(node.name).partition(" ")[0]
                     nodes[id(node)] = row(above, "node", what, node.name)
                 above = nodes[id(node)]
@@ -300,7 +300,7 @@ class ProfileDataset(StoredTables):
 
     @cached_property
     def _counted(self) -> list[_Cells]:
-        """The counters: what grows while a call runs, and so is inclusive in the file."""
+        """The counters: metrics that accumulate during a call, so they are inclusive in the file."""
         return [
             cells for name, cells in self._metrics.items()
             if name in self._inclusive and name not in _OTHERS and not name.startswith("bytes_")
@@ -359,7 +359,7 @@ _NUMBERS = frozenset(
 
 
 class _Group(NamedTuple):
-    """A group of locations, such as a process, and the nodes of the system that it is on, from the root down."""
+    """A group of locations, such as a process, with its nodes in the system tree, from the root down."""
 
     number: int
     name: str
@@ -371,7 +371,7 @@ class _Group(NamedTuple):
 
 def _groups(cube: Any) -> Iterator[_Group]:
     """Yield the groups of locations, in the order of the system tree."""
-    # The package has no other way to these.
+    # The package has no public access to these.
     roots = cube._anchor_result.system_tree_nodes  # noqa: SLF001
     stack: list[tuple[Any, tuple[Any, ...]]] = [(node, (node,)) for node in reversed(roots)]
     number = 0
@@ -411,7 +411,7 @@ def _cells(
         values[np.abs(values) <= _NOTHING * np.abs(inclusive).max(initial=0.0)] = 0.0
     total = np.zeros(shape)
     np.add.at(total, callpath, values)
-    # A unit may have a power of ten before it: "10^-6 s".
+    # A unit may have a power of ten as a prefix: "10^-6 s".
     match = re.fullmatch(r"10\^(-?\d+)\s+(.+)", metric.units or "")
     factor, unit = (10.0 ** int(match[1]), match[2]) if match else (1.0, metric.units or "")
     whole = "INT" in metric.data_type and factor >= 1

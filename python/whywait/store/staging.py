@@ -1,4 +1,4 @@
-"""Files that are there completely or not at all."""
+"""Files that appear completely or not at all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Staging:
-    """A directory to write to under temporary names; what was written appears at the end, if nothing failed.
+    """A directory with files under temporary names, which are renamed at the end if nothing failed.
 
     >>> with Staging(directory) as staging:
     ...     written = staging.path("summary.json").write_text("{}")
@@ -23,14 +23,14 @@ class Staging:
         self._made = False
 
     def path(self, name: str) -> Path:
-        """Return where to write the file that will have this name."""
+        """Return the temporary path of the file with this final name."""
         temporary = self._directory / f".{name}.{os.getpid()}.tmp"
         self._files[temporary] = self._directory / name
         return temporary
 
     @property
     def files(self) -> list[Path]:
-        """The files, as they were asked for."""
+        """The final paths of the files, in the order of requests."""
         return list(self._files.values())
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""What is read from the directory of a result in the same way, whatever version wrote it."""
+"""Reading of results directories, as far as it is the same for all format versions."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ _NO_EVENTS = "a written result holds no events: ask for a window of the trace it
 
 
 class StoredTables(ABC):
-    """What is read from the files of any version.
+    """A stored dataset of any format version.
 
     Parameters
     ----------
     directory
-        Where the result was written to.
+        The results directory.
     """
 
-    #: A written result holds no events.
+    #: A stored result has no events.
     analysis: None = None
-    #: Analyzes the trace again, for what only its events say.
+    #: Analyzes the trace again, for results that need its events.
     analyze: Callable[[], Dataset] | None = None
 
     def __init__(self, directory: Path) -> None:
@@ -56,16 +56,16 @@ class StoredTables(ABC):
     @property
     @abstractmethod
     def said(self) -> dict[str, Any]:
-        """What is no table: ``facts``, ``warnings``, ``oddities`` and ``peak_memory``."""
+        """Data outside of tables: ``facts``, ``warnings``, ``oddities`` and ``peak_memory``."""
 
     @property
     @abstractmethod
     def locations(self) -> pa.Table:
-        """The streams of events."""
+        """The locations."""
 
     @property
     def elsewhere(self) -> list[Path]:
-        """Where the trace may be if it is not where it was: next to the result."""
+        """Paths to look for a moved trace: next to the result."""
         name = self.trace.path.name
         return [self.directory / name, self.directory.absolute().parent / name]
 
@@ -79,21 +79,21 @@ class StoredTables(ABC):
 
     @property
     def oddities(self) -> list[tuple[str, str, str]]:
-        """What the definitions get wrong: kind, place and text of each finding."""
+        """Errors in the definitions: kind, place and text of each."""
         return [(odd["kind"], odd["place"], odd["text"]) for odd in self.said["oddities"]]
 
     @property
     def peak_memory(self) -> int | None:
-        # The memory is that of the analysis, not of who reads the result.
+        # The peak memory is that of the analysis, not of the process that reads the result.
         return self.said.get("peak_memory")
 
     @abstractmethod
     def has(self, name: str) -> bool:
-        """Say whether there is a table of this name."""
+        """Return whether there is a table of this name."""
 
     @abstractmethod
     def read(self, name: str, columns: list[str] | None = None) -> pa.Table:
-        """Read a table, or some columns of it."""
+        """Read a table, or some of its columns."""
 
     @property
     def severities(self) -> pa.Table:
@@ -112,14 +112,14 @@ class StoredTables(ABC):
         chosen = pa.array(rows, pa.uint64())
         if (beyond := pc.max(chosen).as_py()) is not None and beyond >= self.wait_states.num_rows:
             raise _native.UsageError(f"there is no wait state {beyond}")
-        # Every wait has one, if only to say that nobody is charged.
+        # Every wait has a factor, even if only an unattributed one.
         if pc.any(pc.invert(pc.is_in(chosen, factors["wait"].cast(pa.uint64())))).as_py():
             only = "has only the factors of the longest waits: analyze the trace with `--factors all`"
             return self._factors_again(chosen.to_pylist(), f"{self.directory} {only}")
         return _of(intervals, chosen), _of(factors, chosen)
 
     def _factors_again(self, rows: Iterable[int] | None, lack: str) -> tuple[pa.Table, pa.Table]:
-        """Return factors that were not written, from the trace; if it is not there, say what the result lacks."""
+        """Compute factors that were not stored from the trace; without it, raise an error with `lack`."""
         if rows is None or self.analyze is None:
             raise _native.UsageError(lack)
         try:
@@ -132,7 +132,7 @@ class StoredTables(ABC):
 
     @cached_property
     def _again(self) -> Dataset:
-        """The trace, analyzed again."""
+        """The dataset of the trace, analyzed again."""
         if self.analyze is None:
             raise _native.UsageError("the trace cannot be analyzed again")
         return self.analyze()
@@ -166,7 +166,7 @@ class StoredTables(ABC):
         return self._numbered("transfers", tables.TRANSFERS)
 
     def _numbered(self, name: str, schema: pa.Schema) -> pa.Table:
-        """Read a table with numbers of call paths instead of names, and without what follows from the location."""
+        """Read a table with numbers of call paths instead of names, without columns that follow from the location."""
         kept = [
             field.name for field in schema
             if field.type != PATH_TYPE and not field.name.endswith(("rank", "thread"))
@@ -224,7 +224,7 @@ class StoredTables(ABC):
         return self.read("communication"), self.read("message_sizes")
 
     def window(self, begin: float, end: float) -> pa.Table:
-        """Return the severities of the focus, the only window that is written."""
+        """Return the severities of the focus, the only window that is stored."""
         if self.has("focus") and (begin, end) == (self.facts.get("focus_begin"), self.facts.get("focus_end")):
             return self._cells("focus")
         raise _native.UsageError(_NO_EVENTS)

@@ -1,6 +1,6 @@
 """The timeline of a result as tables.
 
-It is made from the events, which a written result has not; so it is kept for those who look at the run over time later.
+The timeline is made from the events, which a stored result does not have, so it is stored for later reports.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NAMES = [*(name for name, *_ in CLASSES), WAITING[0]]
 
 
 def shares(timeline: Timeline, locations: int) -> Iterator[pa.RecordBatch]:
-    """Yield what all classes have of the bins, where that is not nothing."""
+    """Yield the nonzero shares of all classes in the bins."""
     for number, level in enumerate(timeline.levels):
         plane, row, place = np.nonzero(level.shares)
         first = row * level.merged
@@ -43,7 +43,7 @@ def shares(timeline: Timeline, locations: int) -> Iterator[pa.RecordBatch]:
 
 
 def tables(timeline: Timeline, locations: int) -> dict[str, pa.Table]:
-    """Return what is shown singly, and counters, by the names of the tables."""
+    """Return the tables of individual items and of counters, by name."""
     kinds = [*["message"] * timeline.messages.num_rows, *["transfer"] * timeline.transfers.num_rows]
     messages = pa.concat_tables([timeline.messages, timeline.transfers])
     found = {
@@ -72,7 +72,7 @@ def _courses(courses: Courses, locations: int) -> pa.Table:
 
 
 def outline(timeline: Timeline) -> dict[str, Any]:
-    """Return what the manifest says of it: the levels, and how much there is of what is shown singly."""
+    """Return the timeline's entry in the manifest: its levels and the numbers of individual items."""
     levels = [level._asdict() | {"shares": None} for level in timeline.levels]
     found: dict[str, Any] = {
         "levels": [{name: value for name, value in level.items() if name != "shares"} for level in levels],
@@ -85,7 +85,7 @@ def outline(timeline: Timeline) -> dict[str, Any]:
 
 
 def read(said: Mapping[str, Any], table: Callable[[str], pa.Table]) -> Timeline:
-    """Return the timeline that was written, given what the manifest says of it."""
+    """Return the stored timeline, given its entry in the manifest."""
     cells = table("timeline")
     number = cells["level"].to_numpy()
     plane = pc.index_in(cells["class"].cast(pa.string()), pa.array(_NAMES)).to_numpy()
@@ -115,7 +115,7 @@ def _read_courses(said: Mapping[str, Any], cells: pa.Table) -> Courses:
 
 
 def read_packed(path: Path, facts: Mapping[str, Any]) -> dict[str, str]:
-    """Return the blocks of a page that versions before this kept in the file; none if they are of another run."""
+    """Return the blocks of a page that older versions stored in the file; none if they belong to another run."""
     import pyarrow.parquet as pq
 
     if not path.is_file() or "block" not in pq.read_schema(path).names:

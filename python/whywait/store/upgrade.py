@@ -1,4 +1,4 @@
-"""Results of version 0.1.0, which had no manifest: regions, call paths and the system are in their Cube file."""
+"""Results of version 0.1.0. They have no manifest: regions, call paths and the system are in their Cube file."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from xml.etree.ElementTree import Element
 
-#: The files that made up a result.
+#: The files of a result.
 FILES = ("report.cubex", "severities.parquet", "wait_states.parquet", "summary.json")
 
 
 class OldDataset(StoredTables):
-    """A result of version 0.1.0, as `whywait.model.dataset.Dataset`.
+    """A result of version 0.1.0, as a `whywait.model.dataset.Dataset`.
 
     Parameters
     ----------
     directory
-        Where it was written to.
+        The results directory.
 
     Raises
     ------
     whywait.UsageError
-        If its Cube file is none.
+        If its Cube file is invalid.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -61,7 +61,7 @@ class OldDataset(StoredTables):
         return TraceIdentity(run["name"], Path(run["path"]))
 
     def has(self, name: str) -> bool:
-        # Tables that are not a part of every result could be left over from another.
+        # Tables that not every result has could be left over from another one.
         return name == "critical_path" and self._summary["critical_path"] is not None
 
     def read(self, name: str, columns: list[str] | None = None) -> pa.Table:
@@ -99,7 +99,7 @@ class OldDataset(StoredTables):
         return pa.table({name: pa.array(column, pa.uint32()) for name, column in columns.items()})
 
     def _cnodes(self) -> Iterator[tuple[int, int | None, int]]:
-        """Yield id, parent and region of each call path; several programs have a root above them that is none."""
+        """Yield id, parent and region of each call path, without the artificial root above several programs."""
         artificial = {
             region.get("id") for region in self._cube.iterfind("program/region")
             if (region.findtext("name"), region.findtext("role")) == ("all programs", "artificial")
@@ -141,7 +141,7 @@ class OldDataset(StoredTables):
         return self._with_true_ranks(table)
 
     def _with_true_ranks(self, table: pa.Table) -> pa.Table:
-        """Cube knows no rank -1, which is that of what belongs to no process; the tables do."""
+        """Restore rank -1 of locations that belong to no process: Cube cannot represent it."""
         known = self.read("severities", ["location", "rank", "thread"])
         location = known["location"].to_numpy()
         for name in ("rank", "thread"):
