@@ -50,6 +50,8 @@ struct Samples {
     transfers: Vec<Vec<i64>>,
     /// Number, and the least.
     calls: FxHashMap<CallClass, (usize, i64)>,
+    /// The latest calls of one class: mostly the next one is of it as well.
+    latest: Option<(CallClass, (usize, i64))>,
 }
 
 /// The same, on its way to other processes.
@@ -57,13 +59,29 @@ type Encoded = (Vec<(TransferClass, Vec<i64>)>, Vec<(CallClass, (usize, i64))>);
 
 impl Samples {
     fn new() -> Self {
-        Self { transfers: vec![Vec::new(); TRANSFER_CLASSES], calls: FxHashMap::default() }
+        Self { transfers: vec![Vec::new(); TRANSFER_CLASSES], calls: FxHashMap::default(), latest: None }
     }
 
     fn calls(&mut self, class: CallClass, (number, least): (usize, i64)) {
         let samples = self.calls.entry(class).or_insert((0, i64::MAX));
         samples.0 += number;
         samples.1 = samples.1.min(least);
+    }
+
+    /// Takes a call.
+    #[inline]
+    fn call(&mut self, class: CallClass, length: i64) {
+        match &mut self.latest {
+            Some((latest, (number, least))) if *latest == class => {
+                *number += 1;
+                *least = (*least).min(length);
+            }
+            latest => {
+                if let Some((class, samples)) = latest.replace((class, (1, length))) {
+                    self.calls(class, samples);
+                }
+            }
+        }
     }
 
     /// Takes the samples of the calls of a shard.
@@ -87,18 +105,24 @@ impl Samples {
                 if start > enter {
                     samples.transfers[usize::from(of_latest)].push((leave - start).max(0));
                 } else {
-                    samples.calls(class, (1, leave - enter));
+                    samples.call(class, leave - enter);
                 }
             }
         }
         samples
     }
 
-    fn encode(self) -> Encoded {
+    fn encode(mut self) -> Encoded {
+        if let Some((class, samples)) = self.latest.take() {
+            self.calls(class, samples);
+        }
         let transfers = (0..).zip(self.transfers).filter(|(_, samples)| !samples.is_empty());
         (transfers.collect(), self.calls.into_iter().collect())
     }
 }
+
+/// What calls of a class take anyway, if that is known.
+pub(super) type OfCalls = (CallClass, Option<i64>);
 
 /// How long transfers last.
 pub(super) struct Estimate {
@@ -129,15 +153,24 @@ impl Estimate {
         })
     }
 
-    /// What a call that completes receives takes anyway, if that is known.
+    /// What a call that completes receives takes anyway, if that is known; `latest` is of the call before.
+    #[inline]
     pub(super) fn of_call(
         &self,
-        trace: &Trace,
-        shard: &Shard,
+        (trace, shard): (&Trace, &Shard),
         call: InstanceId,
         completed: &[Option<Message>],
+        latest: &mut Option<OfCalls>,
     ) -> Option<i64> {
-        self.calls.get(&call_class(trace, shard, call, completed)?).copied()
+        let class = call_class(trace, shard, call, completed)?;
+        match latest {
+            Some((of, least)) if *of == class => *least,
+            _ => {
+                let least = self.calls.get(&class).copied();
+                *latest = Some((class, least));
+                least
+            }
+        }
     }
 
     /// How long the transfer of a message takes, in a call that takes `least` anyway.

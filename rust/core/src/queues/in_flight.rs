@@ -5,7 +5,7 @@
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 
-use super::levels::{Change, Course, Level, Quantity, sort_by_time};
+use super::levels::{Change, Course, Level, Quantity, size, sort_by_time};
 use crate::Result;
 use crate::exchange::{Exchange, Outbox};
 use crate::ids::LocationId;
@@ -14,8 +14,8 @@ use crate::ids::LocationId;
 #[derive(Clone, Copy, Debug, Encode, Decode)]
 pub(super) struct Step {
     time: i64,
-    bytes: u64,
-    is_rise: bool,
+    /// Bytes that are sent, or less than 0, that are received.
+    by: i64,
 }
 
 /// The run in slices of equal length, one for each shard.
@@ -46,37 +46,32 @@ impl Slices {
                 slice = ((time - self.run.0) / self.length) as u32;
                 end = self.run.0 + (i64::from(slice) + 1) * self.length;
             }
-            outbox.push(slice, Step { time, bytes, is_rise });
+            outbox.push(slice, Step { time, by: if is_rise { size(bytes) } else { -size(bytes) } });
         }
     }
 
     /// Follows the slices of this process of the analysis; the whole run at the first process, `None` at the others, and
     /// where nothing is ever on the way.
     pub(super) fn follow(self, outgoing: Vec<Outbox<Step>>, exchange: &Exchange, bins: usize) -> Result<Option<Level>> {
-        let size = |step: &Step| i64::try_from(step.bytes).unwrap_or(i64::MAX);
-        let inboxes = exchange.alltoallv(outgoing)?;
-        let of_slice = inboxes.into_par_iter().map(|inbox| {
-            let (mut rises, mut falls, mut net) = (Vec::new(), Vec::new(), 0i64);
-            for step in inbox.rows() {
-                let (changes, by) = if step.is_rise { (&mut rises, size(step)) } else { (&mut falls, -size(step)) };
-                changes.push((step.time, step.bytes));
-                net = net.saturating_add(by);
-            }
-            (rises, falls, net)
+        let of_slice = exchange.alltoallv(outgoing)?.into_par_iter().map(|inbox| {
+            let mut steps: Vec<Step> = inbox.rows().copied().collect();
+            sort_by_time(&mut steps, |step| step.time);
+            steps
         });
-        let of_slice: Vec<(Vec<Change>, Vec<Change>, i64)> = of_slice.collect();
-        let nets: Vec<(bool, i64)> =
-            of_slice.iter().map(|(rises, falls, net)| (rises.len() + falls.len() > 0, *net)).collect();
+        let of_slice: Vec<Vec<Step>> = of_slice.collect();
+        let net = |steps: &Vec<Step>| steps.iter().fold(0i64, |sum, step| sum.saturating_add(step.by));
+        let nets: Vec<(bool, i64)> = of_slice.iter().map(|steps| (!steps.is_empty(), net(steps))).collect();
         let nets: Vec<(bool, i64)> = exchange.allgather(nets)?.into_iter().flatten().collect();
         let own = exchange.own();
         let level_at = |slice: u32| nets[..slice as usize].iter().fold(0i64, |sum, (_, net)| sum.saturating_add(*net));
-        let followed = own.into_par_iter().zip(of_slice).map(|(slice, (mut rises, mut falls, _))| {
+        let followed = own.into_par_iter().zip(of_slice).map(|(slice, steps)| {
             let (begin, end) = self.bounds(slice);
-            sort_by_time(&mut rises, |change| change.0);
-            sort_by_time(&mut falls, |change| change.0);
             let start = (begin, level_at(slice));
-            let course = Course::new(Quantity::InFlight, LocationId::NONE, self.run, bins, start);
-            course.follow(rises.into_iter(), falls.into_iter(), end)
+            let mut course = Course::new(Quantity::InFlight, LocationId::NONE, self.run, bins, start);
+            for Step { time, by } in steps {
+                course.change(time, by);
+            }
+            course.end(end)
         });
         let of_process = followed.reduce_with(|a, b| a.join(&b));
         let of_run = exchange.gather(of_process)?.into_iter().flatten().reduce(|a, b| a.join(&b));

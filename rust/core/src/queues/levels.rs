@@ -81,7 +81,14 @@ pub struct Level {
 pub(super) type Change = (i64, u64);
 
 /// Sorts changes by time. Most of them come so, or nearly so.
-pub(super) fn sort_by_time<T: Copy>(changes: &mut [T], time: impl Fn(&T) -> i64) {
+pub(super) fn sort_by_time<T: Copy>(changes: &mut Vec<T>, time: impl Fn(&T) -> i64) {
+    if !insert(changes, &time) {
+        distribute(changes, &time);
+    }
+}
+
+/// Sorts what is nearly sorted already; `false` as soon as that takes too long.
+fn insert<T: Copy>(changes: &mut [T], time: impl Fn(&T) -> i64) -> bool {
     // A change moves by few places, or they are not nearly sorted.
     const PLACES: usize = 8;
     let mut left = PLACES * changes.len();
@@ -95,8 +102,43 @@ pub(super) fn sort_by_time<T: Copy>(changes: &mut [T], time: impl Fn(&T) -> i64)
         changes[at] = change;
         match left.checked_sub(i - at) {
             Some(rest) => left = rest,
-            None => return changes.sort_unstable_by_key(time),
+            None => return false,
         }
+    }
+    true
+}
+
+/// Sorts by the digits of the time, the least significant first.
+fn distribute<T: Copy>(changes: &mut Vec<T>, time: impl Fn(&T) -> i64) {
+    const BITS: u32 = 11;
+    const DIGITS: usize = 1 << BITS;
+    let (first, last) =
+        changes.iter().map(&time).fold((i64::MAX, i64::MIN), |(first, last), now| (first.min(now), last.max(now)));
+    let since = |change: &T| time(change).wrapping_sub(first) as u64;
+    let digits = (u64::BITS - (last.wrapping_sub(first) as u64).leading_zeros()).div_ceil(BITS);
+    // The table of a digit costs as much as many changes do.
+    if u32::try_from(changes.len()).is_err()
+        || digits as usize * DIGITS > changes.len() * changes.len().ilog2() as usize
+    {
+        return changes.sort_unstable_by_key(time);
+    }
+    let mut sorted = changes.clone();
+    for shift in (0..digits).map(|digit| digit * BITS) {
+        let digit = |change: &T| (since(change) >> shift) as usize % DIGITS;
+        let mut next = [0u32; DIGITS];
+        for change in &*changes {
+            next[digit(change)] += 1;
+        }
+        let mut before = 0;
+        for next in &mut next {
+            before += std::mem::replace(next, before);
+        }
+        for change in &*changes {
+            let at = &mut next[digit(change)];
+            sorted[*at as usize] = *change;
+            *at += 1;
+        }
+        std::mem::swap(changes, &mut sorted);
     }
 }
 
@@ -122,54 +164,35 @@ impl Course {
         Self { level, run, now, since }
     }
 
-    /// Goes on to a time at which the level changes.
+    /// Takes a change, not before the one that came last.
     #[inline]
-    fn change(&mut self, time: i64, by: i64) {
-        let time = time.clamp(self.since, self.run.1.max(self.since));
-        self.level.add(self.now, self.since, time, self.run);
-        self.since = time;
+    pub(super) fn change(&mut self, time: i64, by: i64) {
+        if time > self.since {
+            self.go_on(time.min(self.run.1));
+        }
         self.now = self.now.saturating_add(by);
     }
 
-    /// Follows changes, both sides in the order of time, up to a time.
-    pub(super) fn follow(
-        mut self,
-        rises: impl Iterator<Item = Change>,
-        falls: impl Iterator<Item = Change>,
-        until: i64,
-    ) -> Level {
-        let size = |by: u64| i64::try_from(by).unwrap_or(i64::MAX);
-        let mut falls = falls.peekable();
-        for (time, by) in rises {
-            // What ends when something else begins is not there at the same time.
-            while let Some((time, by)) = falls.next_if(|fall| fall.0 <= time) {
-                self.change(time, -size(by));
-            }
-            self.change(time, size(by));
-            if self.now > self.level.maximum {
-                (self.level.maximum, self.level.time) = (self.now, self.since);
-            }
+    /// Goes on to a time: what changes at one time makes one step.
+    #[inline]
+    fn go_on(&mut self, time: i64) {
+        if self.now > self.level.maximum {
+            (self.level.maximum, self.level.time) = (self.now, self.since);
         }
-        for (time, by) in falls {
-            self.change(time, -size(by));
-        }
-        self.level.add(self.now, self.since, until, self.run);
+        self.level.add(self.now, self.since, time, self.run);
+        self.since = self.since.max(time);
+    }
+
+    /// Ends at a time.
+    pub(super) fn end(mut self, until: i64) -> Level {
+        self.go_on(until);
         self.level
     }
 }
 
-/// The course of a level through the run, from first to last tick; `None` if it never changes.
-pub(super) fn follow(
-    quantity: Quantity,
-    location: LocationId,
-    (rises, falls): (impl ExactSizeIterator<Item = Change>, impl ExactSizeIterator<Item = Change>),
-    run: (i64, i64),
-    bins: usize,
-) -> Option<Level> {
-    if rises.len() + falls.len() == 0 {
-        return None;
-    }
-    Some(Course::new(quantity, location, run, bins, (run.0, 0)).follow(rises, falls, run.1))
+/// A size as what a level changes by.
+pub(super) fn size(by: u64) -> i64 {
+    i64::try_from(by).unwrap_or(i64::MAX)
 }
 
 impl Level {
@@ -215,29 +238,39 @@ mod tests {
 
     use super::*;
 
-    fn level(rises: &[Change], falls: &[Change], run: (i64, i64), bins: usize) -> Option<Level> {
-        let changes = (rises.iter().copied(), falls.iter().copied());
-        follow(Quantity::Unexpected, LocationId::new(0), changes, run, bins)
+    /// Rises and falls in the order of time.
+    fn changes(rises: &[Change], falls: &[Change]) -> Vec<(i64, i64)> {
+        let mut changes: Vec<(i64, i64)> = rises.iter().map(|&(time, by)| (time, size(by))).collect();
+        changes.extend(falls.iter().map(|&(time, by)| (time, -size(by))));
+        changes.sort_by_key(|change| change.0);
+        changes
+    }
+
+    fn level(rises: &[Change], falls: &[Change], run: (i64, i64), bins: usize) -> Level {
+        let mut course = Course::new(Quantity::Unexpected, LocationId::new(0), run, bins, (run.0, 0));
+        for (time, by) in changes(rises, falls) {
+            course.change(time, by);
+        }
+        course.end(run.1)
     }
 
     #[test]
     fn a_level_is_followed_through_its_bins() {
-        let level_of = |bins| level(&[(10, 1), (20, 1)], &[(25, 1), (40, 1)], (0, 50), bins).unwrap();
+        let level_of = |bins| level(&[(10, 1), (20, 1)], &[(25, 1), (40, 1)], (0, 50), bins);
         assert_eq!((level_of(5).maximum, level_of(5).time, level_of(5).integral), (2, 20, 35));
         assert_eq!(level_of(5).bins, [(0, 0), (10, 1), (15, 2), (10, 1), (0, 0)]);
-        assert_eq!(level(&[], &[], (0, 50), 0), None);
     }
 
     #[test]
     fn what_ends_when_something_begins_is_not_there_with_it() {
-        let level = level(&[(1, 1), (3, 1), (3, 1)], &[(3, 1), (4, 1), (4, 1)], (0, 5), 0).unwrap();
+        let level = level(&[(1, 1), (3, 1), (3, 1)], &[(3, 1), (4, 1), (4, 1)], (0, 5), 0);
         assert_eq!((level.maximum, level.time, level.integral), (2, 3, 4));
     }
 
     #[test]
     fn bins_hold_all_of_a_level_whatever_their_number() {
         for bins in 1..40 {
-            let level = level(&[(3, 2), (17, 5)], &[(29, 7)], (1, 31), bins).unwrap();
+            let level = level(&[(3, 2), (17, 5)], &[(29, 7)], (1, 31), bins);
             assert_eq!(level.bins.iter().map(|bin| bin.0).sum::<i128>(), level.integral, "{bins}");
             assert_eq!(level.bins.iter().map(|bin| bin.1).max(), Some(7), "{bins}");
         }
@@ -253,6 +286,22 @@ mod tests {
         }
 
         #[test]
+        fn changes_in_disorder_are_sorted_by_time(
+            changes in prop::collection::vec(any::<i64>(), 0..600),
+            few in prop::sample::select(vec![1, 7, 100_000, i64::MAX]),
+        ) {
+            let mut changes: Vec<i64> = changes.into_iter().map(|time| time % few).collect();
+            let mut sorted = changes.clone();
+            sorted.sort_unstable();
+            let mut distributed = changes.clone();
+            distribute(&mut distributed, |time| *time);
+            prop_assert_eq!(&distributed, &sorted);
+            changes.reverse();
+            sort_by_time(&mut changes, |time| *time);
+            prop_assert_eq!(changes, sorted);
+        }
+
+        #[test]
         fn the_parts_of_a_run_make_the_whole(
             spans in prop::collection::vec((0i64..30, 1i64..10, 1u64..4), 1..12),
             cut in 1i64..40,
@@ -262,15 +311,15 @@ mod tests {
             let mut falls: Vec<Change> = spans.iter().map(|&(begin, length, by)| (begin + length, by)).collect();
             rises.sort_unstable();
             falls.sort_unstable();
-            let whole = level(&rises, &falls, (0, 40), bins).unwrap();
+            let whole = level(&rises, &falls, (0, 40), bins);
+            let changes = changes(&rises, &falls);
             let part = |from: i64, to: i64| {
-                let before = |changes: &[Change]| changes.iter().filter(|c| c.0 < from).map(|c| c.1 as i64).sum::<i64>();
-                let within = |changes: &[Change]| -> Vec<Change> {
-                    changes.iter().copied().filter(|change| (from..to).contains(&change.0)).collect()
-                };
-                let at = (from, before(&rises) - before(&falls));
-                let course = Course::new(whole.quantity, whole.location, (0, 40), bins, at);
-                course.follow(within(&rises).into_iter(), within(&falls).into_iter(), to.min(40))
+                let before = changes.iter().filter(|change| change.0 < from).map(|change| change.1).sum();
+                let mut course = Course::new(whole.quantity, whole.location, (0, 40), bins, (from, before));
+                for &(time, by) in changes.iter().filter(|change| (from..to).contains(&change.0)) {
+                    course.change(time, by);
+                }
+                course.end(to.min(40))
             };
             let (first, second) = (part(0, cut), part(cut, 41));
             prop_assert_eq!(&first.clone().join(&second), &whole);

@@ -4,7 +4,7 @@ use super::arrival::Estimate;
 use super::attempts::Queued;
 use super::channels::{Channels, Found, Step, search};
 use super::in_flight::{self, Slices};
-use super::levels::{Change, Level, Quantity, follow, sort_by_time};
+use super::levels::{Change, Course, Level, Quantity, size, sort_by_time};
 use super::senders::Alike;
 use super::{Counts, Message, Options, QueueMetric, Sums, calls, posted};
 use crate::exchange::Outbox;
@@ -55,9 +55,11 @@ impl<'a> Receivers<'a> {
     #[inline]
     pub(super) fn each(&self, i: usize, mut take: impl FnMut(&Met<'a>)) {
         let Self { trace, shard, messages, limits, estimate } = *self;
+        let mut latest = None;
         for (call, rows) in calls(shard, i) {
             let completed = shard.leave(call);
-            let least = estimate.and_then(|estimate| estimate.of_call(trace, shard, call, &messages[rows.clone()]));
+            let least = estimate
+                .and_then(|estimate| estimate.of_call((trace, shard), call, &messages[rows.clone()], &mut latest));
             for (row, request) in posted(shard, rows) {
                 let Some(message) = &messages[row] else { continue };
                 let is_eager = message.is_eager(limits);
@@ -130,7 +132,7 @@ impl<'a> Receivers<'a> {
             slices.post(&courses.in_flight.rises, true, &mut replayed.in_flight);
             slices.post(&courses.in_flight.falls, false, &mut replayed.in_flight);
             let location = trace.definitions.master(process);
-            replayed.levels.extend(courses.levels(location, run, options.bins));
+            courses.levels(location, run, options.bins, &mut replayed.levels);
             courses.clear();
         }
         replayed
@@ -171,27 +173,49 @@ pub(super) fn queued(met: &Met, location: LocationId) -> Queued {
 
 /// When something comes and goes.
 #[derive(Default)]
-struct Course {
+struct Times {
     rises: Vec<Change>,
     falls: Vec<Change>,
 }
 
-impl Course {
+impl Times {
     #[inline]
     fn stays(&mut self, from: i64, to: i64, by: u64) {
         self.rises.push((from, by));
         self.falls.push((to, by));
+    }
+
+    fn sort(&mut self) {
+        sort_by_time(&mut self.rises, |change| change.0);
+        sort_by_time(&mut self.falls, |change| change.0);
+    }
+
+    /// All changes in the order of time, with what one of them comes to: 1 or less than 0.
+    fn each(&self, mut take: impl FnMut(i64, i64, u64)) {
+        let mut falls = self.falls.iter().peekable();
+        for &(time, by) in &self.rises {
+            while let Some(&(time, by)) = falls.next_if(|fall| fall.0 <= time) {
+                take(time, -1, by);
+            }
+            take(time, 1, by);
+        }
+        falls.for_each(|&(time, by)| take(time, -1, by));
+    }
+
+    fn clear(&mut self) {
+        self.rises.clear();
+        self.falls.clear();
     }
 }
 
 /// The queues of a process, and what is on the way to it.
 #[derive(Default)]
 struct Courses {
-    unexpected: Course,
-    /// Of eager messages, in bytes.
-    data: Course,
-    posted: Course,
-    in_flight: Course,
+    /// With the bytes of eager messages, and whether there are any of these.
+    unexpected: Times,
+    has_data: bool,
+    posted: Times,
+    in_flight: Times,
 }
 
 impl Courses {
@@ -199,10 +223,8 @@ impl Courses {
     fn take(&mut self, met: &Met) {
         let Met { message, posted, arrival, completed, is_eager, .. } = *met;
         if arrival < posted {
-            self.unexpected.stays(arrival, posted, 1);
-            if is_eager {
-                self.data.stays(arrival, posted, message.bytes);
-            }
+            self.unexpected.stays(arrival, posted, if is_eager { message.bytes } else { 0 });
+            self.has_data |= is_eager;
         } else if posted < arrival {
             self.posted.stays(posted, arrival, 1);
         }
@@ -211,33 +233,37 @@ impl Courses {
         }
     }
 
-    fn all(&mut self) -> [(Quantity, &mut Course); 4] {
-        [
-            (Quantity::Unexpected, &mut self.unexpected),
-            (Quantity::UnexpectedData, &mut self.data),
-            (Quantity::Posted, &mut self.posted),
-            (Quantity::InFlight, &mut self.in_flight),
-        ]
-    }
-
     fn sort(&mut self) {
-        for (_, course) in self.all() {
-            sort_by_time(&mut course.rises, |change| change.0);
-            sort_by_time(&mut course.falls, |change| change.0);
-        }
+        self.unexpected.sort();
+        self.posted.sort();
+        self.in_flight.sort();
     }
 
-    fn levels(&mut self, location: LocationId, run: (i64, i64), bins: usize) -> impl Iterator<Item = Level> {
-        self.all().into_iter().filter_map(move |(quantity, course)| {
-            let changes = (course.rises.iter().copied(), course.falls.iter().copied());
-            follow(quantity, location, changes, run, bins)
-        })
+    /// Hands over the levels.
+    fn levels(&self, location: LocationId, run: (i64, i64), bins: usize, levels: &mut Vec<Level>) {
+        let course = |quantity| Course::new(quantity, location, run, bins, (run.0, 0));
+        if !self.unexpected.rises.is_empty() {
+            let (mut messages, mut data) = (course(Quantity::Unexpected), course(Quantity::UnexpectedData));
+            self.unexpected.each(|time, one, bytes| {
+                messages.change(time, one);
+                data.change(time, one * size(bytes));
+            });
+            levels.push(messages.end(run.1));
+            levels.extend(self.has_data.then(|| data.end(run.1)));
+        }
+        for (quantity, times) in [(Quantity::Posted, &self.posted), (Quantity::InFlight, &self.in_flight)] {
+            if !times.rises.is_empty() {
+                let mut course = course(quantity);
+                times.each(|time, one, by| course.change(time, one * size(by)));
+                levels.push(course.end(run.1));
+            }
+        }
     }
 
     fn clear(&mut self) {
-        for (_, course) in self.all() {
-            course.rises.clear();
-            course.falls.clear();
-        }
+        self.unexpected.clear();
+        self.posted.clear();
+        self.in_flight.clear();
+        self.has_data = false;
     }
 }

@@ -1,22 +1,87 @@
 //! Requests: from the call that begins them to the Leave of the one that completes them.
 
+use std::ops::Range;
+
 use rustc_hash::FxHashMap;
 
 use super::QueueMetric;
 use super::ledger::Ledger;
-use super::levels::{Level, Quantity, follow, sort_by_time};
-use crate::ids::{CallPathId, InstanceId};
+use super::levels::{Course, Level, Quantity, sort_by_time};
+use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::trace::columns::RequestOf;
 use crate::trace::{Shard, Trace};
 
 /// One-sided operations with a request; others are completed by synchronizations.
 const ONE_SIDED: [&str; 4] = ["mpi_rput", "mpi_rget", "mpi_raccumulate", "mpi_rget_accumulate"];
 
-/// When requests begin, and when they end.
+/// Kinds of requests.
+#[derive(Clone, Copy)]
+enum Kind {
+    Send,
+    Receive,
+    Other,
+}
+
+/// How many requests of each kind begin or end at once, those that end less than 0.
+type Number = [i32; 3];
+
+/// The requests of a process. All begin as a call is entered, and end as one is left.
 #[derive(Default)]
-struct Times {
-    begins: Vec<i64>,
-    ends: Vec<i64>,
+struct Requests {
+    /// By call of the current location: what begins, and what ends.
+    of_calls: Vec<[Number; 2]>,
+    first: usize,
+    steps: Vec<(i64, Number)>,
+}
+
+impl Requests {
+    fn begin_location(&mut self, calls: Range<u32>) {
+        self.first = calls.start as usize;
+        self.of_calls.resize(calls.len(), [Number::default(); 2]);
+    }
+
+    /// Takes a request; returns whether it ends.
+    #[inline]
+    fn take(&mut self, kind: Kind, begin: InstanceId, end: InstanceId) -> bool {
+        self.of_calls[begin.index() - self.first][0][kind as usize] += 1;
+        if end.is_some() {
+            self.of_calls[end.index() - self.first][1][kind as usize] -= 1;
+        }
+        end.is_some()
+    }
+
+    /// Ends a location: calls follow one another, and so do their times.
+    fn end_location(&mut self, shard: &Shard) {
+        for (call, [begin, end]) in (self.first..).zip(self.of_calls.drain(..)) {
+            let call = InstanceId::at(call);
+            if begin != Number::default() {
+                self.steps.push((shard.enter(call), begin));
+            }
+            if end != Number::default() {
+                self.steps.push((shard.leave(call), end));
+            }
+        }
+    }
+
+    /// Ends a process; its levels.
+    fn levels(&mut self, location: LocationId, run: (i64, i64), bins: usize) -> impl Iterator<Item = Level> {
+        sort_by_time(&mut self.steps, |step| step.0);
+        let quantities = [Quantity::SendRequests, Quantity::ReceiveRequests, Quantity::Requests];
+        let mut courses = quantities.map(|quantity| Course::new(quantity, location, run, bins, (run.0, 0)));
+        let mut are_any = [false; 3];
+        for (time, [sends, receives, others]) in self.steps.drain(..) {
+            let all = i64::from(sends) + i64::from(receives) + i64::from(others);
+            courses[2].change(time, all);
+            are_any[2] = true;
+            for (i, by) in [sends, receives].into_iter().enumerate() {
+                if by != 0 {
+                    courses[i].change(time, by.into());
+                    are_any[i] = true;
+                }
+            }
+        }
+        courses.into_iter().zip(are_any).filter(|(_, is_any)| *is_any).map(move |(course, _)| course.end(run.1))
+    }
 }
 
 /// Follows the requests of all processes of a shard, and counts those that are never completed.
@@ -24,60 +89,42 @@ pub(super) fn replay(trace: &Trace, shard: &Shard, ledger: &mut Ledger, bins: us
     let Some(run) = trace.span() else { return Vec::new() };
     let mut levels = Vec::new();
     let mut one_sided = OneSided { trace, known: FxHashMap::default() };
-    let [mut sends, mut receives, mut all] = [const { Times { begins: Vec::new(), ends: Vec::new() } }; 3];
+    let mut requests = Requests::default();
     for process in shard.processes {
         for i in shard.local_locations(trace.definitions.processes[process].locations) {
-            let mut request = |times: &mut Times, begin: InstanceId, end: InstanceId| {
-                times.begins.push(shard.enter(begin));
-                if end.is_none() {
+            requests.begin_location(shard.instance_offsets[i]..shard.instance_offsets[i + 1]);
+            let mut request = |kind, begin, end| {
+                if !requests.take(kind, begin, end) {
                     ledger.add(QueueMetric::RequestsLeaked, shard.callpath(begin), || shard.enter(begin));
-                } else {
-                    times.ends.push(shard.leave(end));
                 }
             };
             for send in shard.sends.of(i).iter().filter(|send| send.complete != send.instance && !send.cancelled) {
-                request(&mut sends, send.instance, send.complete);
+                request(Kind::Send, send.instance, send.complete);
             }
             for receive in shard.receives.of(i).iter().filter(|receive| receive.request != receive.instance) {
-                request(&mut receives, receive.request, receive.instance);
+                request(Kind::Receive, receive.request, receive.instance);
             }
             for other in shard.requests.of(i) {
-                let times = match other.of {
-                    RequestOf::Send => &mut sends,
-                    RequestOf::Receive => &mut receives,
-                    RequestOf::Collective => &mut all,
+                let kind = match other.of {
+                    RequestOf::Send => Kind::Send,
+                    RequestOf::Receive => Kind::Receive,
+                    RequestOf::Collective => Kind::Other,
                 };
-                request(times, other.begin, other.end);
+                request(kind, other.begin, other.end);
             }
             for collective in shard.nonblocking.of(i) {
-                request(&mut all, collective.post, collective.complete);
+                request(Kind::Other, collective.post, collective.complete);
             }
             for operation in shard.operations.of(i) {
                 if one_sided.has_request(shard.callpath(operation.instance)) {
                     let end = [operation.done_local, operation.done_remote].into_iter().find(|done| done.is_some());
-                    request(&mut all, operation.instance, end.unwrap_or(InstanceId::NONE));
+                    request(Kind::Other, operation.instance, end.unwrap_or(InstanceId::NONE));
                 }
             }
+            requests.end_location(shard);
             ledger.end_location(shard.location(i));
         }
-        let location = trace.definitions.master(process);
-        for times in [&mut sends, &mut receives] {
-            sort_by_time(&mut times.begins, |time| *time);
-            sort_by_time(&mut times.ends, |time| *time);
-            all.begins.extend(&times.begins);
-            all.ends.extend(&times.ends);
-        }
-        for times in [&mut all.begins, &mut all.ends] {
-            // A stable sort finds the parts that are sorted already.
-            times.sort_by_key(|&time| time);
-        }
-        let quantities = [Quantity::SendRequests, Quantity::ReceiveRequests, Quantity::Requests];
-        for (quantity, times) in quantities.into_iter().zip([&mut sends, &mut receives, &mut all]) {
-            let changes = [&times.begins, &times.ends].map(|times| times.iter().map(|&time| (time, 1)));
-            levels.extend(follow(quantity, location, changes.into(), run, bins));
-            times.begins.clear();
-            times.ends.clear();
-        }
+        levels.extend(requests.levels(trace.definitions.master(process), run, bins));
     }
     levels
 }
