@@ -1,1 +1,1 @@
-"""What an analysis found, as data: metrics, call tree, severities, tables, and what follows from these alone."""
+"""The data of a result: metrics, call tree, severities and tables, and values derived from these alone."""

@@ -1,4 +1,4 @@
-"""The call tree: who is below whom, in the orders that tables and Cube files need."""
+"""The call tree, in the orders that tables and Cube files need."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class CallTree:
         rows = {region: row for row, region in enumerate(regions["region"].to_pylist())}
         #: Row in `regions` of each call path, by id.
         self.region_rows: list[int] = [rows[region] for region in callpaths["region"].to_pylist()]
-        #: Id of the parent of each call path, -1 at a root.
+        #: Id of the parent of each call path, -1 for a root.
         self.parents = [-1 if parent is None else parent for parent in callpaths["parent"].to_pylist()]
         self.children: list[list[int]] = [[] for _ in self.parents]
         self.roots: list[int] = []
@@ -47,7 +47,7 @@ class CallTree:
 
     @cached_property
     def preorder(self) -> npt.NDArray[np.int64]:
-        """Ids in pre-order: a call path, then each of its children with all below it."""
+        """Ids in pre-order: a call path, then the subtree of each of its children."""
         order, stack = [], self.roots[::-1]
         while stack:
             callpath = stack.pop()
@@ -57,9 +57,9 @@ class CallTree:
 
     @cached_property
     def wide(self) -> npt.NDArray[np.int64]:
-        """Ids in the order Cube keeps inclusive values in: all children of a call path, then what is below each.
+        """Ids in Cube's order of inclusive values: all children of a call path, then the subtree of each.
 
-        Several roots are taken as children of one that is not there.
+        Several roots are treated as children of a virtual one.
         """
         order: list[int] = []
         stack = [self.roots]
@@ -78,7 +78,7 @@ class CallTree:
 
     @cached_property
     def above(self) -> npt.NDArray[np.int64]:
-        """For each position, the position of the parent, -1 at a root."""
+        """For each position, the position of the parent, -1 for a root."""
         parents = np.array(self.parents, dtype=np.int64)[self.preorder]
         return np.where(parents < 0, -1, self.position[parents])
 
@@ -101,7 +101,7 @@ class CallTree:
 
     @cached_property
     def kinds(self) -> list[Region]:
-        """The region of each row of `regions`, in the words that classes are written in."""
+        """The region of each row of `regions`, in the terms of the classes of regions."""
         columns = (self.regions[name].to_pylist() for name in ("name", "paradigm", "role", "file"))
         return [
             Region.of(name or "", paradigm, role, file or "")
@@ -115,7 +115,7 @@ class CallTree:
 
     @cached_property
     def parallel(self) -> npt.NDArray[np.bool_]:
-        """Say for each position whether it is a parallel region of OpenMP or inside of one."""
+        """For each position, whether it is an OpenMP parallel region or inside one."""
         inside = np.zeros(len(self), np.bool_)
         for position, callpath in enumerate(self.preorder.tolist()):
             kind = self.kinds[self.region_rows[callpath]]
@@ -124,7 +124,7 @@ class CallTree:
         return inside
 
     def mask(self, name: str) -> npt.NDArray[np.bool_]:
-        """Say for each position whether it is in a mask of `whywait.model.regions`."""
+        """Return for each position whether it is in a mask of `whywait.model.regions`."""
         inside = np.array([masked(name, kind) for kind in self.kinds], dtype=np.bool_)
         return inside[np.array(self.region_rows, dtype=np.int64)[self.preorder]]
 
@@ -144,7 +144,7 @@ class CallTree:
 
     @cached_property
     def joined(self) -> pa.StringArray:
-        """Names from the root down as one text with ``/`` between them, by id: what can be a key or a group."""
+        """Names from the root down, joined with ``/``, by id, for use as keys and groups."""
         return pc.binary_join(self.paths.cast(pa.list_(pa.string())), "/")
 
     def path(self, callpath: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Counters of a trace as metrics: totals are one more metric each, beside the times."""
+"""Counters of a trace as metrics: each total is a metric of its own, beside the times."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def named(counters: pa.Table, cells: pa.Table) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the counters that have values, each with a name that no other metric has.
+    """Yield the counters that have values, each with a unique name.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def named(counters: pa.Table, cells: pa.Table) -> Iterator[tuple[str, dict[str, 
     Yields
     ------
     tuple of str and dict
-        The name in the trace, with ``counter:`` before it if a metric has the same, and with a number behind it if
+        The name in the trace, prefixed with ``counter:`` if a metric has the same name, and with a number appended if
         another counter has; and its row.
     """
     used = set(np.unique(cells["counter"].to_numpy()).tolist())
@@ -46,7 +46,7 @@ def named(counters: pa.Table, cells: pa.Table) -> Iterator[tuple[str, dict[str, 
 
 
 def as_metrics(counters: pa.Table, cells: pa.Table, tree: CallTree, locations: int) -> Iterator[tuple[Metric, Cells]]:
-    """Yield the totals as metrics, exclusive along the call tree; what lies outside of all regions has no place there.
+    """Yield the totals as metrics, exclusive along the call tree, without amounts outside of all regions.
 
     Parameters
     ----------
@@ -81,6 +81,6 @@ def _metric(name: str, row: dict[str, Any], amount: npt.NDArray[np.float64]) -> 
 
 
 def metrics_of(found: Iterable[tuple[Metric, Cells]]) -> tuple[list[Metric], dict[str, Cells]]:
-    """Split metrics with their cells into the metrics, and the cells by name."""
+    """Split pairs of metrics and cells into a list of metrics and the cells by name."""
     pairs = list(found)
     return [metric for metric, _ in pairs], {metric.name: cells for metric, cells in pairs}

@@ -21,16 +21,16 @@ def critical_imbalance(
     Parameters
     ----------
     path
-        Time of each call path on the critical path, with all below it.
+        Inclusive time of each call path on the critical path.
     work
-        Its time in all of the run, likewise, without what a perfectly balanced run would not have.
+        Its inclusive time in the whole run, without time that a perfectly balanced run would not have.
     workers
-        Locations that do the work of each: threads, or streams of devices.
+        Number of locations that execute each call path: threads, or streams of devices.
 
     Returns
     -------
     numpy.ndarray
-        The share of the first that exceeds the average of the second; 0 where it does not.
+        The excess of `path` over the average `work` per worker, as a share of `path`; 0 if there is none.
     """
     excess = path - work / np.maximum(1, workers)
     return np.divide(excess, path, out=np.zeros_like(path), where=(path > 0) & (excess > 0))

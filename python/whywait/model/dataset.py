@@ -1,4 +1,4 @@
-"""The dataset that a result is: tables with numbers instead of names, returned by an analysis or read from a directory.
+"""The dataset of a result: tables with numbers instead of names, returned by an analysis or read from a directory.
 
 docs/dataset.md describes each column.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Dataset(Protocol):
-    """The tables of a result, each made or read when it is first asked for."""
+    """The tables of a result, each computed or read on first use."""
 
     @property
     def trace(self) -> TraceIdentity:
@@ -29,7 +29,7 @@ class Dataset(Protocol):
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """The options of `whywait.analyze` that the result depends on; those of version 0.1.0 are not known."""
+        """The options of `whywait.analyze` that the result depends on; unknown for version 0.1.0."""
         ...
 
     @property
@@ -44,7 +44,7 @@ class Dataset(Protocol):
 
     @property
     def locations(self) -> pa.Table:
-        """The streams of events."""
+        """The locations."""
         ...
 
     @property
@@ -54,12 +54,12 @@ class Dataset(Protocol):
 
     @property
     def topologies(self) -> pa.Table:
-        """How processes are arranged: see `whywait.model.system.TOPOLOGIES`."""
+        """The process topologies: see `whywait.model.system.TOPOLOGIES`."""
         ...
 
     @property
     def stored(self) -> Collection[str]:
-        """The names of the stored metrics that it has, whether there are severities or not."""
+        """The names of the stored metrics, including those without severities."""
         ...
 
     @property
@@ -69,65 +69,66 @@ class Dataset(Protocol):
 
     @property
     def wait_states(self) -> pa.Table:
-        """The wait states, one row each."""
+        """The wait states, one row per wait."""
         ...
 
     def factors(self, rows: Iterable[int] | None) -> tuple[pa.Table, pa.Table]:
-        """Return what the cost model shares out wait states among, with numbers instead of names.
+        """Return the factors to which the cost model attributes wait states, with numbers instead of names.
 
         Parameters
         ----------
         rows
-            The rows of the wait states in their table; None for all that the dataset has factors of.
+            The rows of the wait states in their table; None for all with factors in the dataset.
 
         Returns
         -------
         tuple of pyarrow.Table
-            First the intervals that are compared, one row a wait of which the cause is known: ``wait`` (its row),
-            ``contention`` (whether it waited for an end, not for a begin), of both sides (``waiter_``, ``cause_``)
+            First the compared intervals, one row per wait with a known cause: ``wait`` (its row), ``contention``
+            (whether it waited for the end of something, not for its begin), for both sides (``waiter_``, ``cause_``)
             ``location``, ``begin``, ``end``, ``sync_callpath`` and ``sync_time`` (the call in which the two last
-            synchronized, null if they never have) and ``completion`` (how long that took afterwards), ``delay`` and
-            ``cause_waiting`` (all that the wait is shared out among) and ``unexplained`` (by how much it exceeds that).
+            synchronized, null if they never did) and ``completion`` (the time that this call took afterwards),
+            ``delay`` and ``cause_waiting`` (the sums of the factors) and ``unexplained`` (the excess of the wait over
+            these).
             Then the factors: ``wait``, ``kind`` (``delay``, ``completion``, ``wait`` or ``unattributed``), ``location``
-            and ``callpath`` that pay, ``time`` of the cause and ``waiter_time`` there, ``earlier`` (the row of an
-            earlier wait, else null) and ``share`` (what it explains; those of a wait add up to it). In seconds.
+            and ``callpath`` that are charged, ``time`` of the cause and ``waiter_time`` there, ``earlier`` (the row of
+            an earlier wait, else null) and ``share`` (the time it explains; the shares add up to the wait). In seconds.
 
         Raises
         ------
         whywait.UsageError
-            If there is no such row, causes were not looked for, several processes have shared the analysis, or a
-            result was written without the factors of these waits.
+            If there is no such row, causes were not computed, several processes shared the analysis, or the result was
+            stored without the factors of these waits.
         """
         ...
 
     @property
     def critical_path(self) -> pa.Table:
-        """The segments of the critical path; without rows if the analysis did not look for causes."""
+        """The segments of the critical path; no rows if the analysis did not compute causes."""
         ...
 
     @property
     def transfers(self) -> pa.Table:
-        """The transfers of one-sided communication; not kept, since they can be many."""
+        """The transfers of one-sided communication; not cached, since they can be many."""
         ...
 
     @property
     def counters(self) -> pa.Table:
-        """The counters of the trace, one row each: see `whywait.model.tables.COUNTERS`."""
+        """The counters of the trace, one row per counter: see `whywait.model.tables.COUNTERS`."""
         ...
 
     @property
     def counter_cells(self) -> pa.Table:
-        """What counters come to at call paths of locations: see `whywait.model.tables.COUNTER_CELLS`."""
+        """The values of counters by call path and location: see `whywait.model.tables.COUNTER_CELLS`."""
         ...
 
     @property
     def inconsistencies(self) -> pa.Table:
-        """Every place of every kind of warning, at most 10,000 of a kind."""
+        """All places of each kind of warning, at most 10,000 per kind."""
         ...
 
     @property
     def warnings(self) -> list[dict[str, Any]]:
-        """What could not be analyzed or looks wrong."""
+        """Warnings: events that could not be analyzed or look wrong."""
         ...
 
     @property
@@ -137,17 +138,17 @@ class Dataset(Protocol):
 
     @property
     def peak_memory(self) -> int | None:
-        """The most memory that the analysis had so far, in bytes; None if the system does not say."""
+        """The peak memory of the analysis so far, in bytes; None if the system does not provide it."""
         ...
 
     @property
     def timeline(self) -> Timeline | None:
-        """The run over time as it was stored; None if it was not."""
+        """The stored timeline; None if there is none."""
         ...
 
     @property
     def packed_timeline(self) -> Mapping[str, str]:
-        """The same as blocks of a page, which versions before 0.2.0 stored; empty if there are none."""
+        """The timeline as blocks of a page, as stored by versions before 0.2.0; empty if there are none."""
         ...
 
     @property
@@ -157,11 +158,11 @@ class Dataset(Protocol):
 
     @property
     def focus_costs(self) -> pa.Table | None:
-        """What delay costs pay for waits as far as they lie in the focus; None if all waits of the run do."""
+        """The delay costs of the waits in the focus; None if these are all waits of the run."""
         ...
 
     def counter_window(self, begin: float, end: float) -> pa.Table:
-        """Return what counters come to between two times, in seconds since the begin of the trace."""
+        """Return the values of counters between two times, in seconds since the begin of the trace."""
         ...
 
     def counter_changes(self, stretches: Mapping[str, Sequence[Any]], *, shared: bool = False) -> pa.Table:
@@ -192,12 +193,12 @@ class Dataset(Protocol):
 
     @property
     def declared_loops(self) -> tuple[list[int], pa.Table]:
-        """What the program says of its loops.
+        """The loops that the program declares.
 
         The call paths of dynamic regions and phases; and the parameters that master threads record: ``parameter``,
-        ``least`` and ``most`` values one after the other on a process, whether they ``rises`` on each, and the
-        ``share`` of the time of the processes, without ``MPI_Init`` and ``MPI_Finalize``, that they cover. Nothing if
-        there are no events.
+        ``least`` and ``most`` successive values on a process, whether the value ``rises`` on each, and the
+        ``share`` of the time of the processes, without ``MPI_Init`` and ``MPI_Finalize``, that they cover. Empty without
+        events.
         """
         ...
 
@@ -209,7 +210,7 @@ class Dataset(Protocol):
         Parameters
         ----------
         marker
-            The call path that is entered once in each iteration, or the parameter that takes another value.
+            The call path that is entered once per iteration, or the parameter whose value changes.
         body
             The call paths whose last Leave ends the last iteration, if the marker is a call path.
         computes
@@ -218,13 +219,11 @@ class Dataset(Protocol):
         Returns
         -------
         pyarrow.Table
-            ``iteration``, ``begin`` and ``end`` (s since the begin of the trace), ``ranks`` (how many have it),
-            ``shortest`` and ``longest`` on a process, ``elapsed`` (the most of a process, times its threads),
-            ``computation`` (of all), ``most`` (of the process that computes longest) and ``slowest`` (its rank),
-            ``critical_path`` and ``critical_location``, the ``value`` of the parameter, and a column for
-            each kind of wait state (s, of all locations).
-        int
-            The call path of the marker.
+            ``iteration``, ``begin`` and ``end`` (s since the begin of the trace), ``ranks`` (number of ranks with it),
+            ``shortest`` and ``longest`` on a process, ``elapsed`` (the maximum over processes, times its threads),
+            ``computation`` (total), ``most`` (of the process that computes longest) and ``slowest`` (its rank),
+            ``critical_path`` and ``critical_location``, the ``value`` of the parameter, and a column for each kind of
+            wait state (s, of all locations). int The call path of the marker.
 
         Raises
         ------
@@ -235,9 +234,9 @@ class Dataset(Protocol):
 
     @property
     def communication(self) -> tuple[pa.Table, pa.Table]:
-        """Who communicates with whom, and in which sizes: see `whywait.Result.communication`, ``message_sizes``.
+        """The communication matrix and message sizes: see `whywait.Result.communication`, ``message_sizes``.
 
-        Raises `whywait.UsageError` if there are no events, and they were not stored.
+        Raises `whywait.UsageError` if there are no events and no stored tables.
         """
         ...
 

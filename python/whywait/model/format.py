@@ -1,4 +1,4 @@
-"""Values and small tables as people see them, whatever shows them."""
+"""Formatting of values and small tables, independent of the output."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def html_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], *
     Parameters
     ----------
     title
-        What stands above it.
+        The title above the table.
     head
         The names of the columns.
     rows
-        Their texts.
+        The texts of the rows.
     numbers
-        The column of numbers, which stand at the right; all other texts stand at the left.
+        The column of numbers, which is right-aligned; all others are left-aligned.
     """
     left = ' style="text-align: left"'
     styles = ["" if column == numbers else left for column in range(len(head))]

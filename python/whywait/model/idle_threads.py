@@ -1,4 +1,4 @@
-"""The allocation view: time of processors that were there and did nothing, because the program was not parallel enough.
+"""The allocation view: time of allocated processors that were idle because the program was not parallel enough.
 
 The heuristic of Scalasca's remapper (option ``-s``). *Idle threads*: while a call path outside of parallel regions runs
 on the master thread of a process, each of its other threads sleeps as long. *Limited parallelism*: where a thread
@@ -26,7 +26,7 @@ SomeProfile = TypeVar("SomeProfile", bound="Profile")
 
 NAMES = ("omp_idle_threads", "omp_limited_parallelism")
 
-# What is shorter than this is no difference (seconds).
+# Shorter differences are ignored (seconds).
 _LEAST = 1e-10
 
 
@@ -36,14 +36,14 @@ def allocation(profile: SomeProfile, places: Locations) -> SomeProfile:
     Parameters
     ----------
     profile
-        The severities; of these, ``time``.
+        The severities, with ``time``.
     places
         The locations.
 
     Returns
     -------
     Profile
-        The same with ``omp_idle_threads``, ``omp_limited_parallelism``, and both in ``time``.
+        The profile with ``omp_idle_threads`` and ``omp_limited_parallelism`` added, also to ``time``.
     """
     parallel = profile.tree.parallel
     masters, workers = _teams(places) if parallel.any() else (_NONE, _NONE)
@@ -57,7 +57,7 @@ _NONE = np.empty(0, np.int64)
 
 
 def _teams(places: Locations) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return all threads but the masters, each with the master of its process."""
+    """Return all threads except masters, and the master of each one's process."""
     (masters,) = np.nonzero(places.works & (places.thread == 0))
     (workers,) = np.nonzero(places.works & (places.thread > 0))
     ranks = places.rank[masters]
@@ -76,7 +76,7 @@ def _serial(
     by_master = np.argsort(masters, kind="stable")
     first, end = (np.searchsorted(masters[by_master], location, side=side) for side in ("left", "right"))
     count = np.where(parallel[position], 0, end - first)
-    # Worker number i of each cell's master, for all cells one after the other.
+    # Worker number i of each cell's master, for all cells in turn.
     row = np.repeat(np.arange(count.size), count)
     nth = np.arange(row.size) - np.repeat(np.cumsum(count) - count, count)
     worker = workers[by_master][first[row] + nth]

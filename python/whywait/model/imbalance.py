@@ -1,4 +1,4 @@
-"""Computational imbalance: by how much each process computes more or less than the average at the same place.
+"""Computational imbalance: the deviation of each process's computation from the average at the same call path.
 
 The heuristic of Scalasca's remapper. For a call path c with N participants p, and its computation time without what is
 below it::
@@ -35,7 +35,7 @@ NAMES = (
     "imbalance_below_singularity",
 )
 
-# Of equal times, what the division for the average leaves is no difference.
+# Equal times can differ from their average by rounding errors.
 _ROUNDING = 1e-12
 
 
@@ -45,21 +45,21 @@ def imbalance(profile: Profile, places: Locations) -> dict[str, Cells]:
     Parameters
     ----------
     profile
-        The severities; of these, ``comp`` (or ``execution``, where there is no such) and ``visits``.
+        The severities, with ``comp`` (or ``execution``, if there is none) and ``visits``.
     places
         The locations.
 
     Returns
     -------
     dict of str to Cells
-        ``imbalance`` is the amount of every deviation, ``imbalance_above`` of the overload and ``imbalance_below`` of
-        the underload. Of these, ``imbalance_above_single`` is where only one participant visits the call path,
-        ``imbalance_below_bypass`` that of participants that never visit it, and ``imbalance_below_singularity`` that of
-        them where exactly one does. Empty for a run of one location, which has no one to share with.
+        ``imbalance`` is the absolute deviation, ``imbalance_above`` the overload and ``imbalance_below`` the underload.
+        Parts of these are ``imbalance_above_single``, at call paths with one visiting participant;
+        ``imbalance_below_bypass``, of participants that never visit the call path; and
+        ``imbalance_below_singularity``, the same where exactly one visits it. Empty for a run with one location.
 
     Notes
     -----
-    The participants are all threads inside of a parallel region, and the master threads of all processes outside.
+    The participants are all threads inside a parallel region, and the master threads of all processes outside.
     """
     base = "comp" if "comp" in profile.metrics else "execution"
     if len(places) < 2 or not {base, "visits"} <= {metric.name for metric in profile.metrics}:
@@ -84,7 +84,7 @@ def imbalance(profile: Profile, places: Locations) -> dict[str, Cells]:
 
 
 def _visitors(profile: Profile, positions: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
-    """Yield the locations that visit each of some call paths."""
+    """Yield for each of the given call paths the locations that visit it."""
     key = profile.cells("visits").key
     first, end = np.searchsorted(key, [positions * profile.locations, (positions + 1) * profile.locations])
     for a, b in zip(first.tolist(), end.tolist(), strict=True):

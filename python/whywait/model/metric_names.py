@@ -1,4 +1,4 @@
-"""Metrics by the names that people give them."""
+"""Metrics by unique name or display name."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ if TYPE_CHECKING:
 
 
 def metric_name(metrics: MetricTree, text: str, occurs: Callable[[str], bool] | None = None) -> str:
-    """Return the unique name of the metric that a person means.
+    """Return the unique name of a metric.
 
     Parameters
     ----------
     metrics
-        The metrics there are.
+        The metric tree.
     text
-        A unique name, or the name that people read ("Late Sender").
+        A unique name or a display name ("Late Sender").
     occurs
-        Says whether a metric has a value: of several that are called the same those are meant.
+        Returns whether a metric has a value; of several with the same display name, those with values are preferred.
 
     Raises
     ------
     whywait.UsageError
-        If there is no such metric, or several are called so.
+        If there is no such metric, or the name is ambiguous.
     """
     if text in metrics:
         return text
     same = metrics.called(text)
     if not same:
         raise _native.UsageError(f"there is no metric {text}{metrics.suggestion(text)}")
-    # Wait states are what people ask for by such a name.
+    # A display name most likely refers to a wait state.
     for is_meant in (occurs, lambda name: metrics.wait_state(name) is not None):
         if is_meant is not None and len(same) > 1:
             same = [name for name in same if is_meant(name)] or same

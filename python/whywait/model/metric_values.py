@@ -38,7 +38,7 @@ class MetricValues:
 
     @property
     def display_name(self) -> str:
-        """The name a person reads below that of `parent`."""
+        """The display name, shown below that of `parent`."""
         return self._metric.display_name
 
     @property
@@ -53,22 +53,22 @@ class MetricValues:
 
     @property
     def formula(self) -> Formula | None:
-        """How the metric follows from others; None if it is measured."""
+        """The formula of a derived metric; None if it is measured."""
         return self._metric.formula
 
     @property
     def parent(self) -> str | None:
-        """The metric it is a part of."""
+        """The parent in the metric tree."""
         return self._metric.parent
 
     @property
     def children(self) -> list[str]:
-        """The metrics that are direct parts of it."""
+        """The children in the metric tree."""
         return [metric.name for metric in self._profile.metrics.children(self.name)]
 
     @property
     def void(self) -> bool:
-        """Whether the metric cannot have a value, because its programming model does not occur in the run."""
+        """Whether the metric cannot have a value because its programming model does not occur in the run."""
         return self.name in self._profile.void
 
     @property
@@ -86,7 +86,7 @@ class MetricValues:
         return tables.by_rank(self._profile, self._locations, self.name)
 
     def by_callpath(self) -> pa.Table:
-        """Sum over locations: ``callpath``, ``callpath_id``, ``value`` and ``inclusive`` (with all below)."""
+        """Sum over locations: ``callpath``, ``callpath_id``, ``value`` (exclusive) and ``inclusive``."""
         return tables.by_callpath(self._profile, self.name)
 
     def __repr__(self) -> str:

@@ -1,8 +1,7 @@
-"""The metric tree: what is measured, what is derived from it, and how.
+"""The metric tree: measured and derived metrics, and their formulas.
 
-The tree stands in ``metrics.txt``, but for the wait states, whose rows in the core say where they belong. This module
-puts them together and cuts the tree down to what an analysis can say: a metric that the analysis does not compute is
-absent rather than zero.
+The tree is defined in ``metrics.txt``, except for the wait states, whose parents the core declares. This module
+combines both and reduces the tree to the metrics that an analysis computes: all others are absent rather than zero.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ class Term:
     metric
         The operand.
     optional
-        Whether it is left out while nothing computes it.
+        Whether the operand is dropped if it is not computed.
     mask
-        The class of call paths (see `whywait.model.regions`) that it is cut down to, or None.
+        The class of call paths (see `whywait.model.regions`) that it is restricted to, or None.
     """
 
     sign: int
@@ -49,7 +48,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A sum of metrics, of some of them only what stands at the call paths of a class."""
+    """A sum of metrics, some of them restricted to the call paths of a class."""
 
     terms: tuple[Term, ...]
 
@@ -64,7 +63,7 @@ class Formula:
 
     @classmethod
     def parse(cls, text: str) -> Formula:
-        """Read ``[mask] a + b - c? + [other] d``: a mask is that of all terms up to the next one."""
+        """Parse ``[mask] a + b - c? + [other] d``: a mask applies to all terms up to the next mask."""
         terms = []
         mask = None
         for sign, named, metric, optional in re.findall(r"([+-]?)\s*(?:\[(\w+)\])?\s*(\w+)(\??)", text):
@@ -73,10 +72,10 @@ class Formula:
         return cls(tuple(terms))
 
     def restricted(self, known: Collection[str], *, whole: bool = False) -> Formula | None:
-        """Return what is left of the formula where only some metrics are known, or None if that says nothing.
+        """Return the formula reduced to known metrics, or None if it has no meaning without the others.
 
-        A sum of parts is what its known parts add up to, unless it must be `whole`. What is subtracted must be known,
-        or the rest is too large.
+        A sum reduces to its known parts, unless it must be `whole`. Subtracted operands must be known, or the rest
+        would be too large.
         """
         terms = tuple(term for term in self.terms if term.metric in known)
         missing = [term for term in self.terms if term.metric not in known and not term.optional]
@@ -92,9 +91,9 @@ class Metric:
     Attributes
     ----------
     name
-        The name by which files and tools know it.
+        The unique name in files and tools.
     display_name
-        The name a person reads below that of its parent.
+        The display name, shown below that of its parent.
     unit
         ``sec``, ``occ`` (occurrences), ``bytes`` or ``elements``.
     kind
@@ -104,17 +103,17 @@ class Metric:
         (if it does so by all definitions of the thesis), ``pre`` (derived cell by cell), ``post`` (sum or difference of
         others), ``hidden``, or ``counter`` (stored; of the trace, not of the file).
     paradigm
-        The programming model without which the metric does not exist, or None.
+        The programming model that the metric requires, or None.
     formula
-        How a derived metric follows from others.
+        The formula of a derived metric.
     description
-        What it means, in a sentence.
+        The meaning in one sentence.
     parent
-        Name of the metric it is a part of.
+        Name of the parent metric.
     real
-        Whether values need not be whole numbers, though they are no times.
+        Whether values other than times may be fractional.
     is_balanced_away
-        Whether a perfectly balanced run would not have it; of wait states the patterns say so.
+        Whether a perfectly balanced run would not have it; for wait states, declared by the patterns.
     """
 
     name: str
@@ -130,17 +129,17 @@ class Metric:
 
     @property
     def derived(self) -> bool:
-        """Whether the metric follows from others."""
+        """Whether the metric is derived from others."""
         return self.formula is not None
 
     @property
     def integer(self) -> bool:
-        """Whether values are whole numbers: everything but times, and some counters."""
+        """Whether values are integers: all except times and some counters."""
         return self.unit != "sec" and not self.real
 
 
 class MetricTree:
-    """Metrics in the order people read them: every metric after its parent, siblings in order."""
+    """Metrics in display order: every metric after its parent, siblings in order."""
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
         self._metrics = {metric.name: metric for metric in metrics}
@@ -167,20 +166,20 @@ class MetricTree:
         return list(self._metrics)
 
     def called(self, text: str) -> list[str]:
-        """Return the metrics that people call so: several can have one name below different parents."""
+        """Return the metrics with a display name: several can share one below different parents."""
         return [metric.name for metric in self if metric.display_name.lower() == text.strip().lower()]
 
     def suggestion(self, text: str) -> str:
-        """Return which metrics may be meant by a name that none has, as the end of a message; empty if none is."""
+        """Return suggestions for an unknown name, as the end of a message; empty if there are none."""
         known = {metric.name.lower(): metric.name for metric in self}
-        # Of several that are called the same, wait states are what people look for.
+        # Of several with the same display name, prefer wait states.
         for metric in sorted(self, key=lambda metric: self.wait_state(metric.name) is None):
             known.setdefault(metric.display_name.lower(), metric.name)
         found = dict.fromkeys(known[name] for name in get_close_matches(text.lower(), known, 3, 0.7))
         return f": did you mean {', '.join(found)}?" if found else ""
 
     def children(self, name: str | None) -> list[Metric]:
-        """Return the direct parts of a metric; of None, the roots."""
+        """Return the children of a metric; for None, the roots."""
         return self._children.get(name, [])
 
     def depth(self, name: str) -> int:
@@ -194,10 +193,10 @@ class MetricTree:
         return [*(self.path(metric.parent) if metric.parent else ()), metric]
 
     def wait_state(self, name: str) -> Metric | None:
-        """Return the whole wait state that a metric is, or is a part of: of wrong-order messages, Late Sender.
+        """Return the outermost wait state that contains a metric: for wrong-order messages, Late Sender.
 
-        Completion counts as one here, and so do the wait states of devices that have nothing to run: they are listed
-        with the others. `waiting` is without them.
+        Completion and the wait states of idle devices count as wait states here, as they are listed with the others.
+        `waiting` excludes them.
         """
         if name not in self:
             return None
@@ -205,20 +204,20 @@ class MetricTree:
 
     @property
     def waiting(self) -> list[Metric]:
-        """The wait states that waiting is made of: each time once, without completion."""
+        """The wait states that make up waiting: each time counted once, without completion."""
         return [metric for metric in self if metric.kind == "wait" and self.wait_state(metric.name) is metric]
 
     def without(self, stored: Collection[str], *kinds: Kind) -> set[str]:
-        """Leave out of the names of stored metrics those of some kinds."""
+        """Return the names of stored metrics without those of the given kinds."""
         return {name for name in stored if name not in self or self[name].kind not in kinds}
 
     def with_roots(self, metrics: Iterable[Metric]) -> MetricTree:
-        """Return the tree with other metrics behind it, which are parts of none."""
+        """Return the tree with other metrics appended as roots."""
         others = list(metrics)
         return MetricTree([*self, *others]) if others else self
 
     def computed(self, stored: Collection[str]) -> MetricTree:
-        """Cut the tree down to what follows from the given stored metrics.
+        """Reduce the tree to the metrics that follow from the given stored ones.
 
         Parameters
         ----------
@@ -228,7 +227,7 @@ class MetricTree:
         Returns
         -------
         MetricTree
-            Formulas are cut down with their operands; a metric whose parent is gone moves up to the next one left.
+        Formulas are reduced to known operands; a metric whose parent is removed moves up to the nearest remaining one.
         """
         names = frozenset(stored)
         if names not in self._computed:
@@ -239,7 +238,7 @@ class MetricTree:
         formulas: dict[str, Formula | None] = {m.name: None for m in self if not m.derived and m.name in stored}
         waiting = [metric for metric in self if metric.formula is not None]
         while waiting:
-            # An operand may still be cut down further, so a formula is decided once all its operands are.
+            # An operand may still be reduced, so decide a formula after all of its operands.
             undecided = {metric.name for metric in waiting}
             for metric in waiting:
                 formula = cast("Formula", metric.formula)
@@ -263,7 +262,7 @@ class MetricTree:
 
 @cache
 def metric_tree() -> MetricTree:
-    """Return the complete tree, whether this version computes all of it or not."""
+    """Return the complete tree, including metrics that are not computed."""
     children: dict[str | None, list[Metric]] = {}
     known: dict[str, Metric] = {}
     for metric in [*_read(), *_wait_states()]:
@@ -284,7 +283,7 @@ def metric_tree() -> MetricTree:
     return MetricTree(replace(m, formula=waiting) if m.formula == _ALL_WAIT else m for m in tree)
 
 
-# How the file says that a metric is the sum of all wait states.
+# Notation of the file for the sum of all wait states.
 _ALL_WAIT = Formula((Term(1, "all"), Term(1, "wait")))
 
 
@@ -314,7 +313,7 @@ def _read() -> Iterator[Metric]:
 
 
 def _of_class(cost_class: str) -> list[str]:
-    """Return the wait states that a cost class is charged for."""
+    """Return the wait states whose costs belong to a cost class."""
     return [pattern.kind for pattern in patterns().values() if pattern.cost_class == cost_class]
 
 
@@ -333,11 +332,11 @@ def void(tree: MetricTree, paradigms: Collection[str], totals: Mapping[str, bool
     Parameters
     ----------
     tree
-        The metrics to judge.
+        The metric tree.
     paradigms
         The paradigms of all call paths, as in `whywait.model.regions.Region`.
     totals
-        Whether a metric has values all the same; such a one is never void.
+        Whether a metric has values; such a metric is never void.
     """
     return {
         metric.name

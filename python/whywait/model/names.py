@@ -1,4 +1,4 @@
-"""How a name is shown to a person, and which may be meant by one that there is not."""
+"""Display of names, and suggestions for unknown names."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ def short_name(name: str) -> str:
 
 
 def close(text: str, known: Iterable[str]) -> str:
-    """Return which of some names may be meant, as the end of a message; empty if none is close."""
+    """Return the known names close to a text, as the end of a message; empty if there are none."""
     found = get_close_matches(text, list(dict.fromkeys(known)), 3, 0.6)
     return f": did you mean {', '.join(found)}?" if found else ""

@@ -1,4 +1,4 @@
-"""Severities: a value for each metric, call path, and location, and the metrics derived from them."""
+"""Severities: a value for each metric, call path and location, and the metrics derived from them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from whywait.model.calltree import CallTree
     from whywait.model.metrics import Formula, Metric, Term
 
-#: Besides wait states, the stored metrics that a window of time has.
+#: The stored metrics that a window of time has in addition to wait states.
 IN_WINDOW = frozenset(
     {"time", "omp_fork", "omp_management", "critical_path", "omp_idle_threads", "omp_limited_parallelism"}
 )
@@ -88,11 +88,11 @@ class Profile:
     locations
         The number of locations.
     severities
-        The table of the native analysis of this name.
+        The table of this name from the native analysis.
     stored
-        Names of the stored metrics that the analysis computes, occurring or not.
+        Names of the stored metrics that the analysis computes, whether they occur or not.
     works
-        Which locations share the work of the program.
+        For each location, whether it shares the work of the program.
     """
 
     def __init__(
@@ -112,16 +112,16 @@ class Profile:
         self._judge()
 
     def extended(self, cells: Mapping[str, Cells], counters: Iterable[Metric] = ()) -> Self:
-        """Return a profile with additional stored metrics, which replace those of the same names.
+        """Return a profile with additional stored metrics, which replace those of the same name.
 
         Parameters
         ----------
         cells
-            Their cells, by name.
+            The cells of the metrics, by name.
         counters
-            Those of them that are counters of the trace, and not in the metric tree.
+            The metrics among them that are counters of the trace and not in the metric tree.
         """
-        # What derives from others may derive from other values now.
+        # Derived metrics may have other values now.
         own = {name: found for name, found in self._cells.items() if name in self._stored}
         return copy(self)._with(  # noqa: SLF001  (its own)
             {**own, **cells}, self._stored | cells.keys(), (*self._counters, *counters)
@@ -133,14 +133,14 @@ class Profile:
         return self
 
     def _judge(self) -> None:
-        """Find the metrics that derive from the stored ones, and those that cannot have a value."""
+        """Find the metrics derived from the stored ones, and the void ones."""
         self.metrics: MetricTree = metric_tree().computed(self._stored).with_roots(self._counters)
         occurring = {name: bool(cells.key.size) for name, cells in self._cells.items()}
         #: Metrics whose programming model does not occur in the run.
         self.void = void(self.metrics, self.tree.paradigms, occurring)
 
     def cells(self, name: str) -> Cells:
-        """Return the cells of a metric; derived ones are computed once and kept."""
+        """Return the cells of a metric; derived ones are computed once and cached."""
         if name not in self._cells:
             formula = self.metrics[name].formula
             self._cells[name] = self._evaluate(formula) if formula and name not in self.void else NOTHING
@@ -167,7 +167,7 @@ class Profile:
             if metric.name in waits or metric.is_balanced_away:
                 work = work - self.inclusive(self._by_position_of_workers(metric.name))
         workers = np.full(work.size, np.count_nonzero(self._works))
-        # What runs on streams of devices is their work, not that of threads.
+        # Work on streams of devices is not that of threads.
         time = self.cells("time")
         on_streams = ~self._works[time.key % self.locations]
         of_streams = sum_at(time.key[on_streams] // self.locations, time.value[on_streams], len(self.tree))
@@ -201,13 +201,13 @@ class Profile:
         return sum_at(cells.key % self.locations, cells.value, self.locations)
 
     def total(self, name: str) -> float:
-        """Sum a metric over everything."""
+        """Sum a metric over all call paths and locations."""
         return float(self.cells(name).value.sum())
 
     def inclusive(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Turn exclusive values, one a position, into sums over subtrees.
+        """Convert exclusive values by position to inclusive values.
 
-        Sums from below rather than differences of running sums: a difference would leave noise where nothing is.
+        Sums from the leaves up, not differences of running sums, which would leave rounding errors in place of zeros.
         """
         total = values.copy()
         for position in range(len(total) - 1, -1, -1):
@@ -216,7 +216,7 @@ class Profile:
         return total
 
     def inclusive_cells(self, name: str) -> Cells:
-        """Return the cells of a metric as sums over subtrees."""
+        """Return the cells of a metric with inclusive values."""
         keys, values = [], []
         for position, row in self.inclusive_rows(name, range(len(self.tree))):
             (locations,) = np.nonzero(row)
@@ -225,11 +225,11 @@ class Profile:
         return Cells(np.concatenate(keys), np.concatenate(values)) if keys else NOTHING
 
     def rows(self, name: str, positions: Iterable[int]) -> Iterator[tuple[int, npt.NDArray[np.float64]]]:
-        """Yield the values of call paths at all locations, exclusive; call paths without any are left out."""
+        """Yield the exclusive values of call paths at all locations, without call paths that have none."""
         return self._rows(name, positions, np.arange(1, len(self.tree) + 1))
 
     def inclusive_rows(self, name: str, positions: Iterable[int]) -> Iterator[tuple[int, npt.NDArray[np.float64]]]:
-        """Yield the values of call paths at all locations, summed over subtrees; those without any are left out."""
+        """Yield the inclusive values of call paths at all locations, without call paths that have none."""
         return self._rows(name, positions, self.tree.end)
 
     def _rows(
@@ -244,7 +244,7 @@ class Profile:
 
 
 def _rows(cells: Cells, inside: npt.NDArray[np.bool_], locations: int) -> Cells:
-    """Keep the call paths of a mask: few, and each a slice."""
+    """Keep the cells of call paths in a mask: these are few, and the cells of each are a slice."""
     (positions,) = np.nonzero(inside)
     starts = np.searchsorted(cells.key, positions * locations)
     ends = np.searchsorted(cells.key, (positions + 1) * locations)
@@ -264,7 +264,7 @@ def split(tree: CallTree, locations: int, severities: pa.Table) -> Iterator[tupl
     metric = table["metric"].chunk(0)
     codes, labels = metric.indices.to_numpy(), metric.dictionary.to_pylist()
     callpath, location, value = (table[name].to_numpy() for name in ("callpath", "location", "value"))
-    # Rows of one metric stand together: a metric is a slice.
+    # The rows of a metric are contiguous, so a metric is a slice.
     bounds = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1], [True])))
     for start, end in pairwise(bounds.tolist()):
         key = tree.position[callpath[start:end]] * locations + location[start:end]

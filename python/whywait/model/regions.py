@@ -1,11 +1,11 @@
-"""What kind of call a region is, and the classes of call paths that derived metrics are about."""
+"""Paradigms and roles of regions, and the classes of call paths for derived metrics."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-# OTF2 writes roles and paradigms in capitals; Cube and the classes below use the words of the measurement system.
+# OTF2 writes roles and paradigms in upper case; Cube and the classes below use the terms of the measurement system.
 _ROLES = {
     "coll_one2all": "one2all",
     "coll_all2one": "all2one",
@@ -15,7 +15,7 @@ _ROLES = {
 }
 _PARADIGMS = {"measurement_system": "measurement"}
 
-#: Paradigms whose regions are no computation of the program.
+#: Paradigms whose regions do not count as computation.
 LIBRARIES = frozenset({"mpi", "shmem", "armci", "openmp", "pthread", "openacc", "opencl", "cuda", "hip"})
 
 # Tools other than Score-P record calls as plain functions. The roles are those that Score-P gives.
@@ -43,15 +43,15 @@ _ARMCI_ROLES = {
     "atomic": r"(Nb)?Acc(S|V)?|Rmw",
 }
 _CALL_ROLES = {"mpi": _MPI_ROLES, "shmem": _SHMEM_ROLES, "armci": _ARMCI_ROLES}
-# Names that nobody else may use. OTF2 has no paradigm for ARMCI, and not every tool gives that of MPI.
+# Reserved names. OTF2 has no paradigm for ARMCI, and not every tool records that of MPI.
 _RESERVED = {"mpi": r"MPI_[A-Z].*", "armci": r"P?ARMCI_.*"}
-# Variants of an MPI call: for large counts; with the underscores of Fortran compilers.
+# Variants of MPI calls: for large counts, and with the underscores of Fortran compilers.
 _VARIANT = "(_c)?_*"
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A function or construct, in the words that classes of call paths are written in.
+    """A function or construct, in the terms of the classes of call paths.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Region:
     role
         ``function``, ``barrier``, ``point2point``, ``one2all``, ...
     file
-        The source file, which for kernels of accelerators is the kind of kernel.
+        The source file; for accelerator kernels, the kind of kernel.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Region:
 
     @classmethod
     def of(cls, name: str, paradigm: str, role: str, file: str = "") -> Region:
-        """Translate from OTF2's words, and recognize calls by name whatever the recording tool took them for."""
+        """Translate from OTF2's terms, and recognize library calls by name even if recorded with another paradigm."""
         paradigm = _PARADIGMS.get(paradigm.lower(), paradigm.lower())
         role = _ROLES.get(role.lower(), role.lower().replace("_", " "))
         paradigm = next((known for known, names in _RESERVED.items() if re.fullmatch(names, name)), paradigm)
@@ -87,7 +87,7 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Class:
-    """A class of regions: of one paradigm, and having one of the roles or a name of a certain form.
+    """A class of regions: those of a paradigm that have one of the roles or match a name pattern.
 
     Without roles and names, all regions of the paradigm except those of the forms in `but`.
     """
@@ -111,7 +111,7 @@ class Class:
 
 
 def _bare(name: str) -> str:
-    """Return the name of a call without the parentheses of its arguments, which some tools (TAU) write."""
+    """Return the name of a call without the parentheses that some tools (TAU) append."""
     return name.removesuffix("()")
 
 
@@ -128,7 +128,7 @@ def _calls(paradigm: str, names: str) -> tuple[Class, ...]:
 
 
 _FLUSH = "BUFFER FLUSH"
-# OTF2 3 has a role for kernels; older recorders tell them by the file.
+# OTF2 3 has a role for kernels; older recorders mark them by the file name.
 _KERNEL = frozenset({"kernel"})
 
 _FILE_ASK = r"File_(delete|get_\w+|seek(_shared)?)"
@@ -259,12 +259,12 @@ MASKS: dict[str, tuple[Class, ...]] = {
 
 
 def masked(mask: str, region: Region) -> bool:
-    """Say whether a call path that ends in `region` is in a mask.
+    """Return whether a call path that ends in `region` is in a mask.
 
     Parameters
     ----------
     mask
-        A key of `MASKS`, or ``execution``: everything but ``overhead``.
+        A key of `MASKS`, or ``execution``: everything except ``overhead``.
     region
         The region of the call path.
     """

@@ -1,4 +1,4 @@
-"""What an analysis found, as data: the dataset, and what follows from its tables alone."""
+"""The data of a result: the dataset, and values derived from its tables alone."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 def part_of_run(window: tuple[float, float], length: float) -> tuple[float, float]:
-    """Return the part of a window that lies in a run of this length, seconds.
+    """Return the part of a window within a run of the given length, in seconds.
 
     Raises
     ------
     whywait.UsageError
-        If there is none.
+        If the window is outside of the run.
     """
     begin, end = max(window[0], 0.0), min(window[1], length)
     if not begin < end:
@@ -38,16 +38,16 @@ def part_of_run(window: tuple[float, float], length: float) -> tuple[float, floa
 
 
 class ResultData:
-    """A result as analysis and reports take it; `whywait.Result` is one, and adds what it can be asked to do.
+    """The data of a result, as used by analysis and reports; `whywait.Result` adds the public methods.
 
     Parameters
     ----------
     tables
-        The dataset: None at a rank of ``mpiexec`` that is not the first.
+        The dataset; None on all ranks of ``mpiexec`` except the first.
     run
         The trace that was analyzed.
     idle_threads
-        Whether to add the time of threads that had nothing to do to the times of the dataset.
+        Whether to add the time of idle threads to the times of the dataset.
     """
 
     def __init__(self, tables: Dataset | None, run: Trace, *, idle_threads: bool = False) -> None:
@@ -57,12 +57,12 @@ class ResultData:
 
     @property
     def is_root(self) -> bool:
-        """Whether this process has the result: under ``mpiexec`` only rank 0, and all else raises at the others."""
+        """Whether this process has the result: under ``mpiexec`` only rank 0; on others, all other members raise."""
         return self._tables is not None
 
     @property
     def tables(self) -> Dataset:
-        """The dataset: its tables have numbers where those of other methods have names."""
+        """The dataset, whose tables have numbers where those of other methods have names."""
         if self._tables is None:
             raise _native.UsageError("only rank 0 of mpiexec has the result: check `result.is_root` first")
         return self._tables
@@ -74,7 +74,7 @@ class ResultData:
 
     @cached_property
     def locations(self) -> pa.Table:
-        """The streams of events, as in `whywait.Run.locations`."""
+        """The locations, as in `whywait.Run.locations`."""
         return self.tables.locations
 
     @cached_property
@@ -92,7 +92,7 @@ class ResultData:
         """All severities, as arrays."""
         stored = self.tables.stored
         profile = Profile(self.tree, len(self.places), self.tables.severities, stored, self.places.works)
-        # A dataset that was read has them already.
+        # A stored dataset has them already.
         if not set(IMBALANCE) & set(stored):
             profile = profile.extended(imbalance(profile, self.places))
         profile = self._counted(profile, self.tables.counter_cells)
@@ -118,14 +118,14 @@ class ResultData:
     def facts(self) -> dict[str, Any]:
         """Length of the run in seconds, numbers of processes, locations, events and clock violations.
 
-        ``origin`` is the tick at which times begin that are seconds since the begin of the trace, and ``resolution``
-        the number of ticks in a second.
+        ``origin`` is the tick of time zero for times in seconds since the begin of the trace, and ``resolution`` the
+        number of ticks per second.
         """
         return self.tables.facts
 
     @property
     def warnings(self) -> list[dict[str, Any]]:
-        """What could not be analyzed or looks wrong: ``kind``, ``count``, ``text`` and ``place`` of each."""
+        """The warnings of the analysis: ``kind``, ``count``, ``text`` and ``place`` of each."""
         return self.tables.warnings
 
     @property
@@ -135,11 +135,11 @@ class ResultData:
 
     @property
     def has_causes(self) -> bool:
-        """Whether the analysis looked for causes: only then are there delay costs and a critical path."""
+        """Whether the analysis computed causes: only then are there delay costs and a critical path."""
         return "critical_path" in self.profile.metrics
 
     def need_causes(self) -> None:
-        """Raise `whywait.UsageError` if the analysis did not look for causes, or could not: a profile has no events."""
+        """Raise `whywait.UsageError` if causes were not computed, or cannot be: a profile has no events."""
         if self.is_profile:
             path = self.run.path
             raise _native.UsageError(f"{path} is a profile, which has no events, so no causes: analyze a trace")
@@ -148,7 +148,7 @@ class ResultData:
 
     @cached_property
     def parts(self) -> dict[str | None, ResultData]:
-        """Parts of the result that have been asked for: see `whywait.analysis.focus`."""
+        """Cached parts of the result: see `whywait.analysis.focus`."""
         return {}
 
     @property
@@ -157,29 +157,29 @@ class ResultData:
         return {m.name for m in self.profile.metrics if m.kind in WAIT_STATES or m.name in IN_WINDOW}
 
     def need_whole(self) -> None:
-        """Raise `whywait.UsageError` if this is what lies in a part of the run only."""
+        """Raise `whywait.UsageError` if this result covers a part of the run only."""
         if "window" in self.tables.options:
             raise _native.UsageError("only the result of a whole run can be written, not that of a window")
 
     def window(self, begin: float, end: float) -> Window:
-        """Return what lies in a window of time: times, wait states and what derives from them.
+        """Return the metrics of a window of time: times, wait states and metrics derived from them.
 
         Parameters
         ----------
         begin, end
-            Seconds since the begin of the trace. What is outside of the run is left out.
+            Seconds since the begin of the trace, clipped to the run.
 
         Returns
         -------
         whywait.model.metric_values.Window
-            Its metrics by unique name, as in `metrics`. Windows that tile the run add up to the whole. A wait lies in
-            its call where the timeline shows it: mostly at the begin; a completion, which is what a call takes after
-            all others have come, at the end.
+            The metrics by unique name, as in `metrics`. Adjacent windows that cover the run add up to the whole run. A
+            wait is located in its call as in the timeline: usually at the begin of the call; a completion, the time
+            after all others have entered the call, at its end.
 
         Raises
         ------
         whywait.UsageError
-            If nothing of the run is in the window, or if this is a written result, which holds no events.
+            If the window is outside of the run, or if this is a stored result, which has no events.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Patterns, cost classes and tables as the core declares them: what the package knows of them by name."""
+"""Patterns, cost classes and tables, as declared by the core."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ from whywait import _native
 
 
 class Pattern(NamedTuple):
-    """A wait state that the analysis looks for.
+    """A wait state that the analysis detects.
 
     Attributes
     ----------
     kind
-        The metric that it is booked on, whose name is its own.
+        The name of the wait state and its metric.
     display_name
-        The name that people read below that of its parent in the metric tree.
+        The display name, shown below that of its parent in the metric tree.
     below
         Its parent in the metric tree.
     description
-        What it is, in a sentence.
+        The meaning in one sentence.
     waits_for
-        The end of "8 ranks wait 459 ms in MPI_Waitall ..."; empty for what does not count by itself.
+        The end of "8 ranks wait 459 ms in MPI_Waitall ..."; empty for patterns that do not count by themselves.
     look_at
-        Where to look for the reason, in sentences; empty for what does not count by itself.
+        Advice on where to look for the reason; empty for patterns that do not count by themselves.
     paradigm
-        In whose calls it occurs: ``MPI``, ``SHMEM``, ``ARMCI``, ``OPENMP``, ``PTHREAD`` or ``GPU``.
+        The paradigm of its calls: ``MPI``, ``SHMEM``, ``ARMCI``, ``OPENMP``, ``PTHREAD`` or ``GPU``.
     cost_class
-        What its costs are booked on; None if nobody is charged.
+        The class of its delay costs; None if these are not attributed.
     part_of
-        The wait state that it is a part of, or another bound of: it does not count beside that.
+        The wait state that it is a part or another bound of, and with which it is already counted.
     is_bound
-        Whether it is another bound, and not a part in the metric tree.
+        Whether it is another bound rather than a part in the metric tree.
     is_completion
-        Whether it is what an operation takes after all have come.
+        Whether it is the time of an operation after all participants have entered it.
     is_idle
-        Whether it lies where a device has nothing to run, so that it is no part of the time.
+        Whether it is idle time of a device, which is not part of the time.
     is_balanced_away
         Whether a perfectly balanced run would not have it.
     document
-        The name of its specification, which is its test, in ``tests/patterns``.
+        The name of its specification and test in ``tests/patterns``.
     source
-        Where it is defined.
+        The source of its definition.
     """
 
     kind: str
@@ -65,16 +65,16 @@ class Pattern(NamedTuple):
 
 
 class CostClass(NamedTuple):
-    """A kind of waiting that costs are paid for, and the metrics that it is booked on.
+    """A class of delay costs by kind of waiting, and its metrics.
 
     Attributes
     ----------
     name
-        As in the names of the metrics.
+        The name, as in the names of the metrics.
     short_term, long_term
-        Costs of the delays that caused such a wait themselves, and through other waits.
+        Costs of delays that caused such waits directly, and through other waits.
     indirect, propagating
-        The parts of such waits that earlier waits explain, and that made others wait; None where there are none.
+        The parts of such waits that are caused by earlier waits, and that cause later ones; None if there are none.
     is_known_to_scalasca
         Whether release 2.6 of Scalasca has it.
     """
@@ -105,15 +105,15 @@ class Column(NamedTuple):
     Attributes
     ----------
     name
-        Its name.
+        The name of the column.
     type
-        What stands in it, in the words of Arrow.
+        The Arrow type of its values.
     is_name
-        Whether it is one of few texts that occur again and again, each of which is kept once.
+        Whether it holds few distinct texts, which are dictionary-encoded.
     unit
-        What it is measured in; empty if in nothing.
+        The unit; empty if it has none.
     meaning
-        What it means.
+        The meaning.
     """
 
     name: str
@@ -129,15 +129,15 @@ class Table(NamedTuple):
     Attributes
     ----------
     name
-        That of its file, or what the methods return.
+        The name of its file, or of the methods' return value.
     is_stored
-        Whether it is part of the dataset that is written.
+        Whether it is part of the stored dataset.
     methods
-        Methods of `whywait.Result` that return it.
+        The methods of `whywait.Result` that return it.
     row
-        What one row is.
+        The meaning of a row.
     columns
-        Its columns, in their order.
+        The columns in order.
     """
 
     name: str
@@ -148,7 +148,7 @@ class Table(NamedTuple):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns as Arrow has them."""
+        """The columns as an Arrow schema."""
         return pa.schema([(column.name, _NAME if column.is_name else _TYPES[column.type]) for column in self.columns])
 
 
@@ -182,5 +182,5 @@ def tables() -> dict[str, Table]:
 
 
 def schema_of(table: str) -> pa.Schema:
-    """Return the columns of a table as Arrow has them."""
+    """Return the columns of a table as an Arrow schema."""
     return tables()[table].schema

@@ -1,4 +1,4 @@
-"""Parts of a run that a person names: call paths and processes."""
+"""Selection of parts of a run by name: call paths and processes."""
 
 from __future__ import annotations
 
@@ -19,22 +19,20 @@ if TYPE_CHECKING:
 
 
 def find_callpaths(tree: CallTree, text: str | int) -> list[int]:
-    """Find the call paths that a person means.
+    """Find call paths by name.
 
     Parameters
     ----------
     tree
         The call tree.
     text
-        The last names of the call paths, with ``/`` between them: ``relax``, ``solve/MPI_Allreduce``. A name is that of
-        the table of call paths, or what is left of it without types and parameters. A number is the id of one call
-        path.
+        The last names of the call paths, joined with ``/``: ``relax``, ``solve/MPI_Allreduce``. A name is that of the
+        table of call paths, with or without types and parameters. A number is the id of one call path.
 
     Returns
     -------
     list of int
-        Their positions in the call tree. One that is below another of them is left out, so that subtrees do not
-        overlap.
+        Their positions in the call tree, without call paths below another match, so that subtrees do not overlap.
 
     Raises
     ------
@@ -53,7 +51,7 @@ def find_callpaths(tree: CallTree, text: str | int) -> list[int]:
 
 
 def subtrees(tree: CallTree, text: str | int) -> npt.NDArray[np.bool_]:
-    """Say of each call path, by id, whether it is one of those that `find_callpaths` finds, or below one."""
+    """Return for each call path, by id, whether it is one that `find_callpaths` finds, or below one."""
     chosen = np.zeros(len(tree), bool)
     for position in find_callpaths(tree, text):
         chosen[tree.preorder[position : int(tree.end[position])]] = True
@@ -61,12 +59,12 @@ def subtrees(tree: CallTree, text: str | int) -> npt.NDArray[np.bool_]:
 
 
 def every_callpath(tree: CallTree, text: str | int) -> list[int]:
-    """Find all call paths that `find_callpaths` knows by a text, also those below one another, if there are any."""
+    """Find all call paths that match a text as in `find_callpaths`, including those below another match."""
     return _by_id(tree, int(text)) if isinstance(text, int) or text.isdecimal() else _by_names(tree, text)
 
 
 def one_callpath(tree: CallTree, text: str | int) -> int:
-    """Return the position of the only call path that a text means; an error if there are several, or none."""
+    """Return the position of the only call path that matches a text; raise an error for several or none."""
     positions = every_callpath(tree, text)
     if not positions:
         raise _nothing(tree, text)
@@ -88,7 +86,7 @@ def _by_id(tree: CallTree, callpath: int) -> list[int]:
 
 def _by_names(tree: CallTree, text: str) -> list[int]:
     rows = np.array(tree.region_rows, dtype=np.int64)[tree.preorder]
-    # Names may have a slash themselves, so both the names of regions and the text are compared as wholes.
+    # Names may contain a slash, so compare complete names of regions with the text, without splitting it.
     full = [kind.name for kind in tree.kinds]
     short = [short_name(name) for name in full]
     return [
@@ -99,7 +97,7 @@ def _by_names(tree: CallTree, text: str) -> list[int]:
 
 
 def _ends_in(tree: CallTree, rows: npt.NDArray[np.int64], names: list[str], position: int, text: str) -> bool:
-    """Compare from the end: what is left of the text must be what is above."""
+    """Compare from the end: the rest of the text must match the call paths above."""
     while position >= 0:
         name = names[rows[position]]
         if text == name:
@@ -119,11 +117,11 @@ class Processes:
     Parameters
     ----------
     result
-        What was found in the run.
+        The result.
     profile
-        What to sum up, if not all of it.
+        The severities to sum up; None for those of the result.
     only_threads
-        Whether to leave out what runs beside the program: streams of accelerators, metrics.
+        Whether to leave out locations other than threads: streams of accelerators, metric locations.
     """
 
     def __init__(self, result: ResultData, profile: Profile | None = None, *, only_threads: bool = False) -> None:
@@ -143,9 +141,9 @@ class Processes:
         Parameters
         ----------
         metric
-            Its name. One that the run cannot have, or that is not computed, is zero.
+            The name of the metric. A metric that is void or not computed is zero.
         positions
-            Call paths to sum over, with all below them; None for all there are.
+            The positions of the subtrees to sum over; None for all.
         """
         if metric not in self._profile.metrics:
             return np.zeros(len(self))

@@ -1,4 +1,4 @@
-"""The system that a program ran on: machines, nodes, processes and threads, and how processes are arranged."""
+"""The system that a program ran on: machines, nodes, processes and threads, and process topologies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _NAME = pa.dictionary(pa.int32(), pa.string())
 
 #: The system tree in pre-order: ``parent`` is the row above, null at a root. ``kind`` is ``node``, ``group`` (of
-#: locations, such as a process) or ``location``; ``class`` says what kind of these, in the words of Cube: ``machine``,
+#: locations, such as a process) or ``location``; ``class`` is the kind of these, in the terms of Cube: ``machine``,
 #: ``node``, ``process``, ``thread``, ... A group has a ``rank``, -1 if it is no process; a location has its index.
 SYSTEM = schema_of("system")
 
@@ -39,13 +39,13 @@ def system_table(locations: pa.Table, definitions: Mapping[str, pa.Table]) -> pa
     locations
         The locations in order of their index.
     definitions
-        The definition records of the trace; what they leave open is filled in. There is one root above all.
+        The definition records of the trace; missing nodes are added, so that there is one root.
     """
     return table_of_rows(_system_rows(locations, definitions), SYSTEM)
 
 
 def table_of_rows(rows: Iterable[dict[str, Any]], schema: pa.Schema) -> pa.Table:
-    """Make a table of rows: Arrow does not read Python's texts as a dictionary by itself."""
+    """Make a table from rows: Arrow does not dictionary-encode Python strings by itself."""
     plain = pa.schema([field.with_type(pa.string()) if field.type == _NAME else field for field in schema])
     return pa.Table.from_pylist(list(rows), schema=plain).cast(schema)
 
@@ -56,7 +56,7 @@ def _system_rows(locations: pa.Table, definitions: Mapping[str, pa.Table]) -> It
     below: dict[int | None, list[int]] = defaultdict(list)
     for number, node in nodes.items():
         below[node["parent"] if node["parent"] in nodes else None].append(number)
-    # Nodes above each other in a circle are below no root.
+    # Nodes in a cycle are below no root.
     reached: set[int] = set()
     stack: list[int] = list(below[None])
     while stack:
@@ -114,7 +114,7 @@ def _group_row(parent: int | None, group: dict[str, Any], crew: list[dict[str, A
 
 
 def topologies_table(locations: pa.Table, definitions: Mapping[str, pa.Table]) -> pa.Table:
-    """Return how processes are arranged, a table of schema `TOPOLOGIES`.
+    """Return the process topologies, a table of schema `TOPOLOGIES`.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""Tables for people and for pandas, polars or DuckDB: what an analysis found with names instead of numbers.
+"""Tables for people and for pandas, polars or DuckDB: the results of an analysis with names instead of numbers.
 
-Nothing here loops over rows: call paths are looked up with one `take` a column.
+No code here loops over rows: call paths are looked up with one `take` per column.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SEVERITIES = schema_of("severities")
 WAIT_STATES = schema_of("wait_states")
-#: Columns that follow from others, and that no reader needs.
+#: Columns that follow from others and that readers do not need.
 _DERIVED = ("part_of", "path")
 NUMBERED_WAITS = pa.schema([field for field in WAIT_STATES if field.name not in _DERIVED])
 
@@ -38,7 +38,7 @@ CRITICAL_PATH = schema_of("critical_path")
 TRANSFERS = schema_of("transfers")
 COUNTERS = schema_of("counters")
 COUNTER_CELLS = schema_of("counter_cells")
-# Rows of a piece of a table: large enough to be fast, small enough that a piece is never a burden.
+# Rows per piece of a table: large enough to be fast, small enough to take little memory.
 _PIECE = 1 << 18
 
 
@@ -55,10 +55,10 @@ class Locations:
         self.table = table
         self.rank: npt.NDArray[np.int32] = table["rank"].to_numpy()
         self.thread: npt.NDArray[np.int32] = table["thread"].to_numpy()
-        #: The same as columns.
+        #: Rank and thread as columns.
         self.ranks, self.threads = pa.array(self.rank), pa.array(self.thread)
         kinds = pa.array(["CPU_THREAD", "UNKNOWN"])
-        #: Which are threads that run the program: others (metrics, streams of accelerators) share no work with them.
+        #: Whether each is a thread of the program: others (metrics, streams of accelerators) share no work with these.
         self.works: npt.NDArray[np.bool_] = pc.is_in(table["type"].cast(pa.string()), value_set=kinds).to_numpy() & (
             self.rank >= 0
         )
@@ -68,7 +68,7 @@ class Locations:
 
 
 def empty_numbered(schema: pa.Schema) -> pa.Table:
-    """Return a table without rows as a dataset has it: with numbers of call paths and locations instead of names."""
+    """Return an empty table of a dataset: with numbers of call paths and locations instead of names."""
     kept = [field for field in schema if field.type != PATH_TYPE and not field.name.endswith(("rank", "thread"))]
     empty = pa.schema(kept).empty_table()
     return empty.rename_columns([name.removesuffix("_id") for name in empty.column_names])
@@ -119,7 +119,7 @@ def wait_state_pieces(tree: CallTree, locations: Locations, native: pa.Table) ->
 
 
 def _part_of(kind: str) -> str | None:
-    """Return what a wait state is a part of: None if it counts itself, ``completion`` or ``idle`` if not as waiting."""
+    """Return the parent of a wait state: None if it counts itself, ``completion`` or ``idle`` if it is not waiting."""
     tree = metric_tree()
     whole = tree.wait_state(kind)
     if whole is None or whole.kind == "completion":
@@ -135,7 +135,7 @@ def transfer_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> I
 
 
 def counter_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Yield what counters come to as rows of `COUNTER_CELLS`, in the order of the native table."""
+    """Yield the values of counters as rows of `COUNTER_CELLS`, in the order of the native table."""
     return _named_pieces(tree, locations, native, COUNTER_CELLS)
 
 
@@ -152,7 +152,7 @@ def critical_path_pieces(tree: CallTree, locations: Locations, native: pa.Table)
 def _named_pieces(
     tree: CallTree, locations: Locations, native: pa.Table, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """Add the rank and thread of each location and the names of each call path, as far as the schema asks for them."""
+    """Add rank and thread of each location and the names of each call path, if the schema has them."""
     for piece in _cut(native):
         columns = dict(zip(native.column_names, piece.columns, strict=True))
         for name in native.column_names:
@@ -176,7 +176,7 @@ def _kept(rows: pa.Array, values: pa.Array) -> pa.DictionaryArray:
 
 
 def _cut(native: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Cut a table into pieces, without a copy where it is in one."""
+    """Cut a table into pieces, without a copy if it is contiguous."""
     for start in range(0, native.num_rows, _PIECE):
         piece = native.slice(start, _PIECE)
         batches = piece.to_batches()
@@ -184,7 +184,7 @@ def _cut(native: pa.Table) -> Iterator[pa.RecordBatch]:
 
 
 def table(schema: pa.Schema, pieces: Iterable[pa.RecordBatch]) -> pa.Table:
-    """Join pieces to one table."""
+    """Join pieces into one table."""
     return pa.Table.from_batches([_spread(piece, schema) for piece in pieces], schema)
 
 
@@ -202,14 +202,14 @@ def _spread(piece: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def write(path: Path, schema: pa.Schema, pieces: Iterable[pa.RecordBatch], repeating: Iterable[str] = ()) -> int:
-    """Write pieces to a Parquet file, one after the other.
+    """Write pieces to a Parquet file.
 
     Parameters
     ----------
     path, schema, pieces
-        The file, and what comes into it.
+        The file, its schema and its content.
     repeating
-        Columns of real numbers that repeat.
+        Columns of real numbers with repeated values.
 
     Returns
     -------
@@ -228,7 +228,7 @@ def write(path: Path, schema: pa.Schema, pieces: Iterable[pa.RecordBatch], repea
 
 
 def _groups(pieces: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    """Put small pieces together: a group of rows costs time and room of its own."""
+    """Combine small pieces: each row group has an overhead in time and space."""
     group: list[pa.RecordBatch] = []
     rows = 0
     for piece in pieces:
@@ -247,7 +247,7 @@ def by_rank(profile: Profile, locations: Locations, name: str) -> pa.Table:
     Returns
     -------
     pyarrow.Table
-        ``rank`` and ``value``; locations that belong to no process come as rank -1, if there are any.
+        ``rank`` and ``value``; locations that belong to no process have rank -1.
     """
     ranks, group = np.unique(locations.rank, return_inverse=True)
     value = sum_at(group, profile.by_location(name), ranks.size)
@@ -260,8 +260,8 @@ def by_callpath(profile: Profile, name: str) -> pa.Table:
     Returns
     -------
     pyarrow.Table
-        ``callpath``, ``callpath_id``, ``path`` (its names in one text), ``value`` (of the call path alone) and
-        ``inclusive`` (with all below it), in the order of the call tree; call paths with neither are left out.
+        ``callpath``, ``callpath_id``, ``path`` (its names in one text), ``value`` (exclusive) and ``inclusive``, in the
+        order of the call tree, without call paths that have neither.
     """
     tree = profile.tree
     value = profile.by_position(name)

@@ -1,4 +1,4 @@
-"""A run over time, small enough for a picture: shares of classes in bins of time, and what is shown singly."""
+"""The timeline of a run: shares of classes in bins of time, and individual items."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from whywait.model.calltree import CallTree
 
-#: What a location can be doing, in the order of the picture from the bottom up: name, text, and the masks of its call
-#: paths. The first mask that fits counts; waiting is part of all of them, and comes last.
+#: Classes of activities, in the order of the picture from the bottom up: name, text, and the masks of their call
+#: paths. The first matching mask counts; waiting is part of all of them and comes last.
 CLASSES = (
     ("work", "Computation", ()),
     ("overhead", "Measurement", ("overhead",)),
@@ -29,7 +29,7 @@ CLASSES = (
     ("library", "Other communication", ("mpi", "shmem", "armci")),
 )  # fmt: skip
 WAITING = ("waiting", "Waiting")
-#: A share of all of a bin, on all locations of a row.
+#: The value that stands for a complete bin, on all locations of a row.
 WHOLE = 255
 
 
@@ -39,13 +39,13 @@ class Level(NamedTuple):
     Attributes
     ----------
     merged
-        Neighbouring locations of a row.
+        Number of neighboring locations per row.
     rows, bins
         How many there are.
     width
         Of a bin, in seconds.
     shares
-        By class, row and bin; 255 is all of it.
+        By class, row and bin; 255 is the complete bin.
     """
 
     merged: int
@@ -67,7 +67,7 @@ class Courses(NamedTuple):
     width
         Of a bin, in seconds.
     values
-        By counter, row and bin: mean of a level, or what a total grows by in a second; not a number if nobody knows.
+        By counter, row and bin: mean of a level, or growth of a total per second; NaN if unknown.
     """
 
     merged: int
@@ -83,17 +83,17 @@ class Timeline(NamedTuple):
     Attributes
     ----------
     levels
-        The same at several resolutions.
+        The shares at several resolutions.
     calls
-        Single calls: ``location``, ``callpath``, ``enter``, ``leave``; all or none.
+        Individual calls: ``location``, ``callpath``, ``enter``, ``leave``; all or none.
     waits
-        Those that were chosen: ``wait`` (the row among the wait states) and ``begin``.
+        Selected waits: ``wait`` (the row among the wait states) and ``begin``.
     messages, transfers
-        Those that were chosen: ``from_location``, ``to_location``, ``start``, ``end``, ``bytes``, ``waiting``.
+        Selected ones: ``from_location``, ``to_location``, ``start``, ``end``, ``bytes``, ``waiting``.
     totals
-        How many ``calls``, ``waits``, ``messages`` and ``transfers`` there are in all.
+        Total numbers of ``calls``, ``waits``, ``messages`` and ``transfers``.
     counters
-        The counters of the trace, if it has some.
+        The counters of the trace, if any.
     """
 
     levels: tuple[Level, ...]
@@ -106,7 +106,7 @@ class Timeline(NamedTuple):
 
 
 def made(built: dict[str, Any]) -> Timeline:
-    """Return what the native module makes, under its names."""
+    """Convert the timeline of the native module."""
     planes = len(CLASSES) + 1
     levels = []
     for level in built["levels"]:
@@ -120,7 +120,7 @@ def made(built: dict[str, Any]) -> Timeline:
 def classes(tree: CallTree) -> npt.NDArray[np.uint8]:
     """Return the class of each call path, by number."""
     by_position = np.zeros(len(tree), np.uint8)
-    # From the last, so that the first has the last word.
+    # In reverse, so that the first matching class takes precedence.
     for number, (_, _, masks) in reversed(list(enumerate(CLASSES))):
         for mask in masks:
             by_position[tree.mask(mask)] = number

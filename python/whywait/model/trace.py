@@ -1,4 +1,4 @@
-"""What is known of a trace besides what an analysis finds in it."""
+"""Properties of a trace that do not need an analysis."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TraceIdentity:
-    """What tells whether an anchor file is that of the trace that was analyzed.
+    """Identifies the anchor file of the analyzed trace.
 
     The anchor itself says little more than how much there is: two runs of a program can have the same. So the global
     definitions beside it count as well, which have the time of the run.
@@ -23,11 +23,11 @@ class TraceIdentity:
     Attributes
     ----------
     name
-        What the run is called.
+        The name of the run.
     path
-        The anchor file, absolute.
+        The absolute path of the anchor file.
     size, sha256
-        Size in bytes and hash of the anchor file with the global definitions after it; None if they are not known.
+        Size in bytes and hash of the anchor file and the global definitions; None if unknown.
     """
 
     name: str
@@ -37,7 +37,7 @@ class TraceIdentity:
 
     @classmethod
     def of(cls, name: str, path: Path) -> TraceIdentity:
-        """Return the identity of a trace as it is now."""
+        """Return the current identity of a trace."""
         size, digest = 0, hashlib.sha256()
         try:
             for file in (path, path.with_suffix(".def")):
@@ -50,7 +50,7 @@ class TraceIdentity:
         return cls(name, path.absolute(), size, digest.hexdigest())
 
     def is_at(self, path: Path) -> bool:
-        """Say whether an anchor file is that of the trace, as far as this is known."""
+        """Return whether an anchor file is that of the trace, as far as known."""
         if self.sha256 is None:
             return True
         other = self.of(self.name, path)
@@ -58,7 +58,7 @@ class TraceIdentity:
 
 
 class Trace(Protocol):
-    """A trace as `whywait.Run` has it."""
+    """A trace; `whywait.Run` implements it."""
 
     @property
     def path(self) -> Path:
@@ -77,12 +77,12 @@ class Trace(Protocol):
 
     @property
     def locations(self) -> pa.Table:
-        """The streams of events."""
+        """The locations."""
         ...
 
     @property
     def oddities(self) -> list[tuple[str, str, str]]:
-        """What the definitions get wrong without leaving a doubt: kind, place and text of each finding."""
+        """Definite errors in the definitions: kind, place and text of each."""
         ...
 
     def events(self, location: int) -> pa.Table:
