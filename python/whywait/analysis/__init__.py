@@ -1,1 +1,1 @@
-"""Answers: what is drawn from the data of one result or of several."""
+"""Analyses of the data of one or several results."""

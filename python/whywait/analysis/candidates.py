@@ -1,4 +1,4 @@
-"""Changes that may be worth trying: from what causes waiting and what is on the critical path.
+"""Candidate changes, derived from delay costs and the critical path.
 
 After figure 4.4 of M.-A. Hermanns, Jül-4297 (2008), which leaves to people what is a rule here: analyze, find
 imbalance, propose a change. What each change gains, only a simulation says.
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from whywait.model.hypotheses import Hypothesis
     from whywait.model.result import ResultData
 
-#: What can be tried, by name.
+#: The kinds of changes, by name.
 KINDS = ("balance", "scale", "cut", "cut-messages", "eager-limit", "progress", "network")
 
 _PLACES = 50
@@ -46,7 +46,7 @@ _LONGEST = 5
 # Costs, and imbalance, from this share of the time on; other waiting from half of it on.
 _SHARE = 0.01
 _WAITING = 0.005
-# Where so much of the costs is paid by so few locations, these are brought to the others.
+# If a few locations account for this share of the costs, the change adjusts these to the others.
 _FEW_COSTS, _FEW = 0.8, 0.1
 
 _BARRIERS = ("mpi_barrier_wait", "shmem_barrier_wait", "armci_barrier_wait")
@@ -55,24 +55,24 @@ _EXCHANGES = ("mpi_wait_nxn", "shmem_wait_nxn", "armci_wait_nxn")
 
 @dataclass(frozen=True)
 class Candidate:
-    """A change that may be worth trying.
+    """A candidate change.
 
     Attributes
     ----------
     hypothesis
         The change.
     what
-        What it is, in words.
+        A description of the change.
     kind
         One of `KINDS`.
     option
         The option of ``whywait whatif`` that repeats it.
     bound
-        What it saves at most, seconds; infinite if nobody knows.
+        Upper bound of the saving, seconds; infinite if unknown.
     locations
-        How many locations change.
+        Number of locations that change.
     base
-        What the run with the change is compared with, if not the measured one: the run with this change.
+        The change of the run to compare with; None for the measured run.
     """
 
     hypothesis: Hypothesis
@@ -87,16 +87,16 @@ class Candidate:
 def candidates(
     result: ResultData, only: Collection[str] | None = None, network: Network | None = None
 ) -> list[Candidate]:
-    """Propose changes of a run, each once.
+    """Return candidate changes of a run, without duplicates.
 
     Parameters
     ----------
     result
-        What was found in the run, with causes.
+        The result, with causes.
     only
         Kinds to propose, of `KINDS`; None for all.
     network
-        The network that fits the run, as a base for others; None if it is not known.
+        The network that fits the run, as a base for others; None if unknown.
     """
     result.need_causes()
     found: dict[str, Candidate] = {}
@@ -122,7 +122,7 @@ class _Proposer:
         yield from self._of_libraries()
 
     def _of_costs(self) -> Iterator[Candidate]:
-        """Yield changes of what costs most: balance it; if few pay for it, bring these to the others."""
+        """Yield changes of the costliest delays: balance them; if few locations cause them, adjust these only."""
         table = delay_costs(self._result)
         callpath, location = (table[name].to_numpy().astype(np.int64) for name in ("callpath", "location"))
         costs = table["short_term"].to_numpy() + table["long_term"].to_numpy()
@@ -157,7 +157,7 @@ class _Proposer:
         )
 
     def _of_path(self) -> Iterator[Candidate]:
-        """Yield changes of what the length of the run consists of: balance it, make it faster."""
+        """Yield changes of call paths on the critical path: balance them, make them faster."""
         for place in self._path["callpaths"]:
             if place["imbalance"] >= _SHARE * self._path["length"] and self._computes(place["callpath_id"]):
                 yield from self._balance(place["callpath_id"])
@@ -173,7 +173,7 @@ class _Proposer:
         yield from self._of_locks()
 
     def _of_locks(self) -> Iterator[Candidate]:
-        """Yield a change of what holders of locks do in the meantime."""
+        """Yield changes of the work done while holding a lock."""
         for place in costliest(self._result, _PLACES, paid_for="waiting"):
             held = sum(kind["costs"] for kind in place["classes"] if kind["class"].startswith("interval_"))
             number = place["callpath_id"]
@@ -186,7 +186,7 @@ class _Proposer:
                 return
 
     def _of_operations(self) -> Iterator[Candidate]:
-        """Yield operations in which much is waited: perhaps they are not needed."""
+        """Yield the removal of operations with much waiting, which may be unnecessary."""
         for metric in (*_BARRIERS, *_EXCHANGES):
             if metric not in self._profile.metrics:
                 continue
@@ -229,7 +229,7 @@ class _Proposer:
             yield from self._of_network(self._network, everywhere)
 
     def _of_network(self, network: Network, everywhere: int) -> Iterator[Candidate]:
-        """Yield changes of the network, each compared with the one that fits the run."""
+        """Yield changes of the network, compared with the network that fits the run."""
         on_path = self._path["callpaths"]
         computation = sum(place["time"] for place in on_path if self._computes(place["callpath_id"]))
         bound = self._path["length"] - computation
@@ -253,7 +253,7 @@ class _Proposer:
         return sum(self._profile.total(metric.name) for metric in metrics)
 
     def _largest(self) -> int:
-        """Return the size of the largest messages: of a call path and rank that sends several sizes, their mean."""
+        """Return the largest mean message size of a call path on a rank."""
         count, volume = (self._profile.cells(name) for name in ("comms_send", "bytes_sent"))
         _, of_count, of_volume = np.intersect1d(count.key, volume.key, return_indices=True)
         if not of_count.size:
@@ -290,12 +290,12 @@ class _Proposer:
         return f"{places.rank[location]}" + (f".{thread}" if thread else "")
 
     def _name(self, number: int) -> str:
-        """Return what tells a call path from others: as much of its end as is needed."""
+        """Return the shortest end of a call path that distinguishes it from others."""
         path = self._selection(number).path
         return short_name(self._tree.path(number)[-1]) if path.isdecimal() else path
 
     def _selection(self, number: int, ranks: str | None = None) -> Selection:
-        """Return the shortest text that means this call path alone; its number if none does."""
+        """Return the shortest text that selects this call path only; its number if there is none."""
         names = [short_name(name) for name in self._tree.path(number)]
         position = int(self._tree.position[number])
         for first in reversed(range(len(names))):

@@ -1,4 +1,4 @@
-"""Who causes the waiting, and what determines how long the run takes."""
+"""Delay costs and the critical path."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from whywait.model.profile import Cells
     from whywait.model.result import ResultData
 
-#: The class of what nobody can be blamed for; it stands where the waiting is, the others where its cause is.
+#: The class of unattributed costs, located at the waiting; other classes are located at the cause.
 UNATTRIBUTED = "unattributed"
 #: Classes of what is paid for what has nothing to do, which is no waiting; and what that is.
 IDLE_THREADS = "ompidle"
@@ -28,7 +28,7 @@ IDLE = frozenset(IDLE_OF)
 
 
 class CostClass(NamedTuple):
-    """A class of delay costs: the kind of waiting that they were paid for."""
+    """A class of delay costs, by the kind of waiting that they cause."""
 
     name: str
     display_name: str
@@ -42,7 +42,7 @@ def cost_classes(metrics: MetricTree) -> list[CostClass]:
         if metric.derived or metrics.path(metric.name)[0].name not in {"delay", "interval_delay"}:
             continue
         name = metric.name.removesuffix("_longterm").replace("interval_delay_", "interval_").removeprefix("delay_")
-        # The two terms of a class are the only children of what sums them up.
+        # The two terms of a class are the only children of their sum.
         whole = metrics[metric.parent] if metric.parent and metric.parent.endswith("_aggregate") else metric
         known = found.get(name, CostClass(name, whole.display_name.removesuffix(" delay costs"), ()))
         found[name] = known._replace(metrics=(*known.metrics, metric.name))
@@ -51,7 +51,7 @@ def cost_classes(metrics: MetricTree) -> list[CostClass]:
 
 
 def _of_family(metrics: MetricTree, kind: CostClass) -> CostClass:
-    """Tell a class from one of the same name elsewhere in the tree."""
+    """Make a class distinct from one of the same name elsewhere in the tree."""
     family = metrics.path(kind.metrics[0])[1]
     return kind._replace(display_name=f"{family.display_name} {kind.display_name}")
 
@@ -73,7 +73,7 @@ def delay_costs(result: ResultData) -> pa.Table:
     Raises
     ------
     whywait.UsageError
-        If causes were not looked for.
+        If causes were not computed.
     """
     result.need_causes()
     profile = result.profile
@@ -103,7 +103,7 @@ def delay_costs(result: ResultData) -> pa.Table:
 
 def _all_keys(cells: list[Cells]) -> npt.NDArray[np.int64]:
     """Return the sorted keys of all cells, without duplicates."""
-    # A stable sort takes no more than a pass over each where several are in order already.
+    # A stable sort merges runs that are already sorted in one pass each.
     key = np.sort(np.concatenate([part.key for part in cells]), kind="stable")
     return key[np.flatnonzero(np.diff(key, prepend=-1))]
 
@@ -116,7 +116,7 @@ def _spread(cells: Cells | None, key: npt.NDArray[np.int64]) -> npt.NDArray[np.f
 
 
 def _within(result: ResultData, callpath: str | int | None) -> pa.Table:
-    """Return the delay costs of call paths and what is below them; of all if there is none to choose by."""
+    """Return the delay costs of the matching call paths and those below; of all for None."""
     table = delay_costs(result)
     if callpath is None:
         return table
@@ -142,16 +142,16 @@ def costliest(
     paid_for
         Which costs: those of waiting, those of idle threads, or both.
     whole
-        What shares are of (s); None for all of these costs.
+        The total that shares refer to (s); None for all of these costs.
     callpath
         What to find call paths by, see `whywait.model.selection.find_callpaths`: only these and what is below them.
 
     Returns
     -------
     list of dict
-        ``callpath``, ``callpath_id``, ``costs`` (s), of that ``short_term`` and ``long_term``, ``share`` (of the
-        whole), ``ranks`` (how many pay), ``worst_rank``, ``worst_rank_share`` (of the costs) and ``classes``: of each
-        class of waiting ``class``, ``display_name`` and ``costs`` (s), largest first.
+        ``callpath``, ``callpath_id``, ``costs`` (s), their parts ``short_term`` and ``long_term``, ``share`` (of the
+        whole), ``ranks`` (number of delaying ranks), ``worst_rank``, ``worst_rank_share`` (of the costs) and
+        ``classes``: ``class``, ``display_name`` and ``costs`` (s) of each class of waiting, largest first.
     """
     table = _within(result, callpath)
     kind = table["class"].cast(pa.string())
@@ -191,9 +191,9 @@ def costliest(
 
 
 def total_costs(result: ResultData, *, callpath: str | int | None = None) -> dict[str, float]:
-    """Return the costs of each class in seconds, without those that there are none of.
+    """Return the nonzero costs of each class, in seconds.
 
-    Of the call paths that `callpath` means and what is below them, or of all.
+    Restricted to the call paths that match `callpath` and those below, if given.
     """
     return _by_class(_within(result, callpath))
 
@@ -208,20 +208,20 @@ def _by_class(table: pa.Table) -> dict[str, float]:
 
 
 def on_ranks(result: ResultData, location: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> dict[str, Any]:
-    """Return the number of ranks that have values, and the rank that has most.
+    """Return the number of ranks with values, and the rank with the largest sum.
 
     Parameters
     ----------
     result
         The result that the locations belong to.
     location, values
-        Where each is, and how much.
+        The location and amount of each value.
 
     Returns
     -------
     dict
-        ``ranks`` (how many have any), ``worst_rank``, ``worst_rank_share`` (of all), and where that rank has several
-        threads ``worst_thread``, its thread with most, and ``worst_thread_share`` (of all); None elsewhere.
+        ``ranks`` (number of ranks with values), ``worst_rank``, ``worst_rank_share`` (of all), and, if that rank has
+        several threads, ``worst_thread`` and ``worst_thread_share`` (of all); else None.
     """
     ranks, group = np.unique(result.places.rank[location], return_inverse=True)
     by_rank = sum_at(group, values, ranks.size)
@@ -243,7 +243,7 @@ def on_ranks(result: ResultData, location: npt.NDArray[np.int64], values: npt.ND
 
 
 def critical(result: ResultData, count: int, *, callpath: str | int | None = None) -> dict[str, Any]:
-    """Return what is on the critical path.
+    """Return the call paths on the critical path.
 
     Parameters
     ----------
@@ -257,8 +257,8 @@ def critical(result: ResultData, count: int, *, callpath: str | int | None = Non
     Returns
     -------
     dict
-        ``length`` (s), ``imbalance`` (s: what a balanced run would not have of it), ``hops`` (how often the whole path
-        goes from one location to another) and ``callpaths``: those with most of it, each with ``callpath``,
+        ``length`` (s), ``imbalance`` (s: the part that a balanced run would not have), ``hops`` (how often the complete
+        path changes its location) and ``callpaths``: those with the largest shares, each with ``callpath``,
         ``callpath_id``, ``time`` (s), ``share`` (of the length), ``imbalance`` (s), ``ranks``, ``worst_rank`` and
         ``worst_rank_share``.
     """

@@ -1,4 +1,4 @@
-"""Who communicates with whom: pairs of ranks, blocks of ranks, or nodes, and the top pairs."""
+"""The communication matrix, by pairs of ranks, blocks of ranks or nodes, and the heaviest pairs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from whywait.model.result import ResultData
 
-#: What the pairs can be ordered by: name, text, and the columns that it adds up.
+#: Measures to order pairs by: name, text, and the columns that each adds up.
 MEASURES = {
     "bytes": ("Bytes", ("bytes", "transfer_bytes")),
     "messages": ("Messages", ("messages", "transfers")),
@@ -69,7 +69,7 @@ def between_nodes(result: ResultData) -> pa.Table:
     Returns
     -------
     pyarrow.Table
-        ``node`` and ``peer_node`` (names, in the order of the system tree), and what their ranks have together.
+        ``node`` and ``peer_node`` (names, in the order of the system tree), and the sums over their ranks.
 
     Raises
     ------
@@ -96,19 +96,19 @@ def nodes(result: ResultData) -> tuple[list[str], npt.NDArray[np.int64]]:
     for row, of in enumerate(rank):
         if kind[row] != "group" or of is None or of < 0:
             continue
-        # The place of a process in the tree is the innermost node.
+        # The node of a process is its innermost one in the tree.
         place = parent[row]
         node_of[of] = numbers.setdefault(-1 if place is None else place, len(numbers))
     names = [label[place] if place >= 0 else "" for place in numbers]
     often = Counter(names)
-    # Nodes may be called the same: then a number tells them apart.
+    # Nodes with the same name are distinguished by a number.
     return [f"{name} #{at}" if often[name] > 1 else name for at, name in enumerate(names)], node_of
 
 
 def by_rank(pairs: pa.Table, ranks: int) -> dict[str, npt.NDArray[np.float64]] | None:
-    """Add up what each rank sends and receives, how long it waits and is waited for; None if ranks are merged.
+    """Add up each measure over the pairs of each rank; None if ranks are merged.
 
-    The names are those of `MEASURES`, with ``_from`` for what leaves a rank or waits, and ``_to`` for the opposite.
+    Names are those of `MEASURES`, with ``_from`` for the sending or waiting rank, and ``_to`` for the other one.
     """
     if _merged(pairs) > 1:
         return None
@@ -126,7 +126,7 @@ def _ranks(pairs: pa.Table) -> int:
 
 
 def _merged(pairs: pa.Table) -> int:
-    """Return how many neighboring ranks a row stands for."""
+    """Return the number of neighboring ranks per row."""
     if not pairs.num_rows:
         return 1
     return int((pairs["last_rank"].to_numpy() - pairs["rank"].to_numpy()).max()) + 1

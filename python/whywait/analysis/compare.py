@@ -1,4 +1,4 @@
-"""What differs between two runs: by call path, metric and group of ranks."""
+"""Comparison of two runs by call path, metric and group of ranks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KEYS = ["metric", "callpath", "group"]
 
 
 def default_metrics(first: ResultData, second: ResultData) -> list[str]:
-    """Return the time, which says where runs differ, and the wait states that either has, which say why."""
+    """Return the time, which shows where runs differ, and the wait states of either run, which show why."""
     trees = [result.profile.metrics for result in (first, second)]
     names = [metric.name for tree in trees for metric in tree if tree.wait_state(metric.name) is metric]
     return ["time", *dict.fromkeys(names)]
@@ -40,21 +40,21 @@ def diff(
     Parameters
     ----------
     first, second
-        The runs. What they share is recognized by name: metrics, and call paths by the names from the root down.
+        The runs. Metrics are matched by name, call paths by the names from the root down.
     metrics
-        What to compare, by unique names or those that people read; None for `default_metrics`.
+        The metrics to compare, by unique name or display name; None for `default_metrics`.
     groups
-        Into how many groups of neighbors to divide the ranks of each run. The runs may have different numbers of
-        ranks; group by group, the same share of them is compared.
+        Number of groups of neighboring ranks in each run. The runs may have different numbers of ranks; a group has the
+        same share of them in both.
     callpath
         What to find call paths by, see `whywait.model.selection.find_callpaths`: only these and what is below them.
 
     Returns
     -------
     pyarrow.Table
-        ``metric``, ``callpath`` (names from the root), ``group`` (0..groups-1), ``first`` and ``second`` (of the call
-        path alone, without those below), ``difference`` (second - first) and ``relative`` (to first; null if that is
-        zero). Largest differences first, times before other metrics; what is equal is left out.
+        ``metric``, ``callpath`` (names from the root), ``group`` (0..groups-1), ``first`` and ``second`` (exclusive),
+        ``difference`` (second - first) and ``relative`` (to first; null if that is zero). Largest differences first,
+        times before other metrics; equal values are left out.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def diff(
     return table.sort_by(rank).drop_columns(["effect", "unit"])
 
 
-# Between the names of a call path while it is a key; no name of a region has it.
+# Separator of names in a call path as a key; no region name contains it.
 _BETWEEN = "\x1f"
 
 
@@ -106,7 +106,7 @@ def known(text: str, first: ResultData, second: ResultData) -> str:
     Raises
     ------
     whywait.UsageError
-        If neither does, or several are called so.
+        If neither does, or the name is ambiguous.
     """
     profiles = first.profile, second.profile
 
@@ -121,7 +121,7 @@ def known(text: str, first: ResultData, second: ResultData) -> str:
 
 
 def is_comparable(name: str, first: ResultData, second: ResultData) -> bool:
-    """Say whether both runs tell a metric, or one that has none of it could have told: a profile cannot."""
+    """Return whether a metric can be compared: a run without it must have been able to have it, unlike a profile."""
     return all(not result.is_profile or name in result.profile.metrics for result in (first, second))
 
 
@@ -136,7 +136,7 @@ def unit(name: str, first: ResultData, second: ResultData) -> str:
 
 
 def _positions(result: ResultData, callpath: str) -> list[int]:
-    """Return where such call paths and those below them stand; none if the run has none."""
+    """Return the positions of the matching call paths and those below; none if there are no matches."""
     try:
         found = find_callpaths(result.tree, callpath)
     except _native.UsageError:
@@ -150,7 +150,7 @@ def _find_either(first: ResultData, second: ResultData, callpath: str) -> None:
 
 
 def _sums(result: ResultData, names: list[str], groups: int, callpath: str | None) -> pa.Table:
-    """Add metrics up by call path and group; call paths of the same names become one."""
+    """Add up metrics by call path and group; call paths with the same names are merged."""
     profile, tree = result.profile, result.tree
     paths = pc.binary_join(tree.paths.cast(pa.list_(pa.string())), _BETWEEN) if len(tree) else pa.array([], pa.string())
     rank = result.places.rank
@@ -194,14 +194,14 @@ def _total(result: ResultData, name: str, callpath: str | None) -> float:
 
 
 def totals(first: ResultData, second: ResultData, *, callpath: str | None = None) -> list[dict[str, Any]]:
-    """Compare metrics over all locations and call paths, or those that are meant and what is below them.
+    """Compare metrics over all locations and all call paths, or over matching ones and those below.
 
     Returns
     -------
     list of dict
         ``metric``, ``display_name``, ``unit``, ``depth`` in the metric tree, ``first``, ``second``, ``difference`` and
         ``relative`` (None if `first` is zero) of every metric that either run has, in the order of the metric tree;
-        without what a profile does not tell.
+        without those that a profile does not have.
     """
     rows = []
     trees = {name: tree for tree in (second.profile.metrics, first.profile.metrics) for name in (m.name for m in tree)}
@@ -226,7 +226,7 @@ def totals(first: ResultData, second: ResultData, *, callpath: str | None = None
 
 
 def wholes(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """Return for each metric of `totals` what its differences are a share of.
+    """Return for each metric of `totals` the reference for shares of its differences.
 
     For a time it is the time of the longer run, so that differences of all times compare; for a count the larger count.
     """
@@ -235,7 +235,7 @@ def wholes(rows: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def noticeable(places: pa.Table, rows: list[dict[str, Any]], least: float) -> pa.Table:
-    """Return the places of `diff` that differ by at least a share of what `wholes` says of the metrics of `totals`."""
+    """Return the places of `diff` that differ by at least a share of the reference from `wholes`."""
     whole = wholes(rows)
     names = places["metric"].to_pylist()
     floor = least * np.fromiter((whole.get(name, 0.0) for name in names), np.float64, len(names))

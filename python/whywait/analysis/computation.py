@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def computes(result: ResultData) -> npt.NDArray[np.bool_]:
-    """Say for each call path, by number, whether time in it is computation."""
+    """Return for each call path, by number, whether time in it is computation."""
     tree = result.tree
     size = len(tree)
     one_second = pa.table(

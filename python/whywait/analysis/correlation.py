@@ -1,4 +1,4 @@
-"""How counters and metrics go together over ranks, iterations or time: Pearson's r, without a test of significance."""
+"""Correlation of counters and metrics over ranks, iterations or time: Pearson's r, without a significance test."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Correlation(NamedTuple):
-    """Pearson's r of two quantities over n ranks, iterations or bins; None if n < 3, or if a side does not vary."""
+    """Pearson's r of two quantities over n ranks, iterations or bins; None if n < 3 or a quantity is constant."""
 
     x: str
     y: str
@@ -37,7 +37,7 @@ class Correlation(NamedTuple):
 def by_rank(result: ResultData, name: str) -> npt.NDArray[np.float64]:
     """Return the sum of a metric, or of a counter of the trace or of queues, over each rank.
 
-    Of the levels of queues the maxima (``mpi_max_unexpected_queue``) or the means (``mpi_unexpected_queue``).
+    For levels of queues, the maxima (``mpi_max_unexpected_queue``) or the means (``mpi_unexpected_queue``).
 
     Raises
     ------
@@ -60,7 +60,7 @@ def by_rank(result: ResultData, name: str) -> npt.NDArray[np.float64]:
 
 
 def is_of_queues(name: str) -> bool:
-    """Say whether a name is that of a sum or a level of queues, or of its maximum."""
+    """Return whether a name is that of a sum or level of queues, or of its maximum."""
     levels = _native.queue_levels()
     return name in {*_native.queue_metrics(), *levels, *map(name_of_maximum, levels)}
 
@@ -86,17 +86,17 @@ class Values:
     result
         The result.
     over
-        What the values are of: ``"ranks"``; the ``"iterations"`` of a loop, over all ranks; or ``"bins"`` of time of
-        equal width, over all ranks.
+        The dimension of the values: ``"ranks"``; the ``"iterations"`` of a loop, over all ranks; or ``"bins"`` of time
+        of equal width, over all ranks.
     bins
-        How many bins.
+        The number of bins.
     loop
-        The loop, as `whywait.Result.iterations` takes it; None for the main loop.
+        The loop, as in `whywait.Result.iterations`; None for the main loop.
 
     Raises
     ------
     whywait.UsageError
-        If there is no such loop, or the result holds no events where they are needed.
+        If there is no such loop, or the result lacks the required events.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Values:
         Raises
         ------
         whywait.UsageError
-            If there is none, or if it is not known in iterations or bins.
+            If there is none, or its values by iteration or bin are unknown.
         """
         if self._over == "ranks":
             return by_rank(self._result, name)
@@ -141,7 +141,7 @@ class Values:
         if name not in self._result.profile.metrics:
             raise _native.UsageError(f"there is no metric and no counter {name!r}")
         if self._loop is not None:
-            # The table has no column for wait states that never occur.
+            # The table has no columns for wait states that never occur.
             if self._result.profile.metrics[name].kind == "wait" and name not in self._loop.column_names:
                 return np.zeros(self._loop.num_rows)
             if name in self._loop.column_names:
@@ -156,7 +156,7 @@ class Values:
         return Queues(self._result)
 
     def _of_queues(self, name: str) -> npt.NDArray[np.float64]:
-        """Return what a sum of queues grew by in bins or iterations, over all ranks."""
+        """Return the growth of a sum of queues by bin or iteration, over all ranks."""
         if self._loop is None:
             return self._queues.over(name, np.linspace(0.0, self._result.facts["length"], self._bins + 1))
         analysis = self._result.tables.analysis
@@ -173,7 +173,7 @@ class Values:
 
 
 def _marker(loop: pa.Table) -> int:
-    """Return the number of the call path whose instances are the iterations of a loop."""
+    """Return the number of the call path whose instances mark the iterations of a loop."""
     marker: int | None = loop["callpath_id"][0].as_py() if loop.num_rows else None
     if marker is None:
         raise _native.UsageError("iterations that a parameter marks have no counters: name a call path")
@@ -181,10 +181,10 @@ def _marker(loop: pa.Table) -> int:
 
 
 def _in_loop(counter: Counter, loop: pa.Table) -> npt.NDArray[np.float64]:
-    """Return what a counter came to in each iteration, over all ranks."""
+    """Return the value of a counter in each iteration, over all ranks."""
     found = counter.by_iteration(_marker(loop), to_next=True)
     number, value = found["iteration"].to_numpy().astype(np.int64), np.nan_to_num(found["value"].to_numpy())
-    # Some ranks may have fewer.
+    # Some ranks may have fewer iterations.
     known = number < loop.num_rows
     return sum_at(number[known], value[known], loop.num_rows)
 
@@ -199,7 +199,7 @@ def correlate(
 
 
 def with_waits(result: ResultData, x: str | None, values: Values | None = None) -> list[Correlation]:
-    """Correlate a quantity, or each counter, with all wait states that occur, the strongest first.
+    """Correlate a quantity, or each counter, with all wait states that occur, strongest correlation first.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def with_waits(result: ResultData, x: str | None, values: Values | None = None) 
     x
         The quantity; None for all counters: those of the trace, and those of queues that were replayed.
     values
-        What their values are; None for those of ranks.
+        The values to use; None for those by rank.
     """
     values = values or Values(result)
     waits = [metric.name for metric in result.profile.metrics if metric.kind == "wait"]

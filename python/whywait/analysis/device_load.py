@@ -40,7 +40,7 @@ _OF_DEVICE = re.compile(r"(.+):device=(.+)")
 
 
 class Efficiencies(NamedTuple):
-    """How much of a device each kernel uses (0..1), and how that is known.
+    """The share of a device that each kernel uses (0..1), and its source.
 
     ``source``: ``counters``; ``geometry`` of the launches, an upper bound; ``busy``, the share of time in which the
     device does anything; or ``none``, if all are taken as 1.
@@ -58,7 +58,7 @@ def efficiencies(result: ResultData, kernels: pa.Table, names: Sequence[str] = (
     result
         The result.
     kernels
-        What devices ran: ``location``, ``begin``, ``end``, and ``efficiency`` by the counters of nvprof, or null.
+        The kernels: ``location``, ``begin``, ``end``, and ``efficiency`` by the counters of nvprof, or null.
     names
         Counters of streams, contexts, devices or nodes whose product it is, as shares or percentages; a name stands for
         all counters ``NAME:device=N`` of single devices. If there are none those of nvprof, else what the geometry of
@@ -107,7 +107,7 @@ def with_efficiency(result: ResultData, kernels: pa.Table) -> pa.Table:
         for name in EFFICIENCIES
     ]
     known = {place: means[0][place] * means[1][place] for place in means[0].keys() & means[1].keys()}
-    # Each pair of call path and location once, by a number of its own.
+    # Number the distinct pairs of call path and location.
     size = len(result.places.rank)
     pairs = kernels["callpath_id"].to_numpy().astype(np.int64) * size + kernels["location"].to_numpy()
     places, where = np.unique(pairs, return_inverse=True)
@@ -124,7 +124,7 @@ class _Means:
         columns = {name: kernels[name].to_pylist() for name in ("location", "begin", "end")}
         stretches = columns | {"callpath": [None] * kernels.num_rows}
         self._found = self.counters.during(stretches, shared=True)
-        # Those of single devices, by their names without that of the device.
+        # Counters of single devices, by their names without the device.
         self._of_devices: dict[str, dict[str, str]] = {}
         for name in self.counters:
             if match := _OF_DEVICE.fullmatch(name):
@@ -135,7 +135,7 @@ class _Means:
         return next((name for name in [*self._of_devices, *single] if pattern.search(name)), None)
 
     def known(self, name: str) -> npt.NDArray[np.float64]:
-        """Return its mean over each kernel, or NaN."""
+        """Return the mean of a counter over each kernel, or NaN."""
         if name not in self._of_devices:
             return self._mean(name)
         devices = np.array(_device_names(self._result))[self._kernels["location"].to_numpy()]
@@ -155,7 +155,7 @@ class _Means:
         return mean
 
     def of(self, name: str) -> npt.NDArray[np.float64]:
-        """Return its mean over each kernel, which must be known."""
+        """Return the mean of a counter over each kernel, which must be known."""
         if name not in self.counters and name not in self._of_devices:
             raise _native.UsageError(f"there is no counter {name!r}; there are {', '.join(self.counters) or 'none'}")
         value = self.known(name)
@@ -166,7 +166,7 @@ class _Means:
         return value
 
     def share(self, name: str) -> npt.NDArray[np.float64]:
-        """Return its mean over each kernel as a share."""
+        """Return the mean of a counter over each kernel as a share."""
         return self.as_share(name, self.of(name))
 
     def as_share(self, name: str, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -184,7 +184,7 @@ def _device_names(result: ResultData) -> list[str]:
 
 
 def _geometry(result: ResultData) -> dict[int, tuple[int, int]]:
-    """Return multiprocessors and threads of a warp of the device of each location of which both are known."""
+    """Return the numbers of multiprocessors and threads per warp of each location's device, if both are known."""
     definitions = result.run.definitions
     if "SystemTreeNodeProperty" not in definitions:
         return {}
@@ -278,7 +278,7 @@ def loads(
 
 
 def _below(result: ResultData, callpath: str | int) -> npt.NDArray[np.bool_]:
-    """Say for each call path, by number, whether it is one of some or below them."""
+    """Return for each call path, by number, whether it matches or is below a match."""
     tree = result.tree
     inside = np.zeros(len(tree), np.bool_)
     for position in find_callpaths(tree, callpath):
@@ -293,7 +293,7 @@ def _source(known: Efficiencies) -> dict[str, str]:
 def kernel_times(
     kernels: pa.Table, group: npt.NDArray[np.int64], efficiency: npt.NDArray[np.float64], groups: int
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Add the times of kernels up by the group of each, a process or a device, as measured and adjusted.
+    """Add up the times of kernels by group, a process or a device, as measured and adjusted.
 
     Kernels of a group that overlap on a device count once, with the efficiency of the latest to start.
     """
@@ -301,7 +301,7 @@ def kernel_times(
     order = np.lexsort((end, begin, device, group))
     key = group[order] * (int(device.max(initial=0)) + 1) + device[order]
     first, last = begin[order], end[order]
-    # Kernels that overlap, directly or by others, are a cluster; nearly all are alone.
+    # Kernels that overlap, directly or through others, form a cluster; most clusters have one kernel.
     fresh = np.ones(order.size, np.bool_)
     starts = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1])))
     for start, stop in zip(starts, [*starts[1:], order.size], strict=True):

@@ -1,4 +1,4 @@
-"""Accelerators: what they ran, which calls waited for them, and what hosts did while devices had nothing to do."""
+"""Accelerators: their kernels, the calls that wait for them, and the activities of hosts while devices are idle."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Devices:
-    """What accelerators ran, and who waited for whom.
+    """The work of accelerators, and the waiting between hosts and devices.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Devices:
     Raises
     ------
     whywait.UsageError
-        If the result is a written one.
+        If the result is a stored one, which has no events.
     """
 
     def __init__(self, result: ResultData) -> None:
@@ -86,7 +86,7 @@ class Devices:
         callpath: str | int | None = None,
         window: tuple[float, float] | None = None,
     ) -> dict[str, Any]:
-        """Return the loads of processes with devices, and how unevenly they are distributed.
+        """Return the loads of processes with devices, and their imbalance.
 
         Parameters
         ----------
@@ -113,7 +113,7 @@ class Devices:
         return loads(self._result, self.kernels, known, callpath=callpath, window=window)
 
     def summary(self, efficiency: Sequence[str] = ()) -> dict[str, Any]:
-        """Return what there is to say of devices, kernels and hosts, as data that JSON can say.
+        """Return a summary of devices, kernels and hosts, as data for JSON.
 
         Parameters
         ----------
@@ -149,7 +149,7 @@ class Devices:
         }
 
     def _device(self) -> tuple[list[str], npt.NDArray[np.int64]]:
-        """Return the names of devices that ran anything, and the number of the device of each kernel among them."""
+        """Return the names of devices that ran kernels, and the index of each kernel's device among them."""
         known, number = np.unique(self.kernels["device"].to_numpy(), return_inverse=True)
         names = self._result.locations["name"].to_pylist()
         location = self.kernels["location"].to_numpy()
@@ -200,7 +200,7 @@ class Devices:
 
 
 def _sums(table: pa.Table, columns: tuple[str, ...], order: str, *, count: bool = True) -> list[dict[str, Any]]:
-    """Add columns up by call path and rank, the largest first."""
+    """Add up columns by call path and rank, largest first."""
     first = table.to_pydict()
     rows: dict[tuple[Any, Any], dict[str, Any]] = {}
     asked = [(column, "sum") for column in columns] + [(columns[0], "count")]

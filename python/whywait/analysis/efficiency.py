@@ -1,14 +1,14 @@
-"""Efficiencies: which share of the processors' time is useful, and what takes the rest.
+"""Efficiencies: the share of the processors' time that is useful, and the losses.
 
 The multiplicative model of the POP project: parallel efficiency is load balance times communication efficiency, and
 communication efficiency is serialization times transfer. Definitions: https://co-design.pop-coe.eu/metrics/
 
-As in the Advisor of Cube, the run time on an ideal network is estimated from the wait states: what an MPI call takes
-beyond its waiting is transfer, which an ideal network would not need. Removing transfers would also shorten some waits,
-which the estimate leaves as they are; a simulation does not (`on_ideal_network`).
+As in the Advisor of Cube, the run time on an ideal network is estimated from the wait states: the time of an MPI call
+beyond its waiting is transfer, which an ideal network would not need. The estimate ignores that without transfers some
+waits would be shorter; a simulation takes that into account (`on_ideal_network`).
 
-In a window of time the numbers are those of what lies in it. Other than in the whole run, load balance also sees work
-that is done at different times: in a window in which one process works and the others wait, only one has a load.
+In a window of time, the numbers refer to the activities in it. Unlike in the whole run, load balance then also includes
+work at different times: in a window in which one process works and the others wait, only one has a load.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ Method = Literal["cube", "all"]
 Scaling = Literal["strong", "weak"]
 Window = tuple[float, float]
 
-#: What each method takes for waiting.
+#: The definition of waiting in each method.
 METHODS: dict[Method, str] = {
     "cube": "the waits that Cube's Advisor adds up, none of them one-sided",
     "all": "all waits in communication, one-sided ones too",
 }
 
-# What counts as communication.
+# Metrics that count as communication.
 _LIBRARIES = ("mpi", "shmem", "armci")
 # The sum of Cube's Advisor (PerformanceTest.cpp, wait_time_mpi).
 _CUBE_WAITS = (
@@ -59,16 +59,16 @@ _CUBE_WAITS = (
 
 @dataclass(frozen=True, slots=True)
 class Efficiency:
-    """A number with where it comes from.
+    """An efficiency with its derivation.
 
     Attributes
     ----------
     name, display_name
-        What it is called, in data and for people.
+        The unique name and the display name.
     value
-        A share, 1 is best; for the load imbalance 0 is best. None where it would be a division by nothing.
+        A share, 1 is best; for the load imbalance 0 is best. None for a division by zero.
     formula
-        How it follows from its inputs.
+        The formula in terms of the inputs.
     inputs
         Values of the names in the formula; times in seconds.
     """
@@ -80,7 +80,7 @@ class Efficiency:
     inputs: dict[str, float]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as data that JSON can say."""
+        """Return the efficiency as data for JSON."""
         return {
             "display_name": self.display_name, "value": self.value, "formula": self.formula, "inputs": self.inputs,
         }  # fmt: skip
@@ -98,20 +98,20 @@ class Efficiencies:
     run
         The name of the run.
     callpath
-        The part that was asked for; None for all of it.
+        The selected call path; None for the whole run.
     window
-        The time that was asked for, in seconds since the begin of the trace; None for all of it.
+        The selected window, in seconds since the begin of the trace; None for the whole run.
     method
-        What is taken for waiting, a key of `METHODS`.
+        The definition of waiting, a key of `METHODS`.
     processes
-        How many there are.
+        The number of processes.
     definitions
-        What the names in the formulas mean, in terms of metrics.
+        The meaning of the names in the formulas, in terms of metrics.
     values
-        The numbers, in the order people read them.
+        The efficiencies in display order.
     hybrid
-        Of programs with processes and teams of threads POP's hybrid efficiencies besides, first those of the
-        multiplicative model, then those of the additive one: see `whywait.analysis.hybrid`.
+        POP's hybrid efficiencies of programs with processes and teams of threads, first those of the multiplicative
+        model, then those of the additive one: see `whywait.analysis.hybrid`.
     """
 
     run: str
@@ -136,7 +136,7 @@ class Efficiencies:
         return iter(self.values)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return them as data that JSON can say."""
+        """Return the efficiencies as data for JSON."""
         return {
             "run": self.run,
             "callpath": self.callpath,
@@ -164,7 +164,7 @@ class Efficiencies:
 
 
 class _Times(NamedTuple):
-    """Seconds, one value a process, threads added up."""
+    """Seconds per process, summed over threads."""
 
     comp: npt.NDArray[np.float64]
     elapsed: npt.NDArray[np.float64]
@@ -180,13 +180,13 @@ def efficiencies(
     Parameters
     ----------
     result
-        What was found in the run.
+        The result.
     callpath
-        The part: call paths with all below them, as `whywait.model.selection.find_callpaths` takes it.
+        The call paths to include with those below, as in `whywait.model.selection.find_callpaths`.
     method
-        ``"cube"`` for the numbers of Cube's Advisor, which knows no one-sided waits; ``"all"`` to count them as waits.
+        ``"cube"`` for the numbers of Cube's Advisor, which ignores one-sided waits; ``"all"`` to include these.
     window
-        From when to when, in seconds since the begin of the trace; None for the whole run.
+        Begin and end, in seconds since the begin of the trace; None for the whole run.
 
     Returns
     -------
@@ -203,7 +203,7 @@ def efficiencies(
 
     Notes
     -----
-    With U the computation of each process, T what it takes in all and I what it would take on an ideal network::
+    With U the computation of each process, T its total time and I its time on an ideal network::
 
         PE = avg U / max T = LB * CommE        LB = avg U / max U
         CommE = max U / max T = SerE * TE      SerE = max U / max I      TE = max I / max T
@@ -217,7 +217,7 @@ def efficiencies(
     times = _times(processes, waits, positions)
     values = (*_judge(times, len(processes)), *_with_devices(result, callpath, window))
     if not waits:
-        # A profile does not tell waiting from transfer.
+        # A profile does not separate waiting from transfer.
         values = tuple(_unknown(one) if "max(ideal)" in one.inputs else one for one in values)
     return Efficiencies(
         result.run.name,
@@ -253,7 +253,7 @@ def _with_devices(result: ResultData, callpath: str | int | None, window: Window
         devices = Devices(result)
         found = devices.loads(callpath=callpath, window=window)
     except _native.UsageError:
-        # Several processes had the events, or counters are no shares: `whywait gpu` says it.
+        # Several processes had the events, or counters are not shares: `whywait gpu` reports that.
         return
     asked = [("load", "gpu", "")]
     if found["efficiency_source"] != "none":
@@ -282,9 +282,9 @@ def _hybrid(found: hybrid.Shares | None) -> Iterator[Efficiency]:
 
 
 def waits_of(metrics: MetricTree, method: Method) -> list[str]:
-    """Return the metrics that a method takes for waiting in communication, as far as they are computed.
+    """Return the computed metrics that count as waiting in communication by a method.
 
-    What follows after the last process came, the completion of a collective call, is no waiting for another.
+    The completion of a collective call, after the last process has entered it, is not waiting.
     """
     if method == "cube":
         return [name for name in _CUBE_WAITS if name in metrics]
@@ -299,7 +299,7 @@ def _times(processes: Processes, waits: list[str], positions: list[int] | None) 
     def sums(name: str) -> npt.NDArray[np.float64]:
         return processes.sums(name, positions)
 
-    # Idle threads were paid for, although nothing executed on them.
+    # Idle threads are allocated although they execute nothing.
     elapsed = sums("execution") + sums("omp_idle_threads")
     not_transfer = sum((sums(name) for name in waits), start=sums("mpi_io"))
     communication = sum((sums(name) for name in _LIBRARIES), start=np.zeros(len(processes)))
@@ -308,7 +308,7 @@ def _times(processes: Processes, waits: list[str], positions: list[int] | None) 
 
 
 def _definitions(profile: Profile, waits: list[str]) -> dict[str, str]:
-    """Say what the names in the formulas mean, with the libraries that the run can have, and the waits that it has."""
+    """Return the meaning of the names in the formulas, with the run's possible libraries and actual waits."""
     libraries = [name for name in _LIBRARIES if name in profile.metrics and name not in profile.void] or ["mpi"]
     occurring = [name for name in waits if profile.total(name)]
     known = {"wait": " + ".join(occurring) or "0"} if waits else {}
@@ -347,7 +347,7 @@ def _judge(times: _Times, processes: int) -> Iterator[Efficiency]:
 
 
 def _mean(values: npt.NDArray[np.float64], count: int) -> float:
-    # The sum is rounded: without the bound, equal loads would make an efficiency of more than 1.
+    # The sum is rounded: without the bound, equal loads could yield an efficiency above 1.
     return min(float(values.sum()) / count, _most(values)) if count else 0.0
 
 
@@ -356,14 +356,14 @@ def _most(values: npt.NDArray[np.float64]) -> float:
 
 
 def on_ideal_network(one: Efficiencies, ideal: Efficiencies) -> Efficiencies:
-    """Judge serialization and transfer by a simulation of the same run on an ideal network, not by an estimate.
+    """Compute serialization and transfer from a simulation on an ideal network instead of the estimate.
 
     Parameters
     ----------
     one
         The efficiencies of the measured run.
     ideal
-        Those of the simulated run, of the same part.
+        The efficiencies of the simulated run, for the same part.
 
     Notes
     -----
@@ -393,7 +393,7 @@ def scaling(
     mode: Scaling = "strong",
     windows: Iterable[Window | None] | None = None,
 ) -> list[Efficiencies]:
-    """Return the efficiencies of several runs of a program, and how they compare with the first.
+    """Return the efficiencies of several runs of a program, relative to the first.
 
     Parameters
     ----------
@@ -402,14 +402,14 @@ def scaling(
     callpath, method
         As for `efficiencies`.
     mode
-        Whether the runs share one problem (``"strong"``) or each process has a problem of its own (``"weak"``).
+        Whether the problem size is constant in total (``"strong"``) or per process (``"weak"``).
     windows
-        A window of time for each run; None for all of each.
+        A window of time for each run; None for the whole runs.
 
     Returns
     -------
     list of Efficiencies
-        Each with ``computation_scaling``, ``global_efficiency`` and ``speedup`` besides.
+        The efficiencies of each run, with ``computation_scaling``, ``global_efficiency`` and ``speedup``.
 
     Notes
     -----
@@ -421,7 +421,7 @@ def scaling(
     results = list(results)
     rows = [
         efficiencies(result, callpath, method=method, window=window)
-        for result, window in zip(results, windows or repeat(None))  # noqa: B905  (what repeats has no end)
+        for result, window in zip(results, windows or repeat(None))  # noqa: B905  (repeat is infinite)
     ]
     compared = [_against(row, rows[0], mode) for row in rows]
     common = set.intersection(*({value.name for value in row} for row in compared)) if compared else set()
@@ -445,7 +445,7 @@ class _Counts(NamedTuple):
 
 
 def _counts(result: ResultData, callpath: str | int | None, window: Window | None) -> _Counts | None:
-    """Count a run's computation; None without counters of instructions and cycles."""
+    """Return the counts of a run's computation; None without counters of instructions and cycles."""
     counters = Counters(result)
     if INSTRUCTIONS not in counters or CYCLES not in counters:
         return None
@@ -461,7 +461,7 @@ def _counts(result: ResultData, callpath: str | int | None, window: Window | Non
 
 
 def _split(one: _Counts, reference: _Counts, row: Efficiencies, mode: Scaling) -> Iterator[Efficiency]:
-    """Yield instructions per cycle, and what instructions, they and the frequency make of the computation scaling."""
+    """Yield instructions per cycle, and the factors of computation scaling: instructions, IPC and frequency."""
     names = {"sum(ins)": one.instructions, "sum(cyc)": one.cycles, "sum(comp)": one.seconds}
     names |= {
         "sum(ins0)": reference.instructions, "sum(cyc0)": reference.cycles, "sum(comp0)": reference.seconds,

@@ -1,4 +1,4 @@
-"""Why a wait state occurs: the factors that the cost model charges, and their factors, down to the work.
+"""The causes of a wait state: the factors in the cost model, and in turn their factors, down to the work.
 
 All numbers come from the analysis (`whywait.model.dataset.Dataset.factors`); this module arranges them as a tree.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from whywait.model.result import ResultData
 
-#: The share of a wait from which on a factor is named.
+#: The minimum share of a wait for a factor to be listed.
 SMALL = 0.02
 
 
@@ -28,9 +28,9 @@ def longest(result: ResultData, choice: Choice) -> int | None:
     Parameters
     ----------
     result
-        Where they were found.
+        The result.
     choice
-        Which to look at.
+        The selection of wait states.
 
     Returns
     -------
@@ -121,7 +121,7 @@ def unexplained(node: dict[str, Any]) -> tuple[float, float]:
 
 
 class _Open(NamedTuple):
-    """A node whose factors are not known yet.
+    """A node whose factors are not yet known.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class _Open(NamedTuple):
     above
         The rows from the root to it.
     least
-        The least that a factor must explain to be named (s).
+        The minimum time that a factor must explain to be listed (s).
     """
 
     node: dict[str, Any]
@@ -142,16 +142,16 @@ class _Open(NamedTuple):
 
 
 class _Tree:
-    """Makes nodes of waits."""
+    """Builds the tree of explanations."""
 
     def __init__(self, result: ResultData) -> None:
         self._result = result
         self._waits = result.tables.wait_states
-        # Work, the number of its call path, and the intervals that are compared.
+        # Work, the number of its call path, and the compared intervals.
         self._compared: list[tuple[dict[str, Any], int, dict[str, Any]]] = []
 
     def count(self) -> None:
-        """Say what counters came to in the work that was compared, at both sides."""
+        """Add the values of counters in the compared work, on both sides."""
         if not self._compared or self._result.tables.analysis is None:
             return
         counters = Counters(self._result)
@@ -171,7 +171,7 @@ class _Tree:
                     part["counters"][name] = {"cause": cause, "waiter": waiter}
 
     def grow(self, level: list[_Open]) -> list[_Open]:
-        """Give the nodes of a level their factors; return the waits among these, as the next level."""
+        """Add the factors of the nodes of a level; return the waits among them as the next level."""
         if not level:
             return []
         intervals, factors = self._result.tables.factors(sorted({one.row for one in level}))
@@ -189,7 +189,7 @@ class _Tree:
         return following
 
     def _intervals(self, node: dict[str, Any], row: dict[str, Any] | None) -> None:
-        """Say since when the two sides of a wait are compared, and how much of it their differences fall short of."""
+        """Add the begin of the compared intervals, and the part of the wait that exceeds their differences."""
         if row is None:
             return
         path = self._result.tree.path
@@ -230,7 +230,7 @@ class _Tree:
         return None
 
     def node(self, row: int, explains: float | None) -> dict[str, Any]:
-        """Return a wait without its factors; None explains all of it."""
+        """Return the node of a wait without its factors; `explains` is None for the complete wait."""
         wait = self._waits.slice(row, 1).to_pylist()[0]
         path = self._result.tree.path
         rank, thread = self._place(wait["location"])

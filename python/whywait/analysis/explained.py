@@ -1,4 +1,4 @@
-"""Which waits a result is written with the factors of: all, or the longest and those that they go back to."""
+"""Selection of the waits whose factors are stored: all, or the longest and the earlier waits that cause them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Factors = Literal["longest", "all"]
 
-# So many of each kind are the longest; so far back, and so many in all, waits are followed to the earlier ones.
+# Number of longest waits per kind; maximum length of chains to earlier waits, and maximum number of waits in total.
 _LONGEST = 1000
 _DEPTH = 8
 _MOST = 50_000
@@ -26,7 +26,7 @@ def explained(dataset: Dataset, which: Factors) -> tuple[pa.Table, pa.Table]:
     Parameters
     ----------
     dataset
-        Where the waits are.
+        The dataset with the waits.
     which
         ``"all"``, or ``"longest"`` for the longest of each kind, and the waits that these go back to, up to eight of
         them one after the other, as long as they are not too many.
@@ -41,7 +41,7 @@ def explained(dataset: Dataset, which: Factors) -> tuple[pa.Table, pa.Table]:
     whywait.UsageError
         If the dataset has no factors.
     """
-    # One that was read has what it was written with.
+    # A stored dataset has the factors that were stored.
     if which == "all" or dataset.analysis is None:
         return dataset.factors(None)
     rows = _longest(dataset.wait_states)
@@ -55,7 +55,7 @@ def explained(dataset: Dataset, which: Factors) -> tuple[pa.Table, pa.Table]:
         earlier = np.unique(pieces[-1][1]["earlier"].drop_null().to_numpy())
         rows = earlier[~known[earlier]]
     intervals, factors = (pa.concat_tables(parts).unify_dictionaries() for parts in zip(*pieces, strict=True))
-    # Those of a wait stay in their order.
+    # The factors of a wait keep their order.
     order = np.argsort(factors["wait"].to_numpy(), kind="stable")
     return intervals.sort_by("wait"), factors.take(pa.array(order))
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from whywait.model.dataset import Dataset
     from whywait.model.profile import Profile
 
-#: How the focus is called that is the whole run.
+#: The name of the focus on the whole run.
 ALL = "all"
 
 
@@ -33,11 +33,11 @@ class Focus(NamedTuple):
     Attributes
     ----------
     name
-        ``all``, ``run`` (without start-up and shutdown) or the call path that was asked for.
+        ``all``, ``run`` (without start-up and shutdown) or the requested call path.
     window
         Its begin and end, seconds since the start of the trace; None for the whole time.
     callpath
-        The call path, as `whywait.model.selection.find_callpaths` takes it; None for all of them.
+        The call path, as in `whywait.model.selection.find_callpaths`; None for all.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Focus(NamedTuple):
 
     @property
     def phrase(self) -> str:
-        """What shares of the time refer to, in words."""
+        """The phrase for the reference of shares of the time."""
         if self.callpath is not None:
             return f"the time in {self.callpath}"
         return "the time from start-up to shutdown" if self.window else "all time"
@@ -58,7 +58,7 @@ def find_focus(result: ResultData, asked: str | None = None) -> Focus:
     Parameters
     ----------
     result
-        What was found.
+        The result.
     asked
         ``all`` for the whole run, or a call path with everything below it; None for the default.
 
@@ -70,14 +70,14 @@ def find_focus(result: ResultData, asked: str | None = None) -> Focus:
     if asked is not None and asked != ALL:
         find_callpaths(result.tree, asked)
         return Focus(asked, callpath=asked)
-    # What was analyzed of a part of the time only is that part.
+    # If only a part of the time was analyzed, that part is the focus.
     if asked == ALL or "focus_begin" not in result.facts or "window" in result.tables.options:
         return Focus(ALL)
     return Focus("run", (result.facts["focus_begin"], result.facts["focus_end"]))
 
 
 class FocusedData(ResultData):
-    """The part of a result that is in the focus, as a result.
+    """The part of a result in the focus, as a result.
 
     Its profile has times, wait states and the critical path of the focus, and what the call paths that run in it cost
     the waits in it.
@@ -85,7 +85,7 @@ class FocusedData(ResultData):
     Attributes
     ----------
     focus
-        What the part is.
+        The focus.
     charged
         The same profile with all that is paid for these waits, also by what runs outside of the focus.
     """
@@ -106,7 +106,7 @@ class FocusedData(ResultData):
 
 
 class _Tables:
-    """A dataset whose tables of single waits and of the critical path are cut down to the focus."""
+    """A dataset whose tables of wait states and of the critical path are restricted to the focus."""
 
     def __init__(self, whole: ResultData, focus: Focus) -> None:
         self._whole, self._focus = whole, focus
@@ -116,7 +116,7 @@ class _Tables:
 
     @property
     def wait_states(self) -> pa.Table:
-        """The wait states of which at least a part is in the focus."""
+        """The wait states that overlap the focus."""
         table = self._whole.tables.wait_states
         if self._focus.callpath is not None:
             return table.filter(pa.array(_inside(self._whole, self._focus.callpath)[table["callpath"].to_numpy()]))
@@ -152,12 +152,12 @@ def _kept(table: pa.Table, keep: pa.ChunkedArray) -> pa.Table:
     return pa.concat_tables([table.slice(0, 0), *(table.slice(begin, end - begin) for begin, end in runs)])
 
 
-# Rows, in the mean, from which on a slice costs less than to copy them.
+# Mean number of rows from which slices are cheaper than copies.
 _WORTH_A_SLICE = 1000
 
 
 def _inside(result: ResultData, callpath: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Tell for each call path, by number, whether it is in the focus."""
+    """Return for each call path, by number, whether it is in the focus."""
     tree = result.tree
     inside = np.zeros(len(tree), np.bool_)
     for position in find_callpaths(tree, callpath):
@@ -166,7 +166,7 @@ def _inside(result: ResultData, callpath: str) -> np.ndarray[Any, np.dtype[np.bo
 
 
 def focused(result: ResultData, asked: str | None = None) -> FocusedData:
-    """Return the part of a result that is in the focus.
+    """Return the part of a result in the focus.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def _cut(result: ResultData, focus: Focus) -> FocusedData:
         try:
             window = result.window(*focus.window)
         except _native.UsageError:
-            # The events are gone: several processes had them.
+            # There are no events: several processes shared them.
             return FocusedData(result, Focus(ALL), profile)
         running = window.cells("time").key
         costs = {name: profile.cells(name) for name in cost_names(profile)}
@@ -210,7 +210,7 @@ def _cut(result: ResultData, focus: Focus) -> FocusedData:
 
 
 def cost_names(profile: Profile) -> list[str]:
-    """Return the stored metrics of the cost model: of delay costs, and of what these do not explain."""
+    """Return the stored metrics of the cost model: delay costs and unattributed waiting."""
     names = [name for kind in cost_classes(profile.metrics) for name in kind.metrics]
     return [*names, *(name for name in ("wait_unexplained",) if name in profile.metrics)]
 

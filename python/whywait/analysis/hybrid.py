@@ -1,4 +1,4 @@
-"""Efficiencies of hybrid programs: which part processes lose, and which their threads.
+"""Efficiencies of hybrid programs: the losses due to processes and those due to threads.
 
 The hybrid metrics of the POP project, by both of its models: https://co-design.pop-coe.eu/metrics/, multiplicative
 (``hm``) and additive (``ha``). Averages over processes weigh a process by its threads, as in POP's glossary.
@@ -30,7 +30,7 @@ _LIBRARIES = {"mpi": "MPI", "shmem": "OpenSHMEM", "armci": "ARMCI"}
 
 
 class Shares(NamedTuple):
-    """What there is and what is left of it on the way to computation: processor time, in seconds.
+    """Processor time (s) remaining after each kind of loss, down to computation.
 
     Attributes
     ----------
@@ -47,9 +47,9 @@ class Shares(NamedTuple):
     busiest
         What there would be to compute if all threads computed as long as the one that does so longest.
     computation
-        What is computed.
+        The computation.
     libraries
-        The communication libraries that occur, as people call them.
+        The display names of the communication libraries that occur.
     """
 
     whole: float
@@ -62,7 +62,7 @@ class Shares(NamedTuple):
 
 
 def shares(profile: Profile, places: Locations, positions: Iterable[int] | None = None) -> Shares | None:
-    """Add up what hybrid efficiencies follow from.
+    """Compute the inputs of the hybrid efficiencies.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def shares(profile: Profile, places: Locations, positions: Iterable[int] | None 
     places
         The locations.
     positions
-        The call paths that count, with all below them; None for all.
+        The positions of the subtrees to include; None for all.
 
     Returns
     -------
@@ -138,7 +138,7 @@ ADDITIVE = (
 
 
 def values(found: Shares) -> dict[str, float | None]:
-    """Return all efficiencies by name; None where it would be a division by nothing."""
+    """Return all efficiencies by name; None for a division by zero."""
     whole, longest, outside, parallel, busiest, computation, _ = found
 
     def ratio(above: float, below: float) -> float | None:

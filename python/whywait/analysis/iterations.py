@@ -1,4 +1,4 @@
-"""The iterations of the main loop: how long each takes, how much of it is waiting, which is worst, and how they change.
+"""The iterations of the main loop: duration and waiting of each, the worst ones, and the trend.
 
 A loop is told by its *marker*, the call path that every process enters once in each iteration. An iteration lasts on a
 process from one Enter of the marker to the next; the last one ends with the last Leave of the loop's *body*: the
@@ -87,7 +87,7 @@ def find_loop(result: ResultData, named: str | int | None = None) -> Loop | None
         If nothing is named so, or several call paths are, or no process enters it.
     """
     if "visits" not in result.profile.metrics:
-        # A part of a run, or a result that nobody counted calls for.
+        # A part of a run, or a result without visits.
         return None
     if named is not None:
         return _named_loop(result, named)
@@ -123,7 +123,7 @@ def _named_loop(result: ResultData, named: str | int) -> Loop:
 
 
 class _Visits:
-    """How often each process enters each call path, on its master thread."""
+    """The number of visits of each process to each call path, on its master thread."""
 
     def __init__(self, result: ResultData) -> None:
         self._result = result
@@ -255,7 +255,7 @@ def _named(result: ResultData, loop: Loop, found: pa.Table) -> pa.Table:
     ranks = found["ranks"].to_numpy()
     computation = found["computation"].to_numpy() / ranks
     most, elapsed = found["most"].to_numpy(), found["elapsed"].to_numpy()
-    # The sum is rounded: without the bound, equal loads would make an efficiency of more than 1.
+    # The sum is rounded: without the bound, equal loads could yield an efficiency above 1.
     computation = np.minimum(computation, most)
     waiting = np.zeros(found.num_rows)
     for metric in result.profile.metrics.waiting:
@@ -296,7 +296,7 @@ def _ratio(above: npt.NDArray[np.float64], below: npt.NDArray[np.float64]) -> pa
 
 
 def kinds(table: pa.Table) -> list[str]:
-    """Return the kinds of wait states that a table of iterations has columns of."""
+    """Return the kinds of wait states with columns in a table of iterations."""
     return [name for name in table.column_names if name not in ITERATIONS.names]
 
 

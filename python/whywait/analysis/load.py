@@ -1,4 +1,4 @@
-"""Load imbalance, and how it is adjusted where a device does the work.
+"""Load imbalance, and its adjustment for work on devices.
 
 D. Eberius, "Providing Insight into the Performance of Distributed Applications Through Low-Level Metrics"
 (dissertation, University of Tennessee, 2020), chapter 4. Its efficiencies of a kernel are those of nvprof: the share of
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Kernel(NamedTuple):
-    """One run of a kernel: when (seconds), how efficient (0..1), and on which device."""
+    """An execution of a kernel: its time (s), efficiency (0..1) and device."""
 
     begin: float
     end: float
@@ -32,12 +32,12 @@ class Kernel(NamedTuple):
 
 
 def imbalance(loads: npt.ArrayLike) -> float | None:
-    """Return by which share the greatest load exceeds the average (Eberius, equation 4.1); None if there is no load.
+    """Return the relative excess of the maximum load over the average (Eberius, equation 4.1); None without load.
 
     Parameters
     ----------
     loads
-        One value a process, measured or adjusted (Eberius, equation 4.5).
+        One value per process, measured or adjusted (Eberius, equation 4.5).
     """
     values = np.asarray(loads, dtype=np.float64)
     most = float(values.max(initial=0.0))
@@ -74,7 +74,7 @@ def share(name: str, value: float, *, percent: bool | None = None) -> float:
 
 
 def gpu_efficiency(sm_efficiency: float, warp_execution_efficiency: float) -> float:
-    """Return how much of a device a kernel uses (Eberius, equation 4.3).
+    """Return the share of a device that a kernel uses (Eberius, equation 4.3).
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def adjusted_load(host: float, kernels: Iterable[Kernel]) -> tuple[float, float]
     host
         Seconds of computation on the host while no kernel of the process runs.
     kernels
-        What its devices ran.
+        The kernels on its devices.
 
     Returns
     -------
@@ -125,7 +125,7 @@ def adjusted_load(host: float, kernels: Iterable[Kernel]) -> tuple[float, float]
 
 
 def geometry_efficiency(blocks: int, threads: int, multiprocessors: int, warp: int) -> float:
-    """Return the most that the geometry of a launch lets a kernel use of a device.
+    """Return the upper bound of a kernel's efficiency from the geometry of its launch.
 
     ``G / (S ceil(G / S)) * B / (W ceil(B / W))``: the last round of blocks leaves multiprocessors without work, the
     last warp of a block leaves threads without work. An upper bound of the efficiency of a kernel (Eberius, equation
@@ -148,7 +148,7 @@ def geometry_efficiency(blocks: int, threads: int, multiprocessors: int, warp: i
 
 
 def pearson(x: npt.ArrayLike, y: npt.ArrayLike) -> float | None:
-    """Return Pearson's r; None of fewer than 3 pairs, or if a side does not vary."""
+    """Return Pearson's r; None for fewer than 3 pairs or a constant quantity."""
     a, b = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if a.size != b.size:
         raise _native.UsageError(f"{a.size} values cannot be paired with {b.size}")

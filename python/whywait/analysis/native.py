@@ -27,18 +27,18 @@ PART = "this is a part of a run: ask the result of the whole run"
 
 
 class NativeDataset:
-    """What the native analysis returns, as `whywait.model.dataset.Dataset`.
+    """The native analysis as a `whywait.model.dataset.Dataset`.
 
     Parameters
     ----------
     analysis
-        What it returned.
+        The native analysis.
     run
         The trace that was analyzed.
     stored
-        The metrics that it computes.
+        The metrics that the analysis computes.
     options
-        What it was asked for, as far as the result depends on it.
+        The options that the result depends on.
     """
 
     def __init__(
@@ -183,13 +183,13 @@ class NativeDataset:
         return self.analysis
 
     def window(self, begin: float, end: float) -> pa.Table:
-        # Headlines and efficiencies ask for the same part of the run one after the other.
+        # Headlines and efficiencies request the same part of the run in turn.
         if self._window is None or self._window[0] != (begin, end):
             self._window = (begin, end), pa.table(self.analysis.window(begin, end))
         return self._window[1]
 
 
-# More pairs of ranks are merged to pairs of blocks of ranks.
+# With more pairs than this, ranks are merged into blocks.
 _PAIRS = 1 << 20
 
 
@@ -204,6 +204,6 @@ def _with_ends(pairs: pa.Table, block: int, last: int) -> pa.Table:
 
 
 def _nullable(found: _native.Table) -> pa.Table:
-    """Let each column have nulls: whether it has any differs from call to call."""
+    """Make every column nullable: whether it has nulls differs from call to call."""
     table = pa.table(found)
     return table.cast(pa.schema([(field.name, field.type) for field in table.schema]))

@@ -1,4 +1,4 @@
-"""Would a progress thread pay? The bounds of Wait for Progress, beside the cores that such threads would take.
+"""Whether a progress thread would pay off: the bounds of Wait for Progress against the cores of such threads.
 
 *Source*: thesis, section 5.4, which decides so for SRUMMA: there each process would have needed a core for it.
 """
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from whywait.model.result import ResultData
 
 _LIBRARIES = ("mpi", "shmem", "armci")
-#: The share of the time from which on it is worth a word.
+#: The minimum share of the time for an assessment.
 _NOTABLE = 0.001
 
 
 def progress_thread(result: ResultData) -> dict[str, Any] | None:
-    """Weigh Wait for Progress against the cores of progress threads.
+    """Compare Wait for Progress with the cores that progress threads would take.
 
     Parameters
     ----------

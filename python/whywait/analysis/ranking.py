@@ -26,7 +26,7 @@ _GROUP = ["kind", "callpath", "cause_callpath"]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which wait states to look at.
+    """A selection of wait states.
 
     Attributes
     ----------
@@ -34,11 +34,11 @@ class Choice:
         A wait state, or a metric that has some below it. None for all that waiting is made of, which is without
         completion. A wait state that is part of another counts as that other only, unless it is asked for itself.
     rank
-        The rank that waits; None for all.
+        The waiting rank; None for all.
     callpath
-        Where it waits, as `whywait.model.selection.find_callpaths` takes it; None for everywhere.
+        The waiting call paths, as in `whywait.model.selection.find_callpaths`; None for all.
     completion
-        Whether to take completion as well, which is listed with the wait states and is no waiting.
+        Whether to include completion, which is listed with the wait states but is not waiting.
     """
 
     metric: str | None = None
@@ -85,7 +85,7 @@ class Kinds:
         self._names: list[str] = kinds.dictionary.to_pylist()
         self._of_row: npt.NDArray[np.integer] = kinds.indices.to_numpy()
         self._counts = np.bincount(self._of_row, minlength=len(self._names))
-        #: Those of which there are rows.
+        #: The kinds that occur.
         self.occurring = {name for name, count in zip(self._names, self._counts.tolist(), strict=True) if count}
 
     @cached_property
@@ -103,7 +103,7 @@ class Kinds:
         return {kind for kind in self.occurring if metrics[name] in metrics.path(kind)}
 
     def occurs(self, metrics: MetricTree, name: str) -> bool:
-        """Tell whether there is a row of this kind, or of one below it."""
+        """Return whether there is a row of this kind, or of one below it."""
         return any(above.name == name for kind in self.occurring for above in metrics.path(kind))
 
     def rows(self, kinds: set[str]) -> npt.NDArray[np.intp]:
@@ -151,7 +151,7 @@ def longest(result: ResultData, chosen: pa.Table, count: int) -> pa.Table:
     count
         How many at most.
     """
-    # The row number decides between equals, so that the order is the same each time.
+    # Break ties by row number, to make the order deterministic.
     numbered = chosen.append_column("row", pa.array(np.arange(chosen.num_rows)))
     keys = [("waiting", "descending"), ("row", "ascending")]
     rows = pc.select_k_unstable(numbered, min(count, chosen.num_rows), keys) if chosen.num_rows else []

@@ -20,7 +20,7 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-#: Numbers of processes that a model needs: with fewer, any of the terms fits. Extra-P asks for as many.
+#: Minimum number of process counts for a model: with fewer, any term fits. Extra-P requires the same.
 NEEDED = 5
 
 # Powers of p, by power of log2(p).
@@ -35,7 +35,7 @@ _SHRINKING = [(-Fraction(power), 0) for power in _POWERS[0].split()]
 TERMS: list[tuple[Fraction, int]] = _GROWING + _SHRINKING
 # A term that never makes up so much of the largest value says nothing.
 _LEAST = 0.0005
-# What a term must bring the error of the constant down to: chance alone improves on it in half of all cases.
+# A term must reduce the error of the constant to this share: by chance alone, half of all terms reduce it.
 _BETTER = 0.5
 # Rounding may leave a constant that is a little less than zero.
 _ROUNDING = 1e-9
@@ -43,7 +43,7 @@ _PIECE = 4096
 
 
 class Model(NamedTuple):
-    """How a quantity grows: ``constant + coefficient * p^power * log2(p)^log_power``.
+    """A scaling model: ``constant + coefficient * p^power * log2(p)^log_power``.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Model(NamedTuple):
     r2: float | None
 
     def __call__(self, processes: float) -> float:
-        """Return what the model says for a number of processes."""
+        """Return the prediction for a number of processes."""
         if not self.coefficient:
             return self.constant
         return self.constant + self.coefficient * float(
@@ -104,7 +104,7 @@ def fit(processes: npt.NDArray[np.float64], values: npt.NDArray[np.float64]) -> 
     processes
         The number of processes of each run, at least 1; runs with the same number are averaged.
     values
-        One row a quantity, one column a run; not negative.
+        One row per quantity, one column per run; nonnegative.
 
     Returns
     -------

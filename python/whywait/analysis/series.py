@@ -1,4 +1,4 @@
-"""Many runs of a program: a scaling study, or a history."""
+"""Many runs of a program: a scaling study or a history."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ class Point(NamedTuple):
     Attributes
     ----------
     name
-        What it is called.
+        The name of the run.
     result
         The whole run.
     part
-        What of it is in the focus.
+        The part of the run in the focus.
     processes, threads
-        How many there are, and how many threads they have together.
+        The number of processes, and their total number of threads.
     date
-        When it was recorded, in seconds since 1970; None if nothing tells.
+        The time of recording, in seconds since 1970; None if unknown.
     """
 
     name: str
@@ -57,12 +57,12 @@ class Point(NamedTuple):
 
 
 class SeriesData:
-    """Runs in order, and what they say together.
+    """Runs in order, and their comparison.
 
     Parameters
     ----------
     runs
-        Each with its name and the date that is known of it.
+        The runs, each with its name and known date.
     over
         What orders them: the number of ``processes``, the ``date``, or the ``order`` they come in; None for the
         processes if these differ, else for the order.
@@ -115,7 +115,7 @@ class SeriesData:
         return tuple(replace(row, run=point.name) for row, point in zip(rows, self.points, strict=True))
 
     def accounts(self) -> list[dict[str, Any]]:
-        """Return for each run where its time goes: see `whywait.analysis.waiting.account`.
+        """Return the account of each run's time: see `whywait.analysis.waiting.account`.
 
         Of a profile, ``waiting``, its ``share`` and what becomes of it are None: it is a part of the communication.
         """
@@ -159,17 +159,17 @@ class SeriesData:
         return list(found.values())
 
     def metric(self, text: str) -> Metric:
-        """Return the metric that a person means, of those that any run computes.
+        """Return a metric by name, of those that any run computes.
 
         Parameters
         ----------
         text
-            Its unique name, or the name that people read.
+            Its unique name or display name.
 
         Raises
         ------
         whywait.UsageError
-            If none computes it, or several are called so.
+            If none computes it, or the name is ambiguous.
         """
         trees = [point.result.profile.metrics for point in self.points]
         for point, tree in zip(self.points, trees, strict=True):
@@ -179,7 +179,7 @@ class SeriesData:
         raise _native.UsageError(f"no run has a metric {text}{hint}")
 
     def by_callpath(self, metric: str) -> dict[str, npt.NDArray[np.float64]]:
-        """Return the values of a metric at each call path, one a run, of all locations; exclusive.
+        """Return the exclusive values of a metric at each call path, one per run, over all locations.
 
         Call paths belong together if their names are the same from the root down.
 
@@ -201,14 +201,14 @@ class SeriesData:
         return found
 
     def models(self, metric: str = "time", *, at: int | None = None) -> pa.Table:
-        """Return how a metric grows with the number of processes, as a whole and at each call path.
+        """Return the scaling models of a metric, in total and for each call path.
 
         Parameters
         ----------
         metric
             Its name. What is modeled is its mean over the processes.
         at
-            For how many processes to predict; None for four times as many as the largest run has.
+            Number of processes to predict for; None for four times that of the largest run.
 
         Returns
         -------
@@ -253,7 +253,7 @@ class SeriesData:
         return profile.total(metric) if metric in profile.metrics else 0.0
 
     def baseline(self, number: int) -> int | None:
-        """Return the run that a run is to be compared with: the last one before it with as many processes and threads.
+        """Return the baseline of a run: the last one before it with the same numbers of processes and threads.
 
         Parameters
         ----------
@@ -304,5 +304,5 @@ def _account(point: Point) -> dict[str, Any]:
 
 
 def _is_timed(point: Point, metric: str) -> bool:
-    """Say whether a metric is kept by time, so that the focus has it."""
+    """Return whether a metric is kept by time, so that the focus has it."""
     return metric in point.part.profile.metrics

@@ -1,4 +1,4 @@
-"""The software performance counters of Open MPI: which of them a trace has, and which follow from its records.
+"""The software performance counters of Open MPI: those recorded in a trace, and those derived from its records.
 
 D. Eberius, "Providing Insight into the Performance of Distributed Applications Through Low-Level Metrics"
 (dissertation, University of Tennessee, 2020), table 3.1 and appendix A, table 1.
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["regular", "timer", "watermark", "bin", "collective bin"]
 
-# Calls of MPI, counted each.
+# Counts of MPI calls.
 _CALLS = """
 SEND BSEND RSEND SSEND RECV MRECV ISEND IBSEND IRSEND ISSEND IRECV SENDRECV SENDRECV_REPLACE PUT RPUT GET RGET PROBE
 IPROBE BCAST IBCAST BCAST_INIT REDUCE REDUCE_SCATTER REDUCE_SCATTER_BLOCK IREDUCE IREDUCE_SCATTER
@@ -80,7 +80,7 @@ FURTHER = ("OOS_MATCH_TIME", "OOS_MATCH_QUEUE_TIME", "OOS_QUEUE_HOPS")
 
 
 class Definition(NamedTuple):
-    """A counter of Open MPI: its kind and unit, and what says the same here; empty if nothing does."""
+    """A counter of Open MPI: its kind and unit, and the equivalent metrics here; empty if there are none."""
 
     name: str
     kind: Kind
@@ -100,7 +100,7 @@ def definitions() -> list[Definition]:
 
 
 def available(result: ResultData) -> list[dict[str, Any]]:
-    """Return of each counter of Open MPI whether the trace has it, or what follows from its records.
+    """Return for each counter of Open MPI whether it is recorded in the trace or can be derived.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def unexpected(result: ResultData) -> dict[str, Any] | None:
 
 
 def bare(name: str) -> str:
-    """Return the name of a counter without the prefixes that people write or leave out."""
+    """Return the name of a counter without optional prefixes."""
     return name.upper().removeprefix("OMPI_").removeprefix("SPC_")
 
 

@@ -40,7 +40,7 @@ class _Value:
 
 @dataclass
 class _Layout:
-    """What an XML file says of the data files."""
+    """The layout of the data files, from an XML file."""
 
     values: list[_Value]
     #: Cycles in a microsecond.
@@ -60,7 +60,7 @@ class _Process:
 
 @dataclass(frozen=True)
 class Imported:
-    """What was put into a trace."""
+    """The counters written into a trace."""
 
     counters: list[str]
     processes: int
@@ -73,7 +73,7 @@ class Imported:
 def put_into(
     directory: Path, run: _native.Run, analysis: _native.Analysis, target: Path, *, offset: float | None = None
 ) -> Imported:
-    """Write a trace once more, with the counters of its processes.
+    """Write a copy of a trace with the counters of its processes.
 
     Without an offset the first snapshot of a process is taken when it leaves MPI_Init, the last one when it enters
     MPI_Finalize, and the others in proportion between them. All counters are 0 when it enters MPI_Init, and what the
@@ -82,11 +82,11 @@ def put_into(
     Parameters
     ----------
     directory
-        Where the XML file and the data files are.
+        The directory with the XML file and the data files.
     run, analysis
         The trace that belongs to them, and its analysis.
     target
-        The directory to write the archive to; it is made if need be.
+        The directory for the new archive; created if needed.
     offset
         What to add to the numbers in the names of snapshots, which are seconds then, to have the time since the begin
         of the trace.
@@ -94,7 +94,7 @@ def put_into(
     Returns
     -------
     Imported
-        What was put into it.
+        The counters written into the trace.
 
     Raises
     ------
@@ -156,7 +156,7 @@ def _times(
     times = [call["init_enter"], *times]
     if process.end:
         times.append(call["finalize_leave"])
-    # A trace has its events in the order of time.
+    # Events in a trace are ordered by time.
     for number in range(1, len(times)):
         times[number] = max(times[number], times[number - 1])
     return times, span
@@ -186,7 +186,7 @@ def _number(content: bytes, offset: int, kind: str, path: Path) -> int:
 
 
 def _layout(directory: Path) -> _Layout:
-    """Read the XML files, which say the same."""
+    """Read the XML files, which have the same content."""
     files = sorted(directory.glob("*.xml"))
     if not files:
         raise _native.ArchiveError(f"{directory}: the XML file that describes the counters is missing")

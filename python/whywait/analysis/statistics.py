@@ -33,12 +33,12 @@ STATISTICS = pa.schema(
 
 
 def statistics(metrics: MetricTree, native: pa.Table) -> pa.Table:
-    """Describe how long waits are.
+    """Compute statistics of the lengths of waits.
 
     Parameters
     ----------
     metrics
-        What kinds of waits there are.
+        The metric tree.
     native
         Wait states, as the native analysis returns them.
 
@@ -55,7 +55,7 @@ def statistics(metrics: MetricTree, native: pa.Table) -> pa.Table:
 
 
 def of_metrics(metrics: MetricTree, native: pa.Table) -> Iterator[tuple[str, npt.NDArray[np.intp]]]:
-    """Give each wait state with the numbers of its rows. One that only others make up has theirs."""
+    """Yield each wait state with the numbers of its rows, or of its children's if it only sums these up."""
     kinds = Kinds(native)
     for metric in metrics:
         if metrics.wait_state(metric.name) is not None:
@@ -65,7 +65,7 @@ def of_metrics(metrics: MetricTree, native: pa.Table) -> Iterator[tuple[str, npt
 
 
 def describe(waiting: npt.NDArray[np.float64]) -> dict[str, Any]:
-    """Return the number of some waits and the statistics of their lengths, by the names that `statistics` has."""
+    """Return number and statistics of the lengths of waits, by the names in `statistics`."""
     lower, median, upper = np.quantile(waiting, (0.25, 0.5, 0.75)).tolist()
     return {
         "count": waiting.size,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _WORST = 20
 _PIECE = 1 << 18
-# The columns of wait states that the core needs to find who is to blame.
+# The columns of wait states that the core needs to find the main causes.
 _BLAMED = pa.schema(
     [("kind", pa.int32()), ("callpath", pa.uint32()), ("waiting", pa.float64()), ("cause_callpath", pa.uint32()),
      ("cause_location", pa.uint32())]
@@ -28,7 +28,7 @@ _BLAMED = pa.schema(
 
 
 def summarize(result: ResultData, asked: str | None = None) -> dict[str, Any]:
-    """Gather the summary of a result.
+    """Return the summary of a result.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def summarize(result: ResultData, asked: str | None = None) -> dict[str, Any]:
 
 
 def identity(result: ResultData) -> dict[str, Any]:
-    """Return how a run is called: ``name``, ``path`` (of the anchor file) and ``program`` (None if not known)."""
+    """Return the identity of a run: ``name``, ``path`` (of the anchor file) and ``program`` (None if unknown)."""
     return {"name": result.run.name, "path": str(result.run.path), "program": _program(result)}
 
 
@@ -91,7 +91,7 @@ def total_waiting(result: ResultData) -> dict[str, float]:
 
 
 def headlines(result: ResultData, asked: str | None = None, count: int = _WORST) -> dict[str, Any]:
-    """Gather the headlines: all about the focus, and with one definition of waiting.
+    """Return the headlines: all refer to the focus and use one definition of waiting.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def headlines(result: ResultData, asked: str | None = None, count: int = _WORST)
     focus, profile = part.focus, part.profile
     found = account(profile, part.charged)
     if focus.callpath is not None:
-        # What call paths cause they mostly cause elsewhere: there is nothing that it would be a part of.
+        # Call paths mostly cause waiting elsewhere, so shares of their own waiting would make no sense.
         found |= {"elsewhere": None, "unknown": None}
     causes = idle = path = None
     if result.has_causes:
@@ -214,12 +214,12 @@ def worst_wait_states(
 
 
 def _causes(result: ResultData, callpaths: list[int]) -> dict[tuple[str, int], dict[str, Any]]:
-    """Find, for each wait state at some call paths, how often it occurs and what causes most of it."""
+    """Return for each wait state at the given call paths its number of instances and main cause."""
     waits = result.tables.wait_states.select(_BLAMED.names).unify_dictionaries()
     if not waits.num_rows:
         return {}
     names = waits["kind"].chunk(0).dictionary.to_pylist()
-    # Piece by piece, because the table can be larger than memory.
+    # In pieces, because the table can be larger than memory.
     numbered = pa.RecordBatchReader.from_batches(_BLAMED, map(_numbered, waits.to_batches(max_chunksize=_PIECE)))
     path = result.tree.path
     return {
@@ -238,5 +238,5 @@ def _causes(result: ResultData, callpaths: list[int]) -> dict[tuple[str, int], d
 
 
 def _numbered(waits: pa.RecordBatch) -> pa.RecordBatch:
-    """Return wait states with numbers instead of names, as the core takes them."""
+    """Return wait states with numbers instead of names, as the core expects."""
     return waits.set_column(0, "kind", waits["kind"].indices).cast(_BLAMED)

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 _COMMUNICATION = frozenset({"mpi", "shmem", "armci"})
 _THREADS = frozenset({"omp_time", "pthread_time"})
-# The order in which people read the parts.
+# The display order of the parts.
 PARTS = ("computation", "devices", "communication", "completion", "threads", "overhead", "idle_threads", "waiting")
 
 
 def account(profile: Profile, charged: Profile | None = None) -> dict[str, Any]:
-    """Split the time, and the waiting in it.
+    """Split the time, and the waiting in it, into parts.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def _causes(profile: Profile, charged: Profile, waiting: float) -> dict[str, Any
 
 
 def _idle(profile: Profile) -> str:
-    """Return what is idle, in words."""
+    """Return the name of what is idle."""
     paid = [kind.name for kind in cost_classes(profile.metrics) if sum(map(profile.total, kind.metrics)) > 0]
     return " and ".join(word for name, word in IDLE_OF.items() if name in paid) or "threads"
 

@@ -197,8 +197,8 @@ class Dataset(Protocol):
 
         The call paths of dynamic regions and phases; and the parameters that master threads record: ``parameter``,
         ``least`` and ``most`` successive values on a process, whether the value ``rises`` on each, and the
-        ``share`` of the time of the processes, without ``MPI_Init`` and ``MPI_Finalize``, that they cover. Empty without
-        events.
+        ``share`` of the time of the processes, without ``MPI_Init`` and ``MPI_Finalize``, that they cover. Empty
+        without events.
         """
         ...
 
