@@ -251,6 +251,9 @@ def test_the_longest_queues_are_maxima_at_the_root(written):
         (root,) = parser.get_root_cnodes()
         found = parser.get_metric_values(metric).cnode_values(root).astype(float).tolist()
         assert (metric.data_type, metric.units) == ("MAXDOUBLE", "requests")
+        # The parser makes zeros of rows that are not there, and cannot make them maxima.
+        elsewhere = [node for node in parser.all_cnodes() if node.id != root.id]
+        assert all(parser.get_metric_values(metric).cnode_values(node).astype(float).max() < 0 for node in elsewhere)
     rows = [
         row for row in result.queue_levels().to_pylist() if row["metric"] == "mpi_requests" and row["rank"] is not None
     ]

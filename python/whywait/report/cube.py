@@ -59,7 +59,8 @@ def write_cube(result: ResultData, path: Path, statistics: str | None = None) ->
             if metric.name not in profile.void:
                 _write_metric(out, number, metric, profile, kept)
         for number, level in enumerate(levels, len(profile.metrics) + 1):
-            row_numbers, rows = _level_rows(level, profile.locations)
+            size = len(profile.tree) + _artificial_root(profile.tree)
+            row_numbers, rows = _level_rows(level, profile.locations, size)
             _write_values(out, number, row_numbers, (row[kept].astype("<f8").tobytes() for row in rows), kept.size * 8)
         anchor = "".join(_anchor(result, statistics, levels, kept)).translate(_UNSPEAKABLE).encode()
         _write_member(out, "anchor.xml", len(anchor), [anchor])
@@ -126,12 +127,17 @@ def _levels(result: ResultData) -> Iterator[_Level]:
         yield _Level(name, own["unit"][0].as_py(), "MAXDOUBLE", text, np.zeros_like(location), location, value)
 
 
-def _level_rows(level: _Level, locations: int) -> tuple[list[int], Iterator[npt.NDArray[np.float64]]]:
-    """Return the row numbers of a level and the rows: no value is the least, with which Cube starts a maximum."""
-    used, place = np.unique(level.row, return_inverse=True)
+def _level_rows(level: _Level, locations: int, size: int) -> tuple[list[int], Iterator[npt.NDArray[np.float64]]]:
+    """Return the row numbers of a level and the rows: no value is the least, with which Cube starts a maximum.
+
+    A maximum has all `size` rows: what is left out is zero, and not every reader can make that of a maximum.
+    """
+    is_maximum = level.dtype == "MAXDOUBLE"
+    used = np.arange(size) if is_maximum else np.unique(level.row)
+    place = np.searchsorted(used, level.row)
     order = np.argsort(place, kind="stable")
     ends = np.cumsum(np.bincount(place, minlength=used.size))
-    nothing = np.finfo(np.float64).min if level.dtype == "MAXDOUBLE" else 0.0
+    nothing = np.finfo(np.float64).min if is_maximum else 0.0
 
     def rows() -> Iterator[npt.NDArray[np.float64]]:
         for own in np.split(order, ends[:-1]):
