@@ -20,17 +20,17 @@ pub enum Kind {
     Init,
     /// `MPI_Finalize`.
     Finalize,
-    /// Everybody waits for everybody, without data.
+    /// Every member waits for all others, without data.
     Barrier,
     /// The root sends.
     OneToAll,
     /// The root receives.
     AllToOne,
-    /// Everybody sends and receives.
+    /// Every member sends and receives.
     AllToAll,
     /// Prefix operations.
     Scan,
-    /// Not analyzed: who depends on whom is not recorded.
+    /// Not analyzed: the dependencies are not recorded.
     Undecided,
 }
 
@@ -249,7 +249,7 @@ fn post(trace: &Trace, shard: &Shard, is_served: impl Fn(u32) -> bool) -> (Outbo
     (outbox, diagnostics)
 }
 
-/// Whether all members are there and called the same operation; its kind.
+/// The kind of the operation, if all members are present and called the same one.
 fn check(instance: &[Member], size: usize, diagnostics: &mut Diagnostics) -> Option<Kind> {
     let first = &instance[0];
     let place = Some(Place { location: first.location, time: first.begin });

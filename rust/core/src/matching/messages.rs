@@ -15,7 +15,7 @@ use crate::exchange::{Inbox, Outbox};
 use crate::ids::{CallPathId, CommId, InstanceId, LocationId, ProcessId};
 use crate::trace::{NONE, Shard, Trace};
 
-/// What the receiving side gets to know of a send.
+/// The data of a send that is passed to the receiving side.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct SendInfo {
     /// Time of the send record, ticks.
@@ -26,7 +26,7 @@ pub struct SendInfo {
     pub complete_enter: i64,
     /// Leave of the call that completed the send, ticks; `i64::MIN` if nothing did.
     pub complete_leave: i64,
-    /// Whether that call completed nothing else: one that did may have waited for the other.
+    /// Whether that call completed nothing else: otherwise it may have waited for another operation.
     pub is_alone: bool,
     /// Bytes sent.
     pub bytes: u64,

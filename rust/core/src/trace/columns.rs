@@ -1,4 +1,4 @@
-//! The rows of a shard: what events leave behind, as columns.
+//! The rows of a shard: events and communication records as columns.
 //!
 //! Enter and Leave are the bulk: a time and a call path each. Communication records stand in column sets of their own;
 //! each row names the region instance it was recorded in. All positions (`u32`) count within the shard.
@@ -22,13 +22,13 @@ pub struct Events {
 }
 
 impl Events {
-    /// Makes room for `additional` events.
+    /// Reserves capacity for `additional` events.
     pub fn reserve(&mut self, additional: usize) {
         self.time.reserve_exact(additional);
         self.node.reserve_exact(additional);
     }
 
-    /// Gives back the room that was reserved but not used.
+    /// Releases unused capacity.
     pub fn shrink(&mut self) {
         self.time.shrink_to_fit();
         self.node.shrink_to_fit();
@@ -72,7 +72,7 @@ impl Events {
         CallPathId::new(self.node[position as usize] & !LEAVE)
     }
 
-    /// Position of the first Enter of one of some call paths, at or behind a position and before another.
+    /// Position of the first Enter of one of the given call paths, at or after one position and before another.
     #[must_use]
     pub fn next_enter(&self, positions: Range<u32>, callpaths: &[bool]) -> Option<u32> {
         let nodes = &self.node[positions.start as usize..positions.end as usize];
@@ -106,7 +106,7 @@ pub struct Instances {
 }
 
 impl Instances {
-    /// Opens an instance; its Leave is not known yet.
+    /// Opens an instance, whose Leave is not yet known.
     pub fn open(&mut self, enter: u32) -> InstanceId {
         let instance = InstanceId::at(self.enter.len());
         self.enter.push(enter);
@@ -132,7 +132,7 @@ pub struct Sent {
     pub comm: CommId,
     /// Message tag.
     pub tag: u32,
-    /// Whether the request was cancelled: no receive belongs to it.
+    /// Whether the request was cancelled, so that no receive matches it.
     pub cancelled: bool,
 }
 
@@ -155,18 +155,18 @@ pub struct Received {
     pub tag: u32,
 }
 
-/// A request that no row of a message tells the end of: it was cancelled, or nothing completed it.
+/// A request without completion in any row of a message: it was cancelled or never completed.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenRequest {
     /// Region instance that begins it.
     pub begin: InstanceId,
     /// Region instance that ends it, or none.
     pub end: InstanceId,
-    /// What it is that of.
+    /// The operation of the request.
     pub of: RequestOf,
 }
 
-/// What a request is that of.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestOf {
     /// A send.
@@ -217,7 +217,7 @@ pub struct Nonblocking {
     pub operation: u8,
 }
 
-/// One-sided operations by what they move.
+/// One-sided operations by direction of the transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum OperationKind {
     /// Writes to the target.
@@ -226,12 +226,12 @@ pub enum OperationKind {
     Get,
     /// Changes data at the target.
     Atomic,
-    /// Changes data at the target and brings something back.
+    /// Changes data at the target and returns data to the origin.
     FetchingAtomic,
 }
 
 impl OperationKind {
-    /// Whether the operation is complete only when an answer has arrived.
+    /// Whether the operation completes only after a reply from the target.
     #[must_use]
     pub fn is_fetching(self) -> bool {
         matches!(self, Self::Get | Self::FetchingAtomic)
@@ -271,9 +271,9 @@ pub enum SyncKind {
     Collective(u8),
     /// `MPI_Win_start` and so on, by the class of the region; the group.
     Group(GroupId),
-    /// A `MPI_Win_test` that found nothing.
+    /// An unsuccessful `MPI_Win_test`.
     FailedTest,
-    /// A lock is asked for.
+    /// A lock is requested.
     Request {
         /// Whether others may hold it as well.
         shared: bool,
@@ -283,7 +283,7 @@ pub enum SyncKind {
         /// Whether others may hold it as well.
         shared: bool,
     },
-    /// A lock is given back.
+    /// A lock is released.
     Release,
     /// A call waits until another process changes local memory.
     WaitChange,
@@ -292,7 +292,7 @@ pub enum SyncKind {
         /// Whether it is the other's notification.
         is_incoming: bool,
     },
-    /// A window is gone.
+    /// A window is freed.
     Destroy,
     /// A call that synchronizes several processes but leaves no record.
     Unrecorded,
@@ -356,7 +356,7 @@ pub struct ParameterChange {
     pub events: u32,
 }
 
-/// A stretch in which a thread ran an explicit task.
+/// A period in which a thread executed an explicit task.
 #[derive(Clone, Copy, Debug)]
 pub struct TaskRun {
     /// Begin, ticks.
@@ -382,7 +382,7 @@ pub struct Lock {
     pub acquired: bool,
 }
 
-/// What a thread does to another one that it creates or waits for by itself, without a team.
+/// Life-cycle events of threads that are created individually, without a team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ThreadStep {
     /// Another thread is created.

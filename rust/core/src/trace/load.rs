@@ -21,12 +21,12 @@ use crate::exchange::{Exchange, Transport};
 use crate::ids::{CallPathId, Ids, InstanceId, LocationId, ProcessId};
 use crate::{Error, Result};
 
-/// Shards hold about this many events at least, so that small processes share one.
+/// Approximate minimum number of events per shard, so that small processes share one.
 pub const SHARD_EVENTS: u64 = 1 << 18;
 
-/// A whole run: who took part, what happened, and what was odd.
+/// A complete run: its definitions, events and inconsistencies.
 ///
-/// Of several processes each has the events of its own shards; all else is the same at all of them.
+/// If several processes share the analysis, each has the events of its own shards; all else is the same on all.
 #[derive(Debug)]
 pub struct Trace {
     /// Locations, processes, communicators.
@@ -37,18 +37,18 @@ pub struct Trace {
     pub tree: CallTree,
     /// The events, by contiguous blocks of processes: those shards that this process of the analysis owns.
     pub shards: Vec<Shard>,
-    /// What was odd in these.
+    /// Inconsistencies in these.
     pub diagnostics: Diagnostics,
-    /// Ticks a second.
+    /// Ticks per second.
     pub resolution: u64,
     /// Number of the shard of each location.
     pub shard_of: Vec<u32>,
-    /// Who owns which shards.
+    /// The owner of each shard.
     pub exchange: Exchange,
     /// Number of events read.
     pub events: u64,
     span: Option<(i64, i64)>,
-    /// Processes of which the end of an event file is missing, sorted.
+    /// Processes with a truncated event file, sorted.
     truncated: Vec<ProcessId>,
 }
 
@@ -60,7 +60,7 @@ struct Block {
     last: i64,
     events: u64,
     truncated: Vec<ProcessId>,
-    /// Why the first of the event files that cannot be read cannot be.
+    /// The error of the first unreadable event file.
     unreadable: Option<String>,
 }
 
@@ -172,7 +172,7 @@ impl Trace {
         self.exchange.own().contains(&self.shard_of[location])
     }
 
-    /// Whether the end of any of a process' event files is missing.
+    /// Whether any event file of a process is truncated.
     #[must_use]
     pub fn is_truncated(&self, process: ProcessId) -> bool {
         self.truncated.binary_search(&process).is_ok()
@@ -280,7 +280,7 @@ fn load_shard(
     Ok((shard, diagnostics))
 }
 
-/// Number of events to make room for: a foreign count cannot make us reserve more than the file explains.
+/// Number of events to reserve capacity for: a wrong count cannot reserve more than the file size justifies.
 fn plausible_events(archive: &Archive, location: &Location) -> u64 {
     const TRUSTED: u64 = 1 << 16;
     // An event takes two bytes at least.

@@ -55,7 +55,7 @@ pub struct ProfileCell {
     pub time: i64,
 }
 
-/// What a location is known for besides its rows.
+/// Properties of a location besides its rows.
 #[derive(Clone, Copy, Debug)]
 pub struct LocationSpan {
     /// Time of the first event, ticks; `i64::MAX` without events.
@@ -70,7 +70,7 @@ pub struct LocationSpan {
     pub shutdown: InstanceId,
     /// Number of events read.
     pub events: u64,
-    /// Whether the end of the event file is missing.
+    /// Whether the event file is truncated.
     pub truncated: bool,
 }
 
@@ -141,7 +141,7 @@ pub struct Shard {
     pub samples: Vec<Sample>,
     /// Whether each counter has fallen at a location of the shard.
     pub fell: Vec<bool>,
-    /// One entry a location.
+    /// One entry per location.
     pub spans: Vec<LocationSpan>,
     /// The shard's own call tree, until it is merged.
     pub tree: CallTree,
@@ -175,7 +175,7 @@ impl Shard {
         self.synchronizations.rows.reserve_exact(room(like.synchronizations));
     }
 
-    /// How many rows of each kind there are.
+    /// Number of rows of each kind.
     #[must_use]
     pub fn shape(&self) -> Shape {
         Shape {
@@ -189,7 +189,7 @@ impl Shard {
         }
     }
 
-    /// Gives back the room that was reserved but not used.
+    /// Releases unused capacity.
     pub fn shrink(&mut self) {
         self.events.shrink();
         self.instances.enter.shrink_to_fit();
@@ -296,7 +296,7 @@ impl Shard {
         })
     }
 
-    /// Processes of which the end of an event file is missing.
+    /// Processes with a truncated event file.
     pub fn truncated(&self, definitions: &DefinitionIndex) -> impl Iterator<Item = ProcessId> {
         self.processes.filter(|&process| {
             let locations = self.local_locations(definitions.processes[process].locations);
