@@ -172,6 +172,17 @@ class Run:
         return "\n".join([f"ranks {self.ranks}", *self.lines])
 
 
+def messages_of_two_sizes(each: int) -> str:
+    """Return a run with messages of 8 bytes that take 0.18 s, and as many of 80 bytes that take 0.9 s."""
+    lines = ["*: main [0, 100]"]
+    for i in range(each):
+        for offset, size, took in ((0, 8, 0.18), (5, 80, 0.9)):
+            begin = 10 * i + offset
+            lines += [f"0: MPI_Send(1, bytes={size}) [{begin + 2}, {begin + 2.01}]",
+                      f"1: MPI_Recv(0, bytes={size}) [{begin}, {begin + 2 + took}]"]  # fmt: skip
+    return "\n".join(lines)
+
+
 @st.composite
 def programs(draw) -> str:
     """Draw the trace of a program, as a text."""

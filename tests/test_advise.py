@@ -10,6 +10,7 @@ import whywait
 from whywait import UsageError, _native, cli
 from whywait.whatif import Network
 
+from tests.programs import messages_of_two_sizes
 from tests.tracedsl import trace_from_text
 
 ROOT = Path(__file__).parents[1]
@@ -127,13 +128,7 @@ def test_what_makes_no_sense_is_refused(example, options):
 
 def test_other_networks_are_compared_with_the_one_that_fits(tmp_path, capsys):
     """Of 20 messages of two sizes, each of which takes 0.18 s or 0.9 s; the network that fits reproduces the run."""
-    lines = ["*: main [0, 100]"]
-    for i in range(10):
-        for offset, size, took in ((0, 8, 0.18), (5, 80, 0.9)):
-            begin = 10 * i + offset
-            lines += [f"0: MPI_Send(1, bytes={size}) [{begin + 2}, {begin + 2.01}]",
-                      f"1: MPI_Recv(0, bytes={size}) [{begin}, {begin + 2 + took}]"]  # fmt: skip
-    run = whywait.analyze(trace_from_text("\n".join(lines), tmp_path))
+    run = whywait.analyze(trace_from_text(messages_of_two_sizes(10), tmp_path))
     advice = whywait.advise(run, only=["network"], rounds=2)
     fitted = Network(0.1, 100.0)
     on_fitted = whywait.whatif(run, network=fitted).after

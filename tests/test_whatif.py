@@ -46,7 +46,7 @@ from whywait.whatif import (
 )
 
 from tests import naive_whatif
-from tests.programs import programs
+from tests.programs import messages_of_two_sizes, programs
 from tests.rma_programs import one_sided_programs
 from tests.test_mpi import mpiexec
 from tests.tracedsl import trace_from_text
@@ -959,13 +959,7 @@ def test_a_network_is_found_in_what_messages_took(workload, tmp_path, capsys):
 
 
 def test_two_sizes_give_a_bandwidth(tmp_path):
-    lines = ["*: main [0, 100]"]
-    for i in range(6):
-        for offset, size, took in ((0, 8, 0.18), (5, 80, 0.9)):
-            begin = 10 * i + offset
-            lines += [f"0: MPI_Send(1, bytes={size}) [{begin + 2}, {begin + 2.01}]",
-                      f"1: MPI_Recv(0, bytes={size}) [{begin}, {begin + 2 + took}]"]  # fmt: skip
-    found = fit(trace_from_text("\n".join(lines), tmp_path))["local"]
+    found = fit(trace_from_text(messages_of_two_sizes(6), tmp_path))["local"]
     assert found.latency == pytest.approx(0.1)
     assert found.bandwidth == pytest.approx(100)
 
