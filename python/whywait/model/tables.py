@@ -1,6 +1,7 @@
 """Tables for people and for pandas, polars or DuckDB: the results of an analysis with names instead of numbers.
 
-No code here loops over rows: call paths are looked up with one `take` per column.
+No code here loops over rows. A piece of a table keeps each name once, in a dictionary: `write` passes it on like that,
+and `table` spreads it over the rows.
 """
 
 from __future__ import annotations
