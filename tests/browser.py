@@ -48,11 +48,13 @@ class Viewer:
         return self
 
     def js(self, code, *arguments):
+        """Run code once the page has drawn what was done to it: it draws in the next frame."""
+        self.browser.execute_async_script("const drawn = arguments[0]; requestAnimationFrame(() => setTimeout(drawn));")
         return self.browser.execute_script(code, *arguments)
 
     def until(self, condition):
         end = time.monotonic() + 20
-        while not self.js(f"return Boolean({condition})"):
+        while not self.browser.execute_script(f"return Boolean({condition})"):
             assert time.monotonic() < end, f"never happened: {condition}; {self.browser.get_log('browser')}"
             time.sleep(0.02)
 

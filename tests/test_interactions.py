@@ -337,14 +337,17 @@ def test_a_page_that_may_not_write_the_clipboard_copies_all_the_same(browser, pa
 
 def test_the_timeline_begins_at_the_focus(browser, pages):
     hand = opened(browser, pages, "report", "#timeline")
-    hand.until("document.querySelector('.timeline')?.dataset.shown !== undefined")
-    assert hand.text(".timeline .crumbs") == "0.3437 s to 0.6591 s (315 ms)"
+    shows = "document.querySelector('.timeline .crumbs')?.textContent === '{}'".format
+    focus, whole = shows("0.3437 s to 0.6591 s (315 ms)"), shows("0.0000 s to 0.7421 s (742 ms)")
+    hand.until(focus)
     hand.type("0")
-    assert hand.text(".timeline .crumbs") == "0.0000 s to 0.7421 s (742 ms)"
+    hand.until(whole)
     # What has been looked at stays when the view is left.
-    hand.type("o", "l")
-    hand.until("document.body.dataset.view === 'timeline'")
-    assert hand.text(".timeline .crumbs") == "0.0000 s to 0.7421 s (742 ms)"
+    for key, view in (("o", "overview"), ("l", "timeline")):
+        hand.type(key)
+        hand.until(f"document.body.dataset.view === '{view}'")
+    assert "from=" not in hand.js("return location.hash")
+    hand.until(whole)
     hand.is_well()
 
 
