@@ -175,7 +175,7 @@ sys.exit(main())
         ("whywait.commands.delay", -signal.SIGINT),
         ("whywait._native", -signal.SIGINT),
         ("pyarrow.lib", -signal.SIGINT),
-        ("whywait.analysis.summary", 130),
+        ("whywait.analysis.native", 130),
     ],
 )
 def test_ctrl_c_at_any_time_is_no_traceback(module, code):

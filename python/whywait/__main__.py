@@ -18,7 +18,7 @@ def main() -> int:
         return cli.main()
     finally:
         # Nor one of an interpreter that is going away.
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

@@ -7,17 +7,14 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Literal
 
 from whywait import _native, mpi
-from whywait._api import Result
 from whywait._run import Run
-from whywait.analysis.counters import mode_of
-from whywait.analysis.native import NativeDataset
-from whywait.model.metrics import metric_tree
-from whywait.model.profile import in_window
 
+# Arrow can be imported while the core works.
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from os import PathLike
 
+    from whywait._api import Result
     from whywait.model.metrics import Kind
 
 
@@ -113,7 +110,7 @@ def analyze(
     """
     if window is not None and not window[0] < window[1]:
         raise _native.UsageError(f"the window from {window[0]:g} to {window[1]:g} s is empty")
-    modes = counter_modes or {}
+    modes = _modes(counter_modes or {})
     ranks = mpi.ranks()
     with ranks or nullcontext():
         opened = run if isinstance(run, Run) else Run(run)
@@ -128,10 +125,15 @@ def analyze(
             transfers=transfers,
             queues=None if queues is None else (queues, queue_match, queue_bins, False),
             window=window,
-            counter_modes=[(name, mode_of(mode)) for name, mode in modes.items()],
+            counter_modes=list(modes.items()),
             ranks=ranks,
             progress=progress,
         )
+    from whywait._api import Result
+    from whywait.analysis.native import NativeDataset
+    from whywait.model.metrics import metric_tree
+    from whywait.model.profile import in_window
+
     left_out: tuple[Kind, ...] = ("cause", "thesis") if not causes else ("thesis",) if cost_model == "scalasca" else ()
     stored = metric_tree().without(_native.stored_metrics(), *left_out)
     if queues is not None:
@@ -145,9 +147,18 @@ def analyze(
     if queues is not None:
         options |= {"queues": queues, "queue_match": queue_match}
     if modes:
-        options["counter_modes"] = {name: mode_of(mode) for name, mode in modes.items()}
+        options["counter_modes"] = modes
     if window is not None:
         stored = in_window(stored)
         options["window"] = window
     dataset = None if native is None else NativeDataset(native, opened, stored, options)
     return Result(dataset, opened, idle_threads=idle_threads)
+
+
+def _modes(modes: Mapping[str, str]) -> dict[str, str]:
+    """Return the modes of counters as OTF2 names them."""
+    if not modes:
+        return {}
+    from whywait.analysis.counters import mode_of
+
+    return {name: mode_of(mode) for name, mode in modes.items()}

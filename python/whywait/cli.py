@@ -8,7 +8,9 @@ import os
 import re
 import signal
 import sys
+from contextlib import suppress
 from importlib import import_module
+from threading import Thread
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from whywait import mpi
@@ -16,6 +18,7 @@ from whywait.commands.common import Help
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import FrameType
 
 # Each verb is a module of whywait.commands with `add(subparsers)` and `run(arguments) -> exit code`.
 _VERBS = (
@@ -127,15 +130,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _load() -> None:
-    """Load what takes long, and answer Ctrl-C from then on: until then it ends the process (see `whywait.__main__`)."""
+    """Load NumPy and Arrow in a thread, and answer Ctrl-C: until then it ends the process (see `whywait.__main__`)."""
     # There is no linear algebra here: to start its threads takes longer than some traces.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # The pool that Arrow takes by default clears more memory than tables of this size need.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-        import_module("pyarrow.compute")
-        import_module("whywait._api")
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_DFL:
+        return
+    # No module of this package: then neither thread waits for a module that the other waits to finish.
+    loading = Thread(target=_import, args=("pyarrow.compute",))
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if loading.is_alive():
+            # An exception in the middle of an import could keep the lock that the other thread needs.
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        signal.default_int_handler(number, frame)
+
+    loading.start()
+    signal.signal(signal.SIGINT, interrupt)
+
+
+def _import(module: str) -> None:
+    """Import a module, unless it is missing: who needs it says so."""
+    with suppress(ImportError):
+        import_module(module)
 
 
 def _run(options: argparse.Namespace) -> int:

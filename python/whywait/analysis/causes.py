@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from whywait.model.profile import sum_at
 from whywait.model.selection import subtrees
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
     from whywait.model.metrics import MetricTree
@@ -56,13 +57,15 @@ def _of_family(metrics: MetricTree, kind: CostClass) -> CostClass:
     return kind._replace(display_name=f"{family.display_name} {kind.display_name}")
 
 
-def delay_costs(result: ResultData) -> pa.Table:
+def delay_costs(result: ResultData, of: Callable[[str], bool] = lambda _: True) -> pa.Table:
     """Return the delay costs, with numbers instead of names.
 
     Parameters
     ----------
     result
         What to look through.
+    of
+        Which classes to return, by name; all by default.
 
     Returns
     -------
@@ -77,7 +80,7 @@ def delay_costs(result: ResultData) -> pa.Table:
     """
     result.need_causes()
     profile = result.profile
-    classes = cost_classes(profile.metrics)
+    classes = [kind for kind in cost_classes(profile.metrics) if of(kind.name)]
     codes, keys, terms = [], [], []
     for code, kind in enumerate(classes):
         cells = {name.endswith("_longterm"): profile.cells(name) for name in kind.metrics}
@@ -115,9 +118,9 @@ def _spread(cells: Cells | None, key: npt.NDArray[np.int64]) -> npt.NDArray[np.f
     return values
 
 
-def _within(result: ResultData, callpath: str | int | None) -> pa.Table:
+def _within(result: ResultData, callpath: str | int | None, of: Callable[[str], bool] = lambda _: True) -> pa.Table:
     """Return the delay costs of the matching call paths and those below; of all for None."""
-    table = delay_costs(result)
+    table = delay_costs(result, of)
     if callpath is None:
         return table
     return table.filter(pa.array(subtrees(result.tree, callpath)[table["callpath"].to_numpy()]))
@@ -153,12 +156,11 @@ def costliest(
         whole), ``ranks`` (number of delaying ranks), ``worst_rank``, ``worst_rank_share`` (of the costs) and
         ``classes``: ``class``, ``display_name`` and ``costs`` (s) of each class of waiting, largest first.
     """
-    table = _within(result, callpath)
-    kind = table["class"].cast(pa.string())
-    chosen = pc.not_equal(kind, UNATTRIBUTED)
-    if paid_for != "all":
-        chosen = pc.and_(chosen, pc.equal(pc.is_in(kind, pa.array(sorted(IDLE))), paid_for == "idle"))
-    table = table.filter(chosen)
+
+    def counts(kind: str) -> bool:
+        return kind != UNATTRIBUTED and (paid_for == "all" or (kind in IDLE) == (paid_for == "idle"))
+
+    table = _within(result, callpath, counts)
     kinds = {kind.name: kind.display_name for kind in cost_classes(result.profile.metrics)}
     size = len(result.tree)
     where, location = (table[name].to_numpy().astype(np.int64) for name in ("callpath", "location"))

@@ -84,6 +84,8 @@ class FocusedData(ResultData):
 
     Attributes
     ----------
+    whole
+        The result that this is a part of.
     focus
         The focus.
     charged
@@ -96,7 +98,7 @@ class FocusedData(ResultData):
         self.facts = whole.facts
         self.profile = profile
         self.charged = charged or profile
-        self.focus = focus
+        self.whole, self.focus = whole, focus
         self._of_part = cast("Dataset", _Tables(whole, focus))
 
     @property

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from whywait import _native
 from whywait.analysis.causes import costliest, critical, on_ranks
-from whywait.analysis.focus import ALL, focused
+from whywait.analysis.focus import ALL, FocusedData, focused
 from whywait.analysis.progress import progress_thread
 from whywait.analysis.spc import unexpected
 from whywait.analysis.waiting import account
@@ -22,8 +22,8 @@ _WORST = 20
 _PIECE = 1 << 18
 # The columns of wait states that the core needs to find the main causes.
 _BLAMED = pa.schema(
-    [("kind", pa.int32()), ("callpath", pa.uint32()), ("waiting", pa.float64()), ("cause_callpath", pa.uint32()),
-     ("cause_location", pa.uint32())]
+    [("kind", pa.int32()), ("callpath", pa.uint32()), ("enter", pa.float64()), ("leave", pa.float64()),
+     ("waiting", pa.float64()), ("cause_callpath", pa.uint32()), ("cause_location", pa.uint32())]
 )  # fmt: skip
 
 
@@ -215,7 +215,9 @@ def worst_wait_states(
 
 def _causes(result: ResultData, callpaths: list[int]) -> dict[tuple[str, int], dict[str, Any]]:
     """Return for each wait state at the given call paths its number of instances and main cause."""
-    waits = result.tables.wait_states.select(_BLAMED.names).unify_dictionaries()
+    # The core leaves out what is not in the focus: a table of what is in it would be a copy.
+    whole, window = (result.whole, result.focus.window) if isinstance(result, FocusedData) else (result, None)
+    waits = whole.tables.wait_states.select(_BLAMED.names).unify_dictionaries()
     if not waits.num_rows:
         return {}
     names = waits["kind"].chunk(0).dictionary.to_pylist()
@@ -233,7 +235,7 @@ def _causes(result: ResultData, callpaths: list[int]) -> dict[tuple[str, int], d
                 "share": place["cause_waiting"] / place["waiting"] if place["waiting"] else 0.0,
             },
         }
-        for place in pa.table(_native.blame(numbered, result.places.rank.tolist(), callpaths)).to_pylist()
+        for place in pa.table(_native.blame(numbered, result.places.rank.tolist(), callpaths, window)).to_pylist()
     }
 
 

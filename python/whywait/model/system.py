@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from whywait.model.schema import schema_of
 
@@ -26,6 +28,12 @@ TOPOLOGIES = schema_of("topologies")
 LOCATION_TYPES = {"CPU_THREAD": "thread", "ACCELERATOR_STREAM": "gpu", "METRIC": "metric"}
 _GROUP_TYPES = {"PROCESS": "process", "ACCELERATOR": "accelerator"}
 
+_HEADS = pa.schema([("row", pa.int64()), ("parent", pa.int64()), ("class", pa.string()), ("name", pa.string())])
+_NO_GROUPS = pa.table(
+    {"id": pa.array([], pa.uint32()), "name": pa.array([], pa.string()),
+     "location_group_type": pa.array([], pa.string()), "system_tree_parent": pa.array([], pa.uint32())}
+)  # fmt: skip
+
 
 def _records(definitions: Mapping[str, pa.Table], kind: str) -> list[dict[str, Any]]:
     return definitions[kind].to_pylist() if kind in definitions else []
@@ -41,76 +49,110 @@ def system_table(locations: pa.Table, definitions: Mapping[str, pa.Table]) -> pa
     definitions
         The definition records of the trace; missing nodes are added, so that there is one root.
     """
-    return table_of_rows(_system_rows(locations, definitions), SYSTEM)
+    nodes = {node["id"]: node for node in _records(definitions, "SystemTreeNode")}
+    below: dict[int | None, list[int]] = defaultdict(list)
+    for number, node in nodes.items():
+        below[node["parent"] if node["parent"] in nodes else None].append(number)
+    # Nodes in a cycle are below no root.
+    reached: set[int | None] = set()
+    stack = list(below[None])
+    while stack:
+        reached.add(number := stack.pop())
+        stack.extend(below[number])
+    groups = _Groups(locations, definitions)
+    parents, parent_of_group = np.unique(groups.parent, return_inverse=True)
+    holders = [number if number in reached else None for number in parents.tolist()]
+    sizes = np.bincount(parent_of_group, 1 + groups.size, len(holders)).astype(np.int64).tolist()
+    extents: Counter[int | None] = Counter()
+    for holder, size in zip(holders, sizes, strict=True):
+        extents[holder] += size
+
+    # Below a node come the nodes in it, and then the groups.
+    heads: list[dict[str, Any]] = []
+    row_of: dict[int | None, int] = {}
+    nodes_before: dict[int | None, int] = {}
+    root = None if len(below[None]) != 1 or extents[None] else below[None][0]
+    pending: list[tuple[int | None, int | None, bool]] = [(root, None, False)]
+    row = 0
+    while pending:
+        holder, above, is_done = pending.pop()
+        if is_done:
+            nodes_before[holder] = len(heads)
+            row += extents[holder]
+            continue
+        node = {"class_name": "machine", "name": "system"} if holder is None else nodes[holder]
+        heads.append({"row": row, "parent": above, "class": node["class_name"] or "node", "name": node["name"] or ""})
+        row_of[holder] = row
+        pending.append((holder, above, True))
+        pending.extend((inner, row, False) for inner in reversed(below[holder]))
+        row += 1
+
+    # The groups of a node come in the order of their first locations.
+    turn = {holder: number for number, holder in enumerate(nodes_before)}
+    turns, offset, held = (
+        np.array([of[holder] for holder in holders], np.int64)[parent_of_group] for of in (turn, nodes_before, row_of)
+    )
+    order = np.lexsort((groups.first, turns))
+    extent = 1 + groups.size[order]
+    group_row = np.empty(order.size, np.int64)
+    group_row[order] = offset[order] + np.cumsum(extent) - extent
+    member_row = group_row[groups.of_location] + 1 + groups.position
+    pieces = [
+        pa.Table.from_pylist(heads, _HEADS).append_column("kind", _alike("node", len(heads))),
+        pa.table(
+            {"row": group_row, "parent": held, "kind": _alike("group", order.size), "class": groups.kind,
+             "name": groups.name, "rank": groups.rank}
+        ),
+        pa.table(
+            {"row": member_row, "parent": group_row[groups.of_location], "kind": _alike("location", len(member_row)),
+             "class": _mapped(locations["type"], LOCATION_TYPES, "thread"), "name": locations["name"],
+             "location": np.arange(len(member_row), dtype=np.uint32)}
+        ),
+    ]  # fmt: skip
+    table = pa.concat_tables(pieces, promote_options="permissive")
+    return table.take(np.argsort(table["row"].to_numpy())).select(SYSTEM.names).cast(SYSTEM)
+
+
+class _Groups:
+    """The location groups that have locations."""
+
+    def __init__(self, locations: pa.Table, definitions: Mapping[str, pa.Table]) -> None:
+        numbers, self.first, self.of_location, self.size = np.unique(
+            locations["group"].to_numpy(), return_index=True, return_inverse=True, return_counts=True
+        )
+        by_group = np.argsort(self.of_location, kind="stable")
+        begin = np.cumsum(self.size) - self.size
+        #: The position of each location in its group.
+        self.position = np.empty(by_group.size, np.int64)
+        self.position[by_group] = np.arange(by_group.size) - np.repeat(begin, self.size)
+        self.rank = np.maximum.reduceat(locations["rank"].to_numpy()[by_group], begin) if begin.size else begin
+        known = definitions.get("LocationGroup", _NO_GROUPS)
+        row = pc.index_in(pa.array(numbers, pa.uint32()), known["id"].combine_chunks())
+        #: The node of the system tree that each is in; -1 if it is not defined.
+        self.parent = known["system_tree_parent"].cast(pa.int64()).take(row).fill_null(-1).to_numpy()
+        unnamed = pc.binary_join_element_wise("rank ", pa.array(self.rank).cast(pa.string()), "")
+        name = known["name"].take(row).combine_chunks()
+        self.name = pc.if_else(pc.not_equal(pc.fill_null(name, ""), ""), name, unnamed)
+        measures = pc.equal(locations["type"].cast(pa.string()), "METRIC").to_numpy().astype(np.int64)
+        kind = known["location_group_type"].cast(pa.string()).take(row).fill_null("PROCESS").combine_chunks()
+        only = pa.array(np.bincount(self.of_location, measures, len(numbers)) == self.size)
+        self.kind = _mapped(pc.if_else(only, "METRIC", kind), _GROUP_TYPES, "metrics")
+
+
+def _mapped(texts: pa.ChunkedArray, names: Mapping[str, str], other: str) -> pa.ChunkedArray:
+    """Translate texts."""
+    found = pc.index_in(texts.cast(pa.string()), pa.array(names, pa.string()))
+    return pa.array(names.values(), pa.string()).take(found).fill_null(other)
+
+
+def _alike(text: str, count: int) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), [text])
 
 
 def table_of_rows(rows: Iterable[dict[str, Any]], schema: pa.Schema) -> pa.Table:
     """Make a table from rows: Arrow does not dictionary-encode Python strings by itself."""
     plain = pa.schema([field.with_type(pa.string()) if field.type == _NAME else field for field in schema])
     return pa.Table.from_pylist(list(rows), schema=plain).cast(schema)
-
-
-def _system_rows(locations: pa.Table, definitions: Mapping[str, pa.Table]) -> Iterator[dict[str, Any]]:
-    nodes = {node["id"]: node for node in _records(definitions, "SystemTreeNode")}
-    groups = {group["id"]: group for group in _records(definitions, "LocationGroup")}
-    below: dict[int | None, list[int]] = defaultdict(list)
-    for number, node in nodes.items():
-        below[node["parent"] if node["parent"] in nodes else None].append(number)
-    # Nodes in a cycle are below no root.
-    reached: set[int] = set()
-    stack: list[int] = list(below[None])
-    while stack:
-        reached.add(number := stack.pop())
-        stack.extend(below[number])
-    crews: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    for location in locations.to_pylist():
-        crews[location["group"]].append(location)
-    members: dict[int | None, list[int]] = defaultdict(list)
-    for number in crews:
-        parent = groups.get(number, {}).get("system_tree_parent")
-        members[parent if parent in reached else None].append(number)
-
-    count = 0
-    top: list[tuple[str, int | None, int | None]] = []
-    if len(below[None]) != 1 or members[None]:
-        yield _row(None, "node", "machine", "system")
-        count, root = 1, 0
-        top = [("node", number, root) for number in below[None]]
-        top += [("group", number, root) for number in members[None]]
-    else:
-        top = [("node", below[None][0], None)]
-    pending = top[::-1]
-    while pending:
-        kind, number, parent_row = pending.pop()
-        row = count
-        count += 1
-        if kind == "node" and number is not None:
-            node = nodes[number]
-            yield _row(parent_row, "node", node["class_name"] or "node", node["name"] or "")
-            inner = [("node", child, row) for child in below[number]]
-            inner += [("group", group, row) for group in members[number]]
-            pending.extend(inner[::-1])
-        elif number is not None:
-            crew = crews[number]
-            yield _group_row(parent_row, groups.get(number, {}), crew)
-            for location in crew:
-                kind_of = LOCATION_TYPES.get(location["type"], "thread")
-                yield _row(row, "location", kind_of, location["name"] or "", location=location["location"])
-            count += len(crew)
-
-
-def _row(
-    parent: int | None, kind: str, what: str, name: str, *, rank: int | None = None, location: int | None = None
-) -> dict[str, Any]:
-    return {"parent": parent, "kind": kind, "class": what, "name": name, "rank": rank, "location": location}
-
-
-def _group_row(parent: int | None, group: dict[str, Any], crew: list[dict[str, Any]]) -> dict[str, Any]:
-    rank = max(location["rank"] for location in crew)
-    kind = group.get("location_group_type") or "PROCESS"
-    if all(location["type"] == "METRIC" for location in crew):
-        kind = "METRIC"
-    return _row(parent, "group", _GROUP_TYPES.get(kind, "metrics"), group.get("name") or f"rank {rank}", rank=rank)
 
 
 def topologies_table(locations: pa.Table, definitions: Mapping[str, pa.Table]) -> pa.Table:

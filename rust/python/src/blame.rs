@@ -14,10 +14,17 @@ use crate::job::detached;
 
 /// Add up wait states at some call paths by kind and call path, with whom they wait for longest.
 ///
-/// `waits` has `kind` (a number), `callpath`, `waiting`, `cause_callpath` and `cause_location`; `ranks` are those of the
-/// locations.
+/// `waits` has `kind` (a number), `callpath`, `enter`, `leave`, `waiting`, `cause_callpath` and `cause_location`; `ranks`
+/// are those of the locations. With a window, in seconds, only calls that overlap it count.
 #[pyfunction]
-pub(crate) fn blame(py: Python<'_>, waits: Bound<'_, PyAny>, ranks: Vec<i32>, callpaths: Vec<u32>) -> PyResult<Table> {
+#[pyo3(signature = (waits, ranks, callpaths, window = None))]
+pub(crate) fn blame(
+    py: Python<'_>,
+    waits: Bound<'_, PyAny>,
+    ranks: Vec<i32>,
+    callpaths: Vec<u32>,
+    window: Option<(f64, f64)>,
+) -> PyResult<Table> {
     let batches = batches(&waits)?;
     let mut wanted = vec![false; callpaths.iter().max().map_or(0, |&most| most as usize + 1)];
     for callpath in callpaths {
@@ -26,7 +33,7 @@ pub(crate) fn blame(py: Python<'_>, waits: Bound<'_, PyAny>, ranks: Vec<i32>, ca
     let places = detached(py, || {
         let mut blame = Blame::default();
         for batch in batches {
-            let added = add(&mut blame, &batch.map_err(arrow_error)?, &ranks, &wanted);
+            let added = add(&mut blame, &batch.map_err(arrow_error)?, &ranks, &wanted, window);
             added.ok_or_else(|| UsageError::new_err("these are no wait states"))?;
         }
         Ok::<_, PyErr>(blame.places())
@@ -47,14 +54,22 @@ pub(crate) fn blame(py: Python<'_>, waits: Bound<'_, PyAny>, ranks: Vec<i32>, ca
 }
 
 /// Add the rows of a batch; None if it has other columns.
-fn add(blame: &mut Blame, batch: &RecordBatch, ranks: &[i32], wanted: &[bool]) -> Option<()> {
+fn add(
+    blame: &mut Blame,
+    batch: &RecordBatch,
+    ranks: &[i32],
+    wanted: &[bool],
+    window: Option<(f64, f64)>,
+) -> Option<()> {
     let kinds = batch.column_by_name("kind")?.as_primitive_opt::<Int32Type>()?.values();
     let numbers = |name| batch.column_by_name(name)?.as_primitive_opt::<UInt32Type>();
-    let waiting = batch.column_by_name("waiting")?.as_primitive_opt::<Float64Type>()?.values();
+    let seconds = |name| Some(batch.column_by_name(name)?.as_primitive_opt::<Float64Type>()?.values());
+    let (enter, leave, waiting) = (seconds("enter")?, seconds("leave")?, seconds("waiting")?);
     let callpaths = numbers("callpath")?.values();
     let (cause_callpaths, causes) = (numbers("cause_callpath")?, numbers("cause_location")?);
     for (row, &callpath) in callpaths.iter().enumerate() {
-        if !wanted.get(callpath as usize).is_some_and(|&wanted| wanted) {
+        let inside = window.is_none_or(|(begin, end)| enter[row] < end && leave[row] > begin);
+        if !inside || !wanted.get(callpath as usize).is_some_and(|&wanted| wanted) {
             continue;
         }
         let cause = causes.is_valid(row).then(|| ranks.get(causes.value(row) as usize)).flatten();
