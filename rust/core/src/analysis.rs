@@ -37,22 +37,25 @@ use whywait_otf2::enums::{LocationType, MetricMode};
 /// Options of an analysis.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Number of Late Senders of a location that are remembered for the detection of wrong order.
+    /// Number of recent Late Senders that a location keeps to detect wrong order.
     pub wrong_order_window: usize,
-    /// Whether to look for root causes and the critical path.
+    /// Whether to find root causes and the critical path.
     pub causes: bool,
-    /// Which definitions their costs follow.
+    /// The definitions that costs follow.
     pub cost_model: CostModel,
-    /// Whether several processes find the transfers of one-sided communication: later it is too late for them.
+    /// Whether to find the transfers of one-sided communication now. Several processes cannot do that later, when the
+    /// events
+    /// are gone.
     pub transfers: bool,
     /// How to replay the queues of messages, if at all.
     pub queues: Option<queues::Options>,
-    /// Only what lies between two times, seconds since the begin of the trace: times, waits, the costs of these, and the
-    /// critical path. For one process.
+    /// Restricts times, waits, their costs, and the critical path to a window, seconds since the begin of the trace.
+    /// Only
+    /// for a single process.
     pub window: Option<(f64, f64)>,
-    /// What the values of counters are, by name, where the definitions do not say it right.
+    /// Modes of counters by name, where the trace's definitions are wrong.
     pub counter_modes: Vec<(String, MetricMode)>,
-    /// Shards have about this many events at least.
+    /// Approximate minimum of events per shard.
     pub shard_events: u64,
 }
 
@@ -77,9 +80,9 @@ impl Default for Options {
 pub enum Stage {
     /// Reading the events.
     Decode,
-    /// Matching messages and judging their wait states.
+    /// Matching messages and detecting their wait states.
     Messages,
-    /// Matching collective operations and judging their wait states.
+    /// Matching collective operations and detecting their wait states.
     Collectives,
     /// Epochs of one-sided communication and their wait states.
     OneSided,
@@ -147,14 +150,15 @@ impl Monitor {
 pub struct Causes {
     /// Costs, classes of waits, impacts, sorted by metric, call path and location.
     pub costs: Vec<Cost>,
-    /// Delay costs of waits as far as they lie in the focus, and what of these is unexplained; `None` if all waits do, or
-    /// there is no focus. What other processes have is not here.
+    /// Delay costs of the parts of waits inside the focus, and their unexplained rest; `None` if all waits lie inside
+    /// it, or
+    /// there is no focus. Only those of this process.
     pub focus_costs: Option<Vec<Cost>>,
-    /// One entry a wait state; `None` where nobody is charged.
+    /// One entry per wait state; `None` for those without costs.
     pub explanations: PerShard<Option<Explanation>>,
     /// The critical path, in the order of time.
     pub path: Vec<Segment>,
-    /// What it is made of, by location; what other processes have is not here.
+    /// Its stretches, by location; only those of this process.
     pub(crate) stretches: Vec<Stretch>,
     /// The intervals of each shard; `None` if several processes had them.
     intervals: Option<Vec<IntervalIndex>>,
@@ -172,21 +176,21 @@ pub struct Analysis {
     pub waits: PerShard<WaitState>,
     /// Root causes and the critical path, if asked for; their severities stand among the others.
     pub causes: Option<Causes>,
-    /// Epochs of one-sided communication, one entry a shard; none if there is no such communication.
+    /// Epochs of one-sided communication, one entry per shard; empty if there is no such communication.
     pub epochs: Vec<Epochs>,
     /// Counters of messages and queues, if asked for.
     pub queues: Option<Queues>,
-    /// What the recorded counters come to.
+    /// Totals of the recorded counters.
     pub counters: Recorded,
-    /// What accelerators ran, and who waited for whom.
+    /// Activity of accelerators, and of the hosts that use them.
     pub devices: Devices,
-    /// First and last tick of the part without start-up and shutdown; `None` where nothing tells them.
+    /// First and last tick of the run without start-up and shutdown; `None` if unknown.
     pub focus: Option<(i64, i64)>,
-    /// What was odd.
+    /// Inconsistencies of the trace.
     pub diagnostics: Diagnostics,
     /// Calls of other processes that wait states name.
     calls: RemoteCalls,
-    /// Transfers, if several processes were asked for them.
+    /// Transfers, if several processes were told to find them.
     transfers: Option<Vec<Transfer>>,
 }
 
@@ -220,7 +224,7 @@ impl Analysis {
         }
     }
 
-    /// The factors of wait states, given by position: what the cost model charges for them.
+    /// The factors of the wait states with these indexes: the activities to which the cost model attributes them.
     pub fn factors(&self, rows: &[u32]) -> Result<Factors> {
         let causes = self.causes.as_ref();
         let causes = causes.ok_or_else(|| Error::Usage("this analysis did not look for causes".to_owned()))?;
@@ -232,7 +236,7 @@ impl Analysis {
         Ok(factors::find(&self.trace, &self.waits, intervals, rows, causes.model))
     }
 
-    /// An error if the events are not here, because several processes shared the analysis.
+    /// Fails if the events are not available, because several processes shared the analysis.
     pub fn need_events(&self) -> Result<()> {
         if self.has_events() {
             return Ok(());
@@ -245,15 +249,16 @@ impl Analysis {
         self.trace.exchange.processes() == 1
     }
 
-    /// Times, waits, the critical path and the management of threads that lie in a window, ticks: cells that are not
-    /// zero, by metric, call path, location.
+    /// Times, waits, the critical path and thread management within a window (in ticks): non-zero cells, sorted by
+    /// metric,
+    /// call path, location.
     #[must_use]
     pub fn severities_within(&self, window: &Range<i64>) -> Vec<Severity> {
         let path = self.causes.as_ref().map_or(&[][..], |causes| &causes.stretches);
         window::severities(&self.trace, &self.waits, path, window)
     }
 
-    /// Leaves what lies in a window; the wait states stay.
+    /// Restricts severities and the critical path to a window; the wait states stay.
     fn restrict(&mut self, window: &Range<i64>) {
         self.severities = self.severities_within(window);
         if let Some(causes) = &mut self.causes {
@@ -262,7 +267,7 @@ impl Analysis {
         }
     }
 
-    /// Gathers what all processes have found, at the first of them.
+    /// Gathers the findings of all processes at the first.
     fn gather(self, diagnostics: Vec<Diagnostics>, with_transfers: bool) -> Result<Option<Self>> {
         let Self { trace, severities, waits, causes, epochs, calls, queues, counters, devices, focus, .. } = self;
         let exchange = trace.exchange.clone();
@@ -303,7 +308,7 @@ impl Analysis {
     }
 }
 
-/// The diagnostics of all processes, stage by stage: as if one had all shards.
+/// Merges the diagnostics of all processes stage by stage, as a single process would report them.
 fn merge(of_processes: Vec<Vec<Diagnostics>>) -> Diagnostics {
     let mut of_processes: Vec<_> = of_processes.into_iter().map(Vec::into_iter).collect();
     let mut diagnostics = Diagnostics::default();
@@ -319,8 +324,8 @@ fn merge(of_processes: Vec<Vec<Diagnostics>>) -> Diagnostics {
     }
 }
 
-/// Reads and analyzes an archive with the threads of the current pool; with several processes if there is a way to the
-/// others. Then only the first has a result.
+/// Reads and analyzes an archive with the threads of the current pool, and with several processes if there is a
+/// transport. Then only the first process has a result.
 pub fn analyze(
     archive: &Archive,
     options: &Options,
@@ -448,7 +453,7 @@ pub fn analyze(
     found.gather(diagnostics, options.transfers)
 }
 
-/// Puts wait states in the order of location and time. Each stage found them in order: a stable sort merges them.
+/// Orders wait states by location and time. Each stage finds them in order, so a stable sort only has to merge them.
 fn sort(trace: &Trace, found: &mut [Findings]) {
     found.par_iter_mut().zip(&trace.shards).for_each(|(findings, shard)| {
         let position = |wait: &WaitState| shard.instances.enter[wait.instance];
@@ -456,12 +461,13 @@ fn sort(trace: &Trace, found: &mut [Findings]) {
     });
 }
 
-/// Adds what a stage found in each shard.
+/// Adds the findings of a stage to those of each shard.
 fn add(found: &mut [Findings], stage: Vec<Findings>) {
     found.par_iter_mut().zip(stage).for_each(|(found, findings)| found.merge(findings));
 }
 
-/// Late Senders at the receivers, then Late Receivers at the senders; the matched messages of each shard for a judge.
+/// Detects Late Senders at the receivers, then Late Receivers at the senders. Passes the matched messages of each shard
+/// on.
 fn analyze_messages(
     trace: &Trace,
     options: &Options,
@@ -499,7 +505,7 @@ fn analyze_messages(
     Ok(([late_senders, late_receivers], messages))
 }
 
-/// Names the locations of which only a profile can be said.
+/// Reports the locations for which there is only a profile.
 fn other_locations(trace: &Trace) -> Diagnostics {
     let mut diagnostics = Diagnostics::default();
     let own = trace.shards.iter().flat_map(|shard| shard.locations);

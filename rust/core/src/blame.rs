@@ -1,17 +1,17 @@
-//! Who is to blame for most of the waiting at a place.
+//! Finds the rank that causes most of the waiting at a call path.
 
 use rustc_hash::FxHashMap;
 
-/// A wait state, as far as blame goes.
+/// The properties of a wait state that matter here.
 #[derive(Clone, Copy, Debug)]
 pub struct Wait {
     /// Number of its kind.
     pub kind: u32,
-    /// Where it waits.
+    /// Waiting call path.
     pub callpath: u32,
-    /// How long, in seconds.
+    /// Waiting time, seconds.
     pub waiting: f64,
-    /// The rank that it waits for and its call path, as far as they are known.
+    /// The causing rank and call path, as far as known.
     pub cause: Option<(i32, Option<u32>)>,
 }
 
@@ -20,28 +20,28 @@ pub struct Wait {
 pub struct Place {
     /// Number of their kind.
     pub kind: u32,
-    /// Where they wait.
+    /// Waiting call path.
     pub callpath: u32,
-    /// How many there are.
+    /// Number of wait states.
     pub instances: u64,
-    /// What they come to, in seconds.
+    /// Sum of their waiting times, seconds.
     pub waiting: f64,
-    /// Whom they wait for longest; None if nobody is known.
+    /// The cause of the largest part; `None` if no cause is known.
     pub cause: Option<Cause>,
 }
 
-/// A rank at a call path that others wait for.
+/// A rank and call path that others wait for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cause {
     /// The rank.
     pub rank: i32,
-    /// What it was in, if that is known.
+    /// Its call path, if known.
     pub callpath: Option<u32>,
-    /// How long others wait for it, in seconds.
+    /// Time that others wait for it, seconds.
     pub waiting: f64,
 }
 
-/// Adds up wait states by place, and at each place by whom they wait for.
+/// Sums wait states by place, and at each place by cause.
 #[derive(Debug, Default)]
 pub struct Blame {
     places: Vec<Place>,
@@ -50,7 +50,7 @@ pub struct Blame {
 }
 
 impl Blame {
-    /// Add a wait state.
+    /// Adds a wait state.
     pub fn add(&mut self, wait: Wait) {
         let Wait { kind, callpath, waiting, cause } = wait;
         let number = *self.numbers.entry((kind, callpath)).or_insert_with(|| {
@@ -64,7 +64,7 @@ impl Blame {
         }
     }
 
-    /// The places in the order in which they occurred first. Among causes of the same length the lowest rank counts.
+    /// The places in order of first occurrence. Of equal causes, the one with the lowest rank counts.
     #[must_use]
     pub fn places(mut self) -> Vec<Place> {
         #[expect(clippy::iter_over_hash_type, reason = "the comparison decides, not the order")]

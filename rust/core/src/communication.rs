@@ -1,12 +1,14 @@
-//! Who communicates with whom: messages, one-sided transfers, and waiting by pairs of ranks, and message sizes.
+//! Communication by pairs of ranks (messages, one-sided transfers, and waiting), and by message size.
 //!
-//! *Pairs*: from the rank that data leave to the rank where they arrive. *Waiting* has the direction of blame: from the
-//! rank that waits to the rank that it waits for, whatever the wait state, so collective operations are in it too.
-//! *Blocks*: where there are more pairs than asked for, neighboring ranks are merged into blocks, of the smallest power of
-//! two that is enough. So the pairs do not depend on how the run is cut into shards.
+//! *Pairs* of data are (source, destination). Pairs of *waiting* are (waiting rank, causing rank) for all wait states,
+//! including those in collective operations.
+//! *Blocks*: if there are more pairs than requested, neighboring ranks are merged into blocks of the smallest power of
+//! two
+//! that suffices. So the pairs do not depend on how the run is divided into shards.
 //!
-//! *In flight*: from the record of the send to that of the receive, or from the start of a transfer to its end; clocks that
-//! disagree give no negative times.
+//! *In flight*: from the record of the send to that of the receive, or from the start of a transfer to its end; at
+//! least 0
+//! despite clock errors.
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -21,14 +23,14 @@ use crate::trace::Trace;
 use crate::trace::columns::OperationKind;
 use crate::transfers;
 
-/// What is counted of some communication.
+/// Totals of some communication.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Messages or transfers.
     pub count: u64,
-    /// Bytes of all of them.
+    /// Sum of their bytes.
     pub bytes: u64,
-    /// Ticks in flight, of all of them.
+    /// Sum of their times in flight, ticks.
     pub time: i128,
 }
 
@@ -39,13 +41,13 @@ impl Traffic {
 
     fn add(&mut self, other: &Self) {
         self.count += other.count;
-        // What a record claims may be anything.
+        // A damaged record may claim any size.
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.time += other.time;
     }
 }
 
-/// What goes on between two blocks of ranks.
+/// Communication between two blocks of ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pair {
     /// Messages from the first to the second.
@@ -56,7 +58,7 @@ pub struct Pair {
     pub waiting: i128,
 }
 
-/// What moves data.
+/// Kinds of communication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// A message between two processes.
@@ -82,18 +84,18 @@ impl Kind {
     }
 }
 
-/// Who communicates with whom, and in which sizes.
+/// Communication by pairs and by sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Communication {
-    /// Ranks of a block; 1 where every pair of ranks stands for itself.
+    /// Ranks per block; 1 if ranks are not merged.
     pub block: u32,
-    /// By the first ranks of both blocks, in order.
+    /// Pairs of blocks, sorted, each block given by its first rank.
     pub pairs: Vec<((u32, u32), Pair)>,
-    /// By kind and class of sizes, in order: class 0 has no bytes, class n those from 2^(n-1) up to, not including, 2^n.
+    /// Traffic by kind and size class, sorted: class 0 has no bytes, class n has sizes from 2^(n-1) to 2^n - 1.
     pub sizes: Vec<((Kind, u32), Traffic)>,
 }
 
-/// Finds who communicates with whom, in about `most` pairs; `waiting` are the metrics whose wait states count.
+/// Sums communication in about `most` pairs; `waiting` are the metrics whose wait states count.
 ///
 /// Needs the events.
 pub fn find(analysis: &Analysis, waiting: &[Metric], most: usize) -> Result<Communication> {

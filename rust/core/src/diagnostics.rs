@@ -6,7 +6,7 @@ use bitcode::{Decode, Encode};
 
 use crate::ids::LocationId;
 
-/// Kinds of oddities, in the order in which they are reported.
+/// Kinds of inconsistencies, in the order in which they are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 pub enum DiagnosticKind {
     /// The end of an event file is missing.
@@ -27,7 +27,7 @@ pub enum DiagnosticKind {
     UnknownCommunicator,
     /// An event names a rank that its communicator does not have.
     UnknownPeer,
-    /// A request is completed that was never begun, or a lock given back that was never taken.
+    /// A request is completed that was never started, or a lock released that was never acquired.
     UnknownRequest,
     /// A request is never completed.
     PendingRequest,
@@ -43,9 +43,9 @@ pub enum DiagnosticKind {
     ClockViolationMessage,
     /// A rank left a collective operation before the last one entered.
     ClockViolationCollective,
-    /// A kernel ended behind the call that awaits it, or began before the one that launches it.
+    /// A kernel ended after the call that awaits it, or began before its launch.
     ClockViolationDevice,
-    /// A kernel was run and never launched.
+    /// A kernel ran without a launch.
     KernelWithoutLaunch,
     /// A kernel was launched and never run.
     LaunchWithoutKernel,
@@ -61,15 +61,16 @@ pub enum DiagnosticKind {
     Tasks,
     /// Lock epochs that were never closed.
     OpenEpoch,
-    /// `unlock_all` that names no operation, where others lock exclusively: which locks it gives back is not recorded.
+    /// An `unlock_all` after no operation, on a window with exclusive locks: the trace does not record which locks it
+    /// releases.
     UnknownTargets,
     /// Waits that cause each other.
     CircularWaits,
     /// Locations that are neither CPU threads nor streams of accelerators.
     NotAThread,
-    /// Records of a kind that this reader does not know.
+    /// Records of unknown kinds.
     UnknownRecord,
-    /// Metric records whose class is not defined, or which do not fit it.
+    /// Metric records whose class is not defined, or that do not match it.
     Metric,
     /// Enters or Leaves without a sample of a counter that has one at each.
     MetricMissing,
@@ -77,9 +78,9 @@ pub enum DiagnosticKind {
     MetricNotANumber,
     /// Counters that were reset.
     MetricReset,
-    /// Counters that are said to be totals, and fall.
+    /// Counters that are defined as totals but decrease.
     MetricMode,
-    /// Counters whose definitions are odd.
+    /// Counters with inconsistent definitions.
     MetricDefinition,
 }
 
@@ -127,7 +128,7 @@ impl DiagnosticKind {
         }
     }
 
-    /// What it means and what follows for the result.
+    /// What it means, and its consequences for the result.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
@@ -220,12 +221,12 @@ pub struct Place {
     pub time: i64,
 }
 
-/// One occurrence: where, and what only this one has to say (the reader's message).
+/// One occurrence: its place, and the reader's message, if any.
 #[derive(Clone, Debug, Encode, Decode)]
 pub struct Occurrence {
-    /// Where it was seen.
+    /// Its place.
     pub place: Place,
-    /// A message of its own, if it has one.
+    /// The reader's message, if any.
     pub detail: Option<String>,
 }
 
@@ -238,12 +239,12 @@ pub struct Diagnostic {
     pub occurrences: Vec<Occurrence>,
 }
 
-/// All oddities of a shard or a run.
+/// All inconsistencies of a shard or a run.
 #[derive(Clone, Debug, Default, Encode, Decode)]
 pub struct Diagnostics(BTreeMap<DiagnosticKind, Diagnostic>);
 
 impl Diagnostics {
-    /// So many places of a kind are kept; the others only count.
+    /// Number of places of a kind that are kept; further ones are only counted.
     pub const KEPT: usize = 10_000;
 
     /// Counts one occurrence.
@@ -256,13 +257,13 @@ impl Diagnostics {
         self.keep(kind, count, place.map(|place| Occurrence { place, detail: None }));
     }
 
-    /// The message of the first occurrence that has one.
+    /// The message of the first occurrence with one.
     #[must_use]
     pub fn first_detail(&self, kind: DiagnosticKind) -> Option<&str> {
         self.0.get(&kind)?.occurrences.iter().find_map(|occurrence| occurrence.detail.as_deref())
     }
 
-    /// Counts one occurrence that has a message of its own.
+    /// Counts one occurrence with a message.
     pub fn explain(&mut self, kind: DiagnosticKind, location: LocationId, time: i64, detail: String) {
         self.keep(kind, 1, Some(Occurrence { place: Place { location, time }, detail: Some(detail) }));
     }
@@ -287,7 +288,7 @@ impl Diagnostics {
         }
     }
 
-    /// Orders the places of each kind by location and time, whoever saw them first.
+    /// Orders the places of each kind by location and time, independent of shards.
     pub fn sort(&mut self) {
         for note in self.0.values_mut() {
             note.occurrences.sort_by_key(|occurrence| (occurrence.place.location, occurrence.place.time));

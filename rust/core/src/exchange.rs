@@ -1,11 +1,13 @@
 //! The only way in which shards exchange data.
 //!
 //! A stage produces, for its whole shard, the rows that other shards need; one exchange moves them all, and the next
-//! stage consumes them. No stage knows where the other shards live: in the same process, where rows move without a copy,
-//! or in another one, to which a [`Transport`] carries them as bytes.
+//! stage consumes them. Stages do not know where other shards live: in the same process, where rows move without a
+//! copy,
+//! or in another one, to which a [`Transport`] sends them as bytes.
 //!
-//! The processes of an analysis do the same steps, each with its own block of shards. All come to the same exchanges, in
-//! the same order.
+//! The processes of an analysis execute the same steps, each with its own block of shards, and the same exchanges in
+//! the
+//! same order.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,7 +21,7 @@ use crate::{Error, Result};
 /// Rows that a process gathers from another at a time.
 const GATHERED: usize = 1 << 18;
 
-/// What can go to another process.
+/// Data that can be sent to another process.
 pub trait Row: Encode + DecodeOwned + Send {}
 
 impl<T: Encode + DecodeOwned + Send> Row for T {}
@@ -32,9 +34,9 @@ pub trait Transport: Send + Sync + std::fmt::Debug {
     /// Number of this process.
     fn rank(&self) -> usize;
 
-    /// Delivers the i-th parcel to process i; returns what each has sent. All processes must call it.
+    /// Delivers the i-th buffer to process i; returns the buffers received, by sender. Collective over all processes.
     ///
-    /// An error is one that all processes get to know.
+    /// If it fails, it fails in all processes.
     fn deliver(&self, outgoing: Vec<Bytes>) -> Result<Vec<Bytes>>;
 }
 
@@ -60,7 +62,7 @@ impl<T> Default for Parcel<T> {
 }
 
 impl<T> Parcel<T> {
-    /// The part that goes on, with room for so many rows.
+    /// The last part, with room for this many rows.
     #[inline]
     fn with_room(&mut self, rows: usize) -> &mut Vec<T> {
         if self.last.capacity() - self.last.len() < rows {
@@ -69,7 +71,7 @@ impl<T> Parcel<T> {
         &mut self.last
     }
 
-    /// Begins a part that has room for so many rows at least.
+    /// Begins a part with room for at least this many rows.
     #[cold]
     #[inline(never)]
     fn begin(&mut self, rows: usize) {
@@ -93,7 +95,7 @@ impl<T> Outbox<T> {
         self.0[shard as usize].with_room(1).push(row);
     }
 
-    /// Adds a head and the rows behind it, for the shard that owns their destination: they arrive in one part.
+    /// Adds a header row and its rows for the shard that owns their destination; they arrive in one part.
     #[inline]
     pub fn extend(&mut self, shard: u32, head: T, rows: &[T])
     where
@@ -105,7 +107,7 @@ impl<T> Outbox<T> {
     }
 }
 
-/// Rows that arrived at one shard: parts by source shard, in the order in which they were sent.
+/// Rows that arrived at one shard, in parts: by source shard, in the order of sending.
 #[derive(Debug)]
 pub struct Inbox<T>(Vec<Vec<T>>);
 
@@ -133,12 +135,12 @@ impl<T> Inbox<T> {
     }
 }
 
-/// Who owns which shards, and the way to them.
+/// Distribution of shards over processes, and the transport between them.
 #[derive(Clone, Debug)]
 pub struct Exchange {
     transport: Option<Arc<dyn Transport>>,
     rank: usize,
-    /// First shard of each process, and behind the last one.
+    /// First shard of each process, and the number of shards at the end.
     first: Vec<u32>,
 }
 
@@ -151,7 +153,7 @@ impl Exchange {
         let mut first = vec![0];
         let mut before = 0;
         for (shard, &weight) in weights.iter().enumerate() {
-            // A shard belongs where its middle lies.
+            // The middle of a shard decides about its process.
             let middle = 2 * before + u128::from(weight);
             while middle * processes as u128 >= 2 * total * first.len() as u128 && first.len() < processes {
                 first.push(shard as u32);
@@ -175,7 +177,7 @@ impl Exchange {
         self.rank
     }
 
-    /// Whether this is the process that has the results.
+    /// Whether this process receives the results.
     #[must_use]
     pub fn is_root(&self) -> bool {
         self.rank() == 0
@@ -240,7 +242,7 @@ impl Exchange {
         Ok(inboxes)
     }
 
-    /// Carries what is for other processes there; returns what has come from each, by source shard.
+    /// Sends rows to other processes; returns the rows received from each, by source shard.
     fn carry<T: Row>(&self, outgoing: &mut [Outbox<T>]) -> Result<Vec<Vec<Boxes<T>>>> {
         let of_thread = outgoing.len().div_ceil(rayon::current_num_threads()).max(1);
         let mut parcels = Vec::with_capacity(self.processes());
@@ -250,12 +252,12 @@ impl Exchange {
                 continue;
             }
             let shards = self.shards_of(process);
-            // Parts behind each other, each behind its length.
+            // Parts one after the other, each preceded by its length.
             let encode = |outboxes: &mut [Outbox<T>]| {
                 let of_others =
                     outboxes.iter().flat_map(|outbox| &outbox.0[shards.start as usize..shards.end as usize]);
                 let rows = of_others.flat_map(|parcel| parcel.full.iter().chain([&parcel.last]).map(Vec::len));
-                // Columns take hardly more room than rows, and most of them less.
+                // Encoded columns are seldom larger than the rows.
                 let mut parts = Vec::with_capacity(rows.sum::<usize>() * size_of::<T>());
                 let mut buffer = Buffer::new();
                 for outbox in outboxes {
@@ -289,7 +291,7 @@ impl Exchange {
         if arrived.len() == self.processes() { Ok(arrived) } else { Err(misunderstood()) }
     }
 
-    /// Delivers bytes; returns what each process has sent, and in its place what this one keeps.
+    /// Delivers bytes; returns the value received from each process, and `kept` in place of this one's.
     fn values<T: Row>(&self, outgoing: Vec<Bytes>, kept: Option<T>) -> Result<Vec<T>> {
         let mut values = Vec::with_capacity(self.processes());
         let mut arrived = self.deliver(outgoing)?.into_iter();
@@ -303,7 +305,7 @@ impl Exchange {
         Ok(values)
     }
 
-    /// Hands the i-th value to process i; returns what each has for this one.
+    /// Sends the i-th value to process i; returns the values received, by sender.
     pub fn alltoall<T: Row>(&self, mut values: Vec<T>) -> Result<Vec<T>> {
         let others = values.split_off(self.rank() + 1);
         let kept = values.pop();
@@ -320,7 +322,7 @@ impl Exchange {
         self.values(outgoing, Some(value))
     }
 
-    /// The value of each process at the first, none at the others.
+    /// The value of each process at the first process; nothing at the others.
     pub fn gather<T: Row>(&self, value: T) -> Result<Vec<T>> {
         let mut outgoing = vec![Bytes::new(); self.processes()];
         if self.is_root() {
@@ -332,8 +334,9 @@ impl Exchange {
         Ok(Vec::new())
     }
 
-    /// All rows, in the order of the processes, at the first; none at the others. These make them slice by slice, while
-    /// the first takes in the slice before.
+    /// All rows at the first process, in the order of the processes; nothing at the others. Senders produce rows in
+    /// slices
+    /// while the first process receives the previous slice.
     pub fn gatherv<T: Row>(&self, rows: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>) -> Result<Vec<T>> {
         let mut rows = rows.into_iter();
         let counts = self.allgather(rows.len())?;
@@ -392,14 +395,14 @@ fn unpack(mut parcel: &[u8]) -> Result<Vec<&[u8]>> {
     if parcel.is_empty() { Ok(parts) } else { Err(misunderstood()) }
 }
 
-/// Processes that are threads: what an analysis with several needs to be tested.
+/// Processes simulated by threads, to test an analysis with several processes.
 #[cfg(test)]
 pub(crate) mod threads {
     use std::sync::{Arc, Mutex, mpsc};
 
     use super::{Bytes, Result, Transport};
 
-    /// One of them.
+    /// The transport of one simulated process.
     #[derive(Debug)]
     struct Thread {
         rank: usize,
@@ -424,7 +427,7 @@ pub(crate) mod threads {
         }
     }
 
-    /// Does `work` in several processes at once.
+    /// Runs `work` in several simulated processes at once.
     pub(crate) fn run<R: Send>(processes: usize, work: impl Fn(Arc<dyn Transport>) -> R + Sync) -> Vec<R> {
         let mut threads: Vec<Thread> =
             (0..processes).map(|rank| Thread { rank, senders: Vec::new(), receivers: Vec::new() }).collect();

@@ -1,4 +1,4 @@
-//! Errors in this program itself: a panic becomes an error that names its place.
+//! Defects in this program: a panic becomes an error that names its place.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
@@ -6,14 +6,15 @@ use std::sync::{Mutex, Once, PoisonError};
 
 use crate::{Error, Result, pool};
 
-/// Where the latest panic of the analysis was, and what it said.
+/// Place and message of the latest panic of the analysis.
 static LATEST: Mutex<Option<String>> = Mutex::new(None);
 
 thread_local! {
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does a job; if it panics, here or in a thread of its pool, the place becomes an error and nothing is printed.
+/// Runs a job. If it panics, here or in a thread of its pool, returns an error that names the place, and prints
+/// nothing.
 pub fn guard<T>(job: impl FnOnce() -> T) -> Result<T> {
     remember_places();
     let outer = IS_GUARDED.replace(true);
@@ -25,7 +26,7 @@ pub fn guard<T>(job: impl FnOnce() -> T) -> Result<T> {
     })
 }
 
-/// From now on panics of guarded threads and of pools are remembered; all others are reported as before.
+/// Installs a hook that records panics of guarded threads and of pools; all others are reported as usual.
 fn remember_places() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,7 +1,7 @@
 //! The focus: the run without start-up and shutdown.
 //!
-//! It lasts from the last Leave of a call that starts a library of processes to the first Enter of one that ends it:
-//! `MPI_Init` and `MPI_Finalize`, and the same of OpenSHMEM and ARMCI.
+//! It lasts from the last Leave of `MPI_Init` to the first Enter of `MPI_Finalize`, or the same calls of OpenSHMEM and
+//! ARMCI.
 
 use rayon::prelude::*;
 use whywait_otf2::enums::Paradigm;
@@ -10,7 +10,7 @@ use crate::Result;
 use crate::trace::regions::{Region, RegionClass};
 use crate::trace::{Shard, Trace};
 
-/// What a call path does to a library of processes.
+/// Whether a call path starts or shuts down a communication library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// Starts it.
@@ -19,7 +19,7 @@ enum Phase {
     End,
 }
 
-/// First and last tick of the focus; `None` where nothing starts or ends, or the end comes first.
+/// First and last tick of the focus; `None` if nothing starts or ends, or the end comes first.
 pub(crate) fn bounds(trace: &Trace) -> Result<Option<(i64, i64)>> {
     let phases: Vec<Option<Phase>> = trace
         .tree

@@ -1,6 +1,6 @@
-//! Galloping search in sorted rows, from a position that is probably near.
+//! Galloping search in sorted rows, from a position that is likely to be close.
 
-/// The partition point of sorted rows, looked for in growing steps from a position that is likely to be near.
+/// The partition point of sorted rows, searched in growing steps from `near`.
 pub(crate) fn partition_point_near<T>(rows: &[T], near: usize, before: impl Fn(&T) -> bool) -> usize {
     let (mut low, mut high) = (near, near);
     let mut step = 1;

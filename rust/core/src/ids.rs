@@ -1,21 +1,23 @@
 //! Ids: typed indexes.
 //!
-//! Locations, processes, communicators and so on are numbered from 0, and a row of a column names them by their number.
-//! Each kind has a type of its own, so that none is taken for another; a row is as wide as with plain integers. They index
-//! vectors and slices as they are. Files and Arrow tables have the plain numbers. The ids that OTF2 gives are none of
-//! these: they have gaps and stay plain integers, under the name `id`.
+//! Locations, processes, communicators and so on are numbered from 0, and columns refer to them by number. Each kind
+//! has
+//! its own type, so that they cannot be confused; a row is as wide as with plain integers. Ids index vectors and slices
+//! directly. Files and Arrow tables contain the plain numbers. OTF2's own ids have gaps; they stay plain integers,
+//! named
+//! `id`.
 
 use std::fmt;
 use std::ops::{Index, IndexMut, Range};
 
 use bitcode::{Decode, Encode};
 
-/// Ids that follow each other, one after the other.
+/// A range of consecutive ids.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ids<I> {
-    /// The first of them.
+    /// The first id.
     pub start: I,
-    /// One behind the last of them.
+    /// One past the last id.
     pub end: I,
 }
 
@@ -27,52 +29,52 @@ macro_rules! ids {
         pub struct $id(u32);
 
         impl $id {
-            /// None of them: it indexes nothing.
+            /// No id: it indexes nothing.
             pub const NONE: Self = Self(u32::MAX);
 
-            /// The one with a number.
+            /// The id with a number.
             #[must_use]
             #[inline]
             pub const fn new(number: u32) -> Self {
                 Self(number)
             }
 
-            /// The one at a position of a vector of all.
+            /// The id of the item at an index.
             #[must_use]
             #[inline]
             pub const fn at(index: usize) -> Self {
                 Self(index as u32)
             }
 
-            /// Its number.
+            /// The number of this id.
             #[must_use]
             #[inline]
             pub const fn number(self) -> u32 {
                 self.0
             }
 
-            /// Its position in a vector of all.
+            /// The index of its item.
             #[must_use]
             #[inline]
             pub const fn index(self) -> usize {
                 self.0 as usize
             }
 
-            /// Its number, if it is one.
+            /// Its number, unless it is [`Self::NONE`].
             #[must_use]
             #[inline]
             pub fn known(self) -> Option<u32> {
                 self.is_some().then_some(self.0)
             }
 
-            /// Whether it is none.
+            /// Whether it is [`Self::NONE`].
             #[must_use]
             #[inline]
             pub const fn is_none(self) -> bool {
                 self.0 == u32::MAX
             }
 
-            /// Whether it is one.
+            /// Whether it is not [`Self::NONE`].
             #[must_use]
             #[inline]
             pub const fn is_some(self) -> bool {
@@ -113,7 +115,7 @@ macro_rules! ids {
         impl ExactSizeIterator for Ids<$id> {}
 
         impl Ids<$id> {
-            /// Their positions in a vector of all.
+            /// The indexes of their items.
             #[must_use]
             #[inline]
             pub const fn range(self) -> Range<usize> {
@@ -182,7 +184,7 @@ ids! {
     WindowId,
     /// A group of processes, in [`crate::trace::DefinitionIndex::groups`].
     GroupId,
-    /// A region of [`crate::trace::Regions`]; a program has a key of its own kind.
+    /// A region of [`crate::trace::Regions`].
     RegionKey,
 }
 

@@ -6,14 +6,14 @@
 //!  process 1  main ----[step]---[step]-[step]- main       each process has its own boundaries
 //! ```
 //!
-//! An iteration begins on a process when its master thread enters the marker, and ends when it enters it again. The last
-//! one ends with the last Leave of the loop's body: the call paths that the caller names, the marker among them. A marker
-//! may also be a parameter that the program records: see [`parameters`]. The other threads of a process share its
+//! An iteration begins on a process when its master thread enters the marker, and ends when it enters the marker again.
+//! The last one ends with the last Leave of the loop's body, a set of call paths that includes the marker. A parameter
+//! that the program records can also be the marker: see [`parameters`]. The other threads of a process share its
 //! boundaries.
 //!
-//! *Computation* is time in the call paths that the caller names, without the way from a fork to the parallel region and
-//! back to the join. *Waits* lie in their calls as [`interval`] has it, and count where they lie, so that a long one may
-//! belong to several iterations. The *critical path* counts by the boundaries of the location that it is on.
+//! *Computation* is time in the given call paths, without the time from a fork to the parallel region and from there to
+//! the join. *Waits* are placed in their calls by [`interval`]; a wait that spans several iterations counts in each for
+//! its part. The *critical path* is divided by the boundaries of the location that it is on.
 
 pub mod parameters;
 
@@ -31,7 +31,7 @@ use crate::trace::{NONE, Shard, Trace};
 use crate::waits::{WaitState, interval};
 use whywait_otf2::enums::LocationType;
 
-/// What a loop is made of.
+/// A loop to divide the run by.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// What begins an iteration.
@@ -50,18 +50,18 @@ pub enum Marker {
         /// By call path, whether a Leave of it may end the last iteration.
         body: Vec<bool>,
     },
-    /// Another value of parameters: their OTF2 ids, sorted.
+    /// A new value of a parameter, given by its sorted OTF2 ids.
     Parameter(Vec<u32>),
 }
 
-/// What a parameter is in an iteration.
+/// The value of a parameter in an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
     /// No parameter marks the iterations.
     None,
     /// The same on all processes.
     Same(u64),
-    /// Not the same on all.
+    /// Different values on different processes.
     Different,
 }
 
@@ -75,30 +75,30 @@ impl Value {
     }
 }
 
-/// One iteration, over all processes that have it; times in ticks.
+/// One iteration over all processes that execute it; times in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Iteration {
     /// When the first process begins it.
     pub begin: i64,
     /// When the last process ends it.
     pub end: i64,
-    /// How many processes have it.
+    /// Number of processes that execute it.
     pub processes: u32,
-    /// The shortest that it takes on a process.
+    /// Its shortest duration on a process.
     pub shortest: i64,
-    /// The longest.
+    /// Its longest duration on a process.
     pub longest: i64,
-    /// The most processor time that it takes on a process: the length times the number of threads.
+    /// The largest processor time of a process: its duration times its number of threads.
     pub elapsed: i64,
-    /// Computation of all threads of all processes.
+    /// Computation, summed over all threads of all processes.
     pub computation: i128,
-    /// The most computation of a process, with all of its threads.
+    /// The largest computation of a process, summed over its threads.
     pub most: i64,
-    /// The rank of that process; the lowest of several.
+    /// The rank of that process, the lowest on a tie.
     pub slowest: u32,
-    /// How much of the critical path lies in it.
+    /// Length of the critical path in it.
     pub critical: i64,
-    /// The location with most of that, or [`NONE`].
+    /// The location with the largest part of that, or [`NONE`].
     pub critical_location: LocationId,
     critical_most: i64,
     /// The value of the parameter that marks it.
@@ -124,13 +124,13 @@ const NO_ITERATION: Iteration = Iteration {
 /// All iterations of a loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Iterations {
-    /// In their order.
+    /// The iterations, in order.
     pub rows: Vec<Iteration>,
     /// The marker; of a parameter, the call path in which the first process records it.
     pub callpath: CallPathId,
     /// The kinds of wait states that occur in the run.
     pub kinds: Vec<Metric>,
-    /// Waiting of all locations, ticks: for each iteration one value a kind.
+    /// Waiting of all locations, ticks: one value per iteration and kind.
     pub waiting: Vec<i128>,
 }
 
@@ -158,7 +158,7 @@ pub fn find(analysis: &Analysis, request: &Request) -> Result<Iterations> {
 #[derive(Default)]
 struct Sums {
     rows: Vec<Iteration>,
-    /// For each iteration one value a kind.
+    /// One value per iteration and kind.
     waiting: Vec<i128>,
 }
 
@@ -294,7 +294,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Books a wait, and returns the iteration that it begins in; `near` is that of the one before.
+    /// Adds a wait to its iterations; returns the one in which it begins. `near` is that of the previous wait.
     fn book_wait(&self, wait: &WaitState, begin: i64, bounds: &[i64], near: usize, waiting: &mut [i128]) -> usize {
         let column = self.column[wait.kind.number()];
         let at = partition_point_near(bounds, near + 1, |&bound| bound <= begin).saturating_sub(1);
@@ -307,7 +307,7 @@ impl Finder<'_> {
     fn book_path(&self, location: LocationId, bounds: &[i64], rows: &mut [Iteration]) {
         let path = self.analysis.causes.as_ref().map_or(&[][..], |causes| &causes.path);
         let begin = self.segments.partition_point(|&number| path[number as usize].location < location);
-        // They are in the order of time, so those of an iteration come one after the other.
+        // Segments are ordered by time, so those of an iteration are consecutive.
         let mut current = (0, 0);
         let mut book = |(iteration, ticks): (usize, i64)| {
             if ticks > 0 {
@@ -379,7 +379,7 @@ fn first(bounds: &[i64], time: i64) -> usize {
     bounds.partition_point(|&bound| bound <= time).saturating_sub(1)
 }
 
-/// Hands the parts of a span to the iterations that they lie in, from iteration `at` on; returns where it ends.
+/// Distributes a span over the iterations from `at` on; returns the one in which it ends.
 fn spread(bounds: &[i64], mut at: usize, span: Range<i64>, mut book: impl FnMut(usize, i64)) -> usize {
     while at + 1 < bounds.len() {
         let ticks = span.end.min(bounds[at + 1]) - span.start.max(bounds[at]);

@@ -1,5 +1,5 @@
-//! Wait states of parallel programs. The records of an OTF2 archive become columns, the columns matched communication,
-//! and this becomes wait states, causes, and severities.
+//! Finds wait states of parallel programs. The records of an OTF2 archive become columns, columns become matched
+//! communication, and from that follow wait states, causes, and severities.
 //!
 //! Data flows in one direction: [`trace`] → [`matching`] → [`waits`] → [`severity`]. [`analysis`] drives the stages.
 #![deny(unsafe_code)]

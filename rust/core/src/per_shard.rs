@@ -1,10 +1,10 @@
-//! Rows of all shards, stored where each shard created them.
+//! Rows of all shards, kept in one vector per shard.
 
 use std::iter::Flatten;
 use std::ops::Index;
 use std::vec;
 
-/// Rows in one part a shard, numbered through all of them. Nothing is copied to put them together.
+/// Rows in one part per shard, numbered consecutively without copying them together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PerShard<T> {
     parts: Vec<Vec<T>>,
@@ -52,7 +52,7 @@ impl<T> PerShard<T> {
         (self.first[i], &self.parts[i])
     }
 
-    /// The row of a number.
+    /// The row with a number.
     #[must_use]
     pub fn get(&self, number: usize) -> Option<&T> {
         let part = self.first.partition_point(|&first| first <= number) - 1;

@@ -4,12 +4,12 @@ use rayon::ThreadPool;
 
 use crate::{Error, Result};
 
-/// What the names of the threads begin with.
+/// Prefix of the threads' names.
 pub(crate) const NAME: &str = "whywait-";
 
-/// A pool of `threads` threads, as many as there are cores for 0.
+/// A pool of `threads` threads, or of one per core for 0.
 ///
-/// A pool of its own, made for each analysis: a global one would survive a fork without its threads.
+/// Each analysis makes its own pool: a global one would survive a fork without its threads.
 pub fn new(threads: usize) -> Result<ThreadPool> {
     rayon::ThreadPoolBuilder::new()
         .num_threads(threads)

@@ -1,4 +1,4 @@
-//! Calls that wait states refer to, including the times of those in other processes of the analysis.
+//! Times of the calls that wait states refer to, including those in other processes of the analysis.
 
 use bitcode::{Decode, Encode};
 
@@ -9,7 +9,7 @@ use crate::trace::Trace;
 use crate::trace::columns::Instances;
 use crate::waits::WaitState;
 
-/// What the waiting side must know of a call.
+/// The properties of a call that the waiting side needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Call {
     /// Enter, ticks.
@@ -33,17 +33,17 @@ impl Call {
 /// Calls of other processes of the analysis.
 #[derive(Debug, Default)]
 pub struct RemoteCalls {
-    /// First call of each shard, and behind the last one.
+    /// First call of each shard, and the number of calls at the end.
     first: Vec<usize>,
     /// Their region instances, sorted within each shard.
     instances: Vec<InstanceId>,
     times: Vec<Call>,
-    /// Calls of this process that the others have asked for.
+    /// Calls of this process that others have requested.
     asked: Vec<Name>,
 }
 
 impl RemoteCalls {
-    /// Asks the others for all calls that the waits here have as their causes.
+    /// Requests the calls that cause waits of this process from the others.
     pub fn fetch(trace: &Trace, waits: &PerShard<WaitState>) -> Result<Self> {
         let exchange = &trace.exchange;
         let mut questions: Vec<Vec<Name>> = vec![Vec::new(); exchange.processes()];
@@ -64,7 +64,7 @@ impl RemoteCalls {
         Ok(Self { first, instances, times: answers.concat(), asked: asked.concat() })
     }
 
-    /// Gathers the calls of other processes at the first: all that any wait names, as its own or as its cause.
+    /// Gathers at the first process all calls of other processes that wait or cause a wait.
     pub fn gather(self, trace: &Trace, waits: &PerShard<WaitState>) -> Result<Self> {
         let exchange = &trace.exchange;
         let names = if exchange.is_root() { Vec::new() } else { self.named(trace, waits) };
@@ -81,7 +81,7 @@ impl RemoteCalls {
         Ok(Self { first, instances, times, asked: Vec::new() })
     }
 
-    /// The calls of this process that a wait names, here or elsewhere; sorted.
+    /// The sorted calls of this process that wait or cause a wait anywhere.
     fn named(&self, trace: &Trace, waits: &PerShard<WaitState>) -> Vec<Name> {
         let own = trace.exchange.own();
         let mut is_named: Vec<Vec<bool>> =
@@ -103,10 +103,10 @@ impl RemoteCalls {
         own.clone().zip(is_named).flat_map(of_shard).collect()
     }
 
-    /// Enter and Leave of calls of this process, or of such as are known here, by location and region instance; they
-    /// replace what stands in `times`.
+    /// Replaces `times` by Enter and Leave of calls that are known in this process, given by location and region
+    /// instance.
     ///
-    /// Calls lie all over memory: step by step for all of them, the memory works on many at a time.
+    /// Calls are scattered over memory: taking each step for all of them lets the memory serve many accesses at a time.
     pub fn times(
         &self,
         trace: &Trace,
@@ -114,7 +114,7 @@ impl RemoteCalls {
         times: &mut Vec<(i64, i64)>,
     ) {
         times.clear();
-        // First the positions of the two events, of what is here.
+        // First the positions of both events of local calls.
         times.extend(names.clone().map(|(location, instance)| {
             if trace.owns(location) {
                 let Instances { enter, leave } = &trace.shard(location).instances;
@@ -131,7 +131,7 @@ impl RemoteCalls {
         }
     }
 
-    /// A call of this process, or one that is known here, by location and region instance.
+    /// A call that is known in this process, by location and region instance.
     #[must_use]
     pub fn get(&self, trace: &Trace, (location, instance): (LocationId, InstanceId)) -> Call {
         let shard = trace.shard_of[location];

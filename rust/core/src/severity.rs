@@ -21,10 +21,10 @@ pub struct Cell<M, V> {
     pub value: V,
 }
 
-/// A cell that is counted or measured: its sum does not depend on the order.
+/// An integer cell, whose sum does not depend on the order.
 pub type Severity = Cell<Metric, i64>;
 
-/// A cell that is a share of something: a real number of ticks.
+/// A real-valued cell, ticks.
 pub type Cost = Cell<CostMetric, f64>;
 
 /// Bytes or elements that a record claims, as the value of a cell.
@@ -33,12 +33,12 @@ pub fn volume(claimed: u64) -> i64 {
     i64::try_from(claimed).unwrap_or(i64::MAX)
 }
 
-/// Sums contributions to the cells of one location after the other.
+/// Sums contributions to cells, one location at a time.
 #[derive(Debug)]
 pub struct Accumulator<M: MetricSet = Metric> {
     /// A row of metrics for each call path.
     cells: Vec<M::Value>,
-    /// Cells that are not zero; one that came back to zero in between stands here twice.
+    /// Indexes of non-zero cells; one that returned to zero in between is listed twice.
     touched: Vec<usize>,
     rows: Vec<Cell<M, M::Value>>,
 }
@@ -64,7 +64,7 @@ impl<M: MetricSet> Accumulator<M> {
         *cell = M::sum(*cell, value);
     }
 
-    /// Ends the contributions to a location.
+    /// Finishes the contributions to a location.
     pub fn end_location(&mut self, location: LocationId) {
         for at in self.touched.drain(..) {
             let value = std::mem::take(&mut self.cells[at]);
@@ -75,14 +75,14 @@ impl<M: MetricSet> Accumulator<M> {
         }
     }
 
-    /// All cells that are not zero.
+    /// All non-zero cells.
     #[must_use]
     pub fn finish(self) -> Vec<Cell<M, M::Value>> {
         self.rows
     }
 }
 
-/// Sorts by metric, call path and location, and adds up what several stages contributed to one cell, in their order.
+/// Sorts by metric, call path and location, and sums the contributions of several stages to one cell, in their order.
 #[must_use]
 pub fn combine<M: MetricSet>(rows: Vec<Cell<M, M::Value>>) -> Vec<Cell<M, M::Value>> {
     let key = |row: &Cell<M, M::Value>| (row.metric, row.callpath, row.location);
@@ -98,7 +98,7 @@ pub fn combine<M: MetricSet>(rows: Vec<Cell<M, M::Value>>) -> Vec<Cell<M, M::Val
     rows
 }
 
-/// Sorts by metric, call path and location; equal ones stay in their order.
+/// Sorts by metric, call path and location, stably.
 fn sorted<M: MetricSet>(mut rows: Vec<Cell<M, M::Value>>) -> Vec<Cell<M, M::Value>> {
     let callpaths = rows.iter().map(|row| row.callpath.index() + 1).max().unwrap_or(0);
     let groups = M::ALL.len() * callpaths;
@@ -106,7 +106,7 @@ fn sorted<M: MetricSet>(mut rows: Vec<Cell<M, M::Value>>) -> Vec<Cell<M, M::Valu
         rows.sort_by_key(|row| (row.metric, row.callpath, row.location));
         return rows;
     }
-    // Many locations have each: metric and call path are counted, and most of what is left is in order.
+    // A counting sort by metric and call path leaves groups that are mostly in order already.
     let group = |row: &Cell<M, M::Value>| row.metric.number() * callpaths + row.callpath.index();
     let mut next = vec![0; groups + 1];
     for row in &rows {
@@ -128,9 +128,9 @@ fn sorted<M: MetricSet>(mut rows: Vec<Cell<M, M::Value>>) -> Vec<Cell<M, M::Valu
     sorted
 }
 
-/// What of each cell is left without some of it; both are sorted, as [`combine`] does.
+/// Subtracts `some` from `cells`; both are sorted as by [`combine`].
 ///
-/// Both are sums of shares, rounded in each addition: what is left of a cell by that is nothing.
+/// Both are rounded sums of shares: a difference within that rounding counts as zero.
 #[must_use]
 pub fn less(mut cells: Vec<Cost>, some: &[Cost]) -> Vec<Cost> {
     const ROUNDING: f64 = 1e-12;

@@ -7,15 +7,15 @@
 //!                                          |  end
 //! ```
 //!
-//! *Origin*: the record of the operation, where somebody asks for the transfer. *Start*: at the source, which is the
-//! origin for what writes and the target for what brings something back; with the stamp of the origin, since a target
-//! records nothing. *End*: at the destination, the Leave of the call after which its data are known to be there.
+//! *Origin*: the record of the operation that requests the transfer. *Start*: at the source, which is the origin for
+//! writes and the target for reads, with the origin's time stamp, since the target records nothing. *End*: at the
+//! destination, the Leave of the call after which the data are known to have arrived.
 //!
 //! *Blocking interfaces* (OpenSHMEM, ARMCI): the end of the call that completes the operation locally.
-//! *MPI*: a transfer ends in the synchronization that completes it. In a lock epoch the first that does among flush, wait
-//! for a request, unlock; in an access epoch complete, in a fence epoch the fence: at the origin for what brings
-//! something back; for what writes the target's wait or successful test, and the target's part of the fence. Without such
-//! a call it has no end.
+//! *MPI*: a transfer ends in the synchronization that completes it. In a lock epoch, that is the first of flush, wait
+//! for
+//! the request, and unlock that completes it. For reads, it is the origin's complete or fence; for writes, the target's
+//! wait or successful test, or the target's fence. Without such a call, a transfer has no end.
 //!
 //! *Source*: specification.md#transfers; basic and extended event model: Euro-Par'05, sections 3.1 and 3.2; thesis,
 //! section 3.1.
@@ -37,30 +37,30 @@ use crate::trace::{Shard, Trace};
 pub struct Transfer {
     /// The operation.
     pub kind: OperationKind,
-    /// What completes it.
+    /// The kind of epoch it belongs to.
     pub epoch: EpochKind,
     /// The window.
     pub window: WindowId,
     /// Bytes (atomics: the larger of what the record says for both ways).
     pub bytes: u64,
-    /// Who asked for it, and in which region instance of its shard.
+    /// The requesting location, and its region instance.
     pub origin: (LocationId, InstanceId),
-    /// Call path of that.
+    /// Call path of the request.
     pub callpath: CallPathId,
-    /// When it was asked for, and also when it started.
+    /// Time of the request, which is also its start.
     pub time: i64,
-    /// Where the data come from; of a target the master thread.
+    /// The source of the data; for a target, its master thread.
     pub source: LocationId,
-    /// Where they go.
+    /// The destination of the data.
     pub destination: LocationId,
-    /// When they were there, if that is known.
+    /// When the data had arrived, if known.
     pub end: Option<i64>,
 }
 
 /// The kind of epoch a transfer belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum EpochKind {
-    /// None that was closed.
+    /// No epoch that was closed.
     None,
     /// Between fences.
     Fence,
@@ -75,15 +75,15 @@ pub enum EpochKind {
 struct AtTarget {
     window: WindowId,
     target: ProcessId,
-    /// The process that accesses; none for fences, which are for all.
+    /// The accessing process; none for fences, which serve all.
     origin: ProcessId,
     /// Number of the exposure epoch for this origin, or of the fence.
     number: u32,
 }
 
-/// What is known of epochs at targets.
+/// Data by epoch at a target.
 ///
-/// Epochs are many, pairs of processes few: the epochs of a pair stand by their numbers.
+/// There are many epochs but few pairs of processes, so the epochs of a pair are a vector indexed by number.
 #[derive(Default)]
 struct ByEpoch<T>(FxHashMap<(WindowId, ProcessId, ProcessId), Vec<T>>);
 
@@ -106,7 +106,7 @@ impl<T: Clone + Default> ByEpoch<T> {
     }
 }
 
-/// Ends of epochs; `None` for those that nothing ends.
+/// Ends of epochs; `None` for epochs that are never closed.
 type Ends = ByEpoch<Option<i64>>;
 
 /// What ends a transfer.
@@ -126,7 +126,7 @@ pub fn find(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Transfer>> {
     Ok(of_shards.concat())
 }
 
-/// What `consume` makes of the transfers that each shard asked for, by location and time.
+/// Passes the transfers that each shard requested, ordered by location and time, to `consume`.
 pub(crate) fn of_shards<R: Send>(
     trace: &Trace,
     epochs: &[Epochs],
@@ -189,7 +189,7 @@ fn transfer(
 /// Numbers of the access epochs of a shard among those of the same two processes on the same window.
 #[derive(Default)]
 struct Numbers {
-    /// Of each epoch where its numbers begin, one for each member of its group.
+    /// For each epoch, where its numbers begin; it has one number per member of its group.
     first: Vec<u32>,
     of_members: Vec<u32>,
     positions: FxHashMap<(GroupId, ProcessId), u32>,
@@ -210,7 +210,7 @@ impl Numbers {
         numbers
     }
 
-    /// The number of an access epoch for a target; none if it is not for this one.
+    /// The number of an access epoch for a target; `None` if the target is not in its group.
     fn get(&self, position: u32, access: &Access, target: ProcessId) -> Option<u32> {
         let member = self.positions.get(&(access.group, target))?;
         Some(self.of_members[(self.first[position as usize] + member) as usize])
@@ -256,7 +256,7 @@ fn ends(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Vec<End> {
     shard.operations.rows.iter().zip(&epochs.epoch_of).map(end).collect()
 }
 
-/// Asks the targets, once for each epoch.
+/// Asks the targets for the end of each epoch once.
 fn ask(trace: &Trace, from: u32, ends: &[End]) -> Outbox<(u32, AtTarget)> {
     let mut asked = ByEpoch::<bool>::default();
     let mut outbox = trace.exchange.outbox();
@@ -270,7 +270,7 @@ fn ask(trace: &Trace, from: u32, ends: &[End]) -> Outbox<(u32, AtTarget)> {
     outbox
 }
 
-/// When the epochs that others may ask for end.
+/// Ends of the epochs at the targets of this shard.
 fn leaves(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Ends {
     let mut leaves = Ends::default();
     for part in epochs.collectives.iter().filter(|part| part.is_fence()) {

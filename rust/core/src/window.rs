@@ -1,12 +1,13 @@
 //! Severities of a time window: the part of each call and of each wait inside it.
 //!
-//! *Time*: a location's time from one event to the next belongs to one call path; the window takes its share. The way
-//! from a fork to the parallel region, and back to the join, is moved to the region as in the whole run.
-//! *Waits* lie in their calls as [`interval`] has it. Costs are those of what a window has of the waits, wherever and whenever
-//! their causes are: see [`crate::causes`].
-//! *Critical path*: what its [stretches](Stretch) are made of, as far as it lies in the window.
+//! *Time* between two events of a location belongs to one call path, in the window as in the whole run. The time from a
+//! fork to the parallel region, and from there to the join, is moved to the region.
+//! *Waits* are placed in their calls by [`interval`]. Costs are those of the waits' parts inside the window, wherever
+//! and
+//! whenever their causes are: see [`crate::causes`].
+//! *Critical path*: the parts of its [stretches](Stretch) inside the window.
 //!
-//! Windows that tile the run add up to the whole, tick by tick.
+//! Adjacent windows that cover the run add up exactly to the whole run.
 
 use std::ops::Range;
 
@@ -22,10 +23,10 @@ use crate::trace::{NONE, Shard, Trace};
 use crate::waits::WaitState;
 use crate::waits::interval::{self, overlap};
 
-/// Times, waits, the critical path and the management of threads between the first tick of the window and the one behind
-/// its last. `path` is what the critical path is made of, sorted by location.
+/// Times, waits, the critical path and thread management inside the window. `path` holds the stretches of the critical
+/// path, sorted by location.
 ///
-/// Cells that are not zero, by metric, call path, location.
+/// Returns non-zero cells, sorted by metric, call path, location.
 #[must_use]
 pub(crate) fn severities(
     trace: &Trace,
@@ -42,7 +43,7 @@ pub(crate) fn severities(
     combine(cells.flatten_iter().collect())
 }
 
-/// What the locations of a shard do on the critical path, whose stretches are sorted by location.
+/// Time of a shard's locations on the critical path; `path` is sorted by location.
 fn critical_path(trace: &Trace, shard: &Shard, path: &[Stretch], window: &Range<i64>) -> Vec<Severity> {
     let first = path.partition_point(|stretch| stretch.location < shard.locations.start);
     let end = path.partition_point(|stretch| stretch.location < shard.locations.end);
@@ -51,7 +52,7 @@ fn critical_path(trace: &Trace, shard: &Shard, path: &[Stretch], window: &Range<
     for stretch in &path[first..end] {
         stretch.collect(trace, shard, &mut spans);
         for (callpath, span) in &spans {
-            // Where clocks disagree a span can end before it begins, in the whole run as well.
+            // With clock errors a span can end before it begins, in the whole run as well.
             let ends = [span.start, span.end].map(|time| time.max(window.start).min(window.end));
             *ticks.entry((*callpath, stretch.location)).or_insert(0) += ends[1] - ends[0];
         }
@@ -69,7 +70,7 @@ pub fn ticks(trace: &Trace, (begin, end): (f64, f64)) -> Range<i64> {
     tick(begin)..tick(end)
 }
 
-/// The stretches of the critical path, as far as they lie in a window.
+/// The parts of critical-path segments inside a window.
 pub fn clipped(path: &[Segment], window: &Range<i64>) -> impl Iterator<Item = Segment> {
     path.iter().filter_map(|segment| {
         let (from, to) = (segment.from.max(window.start), segment.to.min(window.end));
@@ -92,7 +93,7 @@ fn of_shard(trace: &Trace, shard: &Shard, waits: &[WaitState], window: &Range<i6
             let callpath = shard.callpath(wait.instance);
             let waiting = overlap(window, begin..begin + wait.waiting);
             cells.add(wait.kind, callpath, waiting);
-            // Wrong order as such has no waits besides those of its two kinds.
+            // Each wait in wrong order is of one of two kinds, so their parent adds no waits of its own.
             if matches!(wait.kind, Metric::WrongOrderSame | Metric::WrongOrderDifferent) {
                 cells.add(Metric::WrongOrder, callpath, waiting);
             }

@@ -1,9 +1,9 @@
-//! Exits: where the path leaves a process of the analysis that it has come to, for all points to which it can come.
+//! Exits: where the path would leave a process of the analysis again, for every point at which it can enter.
 //!
-//! The path goes to and fro between processes, as often as its locations wait for each other. To follow it process by
-//! process would be as many exchanges, each for next to no work. So each process looks where the path would leave it
-//! again, from every point that others wait for; with all of these one process finds out which of them the path comes to,
-//! and then all follow it at once, each through its own.
+//! The path switches between processes as often as its locations wait for each other. Following it step by step would
+//! take one exchange per switch, for almost no work each. So each process first computes where the path would leave it,
+//! for every point that others wait for. From these, one process determines which points the path visits, and then all
+//! processes follow their parts at once.
 
 use bitcode::{Decode, Encode};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -12,7 +12,7 @@ use super::{Handover, Walk};
 use crate::ids::LocationId;
 use crate::trace::NONE;
 
-/// A point that another process waits for, and what comes of the path there.
+/// A point that another process waits for, and how the path goes on from there.
 #[derive(Clone, Copy, Encode, Decode)]
 pub(super) struct Exit {
     location: LocationId,
@@ -20,14 +20,14 @@ pub(super) struct Exit {
     outcome: Outcome,
 }
 
-/// What comes of the path in a process.
+/// How the path goes on in a process.
 #[derive(Clone, Copy, Encode, Decode)]
 enum Outcome {
-    /// It goes over to another process.
+    /// It moves on to another process.
     Leaves(Handover),
     /// It ends.
     Ends,
-    /// It forks, or goes in a circle: somebody has to follow it.
+    /// It forks or runs in a circle, and has to be followed step by step.
     Unclear,
 }
 
@@ -53,7 +53,7 @@ impl Walk<'_> {
         exits
     }
 
-    /// What comes of the path at a point; `known` says it for places where it left locations.
+    /// How the path goes on from a point; `known` caches the outcome where it leaves a location.
     fn outcome(
         &mut self,
         (mut location, mut end): (LocationId, usize),
@@ -65,7 +65,7 @@ impl Walk<'_> {
             if let Some(&outcome) = known.get(&(location, stop)) {
                 break outcome;
             }
-            // What this says if the path comes here again.
+            // The outcome if the path comes here again before it is known.
             known.insert((location, stop), Outcome::Unclear);
             passed.push((location, stop));
             let next = self.next(stop, location);
@@ -83,8 +83,8 @@ impl Walk<'_> {
     }
 }
 
-/// Follows the exits of all processes; returns where the path comes to other processes, and where somebody has to follow
-/// it.
+/// Follows the exits of all processes. Returns where the path enters processes, and where it has to be followed step by
+/// step, if anywhere.
 pub(super) fn chase(exits: &[Exit], mut next: Handover) -> (Vec<Handover>, Option<Handover>) {
     let mut passed = Vec::new();
     let mut seen = FxHashSet::default();
@@ -92,7 +92,7 @@ pub(super) fn chase(exits: &[Exit], mut next: Handover) -> (Vec<Handover>, Optio
         let exit = exits.binary_search_by_key(&(next.location, next.point), |exit| (exit.location, exit.point));
         match exit.map_or(Outcome::Unclear, |i| exits[i].outcome) {
             Outcome::Unclear => return (passed, Some(next)),
-            // Who comes to a place again will see that the path ends there.
+            // The process that follows the path to this place again notices the circle.
             Outcome::Leaves(further) if seen.insert((next.location, next.point)) => {
                 passed.push(next);
                 next = further;

@@ -1,4 +1,4 @@
-//! Performance impact: what the critical path's activities cost all locations.
+//! Performance impact: what the activities of the critical path cost all locations.
 //!
 //! With `g(c)`, the length of call path `c` on the path, and `l_p(c)`, the time of location p in it without waits:
 //!
@@ -10,11 +10,11 @@
 //!                                                                  H_p = Σ g(c) over those p does not have
 //! ```
 //!
-//! Each location contributes to all call paths of the path, also to those it does not have. For the latter a look at what
-//! it has is enough: its contribution to all, less that to those it has.
+//! Each location contributes to all call paths of the critical path, even to those it never executes. The contribution
+//! to those is its contribution to all less that to its own, so only its own call paths are visited.
 //!
-//! Release 2.6 of Scalasca divides by `H_p = 0` where a location has all call paths, and then has no inter-partition
-//! imbalance at all; here such a location has no part in it.
+//! Scalasca 2.6 divides by `H_p = 0` if a location has all call paths, and then reports no inter-partition imbalance at
+//! all; here such a location contributes nothing.
 //!
 //! *Source*: specification.md#performance-impact; Böhme et al. 2012. The critical path's imbalance (thesis, definition 23)
 //! is derived from it in Python.
@@ -29,12 +29,12 @@ use crate::ids::{CallPathId, LocationId};
 use crate::severity::{Cost, CostMetric, Metric, Severity};
 use crate::trace::Trace;
 
-/// What the locations contribute to one call path of the path.
+/// The contributions of the locations to one call path of the critical path.
 #[derive(Clone, Copy, Default, Encode, Decode)]
 struct Contribution {
-    /// Excess of those that have it.
+    /// Excess of the locations that have it.
     impact: Fixed,
-    /// Weights of those that have it.
+    /// Weights of the locations that have it.
     weight: Fixed,
     inter: Fixed,
     /// Their number.

@@ -6,14 +6,16 @@
 //!  1  [ Init ][ f ][ Recv... =][== g ==][ Finalize
 //! ```
 //!
-//! It begins (ends in time) where `MPI_Finalize`, `shmem_finalize` or `ARMCI_Finalize` is entered last, and follows its
-//! location back. At a wait it goes over
-//! to the cause: before the call that began late, or behind the release that others waited for. It ends with `MPI_Init`.
-//! At a barrier between threads it goes to the one that came last, at their fork to the master. From a call that waited for a
-//! device it goes to the kernel, and from a kernel to what it had to wait for: its launch, or a kernel on another stream. What
-//! it took to start after that is the kernel's.
+//! The search starts where the last process enters `MPI_Finalize`, `shmem_finalize` or `ARMCI_Finalize`, and follows
+//! that
+//! location back in time to `MPI_Init`. At a wait it moves to the cause: just before the call that began late, or just
+//! after the release that others waited for. At a barrier between threads it moves to the thread that arrived last, and
+//! at
+//! a fork to the master. From a call that waited for a device it moves to the kernel, and from a kernel to what delayed
+//! it: its launch, or a kernel on another stream. The launch latency belongs to the kernel.
 //!
-//! *Release 2.6 of Scalasca* does not hand it over in one-sided communication, and to all threads that came last.
+//! *Scalasca 2.6* does not hand the path over in one-sided communication, and hands it to all threads that arrived
+//! last.
 //!
 //! *Source*: specification.md#construction; thesis, sections 4.2 and 4.3.2, definitions 21 and 22, figures 4.7 to 4.9.
 
@@ -49,7 +51,7 @@ pub struct Segment {
     pub from: i64,
     /// End, ticks.
     pub to: i64,
-    /// Call path that has most of it.
+    /// Call path with the largest share of it.
     pub callpath: CallPathId,
     /// Ticks of that call path.
     pub ticks: i64,
@@ -57,10 +59,10 @@ pub struct Segment {
     pub hop: Option<Class>,
 }
 
-/// What the path gives.
+/// The critical path and the indicators derived from it.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
-    /// The path by call path, and activities, of the locations of this process.
+    /// Time on the path and its activities by call path, for the locations of this process.
     pub severities: Vec<Severity>,
     /// Impacts.
     pub costs: Vec<Cost>,
@@ -72,7 +74,7 @@ pub(crate) struct Found {
     pub diagnostics: Diagnostics,
 }
 
-/// Follows the path, and computes the indicators that come from it.
+/// Follows the path, and computes the indicators derived from it.
 pub(crate) fn find(trace: &Trace, tables: &[Table], model: CostModel) -> Result<Found> {
     let mut walk = Walk {
         trace,
@@ -92,7 +94,7 @@ pub(crate) fn find(trace: &Trace, tables: &[Table], model: CostModel) -> Result<
     let (severities, costs) = impact::assess(trace, tables, &path, model)?;
     own.extend(severities);
     let mut diagnostics = Diagnostics::default();
-    // One of the processes says it for all.
+    // One process reports it for all.
     for (location, time) in circular.into_iter().filter(|_| trace.exchange.is_root()) {
         diagnostics.add(DiagnosticKind::CircularWaits, location, time);
     }
@@ -118,7 +120,7 @@ struct Owner {
 }
 
 impl Ord for Owner {
-    /// By time, so that threads of a team come to their fork before the path goes on at the master.
+    /// By time, so that all threads of a team reach their fork before the path continues at the master.
     fn cmp(&self, other: &Self) -> Ordering {
         let key = |owner: &Self| (owner.time, Reverse(owner.location), owner.position, owner.over);
         key(self).cmp(&key(other))
@@ -131,30 +133,30 @@ impl PartialOrd for Owner {
     }
 }
 
-/// The path goes over to the cause of a wait.
+/// The path moves to the cause of a wait.
 #[derive(Clone, Copy, Encode, Decode)]
 struct Handover {
     location: LocationId,
     /// The causing point.
     point: u32,
-    /// When the wait ended for a release, ticks: what that did later lies over the end.
+    /// For a release, the time when the wait ended, ticks; what the release call did later is `Owner::over`.
     ended: Option<i64>,
 }
 
-/// The path goes over to a point as it is.
+/// The path moves to the point itself.
 fn to(location: LocationId, point: u32) -> Handover {
     Handover { location, point, ended: None }
 }
 
-/// Where the path has come to: one process of the analysis has it and goes on.
+/// The current position of the path, held by the one process of the analysis that continues it.
 #[derive(Default, Encode, Decode)]
 struct Token {
     owners: BTreeSet<Owner>,
-    /// To processes that must take them first.
+    /// Pending hand-overs to other processes.
     handovers: Vec<Handover>,
-    /// How often a process has taken it so far.
+    /// How often it has changed processes so far.
     legs: u32,
-    /// Where the path came round again: location and time.
+    /// Where the path closed a circle: location and time.
     circular: Vec<(LocationId, i64)>,
 }
 
@@ -168,23 +170,23 @@ struct EntryRange {
 }
 
 impl Token {
-    /// A location whose process has to go on; `None` at the end of the path.
+    /// A location whose process has to continue; `None` at the end of the path.
     fn location(&self) -> Option<LocationId> {
         let handover = self.handovers.first().map(|handover| handover.location);
         handover.or_else(|| self.owners.last().map(|owner| owner.location))
     }
 }
 
-/// Who has the path before a point: mostly nobody else, or one.
+/// The locations that continue the path before a point: usually none but this one, or one other.
 #[derive(Default)]
 struct Next {
     first: Option<Handover>,
-    /// Others that have it as well.
+    /// Further locations that share the path.
     ties: Vec<Handover>,
 }
 
 impl Next {
-    /// The only one who has it.
+    /// The location that has the path, if it is only one.
     fn only(&self) -> Option<Handover> {
         self.first.filter(|_| self.ties.is_empty())
     }
@@ -193,7 +195,7 @@ impl Next {
 /// A segment with its number: leg, and position in it.
 type Numbered = ((u32, u32), Segment);
 
-/// What some parts of the path are made of.
+/// The result for some parts of the path.
 #[derive(Default)]
 struct Booked {
     stretches: Vec<Stretch>,
@@ -201,30 +203,32 @@ struct Booked {
     cells: FxHashMap<(CallPathId, LocationId), i64>,
 }
 
-/// Nothing lies over the end.
+/// The part of the path ends exactly at its end point.
 const EXACT: (CallPathId, i64) = (CallPathId::NONE, 0);
 
 struct Walk<'a> {
     trace: &'a Trace,
     tables: &'a [Table],
     model: CostModel,
-    /// For the parallel regions of the processes met so far (location, region instance) the same of the master.
+    /// Maps each thread's parallel region (location, region instance) to its master's, for the processes visited so
+    /// far.
     masters: FxHashMap<(LocationId, InstanceId), (LocationId, InstanceId)>,
-    /// For each point of each shard, as far as it was looked at, what [`Walk::stop`] says of the point behind it.
+    /// For each point of each shard, the cached result of [`Walk::stop`] for the point after it.
     stops: Vec<Vec<u32>>,
     /// Points where the path left a location.
     seen: FxHashSet<(LocationId, usize)>,
-    /// What the path is made of, in the order of the legs.
+    /// The parts of the path, in the order of the legs.
     entries: Vec<EntryRange>,
 }
 
-/// In [`Walk::stops`]: not looked at, and nowhere; else the point is one less.
+/// Values in [`Walk::stops`]: not computed yet, and nowhere; any other value is the point plus one.
 const UNKNOWN: u32 = 0;
 const NOWHERE: u32 = NONE;
 
 impl Walk<'_> {
-    /// Where the path ends in time: the last Enter of the call that shuts the library down (thesis, section 4.3.2), else the
-    /// last event of a master.
+    /// Where the path ends in time: the last Enter of the call that shuts down the library (thesis, section 4.3.2), or
+    /// the
+    /// last event of a master if there is none.
     fn begin(&self) -> Result<Option<Owner>> {
         let processes = self.trace.shards.iter().flat_map(|shard| shard.processes);
         let locations = processes.flat_map(|process| self.trace.definitions.processes[process].locations);
@@ -262,7 +266,7 @@ impl Walk<'_> {
         (&self.tables[shard], self.trace.shards[shard].local(location))
     }
 
-    /// Follows the path from its end to its begin; returns where it came round again.
+    /// Follows the path from its end to its begin; returns where it closed a circle.
     fn follow(&mut self) -> Result<Vec<(LocationId, i64)>> {
         let exchange = &self.trace.exchange;
         let mut token = Token { owners: self.begin()?.into_iter().collect(), ..Token::default() };
@@ -284,7 +288,7 @@ impl Walk<'_> {
         Ok(token.circular)
     }
 
-    /// Follows the path from all places where it comes to this process, if that is known.
+    /// Follows the path from all places where it enters this process.
     fn follow_legs(&mut self, legs: Vec<Handover>, token: &mut Token) -> Result<()> {
         let first = token.legs;
         let mut circular = None;
@@ -296,7 +300,7 @@ impl Walk<'_> {
             }
             token.legs = leg + 1;
         }
-        // What others have followed behind it is not the path.
+        // Legs that other processes followed beyond the circle do not belong to the path.
         if let Some((leg, location, time)) = self.trace.exchange.allgather(circular)?.into_iter().flatten().min() {
             self.entries.retain(|entry| entry.number.0 <= leg);
             token.handovers.clear();
@@ -305,7 +309,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Goes on as far as this process can.
+    /// Follows the path as far as it stays in this process.
     fn follow_all(&mut self, token: &mut Token) {
         loop {
             let Token { owners, handovers, .. } = &mut *token;
@@ -325,11 +329,11 @@ impl Walk<'_> {
         }
     }
 
-    /// Follows one location back to where it waited, hands over.
+    /// Follows one location back to its wait, and hands over to the cause.
     fn follow_one(&mut self, owner: Owner, token: &mut Token) {
         let location = owner.location;
         let stop = self.stop(location, owner.point as usize);
-        // Where clocks disagree a wait can be caused by what it causes: the path ends where it comes round again.
+        // Clock errors can make a wait its own cause; the path ends where it closes the circle.
         if let Some(number) = stop
             && !self.seen.insert((location, number))
         {
@@ -346,7 +350,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Where the path leaves a location that has it before a point; `None` at the begin.
+    /// Where, before a point, the path leaves its location; `None` if it stays to the begin.
     fn stop(&mut self, location: LocationId, end: usize) -> Option<usize> {
         let shard = self.trace.position(location);
         let (table, i) = self.table(location);
@@ -381,7 +385,9 @@ impl Walk<'_> {
         point.class == Class::Library && point.instance == init
     }
 
-    /// Who has the path before a point (thesis, definition 21, figures 4.7 to 4.9); nobody else if the location did not wait there.
+    /// The locations that continue the path before a point (thesis, definition 21, figures 4.7 to 4.9); none if the
+    /// location
+    /// did not wait there.
     fn next(&mut self, number: usize, location: LocationId) -> Next {
         let table = self.table(location).0;
         let point = table.points[number];
@@ -398,7 +404,7 @@ impl Walk<'_> {
             })
             .reduce(|last, own_wait| if own_wait.held > last.held { own_wait } else { last });
         let Some(own_wait) = last else {
-            // The last at a barrier between threads, perhaps with others.
+            // Several threads may have been last at a barrier.
             let ties = self.ties(location, number);
             let first = (!ties.is_empty()).then(|| to(location, number as u32));
             return Next { first, ties };
@@ -412,7 +418,7 @@ impl Walk<'_> {
         Next { first, ties }
     }
 
-    /// Threads that came to a barrier at the same time as the one that is its cause.
+    /// Threads that arrived at a barrier at the same time as the one that is its cause.
     fn ties(&self, location: LocationId, number: usize) -> Vec<Handover> {
         if self.model != CostModel::Scalasca {
             return Vec::new();
@@ -421,14 +427,14 @@ impl Walk<'_> {
         let cost_shares = table.cost_shares_of(number).iter();
         let ties = cost_shares.filter(|charge| charge.relation == Relation::Threads && charge.direct == 0);
         ties.map(|charge| {
-            // Threads of one process: their shard is the same.
+            // Threads of one process are in the same shard.
             let own_wait = &table.own_waits.rows[charge.own_wait as usize];
             to(table.points[own_wait.point as usize].location, own_wait.point)
         })
         .collect()
     }
 
-    /// The path ends at a point.
+    /// A part of the path that ends at the point of a hand-over.
     fn take(&self, Handover { location, point: number, ended }: Handover) -> Owner {
         let point = &self.table(location).0.points[number as usize];
         let shard = self.trace.shard(location);
@@ -447,7 +453,7 @@ impl Walk<'_> {
         exists.then(|| to(location, number as u32))
     }
 
-    /// The master's parallel region of a thread's.
+    /// The master's parallel region that belongs to a thread's.
     fn master(&mut self, call: (LocationId, InstanceId)) -> (LocationId, InstanceId) {
         if !self.masters.contains_key(&call) {
             let shard = self.trace.shard(call.0);
@@ -465,7 +471,7 @@ impl Walk<'_> {
         self.masters.get(&call).copied().unwrap_or(call)
     }
 
-    /// Books what the path is made of: stretches by location, segments, the path by call path and location.
+    /// Turns the parts of the path into stretches by location, segments, and severities.
     fn book(&mut self) -> (Vec<Stretch>, Vec<Numbered>, Vec<Severity>) {
         let entries = std::mem::take(&mut self.entries);
         let together = entries.len().div_ceil(4 * rayon::current_num_threads()).max(1);
@@ -492,7 +498,7 @@ impl Walk<'_> {
         (stretches, segments, severity::combine(cells))
     }
 
-    /// Books the stretch between a point, or the begin, and its end.
+    /// Turns one part of the path into a stretch and its segments.
     fn book_one(
         &self,
         entry: &EntryRange,

@@ -1,4 +1,4 @@
-//! Stretches: the parts of the critical path between two hand-overs, and what ran on them.
+//! Stretches: the parts of the critical path between two hand-overs, and what ran in them.
 
 use std::ops::Range;
 
@@ -13,17 +13,17 @@ pub(crate) struct Stretch {
     pub location: LocationId,
     /// Where it begins; `None` at the begin of the location's events.
     pub begin: Option<Position>,
-    /// Nothing at or behind this belongs to it.
+    /// Where it ends; this position and later ones do not belong to it.
     pub end: Position,
-    /// Call path that waits at its begin, and how long, ticks: that is not on the path. Less than nothing is what a kernel
-    /// took to start, which is.
+    /// Call path that waits at its begin, and for how long, ticks; this time is not on the path. A negative value is a
+    /// kernel's launch latency, which is on the path.
     pub held: (CallPathId, i64),
-    /// Call path of the release that others waited for, and what it did after their wait had ended, ticks.
+    /// Call path of the release that others waited for, and its time after their wait ended, ticks.
     pub over: (CallPathId, i64),
 }
 
 impl Stretch {
-    /// Collects what ran on it, and when, in this order (thesis, definition 22); what `spans` had is dropped.
+    /// Replaces `spans` by the call paths that ran in it, in order of time (thesis, definition 22).
     pub(crate) fn collect(&self, trace: &Trace, shard: &Shard, spans: &mut Vec<(CallPathId, Range<i64>)>) {
         spans.clear();
         let i = shard.local(self.location);

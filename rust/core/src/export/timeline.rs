@@ -1,4 +1,4 @@
-//! A run over time, small enough for a picture: who did what when, as shares of bins of time and groups of locations.
+//! A run over time, small enough for a picture: the shares of activities in bins of time and groups of locations.
 //!
 //! ```text
 //!          bin 0      bin 1      bin 2
@@ -6,15 +6,17 @@
 //!  row 1   compute 1  compute 1  collective 1
 //! ```
 //!
-//! *Levels*: where there are more locations than a picture has rows, one level has about as many rows as bins, one has
-//! more rows and fewer bins, one fewer rows and more bins: whichever way one zooms in, one of them says more. A level of
-//! fewer rows or bins than another is not needed: sums of neighbors give it.
+//! *Levels*: with more locations than a picture has rows, there are three levels: about as many rows as bins, more rows
+//! and fewer bins, and fewer rows and more bins. So there is more detail to zoom into in either direction. Coarser
+//! levels
+//! are not needed, since they are sums of neighbors.
 //!
-//! *Waiting* replaces what the call in which it lies counts as, so the shares of a cell never exceed 1. What is missing
-//! to 1 is time without any call.
+//! *Waiting* replaces the class of the call in which it lies, so the shares of a cell never exceed 1. The rest to 1 is
+//! time outside any call.
 //!
-//! *Single things* — calls, waits, messages, transfers — are chosen: those that take or cost most, up to a limit. Calls
-//! come all or not at all.
+//! *Individual items* (waits, messages, transfers) are limited to those that take or cost most. Calls are included all
+//! or
+//! not at all.
 
 use rayon::prelude::*;
 
@@ -30,7 +32,7 @@ use crate::transfers::{self, Transfer};
 use crate::waits::WaitState;
 use crate::{Error, Result};
 
-/// What a timeline has room for, and what counts as what.
+/// Limits of a timeline, and the classes of call paths.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The class of each call path, less than `classes`.
@@ -43,7 +45,7 @@ pub struct Request {
     pub cells: usize,
     /// Region instances: all, or none if there are more.
     pub calls: usize,
-    /// Wait states, messages and transfers, of each so many.
+    /// Limit of wait states, of messages, and of transfers.
     pub most: usize,
 }
 
@@ -58,7 +60,7 @@ pub struct Level {
     pub bins: usize,
     /// Ticks of a bin.
     pub width: i64,
-    /// By class, row and bin: 255 stands for all of the bin on all locations of the row.
+    /// Shares by class, row and bin; 255 is the whole bin on all locations of the row.
     pub shares: Vec<u8>,
 }
 
@@ -78,9 +80,9 @@ pub struct Call {
 /// A message or a transfer; times in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrow {
-    /// Location that it comes from.
+    /// Location of the source.
     pub from: LocationId,
-    /// Location that it goes to.
+    /// Location of the destination.
     pub to: LocationId,
     /// Begin: the record of the send, or the start of the transfer.
     pub start: i64,
@@ -88,25 +90,25 @@ pub struct Arrow {
     pub end: i64,
     /// Bytes.
     pub bytes: u64,
-    /// Ticks that one of both sides waited for the other.
+    /// Ticks that one side waited for the other.
     pub waiting: i64,
 }
 
-/// A wait state that was chosen.
+/// A selected wait state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// Position among the wait states of the analysis.
+    /// Index of the wait state in the analysis.
     pub number: u32,
     /// When the waiting began, ticks.
     pub begin: i64,
 }
 
-/// Some of many.
+/// A selection of rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chosen<T> {
-    /// Those that were chosen.
+    /// The selected rows.
     pub rows: Vec<T>,
-    /// How many there are.
+    /// How many rows there were to select from.
     pub total: u64,
 }
 
@@ -119,7 +121,7 @@ pub struct Timeline {
     pub calls: Chosen<Call>,
     /// Wait states, the longest first.
     pub waits: Chosen<Wait>,
-    /// Messages: those for which somebody waited longest first, then those that took longest.
+    /// Messages, by the time that one side waited for them, then by duration, longest first.
     pub messages: Chosen<Arrow>,
     /// One-sided transfers, the longest first.
     pub transfers: Chosen<Arrow>,
@@ -127,15 +129,15 @@ pub struct Timeline {
 
 /// Rows that a picture can show.
 const ROWS: usize = 512;
-/// Rows of the level for those who zoom in to a few locations.
+/// Rows of the level for zooming in on a few locations.
 const MANY_ROWS: usize = 16384;
-/// Rows of the level for those who zoom in to a short time.
+/// Rows of the level for zooming in on a short time.
 const FEW_ROWS: usize = 32;
 const BINS: usize = 32768;
-/// With all calls at hand nobody needs more.
+/// Bins that suffice if all calls are included.
 const BINS_BESIDE_CALLS: usize = 4096;
 
-/// Makes a timeline; none where several processes share the analysis, each with only a part of the events.
+/// Builds a timeline; `None` if several processes share the analysis, since each has only part of the events.
 pub fn build(analysis: &Analysis, request: &Request, progress: &Progress) -> Result<Option<Timeline>> {
     let trace = &analysis.trace;
     if trace.exchange.processes() > 1 {
@@ -163,7 +165,7 @@ pub fn build(analysis: &Analysis, request: &Request, progress: &Progress) -> Res
     Ok(Some(Timeline { levels, calls, waits, messages, transfers }))
 }
 
-/// The largest of some by a key that is different for each, in its order.
+/// The `most` largest rows by a unique key, in the order of the key.
 fn largest<T, K: Ord>(mut rows: Vec<T>, most: usize, key: impl Fn(&T) -> K) -> Vec<T> {
     let order = |a: &T, b: &T| key(b).cmp(&key(a));
     if rows.len() > most {
@@ -220,7 +222,7 @@ fn levels(trace: &Trace, request: &Request, has_calls: bool) -> Vec<Level> {
     merges.into_iter().map(level).collect()
 }
 
-/// When the locations wait, as disjoint stretches in order; of all locations one after the other, with offsets.
+/// When the locations wait: sorted, disjoint stretches of all locations in one vector, with offsets by location.
 struct Waiting {
     stretches: Vec<(i64, i64)>,
     offsets: Vec<usize>,
@@ -288,18 +290,18 @@ fn fill(trace: &Trace, request: &Request, waiting: &Waiting, level: &mut Level, 
     Ok(())
 }
 
-/// The bins of a row, and which of them it is the turn of.
+/// The bins of a row, and the current one.
 struct Bins {
     /// Ticks by bin and class.
     cells: Vec<i64>,
-    /// By bin and class, how many more stretches cover all of the bin than of the one before it.
+    /// By bin and class, how many more stretches cover the whole bin than the previous bin.
     whole: Vec<i64>,
     planes: usize,
     width: i64,
     /// Begin of the first bin.
     begin: i64,
     bin: usize,
-    /// End of the bin whose turn it is.
+    /// End of the current bin.
     end: i64,
 }
 
@@ -309,13 +311,13 @@ impl Bins {
         Self { whole: cells.clone(), cells, planes, width, begin, bin: 0, end: begin + width }
     }
 
-    /// Time begins anew.
+    /// Returns to the first bin, for the next location.
     fn rewind(&mut self) {
         self.bin = 0;
         self.end = self.begin + self.width;
     }
 
-    /// Adds a stretch of time that does not begin before the one that was added last.
+    /// Adds a stretch of time; stretches must be added in order of their begin.
     #[inline]
     fn add(&mut self, class: usize, from: i64, to: i64) {
         if from >= to {
@@ -450,7 +452,7 @@ fn one_sided(transfers: &[Transfer], most: usize) -> Chosen<Arrow> {
     chosen.finish()
 }
 
-/// The most costly of those that come along, in bounded memory.
+/// Keeps the most costly arrows, in bounded memory.
 struct Top {
     rows: Vec<Arrow>,
     most: usize,
@@ -466,7 +468,7 @@ impl Top {
         }
     }
 
-    /// Costly first; the rest of the key only makes the order the same everywhere.
+    /// Costly first; the rest of the key only makes the order unique.
     fn key(arrow: &Arrow) -> (i64, i64, i64, LocationId, LocationId, u64) {
         (arrow.waiting, arrow.end - arrow.start, -arrow.start, arrow.from, arrow.to, arrow.bytes)
     }

@@ -1,14 +1,16 @@
-//! Parameters as marks of iterations: the loop counter that a program records.
+//! Parameters as markers of iterations: loop counters that a program records.
 //!
 //! ```text
 //!  main --[step i=0]--[step i=1]--[step i=2]-- main    recorded at the begin of a call: it begins the iteration
 //!  main ---i=0--[work]---i=1--[work]---i=2--[work]---  recorded in between: the record does
 //! ```
 //!
-//! An iteration begins on a process where its master thread records another value. `SCOREP_USER_PARAMETER_INT64` stands at
-//! the begin of a region, and its record directly behind the Enter; where that is so of all values, and in the same call
-//! path, the iteration begins with the Enter. The last one ends with the last Leave of what earlier ones entered, inside of
-//! the region in which the values are recorded (or called, if each has a call of its own); if there is none, with that region.
+//! An iteration begins on a process when its master thread records a new value. `SCOREP_USER_PARAMETER_INT64` is used
+//! at
+//! the begin of a region, so its record directly follows the Enter. If that holds for all values, in the same call
+//! path,
+//! the iteration begins with the Enter. The last iteration ends with the last Leave of a call path that earlier ones
+//! entered, within the region that encloses the iterations; without such a Leave, it ends with that region.
 
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
@@ -25,17 +27,17 @@ use crate::trace::{CallTree, Shard, Trace};
 pub struct Parameter {
     /// Its name.
     pub name: String,
-    /// The fewest values one after the other that a process has, on its master thread.
+    /// The smallest number of consecutive values on a master thread.
     pub least: u32,
-    /// The most.
+    /// The largest number.
     pub most: u32,
     /// Whether it is a number, and each value on each process is larger than the one before.
     pub rises: bool,
-    /// The share of the time of all processes, without start-up and shutdown, that its iterations take.
+    /// Share of its iterations in the time of all processes, without start-up and shutdown.
     pub share: f64,
 }
 
-/// How a value of a parameter reads.
+/// Text of a parameter's value.
 #[must_use]
 pub fn text(definitions: &Definitions, kind: ParameterType, value: u64) -> String {
     match kind {
@@ -47,7 +49,7 @@ pub fn text(definitions: &Definitions, kind: ParameterType, value: u64) -> Strin
     }
 }
 
-/// Ids of the parameters of a name, sorted, and their kind.
+/// Sorted ids of the parameters with a name, and their kind.
 #[must_use]
 pub fn named(definitions: &Definitions, name: &str) -> (Vec<u32>, ParameterType) {
     let named: Vec<_> = definitions.parameters.iter().filter(|each| definitions.string(each.name) == name).collect();
@@ -56,7 +58,7 @@ pub fn named(definitions: &Definitions, name: &str) -> (Vec<u32>, ParameterType)
     (ids, named.first().map_or(ParameterType::INT64, |each| each.parameter_type))
 }
 
-/// The parameters that master threads record; none if the events are gone.
+/// The parameters that master threads record; none if the events are not available.
 #[must_use]
 pub fn recorded(analysis: &Analysis, definitions: &Definitions) -> Vec<Parameter> {
     if !analysis.has_events() {
@@ -130,7 +132,7 @@ impl Own {
     }
 }
 
-/// How long a location runs, without the calls that start MPI and shut it down.
+/// Duration of a location's run without the calls that start and shut down MPI.
 fn length(shard: &Shard, location: LocationId) -> i64 {
     let span = &shard.spans[shard.local(location)];
     let ends = [span.init, span.finalize].into_iter().filter(|instance| instance.is_some());
@@ -138,7 +140,7 @@ fn length(shard: &Shard, location: LocationId) -> i64 {
     if span.first > span.last { 0 } else { span.last - span.first - ends }
 }
 
-/// Where a location records other values of the parameters; a value counts once however many of them record it.
+/// Where a location records new values of the parameters; repeated records of the same value count once.
 pub(super) fn changes(shard: &Shard, location: LocationId, ids: &[u32]) -> Vec<ParameterChange> {
     let rows = shard.parameters.of(shard.local(location)).iter();
     let mut changes: Vec<ParameterChange> =
@@ -191,7 +193,7 @@ pub(super) fn boundaries(
         }
         depth -= 1;
         if depth < 0 {
-            // The region in which the iterations are.
+            // The region that encloses the iterations.
             own = own.or(Some(time));
             break;
         }
@@ -203,7 +205,7 @@ pub(super) fn boundaries(
         }
     }
     let finish = || if behind > shard.event_offsets[i] { events.time[behind as usize - 1] } else { last.time };
-    // What is recorded behind all events does not make them longer.
+    // Records after the last event must not extend the iteration.
     bounds.push(end.or(own).unwrap_or_else(finish).max(bounds[bounds.len() - 1]));
     bounds
 }

@@ -1,4 +1,4 @@
-//! Cost classes: what kind of waiting a cost was paid for, and the metrics that each kind is booked on.
+//! Cost classes: the kinds of waiting that delays cause, and the cost metrics of each kind.
 
 use bitcode::{Decode, Encode};
 
@@ -10,7 +10,7 @@ macro_rules! classes {
         indirect: $indirect:expr, propagating: $propagating:expr,
         is_known_to_scalasca: $is_known:literal,
     }),+ $(,)?) => {
-        /// What kind of waiting a cost was paid for.
+        /// A kind of waiting that delays cause.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
         #[repr(u8)]
         pub enum Class {
@@ -30,7 +30,7 @@ macro_rules! classes {
     };
 }
 
-/// What is said once of each class.
+/// The properties of a class.
 struct Row {
     name: &'static str,
     short_term: CostMetric,
@@ -95,7 +95,7 @@ classes! {
         indirect: Some(CostMetric::IndirectCreate), propagating: Some(CostMetric::PropagatingCreate),
         is_known_to_scalasca: false,
     },
-    /// For the end of a window.
+    /// For the release of a window.
     Free = "rma_free" {
         short_term: DelayFree, long_term: DelayFreeLongTerm,
         indirect: Some(CostMetric::IndirectFree), propagating: Some(CostMetric::PropagatingFree),
@@ -113,13 +113,13 @@ classes! {
         indirect: Some(CostMetric::IndirectLatePost), propagating: Some(CostMetric::PropagatingLatePost),
         is_known_to_scalasca: false,
     },
-    /// For a complete, or for the signal of another process.
+    /// For an `MPI_Win_complete`, or for the signal of another process.
     EarlyWait = "rma_early_wait" {
         short_term: DelayEarlyWait, long_term: DelayEarlyWaitLongTerm,
         indirect: Some(CostMetric::IndirectEarlyWait), propagating: Some(CostMetric::PropagatingEarlyWait),
         is_known_to_scalasca: false,
     },
-    /// For the library of a target.
+    /// For progress at a target.
     Progress = "rma_progress" {
         short_term: DelayProgress, long_term: DelayProgressLongTerm,
         indirect: Some(CostMetric::IndirectProgress), propagating: Some(CostMetric::PropagatingProgress),
@@ -131,25 +131,25 @@ classes! {
         indirect: Some(CostMetric::IndirectLock), propagating: Some(CostMetric::PropagatingLock),
         is_known_to_scalasca: false,
     },
-    /// Of a host for a device.
+    /// A host waits for a device.
     GpuHost = "gpu_host" {
         short_term: DelayGpuHost, long_term: DelayGpuHostLongTerm,
         indirect: Some(CostMetric::IndirectGpuHost), propagating: Some(CostMetric::PropagatingGpuHost),
         is_known_to_scalasca: false,
     },
-    /// Of a device for a host.
+    /// A device waits for a host.
     GpuDevice = "gpu_device" {
         short_term: DelayGpuDevice, long_term: DelayGpuDeviceLongTerm,
         indirect: Some(CostMetric::IndirectGpuDevice), propagating: Some(CostMetric::PropagatingGpuDevice),
         is_known_to_scalasca: false,
     },
-    /// For the others in `MPI_Init` and `MPI_Finalize`: synchronizes, but nobody is charged.
+    /// In `MPI_Init` and `MPI_Finalize`: synchronizes, but causes no costs.
     Library = "library" {
         short_term: DelayUnattributed, long_term: DelayUnattributed,
         indirect: None, propagating: None,
         is_known_to_scalasca: true,
     },
-    /// None: a mark in time.
+    /// No waiting: marks a point in time.
     Mark = "fork" {
         short_term: DelayUnattributed, long_term: DelayUnattributed,
         indirect: None, propagating: None,
@@ -158,10 +158,10 @@ classes! {
 }
 
 impl Class {
-    /// Classes that costs are told apart by: all ahead of [`Class::Library`].
+    /// Classes with cost metrics: all before [`Class::Library`].
     pub const WITH_COSTS: &[Self] = ALL.split_at(Self::Library as usize).0;
 
-    /// The class of a wait state; `None` for parts of others, for completion, and for what nobody is charged for.
+    /// The class of a wait state; `None` for parts of other wait states, for completion, and for waits without costs.
     #[must_use]
     pub fn of(kind: Metric) -> Option<Self> {
         Pattern::of(kind).and_then(|pattern| pattern.class)
@@ -177,7 +177,7 @@ impl Class {
         self.row().name
     }
 
-    /// Whether release 2.6 of Scalasca charges anybody for it.
+    /// Whether Scalasca 2.6 computes its costs.
     #[must_use]
     pub fn is_known_to_scalasca(self) -> bool {
         self.row().is_known_to_scalasca
@@ -189,13 +189,13 @@ impl Class {
         matches!(self, Self::LateSender | Self::LateReceiver)
     }
 
-    /// Costs of delays that caused such a wait themselves.
+    /// Costs of delays that caused such waits directly.
     #[must_use]
     pub fn short_term(self) -> CostMetric {
         self.row().short_term
     }
 
-    /// Costs of delays that caused such a wait through other waits.
+    /// Costs of delays that caused such waits through other waits.
     #[must_use]
     pub fn long_term(self) -> CostMetric {
         self.row().long_term
@@ -214,7 +214,7 @@ impl Class {
     }
 }
 
-/// The classes that occur in a run: numbers by class need room for no others.
+/// The classes that occur in a run, so that tables by class need no columns for the others.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Classes {
     /// Those that occur, in their order.
@@ -223,7 +223,7 @@ pub(crate) struct Classes {
 }
 
 impl Classes {
-    /// Those of `classes` that costs are told apart by.
+    /// The classes among `classes` that have cost metrics.
     pub(crate) fn new(classes: impl Iterator<Item = Class>) -> Self {
         let mut all: Vec<Class> = Vec::new();
         for class in classes {
@@ -240,7 +240,7 @@ impl Classes {
         Self { all, column }
     }
 
-    /// Position of a class that occurs.
+    /// Column of a class; the class must occur.
     pub(crate) fn column(&self, class: Class) -> usize {
         usize::from(self.column[class as usize])
     }

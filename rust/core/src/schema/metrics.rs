@@ -1,12 +1,12 @@
-//! Metrics whose values the analysis computes; all others derive from these.
+//! Metrics that the analysis computes; all others derive from these.
 //!
-//! Values are exclusive along the call tree and inclusive along the metric tree. What an event or a wait state adds is an
-//! integer number of ticks, occurrences or bytes ([`Metric`]); a share of a wait is a real number of ticks
-//! ([`CostMetric`]). They are two types, so that neither can be booked as the other.
+//! Values are exclusive along the call tree and inclusive along the metric tree. Events and wait states add an integer
+//! number of ticks, occurrences or bytes ([`Metric`]); a share of a wait is a real number of ticks ([`CostMetric`]).
+//! These are two types, so that they cannot be confused.
 
 /// Metrics with cells of one type.
 pub trait MetricSet: Copy + Ord + 'static {
-    /// What stands in a cell.
+    /// Type of a cell.
     type Value: Copy + Default + PartialEq;
 
     /// All of them in the order of their numbers.
@@ -18,7 +18,7 @@ pub trait MetricSet: Copy + Ord + 'static {
     /// The sum of two values.
     fn sum(a: Self::Value, b: Self::Value) -> Self::Value;
 
-    /// By number, whether a metric is one of some.
+    /// For each metric number, whether the metric is one of `some`.
     fn marked(some: impl IntoIterator<Item = Self>) -> Vec<bool> {
         let mut marks = vec![false; Self::ALL.len()];
         for metric in some {
@@ -31,7 +31,7 @@ pub trait MetricSet: Copy + Ord + 'static {
 /// What a value counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Ticks inside, seconds outside.
+    /// Ticks in the core, seconds in results.
     Time,
     /// Occurrences.
     Count,
@@ -84,13 +84,13 @@ macro_rules! metrics {
 
 pub(super) use metrics;
 
-/// Makes the metrics of all rows.
+/// Declares the metrics of all rows.
 macro_rules! metrics_of_rows {
     ([] $($(#[doc = $doc:literal])+ $variant:ident = $name:literal $(in $unit:ident)? $({ $($field:tt)* })?,)+) => {
         metrics! {
-            /// What is counted or measured: the sum of its cells does not depend on the order.
+            /// Metrics with integer values, whose sums do not depend on the order.
             ///
-            /// Times are bounded ([`crate::trace::Bounds`]), but the sizes that a damaged message claims are not: so sums
+            /// Times are bounded ([`crate::trace::Bounds`]), but message sizes in a damaged trace are not, so sums
             /// saturate.
             Metric of i64, summed by i64::saturating_add;
             $($(#[doc = $doc])+ $variant = $name),+
@@ -192,11 +192,11 @@ metrics! {
     DelayGpuDevice = "delay_gpu_device",
     /// Costs that delays cause through other waits: devices that wait for hosts.
     DelayGpuDeviceLongTerm = "delay_gpu_device_longterm",
-    /// Costs of time in which others waited for a lock.
+    /// Costs of the time in which others waited for a lock.
     IntervalDelayLock = "interval_delay_lock",
-    /// Costs of such time through waits for a lock.
+    /// Costs of that time through waits for a lock.
     IntervalDelayLockLongTerm = "interval_delay_lock_longterm",
-    /// Costs for which neither work nor a wait can be blamed.
+    /// Costs that neither work nor a wait explains.
     DelayUnattributed = "delay_unattributed",
     /// Waiting that earlier waits of the causing process explain: Late Sender.
     IndirectLateSender = "mpi_wait_indirect_latesender",
@@ -260,19 +260,19 @@ metrics! {
     PropagatingGpuHost = "mpi_wait_propagating_gpu_host",
     /// Waiting that made others wait later: devices that wait for hosts.
     PropagatingGpuDevice = "mpi_wait_propagating_gpu_device",
-    /// What an even distribution of the critical path's activities would gain.
+    /// The gain from distributing the activities of the critical path evenly.
     CriticalImbalanceImpact = "critical_imbalance_impact",
     /// The part of it between processes that do different work.
     InterPartitionImbalance = "inter_partition_imbalance",
-    /// What waits exceed all by that they are shared out among.
+    /// The part of waits that exceeds everything they can be attributed to.
     WaitUnexplained = "wait_unexplained",
 }
 
-/// Number of metrics that are counted or measured.
+/// Number of integer metrics.
 pub(super) const COUNT: usize = Metric::ALL.len();
 
 impl CostMetric {
-    /// Whether it says who pays for waiting: the delay costs of a class, or what nobody pays for.
+    /// Whether it is a delay cost: of a class, or unattributed.
     #[must_use]
     pub fn is_delay_cost(self) -> bool {
         (Self::DelayLateSender..=Self::DelayUnattributed).contains(&self)

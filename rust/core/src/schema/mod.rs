@@ -1,7 +1,6 @@
 //! Everything with a name, declared once: metrics, patterns, cost classes, and tables.
 //!
-//! Everything else that speaks of them (detectors, costs, the metric tree, reports, documents) follows from these rows or
-//! is checked against them.
+//! Detectors, costs, the metric tree, reports and documents are generated from these rows or checked against them.
 
 #[macro_use]
 mod rows;

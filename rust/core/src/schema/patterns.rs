@@ -1,7 +1,7 @@
 //! Patterns: every wait state that the analysis looks for.
 //!
-//! They stand in [`super::rows`], one row each. A new wait state is a row there, a detector in `waits`, and a document in
-//! `tests/patterns`, which is its specification and its test.
+//! Each is one row in [`super::rows`]. A new wait state needs a row there, a detector in `waits`, and a document in
+//! `tests/patterns`, which is both its specification and its test.
 
 use super::{Class, Metric};
 
@@ -18,12 +18,12 @@ pub enum Paradigm {
     OpenMp,
     /// POSIX threads.
     Pthread,
-    /// CUDA, HIP, `OpenCL`, `OpenACC`: what runs on accelerators.
+    /// Accelerators: CUDA, HIP, `OpenCL`, `OpenACC`.
     Gpu,
 }
 
 impl Paradigm {
-    /// Name in tables: that of OTF2, where it has one.
+    /// Name in tables: the one of OTF2, if it has one.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -37,7 +37,7 @@ impl Paradigm {
     }
 }
 
-/// Where in its call a wait lies, or before its kernel.
+/// Where a wait lies in its call, or before its kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
     /// It begins with the call.
@@ -50,24 +50,24 @@ pub enum Position {
     EndRecord,
     /// It ends with the wait that it is a part of.
     EndOfWhole,
-    /// It begins with the call, or, if the call waited for a lock first, with the release of that.
+    /// It begins with the call, or with the release of a lock if the call waited for one first.
     AfterContention,
     /// It ends before the kernel begins.
     Ahead,
     /// It ends before the latency of the kernel begins.
     AheadOfLatency,
-    /// It lies in the wait that it is a part of, and is taken to begin with it.
+    /// It lies in the wait that it is a part of, and is assumed to begin with it.
     BeginOfWhole,
 }
 
 impl Position {
-    /// Whether it is what an operation takes after all have come: the wait ends the call.
+    /// Whether it is completion: the time of an operation after all processes have arrived.
     #[must_use]
     pub fn is_completion(self) -> bool {
         matches!(self, Self::End | Self::EndRecord)
     }
 
-    /// Whether it lies where its location runs nothing, so that it is no part of the time.
+    /// Whether it lies where its location runs nothing, and so is not part of the metric time.
     #[must_use]
     pub fn is_idle(self) -> bool {
         matches!(self, Self::Ahead | Self::AheadOfLatency | Self::BeginOfWhole)
@@ -77,25 +77,25 @@ impl Position {
 /// A wait state that the analysis looks for.
 #[derive(Clone, Copy, Debug)]
 pub struct Pattern {
-    /// The metric that it is booked on, whose name is its own.
+    /// Its metric, which has the same name.
     pub kind: Metric,
-    /// The name that people read below that of its parent in the metric tree.
+    /// Display name, shown below its parent in the metric tree.
     pub display_name: &'static str,
     /// Its parent in the metric tree, by unique name.
     pub below: &'static str,
-    /// The end of "8 ranks wait 459 ms in `MPI_Waitall` ..."; nothing for what does not count by itself.
+    /// The end of "8 ranks wait 459 ms in `MPI_Waitall` ..."; empty for parts and bounds.
     pub waits_for: &'static str,
-    /// Where to look for the reason, in sentences; nothing for what does not count by itself.
+    /// Where to look for the reason, in sentences; empty for parts and bounds.
     pub look_at: &'static str,
     /// In whose calls it occurs.
     pub paradigm: Paradigm,
-    /// What its costs are booked on; `None` if nobody is charged.
+    /// Class of its costs; `None` if it has none.
     pub class: Option<Class>,
     /// Where in its call it lies.
     pub position: Position,
-    /// The wait state that it is a part of, or another bound of: then it does not count beside it.
+    /// The wait state that it is a part or another bound of; it does not count in addition.
     pub part_of: Option<Metric>,
-    /// Whether it is another bound, and not a part in the metric tree.
+    /// Whether it is another bound rather than a part.
     pub is_bound: bool,
     /// Whether a perfectly balanced run would not have it (definition 23 of the thesis subtracts it).
     pub is_balanced_away: bool,
@@ -109,14 +109,14 @@ impl Pattern {
     /// All patterns.
     pub const ALL: &[Self] = PATTERNS;
 
-    /// The pattern that is booked on a metric.
+    /// The pattern of a metric.
     #[must_use]
     pub fn of(kind: Metric) -> Option<&'static Self> {
         PATTERNS.get(usize::from(ROW[kind as usize]))
     }
 }
 
-/// For each metric its row among the patterns; behind the last if it is none.
+/// For each metric the index of its pattern, or the number of patterns if it has none.
 const ROW: [u8; super::metrics::COUNT] = {
     let mut row = [u8::MAX; super::metrics::COUNT];
     let mut i = 0;
@@ -127,7 +127,7 @@ const ROW: [u8; super::metrics::COUNT] = {
     row
 };
 
-/// A wait state by itself, which begins with its call and which a balanced run would not have.
+/// Defaults of a wait state that counts by itself, begins with its call, and vanishes in a balanced run.
 const WAIT: Pattern = Pattern {
     kind: Metric::Time,
     display_name: "",
@@ -144,20 +144,20 @@ const WAIT: Pattern = Pattern {
     source: "",
 };
 
-/// A part of a wait state, which counts for it.
+/// Defaults of a part of a wait state.
 const PART: Pattern = Pattern { is_balanced_away: false, ..WAIT };
 
-/// Another bound of a wait state.
+/// Defaults of another bound of a wait state.
 const BOUND: Pattern = Pattern { is_bound: true, ..PART };
 
-// What is said of several.
+// Hints that several patterns share.
 const LAST_ONE: &str =
     "What keeps the last process busy before this call: more work than the others have, or waiting of its own.";
 const BUSY_TARGET: &str = "What the target computes meanwhile: it gives the library no chance to make progress.";
 const HELD_LOCK: &str = "How long the lock is held, and how many processes want the same one at the same time.";
 const LATE_TARGET: &str = "What the target does before it posts its window.";
 
-/// Makes the patterns of the rows that are wait states.
+/// Declares the patterns of the rows that are wait states.
 macro_rules! patterns_of_rows {
     ([] $($(#[doc = $doc:literal])+ $variant:ident = $name:literal $(in $unit:ident)? $({ $($field:tt)* })?,)+) => {
         const PATTERNS: &[Pattern] = &[$($(Pattern { kind: Metric::$variant, $($field)* },)?)+];

@@ -1,16 +1,16 @@
-//! Metrics of the replayed queues: what is counted of messages and requests on the way.
+//! Metrics of the replay of message queues: counts of messages and requests.
 
 use super::Unit;
 use super::metrics::metrics;
 
 metrics! {
-    /// What the replay of queues sums by call path and location.
+    /// Metrics that the replay of queues sums by call path and location.
     QueueMetric of i64, summed by i64::saturating_add;
     /// Messages that could have arrived before their receive was posted: s < q.
     UnexpectedPossible = "mpi_unexpected_possible",
     /// Messages that arrived before their receive was posted: a < q.
     Unexpected = "mpi_unexpected",
-    /// Bytes of those that are eager.
+    /// Bytes of unexpected messages that are eager.
     UnexpectedBytes = "mpi_unexpected_bytes",
     /// Time that unexpected messages waited: q - a.
     UnexpectedTime = "mpi_unexpected_time",
@@ -24,15 +24,15 @@ metrics! {
     OutOfSequencePossible = "mpi_oos_possible",
     /// Messages proved eager.
     Eager = "mpi_eager",
-    /// Messages proved to have gone by rendezvous.
+    /// Messages proved to use rendezvous.
     Rendezvous = "mpi_rendezvous",
-    /// Messages whose protocol only the limit decides.
+    /// Messages whose protocol only the eager limit decides.
     Undecided = "mpi_protocol_unknown",
     /// Bytes of messages proved eager.
     EagerBytes = "mpi_eager_bytes",
-    /// Bytes of messages proved to have gone by rendezvous.
+    /// Bytes of messages proved to use rendezvous.
     RendezvousBytes = "mpi_rendezvous_bytes",
-    /// Bytes of messages whose protocol only the limit decides.
+    /// Bytes of messages whose protocol only the eager limit decides.
     UndecidedBytes = "mpi_protocol_unknown_bytes",
     /// Messages without data.
     Size0 = "mpi_message_size_0",

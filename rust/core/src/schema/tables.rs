@@ -1,24 +1,24 @@
-//! Tables: what a result is on disk and what its methods return, column by column.
+//! Tables of a result, column by column: those that are stored and those that methods return.
 //!
-//! Whoever makes a table is checked against these rows (`tests/test_schema.py`); the schemas of Python and docs/tables.md
-//! are made from them.
+//! `tests/test_schema.py` checks every table against these rows; the schemas in Python and docs/tables.md are generated
+//! from them.
 
-/// What stands in a column.
+/// Type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     /// True or false.
     Bool,
-    /// A number that can be negative.
+    /// A signed number.
     Int32,
-    /// The same, of any size.
+    /// A signed number of 64 bits.
     Int64,
-    /// A number that refers to a row, or counts.
+    /// An index of a row, or a count.
     UInt32,
-    /// The same, of any size.
+    /// A count of 64 bits.
     UInt64,
     /// A real number.
     Double,
-    /// A text of few that occur.
+    /// A text with few distinct values, stored as a dictionary.
     Name,
     /// A text.
     Text,
@@ -31,7 +31,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// Name in the manifest of a result, in the words of Arrow.
+    /// Name of the type in Arrow and in the manifest of a result.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -56,7 +56,7 @@ pub struct Column {
     pub name: &'static str,
     /// What stands in it.
     pub kind: Type,
-    /// What it is measured in: `s`, `bytes`, or nothing.
+    /// Unit: `s`, `bytes`, or empty.
     pub unit: &'static str,
     /// What it means.
     pub meaning: &'static str,
@@ -65,9 +65,9 @@ pub struct Column {
 /// A table.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// Its name: that of its file, or of the method that returns it.
+    /// Name of its file, or of the method that returns it.
     pub name: &'static str,
-    /// Whether it is part of the dataset that is written.
+    /// Whether it is stored in the dataset.
     pub is_stored: bool,
     /// Methods of `whywait.Result` that return it.
     pub methods: &'static [&'static str],

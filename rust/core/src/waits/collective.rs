@@ -22,8 +22,8 @@ use crate::severity::{Accumulator, Metric};
 use crate::trace::Trace;
 use rayon::prelude::*;
 
-/// Detects all wait states in collective operations; one entry a shard. If asked for, says who met whom; one entry an
-/// owner of instances.
+/// Detects all wait states in collective operations: one entry per shard. `with_meetings` also returns which processes
+/// synchronized with which, one entry per owner of instances.
 pub fn detect(trace: &Trace, with_meetings: bool) -> Result<(Vec<Findings>, Vec<CollectiveSyncs>, Diagnostics)> {
     let (found, mut diagnostics) = match_all(trace, |found: &mut Found, kind, members| {
         found.keeps_meetings = with_meetings;
@@ -55,7 +55,7 @@ pub fn detect(trace: &Trace, with_meetings: bool) -> Result<(Vec<Findings>, Vec<
         .zip(&trace.shards)
         .map(|(inbox, shard)| {
             let mut waits: Vec<WaitState> = inbox.rows().copied().collect();
-            // What each owner has sent is in order: a stable sort merges it.
+            // Each owner sends its waits in order, so a stable sort only has to merge them.
             waits.sort_by_key(|wait| (wait.location, wait.instance, wait.kind));
             let mut cells = Accumulator::new(&trace.tree);
             for of_location in waits.chunk_by(|a, b| a.location == b.location) {
@@ -70,13 +70,13 @@ pub fn detect(trace: &Trace, with_meetings: bool) -> Result<(Vec<Findings>, Vec<
     Ok((findings, collective_syncs, diagnostics))
 }
 
-/// Wait states of the instances of one owner.
+/// Wait states and synchronizations of the instances that one shard owns.
 #[derive(Default)]
 struct Found {
     waits: Vec<WaitState>,
     diagnostics: Diagnostics,
     collective_syncs: CollectiveSyncs,
-    /// Locations that synchronized in those instances in which not all members did.
+    /// Locations that synchronized, for the instances in which only some members did.
     sets: Vec<Vec<LocationId>>,
     keeps_meetings: bool,
 }
@@ -95,7 +95,7 @@ impl Found {
         }
     }
 
-    /// Books what a member waits for `cause`, who begins at `cause.begin`.
+    /// Records that `member` waits for `cause` until `cause.begin`.
     fn wait(&mut self, kind: Metric, member: &Member, cause: &Member) {
         if cause.begin > member.end {
             self.diagnostics.add(DiagnosticKind::ClockViolationCollective, member.location, member.end);
@@ -107,7 +107,7 @@ impl Found {
         }
     }
 
-    /// Books the time of a member after both the first end and the end of its own waiting.
+    /// Records a member's completion time: its time after both the first end and the end of its own waiting.
     fn completion(&mut self, kind: Metric, member: &Member, latest: i64, first: i64) {
         let completion = member.end - first.max(latest.min(member.end));
         if completion > 0 {
@@ -143,7 +143,7 @@ impl Found {
             if let Some(kind) = waiting.or(completion).filter(|_| self.keeps_meetings) {
                 let begin = cause.begin.min(member.end);
                 let collective_sync = collective_sync(kind, member, cause, with, first.max(begin));
-                // Nobody waits for the others in MPI_Init: it ends when it ends.
+                // Late processes are not charged for waiting in MPI_Init; only its uneven completion counts.
                 let waiting = if waiting.is_some() { collective_sync.waiting } else { 0 };
                 self.collective_syncs.parts.push(CollectiveSync { waiting, ..collective_sync });
             }
@@ -167,7 +167,7 @@ impl Found {
         self.synchronize(taking_part().filter(synchronizing), with, last, waiting, completion);
     }
 
-    /// Those who synchronize, if that are not all.
+    /// The members that synchronize: `All`, or a set if some do not.
     fn with<'a>(&mut self, members: &[Member], some: impl Iterator<Item = &'a Member> + Clone) -> Participants {
         if !self.keeps_meetings || some.clone().count() == members.len() {
             return Participants::All;
@@ -232,7 +232,7 @@ impl Found {
     }
 }
 
-/// A member's part; what lies behind `met` counts as work.
+/// A member's part in the synchronization; its time after `met` counts as work.
 fn collective_sync(kind: Metric, member: &Member, cause: &Member, with: Participants, met: i64) -> CollectiveSync {
     CollectiveSync {
         kind,
@@ -254,7 +254,7 @@ fn root(members: &[Member]) -> Option<&Member> {
     members.iter().find(|member| member.rank == member.root)
 }
 
-/// The member that begins last; of several the one with the lowest rank.
+/// The member that begins last, with the lowest rank on a tie.
 fn latest<'a>(members: impl IntoIterator<Item = &'a Member>) -> Option<&'a Member> {
     members.into_iter().reduce(|last, member| if member.begin > last.begin { member } else { last })
 }

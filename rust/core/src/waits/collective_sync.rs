@@ -1,4 +1,6 @@
-//! Who met whom in an operation of many: what the search for causes needs beyond the wait states.
+//! Which processes synchronized with which in a collective operation. The search for causes needs this even where
+//! nobody
+//! waited.
 
 use bitcode::{Decode, Encode};
 
@@ -12,36 +14,36 @@ pub struct CollectiveSync {
     pub kind: Metric,
     /// Location and region instance.
     pub call: (LocationId, InstanceId),
-    /// Location and region instance that all waited for; [`crate::trace::NONE`] twice if nobody is to blame.
+    /// Location and region instance that all waited for; [`crate::trace::NONE`] twice if there is no single cause.
     pub cause: (LocationId, InstanceId),
     /// Waiting time, ticks.
     pub waiting: i64,
     /// Time after the synchronization that counts as work, ticks.
     pub completion: i64,
-    /// The same of the cause, ticks.
+    /// The same for the cause, ticks.
     pub cause_completion: i64,
     /// Index of the communicator; [`crate::trace::NONE`]: all processes.
     pub comm: CommId,
-    /// With whom.
+    /// The processes it synchronized with.
     pub with: Participants,
 }
 
-/// With whom a member of a communicator synchronized.
+/// The members of a communicator that a process synchronized with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum Participants {
     /// All members.
     All,
-    /// Some: position among [`CollectiveSyncs::sets`].
+    /// Some of them: an index into [`CollectiveSyncs::sets`].
     Set(u32),
-    /// The cause alone.
+    /// Only the cause.
     Cause,
 }
 
 /// Collective synchronizations of all instances of one owner.
 #[derive(Debug, Default)]
 pub struct CollectiveSyncs {
-    /// Parts, instance by instance.
+    /// Each member's part, grouped by instance.
     pub parts: Vec<CollectiveSync>,
-    /// Sorted processes of those instances in which not all members synchronized.
+    /// Sorted processes of each instance in which only some members synchronized.
     pub sets: Vec<Vec<ProcessId>>,
 }

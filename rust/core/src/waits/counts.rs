@@ -1,4 +1,4 @@
-//! Time and visits by call path, and what is counted without looking at other locations.
+//! Time and visits by call path, and all counts that need no other location.
 //!
 //! *Source*: specification.md#counts-and-bytes, specification.md#time.
 
@@ -8,7 +8,7 @@ use crate::severity::{Accumulator, Metric, volume};
 use crate::trace::columns::Collective;
 use crate::trace::{Shard, Trace};
 
-/// Books profile, sends and collective operations of a shard.
+/// Counts the profile, sends and collective operations of a shard.
 #[must_use]
 pub fn book(trace: &Trace, shard: &Shard) -> Findings {
     let mut cells = Accumulator::new(&trace.tree);

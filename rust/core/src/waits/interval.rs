@@ -1,14 +1,14 @@
-//! When a wait was: the part of its call in which it lies.
+//! When a wait happened: the part of its call that it covers.
 //!
 //! ```text
 //!  ---[ call: waits |       completion ]---
 //!     ^ most waits begin    ^ completion ends
 //! ```
 //!
-//! A wait begins with its call; in a collective operation with the begin record in it, since that is what its length
-//! counts from. Completion ends with the call, or with the end record. Late Complete ends with the Early Wait that it is
-//! a part of. Waits of devices lie before their kernel: latency ends with its begin, and starving with that of latency.
-//! Progress, where the same call waited for a lock first, begins when that had been released.
+//! A wait begins with its call, or with the begin record of a collective operation, from which its length is measured.
+//! Completion ends with the call or with the end record. Late Complete ends with the Early Wait that contains it. A
+//! device waits before its kernel: launch latency ends when the kernel begins, and starvation ends when that latency
+//! begins. If a call waits for a lock and then for progress, the wait for progress begins at the release of the lock.
 
 use std::ops::Range;
 
@@ -17,9 +17,9 @@ use crate::schema::{Class, Metric, Pattern, Position};
 use crate::trace::columns::Collective;
 use crate::trace::{Shard, Trace};
 
-/// Begin of each wait state, ticks; it ends its waiting time later.
+/// Begin of each wait state, ticks; it ends after its waiting time.
 ///
-/// The waits are in the order in which the analysis returns them: by location and time.
+/// `waits` must be ordered by location and time, as the analysis returns them.
 #[must_use]
 pub fn begins(trace: &Trace, waits: &[WaitState]) -> Vec<i64> {
     let mut begins = Vec::with_capacity(waits.len());
@@ -56,7 +56,7 @@ fn begin(shard: &Shard, wait: &WaitState, of_call: &[WaitState]) -> i64 {
     }
 }
 
-/// The records of the collective operation that a call is.
+/// The collective operation that a wait's call performs.
 fn collective<'a>(shard: &'a Shard, wait: &WaitState) -> Option<&'a Collective> {
     let rows = shard.collectives.of(shard.local(wait.location));
     let enter = shard.enter(wait.instance);
@@ -67,7 +67,7 @@ fn collective<'a>(shard: &'a Shard, wait: &WaitState) -> Option<&'a Collective> 
         .find(|row| row.instance == wait.instance)
 }
 
-/// Length of what two spans have in common, ticks.
+/// Length of the overlap of two spans, ticks.
 pub(crate) fn overlap(window: &Range<i64>, span: Range<i64>) -> i64 {
     (span.end.min(window.end) - span.start.max(window.start)).max(0)
 }

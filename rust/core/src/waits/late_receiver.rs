@@ -10,9 +10,9 @@
 //! if it blocks); only if the receive is posted before k is left, and if positive. Booked on k, caused by the call that
 //! posted the receive.
 //!
-//! *Guards*: k must be `MPI_Send`, `MPI_Ssend`, `MPI_Wait` or `MPI_Waitany`; `MPI_Waitall` and `MPI_Waitsome` wait once,
-//! for the latest receiver, of equally late ones for the first that was sent to; and not at all if one of their receives
-//! had a late sender. Neither does an `MPI_Wait` for the request of an `MPI_Isendrecv` with a late sender.
+//! *Guards*: k must be `MPI_Send`, `MPI_Ssend`, `MPI_Wait` or `MPI_Waitany`. `MPI_Waitall` and `MPI_Waitsome` count one
+//! wait, for the latest receiver (on a tie, the first that was sent to), and none if one of their receives had a late
+//! sender. An `MPI_Wait` on the request of an `MPI_Isendrecv` with a late sender has none either.
 //!
 //! *Source*: specification.md#late-receiver; thesis, section 2.3, figure 2.5.
 
@@ -24,9 +24,9 @@ use crate::ids::InstanceId;
 use crate::severity::{Accumulator, Metric};
 use crate::trace::{RegionClass, Shard, Trace};
 
-/// Judges the possible Late Receivers of a shard's sends.
+/// Decides which possible Late Receivers of a shard's sends count.
 ///
-/// `is_candidate` says of a call whether one of its receives had a late sender.
+/// `is_candidate` tells whether one of the receives of a call had a late sender.
 #[must_use]
 pub fn detect(
     trace: &Trace,

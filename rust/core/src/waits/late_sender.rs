@@ -9,12 +9,12 @@
 //! *Definition*: waiting = min(Enter(send), Leave(receive)) − Enter(receive), if positive; booked on the call that
 //! completes the receive, caused by the send call.
 //!
-//! *Guards*: `MPI_Test*` never waits. `MPI_Waitall` and `MPI_Waitsome` wait once, for the latest sender; of equally
-//! late ones for the first that was received. The clamp at the Leave of the receive keeps clock errors from making a wait
-//! longer than its call.
+//! *Guards*: `MPI_Test*` never waits. `MPI_Waitall` and `MPI_Waitsome` count one wait, for the latest sender (on a tie,
+//! the first that was received). Clamping at the Leave of the receive keeps clock errors from making a wait longer than
+//! its call.
 //!
-//! *Messages in Wrong Order*: a Late Sender whose message was sent after one that is received later; its whole waiting
-//! time counts, once. The latest instances of a location are remembered (100 unless the caller says otherwise).
+//! *Messages in Wrong Order*: a Late Sender whose message was sent after one that is received later. Its whole waiting
+//! time counts, once. Each location keeps its most recent Late Senders (100 by default) to find these.
 //!
 //! Sources are compared as processes, not as ranks of a communicator.
 //!
@@ -34,7 +34,7 @@ use crate::severity::{Accumulator, Metric, volume};
 use crate::trace::columns::Received;
 use crate::trace::{RegionClass, Shard, Trace};
 
-/// A sender that waited for its receiver, if its call can wait: for the shard of the sender.
+/// A sender that waited for its receiver if its call can wait; sent to the shard of the sender.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct LateReceiver {
     /// Shard of the sender.
@@ -49,21 +49,21 @@ pub struct LateReceiver {
     pub instance: InstanceId,
 }
 
-/// What the receiving side finds.
+/// The findings of the receiving side.
 #[derive(Debug, Default)]
 pub struct Detected {
-    /// Late Senders, wrong order, counts of receives.
+    /// Late Senders, messages in wrong order, counts of receives.
     pub findings: Findings,
-    /// Late Receivers for the senders to judge.
+    /// Possible Late Receivers; the senders decide whether they count.
     pub late_receivers: Vec<LateReceiver>,
     /// Calls that complete several requests, or one of `MPI_Isendrecv`, and had a late sender.
     pub candidates: FxHashSet<InstanceId>,
 }
 
-/// A Late Sender that counts.
+/// A Late Sender that a later receive may turn into wrong order.
 #[derive(Clone, Copy)]
 struct Instance {
-    /// Time of the send record: wrong order compares these, not the Enters.
+    /// Time of the send record, which decides about wrong order (not the Enter).
     sent: i64,
     waiting: i64,
     bytes: u64,
@@ -137,7 +137,7 @@ impl Detector<'_> {
         self.trace.regions.class(self.trace.tree.region(self.shard.callpath(instance)))
     }
 
-    /// Counts a receive; its Late Sender if it has one: thesis, equation 2.1.
+    /// Counts a receive and returns its Late Sender, if any: thesis, equation 2.1.
     fn judge(&mut self, receive: &Received, send: Option<&SendInfo>) -> Option<Instance> {
         let callpath = self.shard.callpath(receive.instance);
         let bytes = send.map_or(receive.bytes, |send| send.bytes);
@@ -194,7 +194,7 @@ impl Detector<'_> {
         self.recent.push(late);
     }
 
-    /// A message that was sent before those of remembered Late Senders is received only now.
+    /// Turns a recent Late Sender into wrong order if this message, received only now, was sent before it.
     fn settle_wrong_order(&mut self, send: &SendInfo) {
         while let Some(late) = self.recent.take_later_than(send.time) {
             let callpath = self.shard.callpath(late.call);
@@ -213,11 +213,11 @@ impl Detector<'_> {
     }
 }
 
-/// The latest Late Senders of a location.
+/// The most recent Late Senders of a location.
 struct Recent {
     instances: VecDeque<Instance>,
     window: usize,
-    /// Not earlier than any remembered send: most receives need no search.
+    /// Upper bound of their send times, so that most receives need no search.
     latest: i64,
 }
 

@@ -1,8 +1,8 @@
 //! Wait states: one file per family of patterns, with the definition, formula, guards, and source of each.
 //!
-//! What a family needs to know of other shards comes with the stage that calls it: matched messages ([`late_sender`],
-//! [`late_receiver`]), instances of collective operations ([`collective`]), epochs ([`rma`]). Those that need nothing of
-//! others stand in [`OF_ONE_SHARD`].
+//! The stage that calls a family passes what it needs from other shards: matched messages ([`late_sender`],
+//! [`late_receiver`]), instances of collective operations ([`collective`]), epochs ([`rma`]). Families that need only
+//! their own shard are listed in [`OF_ONE_SHARD`].
 
 pub mod collective;
 pub mod collective_sync;
@@ -20,7 +20,7 @@ use crate::ids::{InstanceId, LocationId};
 use crate::severity::Metric;
 use crate::trace::{Shard, Trace};
 
-/// What is found in the events of one shard alone.
+/// Detectors that need only the events of one shard.
 pub const OF_ONE_SHARD: &[fn(&Trace, &Shard) -> Findings] = &[counts::book, threads::detect];
 
 /// A call in which a location idles for a remote event.
@@ -34,15 +34,15 @@ pub struct WaitState {
     pub instance: InstanceId,
     /// Waiting time, ticks.
     pub waiting: i64,
-    /// The location that causes the waiting, or none.
+    /// The location that causes the waiting, if known.
     pub cause_location: LocationId,
-    /// Region instance that causes the waiting, in the shard of that location, or none.
+    /// The region instance that causes the waiting, in the shard of that location, if known.
     pub cause_instance: InstanceId,
-    /// What a call that waited for a lock or for progress waited for last.
+    /// For a call that waited for a lock or for progress: which of the two came last.
     pub last: LimitingFactor,
 }
 
-/// The factor of a wait that came last, where a call can wait for two things in turn.
+/// The last factor of a wait whose call can wait for two things in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Encode, Decode)]
 pub enum LimitingFactor {
     /// There is only one.
@@ -74,26 +74,26 @@ impl WaitState {
         Self { kind, location, instance, waiting, cause_location, cause_instance, last: LimitingFactor::Only }
     }
 
-    /// The call waits for nobody in particular (completion times).
+    /// A wait without a cause (completion times).
     #[must_use]
     pub fn without_cause(kind: Metric, call: (LocationId, InstanceId), waiting: i64) -> Self {
         Self::new(kind, call, waiting, (LocationId::NONE, InstanceId::NONE))
     }
 }
 
-/// What a stage finds in one shard.
+/// The findings of a stage in one shard.
 #[derive(Debug, Default)]
 pub struct Findings {
     /// Contributions to severities.
     pub severities: Vec<crate::severity::Severity>,
     /// Wait states of the shard's locations.
     pub waits: Vec<WaitState>,
-    /// What was odd.
+    /// Inconsistencies of the trace.
     pub diagnostics: crate::diagnostics::Diagnostics,
 }
 
 impl Findings {
-    /// Adds those of a later stage.
+    /// Adds the findings of a later stage.
     pub fn merge(&mut self, later: Findings) {
         append(&mut self.severities, later.severities);
         append(&mut self.waits, later.waits);
@@ -101,7 +101,7 @@ impl Findings {
     }
 }
 
-/// Adds rows; the first stay where they are.
+/// Appends rows without moving the existing ones, where possible.
 fn append<T>(rows: &mut Vec<T>, mut later: Vec<T>) {
     if rows.capacity() == 0 {
         *rows = later;

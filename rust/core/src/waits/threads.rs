@@ -22,7 +22,7 @@ use crate::trace::columns::{Fork, Lock, Team};
 use crate::trace::locations::Process;
 use crate::trace::{NONE, RegionClass, Shard, Trace};
 
-/// Books the thread teams of a shard.
+/// Detects waits and management time in the thread teams of a shard.
 #[must_use]
 pub fn detect(trace: &Trace, shard: &Shard) -> Findings {
     let mut findings = Findings::default();
@@ -84,7 +84,7 @@ fn book_management(shard: &Shard, fork: &Fork, forker: LocationId, part: &Part, 
     if instance.is_none() {
         return;
     }
-    // Threads whose clocks disagree claim no more than there is between fork and join.
+    // Clock errors must not give a thread more time than there is between fork and join.
     let last = if fork.join == i64::MIN { shard.leave(instance) } else { fork.join };
     let begin = (shard.enter(instance).min(last) - fork.fork).max(0);
     let end = (last - shard.leave(instance).max(fork.fork)).max(0);
@@ -130,9 +130,9 @@ fn book_barriers(trace: &Trace, shard: &Shard, parts: &[Part], findings: &mut Fi
     }
 }
 
-/// Time that a location worked on explicit tasks between two times.
+/// Time that a location spent on explicit tasks between two times.
 ///
-/// What a thread did after the last one had come is not taken off its waiting.
+/// Tasks after the last thread's arrival do not shorten the wait.
 fn tasks_between(shard: &Shard, location: LocationId, from: i64, to: i64) -> i64 {
     let tasks = shard.tasks.of(shard.local(location));
     let first = tasks.partition_point(|task| task.end <= from);
@@ -143,14 +143,14 @@ fn tasks_between(shard: &Shard, location: LocationId, from: i64, to: i64) -> i64
 /// A thread's release or acquisition of a lock: location and record.
 type Hold<'a> = (LocationId, &'a Lock);
 
-/// Every acquisition of a lock with the release before it, of the locks between the threads of a process.
+/// Every acquisition of a lock by a thread of the process, with the release before it.
 pub(crate) fn handovers<'a>(shard: &'a Shard, process: &Process) -> Vec<(Hold<'a>, Hold<'a>)> {
     let mut locks: Vec<Hold> = Vec::new();
     for location in process.locations {
         let rows = shard.locks.of(shard.local(location));
         locks.extend(rows.iter().map(|row| (location, row)));
     }
-    // Of nested acquisitions with one order the first acquire and the last release count.
+    // Nested acquisitions share one acquisition order: the first acquire and the last release count.
     locks.sort_by_key(|(_, lock)| (lock.paradigm, lock.lock, lock.order, !lock.acquired, lock.time));
     let mut handovers = Vec::new();
     for of_lock in locks.chunk_by(|a, b| (a.1.paradigm, a.1.lock) == (b.1.paradigm, b.1.lock)) {

@@ -1,4 +1,4 @@
-//! Tracks of recorded counters: of a level its mean from sample to sample, of all else by how much it grows in a second.
+//! Tracks of recorded counters: the mean between samples of a level, the growth per second of all others.
 
 use std::io::Write;
 
@@ -12,7 +12,7 @@ use crate::ids::LocationId;
 use crate::trace::counters::Kind;
 
 impl<W: Write> Writer<'_, W> {
-    /// Writes all counters: below the thread that they speak of, else below the process that recorded them.
+    /// Writes all counters, each below the thread it belongs to, or below the process that recorded it.
     pub(super) fn counters(&mut self, archive: &Archive, found: &Recorded) -> Result<()> {
         if found.kinds.is_empty() {
             return Ok(());
@@ -58,7 +58,7 @@ impl<W: Write> Writer<'_, W> {
             }
             end = Some((track, until));
         }
-        // Nobody knows how it grows behind its last sample.
+        // The growth after the last sample is unknown.
         if let Some((track, until)) = end.filter(|_| !is_level) {
             let time = self.nanoseconds(until);
             self.packets.counter(time, track, 0.0)?;

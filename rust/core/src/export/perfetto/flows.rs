@@ -1,4 +1,4 @@
-//! Flows between what is written: from sends to receives, from causes to waits, from transfers to where the data are.
+//! Flows between written slices: from sends to receives, from causes to waits, from transfers to their destinations.
 
 use rayon::prelude::*;
 
@@ -24,7 +24,7 @@ pub(super) struct End {
     pub(super) bytes: u64,
 }
 
-/// The flows between what is written.
+/// The flows between written slices.
 pub(super) struct Flows<'a> {
     trace: &'a Trace,
     selection: &'a Selection,
@@ -32,11 +32,11 @@ pub(super) struct Flows<'a> {
     /// By shard.
     pub(super) starts: Vec<Vec<End>>,
     pub(super) ends: Vec<Vec<End>>,
-    /// Of each wait the flow from its cause, or 0.
+    /// For each wait the flow from its cause, or 0.
     pub(super) caused: Vec<u64>,
-    /// Of each transfer its flow, or 0.
+    /// For each transfer its flow, or 0.
     pub(super) transferred: Vec<u64>,
-    /// How messages from or to what is written change the bytes in flight.
+    /// Changes of the bytes in flight by messages from or to written processes.
     pub(super) sent: Vec<Change>,
     last: u64,
     pub(super) written: Written,
@@ -66,7 +66,7 @@ impl<'a> Flows<'a> {
 
     pub(super) fn of_messages(&mut self) -> Result<()> {
         let (trace, kept, selection) = (self.trace, self.kept, self.selection);
-        // Of each message its sender and the position of the Leave that completes the receive.
+        // For each message, its sender and the position of the Leave that completes the receive.
         let (found, _) = messages::match_all(trace, |index, shard, matches| {
             let receives = shard.receives.rows.iter().enumerate();
             let found = receives.filter_map(|(row, receive)| {
@@ -137,7 +137,7 @@ impl<'a> Flows<'a> {
             if !is_shown(self.trace, self.selection, transfer) {
                 continue;
             }
-            // A call of the destination, or one of the origin if that is where a target's data are known to be there.
+            // A call of the destination, or of the origin if only the origin knows when the data arrived.
             let places = [transfer.destination, transfer.origin.0];
             let call = places.into_iter().find_map(|place| Some((place, self.leave_at(place, end)?)));
             let Some((place, leave)) = call else { continue };
@@ -156,7 +156,7 @@ impl<'a> Flows<'a> {
         }
     }
 
-    /// The innermost call of a location that is written and is left at a time.
+    /// The innermost written call of a location that is left at a time.
     fn leave_at(&self, location: LocationId, time: i64) -> Option<u32> {
         let shard = self.trace.shard(location);
         let kept = &self.kept[self.trace.shard_of[location] as usize];
@@ -170,7 +170,7 @@ impl<'a> Flows<'a> {
     }
 }
 
-/// Whether a transfer is written: at its source.
+/// Whether a transfer is written; its source decides.
 pub(super) fn is_shown(trace: &Trace, selection: &Selection, transfer: &Transfer) -> bool {
     let end = transfer.end.map_or(transfer.time, |end| end.max(transfer.time));
     selection.has(trace, transfer.source) && selection.lasts(transfer.time, end)
@@ -180,7 +180,7 @@ pub(super) fn is_shown(trace: &Trace, selection: &Selection, transfer: &Transfer
 pub(super) struct Ends<'a>(pub(super) &'a [End]);
 
 impl<'a> Ends<'a> {
-    /// Those at a position; positions are asked for in their order.
+    /// The ends at a position; positions must be requested in order.
     #[inline]
     pub(super) fn at(&mut self, position: u32) -> &'a [End] {
         let rest = self.0;
@@ -191,7 +191,7 @@ impl<'a> Ends<'a> {
     }
 }
 
-/// Adds the changes that something in flight makes.
+/// Adds the changes in flight of one message or transfer.
 pub(super) fn in_flight(changes: &mut Vec<Change>, from: i64, to: i64, bytes: u64) {
     let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
     changes.extend([(from, bytes), (to, -bytes)]);

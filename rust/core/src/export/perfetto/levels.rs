@@ -1,4 +1,4 @@
-//! Two levels of the whole run over time: how many ranks wait, and how many bytes are in flight.
+//! Two counters of the whole run over time: how many ranks wait, and how many bytes are in flight.
 
 use std::io::Write;
 
@@ -12,7 +12,7 @@ use crate::schema::Pattern;
 use crate::transfers::Transfer;
 
 impl<W: Write> Writer<'_, W> {
-    /// Writes how many of the chosen ranks wait: those of which any thread does. Completion is no waiting.
+    /// Writes how many of the selected ranks wait, that is, have a thread that waits. Completion is not waiting.
     pub(super) fn ranks_waiting(&mut self, analysis: &Analysis, begins: &[i64]) -> Result<()> {
         let mut waits: Vec<(u32, i64, i64)> = analysis
             .waits
@@ -31,7 +31,7 @@ impl<W: Write> Writer<'_, W> {
         waits.par_sort_unstable();
         let mut changes: Vec<Change> = Vec::with_capacity(2 * waits.len());
         for of_process in waits.chunk_by(|a, b| a.0 == b.0) {
-            // Waits of several threads may overlap: the rank waits once.
+            // Waits of several threads may overlap, but their rank counts once.
             let mut until = i64::MIN;
             for &(_, begin, end) in of_process {
                 if end > until {
@@ -44,7 +44,7 @@ impl<W: Write> Writer<'_, W> {
         self.level("Ranks waiting", "ranks", 0, changes)
     }
 
-    /// Writes how many bytes of messages and one-sided transfers, from or to the chosen ranks, are in flight.
+    /// Writes how many bytes of messages and one-sided transfers from or to the selected ranks are in flight.
     pub(super) fn bytes_in_flight(&mut self, messages: Vec<Change>, transfers: &[Transfer]) -> Result<()> {
         let mut changes = messages;
         for transfer in transfers {
@@ -56,12 +56,12 @@ impl<W: Write> Writer<'_, W> {
         self.level("Bytes in flight", "bytes", 1, changes)
     }
 
-    /// Writes a level as a counter of the whole run; none of what never is.
+    /// Writes a level as a counter of the whole run, unless it is always zero.
     fn level(&mut self, name: &str, unit: &str, order: u32, mut changes: Vec<Change>) -> Result<()> {
         changes.par_sort_unstable();
         let (first, last) = self.selection.window;
         let mut track = None;
-        // What was written last, and what is to be written of the time before the next change.
+        // The last written value, the current one, and the one to be written if it lasts until the next change.
         let (mut written, mut level, mut pending) = (0, 0_i64, None);
         for (number, at) in changes.chunk_by(|a, b| a.0 == b.0).enumerate() {
             if number % 65_536 == 0 {

@@ -1,4 +1,4 @@
-//! A run as a trace for Perfetto, the browser of timelines.
+//! Writes a run as a trace for Perfetto, a timeline viewer.
 //!
 //! | in the run | in the file |
 //! |---|---|
@@ -7,16 +7,17 @@
 //! | wait state | slice of a track below the thread, as long as the waiting; more than one such track where waits overlap |
 //! | message | flow from the call that sends to the call that completes the receive |
 //! | cause of a wait | flow from the call that caused it to the slice of the wait |
-//! | one-sided transfer | moment on a track of the source, and a flow to the call after which the data are there |
+//! | one-sided transfer | instant on a track of the source, and a flow to the call after which the data have arrived |
 //! | critical path | slices of a track of their own |
-//! | counter | counter track below the thread or the process that it speaks of |
+//! | counter | counter track below the thread or the process it belongs to |
 //! | ranks that wait, bytes in flight | two counter tracks of the whole run |
 //!
-//! Times are ns since the begin of the trace. A flow needs its begin before its end: where clocks disagree so much that
-//! it has not, it is left out and counted. Of slices that begin or end at the same time, what stands first in the file
-//! comes first: so transfers and calls come before the waits that they cause.
+//! Times are ns since the begin of the trace. A flow must begin before it ends; flows that do not, because of clock
+//! errors, are omitted and counted. Slices that begin or end at the same time keep their order in the file, so
+//! transfers
+//! and calls are written before the waits that they cause.
 //!
-//! Everything goes into the file as it comes: only flows are held in memory.
+//! The file is written as a stream; only flows are held in memory.
 
 mod counters;
 mod flows;
@@ -65,13 +66,13 @@ pub struct Written {
     pub critical_path: u64,
     /// Tracks of counters.
     pub counters: u64,
-    /// Flows that would go backwards in time.
+    /// Omitted flows, which would go backwards in time.
     pub backwards: u64,
     /// Bytes of the file.
     pub bytes: u64,
 }
 
-/// Writes a trace for Perfetto; `label` gives the name of a wait state that people read.
+/// Writes a trace for Perfetto; `label` gives the display name of a wait state.
 pub fn write(
     analysis: &Analysis,
     archive: &Archive,

@@ -10,7 +10,7 @@ use crate::Result;
 /// A track that events can be on.
 pub(super) type Track = u64;
 
-/// A name that stands for a text in the whole file: its number, counted from 1.
+/// An interned name: its number in the file, counted from 1.
 pub(super) type Name = u64;
 
 /// Arguments of a slice.
@@ -64,7 +64,7 @@ const KEYS: [(Key, &str); 21] = [
     (Key::Hop, "hop"),
 ];
 
-/// What kinds of slices there are.
+/// Kinds of slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(super) enum Category {
@@ -93,7 +93,7 @@ const CLEARED: u64 = 1;
 const NEEDED: u64 = 2;
 const ANNOTATION: u32 = 4;
 
-/// Where packets go.
+/// Writer of packets.
 pub(super) struct Packets<W> {
     out: W,
     packet: Message,
@@ -101,11 +101,11 @@ pub(super) struct Packets<W> {
     pub(super) bytes: u64,
 }
 
-/// A slice that begins, or a moment.
+/// The begin of a slice, or an instant.
 pub(super) struct Event<'a>(&'a mut Message);
 
 impl<W: Write> Packets<W> {
-    /// Begins a file in which `names` can be used, by their position + 1.
+    /// Begins a file with the interned `names`, numbered from 1 in their order.
     pub(super) fn new(out: W, names: &[String]) -> Result<Self> {
         let mut packets = Self { out, packet: Message::default(), bytes: 0 };
         packets.packet(|packet| {
@@ -128,7 +128,7 @@ impl<W: Write> Packets<W> {
                 }
             });
         })?;
-        // The root: only with this do processes stand in the order of their ranks.
+        // Perfetto orders processes by rank only below a root track with explicit ordering.
         packets.packet(|packet| {
             packet.message(DESCRIPTOR, |root| {
                 root.number(1, 0);
@@ -158,7 +158,7 @@ impl<W: Write> Packets<W> {
         })
     }
 
-    /// A process, with a position among the others.
+    /// A process; `order` is its position among the others.
     pub(super) fn process(&mut self, track: Track, id: u32, name: &str, order: u32) -> Result<()> {
         self.descriptor(track, |descriptor| {
             descriptor.message(3, |process| {
@@ -181,7 +181,7 @@ impl<W: Write> Packets<W> {
         })
     }
 
-    /// Any other track, perhaps below one.
+    /// Any other track, optionally below another one.
     pub(super) fn track(&mut self, track: Track, above: Option<Track>, name: &str) -> Result<()> {
         self.descriptor(track, |descriptor| {
             descriptor.text(2, name);
@@ -191,7 +191,7 @@ impl<W: Write> Packets<W> {
         })
     }
 
-    /// A counter, perhaps below a track; `order` is its position among those beside it.
+    /// A counter track, optionally below another track; `order` is its position among its siblings.
     pub(super) fn counter_track(
         &mut self,
         track: Track,
@@ -209,7 +209,7 @@ impl<W: Write> Packets<W> {
         })
     }
 
-    /// A text that arguments can have from now on.
+    /// Interns a text, for arguments from here on.
     pub(super) fn intern(&mut self, number: u64, text: &str) -> Result<()> {
         self.packet(|packet| {
             packet.number(FLAGS, NEEDED);
@@ -235,29 +235,29 @@ impl<W: Write> Packets<W> {
         })
     }
 
-    /// A slice begins; time in ns.
+    /// Begins a slice; time in ns.
     #[inline]
     pub(super) fn begin(&mut self, time: u64, track: Track, fill: impl FnOnce(&mut Event)) -> Result<()> {
         self.event(time, 1, track, fill)
     }
 
-    /// The innermost slice of a track ends.
+    /// Ends the innermost slice of a track.
     #[inline]
     pub(super) fn end(&mut self, time: u64, track: Track, fill: impl FnOnce(&mut Event)) -> Result<()> {
         self.event(time, 2, track, fill)
     }
 
-    /// Something happens.
+    /// Writes an instant.
     pub(super) fn instant(&mut self, time: u64, track: Track, fill: impl FnOnce(&mut Event)) -> Result<()> {
         self.event(time, 3, track, fill)
     }
 
-    /// What a counter is from now on.
+    /// Sets the value of a counter from here on.
     pub(super) fn counter(&mut self, time: u64, track: Track, value: f64) -> Result<()> {
         self.event(time, 4, track, |event| event.0.double(44, value))
     }
 
-    /// Hands everything to the system.
+    /// Flushes the file; returns its size in bytes.
     pub(super) fn finish(mut self) -> Result<u64> {
         self.out.flush()?;
         Ok(self.bytes)
@@ -276,18 +276,18 @@ impl Event<'_> {
         self.0.number(3, category as u64);
     }
 
-    /// What has the same number has the same color.
+    /// Gives all slices of a category the same color.
     #[inline]
     pub(super) fn like(&mut self, category: Category) {
         self.0.number(52, category as u64);
     }
 
-    /// An arrow goes out from here.
+    /// A flow starts here.
     pub(super) fn starts(&mut self, flow: u64) {
         self.0.fixed64(47, flow);
     }
 
-    /// An arrow ends here.
+    /// A flow ends here.
     pub(super) fn receives(&mut self, flow: u64) {
         self.0.fixed64(48, flow);
     }
@@ -311,7 +311,7 @@ impl Event<'_> {
         self.argument(key, |annotation| annotation.text(6, value));
     }
 
-    /// A text that has been introduced.
+    /// An argument with an interned text.
     pub(super) fn interned(&mut self, key: Key, number: u64) {
         self.argument(key, |annotation| annotation.number(17, number));
     }

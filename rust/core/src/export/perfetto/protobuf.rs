@@ -1,4 +1,4 @@
-//! Protocol Buffers, as far as writing a trace needs them: fields of a message, appended to a buffer.
+//! The part of Protocol Buffers that writing a trace needs: fields of a message, appended to a buffer.
 //!
 //! *Source*: the encoding guide of Protocol Buffers, <https://protobuf.dev/programming-guides/encoding>.
 
@@ -51,11 +51,11 @@ impl Message {
         self.0.extend(value.as_bytes());
     }
 
-    /// A message in the message.
+    /// A nested message.
     #[inline]
     pub(super) fn message(&mut self, field: u32, fill: impl FnOnce(&mut Self)) {
         self.key(field, LENGTH);
-        // Most are short: room for a length of one byte, which has to grow seldom.
+        // Reserve one byte for the length: most messages are short, so it seldom has to grow.
         let at = self.0.len();
         self.0.push(0);
         fill(self);

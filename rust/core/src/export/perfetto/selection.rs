@@ -1,16 +1,16 @@
-//! What is written: processes, a window of time, calls that take long enough.
+//! Which part of a run is written: processes, a time window, a shortest duration.
 
 use crate::ids::LocationId;
 use crate::trace::{Shard, Trace};
 
-/// What is written.
+/// The part of a run to write.
 #[derive(Clone, Debug)]
 pub struct Selection {
-    /// Of each process whether it is; all, and what belongs to none, if not given.
+    /// For each process, whether it is written; `None` writes all, and locations that belong to no process.
     pub processes: Option<Vec<bool>>,
-    /// What lies in this time at least in part, ticks.
+    /// Only items that overlap this window, ticks.
     pub window: (i64, i64),
-    /// What takes so long at least, ticks: calls, waits, transfers, stretches of the critical path.
+    /// Shortest duration of calls, waits, transfers and stretches of the critical path, ticks.
     pub shortest: i64,
 }
 
@@ -29,7 +29,7 @@ impl Selection {
     }
 }
 
-/// Of each Enter and Leave of a shard, whether it is written.
+/// For each Enter and Leave of a shard, whether it is written.
 pub(super) struct Kept(Vec<bool>);
 
 impl Kept {

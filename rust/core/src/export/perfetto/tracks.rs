@@ -1,4 +1,4 @@
-//! Tracks and what is on them: processes and threads, calls, waits, transfers, the critical path.
+//! Tracks and their contents: processes and threads, calls, waits, transfers, the critical path.
 
 use std::cmp::Reverse;
 use std::io::Write;
@@ -29,10 +29,10 @@ pub(super) struct Writer<'a, W> {
     pub(super) name_of: Vec<Name>,
     pub(super) first_metric: Name,
     pub(super) begin: i64,
-    /// Perfetto knows no process 0: of numbers that begin here the last digits are the rank.
+    /// Offset of process ids, since Perfetto does not allow process 0; a power of ten, so that ids end with the rank.
     pub(super) first_id: u32,
     pub(super) next_track: Track,
-    /// Call paths that arguments can have.
+    /// Call paths that have been interned for arguments.
     pub(super) introduced: Vec<bool>,
     pub(super) progress: &'a Progress,
     pub(super) written: &'a mut Written,
@@ -58,7 +58,7 @@ impl<W: Write> Writer<'_, W> {
         1 + Track::from(location.number())
     }
 
-    /// The track of the process of a location; those that belong to none share one.
+    /// The track of a location's process; locations without a process share one.
     pub(super) fn process_track(&self, location: LocationId) -> Track {
         let definitions = &self.trace.definitions;
         let number = definitions.locations[location].process.index().min(definitions.processes.len());
@@ -95,10 +95,10 @@ impl<W: Write> Writer<'_, W> {
             }
             let number = location.process.index().min(definitions.processes.len());
             let track = self.process_track(index);
-            // Behind all threads stand those of no process.
+            // Locations without a process come last.
             let one = definitions.processes.get(number);
             let id = self.first_id + one.map_or(self.first_id, |one| one.rank);
-            // The first thread of a process has its number, as systems have it; others have numbers of their own.
+            // The first thread has the id of its process, as in operating systems; others have ids of their own.
             let is_first = one.is_some_and(|one| one.locations.start == index);
             let thread = if is_first { id } else { self.first_id.saturating_mul(10).saturating_add(index.number()) };
             if process.replace(number) != Some(number) {
@@ -115,7 +115,7 @@ impl<W: Write> Writer<'_, W> {
         Ok(())
     }
 
-    /// Moments at the sources of one-sided transfers.
+    /// Instants at the sources of one-sided transfers.
     pub(super) fn transfers(&mut self, transfers: &[Transfer], flows: &[u64]) -> Result<()> {
         let mut tracks: FxHashMap<LocationId, Track> = FxHashMap::default();
         for (transfer, &flow) in transfers.iter().zip(flows) {
@@ -197,7 +197,7 @@ impl<W: Write> Writer<'_, W> {
         if self.progress.is_cancelled() { Err(Error::Interrupted) } else { Ok(()) }
     }
 
-    /// The number of a call path among the texts that arguments can have.
+    /// The number of a call path's interned text.
     fn callpath(&mut self, callpath: CallPathId) -> Result<u64> {
         let number = u64::from(callpath.number()) + 1;
         if !std::mem::replace(&mut self.introduced[callpath], true) {
@@ -327,8 +327,9 @@ impl<W: Write> Writer<'_, W> {
         Ok(())
     }
 
-    /// Slices, given with begin and end in the order of their begins, the longest first; on as few tracks as they need to
-    /// lie side by side or one in the other.
+    /// Writes slices on as few tracks as possible, such that slices of a track are disjoint or nested. They must be
+    /// ordered
+    /// by begin, the longest first.
     fn nested(
         &mut self,
         name: &str,

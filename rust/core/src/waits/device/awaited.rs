@@ -1,8 +1,10 @@
-//! What a synchronization awaits.
+//! The work that a synchronization awaits.
 //!
-//! Where it is known which streams a call is about, all that they were asked to run before: of a device all streams, of a
-//! stream itself, of an event its stream as far as it was launched before the event was recorded, of a copy the null
-//! stream. Else the last of what was launched before the call and ended in it.
+//! If the streams of a call are known, it awaits everything launched on them before: a device synchronization awaits
+//! all
+//! streams, a stream synchronization its stream, an event the work launched on its stream before the event was
+//! recorded,
+//! and a copy the null stream. Otherwise it awaits the last kernel that was launched before the call and ended in it.
 
 use rustc_hash::FxHashMap;
 
@@ -12,7 +14,7 @@ use crate::matching::launches::{Said, Span};
 use crate::trace::Trace;
 use crate::trace::device_calls::DeviceCall;
 
-/// What the devices of a process ran, in the orders in which it is looked up.
+/// The kernels of a process's devices, indexed for the lookups below.
 pub(super) struct Awaited<'a> {
     kernels: &'a [Kernel],
     by_end: Vec<u32>,
@@ -21,23 +23,23 @@ pub(super) struct Awaited<'a> {
     records: FxHashMap<u64, Vec<(i64, usize)>>,
 }
 
-/// What a stream ran.
+/// The kernels of a stream.
 struct Stream {
     location: LocationId,
     /// By begin.
     runs: Vec<u32>,
-    /// By launch: when, and which of those up to it ended last.
+    /// In order of launch: its time, and the kernel that ends last among all launched so far.
     launched: Vec<(i64, u32)>,
     is_null: bool,
 }
 
-/// When a kernel was asked for.
+/// Launch time of a kernel; its begin if the launch is unknown.
 fn asked(kernel: &Kernel) -> i64 {
     kernel.launch.map_or(kernel.run.enter, |launch| launch.enter)
 }
 
 impl<'a> Awaited<'a> {
-    /// Of a process; `records` are calls that record events.
+    /// Indexes the kernels of a process; `records` are the calls that record events.
     pub(super) fn new(
         trace: &Trace,
         kernels: &'a [Kernel],
@@ -81,7 +83,9 @@ impl<'a> Awaited<'a> {
         self.streams.iter().position(|stream| trace.definitions.locations[stream.location].id == id)
     }
 
-    /// The streams that a call is about, and until when what they were asked for counts; `None` if that is not known.
+    /// The streams that a call synchronizes with, and the time before which their work must have been launched; `None`
+    /// if
+    /// unknown.
     fn scope(
         &self,
         trace: &Trace,
@@ -107,19 +111,20 @@ impl<'a> Awaited<'a> {
         (streams.len() == 1).then_some((streams, call.enter))
     }
 
-    /// The last that a stream ran of what it was asked for before some time.
+    /// The last kernel to end of those launched on a stream before a time.
     fn last_of(&self, stream: usize, until: i64) -> Option<u32> {
         let launched = &self.streams[stream].launched;
         let before = launched.partition_point(|&(asked, _)| asked < until);
         before.checked_sub(1).map(|last| launched[last].1)
     }
 
-    /// Of what was asked for before a call and ended in it the last; else of what still seems to run behind it, by the
-    /// clock of a device, the last to end.
+    /// The last kernel that was launched before a call and ended in it. If there is none, the last to end of those
+    /// that,
+    /// by the device's clock, still run after the call.
     fn last_in(&self, call: &Span) -> Option<u32> {
         let kernel = |index: u32| &self.kernels[index as usize];
         let is_asked = |index: &u32| asked(kernel(*index)) < call.enter;
-        // Calls of a thread do not overlap, so that each kernel is seen by one of them.
+        // Calls of a thread do not overlap, so each kernel is visited by one of them.
         let ended = self.by_end.partition_point(|&index| kernel(index).run.leave <= call.leave);
         let in_call = self.by_end[..ended].iter().rev().take_while(|index| kernel(**index).run.leave > call.enter);
         in_call.copied().find(is_asked).or_else(|| {
@@ -132,8 +137,9 @@ impl<'a> Awaited<'a> {
         })
     }
 
-    /// What a call waited for, of a process with so many devices; `last_of_streams` gets the last kernel of each stream
-    /// that it awaits, whether it still ran or not.
+    /// How long a call waited, and for which kernel, in a process with this many devices. `last_of_streams` receives
+    /// the
+    /// last kernel of each awaited stream, running or not.
     pub(super) fn synchronize(
         &self,
         trace: &Trace,

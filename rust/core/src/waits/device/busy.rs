@@ -1,4 +1,4 @@
-//! When each device had something to run, over all streams and processes that share it.
+//! When each device was busy, over all streams and processes that share it.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use whywait_otf2::enums::SystemTreeDomain;
@@ -9,27 +9,28 @@ use crate::ids::{LocationId, ProcessId};
 use crate::matching::launches::Span;
 use crate::trace::Trace;
 
-/// Devices, and when each ran anything.
+/// When each device was busy.
 pub(super) struct Busy {
     /// The number of the device of each stream.
     pub device: FxHashMap<LocationId, u32>,
-    /// Of each device what it ran, by begin: begin, stream, and the end of whatever ended last up to this one.
+    /// The kernels of each device, by begin: begin, stream, and the latest end of all up to this one.
     ran: Vec<Vec<(i64, LocationId, i64)>>,
 }
 
-/// What tells one device from another.
+/// The identity of a device.
 #[derive(PartialEq, Eq, Hash)]
 enum Key<'a> {
-    /// The same everywhere.
+    /// Its UUID, the same in all processes.
     Uuid(&'a str),
     /// A node of the system tree.
     Node(u32),
-    /// Where no such node is recorded: the context, and the number in the name of the stream, as in `CUDA[0:7]`.
+    /// Without such a node: the context, and the device number in the name of the stream, as in `CUDA[0:7]`.
     Context(u32, Option<&'a str>),
 }
 
 impl Busy {
-    /// What the streams of all processes ran; of others than this process of the analysis as far as they share devices.
+    /// Collects the kernels of all streams. Those of other processes of the analysis are included only if they share a
+    /// device with this one.
     pub(super) fn new<'a>(archive: &Archive, trace: &Trace, runs: impl Iterator<Item = &'a Span>) -> Result<Self> {
         let (device, is_shared) = devices(archive.definitions(), trace);
         let rows = runs.map(|run| (device[&run.location], run.enter, run.location, run.leave));
@@ -50,7 +51,7 @@ impl Busy {
         Ok(Self { device, ran })
     }
 
-    /// When the device of a run had ended all that began before it; `None` before the first.
+    /// When the device had ended everything that began before `run`; `None` before the first.
     pub(super) fn before(&self, run: &Span) -> Option<i64> {
         let ran = &self.ran[self.device[&run.location] as usize];
         let earlier = ran.partition_point(|&(begin, stream, _)| (begin, stream) < (run.enter, run.location));

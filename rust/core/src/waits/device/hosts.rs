@@ -12,8 +12,8 @@ use crate::ids::{CallPathId, LocationId};
 use crate::trace::Trace;
 
 impl Devices {
-    /// Ticks that each thread of a process with devices spends in call paths that compute, by their number, while its
-    /// process runs no kernel, in a window; needs the events.
+    /// Ticks within a window that each thread of a process with devices computes while its process runs no kernel.
+    /// `computes` tells for each call path whether it is computation. Needs the events.
     #[must_use]
     pub fn host_computation(&self, trace: &Trace, computes: &[bool], window: &Range<i64>) -> Vec<(LocationId, i64)> {
         let process = |location: LocationId| trace.definitions.locations[location].process;
@@ -38,7 +38,7 @@ impl Devices {
     }
 }
 
-/// Ticks of computation at a location outside of some times, which are sorted and do not touch.
+/// Ticks of computation at a location outside the busy intervals, which are sorted and disjoint.
 fn computation(trace: &Trace, location: LocationId, busy: &[(i64, i64)], computes: &[bool], window: Range<i64>) -> i64 {
     let shard = trace.shard(location);
     let is_computation = |callpath: CallPathId| computes.get(callpath.index()).copied().unwrap_or_default();

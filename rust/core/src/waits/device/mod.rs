@@ -38,7 +38,7 @@ use busy::Busy;
 
 pub use crate::matching::launches::Span;
 
-/// Something that a device ran, and what was before.
+/// Work that a device ran (a kernel or a copy), and what preceded it.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct Kernel {
     /// Where and when it ran.
@@ -47,28 +47,28 @@ pub struct Kernel {
     pub device: u32,
     /// The call that launched it.
     pub launch: Option<Span>,
-    /// Why it did not begin before.
+    /// Why it did not begin earlier.
     pub began: Began,
-    /// Ticks in which its device had nothing to run before it.
+    /// Ticks for which its device was idle before it.
     pub idle: i64,
-    /// The part of it before the launch.
+    /// The part of `idle` before the launch.
     pub starved: i64,
-    /// The part of that in which the host waited in MPI.
+    /// The part of `starved` in which the host waited in MPI.
     pub mpi_starved: i64,
-    /// What it took to start after the launch, with the device free.
+    /// Ticks from the launch to the start while the device was idle.
     pub latency: i64,
-    /// Ticks between its launch and its start while another ran.
+    /// Ticks from the launch to the start while the device ran something else.
     pub queued: i64,
 }
 
-/// What a kernel had to wait for.
+/// What delayed the start of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum Began {
-    /// Nobody knows.
+    /// Unknown: the trace does not tell.
     Unknown,
     /// Its launch.
     Launched,
-    /// The end of another one of its process, by its position.
+    /// The end of another kernel of its process: an index into [`Devices::kernels`].
     Behind(u32),
 }
 
@@ -77,11 +77,11 @@ pub enum Began {
 pub struct Synchronization {
     /// Where and when it was called.
     pub call: Span,
-    /// Ticks in which a kernel ran that it awaited.
+    /// Ticks until the last awaited kernel ended.
     pub waiting: i64,
-    /// The rest.
+    /// The rest of the call, ticks.
     pub completion: i64,
-    /// The last of these kernels: its position among all.
+    /// The awaited kernel that ended last: an index into [`Devices::kernels`].
     pub kernel: Option<u32>,
 }
 
@@ -96,16 +96,16 @@ pub struct Starving {
     pub ticks: i64,
 }
 
-/// What there is to say of devices.
+/// The activity of devices, and of the hosts that use them.
 #[derive(Debug, Default, Encode, Decode)]
 pub struct Devices {
-    /// What they ran, by process and start.
+    /// Kernels and copies, by process and start.
     pub kernels: Vec<Kernel>,
-    /// Calls that waited for them, by process and Enter.
+    /// Calls that synchronize with devices, by process and Enter.
     pub synchronizations: Vec<Synchronization>,
-    /// What these await, whether it still ran or not: positions of a synchronization and of the last kernel of a stream.
+    /// What each synchronization awaits, running or not: its index, and that of the last kernel of an awaited stream.
     pub awaited: Vec<(u32, u32)>,
-    /// What hosts did meanwhile.
+    /// What hosts did while they starved devices.
     pub starving: Vec<Starving>,
     /// Number of launches.
     pub launches: u64,
@@ -113,12 +113,12 @@ pub struct Devices {
     pub unmatched_launches: u64,
     /// Kernels without a launch.
     pub unmatched_kernels: u64,
-    /// Kernels that seem to end behind the call that awaits them, or to begin before the one that launches them.
+    /// Kernels that, by their clock, end after the call that awaits them or begin before their launch.
     pub clock_violations: u64,
 }
 
 impl Devices {
-    /// All of several parts.
+    /// Joins several parts.
     pub(crate) fn all(parts: Vec<Self>) -> Self {
         let mut all = Self::default();
         for part in parts {
@@ -127,7 +127,7 @@ impl Devices {
         all
     }
 
-    /// Adds what there is to say of others.
+    /// Adds the devices of another part; indexes are shifted.
     fn add(&mut self, others: Self) {
         let before = self.kernels.len() as u32;
         let calls_before = self.synchronizations.len() as u32;
@@ -151,7 +151,7 @@ impl Devices {
     }
 }
 
-/// A process with devices.
+/// A process that uses devices.
 struct Host {
     /// Position of its shard.
     shard: usize,
@@ -162,8 +162,8 @@ struct Host {
     runs: Vec<Span>,
 }
 
-/// Looks at the devices of all processes; what is found in each shard, and the wait states of these. `found` has what the
-/// stages before have found, in the order of location and time.
+/// Analyzes the devices of all processes. Returns their activity and the new findings, one entry per shard. `found`
+/// holds the findings of the earlier stages, ordered by location and time.
 pub(crate) fn detect(archive: &Archive, trace: &Trace, found: &[Findings]) -> Result<(Vec<Devices>, Vec<Findings>)> {
     let hosts = |(shard_number, shard): (usize, &Shard)| -> Vec<Host> {
         let host = |process: ProcessId| {
@@ -233,15 +233,15 @@ impl Host {
         devices
     }
 
-    /// What each kernel waited for, and how long its device was idle before it.
+    /// Determines what delayed each kernel, and how long its device was idle before it.
     fn kernels(&self, busy: &Busy, launches: &[Span], matched: &Matched, devices: &mut Devices) {
-        // By stream the last kernel; by device the one that ended last.
+        // The last kernel of each stream, and the kernel of each device that ends last.
         let mut on_stream: FxHashMap<LocationId, u32> = FxHashMap::default();
         let mut on_device: FxHashMap<u32, u32> = FxHashMap::default();
         for (number, (run, &launch)) in (0..).zip(self.runs.iter().zip(&matched.launches)) {
             let launch = launches.get(launch as usize).copied();
             let device = busy.device[&run.location];
-            // A device is there when it is first asked for something at the latest.
+            // The first launch is the latest time at which a device can have become available.
             let before = busy.before(run).or(launch.map(|launch| launch.enter.min(run.enter)));
             let end = |kernel: u32| self.runs[kernel as usize].leave;
             let earlier = [on_stream.insert(run.location, number), on_device.get(&device).copied()];
@@ -273,7 +273,7 @@ impl Host {
         }
     }
 
-    /// Says what threads did while they starved devices; returns the part in which they waited for others.
+    /// Records what threads did while they starved devices; returns their waits in MPI in that time, as MPI Starved.
     fn starve(&self, trace: &Trace, shard: &Shard, waits: &[WaitState], devices: &mut Devices) -> Vec<WaitState> {
         let mut waited = Vec::new();
         for &host in &self.threads {
@@ -313,7 +313,7 @@ impl Host {
         waited
     }
 
-    /// Counts what does not fit.
+    /// Counts unmatched launches and kernels, and clock violations.
     fn note(&self, matched: &Matched, launches: &[Span], devices: &mut Devices, findings: &mut Findings) {
         let mut is_free = vec![true; launches.len()];
         for (run, &launch) in self.runs.iter().zip(&matched.launches) {
@@ -340,7 +340,7 @@ impl Host {
         }
     }
 
-    /// Books what there is to say as severities and wait states, of which some are known.
+    /// Turns kernels and synchronizations into severities and wait states.
     fn book(
         &self,
         trace: &Trace,
@@ -386,7 +386,7 @@ impl Host {
     }
 }
 
-/// The parts of stretches, which follow each other, that lie in a span: each with its length.
+/// The parts of consecutive stretches that lie in a span, each with its length.
 fn overlaps<T>(stretches: &[(T, i64, i64)], from: i64, until: i64) -> impl Iterator<Item = (&(T, i64, i64), i64)> {
     let first = stretches.partition_point(|(_, _, end)| *end <= from);
     stretches[first..]
@@ -395,7 +395,7 @@ fn overlaps<T>(stretches: &[(T, i64, i64)], from: i64, until: i64) -> impl Itera
         .map(move |stretch| (stretch, stretch.2.min(until) - stretch.1.max(from)))
 }
 
-/// When a thread waited in MPI: its waits with begin and end, none over another.
+/// The waits of a thread in MPI with begin and end; they do not overlap.
 fn waiting_in_mpi<'a>(trace: &Trace, host: LocationId, waits: &'a [WaitState]) -> Vec<(&'a WaitState, i64, i64)> {
     let own = waits.partition_point(|wait| wait.location < host)..waits.partition_point(|wait| wait.location <= host);
     let own = &waits[own];

@@ -9,15 +9,17 @@
 //!
 //! *Definition*: waiting = max Enter − own Enter, for all whose Enter is earlier.
 //!
-//! *Guard*: with MPI, and in a broadcast, the calls need not synchronize: unless the last enters before the first
-//! leaves, nobody waits. Barriers, allocations and N-to-N operations of OpenSHMEM and ARMCI always do; there waiting is
-//! cut at the own Leave.
+//! *Guard*: in MPI, and in a broadcast, the calls need not synchronize: there is a wait only if the last process enters
+//! before the first leaves. Barriers, allocations and N-to-N operations of OpenSHMEM and ARMCI always synchronize;
+//! their
+//! waiting is clamped at the process's own Leave.
 //!
-//! *Early Fence* (part of Wait at Fence): waiting until the last operation on the process that belongs to the epoch
-//! which the fence ends has left its call: Leave(operation) − own Enter, if that lies within the fence.
+//! *Early Fence* (part of Wait at Fence): the wait until the last operation on this process in the epoch that the fence
+//! ends has left its call: Leave(operation) − own Enter, if that lies within the fence.
 //!
-//! *Pairs*: a fence or a barrier synchronizes as many as its window has members; needed are those that accessed the process in the
-//! epoch, and those that it accessed. Who did both is needed in both directions, and counts twice.
+//! *Pairs*: a fence or a barrier synchronizes a process with all members of the window. Needed pairs are those with
+//! processes that accessed it in the epoch and those that it accessed; a process that did both counts twice, once per
+//! direction.
 //!
 //! *Source*: specification.md#wait-at-create-fence-and-free, specification.md#early-fence; thesis, wait-state patterns 1
 //! and 2, figure 3.16. Pairs: specification.md#pair-wise-synchronizations.
@@ -39,7 +41,7 @@ use crate::trace::{Shard, Trace};
 use crate::waits::WaitState;
 use crate::waits::collective_sync::{CollectiveSync, Participants};
 
-/// What the parts of an instance get to know of it.
+/// What the members of a collective instance need to know about it.
 #[derive(Clone, Copy, Encode, Decode)]
 struct Instance {
     /// Number of parts.
@@ -83,7 +85,7 @@ pub(super) fn detect(
         let mut partners = Vec::new();
         for (position, (part, instance)) in epochs.collectives.iter().zip(instances).enumerate() {
             let Some(instance) = instance else {
-                // Nobody else is in a window of a process alone, but its fences are fences.
+                // A window with one member has no partners, but its fences still count.
                 if part.is_fence() && trace.definitions.is_own_window(part.window) {
                     let own = u32::from(!epochs.of_collective.of(position).is_empty());
                     waits.count_pairs(shard, part.library, (part.location, part.instance), (1, own));
@@ -106,12 +108,13 @@ pub(super) fn detect(
             }
             if part.completes() {
                 partners.clear();
-                // Those that accessed the process, and those that it accessed: who did both is two of them. It itself
-                // is one.
+                // Processes that accessed this one, and those that it accessed; a process that did both counts twice,
+                // this
+                // process itself once.
                 partners.extend(on_me().map(|access| (access.origin, access.origin != part.process && directions)));
                 let targets = epochs.of_collective.of(position).iter();
                 let targets = targets.map(|&row| shard.operations.rows[row as usize].target);
-                // A barrier of some PEs also completes what went to others.
+                // A barrier of some PEs also completes operations on PEs outside it.
                 let comm = trace.definitions.window_comm(part.window);
                 let is_member = |target: &ProcessId| comm.is_some_and(|comm| comm.rank(*target).is_some());
                 partners.extend(targets.filter(is_member).map(|target| (target, false)));
@@ -165,11 +168,11 @@ fn evaluate(parts: &[Part]) -> Instance {
     }
 }
 
-/// What a part finds in its instance.
+/// The result for one member of an instance.
 struct Found {
     /// The wait state, if it waits.
     wait: Option<WaitState>,
-    /// The collective synchronization, if all were in the call at the same time.
+    /// The collective synchronization, if all members were in the call at the same time.
     collective_sync: Option<CollectiveSync>,
 }
 
@@ -200,7 +203,7 @@ fn synchronize(shard: &Shard, part: &CollectivePart, instance: &Instance) -> Fou
     }
 }
 
-/// The accesses of all epochs of a shard that end with a fence or a barrier: the last of each epoch on each target.
+/// The last access to each target in each epoch of a shard that ends with a fence or a barrier.
 fn accesses(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Outbox<Access> {
     let mut outbox = trace.exchange.outbox();
     // Target, Leave, and row of the epoch's operations.
@@ -243,7 +246,7 @@ impl<'a> ByPart<'a> {
         Self { rows: inbox.rows().collect(), of_part }
     }
 
-    /// Those of a part, ordered by origin.
+    /// The accesses for one member's call, ordered by origin.
     fn of(&self, part: usize) -> impl Iterator<Item = &'a Access> {
         self.of_part.of(part).iter().map(|&row| self.rows[row as usize])
     }

@@ -14,15 +14,17 @@
 //! *Matching*: by window and pair of processes, the n-th access epoch of the origin that names the target meets the n-th
 //! exposure epoch of the target that names the origin.
 //!
-//! *Late Post*: where the origin blocks depends on the library. The last post of the group lies in complete: waiting =
-//! Enter(post) − Enter(complete); or else in start, likewise; or else the post of an operation's own target lies in the
-//! operation, likewise (the first such operation). One booking an epoch. A post at the very end of a call counts.
+//! *Late Post*: where the origin blocks depends on the library. If the last post of the group lies in complete, waiting
+//! =
+//! Enter(post) − Enter(complete). Otherwise, if it lies in start, the same with start. Otherwise, the same with the
+//! first
+//! operation that contains the post of its own target. One wait per epoch. A post at the very end of a call counts.
 //!
 //! *Early Wait*: waiting = min(last Enter(complete), Leave(wait)) − Enter(wait), if positive. `MPI_Win_test` never waits.
 //! *Late Complete*, a part of it: since the last operation of any origin on the target has left its call.
 //!
-//! *Pairs*: complete, wait and a successful test synchronize with all of their group; unneeded are those with whom no
-//! data was exchanged.
+//! *Pairs*: complete, wait and a successful test synchronize with every member of their group; pairs that exchanged no
+//! data are unneeded.
 //!
 //! *Source*: Late Post: specification.md#late-post, thesis, wait-state pattern 3. Early Wait and Late Complete:
 //! specification.md#early-wait-and-late-complete, thesis, wait-state patterns 4 and 5. Detection: thesis, section 3.3.1.
@@ -54,7 +56,7 @@ struct Post {
     enter: i64,
 }
 
-/// An access epoch, for one of its targets.
+/// The end of an access epoch, for one of its targets.
 #[derive(Clone, Copy, Encode, Decode)]
 struct Done {
     window: WindowId,
@@ -96,7 +98,7 @@ fn posts(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Outbox<Post> {
 
 fn dones(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Outbox<Done> {
     let mut outbox = trace.exchange.outbox();
-    // Leave of the last operation on each of the group.
+    // Leave of the last operation on each member of the group.
     let mut last: Vec<i64> = Vec::new();
     for (position, access) in epochs.accesses.iter().enumerate() {
         let Access { process: origin, window, complete, .. } = *access;

@@ -1,4 +1,4 @@
-//! Lock Contention: a process waits for another to give back a lock.
+//! Lock Contention: a process waits for another to release a lock.
 //!
 //! ```text
 //!  holder  --[ Lock ]====[ Unlock |]--------
@@ -6,14 +6,17 @@
 //!               |-----------------|  waiting
 //! ```
 //!
-//! *Order*: with MPI nobody records when a lock is granted; the epochs on a lock are ordered by the Leave of their
-//! release. With OpenSHMEM and ARMCI the acquiring call returns with the lock: by the Leave of that call.
-//! *Holder*: the epoch before; for a shared epoch the last exclusive one before it. Shared epochs do not wait for each
-//! other. *Blocked activity*: of the waiter's calls that may wait (lock, operations on the lock's target, calls that
-//! complete them, unlock) the one that overlaps the holder's release, and if several do the one that spent longest in it.
+//! *Order*: MPI traces do not record when a lock is granted, so the epochs of a lock are ordered by the Leave of their
+//! release. In OpenSHMEM and ARMCI the acquiring call returns with the lock, so its Leave orders them.
+//! *Holder*: the previous epoch; for a shared epoch, the last exclusive one before it. Shared epochs do not wait for
+//! each
+//! other. *Blocked activity*: among the waiter's calls that may block (lock, operations on the lock's target, calls
+//! that
+//! complete them, unlock), the one that overlaps the holder's release; if several do, the one with the longest overlap.
 //!
-//! *Definition*: waiting = min(Leave(release), Leave(activity)) − Enter(activity), if positive. One call waits once: the
-//! longest, where it ends several epochs. No wait where the release falls between two calls of the waiter.
+//! *Definition*: waiting = min(Leave(release), Leave(activity)) − Enter(activity), if positive. A call that ends
+//! several
+//! epochs has one wait, the longest. There is no wait if the release falls between two calls of the waiter.
 //!
 //! *Source*: specification.md#lock-contention; thesis, wait-state pattern 7, algorithm 2.
 
@@ -46,15 +49,15 @@ pub(super) struct Contention {
     pub(super) released: i64,
 }
 
-/// The lock that an epoch is about: window, target process or [`ALL`], lock id, whether the id stands for a class of
-/// static variables.
+/// Identity of a lock: window, target process or [`ALL`], lock id, and whether the id stands for a class of static
+/// variables.
 type Key = (WindowId, ProcessId, u64, bool);
 
 /// A lock epoch, for the owner of the lock.
 #[derive(Clone, Copy, Encode, Decode)]
 struct Held {
     key: Key,
-    /// What orders the epochs, ticks.
+    /// Time that orders the epochs, ticks.
     since: i64,
     process: ProcessId,
     /// Location and region instance of the release, and its times.
@@ -71,7 +74,7 @@ struct Held {
 pub(crate) struct Predecessor {
     /// Position of the epoch that may have waited.
     pub(crate) epoch: u32,
-    /// Index of the process whose lock it is: one epoch may hold the locks of many.
+    /// Index of the process that owns the lock; an epoch may hold the locks of many.
     pub(crate) target: ProcessId,
     /// Location and region instance of the release, and its times.
     pub(crate) release: (LocationId, InstanceId),
@@ -79,14 +82,14 @@ pub(crate) struct Predecessor {
     pub(crate) leave: i64,
 }
 
-/// The calls that waited, ordered by region instance; one list a shard.
+/// The calls that waited, ordered by region instance; one list per shard.
 pub(super) fn detect(trace: &Trace, epochs: &[Epochs]) -> Result<(Vec<Vec<Contention>>, Diagnostics)> {
     let (before, diagnostics) = predecessors(trace, epochs)?;
     let received = before.into_par_iter().zip(trace.shards.par_iter().zip(epochs));
     Ok((received.map(|(before, (shard, epochs))| contend(shard, epochs, &before)).collect(), diagnostics))
 }
 
-/// For the lock epochs of each shard the releases that they may have waited for.
+/// The releases that the lock epochs of each shard may have waited for.
 pub(crate) fn predecessors(trace: &Trace, epochs: &[Epochs]) -> Result<(Vec<Inbox<Predecessor>>, Diagnostics)> {
     let classes = static_locks(trace, epochs)?;
     let exclusive = exclusive_windows(trace, epochs)?;
@@ -158,17 +161,17 @@ fn held_locks(
     (outbox, diagnostics)
 }
 
-/// The windows on which somebody may have to wait for a lock.
+/// The windows with exclusive locks, where a process may wait for a lock.
 fn exclusive_windows(trace: &Trace, epochs: &[Epochs]) -> Result<FxHashSet<WindowId>> {
     let locks = epochs.iter().flat_map(|epochs| &epochs.locks);
     let own: FxHashSet<WindowId> = locks.filter(|lock| !lock.shared).map(|lock| lock.window).collect();
     Ok(trace.exchange.allgather(own.into_iter().collect::<Vec<WindowId>>())?.into_iter().flatten().collect())
 }
 
-/// Orders the epochs of each lock and tells each who released it before: thesis, algorithm 2.
+/// Orders the epochs of each lock and sends each the release before it: thesis, algorithm 2.
 fn queue(trace: &Trace, inbox: &Inbox<Held>) -> Outbox<Predecessor> {
     let mut epochs: Vec<Held> = inbox.rows().copied().collect();
-    // Those of a process are in order: a stable sort merges them.
+    // The epochs of a process arrive in order, so a stable sort only has to merge them.
     epochs.sort_by_key(|epoch| (epoch.key, epoch.since, epoch.process, epoch.position));
     let mut outbox = trace.exchange.outbox();
     for of_lock in epochs.chunk_by(|a, b| a.key == b.key) {
@@ -188,14 +191,14 @@ fn queue(trace: &Trace, inbox: &Inbox<Held>) -> Outbox<Predecessor> {
     outbox
 }
 
-/// Lock Contention, given who released each lock before: thesis, wait-state pattern 7.
+/// Lock Contention, given the previous release of each lock: thesis, wait-state pattern 7.
 fn contend(shard: &Shard, epochs: &Epochs, before: &Inbox<Predecessor>) -> Vec<Contention> {
     let mut contentions: Vec<Contention> = Vec::new();
     for before in before.rows() {
         let epoch = &epochs.locks[before.epoch as usize];
         let waited = |instance: InstanceId| before.leave.min(shard.leave(instance)) - shard.enter(instance);
         let blocked = if epoch.blocking {
-            // The order is sure: a release that seems to begin after the next holder has the lock is the clocks' fault.
+            // The order of acquisitions is reliable here: a release that seems to come later is a clock error.
             (!epoch.tried).then_some(epoch.acquire)
         } else {
             let rows = epochs.of_lock.of(before.epoch as usize);
@@ -210,7 +213,7 @@ fn contend(shard: &Shard, epochs: &Epochs, before: &Inbox<Predecessor>) -> Vec<C
         let Some(instance) = blocked else { continue };
         let waiting = waited(instance);
         if waiting > 0 {
-            // An epoch belongs to the process: another thread may wait.
+            // An epoch belongs to a process, and another of its threads may be the one that waits.
             let call = (shard.location_of_instance(instance), instance);
             contentions.push(Contention { call, waiting, release: before.release, released: before.leave });
         }
@@ -220,18 +223,18 @@ fn contend(shard: &Shard, epochs: &Epochs, before: &Inbox<Predecessor>) -> Vec<C
     contentions
 }
 
-/// Addresses differ between processes by whole pages.
+/// The bits of an address within a page: address spaces of processes are shifted by whole pages.
 const PAGE: u64 = 0xFFF;
 
 fn is_static(classes: &FxHashSet<(WindowId, u64)>, epoch: &LockEpoch) -> bool {
     classes.contains(&(epoch.window, epoch.lock))
 }
 
-/// OpenSHMEM names a lock by its address, which for static variables differs from process to process.
+/// Finds locks in static variables, whose OpenSHMEM id (an address) differs from process to process.
 ///
-/// Ids that several processes use are addresses in the symmetric heap and mean the same. Of the others those with equal
-/// low 12 bits are one lock, if each process has at most one of them and the distance between two processes is the same
-/// for all their locks. Returns the ids that stand for such a class, by window.
+/// Ids used by several processes are addresses in the symmetric heap and denote the same lock. Other ids with equal low
+/// 12 bits denote one lock if each process has at most one of them and all locks of two processes are the same distance
+/// apart. Returns the ids that stand for such a class, by window.
 fn static_locks(trace: &Trace, epochs: &[Epochs]) -> Result<FxHashSet<(WindowId, u64)>> {
     let symmetric =
         epochs.iter().flat_map(|epochs| &epochs.locks).filter(|epoch| epoch.blocking && epoch.target == ALL);

@@ -1,9 +1,9 @@
-//! Wait states in one-sided communication: one file a family of patterns.
+//! Wait states in one-sided communication: one file per family of patterns.
 //!
-//! All times are Enter and Leave of calls, never stamps of records: most of these repeat the stamp before them.
+//! All times are Enter and Leave of calls, never time stamps of records: most records repeat the stamp before them.
 //!
-//! *Source*: specification.md#one-sided-communication; thesis, chapter 3; docs/one-sided.md lists the decisions where the
-//! definitions leave room.
+//! *Source*: specification.md#one-sided-communication; thesis, chapter 3. Where the definitions leave a choice,
+//! docs/one-sided.md says how it is made.
 
 pub mod fence;
 pub mod gats;
@@ -26,20 +26,20 @@ use crate::trace::columns::Operation;
 use crate::trace::regions::Library;
 use crate::trace::{Shard, Trace};
 
-/// Everything found in one-sided communication; one entry a shard.
+/// The findings in one-sided communication; one entry per shard.
 #[derive(Debug, Default)]
 pub struct OneSided {
-    /// Wait states, severities, oddities.
+    /// Wait states, severities, inconsistencies.
     pub findings: Vec<Findings>,
     /// Epochs.
     pub epochs: Vec<Epochs>,
-    /// Who met whom in collective operations on windows.
+    /// Synchronizations in collective operations on windows.
     pub collective_syncs: Vec<Vec<CollectiveSync>>,
 }
 
-/// Detects all wait states of one-sided communication, given its epochs and what was found in messages. If asked for,
-/// says who met whom. `thesis_pairs`: needed pairs of fences are counted in both directions, and those of calls of MPI
-/// that synchronize with passive targets, as the thesis does.
+/// Detects all wait states of one-sided communication, given its epochs and the findings in messages, and on request
+/// the synchronizations of collective calls. With `thesis_pairs`, needed pairs of fences count in both directions, and
+/// MPI calls that synchronize with passive targets have pairs, as in the thesis.
 pub fn detect(
     trace: &Trace,
     mut epochs: Vec<Epochs>,
@@ -98,7 +98,7 @@ impl Waits {
         self.count(call.0, callpath, unneeded, size.saturating_sub(needed).into());
     }
 
-    /// Counts the pairs of calls that complete operations at passive targets; those of MPI if asked for.
+    /// Counts the pairs of calls that complete operations at passive targets; those of MPI on request.
     fn count_passive_syncs(&mut self, trace: &Trace, shard: &Shard, epochs: &Epochs, with_mpi: bool) {
         for sync in &epochs.passive_syncs {
             let library = trace.class(shard, sync.instance).library().unwrap_or(Library::Mpi);
@@ -108,9 +108,9 @@ impl Waits {
         }
     }
 
-    /// Adds volumes, sums up by call path.
+    /// Adds the transferred volumes and sums up by call path.
     fn book(mut self, trace: &Trace, shard: &Shard) -> Findings {
-        // Each stage found them in order; the analysis sorts those of a location, with all others of it.
+        // Each stage finds its waits in order; the analysis sorts those of a location together with all others.
         self.states.sort_by_key(|wait| wait.location);
         let mut counts: Vec<_> = self.counts.into_iter().collect();
         counts.sort_unstable();
@@ -133,7 +133,7 @@ impl Waits {
     }
 }
 
-/// Bytes at the origin's call; of atomics what the record says.
+/// Counts the bytes at the origin's call; for atomics, what the record says.
 fn book_volume(trace: &Trace, shard: &Shard, operation: &Operation, cells: &mut Accumulator) {
     use crate::trace::columns::OperationKind::{Atomic, FetchingAtomic, Get, Put};
     let Some(library) = trace.class(shard, operation.instance).library() else { return };
@@ -155,7 +155,7 @@ fn book_volume(trace: &Trace, shard: &Shard, operation: &Operation, cells: &mut 
     cells.add(received, callpath, volume(operation.received));
 }
 
-/// Largest of several by time; of equal ones that of the lowest process.
+/// The candidate with the latest time, with the lowest process on a tie.
 fn last_of<T: Copy, P: Ord>(candidates: impl IntoIterator<Item = T>, key: impl Fn(&T) -> (i64, P)) -> Option<T> {
     candidates.into_iter().reduce(|last, candidate| {
         let ((time, process), (last_time, last_process)) = (key(&candidate), key(&last));
@@ -163,7 +163,7 @@ fn last_of<T: Copy, P: Ord>(candidates: impl IntoIterator<Item = T>, key: impl F
     })
 }
 
-/// A set of region instances of a shard: a bit for each.
+/// A set of region instances of a shard, as bits.
 #[derive(Debug)]
 struct InstanceSet(Vec<u64>);
 

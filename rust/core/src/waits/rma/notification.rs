@@ -1,17 +1,17 @@
 //! Waiting for the notification of another process.
 //!
 //! ```text
-//!  waiter    --[ wait |         ]----      notified: a record of what comes in
-//!  notifier  ---------[ notify ]-----      notifies: a record of what goes out
+//!  waiter    --[ wait |         ]----      records an incoming notification
+//!  notifier  ---------[ notify ]-----      records an outgoing notification
 //!              |------|  waiting
 //! ```
 //!
-//! *Matching*: by window and pair of processes, the n-th notification that goes out meets the n-th that comes in.
+//! *Matching*: by window and pair of processes, the n-th outgoing notification matches the n-th incoming one.
 //!
 //! *Definition*: waiting = min(Enter(notify), Leave(wait)) − Enter(wait), if positive.
 //!
-//! *Pairs*: each side synchronizes with one process; needed if the notifier has accessed the other one since it
-//! notified it before.
+//! *Pairs*: each side synchronizes with one process. The pair is needed if the notifier has accessed the other process
+//! since its previous notification.
 //!
 //! *Source*: specification.md#notifications; the record is that of the thesis, section 3.1, pairs section 3.2.2.
 
@@ -28,7 +28,7 @@ use crate::trace::Trace;
 use crate::trace::regions::Library;
 use crate::waits::WaitState;
 
-/// A notification, for whom it is.
+/// A notification, for the process that it is sent to.
 #[derive(Clone, Copy, Encode, Decode)]
 struct Notice {
     window: WindowId,
@@ -70,7 +70,7 @@ pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) -> R
                 continue;
             }
             let notice = notices.take(&(row.window, row.process, row.partner));
-            // Of what the other side does nothing is known without its record.
+            // Without the other side's record, assume that the pair is needed.
             waits.count_pairs(shard, library, call, (1, notice.is_none_or(|notice| notice.is_needed).into()));
             let Some(notice) = notice else { continue };
             let enter = shard.enter(row.instance);
@@ -83,7 +83,7 @@ pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) -> R
     Ok(())
 }
 
-/// With MPI the notified process is a target that waits for its origin.
+/// Metric of the wait. In MPI, the notified process is a target that waits for its origin.
 fn metric(library: Library) -> Metric {
     match library {
         Library::Mpi => Metric::EarlyWait,

@@ -6,26 +6,28 @@
 //!            |-------------|  waiting
 //! ```
 //!
-//! *Which calls*: those that complete operations where they happen (flush, unlock, waits for an answer, blocking gets
-//! and accumulates), unless their target takes part in them (fences, GATS); and `MPI_Win_lock` and `MPI_Win_lock_all`,
-//! which may block until the target has granted the lock. Never tests, never for the own process.
+//! *Which calls*: calls that complete operations remotely (flush, unlock, waits for a response, blocking gets and
+//! accumulates), unless the target takes part in them (fences, GATS); and `MPI_Win_lock` and `MPI_Win_lock_all`, which
+//! may block until the target grants the lock. Never tests, and never operations on the process itself.
 //! *Progress activity* of a target: its first outermost library call with Leave >= Enter(call), if it begins before the
-//! call ends; else the network made progress by itself. After contention in the same call: the target's first entry
-//! strictly later than the release.
+//! call ends; otherwise the network made progress on its own. After contention in the same call: the target's first
+//! library call that it enters strictly after the release.
 //!
-//! *No-overlap* (algorithm 1, the lower bound): the time before each target's activity that no earlier one overlaps.
-//! *Last call* (upper bound): Enter of the last activity − begin. Both begin at Enter(call), after contention at the
+//! *No-overlap* (algorithm 1, the lower bound): the time before each target's activity that no earlier activity
+//! overlaps.
+//! *Last call* (upper bound): Enter of the last activity − begin. Both begin at Enter(call), or after contention at the
 //! release.
 //!
-//! *Locks* move no data, and the call returns as soon as they are granted: a target that was outside of its library
-//! grants in the last activity that it begins within the call. What it does in its library is no transfer, so the wait
-//! ends with the last target's grant, by either heuristic.
+//! *Locks* move no data, and the call returns as soon as they are granted. A target that was outside its library grants
+//! the lock in the last activity that it begins within the call. Its time in the library is no transfer, so with either
+//! heuristic the wait ends when the last target grants its lock.
 //!
-//! *Cause*: the last target that provides progress (thesis, section 4.3.2, figure 4.8), also where calls of targets overlap
-//! and the time before an earlier one is all that counts.
+//! *Cause*: the last target that provides progress (thesis, section 4.3.2, figure 4.8), even if its call overlaps an
+//! earlier one and only the time before that one counts.
 //!
-//! *Both in one call*: split at the release: what lies before is contention, what lies after is progress. A call that
-//! waits for a message as well waits for the lock or for progress from the end of that wait on.
+//! *Both in one call*: the call is split at the release, with contention before it and waiting for progress after it.
+//! If
+//! the call also waits for a message, its wait for the lock or for progress begins when that wait ends.
 //!
 //! *Source*: specification.md#wait-for-progress; thesis, wait-state pattern 6, algorithm 1.
 
@@ -50,12 +52,12 @@ use crate::trace::regions::Library;
 use crate::trace::{NONE, RegionClass, Shard, Trace};
 use crate::waits::{Findings, LimitingFactor, WaitState};
 
-/// A call asks when a target made progress.
+/// The question of a call when a target made progress.
 #[derive(Clone, Copy, Encode, Decode)]
 struct Request {
     /// Shard and region instance of the call.
     from: (u32, InstanceId),
-    /// Index of the process, or [`ALL`]: the last of those of the window.
+    /// Index of the process, or [`ALL`] for the last process of the window to make progress.
     target: ProcessId,
     /// Whether it asks for a lock.
     is_lock: bool,
@@ -68,7 +70,7 @@ struct Request {
     released: i64,
 }
 
-/// A target's activity within the call that asked.
+/// The answer: a target's activity within the call that asked.
 #[derive(Clone, Copy, Encode, Decode)]
 struct Activity {
     /// Region instance of the call that asked.
@@ -80,7 +82,7 @@ struct Activity {
     leave: i64,
 }
 
-/// Finds all waits. Shards ask round by round: what they ask and what they are told is the most memory of this stage.
+/// Finds all waits. Shards ask in rounds, because requests and answers need most of the memory of this stage.
 pub(super) fn detect(
     trace: &Trace,
     epochs: &[Epochs],
@@ -112,7 +114,7 @@ pub(super) fn detect(
     Ok(())
 }
 
-/// Metrics of a library: contention, no-overlap, last call; each in synchronization and in communication.
+/// Metrics of a library: contention, no-overlap, last call, each for synchronization and communication calls.
 fn metrics(library: Library) -> [[Metric; 2]; 3] {
     match library {
         Library::Mpi => [
@@ -168,7 +170,7 @@ fn requests(trace: &Trace, index: usize, epochs: &Epochs, contentions: &[Content
     if epochs.completions.is_empty() {
         return outbox;
     }
-    // Calls in which the target takes part need no progress on the side.
+    // The target takes part in these calls, so they do not depend on its progress elsewhere.
     let collectives = epochs.collectives.iter().map(|part| part.instance);
     let accesses = epochs.accesses.iter().flat_map(|access| [access.start, access.complete]);
     let exposures = epochs.exposures.iter().flat_map(|exposure| [exposure.post, exposure.wait]);
@@ -195,9 +197,10 @@ fn requests(trace: &Trace, index: usize, epochs: &Epochs, contentions: &[Content
     outbox
 }
 
-/// The activities of a shard's locations that others ask for.
+/// Answers requests with the activities of a shard's locations.
 ///
-/// They are looked for by target and time, and so lie near each other; answers go out in the order of the requests.
+/// Requests are visited by target and time, so that consecutive searches are close together; answers are sent in the
+/// order of the requests.
 fn answers(trace: &Trace, requests: &Inbox<Request>, calls: &mut LibraryCalls) -> Outbox<Activity> {
     let requests: Vec<&Request> = requests.rows().collect();
     let mut order: Vec<u32> = (0..requests.len() as u32).collect();
@@ -225,24 +228,24 @@ fn locking(epochs: &Epochs) -> impl Iterator<Item = &LockEpoch> {
     epochs.locks.iter().filter(|lock| lock.library == Library::Mpi)
 }
 
-/// The outermost library calls of a shard's locations, found when first asked for.
+/// The outermost library calls of a shard's locations, computed on first use.
 pub(crate) struct LibraryCalls<'a> {
     trace: &'a Trace,
     shard: &'a Shard,
-    /// The calls of a location, and the position of what was found last: requests of a process come in the order of time.
+    /// The calls of a location, and the position of the last hit: the requests of a process arrive in order of time.
     by_location: FxHashMap<LocationId, (Vec<InstanceId>, usize)>,
-    /// Enter, location and region instance of the calls of all, if somebody asked for those.
+    /// Enter, location and region instance of the calls of all locations, if requested.
     by_enter: Option<Vec<(i64, LocationId, InstanceId)>>,
 }
 
 impl<'a> LibraryCalls<'a> {
-    /// Those of a shard.
+    /// The library calls of a shard.
     pub(crate) fn new(trace: &'a Trace, shard: &'a Shard) -> Self {
         Self { trace, shard, by_location: FxHashMap::default(), by_enter: None }
     }
 
-    /// The call of a process that makes the progress which another asks for from `enter` on, if it begins before `leave`:
-    /// location and region instance.
+    /// Location and region instance of the first call of `target` that can make progress from `enter` on, if it begins
+    /// before `leave`.
     pub(crate) fn serving(&mut self, target: ProcessId, enter: i64, leave: i64) -> Option<(LocationId, InstanceId)> {
         let request = Request {
             from: (NONE, InstanceId::NONE),
@@ -257,7 +260,7 @@ impl<'a> LibraryCalls<'a> {
         self.activity(&request).map(|activity| activity.call)
     }
 
-    /// The target's activity that makes the progress a call asks for, on any of its threads.
+    /// The target's activity that makes progress for a call, on any of its threads.
     fn activity(&mut self, request: &Request) -> Option<Activity> {
         let mut found: Option<Activity> = None;
         let (trace, shard) = (self.trace, self.shard);
@@ -284,8 +287,8 @@ impl<'a> LibraryCalls<'a> {
         found
     }
 
-    /// The target's activity that granted a lock: the call returns with it, so it is the last that begins in the call.
-    /// After contention, or if the target was in its library when it was asked, that which makes progress otherwise.
+    /// The target's activity that granted a lock: the last that begins within the call, since the call returns with the
+    /// lock. After contention, or if the target was already in its library, the activity that makes progress.
     fn grant(&mut self, request: &Request) -> Option<Activity> {
         let first = self.activity(request)?;
         if request.released != i64::MIN || first.enter <= request.enter {
@@ -304,7 +307,7 @@ impl<'a> LibraryCalls<'a> {
         Some(last)
     }
 
-    /// The last grant of all processes of the window, as far as the shard has them. Looks back from the end of the call.
+    /// The last grant among the window's processes in this shard, searched backwards from the end of the call.
     fn last_grant(&mut self, request: &Request) -> Option<Activity> {
         let by_enter = self.by_enter.take().unwrap_or_else(|| by_enter(self.trace, self.shard));
         let comm = self.trace.definitions.window_comm(request.window);
@@ -360,7 +363,7 @@ fn outermost(trace: &Trace, shard: &Shard, location: LocationId) -> Vec<Instance
     calls
 }
 
-/// Until when calls that complete requests wait for messages, by region instance, ticks.
+/// The end of the waits for messages in calls that complete requests, by region instance, ticks.
 fn message_waits(trace: &Trace, shard: &Shard, found: &Findings) -> FxHashMap<InstanceId, i64> {
     if shard.operations.rows.is_empty() {
         return FxHashMap::default();
@@ -385,7 +388,7 @@ fn book(
         let library = trace.class(shard, instance).library().unwrap_or(Library::Mpi);
         metrics(library).map(|variants| variants[usize::from(operations.contains(instance))])
     };
-    // Since when a call waits for nothing but one-sided communication.
+    // From here on a call waits for one-sided communication only.
     let begin_of = |instance: InstanceId| messages.get(&instance).copied().unwrap_or_else(|| shard.enter(instance));
     let contended = |contention: &Contention, last| {
         let instance = contention.call.1;
@@ -396,11 +399,11 @@ fn book(
     };
     let mut contentions = contentions.iter().peekable();
     let mut activities: Vec<Activity> = answers.rows().copied().collect();
-    // Those of a source are in order: a stable sort merges them.
+    // The answers of a source are in order, so a stable sort only has to merge them.
     activities.sort_by_key(|activity| (activity.asked, activity.enter, activity.process));
     for of_call in activities.chunk_by(|a, b| a.asked == b.asked) {
         let instance = of_call[0].asked;
-        // What a call without progress at a target waited for is contention alone.
+        // A call without progress at a target waited for contention only.
         while let Some(alone) = contentions.next_if(|contention| contention.call.1 < instance) {
             waits.states.extend(contended(alone, LimitingFactor::Contention));
         }
@@ -432,7 +435,7 @@ fn book(
     waits.states.extend(contentions.filter_map(|alone| contended(alone, LimitingFactor::Contention)));
 }
 
-/// Thesis, wait-state pattern 6 as algorithm 1 computes it: the time before each activity that overlaps none of those before.
+/// Thesis, wait-state pattern 6, algorithm 1: the time before each activity that overlaps none of the earlier ones.
 fn no_overlap(begin: i64, leave: i64, activities: &[Activity]) -> i64 {
     let mut reference = begin;
     let mut waiting = 0;

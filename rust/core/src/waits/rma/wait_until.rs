@@ -1,4 +1,4 @@
-//! Wait until: a PE waits until another one changes its memory.
+//! Wait until: a PE waits until another PE changes its memory.
 //!
 //! ```text
 //!  waiter  --[ wait_until |        ]----
@@ -6,8 +6,11 @@
 //!            |------------|  waiting
 //! ```
 //!
-//! *Definition*: the signal is the last put or atomic on the waiter that another process begins within the call; waiting
-//! = Enter(signal) − Enter(call). Which variable a put touches is not recorded: without such an operation nothing is said.
+//! *Definition*: the signal is the last put or atomic on the waiter that another process begins within the call;
+//! waiting
+//! = Enter(signal) − Enter(call). Traces do not record which variable a put changes, so a call without such an
+//! operation
+//! has no wait.
 //!
 //! *Source*: specification.md#wait-until; the records are those of the thesis, section 3.1.3.
 
