@@ -2,7 +2,7 @@
 
 D. Eberius, "Providing Insight into the Performance of Distributed Applications Through Low-Level Metrics"
 (dissertation, University of Tennessee, 2020), equations 4.3 to 4.5, for any number of kernels: the load of a process is
-what it computes while its devices run nothing, and the time in which each device runs kernels, times their efficiency.
+its computation while its devices are idle, plus the kernel time of each device times the efficiency of the kernels.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EFFICIENCIES = ("sm_efficiency", "warp_execution_efficiency")
 _BLOCKS, _THREADS = re.compile(r"blocks.*grid", re.IGNORECASE), re.compile(r"threads.*block", re.IGNORECASE)
 _MULTIPROCESSORS = re.compile(r"multi-?processors?$", re.IGNORECASE)
 _WARP = re.compile(r"warp size$", re.IGNORECASE)
-#: Counters of the share of time in which a device does anything but copy, and how plugins name that of one device.
+#: Counters of the share of time in which a device runs anything but copies, and their names for single devices.
 _BUSY = re.compile(r"^(?!.*mem).*busy.?percent", re.IGNORECASE)
 _OF_DEVICE = re.compile(r"(.+):device=(.+)")
 
@@ -60,9 +60,9 @@ def efficiencies(result: ResultData, kernels: pa.Table, names: Sequence[str] = (
     kernels
         The kernels: ``location``, ``begin``, ``end``, and ``efficiency`` by the counters of nvprof, or null.
     names
-        Counters of streams, contexts, devices or nodes whose product it is, as shares or percentages; a name stands for
-        all counters ``NAME:device=N`` of single devices. If there are none those of nvprof, else what the geometry of
-        launches lets it be at most, else how busy the device is.
+        Counters of streams, contexts, devices or nodes (shares or percentages) whose product is the efficiency; a name
+        includes all counters ``NAME:device=N`` of single devices. If empty, the counters of nvprof; without those, an
+        upper bound from the geometry of launches; without that, the share of time in which the device is busy.
 
     Raises
     ------
@@ -217,14 +217,14 @@ def loads(
     result
         The result, with its events.
     kernels
-        What devices ran.
+        The kernels and copies of devices.
     known
         Their efficiencies.
     callpath
-        Only what runs below these call paths, as `find_callpaths` takes it: computation, and kernels that are launched
-        there or have such a call path on their stream. None for all.
+        Restricts computation and kernels to these call paths and those below, given as for `find_callpaths`; kernels
+        count if they are launched there or have such a call path on their stream. None for all.
     window
-        Only what runs between two times, seconds since the begin of the trace. None for the whole run.
+        Restricts all times to a window, seconds since the begin of the trace. None for the whole run.
 
     Returns
     -------

@@ -31,21 +31,21 @@ class Devices:
     Attributes
     ----------
     kernels : pyarrow.Table
-        What devices ran, one row each: where (``callpath``, ``callpath_id``, ``location``, ``rank``, and the number of
-        the ``device``), when (``begin`` and ``end``), the call that launched it (``launch_callpath``,
-        ``launch_location``, ``launch_enter``, ...; null), ``idle`` (how long its device had nothing to run before it),
-        of that ``starved`` (before the launch), of that ``mpi_starved`` (while the host waited in MPI), ``latency``
-        (what it took to start with the device free) and ``queued`` (from its launch to its start, if another ran
-        meanwhile), ``efficiency`` (share of the device that it uses, mean over the runs of its call path on its stream,
-        by the counters ``sm_efficiency`` and ``warp_execution_efficiency`` of the stream; null without them).
+        One row per kernel or copy: its place (``callpath``, ``callpath_id``, ``location``, ``rank``, and the number of
+        the ``device``), its time (``begin`` and ``end``), and the call that launched it (``launch_callpath``,
+        ``launch_location``, ``launch_enter``, ...; null if unknown). ``idle`` is the time for which its device was idle
+        before it; ``starved`` is the part before the launch, and ``mpi_starved`` the part of that in which the host
+        waited in MPI. ``latency`` is the time from the launch to the start on an idle device, ``queued`` on a busy one.
+        ``efficiency`` is the share of the device that it uses: the mean over the runs of its call path on its stream,
+        from the counters ``sm_efficiency`` and ``warp_execution_efficiency`` of the stream; null without them.
     synchronizations : pyarrow.Table
-        Calls that waited for devices: where, ``enter``, ``leave``, ``waiting`` (while a kernel ran that was launched
-        before), ``completion`` (the rest) and ``kernel`` (the row of the one waited for last, or null).
+        Calls that waited for devices: place, ``enter``, ``leave``, ``waiting`` (until the last kernel launched before
+        ended), ``completion`` (the rest) and ``kernel`` (the row of that kernel, or null).
     starving : pyarrow.Table
-        What hosts did while they starved devices: ``callpath``, ``location``, ``rank``, ``starving``.
+        The activity of hosts while they starved devices: ``callpath``, ``location``, ``rank``, ``starving``.
     counts : dict
-        ``launches``, ``unmatched_launches``, ``unmatched_kernels``, and ``clock_violations``: kernels that seem to end
-        behind the call that awaits them.
+        ``launches``, ``unmatched_launches``, ``unmatched_kernels``, and ``clock_violations``: kernels that, by their
+        clock, end after the call that awaits them.
 
     Times are seconds, since the begin of the trace.
 
@@ -91,13 +91,13 @@ class Devices:
         Parameters
         ----------
         efficiency
-            Counters of streams, contexts, devices or nodes whose product is the efficiency of a kernel; none to take
-            ``efficiency`` of `kernels`, or else an upper bound from the geometry of launches, or else how busy the
-            device is.
+            Counters of streams, contexts, devices or nodes whose product is the efficiency of a kernel. If empty,
+            ``efficiency`` of `kernels`; without that, an upper bound from the geometry of launches; without that, the
+            share of time in which the device is busy.
         callpath
-            Only what runs below these call paths, or is launched there; None for all.
+            Restricts the loads to these call paths and those below, and to kernels launched there; None for all.
         window
-            Only what runs between two times, seconds since the begin of the trace; None for the whole run.
+            Restricts the loads to a window, seconds since the begin of the trace; None for the whole run.
 
         Returns
         -------

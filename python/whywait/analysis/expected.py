@@ -25,8 +25,8 @@ ALGORITHMS = {"recursive-doubling": "MPI_Allreduce"}
 def recursive_doubling(processes: int) -> npt.NDArray[np.int64]:
     """Return how often each rank exchanges messages in one MPI_Allreduce by recursive doubling, as Open MPI does it.
 
-    With N' the largest power of two up to the number of processes N, the N - N' even ranks at the begin hand their data
-    to their neighbor and get the result from it. The others exchange log2 N' times.
+    Let N' be the largest power of two up to the number of processes N. The first N - N' even ranks send their data to
+    their neighbor and receive the result from it. The others exchange data log2 N' times.
 
     >>> recursive_doubling(6).tolist()
     [1, 3, 1, 3, 2, 2]
@@ -45,7 +45,7 @@ def recursive_doubling(processes: int) -> npt.NDArray[np.int64]:
 
 
 def expected_traffic(result: ResultData, algorithm: str) -> list[dict[str, Any]]:
-    """Return what each rank is expected to exchange if all operations of the run use one algorithm on all processes.
+    """Return the expected traffic of each rank if all operations of the run use one algorithm on all processes.
 
     Parameters
     ----------

@@ -1,12 +1,11 @@
-"""Efficiencies of hybrid programs: the losses due to processes and those due to threads.
+"""Efficiencies of hybrid programs: losses due to processes and losses due to threads.
 
 The hybrid metrics of the POP project, by both of its models: https://co-design.pop-coe.eu/metrics/, multiplicative
 (``hm``) and additive (``ha``). Averages over processes weigh a process by its threads, as in POP's glossary.
 
-To processes the time in a parallel region is useful, whatever its threads do in it: what these communicate there is
-lost by threads (POP, ``ha/process_efficiency``). So the time of a process is that of its master thread without the
-communication outside of parallel regions. It is never less than what any of its threads computes, however many of them
-communicate.
+At the level of processes, time in a parallel region is useful, whatever its threads do: communication in it is a loss
+due to threads (POP, ``ha/process_efficiency``). So the time of a process is the time of its master thread without
+communication outside parallel regions, but at least the computation of any of its threads.
 """
 
 from __future__ import annotations
@@ -37,15 +36,14 @@ class Shares(NamedTuple):
     whole
         All processor time: the run time of the longest process on all threads.
     longest
-        What would be left for threads if all processes were as long outside of communication as the one that is so
-        longest.
+        The time left for threads if all processes spent as long outside communication as the longest one.
     outside
-        What is left for threads: the time of processes outside of communication, on all their threads.
+        The time left for threads: the time of processes outside communication, times their threads.
     parallel
-        What is left of that where all threads have something to do: without what the others of a process miss while its
-        master computes alone.
+        The part of ``outside`` in which all threads can work: without the idle time of threads while their master
+        computes alone.
     busiest
-        What there would be to compute if all threads computed as long as the one that does so longest.
+        The computation if all threads computed as long as the one that computes longest.
     computation
         The computation.
     libraries
@@ -113,7 +111,7 @@ def shares(profile: Profile, places: Locations, positions: Iterable[int] | None 
     )
 
 
-#: The multiplicative model: name, what it is called, and its formula. The first is the product of the hybrid load
+#: The multiplicative model: name, display name, and formula. The first is the product of the hybrid load
 #: balance and communication efficiency, and of those of both paradigms.
 MULTIPLICATIVE = (
     ("hybrid_parallel_efficiency", "Hybrid parallel efficiency", "computation / whole"),
@@ -126,7 +124,8 @@ MULTIPLICATIVE = (
     ("openmp_load_balance", "OpenMP load balance", "computation / busiest / (outside / longest)"),
     ("openmp_communication_efficiency", "OpenMP communication efficiency", "busiest / longest"),
 )
-#: The additive model: each loses a share of the whole, and the losses of its parts add up to its own.
+#: The additive model: each is one minus a share of the whole that is lost, and the losses of its parts add up to its
+#: own.
 ADDITIVE = (
     ("process_efficiency", "Process efficiency", "1 - (whole - outside) / whole"),
     ("process_load_balance", "Process load balance", "1 - (longest - outside) / whole"),

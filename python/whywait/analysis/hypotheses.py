@@ -1,4 +1,4 @@
-"""Hypotheses of the what-if simulator as the native module takes them: with numbers of call paths and locations."""
+"""Translates hypotheses for the native what-if simulator, which takes numbers of call paths and locations."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _PARTS = tuple(f"{library}_{part}_" for library in ("mpi", "shmem", "armci") for part in ("sync", "comm"))
 _TRANSFERS = [mask for mask in MASKS if mask.startswith(_PARTS)]
-#: What changes who waits for whom, and no durations.
+#: Hypotheses that change who waits for whom rather than durations.
 OF_MODEL = (Protocol, EagerLimit, AsynchronousProgress, Cut, CutMessages)
 
 
@@ -53,15 +53,15 @@ class Compiler:
         self._inside = None if callpath is None else subtrees(self._tree, callpath).tolist()
 
     def changes(self, hypotheses: Iterable[Hypothesis]) -> list[_Change]:
-        """Return hypotheses on durations as the native simulator takes them."""
+        """Return the hypotheses on durations, for the native simulator."""
         compiled = map(self.compile, hypotheses)
-        # Another network changes nothing where nobody communicates.
+        # Another network changes nothing in a run without communication.
         return [
             _Change(**change) for change in compiled if change["kind"] != "network" or any(change["selection"].roots)
         ]
 
     def compile(self, hypothesis: Hypothesis) -> dict[str, Any]:
-        """Return a hypothesis as the native simulator takes it."""
+        """Return a hypothesis for the native simulator."""
         check(hypothesis)
         common = {"kind": hypothesis._kind, "selection": None, "min_span": 0.0}  # noqa: SLF001
         common |= {"mode": None, "uneven": False, "among": None}
@@ -86,7 +86,7 @@ class Compiler:
                 calls = [chosen(kinds[row]) for row in self._tree.region_rows]
                 selection = self._compiled(str(hypothesis), calls, [], None)
                 if is_linear:
-                    # Who waits how long for whom is that of the whole run.
+                    # Waiting times are those of the whole run, not of the selection.
                     selection = _Compiled(str(hypothesis), calls, [])
                 return common | {
                     "kind": "network",
@@ -96,7 +96,7 @@ class Compiler:
         raise _native.UsageError(f"{hypothesis} is not a hypothesis")
 
     def model(self, hypotheses: Iterable[Hypothesis]) -> dict[str, Any]:
-        """Return what hypotheses change of how calls wait, as arguments of the native simulator."""
+        """Return the changes of how calls wait, as arguments of the native simulator."""
         model: dict[str, Any] = {
             "asynchronous": False,
             "eager_limit": None,
@@ -134,7 +134,7 @@ class Compiler:
         return model
 
     def _among(self, among: str | None) -> tuple[str, int, list[bool]] | None:
-        """Return groups of locations as the native simulator takes them."""
+        """Return groups of locations for the native simulator."""
         if among is None:
             return None
         if among == "node":
@@ -144,7 +144,7 @@ class Compiler:
 
     @property
     def _computation(self) -> list[bool]:
-        """Which call paths are the program's own code, by id."""
+        """Return for each call path, by number, whether it is the program's own code."""
         kinds = self._tree.kinds
         return [kinds[row].paradigm not in LIBRARIES for row in self._tree.region_rows]
 
@@ -194,19 +194,19 @@ class Compiler:
 
 
 def _communicates(region: Region) -> bool:
-    """Say whether a region is a call of a communication library that an ideal network makes free."""
+    """Return whether a region is a communication call that takes no time on an ideal network."""
     file = region.paradigm == "mpi" and region.name.upper().startswith("MPI_FILE_")
     return region.paradigm in {"mpi", "shmem", "armci"} and not file
 
 
 def _transfers(region: Region) -> bool:
-    """Say whether a region is a call of a communication library whose time is that of the network."""
+    """Return whether a region is a communication call whose time is spent in the network."""
     return any(masked(mask, region) for mask in _TRANSFERS)
 
 
 @dataclass
 class _Compiled:
-    """A selection as the native simulator takes it."""
+    """A selection, for the native simulator."""
 
     text: str
     roots: list[bool]
@@ -219,12 +219,12 @@ class _Compiled:
 
 @dataclass
 class _Change:
-    """A hypothesis as the native simulator takes it."""
+    """A hypothesis, for the native simulator."""
 
     kind: str
     selection: _Compiled | None
     value: float
-    # The least length that is scaled, or that an overhead leaves.
+    # The shortest length that is scaled, or that remains after an overhead.
     min_span: float
     mode: str | None
     uneven: bool

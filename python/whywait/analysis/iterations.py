@@ -1,18 +1,18 @@
 """The iterations of the main loop: duration and waiting of each, the worst ones, and the trend.
 
-A loop is told by its *marker*, the call path that every process enters once in each iteration. An iteration lasts on a
-process from one Enter of the marker to the next; the last one ends with the last Leave of the loop's *body*: the
-marker, and those of its siblings that the loop enters as often, several times as often, or every so many iterations.
+A loop is identified by its *marker*, a call path that every process enters once in each iteration. On a process, an
+iteration lasts from one Enter of the marker to the next; the last one ends with the last Leave of the loop's *body*:
+the marker, and those of its siblings whose number of visits is a multiple or a divisor of the number of iterations.
 
 The marker may also be a parameter that the program records (``SCOREP_USER_PARAMETER_INT64("step", i)``): an iteration
 begins where its value changes.
 
-The marker is named, or found: first from what the program declares, then from visits and times alone. A loop has three
-iterations at least, as many on every process, and half of the time outside of ``MPI_Init`` and ``MPI_Finalize``. The
-main loop is a dynamic region or a phase; else a parameter whose values rise; else it is where siblings that every
-process enters equally often have so much of the time together. Of these siblings, those with the same number of visits
-that have most of the time give the number of iterations; the first of them is the marker. A call path has more time
-than those inside of it, so of nested loops the outer is found, as long as its body is a call path.
+The marker is named by the user or found: first from the program's declarations, then from visits and times alone. A
+loop has at least three iterations, the same number on every process, and half of the time outside ``MPI_Init`` and
+``MPI_Finalize``. The main loop is a dynamic region or a phase; otherwise a parameter with increasing values; otherwise
+siblings that every process enters equally often and that together have this much time. Among these siblings, the group
+with the same number of visits and the most time gives the number of iterations, and its first member is the marker. A
+call path has more time than those below it, so the outer of nested loops is found if its body is a call path.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
     from whywait.model.result import ResultData
 
-#: The columns that every table of iterations has; after them comes one for each kind of wait state that occurs.
+#: The columns of every table of iterations; one more for each kind of wait state follows.
 ITERATIONS = schema_of("iterations")
 
 _PARAMETER = "parameter:"
 _FEWEST = 3
 _LEAST_SHARE = 0.5
-# A change over the run counts as a trend if it is so large, and if a line says so much of how durations vary.
+# A trend needs at least this change over the run, and a line that explains at least this share of the variance.
 _TREND, _FIT = 0.05, 0.5
 
 
@@ -53,11 +53,11 @@ class Loop:
     Attributes
     ----------
     marker
-        The call path (its number) that is entered once in each iteration.
+        Number of the call path that is entered once in each iteration.
     body
         The call paths whose last Leave ends the last iteration.
     parameter
-        The parameter whose values are the marker instead; None if the call path is.
+        The parameter whose values mark iterations instead; None if the call path does.
     """
 
     marker: int
@@ -73,8 +73,8 @@ def find_loop(result: ResultData, named: str | int | None = None) -> Loop | None
     result
         What was found in the run.
     named
-        The marker: the last names of its call path, with ``/`` between them, or its number; or the name of a parameter
-        (``parameter:`` may stand in front of it, for one that a call path is called as well). None to look for it.
+        The marker: the last names of its call path, separated by ``/``, or its number; or the name of a parameter
+        (with the prefix ``parameter:`` if there is also a call path of that name). None to find it.
 
     Returns
     -------
@@ -84,10 +84,10 @@ def find_loop(result: ResultData, named: str | int | None = None) -> Loop | None
     Raises
     ------
     whywait.UsageError
-        If nothing is named so, or several call paths are, or no process enters it.
+        If the name does not exist, matches several call paths, or no process enters it.
     """
     if "visits" not in result.profile.metrics:
-        # A part of a run, or a result without visits.
+        # Part of a run, or a result without visits.
         return None
     if named is not None:
         return _named_loop(result, named)
@@ -96,7 +96,7 @@ def find_loop(result: ResultData, named: str | int | None = None) -> Loop | None
     if (loop := visits.main_loop(dynamic)) is not None:
         return loop
     counted = [row for row in parameters.to_pylist() if row["rises"] and row["least"] == row["most"] >= _FEWEST]
-    # Of several, the outer loop has fewer iterations in the same time.
+    # Of several loops with the same time, the outer one has fewer iterations.
     best = max(counted, key=lambda row: (round(row["share"], 2), -row["most"]), default=None)
     if best is not None and best["share"] >= _LEAST_SHARE:
         return Loop(0, (), best["parameter"])
@@ -123,7 +123,7 @@ def _named_loop(result: ResultData, named: str | int) -> Loop:
 
 
 class _Visits:
-    """The number of visits of each process to each call path, on its master thread."""
+    """Visits of each process's master thread to each call path."""
 
     def __init__(self, result: ResultData) -> None:
         self._result = result
@@ -141,11 +141,11 @@ class _Visits:
             ranks = np.diff(np.append(starts, position.size))
             self._most[position[starts]] = most
             on_all[position[starts]] = (most == least) & (ranks == np.count_nonzero(master))
-        #: Visits of each process by position; zero where they differ.
+        #: Visits per process by position; zero where processes differ.
         self._each = np.where(on_all, self._most, 0).astype(np.int64)
 
     def loop(self, position: int) -> Loop:
-        """Return the loop of a marker."""
+        """Return the loop with a marker."""
         if not self._most[position]:
             raise _native.UsageError(f"no process enters {self._tree.path(int(self._tree.preorder[position]))[-1]}")
         body = [position]
@@ -161,7 +161,7 @@ class _Visits:
         return body
 
     def main_loop(self, among: Sequence[int] | None = None) -> Loop | None:
-        """Return the loop with most of the time, if it has enough of it; only among some call paths, by number."""
+        """Return the loop with the most time, if it has enough, among the given call paths."""
         if among is not None and not among:
             return None
         profile, above = self._result.profile, self._tree.above
@@ -178,7 +178,7 @@ class _Visits:
                 continue
             for visits in np.unique(each[each >= _FEWEST]).tolist():
                 inside = siblings[each == visits]
-                # Of siblings the first to be entered has the lowest number.
+                # Siblings are numbered in order of their first Enter.
                 marker = min(inside.tolist(), key=lambda p: int(self._tree.preorder[p]))
                 covered = float(time[inside].sum())
                 if best is None or covered > best[0]:
@@ -192,7 +192,7 @@ def iterations(result: ResultData, named: str | int | None = None) -> pa.Table |
     Parameters
     ----------
     result
-        What was found in the run. A written result has the iterations of one loop.
+        The result. A stored result has the iterations of one loop only.
     named
         As for `find_loop`.
 
@@ -204,12 +204,12 @@ def iterations(result: ResultData, named: str | int | None = None) -> pa.Table |
     Raises
     ------
     whywait.UsageError
-        As `find_loop`, and if there are no events to tell the iterations of this loop from.
+        As `find_loop`, and if the iterations of this loop would need events that are not available.
 
     Notes
     -----
-    With U the computation of each process in the iteration, threads added up, and T how long the process takes, times
-    its threads: ``PE = avg U / max T = LB * CommE``, ``LB = avg U / max U``, ``CommE = max U / max T``.
+    For each process in the iteration, let U be its computation, summed over threads, and T its duration times its
+    number of threads. Then ``PE = avg U / max T = LB * CommE``, ``LB = avg U / max U``, ``CommE = max U / max T``.
     """
     dataset = result.tables
     if "window" in dataset.options:
@@ -241,7 +241,7 @@ def _is_of_parameter(table: pa.Table, named: str | int) -> bool:
 
 
 def known_iterations(result: ResultData, named: str | int | None = None) -> pa.Table | None:
-    """Return the same; None if the main loop has no iterations that can be told apart, as in a part of a run."""
+    """Return the iterations; None if those of the main loop are unknown, as in part of a run."""
     try:
         return iterations(result, named)
     except _native.UsageError:
@@ -313,19 +313,31 @@ def assess(result: ResultData, table: pa.Table) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``callpath`` and ``callpath_id`` of the marker, or of where the ``parameter`` is recorded that tells the
-        iterations (else None); how many ``iterations`` there are; ``time`` from the first to
-        the last (s) and its ``share`` of the run; ``duration`` (``mean``, ``median``, ``minimum``, ``maximum``, s);
-        ``waiting`` (s, over all locations) and ``wait_states`` (the same by kind, largest first); ``worst``, the
-        longest iteration; ``outliers``, those longer than ``limit``; ``trend``: by how much a straight line through all
-        durations rises from one iteration to the next (``slope``, s) and over all of them (``change``, a share of the
-        mean), how much of the variance it explains (``fit``, the coefficient of determination), and whether it
-        ``grows``, ``shrinks`` or is ``steady``.
+        ``callpath``, ``callpath_id``
+            The marker, or where its ``parameter`` is recorded (None if a call path marks the iterations).
+        ``iterations``
+            Their number.
+        ``time``, ``share``
+            From the begin of the first to the end of the last (s), and its share of the run.
+        ``duration``
+            ``mean``, ``median``, ``minimum``, ``maximum`` (s).
+        ``waiting``, ``wait_states``
+            Waiting over all locations (s), in total and by kind, largest first.
+        ``worst``
+            The longest iteration.
+        ``outliers``, ``limit``
+            The iterations longer than the limit.
+        ``trend``
+            A straight line through all durations: its growth from one iteration to the next (``slope``, s) and over all
+        of
+            them (``change``, a share of the mean), its coefficient of determination (``fit``), and whether it
+        ``grows``,
+            ``shrinks`` or is ``steady``.
 
     Notes
     -----
-    Outliers lie beyond Tukey's outer fence, ``Q3 + 3 (Q3 - Q1)``, and 5 % above the median at least. It is a trend if
-    the line changes by 5 % of the mean and explains half of the variance.
+    Outliers lie beyond Tukey's outer fence, ``Q3 + 3 (Q3 - Q1)``, and at least 5 % above the median. A trend changes by
+    at least 5 % of the mean and explains at least half of the variance.
     """
     duration = table["duration"].to_numpy()
     lower, median, upper = np.quantile(duration, (0.25, 0.5, 0.75))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from whywait.model.trace import Trace
 
 
-#: What a result of a part of a run answers to questions about the whole.
+#: Message for queries about the whole run to a result of part of it.
 PART = "this is a part of a run: ask the result of the whole run"
 
 
@@ -178,12 +178,12 @@ class NativeDataset:
         if not isinstance(self.analysis, _native.Analysis):
             raise _native.UsageError("there are no events")
         if "window" in self.options:
-            # All events are there, but only some of the waits: sums over both would not fit.
+            # The events cover the whole run but the waits only part of it, so sums over both would be inconsistent.
             raise _native.UsageError(PART)
         return self.analysis
 
     def window(self, begin: float, end: float) -> pa.Table:
-        # Headlines and efficiencies request the same part of the run in turn.
+        # Cache one window: headlines and efficiencies request the same one in turn.
         if self._window is None or self._window[0] != (begin, end):
             self._window = (begin, end), pa.table(self.analysis.window(begin, end))
         return self._window[1]

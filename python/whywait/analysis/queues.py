@@ -1,4 +1,4 @@
-"""The queues of messages and requests, as the replay found them: what they count, and how long they are.
+"""The queues of messages and requests from their replay: counts and lengths.
 
 D. Eberius, "Providing Insight into the Performance of Distributed Applications Through Low-Level Metrics"
 (dissertation, University of Tennessee, 2020), chapter 3: the counters of queues.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Arrival = Literal["estimate", "send"]
 Match = Literal["pair", "list"]
 
-#: What people read for levels.
+#: Display names of levels.
 LEVELS = {
     "mpi_unexpected_queue": "Unexpected messages in the queue",
     "mpi_unexpected_data": "Bytes in the unexpected queue",
@@ -55,18 +55,19 @@ class Queues:
     result
         A fresh result.
     arrival
-        When a message arrives; None for what the analysis of the result chose, else after a typical transfer.
+        When a message arrives; None for the setting of the analysis, or after a typical transfer if it had none.
     match
-        Which messages share a queue; None for what the analysis chose, else those of a pair of processes.
+        Which messages share a queue; None for the setting of the analysis, or those of a pair of processes if it had
+        none.
     bins
-        Into how many bins of equal width to cut the levels.
+        Number of bins of equal width for levels over time.
 
     Raises
     ------
     whywait.UsageError
-        If an option has a value that there is not.
+        If an option has an unknown value.
     whywait.ArchiveError
-        If the result is a written one, and its trace cannot be read.
+        If the result is a stored one, and its trace cannot be read.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class Queues:
 
     @cached_property
     def sums(self) -> pa.Table:
-        """What is counted: ``metric``, ``callpath``, ``callpath_id``, ``location``, ``rank``, ``thread``, ``value``."""
+        """The counts: ``metric``, ``callpath``, ``callpath_id``, ``location``, ``rank``, ``thread``, ``value``."""
         found = pa.table(self._analysis.severities())
         known = pa.array(_native.queue_metrics())
         return self._named(found.filter(pc.is_in(found["metric"].cast(pa.string()), known)))
@@ -114,35 +115,35 @@ class Queues:
 
     @cached_property
     def moments(self) -> pa.Table:
-        """When sums grow: ``metric``, ``callpath`` (number), ``location``, ``time`` (s) and ``value``, by time.
+        """Every increment: ``metric``, ``callpath`` (number), ``location``, ``time`` (s) and ``value``, by time.
 
-        At the Enter of the call that posts the receive; of what is counted at senders, of the call that sends. Replays
-        the queues once more, and takes some hundred bytes for each message.
+        The time is the Enter of the call that posts the receive, or of the sending call for counts at senders. Replays
+        the queues again, and takes a few hundred bytes per message.
         """
         return pa.table(self._replay(moments=True).queue_moments())
 
     def window(self, begin: float, end: float) -> pa.Table:
-        """Return what is counted between two times (seconds since the start of the trace), in the shape of `sums`.
+        """Return the counts between two times (seconds since the start of the trace), in the shape of `sums`.
 
-        Windows that tile the run add up to all of it.
+        Adjacent windows that cover the run add up exactly to the whole run.
         """
         time = self.moments["time"].to_numpy()
         last = math.inf if end >= self._result.facts["length"] else end
         return self._added(self.moments.filter(pa.array((time >= begin) & (time < last))))
 
     def over(self, name: str, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Return what a sum grows by between times, seconds since the start of the trace, at all locations together."""
+        """Return the increments of a count between times (seconds since the start of the trace), over all locations."""
         return self._in_bins(self._of(name), edges)
 
     def _in_bins(self, own: pa.Table, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         number = np.searchsorted(edges, own["time"].to_numpy(), side="right") - 1
-        # What happens at the very end belongs to the last bin.
+        # Events at the very end belong to the last bin.
         number[own["time"].to_numpy() == edges[-1]] = edges.size - 2
         inside = (number >= 0) & (number < edges.size - 1)
         return sum_at(number[inside], own["value"].to_numpy()[inside], edges.size - 1)
 
     def by_bin(self, name: str, edges: npt.NDArray[np.float64]) -> pa.Table:
-        """Return what a sum grows by at each rank between times: ``rank``, ``bin``, ``begin`` (s) and ``value``."""
+        """Return the increments on each rank between times: ``rank``, ``bin``, ``begin`` (s) and ``value``."""
         own = self._of(name)
         rank = self._result.places.rank[own["location"].to_numpy().astype(np.int64)]
         rows = [
@@ -153,7 +154,7 @@ class Queues:
         return pa.Table.from_pylist(rows)
 
     def by_iteration(self, name: str, callpath: str | int) -> pa.Table:
-        """Return what a sum grows by in each instance of a call path, up to the next one at its rank.
+        """Return the increments of a count from each instance of a call path to the next one on its rank.
 
         Parameters
         ----------
@@ -182,7 +183,7 @@ class Queues:
         )
 
     def over_instances(self, name: str, instances: pa.Table) -> npt.NDArray[np.float64]:
-        """Return what a sum grows by at a process from one instance of a call path to its next.
+        """Return the increments of a count on a process from one instance of a call path to the next.
 
         Parameters
         ----------
@@ -194,13 +195,13 @@ class Queues:
         Returns
         -------
         numpy.ndarray
-            A value for each instance. What comes before the first one of a process belongs to none.
+            One value per instance. Increments before the first instance of a process belong to none.
         """
         own, rank = self._of(name), self._result.places.rank
         where = rank[instances["location"].to_numpy().astype(np.int64)]
         here = rank[own["location"].to_numpy().astype(np.int64)]
         enter, time = instances["enter"].to_numpy(), own["time"].to_numpy()
-        # Both in one order: an instance stands before what happens at its Enter.
+        # Sort both together, an instance before the increments at its Enter.
         order = np.lexsort((np.r_[np.zeros(enter.size), np.ones(time.size)], np.r_[enter, time], np.r_[where, here]))
         latest = np.maximum.accumulate(np.where(order < enter.size, np.arange(order.size), -1))
         owner = np.where(latest >= 0, order[latest], -1)
@@ -241,12 +242,12 @@ class Queues:
 
 
 def name_of_maximum(level: str) -> str:
-    """Return what the maximum of a level is called."""
+    """Return the name of the maximum of a level."""
     return f"mpi_max_{level.removeprefix('mpi_')}"
 
 
 def _bins(analysis: _native.Analysis) -> int:
-    """Return into how many bins an analysis cut the levels."""
+    """Return the number of bins of an analysis."""
     bins = pa.table(analysis.queue_series())["bin"].to_numpy()
     return int(bins.max(initial=-1)) + 1
 
@@ -278,7 +279,7 @@ def _analysis(result: ResultData) -> _native.Analysis:
 
 
 def _placed(result: ResultData, table: pa.Table) -> pa.Table:
-    """Add rank and thread behind the location."""
+    """Add rank and thread after the location."""
     location = table["location"]
     for number, name in enumerate(("rank", "thread")):
         table = table.add_column(2 + number, name, result.locations[name].take(location))

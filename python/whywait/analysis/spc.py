@@ -45,7 +45,7 @@ _ALGORITHMS = {
     "BARRIER": "DOUBLE_RING RECURSIVE_DOUBLING BRUCK TWO_PROCS LINEAR TREE",
 }
 
-# Messages and queues: kind, unit, and what has the same meaning here: metrics (added up), or the maximum of a level.
+# Messages and queues: kind, unit, and the equivalent here: metrics (summed), or the maximum of a level.
 _MESSAGES: dict[str, tuple[Kind, str, str]] = {
     "BYTES_SENT_USER": ("regular", "bytes", "bytes_sent"),
     "BYTES_RECEIVED_USER": ("regular", "bytes", "bytes_rcvd"),
@@ -75,7 +75,7 @@ _MESSAGES: dict[str, tuple[Kind, str, str]] = {
 #: Counts messages above the eager limit of their locality.
 _ABOVE = "mpi_message_size_above_limit"
 
-#: Counters that tables 3.1, 3.4 and 3.5 have, or Open MPI itself, but not appendix A.
+#: Counters in tables 3.1, 3.4 and 3.5, or in Open MPI itself, that are missing from appendix A.
 FURTHER = ("OOS_MATCH_TIME", "OOS_MATCH_QUEUE_TIME", "OOS_QUEUE_HOPS")
 
 
@@ -112,8 +112,8 @@ def available(result: ResultData) -> list[dict[str, Any]]:
     list of dict
         ``name`` (without ``OMPI_SPC_``), ``kind``, ``unit``, ``state`` (``recorded``, ``derived`` or
         ``not available``), ``value`` (of the whole run, or None) and ``source`` (the counter, metric or level it
-        is from). Of a recorded counter also what follows from the records, if anything does: ``derived`` and
-        ``derived_from``; else None and nothing.
+        is from). For a recorded counter also the value that follows from the records, if any: ``derived`` and
+        ``derived_from``; otherwise None and an empty text.
     """
     recorded = {bare(name): counter for name, counter in Counters(result).items()}
     visits = _visits(result)
@@ -149,8 +149,8 @@ def unexpected(result: ResultData) -> dict[str, Any] | None:
     -------
     dict or None
         ``recorded`` and ``derived`` (messages), and ``name`` (of the counter in the trace). None if the trace does not
-        have the counter, or if the queues were not replayed. Their difference tells how good the estimate of arrivals
-        is.
+        have the counter, or if the queues were not replayed. Their difference shows the quality of the estimated
+        arrivals.
     """
     counter = next((one for name, one in Counters(result).items() if bare(name) == "UNEXPECTED"), None)
     if counter is None or "mpi_unexpected" not in result.profile.metrics:
@@ -164,7 +164,7 @@ def bare(name: str) -> str:
 
 
 def _visits(result: ResultData) -> Counter[str]:
-    """Count calls of MPI by name: in capitals, without the endings of Fortran and of large counts."""
+    """Count MPI calls by name, in capitals and without the suffixes of Fortran and of large counts."""
     visits = result.profile.by_position("visits")
     tree = result.tree
     names = [tree.kinds[row].name for row in tree.region_rows]
@@ -177,7 +177,7 @@ def _visits(result: ResultData) -> Counter[str]:
 
 
 def _derived(result: ResultData, one: Definition, visits: Counter[str]) -> tuple[float | None, str]:
-    """Return what says the same as a counter, and where it is from; None and nothing if there is no such thing."""
+    """Return the value equivalent to a counter, and its source; None and an empty text if there is none."""
     if one.kind == "regular" and one.unit == "calls":
         return float(visits[f"MPI_{one.name}"]), one.same
     if one.same.startswith("level "):

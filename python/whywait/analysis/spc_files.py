@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # Modes of OTF2: a total since the start, a level until the next sample, a level since the last one.
 _TOTAL, _STATE, _WATERMARK = 0x00, 0x31, 0x21
 
-#: Counters that also shrink.
+#: Counters that can also decrease.
 _STATES = {"UNEXPECTED_IN_QUEUE", "OOS_IN_QUEUE", "QUEUE_ALLOCATION", "UNEXPECTED_QUEUE_DATA", "OOS_QUEUE_DATA"}
 
 _NANOSECONDS = {"unit": "s", "exponent": -9}
@@ -45,13 +45,13 @@ class _Layout:
     values: list[_Value]
     #: Cycles in a microsecond.
     clock: int | None
-    #: Of each counter with bins its name, and where its bounds and its bins begin.
+    #: For each counter with bins, its name and the positions of its bounds and bins.
     bins: list[tuple[str, int, int]] = field(default_factory=list)
 
 
 @dataclass
 class _Process:
-    """The data files of a process: what there was at the end, and at other times."""
+    """The data files of a process: the final values and the snapshots."""
 
     rank: int
     end: Path | None = None
@@ -65,8 +65,8 @@ class Imported:
     counters: list[str]
     processes: int
     samples: int
-    #: Seconds from the first to the last snapshot by their names, and from MPI_Init to MPI_Finalize; of the process
-    #: where they differ most. None without snapshots, or with an offset.
+    #: Seconds from the first to the last snapshot by their names, and from MPI_Init to MPI_Finalize, for the process
+    #: with the largest difference. None without snapshots, or with an offset.
     spans: tuple[float, float] | None
 
 
@@ -75,9 +75,9 @@ def put_into(
 ) -> Imported:
     """Write a copy of a trace with the counters of its processes.
 
-    Without an offset the first snapshot of a process is taken when it leaves MPI_Init, the last one when it enters
-    MPI_Finalize, and the others in proportion between them. All counters are 0 when it enters MPI_Init, and what the
-    last data file has is so when it leaves MPI_Finalize.
+    Without an offset, the first snapshot of a process is placed at the Leave of MPI_Init, the last one at the Enter of
+    MPI_Finalize, and the others in proportion between them. All counters are 0 at the Enter of MPI_Init, and have their
+    final values at the Leave of MPI_Finalize.
 
     Parameters
     ----------
@@ -88,8 +88,8 @@ def put_into(
     target
         The directory for the new archive; created if needed.
     offset
-        What to add to the numbers in the names of snapshots, which are seconds then, to have the time since the begin
-        of the trace.
+        Seconds to add to the numbers in the names of snapshots (taken as seconds) to get the time since the begin of
+        the trace.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def put_into(
     Raises
     ------
     whywait.ArchiveError
-        If a file is missing, cut, malformed, or not of this run.
+        If a file is missing, truncated, malformed, or of another run.
     """
     import pyarrow as pa
 
@@ -141,7 +141,7 @@ def _few(ranks: Sequence[int]) -> str:
 def _times(
     process: _Process, call: dict[str, Any], facts: dict[str, Any], offset: float | None
 ) -> tuple[list[int], tuple[float, float] | None]:
-    """Return when the samples of a process were taken, ticks; and the spans to compare, seconds."""
+    """Return the times of a process's samples (ticks), and the spans to compare (seconds)."""
     begin, end, resolution = call["init_leave"], call["finalize_enter"], facts["resolution"]
     stamps = [stamp for stamp, _ in process.snapshots]
     span = None
@@ -199,7 +199,7 @@ def _layout(directory: Path) -> _Layout:
 
 def _layout_of(path: Path) -> _Layout:
     try:
-        # Expat limits what entities expand to.
+        # Expat limits the expansion of entities.
         root = ET.fromstring(path.read_bytes())  # noqa: S314
     except ET.ParseError as error:
         raise _native.ArchiveError(f"{path}: {error}") from error
@@ -235,7 +235,7 @@ def _integer(element: ET.Element, name: str, path: Path) -> int | None:
 
 
 def _bins(layout: _Layout, processes: Sequence[_Process]) -> Iterator[_Value]:
-    """Return the bins of counters that have some; the first file says where they end."""
+    """Return the bins of counters with bins; the first file determines their bounds."""
     units = {one.name: one for one in spc.definitions()}
     path = next(path for path in (processes[0].end, *(path for _, path in processes[0].snapshots)) if path)
     content = path.read_bytes()
@@ -251,10 +251,10 @@ def _bins(layout: _Layout, processes: Sequence[_Process]) -> Iterator[_Value]:
 
 
 def _processes(directory: Path) -> list[_Process]:
-    """Find the data files: names end in the rank, or, of a snapshot, in the rank and the time."""
+    """Find the data files: their names end in the rank, those of snapshots in the rank and the time."""
     names = {path.name: path for path in directory.iterdir() if path.is_file() and path.suffix != ".xml"}
-    # Names of machines can have dots and numbers: a snapshot stands beside the file of the end, whose name its own
-    # begins with. Where there is none, a snapshot has five fields.
+    # Host names can contain dots and numbers. The name of a snapshot begins with the name of the final file beside it;
+    # without such a file, a snapshot is a name with five fields.
     has_ends = any(name.rpartition(".")[0] in names for name in names)
     found: dict[int, _Process] = {}
     for name, path in sorted(names.items()):

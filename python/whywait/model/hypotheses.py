@@ -1,4 +1,4 @@
-"""Hypotheses of the what-if simulator: what is changed, and how a person writes it."""
+"""Hypotheses of the what-if simulator: changes of a run, and their notation."""
 
 from __future__ import annotations
 
@@ -15,26 +15,27 @@ if TYPE_CHECKING:
 Mode = Literal["instance", "local", "global", "scaled"]
 
 _LAST = -1
-# What stays between two events whose recording is taken off: as in Scalasca 1.x.
+# The shortest segment that remains after the overhead is removed: as in Scalasca 1.x.
 _LEAST = 1e-8
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Which instances of which call paths a hypothesis is about.
+    """The instances of call paths that a hypothesis changes.
 
     Attributes
     ----------
     path
-        The last names of the call paths, with ``/`` between them, or the number of one.
+        The last names of the call paths, separated by ``/``, or the number of one.
     below
-        Whether the computation in the call paths below counts as well.
+        Whether to include computation in the call paths below.
     part
-        Only this segment of each instance: 0 is that before the first call in it, -1 the last.
+        Only this segment of each instance: 0 is the one before the first call in it, -1 the last.
     ranks
         ``0-3,8``; ``5.1`` is thread 1 of rank 5. None for all.
     instances
-        First and last number, by Enter, of each call path and location; ``(-1, -1)`` is the last one. None for all.
+        First and last number in order of Enter, for each call path and location; ``(-1, -1)`` is the last one. None for
+        all.
     """
 
     path: str
@@ -45,7 +46,7 @@ class Selection:
 
     @classmethod
     def parse(cls, text: str) -> Selection:
-        """Read ``PATH[/**][~PART][@RANKS][#INSTANCES]``; each is split off where what follows it is valid."""
+        """Read ``PATH[/**][~PART][@RANKS][#INSTANCES]``; a suffix is split off only if it is valid."""
         path, instances, ranks, part = text, None, None, None
         if match := re.fullmatch(r"(.+)#(\d+|last)(?:-(\d+))?", path):
             path = match[1]
@@ -87,9 +88,9 @@ class _Selective(Hypothesis):
     Attributes
     ----------
     selection
-        As text or as a `Selection`.
+        The selection, as a text or a `Selection`.
     ranks
-        Ranks, if the text does not name them.
+        The ranks, if the text does not name them.
     """
 
     selection: Selection | str
@@ -97,7 +98,7 @@ class _Selective(Hypothesis):
 
     @property
     def selected(self) -> Selection:
-        """The selection, read if it is a text."""
+        """The selection, parsed if it is a text."""
         selection = Selection.parse(self.selection) if isinstance(self.selection, str) else self.selection
         if self.ranks is None:
             return selection
@@ -107,9 +108,9 @@ class _Selective(Hypothesis):
 
 @dataclass(frozen=True)
 class Scale(_Selective):
-    """The exclusive time of what is selected becomes `factor` times as long (Jül-4297, 3.4.1).
+    """The exclusive time of the selection is multiplied by `factor` (Jül-4297, 3.4.1).
 
-    Of a call that waits only what is no waiting changes. Segments shorter than `min_span` (s) stay.
+    In a call that waits, only the time outside the wait changes. Segments shorter than `min_span` (s) stay.
     """
 
     factor: float
@@ -134,20 +135,22 @@ class Set(_Selective):
 
 @dataclass(frozen=True)
 class Balance(_Selective):
-    """Time moves between the instances of what is selected; its sum stays (Jül-4297, 3.4.2).
+    """Time moves between the selected instances; their sum stays (Jül-4297, 3.4.2).
 
     Attributes
     ----------
     mode
         ``instance``: the n-th instances of all locations become equally long; ``local``: all instances of a location;
-        ``global``: all of all; ``scaled``: all locations work equally long, and the proportions within each stay.
+        ``global``: all instances of all locations; ``scaled``: all locations work equally long, with the proportions
+        within each unchanged.
     by
-        How much of the way to the full balance, 0..1.
+        Degree of the balance: 0 changes nothing, 1 is the full balance.
     uneven
-        ``average``: where locations have different numbers of instances, the mean is that of those that have an n-th.
+        ``average``: if locations have different numbers of instances, the mean is over those that have an n-th one.
     among
-        Time moves only inside of these groups: ``node``, those of each node; ``comm:3``, the members of a communicator
-        by its id; ``0-3,8``, these ranks. What is in no group stays as it is. None for one group of all.
+        Time moves only within these groups: ``node``, the locations of each node; ``comm:3``, the members of a
+        communicator given by its id; ``0-3,8``, these ranks. Locations outside all groups do not change. None for one
+        group of all.
     """
 
     mode: Mode = "instance"
@@ -164,7 +167,7 @@ class Balance(_Selective):
 
 @dataclass(frozen=True)
 class Cpu(Hypothesis):
-    """All computation is `ratio` times as fast, at all ranks or at those of `ranks` (``0-3,8``)."""
+    """All computation is `ratio` times as fast, on all ranks or on `ranks` (``0-3,8``)."""
 
     ratio: float
     ranks: str | None = None
@@ -176,9 +179,9 @@ class Cpu(Hypothesis):
 
 @dataclass(frozen=True)
 class Overhead(Hypothesis):
-    """Every segment is shorter by what the measurement of an event took, seconds (Jül-4297, 4.3.3).
+    """Every segment is shortened by the measurement overhead of an event, seconds (Jül-4297, 4.3.3).
 
-    Of longer ones `least` seconds stay.
+    At least `least` seconds of a segment remain.
     """
 
     seconds: float
@@ -192,7 +195,7 @@ class Overhead(Hypothesis):
 
 @dataclass(frozen=True)
 class Protocol(_Selective):
-    """Messages sent by what is selected go by rendezvous, or are eager, whatever they were."""
+    """Messages sent by the selection use the rendezvous or the eager protocol, whatever they used before."""
 
     kind: Literal["eager", "rendezvous"]
     _kind = "protocol"
@@ -203,7 +206,7 @@ class Protocol(_Selective):
 
 @dataclass(frozen=True)
 class EagerLimit(Hypothesis):
-    """Messages of more bytes go by rendezvous, others are eager; whatever they were."""
+    """Messages of more bytes use rendezvous, others are eager, whatever they used before."""
 
     size: int
     _kind = "eager limit"
@@ -214,7 +217,7 @@ class EagerLimit(Hypothesis):
 
 @dataclass(frozen=True)
 class AsynchronousProgress(Hypothesis):
-    """One-sided operations need nobody at their target."""
+    """One-sided operations complete without calls at their target."""
 
     _kind = "progress"
 
@@ -224,7 +227,7 @@ class AsynchronousProgress(Hypothesis):
 
 @dataclass(frozen=True)
 class IdealNetwork(Hypothesis):
-    """Calls of communication libraries take no time but waiting; files take theirs (POP's ideal network)."""
+    """Calls of communication libraries take no time but waiting; file I/O is unchanged (POP's ideal network)."""
 
     _kind = "set"
 
@@ -234,20 +237,20 @@ class IdealNetwork(Hypothesis):
 
 @dataclass(frozen=True)
 class Network(Hypothesis):
-    """A network of given latency and bandwidth, Dimemas' linear model: a message takes latency + size / bandwidth.
+    """A network of given latency and bandwidth by Dimemas' linear model: a message takes latency + size / bandwidth.
 
-    There is no contention. Other changes are compared with the run on this network without them.
+    There is no contention. Other hypotheses are compared with the unchanged run on this network.
 
     Attributes
     ----------
     latency, bandwidth
         Between nodes: seconds, and bytes a second.
     local_latency, local_bandwidth
-        On one node; None as between nodes.
+        Within a node; None for the same as between nodes.
     eager
-        Messages of more bytes go by rendezvous; None for what the measured run did.
+        Messages of more bytes use rendezvous; None for the protocols of the measured run.
     send, receive
-        What these calls take themselves, seconds.
+        Overhead of these calls, seconds.
     """
 
     latency: float
@@ -272,7 +275,7 @@ class Network(Hypothesis):
 
     @property
     def numbers(self) -> tuple[float, float, float, float, float, float]:
-        """Latency and bandwidth between nodes and on one, what a send and a receive take."""
+        """Latency and bandwidth between nodes and within one, overhead of a send and of a receive."""
         local = self.latency if self.local_latency is None else self.local_latency
         broad = self.bandwidth if self.local_bandwidth is None else self.local_bandwidth
         return self.latency, self.bandwidth, local, broad, self.send, self.receive
@@ -300,9 +303,9 @@ class Network(Hypothesis):
 
 @dataclass(frozen=True)
 class Cut(_Selective):
-    """What is selected vanishes with all it encloses, and what communicates with it (Jül-4297, 3.4.3).
+    """The selection vanishes with everything it encloses, and its communication with other calls (Jül-4297, 3.4.3).
 
-    Of a message inside both sides vanish, of a collective operation the calls of all members.
+    Of a message in it, both sides vanish; of a collective operation, the calls of all members.
     """
 
     _kind = "cut"
@@ -313,12 +316,12 @@ class Cut(_Selective):
 
 @dataclass(frozen=True)
 class CutMessages(Hypothesis):
-    """Messages vanish, and the calls that serve no others (Jül-4297, 3.4.4).
+    """Messages vanish, and the calls that serve only them (Jül-4297, 3.4.4).
 
     Attributes
     ----------
     conditions
-        What must hold of a message: ``size==0,tag!=3,in=exchange``. Keys are ``size`` (bytes), ``tag``, ``from`` and
+        Conditions on a message: ``size==0,tag!=3,in=exchange``. Keys are ``size`` (bytes), ``tag``, ``from`` and
         ``to`` (ranks), ``comm`` (its id) and ``in`` (call paths of the sending calls, with ``=``).
     """
 
@@ -332,7 +335,7 @@ class CutMessages(Hypothesis):
     def parsed(self) -> tuple[list[tuple[str, str, int]], list[str]]:
         """Conditions on numbers (key, relation, number), and paths of sending calls."""
         numbers, paths = [], []
-        # A path may have commas of its own.
+        # A path may contain commas.
         for condition in re.split(r",(?=\s*(?:(?:size|tag|from|to|comm)\s*[=!<>]|in=))", self.conditions):
             if match := re.fullmatch(r"\s*(size|tag|from|to|comm)\s*(==|!=|<=|>=|<|>)\s*(\d+)\s*", condition):
                 numbers.append((match[1], match[2], int(match[3])))
@@ -344,7 +347,7 @@ class CutMessages(Hypothesis):
 
 
 def parse(kind: str, text: str) -> Hypothesis:
-    """Read what follows an option of the command line.
+    """Read the value of an option of the command line.
 
     Parameters
     ----------
@@ -358,7 +361,7 @@ def parse(kind: str, text: str) -> Hypothesis:
     Raises
     ------
     whywait.UsageError
-        If it cannot be read.
+        If it is malformed.
     """
     if kind == "scale":
         whole, least = _last_option(text, "min_span")
@@ -427,7 +430,7 @@ _MODES = ("instance", "local", "global", "scaled")
 
 
 def _options(text: str) -> tuple[str, list[str]]:
-    """Split the options of a balance off, if what follows the last colon is such."""
+    """Split off the options of a balance, if the text after the last colon is one."""
     among = rf"among=(?:comm:)?[^,:]*(?:,{_RANK})*"
     option = rf"(?:{'|'.join(_MODES)}|by=[^,:]*|uneven=[^,:]*|{among})"
     match = re.fullmatch(rf"(.+):({option}(?:,{option})*)", text)
@@ -435,7 +438,7 @@ def _options(text: str) -> tuple[str, list[str]]:
 
 
 def _last_option(text: str, name: str) -> tuple[str, str | None]:
-    """Split ``,name=value`` off."""
+    """Split off ``,name=value``."""
     match = re.fullmatch(rf"(.+),{name}=([^=,]*)", text)
     return (match[1], match[2]) if match else (text, None)
 
@@ -487,7 +490,7 @@ def _is_time(seconds: float) -> bool:
 
 
 def changes_nothing(hypothesis: Hypothesis) -> bool:
-    """Say whether a run is the same with a change, whatever the run is."""
+    """Return whether a hypothesis leaves every run unchanged."""
     match hypothesis:
         case Scale(factor=1) | Cpu(ratio=1) | Balance(by=0) | Overhead(seconds=0):
             return True
@@ -495,7 +498,7 @@ def changes_nothing(hypothesis: Hypothesis) -> bool:
 
 
 def check(hypothesis: Hypothesis) -> None:
-    """Refuse numbers that make no sense."""
+    """Reject numbers out of range."""
     text = str(hypothesis)
     match hypothesis:
         case Scale(factor=value, min_span=least):

@@ -1,4 +1,4 @@
-"""Files of hypotheses: the grammar of Jül-4297 (table 4.1, listing 4.4), and what this package adds to it.
+"""Files of hypotheses: the grammar of Jül-4297 (table 4.1, listing 4.4), with extensions.
 
     MODEL "Reenact"
       OPTION "compensate perturbation" TRUE
@@ -6,7 +6,7 @@
     SCALE REGION "bar" 0.5          # half as long
     CUT MESSAGE SIZE == 0
 
-A region is what a selection is on the command line (``solve/relax@0-3``). Added are ``SET REGION "r" "2ms"``, ``CPU 2``
+A region is a selection as on the command line (``solve/relax@0-3``). Extensions are ``SET REGION "r" "2ms"``, ``CPU 2``
 (or ``CPU "2@0-3"``), ``NETWORK "ideal"``, ``PROTOCOL REGION "r" "eager"``, ``PROGRESS "asynchronous"``, and the
 option ``"min_span" "10us"`` of a SCALE.
 """
@@ -28,31 +28,31 @@ _TOKEN = re.compile(
     r"|(?P<relation>==|!=|<=|>=|<|>)|(?P<comma>,)|(?P<skip>[ \t\r\n]+|#[^\n]*)"
 )
 
-# The modes of a balance, as the work names them.
+# The modes of a balance, as named in Jül-4297.
 _MODES = {"global instance": "instance", "process-local": "local", "global": "global", "scaled": "scaled"}
-#: What Scalasca 1.x took for the time of an event.
+#: The overhead of an event in Scalasca 1.x.
 _PERTURBATION = 1.05e-6
-# Options of a simulator that runs the program again, and of its log: nothing is run here.
+# Options of a simulator that executes the program again, and of its log; they do not apply here.
 _IGNORED = frozenset(
     {
         "aggregate idle", "idle overhead", "noop threshold", "skip threshold", "deterministic", "max messagesize",
         "max sendbufs", "debug",
     }
 )  # fmt: skip
-# The least distance of events; the first is how Scalasca 1.x spells it.
+# The smallest distance of events; the first is the spelling of Scalasca 1.x.
 _LEAST = frozenset({"mininal latency", "minimal latency"})
 
 
 @dataclass(frozen=True)
 class HypothesisFile:
-    """What a file says.
+    """The content of a file.
 
     Attributes
     ----------
     hypotheses
-        In their order.
+        The hypotheses, in order.
     ignored
-        Names of options that mean nothing here, in their order, each once.
+        Names of options that do not apply here, in order, each once.
     """
 
     hypotheses: list[Hypothesis]
@@ -75,12 +75,12 @@ def read(text: str, name: str = "hypotheses") -> HypothesisFile:
     text
         Its content.
     name
-        What to call it in messages.
+        The name of the file in messages.
 
     Raises
     ------
     whywait.UsageError
-        If it does not follow the grammar; the message says where.
+        If it does not follow the grammar; the message names the place.
     """
     return _Parser(name, list(_tokens(text, name))).configuration()
 
@@ -101,7 +101,7 @@ def _tokens(text: str, name: str) -> Iterator[_Token]:
         if kind == "string":
             yield _Token(kind, found[1:-1], line, column)
         elif kind == "word":
-            # Files of Scalasca 1.x have a prefix before every keyword.
+            # Files of Scalasca 1.x prefix every keyword.
             yield _Token(kind, found.upper().removeprefix("SC_"), line, column)
         elif kind != "skip":
             yield _Token(kind, found, line, column)
@@ -136,7 +136,7 @@ class _Parser:
             overhead = Overhead(_PERTURBATION, least[2]) if least else Overhead(_PERTURBATION)
             found.append(self._checked(least[0] if least else self._peek(), overhead))
         elif least:
-            # Nothing else brings events closer together than they were.
+            # No other hypothesis brings events closer together.
             self._ignored.append(least[1])
         while self._peek().kind != "end":
             self._skip_comma()

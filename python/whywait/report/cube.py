@@ -45,11 +45,11 @@ def write_cube(result: ResultData, path: Path, statistics: str | None = None) ->
     Parameters
     ----------
     result
-        What to write.
+        The result.
     path
         The file; overwritten if it exists.
     statistics
-        Name of the file beside it that has the statistics of wait states, if there is one.
+        Name of the file with the statistics of wait states beside it, if any.
     """
     profile = result.profile
     kept = _kept_locations(result)
@@ -73,14 +73,14 @@ def _artificial_root(tree: CallTree) -> bool:
 
 
 def _kept_locations(result: ResultData) -> npt.NDArray[np.int64]:
-    """Return the locations that come into the file: all but metric locations that run nothing, or all of only these."""
+    """Return the locations to write: all except metric locations without calls, unless there are no others."""
     is_metric = np.array([kind == "METRIC" for kind in result.places.table["type"].to_pylist()], dtype=np.bool_)
     (kept,) = np.nonzero(~is_metric | (result.profile.by_location("time") > 0))
     return kept if kept.size else np.arange(is_metric.size)
 
 
 class _Level(NamedTuple):
-    """A level as Cube has it: values by number of the call path in the file and location."""
+    """A level in the layout of Cube: values by location and the call path's number in the file."""
 
     name: str
     unit: str
@@ -92,7 +92,7 @@ class _Level(NamedTuple):
 
 
 def _levels(result: ResultData) -> Iterator[_Level]:
-    """Yield integral and maximum of each level of the trace, and the maximum of each queue, which is at the root."""
+    """Yield integral and maximum of each level of the trace, and the maximum of each queue, booked at the root."""
     tree = result.tree
     for counter in Counters(result).values():
         if counter.kind != "level":
@@ -128,9 +128,9 @@ def _levels(result: ResultData) -> Iterator[_Level]:
 
 
 def _level_rows(level: _Level, locations: int, size: int) -> tuple[list[int], Iterator[npt.NDArray[np.float64]]]:
-    """Return the row numbers of a level and the rows: no value is the least, with which Cube starts a maximum.
+    """Return the row numbers and rows of a level; a missing value is the lowest number, as in an empty maximum.
 
-    A maximum has all `size` rows: what is left out is zero, and not every reader can make that of a maximum.
+    A maximum has all `size` rows, since a missing row counts as zero, and not every reader corrects that for a maximum.
     """
     is_maximum = level.dtype == "MAXDOUBLE"
     used = np.arange(size) if is_maximum else np.unique(level.row)
@@ -228,7 +228,7 @@ def _anchor(
 
 
 def _counters(profile: Profile, counters: list[Metric], numbers: dict[str, int], levels: list[_Level]) -> Iterator[str]:
-    """Yield a root without values, and below it what counters of the trace and levels come to."""
+    """Yield a root without values, and below it the counters and levels of the trace."""
     yield f'<metric id="{len(numbers)}" type="EXCLUSIVE">' + element("disp_name", "Counters")
     yield element("uniq_name", "whywait_counters") + element("dtype", "DOUBLE") + element("uom", "")
     yield element("val", "VOID") + element("url", "") + element("descr", "Counters of the trace and of queues.") + "\n"

@@ -1,4 +1,4 @@
-"""The system dimension of a Cube file: machines, nodes, processes, threads, and how processes are arranged."""
+"""The system dimension of a Cube file: machines, nodes, processes, threads, and topologies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-//! A leaf of a group of rows as it stands in the file: a page of distinct values, and a page that refers to them.
+//! Encodes a column chunk: a dictionary page, and a data page that refers to it.
 
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, PageType, ZstdLevel};
@@ -11,7 +11,7 @@ use zstd::bulk::Compressor;
 use crate::column::Leaf;
 use crate::{Result, hybrid};
 
-/// The bytes of a leaf, and what a reader needs to know of them.
+/// The bytes of a column chunk and its metadata.
 pub(crate) struct Chunk {
     pub(crate) bytes: Bytes,
     pub(crate) close: ColumnCloseResult,
@@ -79,7 +79,7 @@ pub(crate) fn encode(leaf: &Leaf, rows: usize, compressor: &mut Compressor<'_>) 
         .set_total_uncompressed_size(sizes.1)
         .set_dictionary_page_offset(dictionary_offset)
         .set_data_page_offset(data_offset);
-    // Nobody looks for lists between a smallest and a largest.
+    // Statistics are of no use for lists.
     if descriptor.max_rep_level() == 0 {
         metadata = metadata.set_statistics(values.statistics);
     }
@@ -94,7 +94,7 @@ pub(crate) fn encode(leaf: &Leaf, rows: usize, compressor: &mut Compressor<'_>) 
     Ok(Chunk { bytes: sink.into_inner()?.into(), close })
 }
 
-/// Append something with the number of bytes that it takes in front.
+/// Append data, preceded by its length in bytes.
 fn with_length(data: &mut Vec<u8>, append: impl FnOnce(&mut Vec<u8>)) {
     let begin = data.len();
     data.extend_from_slice(&[0; 4]);

@@ -1,4 +1,4 @@
-//! A column taken apart into leaves: values, and the levels that say what is absent and where lists begin.
+//! Shreds a column into leaves: values, definition levels (what is null) and repetition levels (where lists begin).
 //!
 //! Source of the levels: Melnik et al., "Dremel: interactive analysis of web-scale datasets", 2010, section 4.
 
@@ -22,19 +22,19 @@ use crate::{Error, Result};
 pub(crate) struct Leaf {
     pub(crate) descriptor: ColumnDescPtr,
     pub(crate) kind: Kind,
-    /// How much of the path to the leaf there is, once a value or an absent one.
+    /// Definition levels: how much of the path to the leaf is present, one per value or null.
     pub(crate) definition: Levels,
-    /// Which list of the path goes on, in the same order; empty where there is no list.
+    /// Repetition levels: the list of the path that continues, in the same order; empty without lists.
     pub(crate) repetition: Vec<u8>,
     pub(crate) values: Values,
 }
 
-/// Levels that mostly are the highest.
+/// Levels, most of which are the highest.
 #[derive(Debug)]
 pub(crate) struct Levels {
     pub(crate) highest: u8,
     pub(crate) len: usize,
-    /// Each of them, if there are others than the highest.
+    /// All levels, unless all are the highest.
     pub(crate) each: Option<Vec<u8>>,
 }
 
@@ -76,7 +76,7 @@ impl Leaf {
         Self { descriptor, kind, definition, repetition: Vec::new(), values }
     }
 
-    /// Values that there are.
+    /// Number of values.
     pub(crate) fn len(&self) -> usize {
         match &self.values {
             Values::Doubles(values) => values.len(),
@@ -84,7 +84,7 @@ impl Leaf {
         }
     }
 
-    /// Note a value, or what is absent.
+    /// Append a value or a null.
     fn push(&mut self, level: Level, value: Option<(&dyn Array, usize)>) {
         self.definition.push(level.definition);
         if self.descriptor.max_rep_level() > 0 {
@@ -101,7 +101,7 @@ impl Leaf {
         Span { levels: self.definition.len..self.definition.len, values: self.len()..self.len() }
     }
 
-    /// Repeat what stands for a row.
+    /// Repeat the entries of a row.
     fn repeat(&mut self, span: &Span) {
         self.definition.repeat(span.levels.clone());
         if self.descriptor.max_rep_level() > 0 {
@@ -165,18 +165,18 @@ impl Leaf {
     }
 }
 
-/// Where what stands for a row lies in a leaf.
+/// The entries of a row in a leaf.
 #[derive(Clone, Debug)]
 struct Span {
     levels: Range<usize>,
     values: Range<usize>,
 }
 
-/// Take a column apart.
+/// Shred a column into leaves.
 ///
 /// # Parameters
-/// `field` is the column of the file, and `arrays` are its pieces, which may be dictionaries of what the file keeps;
-/// `repeats` says whether real numbers do.
+/// `field` is the column of the file. `arrays` are its pieces, which may be dictionaries of the file's type. `repeats`
+/// tells whether real numbers repeat.
 pub(crate) fn leaves(
     field: &Field,
     arrays: &[ArrayRef],
@@ -202,10 +202,10 @@ pub(crate) fn leaves(
     Ok(leaves)
 }
 
-/// Whether a column of one type can take the values of the other, each of them kept once or not.
+/// Whether two types have the same values, disregarding dictionaries.
 fn same(one: &DataType, other: &DataType) -> bool {
     match (one, other) {
-        // Of a column without any value some do not know the type.
+        // Some libraries give a column without values the null type.
         (_, DataType::Null) => true,
         (DataType::Dictionary(_, values), other) => same(values, other),
         (one, DataType::Dictionary(_, values)) => same(one, values),
@@ -226,7 +226,7 @@ fn kinds_of(kind: &DataType, kinds: &mut Vec<Kind>) {
     }
 }
 
-/// Append a nested column; what a dictionary keeps is looked at where it occurs first.
+/// Append a nested column; a value of a dictionary is shredded where it first occurs.
 fn nested(field: &Field, array: &dyn Array, leaves: &mut [Leaf]) {
     let DataType::Dictionary(..) = array.data_type() else {
         for row in 0..array.len() {
@@ -236,7 +236,7 @@ fn nested(field: &Field, array: &dyn Array, leaves: &mut [Leaf]) {
     };
     let kept = array.as_any_dictionary();
     let keys = keys(kept.keys());
-    // Of each value where it begins in `spans`, one span a leaf.
+    // For each dictionary value its begin in `spans`, which has one span per leaf.
     let mut known = vec![NONE; kept.values().len()];
     let mut spans: Vec<Span> = Vec::new();
     for (row, &key) in keys.iter().enumerate() {
@@ -260,12 +260,12 @@ fn nested(field: &Field, array: &dyn Array, leaves: &mut [Leaf]) {
     }
 }
 
-/// How deep in a nested value one is.
+/// The position in a nested value.
 #[derive(Clone, Copy, Default)]
 struct Level {
-    /// The level of the list that goes on.
+    /// The repetition level of the list that continues.
     repetition: u8,
-    /// Lists around.
+    /// Number of enclosing lists.
     lists: u8,
     definition: u8,
 }
@@ -313,7 +313,7 @@ fn visit(field: &Field, array: &dyn Array, row: usize, mut level: Level, leaves:
     }
 }
 
-/// Note in all leaves of a field that there is nothing from here on; returns how many it has.
+/// Append a null to all leaves of a field; returns their number.
 fn absent(field: &Field, level: Level, leaves: &mut [Leaf]) -> usize {
     let mut kinds = Vec::new();
     kinds_of(field.data_type(), &mut kinds);
@@ -330,7 +330,7 @@ fn plain(kind: &DataType) -> &DataType {
     }
 }
 
-/// The keys of a dictionary; any number where there is none.
+/// The keys of a dictionary; null keys have any value.
 fn keys(keys: &dyn Array) -> Vec<u32> {
     macro_rules! keys {
         ($($kind:ident: $native:ident),*) => {

@@ -1,13 +1,13 @@
-//! Small numbers as Parquet packs them: runs of one number, and groups of eight that differ.
+//! Parquet's hybrid encoding of small numbers: runs of one number, and bit-packed groups of eight.
 //!
 //! Source: Parquet, "Run Length Encoding / Bit-Packing Hybrid (RLE = 3)".
 
 /// Numbers in a group.
 const GROUP: usize = 8;
 
-/// The bits that numbers up to `largest` take.
+/// The number of bits for numbers up to `largest`.
 pub(crate) fn width(largest: u32) -> u32 {
-    // Readers are not all prepared for numbers of no bits.
+    // Not all readers support a width of zero bits.
     (u32::BITS - largest.leading_zeros()).max(1)
 }
 
@@ -39,7 +39,7 @@ fn is_run<T: Copy + PartialEq>(group: &[T]) -> bool {
     group == [group[0]; GROUP]
 }
 
-/// Append numbers bit by bit, the last group filled up with zeros.
+/// Append bit-packed numbers; the last group is padded with zeros.
 fn pack<T: Copy + Into<u32>>(numbers: &[T], width: u32, out: &mut Vec<u8>) {
     out.reserve(numbers.len().div_ceil(GROUP) * width as usize + 2 * size_of::<u128>());
     for group in numbers.chunks(GROUP) {

@@ -1,11 +1,11 @@
-//! Parquet files of tables whose columns repeat few values: call paths, locations, names of metrics.
+//! Writes Parquet files of tables whose columns repeat few values: call paths, locations, names of metrics.
 //!
-//! Such a column comes as a dictionary, whether or not the file declares it one: numbers of rows of a small table, and
-//! what stands in each of them (a text, the rank of a location, the names of a call path). Parquet keeps just this, so
-//! the numbers go into the file after one look at each, and values are touched once a group of rows. A writer for
-//! columns in general would first spread the values and then hash each of them to find the numbers again.
+//! Such a column arrives as a dictionary, whether or not the file declares it as one: keys, and a small table of values
+//! (texts, ranks of locations, the names of call paths). Parquet stores just that, so keys are copied in one pass, and
+//! values are visited once per row group. A general writer would first expand the values and then hash each of them to
+//! find the keys again.
 //!
-//! Format: [Apache Parquet](https://parquet.apache.org/docs/file-format/), with one page of values a group of rows.
+//! Format: [Apache Parquet](https://parquet.apache.org/docs/file-format/), with one data page per column chunk.
 
 mod chunk;
 mod column;
@@ -29,22 +29,22 @@ use zstd::bulk::Compressor;
 
 use crate::chunk::Chunk;
 
-/// What can go wrong.
+/// Errors of this crate.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file cannot be written.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    /// A column has a type that this writer does not know, or that is not the one that was declared.
+    /// A column has an unsupported type, or not the declared one.
     #[error("column {0} cannot hold {1}")]
     Type(String, DataType),
-    /// A value is absent from a column that declares all to be there.
+    /// A null in a column that is declared as not nullable.
     #[error("a value of column {0} is absent")]
     Null(String),
-    /// Pieces have other columns than the file.
+    /// Pieces do not have the columns of the file.
     #[error("a piece of {0} columns for a table of {1}")]
     Columns(usize, usize),
-    /// The library below refuses.
+    /// An error of the Parquet library.
     #[error(transparent)]
     Parquet(ParquetError),
 }
@@ -52,7 +52,7 @@ pub enum Error {
 impl From<ParquetError> for Error {
     fn from(error: ParquetError) -> Self {
         match error {
-            // Whoever writes wants to know whether the disk is full.
+            // Report errors of the system, such as a full disk, as such.
             ParquetError::External(error) => match error.downcast() {
                 Ok(error) => Self::Io(*error),
                 Err(error) => Self::Parquet(ParquetError::External(error)),
@@ -65,13 +65,13 @@ impl From<ParquetError> for Error {
 /// Result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Below this number of rows threads are not worth their start.
+/// Below this number of rows, threads do not pay off.
 const FEW_ROWS: usize = 1 << 14;
 
-/// A compression that is fast, and leaves little to those that are not.
+/// A fast level of compression; slower ones gain little.
 const LEVEL: i32 = 1;
 
-/// Writes a file, group of rows by group of rows.
+/// Writes a file, one row group at a time.
 #[derive(Debug)]
 pub struct Writer<W: Write + Send> {
     file: SerializedFileWriter<W>,
@@ -91,10 +91,10 @@ impl<W: Write + Send> Writer<W> {
     /// Begin a file.
     ///
     /// # Parameters
-    /// `metadata` goes into the file as it is; `repeating` are columns of real numbers that repeat.
+    /// `metadata` is written unchanged; `repeating` are columns of real numbers with few distinct values.
     ///
     /// # Errors
-    /// If `out` cannot be written, or a column has a type that this writer does not know.
+    /// If `out` cannot be written, or a column has an unsupported type.
     pub fn new(out: W, schema: SchemaRef, metadata: Vec<(String, String)>, repeating: Vec<String>) -> Result<Self> {
         let root = schema::root(schema.fields())?;
         let metadata = metadata.into_iter().map(|(key, value)| KeyValue::new(key, value)).collect();
@@ -108,10 +108,10 @@ impl<W: Write + Send> Writer<W> {
         Ok(Self { file, columns: Columns { schema, leaves, repeating }, pool: None })
     }
 
-    /// Write rows as a group.
+    /// Write a row group.
     ///
     /// # Errors
-    /// If a piece has other columns than the file, or the file cannot be written.
+    /// If a piece does not have the columns of the file, or the file cannot be written.
     pub fn write(&mut self, pieces: &[RecordBatch]) -> Result<()> {
         let rows = pieces.iter().map(RecordBatch::num_rows).sum();
         if rows == 0 {
@@ -140,7 +140,7 @@ impl<W: Write + Send> Writer<W> {
         Ok(())
     }
 
-    /// Write what readers need to find their way.
+    /// Write the footer.
     ///
     /// # Errors
     /// If the file cannot be written.

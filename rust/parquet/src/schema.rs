@@ -1,4 +1,4 @@
-//! Columns of Arrow as Parquet has them, in the way that Arrow's own writers choose.
+//! Maps Arrow columns to Parquet types, as Arrow's own writers do.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use parquet::schema::types::{Type, TypePtr};
 
 use crate::{Error, Result};
 
-/// What values of a column are in a file.
+/// The kind of a column's values in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Bool,
@@ -21,7 +21,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The kind of values of a type: for a dictionary, of the values that it keeps; none for what is nested.
+    /// The kind of values of a type (for a dictionary, of its values); `None` for a nested type.
     pub(crate) fn of(kind: &DataType) -> Option<Self> {
         match kind {
             DataType::Dictionary(_, values) => Self::of(values),

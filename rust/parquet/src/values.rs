@@ -1,4 +1,4 @@
-//! The values of a leaf of a column: each distinct one once, and which of them stands where.
+//! The values of a leaf: the distinct ones, and their numbers in order of the rows.
 
 use parquet::data_type::ByteArray;
 use parquet::file::statistics::Statistics;
@@ -13,7 +13,7 @@ const DENSE: u64 = 1 << 16;
 /// No number yet.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Distinct values, numbered in the order in which they occur.
+/// Distinct values, numbered in order of first occurrence.
 #[derive(Debug)]
 pub(crate) enum Distinct {
     /// Values of a fixed length, by their bits; negative numbers of 32 bits with their sign in all 64.
@@ -30,7 +30,7 @@ impl Distinct {
         }
     }
 
-    /// The number of a value that is one itself.
+    /// The number of a numeric value.
     #[inline]
     pub(crate) fn number(&mut self, value: u64) -> u32 {
         let Self::Numbers { bits, dense, sparse } = self else { unreachable!("a text is no number") };
@@ -72,7 +72,7 @@ impl Distinct {
         }
     }
 
-    /// Append a value as Parquet writes it plainly.
+    /// Append a value in Parquet's plain encoding.
     fn plain(&self, kind: Kind, number: usize, out: &mut Vec<u8>) {
         match self {
             Self::Numbers { bits, .. } => out.extend_from_slice(&bits[number].to_le_bytes()[..kind.bytes()]),
@@ -122,9 +122,9 @@ fn int64(range: Option<(i64, i64)>, nulls: u64) -> Statistics {
     Statistics::int64(range.map(|it| it.0), range.map(|it| it.1), None, Some(nulls), false)
 }
 
-/// Statistics of real numbers: without those that are none, and with a zero of either sign for a zero.
+/// Statistics of real numbers, which ignore NaN, and include both signs of zero.
 fn double(values: impl Iterator<Item = f64>, nulls: u64) -> Statistics {
-    // What is not a number is neither less nor more.
+    // Comparisons with NaN are false, so it changes neither.
     let (least, most) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| {
         (if value < least { value } else { least }, if value > most { value } else { most })
     });
@@ -134,16 +134,16 @@ fn double(values: impl Iterator<Item = f64>, nulls: u64) -> Statistics {
     Statistics::double(known.then_some(least), known.then_some(most), None, Some(nulls), false)
 }
 
-/// What stands in a leaf, without what is absent.
+/// The values of a leaf, without nulls.
 #[derive(Debug)]
 pub(crate) enum Values {
-    /// Real numbers that hardly repeat.
+    /// Real numbers that seldom repeat.
     Doubles(Vec<f64>),
-    /// Which distinct value each is.
+    /// The number of each value among the distinct ones.
     Numbered { codes: Vec<u32>, distinct: Distinct },
 }
 
-/// Values in the words of Parquet.
+/// Encoded values.
 pub(crate) struct Encoded {
     /// The distinct values and their number, if `data` refers to them.
     pub(crate) dictionary: Option<(Vec<u8>, usize)>,
@@ -194,7 +194,7 @@ impl Distinct {
     }
 }
 
-/// Append truth values, eight a byte.
+/// Append Booleans, eight per byte.
 fn booleans(values: impl Iterator<Item = bool>, data: &mut Vec<u8>) {
     let begin = data.len();
     for (i, value) in values.enumerate() {

@@ -27,7 +27,7 @@ use crate::run::locations_table;
 use crate::waits;
 
 impl Analysis {
-    /// A table of cells: those that are counted, those that are shares, and those of the replayed queues.
+    /// A table of all cells: integer severities, costs, and cells of the replayed queues.
     fn cells(&self, counted: &[Severity], shares: &[Cost], queues: &[QueueCell]) -> PyResult<Table> {
         let mut columns = Cells::default();
         for cell in counted {
@@ -128,7 +128,7 @@ impl Analysis {
         locations_table(self.archive.definitions(), &self.result.trace.definitions)
     }
 
-    /// Severities that are not zero.
+    /// Non-zero severities.
     fn severities(&self) -> PyResult<Table> {
         let costs = self.result.causes.as_ref().map_or(&[][..], |causes| &causes.costs);
         let queues = self.result.queues.as_ref().map_or(&[][..], |queues| &queues.cells);
@@ -144,37 +144,37 @@ impl Analysis {
         self.cells(&cells, &[], &[])
     }
 
-    /// What the counters of the trace are.
+    /// Definitions of the trace's counters.
     fn counters(&self) -> PyResult<Table> {
         counters::definitions(self)
     }
 
-    /// What the counters of the trace come to, by call path and location.
+    /// Totals of the trace's counters by call path and location.
     fn counter_cells(&self) -> PyResult<Table> {
         counters::cells(self, &self.result.counters.cells)
     }
 
-    /// What accelerators ran, which calls waited for them, and what hosts did while they starved them.
+    /// Kernels, synchronizations, activities of hosts that starve devices, and counts.
     fn devices<'py>(&self, py: Python<'py>) -> PyResult<(Table, Table, Table, Bound<'py, PyDict>)> {
         devices::tables(self, py)
     }
 
-    /// What threads of processes with devices compute while these run no kernel, between two times.
+    /// Computation of threads while the devices of their process run no kernel, between two times.
     fn host_computation(&self, py: Python<'_>, computes: Vec<bool>, begin: f64, end: f64) -> PyResult<Table> {
         devices::host_computation(self, py, &computes, (begin, end))
     }
 
-    /// What the counters of the trace come to in a window of time, in the shape of `counter_cells`.
+    /// Totals of the trace's counters in a window of time, in the shape of `counter_cells`.
     fn counter_window(&self, py: Python<'_>, begin: f64, end: f64) -> PyResult<Table> {
         counters::window(self, py, begin, end)
     }
 
-    /// The courses of all counters in so many bins of equal width, on groups of `merged` neighboring locations.
+    /// All counters over time, in `bins` of equal width, on groups of `merged` neighboring locations.
     fn counter_courses(&self, py: Python<'_>, merged: usize, bins: usize) -> PyResult<Table> {
         counters::courses(self, py, merged, bins)
     }
 
-    /// What counters that speak of the location they are recorded at came to in stretches of time; if `shared`, others too.
+    /// Totals of the counters of single locations in intervals of time; with `shared`, of all other counters too.
     #[pyo3(signature = (asked, shared=false))]
     fn counter_changes(&self, py: Python<'_>, asked: counters::Asked, shared: bool) -> PyResult<Table> {
         counters::changes(self, py, &asked, shared)
@@ -185,7 +185,7 @@ impl Analysis {
         queues::levels(self)
     }
 
-    /// When sums of the replayed queues grow, if that was asked for.
+    /// Every increment of the counts of the replayed queues, if requested.
     fn queue_moments(&self) -> PyResult<Table> {
         queues::moments(self)
     }
@@ -195,15 +195,16 @@ impl Analysis {
         queues::series(self)
     }
 
-    /// Costs of delays: who pays for which waits, in the shape of `severities`.
+    /// Delay costs, in the shape of `severities`.
     fn delay_costs(&self) -> PyResult<Table> {
         let costs = self.result.causes.as_ref().map_or(&[][..], |causes| &causes.costs);
         let delays: Vec<Cost> = costs.iter().filter(|cost| cost.metric.is_delay_cost()).copied().collect();
         self.cells(&[], &delays, &[])
     }
 
-    /// Delay costs of the waits in the focus, and what of these is unexplained, in the shape of `severities`; `None` if
-    /// they are those of the whole run.
+    /// Delay costs of the waits in the focus, and their unexplained rest, in the shape of `severities`; `None` if they
+    /// equal
+    /// those of the whole run.
     fn focus_costs(&self) -> PyResult<Option<Table>> {
         self.result.need_events().map_err(core_error)?;
         let costs = self.result.causes.as_ref().and_then(|causes| causes.focus_costs.as_ref());
@@ -238,8 +239,9 @@ impl Analysis {
         waits::table(self, py)
     }
 
-    /// What the cost model shares out wait states among, given by their rows in `wait_states`: the intervals that are
-    /// compared, one row a wait of which the cause is known, and the factors, one row each.
+    /// The activities to which the cost model attributes wait states, given by their rows in `wait_states`: the
+    /// compared
+    /// intervals, one row per wait with a known cause, and the factors, one row each.
     fn factors(&self, py: Python<'_>, rows: Vec<u32>) -> PyResult<(Table, Table)> {
         factors::tables(self, py, &rows)
     }
@@ -285,7 +287,7 @@ impl Analysis {
         ])
     }
 
-    /// What is odd or inconsistent in the trace.
+    /// Inconsistencies of the trace.
     fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let begin = self.begin();
         let mut warnings = Vec::new();
@@ -309,7 +311,7 @@ impl Analysis {
         Ok(warnings)
     }
 
-    /// Every place of every kind of warning, at most 10,000 of a kind.
+    /// The places of warnings, at most 10,000 of each kind.
     fn inconsistencies(&self) -> PyResult<Table> {
         let begin = self.begin();
         let mut kinds = Names::default();
@@ -337,8 +339,9 @@ impl Analysis {
         counters::instances(self, py, callpath)
     }
 
-    /// Enter and Leave of the first `MPI_Init` and `MPI_Finalize` of each process, ticks; where there is none, its first
-    /// and last event. Processes without events have no row.
+    /// Enter and Leave of the first `MPI_Init` and `MPI_Finalize` of each process, ticks; without such a call, its
+    /// first or
+    /// last event. Processes without events have no row.
     fn library_calls(&self) -> PyResult<Table> {
         let trace = &self.result.trace;
         let mut times: [Vec<i64>; 4] = Default::default();
@@ -372,7 +375,7 @@ impl Analysis {
         ])
     }
 
-    /// Numbers about the whole run.
+    /// Key figures of the whole run.
     fn facts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let trace = &self.result.trace;
         let (first, last) = trace.span().unwrap_or((0, 0));

@@ -19,13 +19,15 @@ use crate::ranks::Ranks;
 use crate::result::Analysis;
 use crate::run::Run;
 
-/// Analyzes a run on `threads` threads (all cores if not given), with other processes if there are `ranks`: then only the
-/// first gets a result.
+/// Analyzes a run on `threads` threads (all cores by default). With `ranks`, several processes share the work, and only
+/// the first gets a result.
 ///
-/// `queues` is how to replay the queues of messages: when messages arrive (`estimate`, `send`), which share a queue
-/// (`pair`, `list`), into how many bins to cut levels, and whether to say when sums grow. With a `window`, seconds since the begin of the trace, severities,
-/// costs and the critical path are only those in it. `counter_modes` says what the values of counters are, by name: a mode
-/// of OTF2. `progress(stage, fraction)` is called about ten times a second.
+/// `queues` configures the replay of message queues: when messages arrive (`estimate`, `send`), which share a queue
+/// (`pair`, `list`), the number of bins, and whether to return every increment. A `window` (seconds since the begin of
+/// the
+/// trace) restricts severities, costs and the critical path. `counter_modes` overrides the OTF2 modes of counters by
+/// name.
+/// `progress(stage, fraction)` is called about ten times per second.
 #[pyfunction]
 #[pyo3(signature = (run, *, threads=None, wrong_order_window=100, causes=true, cost_model="thesis", transfers=false, queues=None,
     window=None, counter_modes=Vec::new(), shard_events=SHARD_EVENTS, ranks=None, progress=None))]
@@ -86,7 +88,7 @@ pub(crate) fn analyze(
     Ok(result.map_err(core_error)?.map(|result| Analysis::new(archive, result)))
 }
 
-/// How much of the work is done: reading counts by events, the later stages by their number.
+/// The completed fraction of the work: by events while reading, then by stages.
 fn fraction(monitor: &Monitor, expected: u64) -> f64 {
     match monitor.stage() {
         Stage::Decode => {

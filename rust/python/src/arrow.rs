@@ -1,4 +1,4 @@
-//! Tables that any Arrow library takes over without a copy.
+//! Tables that any Arrow library can import without a copy.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl Table {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // A consumer may ask for another schema; the interface allows to answer with one's own.
+        // A consumer may request another schema, but the interface allows a producer to ignore that.
         drop(requested_schema);
         let reader = RecordBatchIterator::new([Ok(self.0.clone())], self.0.schema());
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), c"arrow_array_stream")
@@ -54,11 +54,11 @@ impl Table {
     }
 }
 
-/// A table of any library, batch by batch, taken over through the Arrow `PyCapsule` interface.
+/// A table of any library, imported batch by batch through the Arrow `PyCapsule` interface.
 pub(crate) fn batches(table: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
     let capsule = table.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?;
     let stream = capsule.pointer_checked(Some(c"arrow_array_stream"))?.cast::<FFI_ArrowArrayStream>();
-    // SAFETY: the name of the capsule says what it points to, and nobody else takes it over.
+    // SAFETY: the name of the capsule guarantees the type of its pointer, and nothing else consumes it.
     #[expect(unsafe_code, reason = "the interface hands over a pointer")]
     let reader = unsafe { RecordBatchStreamReader::from_raw(stream.as_ptr()) };
     reader.map_err(arrow_error)
@@ -73,7 +73,7 @@ pub(crate) fn arrow_error(error: ArrowError) -> PyErr {
 pub(crate) fn schema(schema: &Bound<'_, PyAny>) -> PyResult<Schema> {
     let capsule = schema.call_method0("__arrow_c_schema__")?.cast_into::<PyCapsule>()?;
     let pointer = capsule.pointer_checked(Some(c"arrow_schema"))?.cast::<FFI_ArrowSchema>();
-    // SAFETY: the name of the capsule says what it points to, and the capsule outlives the reference.
+    // SAFETY: the name of the capsule guarantees the type of its pointer, and the capsule outlives the reference.
     #[expect(unsafe_code, reason = "the interface hands over a pointer")]
     let schema = unsafe { pointer.as_ref() };
     Schema::try_from(schema).map_err(arrow_error)
@@ -84,7 +84,7 @@ pub(crate) fn schema(schema: &Bound<'_, PyAny>) -> PyResult<Schema> {
 pub(crate) struct Names {
     distinct: Vec<String>,
     keys: UInt16Builder,
-    /// The key of the latest name: mostly that of the next.
+    /// The key of the latest name, which is usually the next one too.
     last: u16,
 }
 
@@ -112,7 +112,7 @@ impl Names {
     }
 }
 
-/// A column of numbers some of which are absent.
+/// A column of nullable numbers.
 #[derive(Default)]
 pub(crate) struct Optional(Int64Builder);
 

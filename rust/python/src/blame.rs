@@ -1,4 +1,4 @@
-//! Who is to blame for most of the waiting at a place, of a table of wait states.
+//! Finds the main cause of waiting at each call path, from a table of wait states.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::arrow::{Table, arrow_error, batches};
 use crate::errors::UsageError;
 use crate::job::detached;
 
-/// Add up wait states at some call paths by kind and call path, with whom they wait for longest.
+/// Sums wait states at some call paths by kind and call path, with the main cause of each.
 ///
 /// `waits` has `kind` (a number), `callpath`, `enter`, `leave`, `waiting`, `cause_callpath` and `cause_location`; `ranks`
 /// are those of the locations. With a window, in seconds, only calls that overlap it count.

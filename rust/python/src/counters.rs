@@ -1,4 +1,4 @@
-//! Recorded counters as tables, and what they came to in stretches of time.
+//! Recorded counters as tables: definitions, totals, and totals over intervals of time.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ fn all(analysis: &Analysis) -> &[Counter] {
     &analysis.result.trace.definitions.counters.all
 }
 
-/// What the counters are.
+/// Definitions of counters.
 pub(crate) fn definitions(analysis: &Analysis) -> PyResult<Table> {
     let counters = all(analysis);
     let text = |get: fn(&Counter) -> &str| -> ArrayRef {
@@ -54,7 +54,7 @@ pub(crate) fn mode((counter, name): (String, String)) -> PyResult<(String, Metri
     known.map(|mode| (counter, mode)).ok_or_else(unknown)
 }
 
-/// What they come to.
+/// Totals of counters.
 pub(crate) fn cells(analysis: &Analysis, cells: &[CounterCell]) -> PyResult<Table> {
     let counters = all(analysis);
     let factors: Vec<f64> = counters.iter().map(Counter::factor).collect();
@@ -89,7 +89,7 @@ pub(crate) fn cells(analysis: &Analysis, cells: &[CounterCell]) -> PyResult<Tabl
     ])
 }
 
-/// Stretches of time, of which people ask what counters came to: columns of as many rows.
+/// Intervals of time to sum counters over, as columns of equal length.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Asked {
@@ -99,7 +99,7 @@ pub(crate) struct Asked {
     callpath: Vec<Option<u32>>,
 }
 
-/// What counters that speak of their recorder came to in them; if `shared`, others as well.
+/// Totals of the counters of single locations in the intervals; with `shared`, of all other counters too.
 pub(crate) fn changes(analysis: &Analysis, py: Python<'_>, asked: &Asked, shared: bool) -> PyResult<Table> {
     let trace = &analysis.result.trace;
     let size = asked.location.len();
@@ -110,7 +110,7 @@ pub(crate) fn changes(analysis: &Analysis, py: Python<'_>, asked: &Asked, shared
     if !asked.location.iter().all(known) {
         return Err(UsageError::new_err("unknown location"));
     }
-    // What happens at the last tick is before the next one.
+    // The end is exclusive, so the last tick belongs to the window.
     let (first, last) = trace.span().map_or((0, 0), |(first, last)| (first, last.saturating_add(1)));
     let stretches: Vec<Stretch> = (0..size)
         .map(|i| {
@@ -150,7 +150,7 @@ pub(crate) fn changes(analysis: &Analysis, py: Python<'_>, asked: &Asked, shared
     ])
 }
 
-/// The courses of all counters, in bins of equal width, on groups of so many locations.
+/// All counters over time, in bins of equal width, on groups of `merged` locations.
 pub(crate) fn courses(analysis: &Analysis, py: Python<'_>, merged: usize, bins: usize) -> PyResult<Table> {
     analysis.result.need_events().map_err(core_error)?;
     let (trace, kinds) = (&analysis.result.trace, &analysis.result.counters.kinds);
@@ -188,7 +188,7 @@ pub(crate) fn instances(analysis: &Analysis, py: Python<'_>, callpath: u32) -> P
     ])
 }
 
-/// What all counters come to in a window.
+/// Totals of all counters in a window.
 pub(crate) fn window(analysis: &Analysis, py: Python<'_>, begin: f64, end: f64) -> PyResult<Table> {
     analysis.result.need_events().map_err(core_error)?;
     let window = analysis.tick(begin)..analysis.tick(end);

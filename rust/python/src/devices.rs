@@ -11,8 +11,9 @@ use crate::arrow::{Optional, Table};
 use crate::errors::core_error;
 use crate::result::Analysis;
 
-/// What threads of processes with devices compute while these run no kernel; `computes` says of each call path whether
-/// time in it is computation. Between two times, seconds since the begin of the trace.
+/// Computation of threads while the devices of their process run no kernel, between two times (seconds since the begin
+/// of
+/// the trace). `computes` tells for each call path whether it is computation.
 pub(crate) fn host_computation(
     analysis: &Analysis,
     py: Python<'_>,
@@ -30,7 +31,7 @@ pub(crate) fn host_computation(
     ])
 }
 
-/// Kernels, synchronizations, what hosts did meanwhile, and how many launches and kernels have no partner.
+/// Kernels, synchronizations, activities of hosts that starve devices, and counts.
 pub(crate) fn tables<'py>(analysis: &Analysis, py: Python<'py>) -> PyResult<(Table, Table, Table, Bound<'py, PyDict>)> {
     let found = &analysis.result.devices;
     let begin = analysis.begin();

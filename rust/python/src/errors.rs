@@ -1,4 +1,4 @@
-//! Errors by whose fault they are, as Python exceptions.
+//! Errors as Python exceptions.
 
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyOSError};
@@ -12,7 +12,7 @@ create_exception!(whywait, UsageError, Error, "The caller is at fault.");
 /// The Python exception for an error of the reader.
 pub(crate) fn archive_error(error: whywait_otf2::Error) -> PyErr {
     match error {
-        // With the number in front Python picks the right child: FileNotFoundError, PermissionError, ...
+        // Given the errno first, Python chooses the subclass: FileNotFoundError, PermissionError, ...
         whywait_otf2::Error::Io { path, source } => match source.raw_os_error() {
             Some(number) => PyOSError::new_err((number, source.to_string(), path.display().to_string())),
             None => PyOSError::new_err(format!("{}: {source}", path.display())),

@@ -1,26 +1,28 @@
-//! How much memory an analysis will take, from a sample of the events.
+//! Estimates the memory of an analysis from a sample of the events.
 //!
-//! An event of any kind takes room in the columns. What synchronizes takes much more: a point of the cost model, the work
-//! since the last one, wait states and what explains them, all of which depend on the program. The numbers are averages
-//! over the synthetic workloads and over traces of nested calls (`tests/test_memory.py` holds the estimate against them).
+//! Every event takes space in columns. Synchronization takes much more: a point of the cost model, the profile since
+//! the
+//! previous point, wait states and their explanations, all of which depend on the program. The numbers are averages
+//! over
+//! the synthetic workloads and traces of nested calls; `tests/test_memory.py` compares estimates with measurements.
 
 use whywait_core::trace::DefinitionIndex;
 use whywait_otf2::{Archive, Attributes, Event, EventSink};
 
-/// Memory that Python and its libraries take, and an analysis of next to nothing, bytes.
+/// Memory of Python, its libraries, and the analysis of a tiny trace, bytes.
 const FIXED: f64 = 80.0 * MIB;
-/// Memory that writing the results takes, and what is added for all waits that there are likely to be, bytes.
+/// Memory for writing results: the fixed part, and the part per expected wait, bytes.
 const REPORTS: f64 = 24.0 * MIB;
 const REPORTS_OF_WAITS: f64 = 6.0 * MIB;
-/// With so many synchronizations tables are as long as the pieces in which they are written.
+/// From this many synchronizations on, tables fill the batches in which they are written.
 const MANY: f64 = 40_000.0;
 const MIB: f64 = 1_048_576.0;
-/// What the columns have for an event, bytes.
+/// Columns of an event, bytes.
 const EVENT: f64 = 17.5;
-/// Locations, and chunks of each, to look at.
+/// Number of sampled locations, and of chunks of each.
 const SAMPLED: usize = 32;
 
-/// What an event of a kind takes besides, bytes: it stands for an operation of one process.
+/// Additional memory of an event that represents an operation of a process, bytes.
 fn operation(name: &str) -> f64 {
     match name {
         "MpiSend" | "MpiIsend" | "MpiCollectiveEnd" | "NonBlockingCollectiveComplete" => 310.0,
@@ -67,7 +69,7 @@ pub(crate) fn memory(archive: &Archive, definitions: &DefinitionIndex) -> u64 {
     (FIXED + REPORTS + REPORTS_OF_WAITS * (operations / MANY).min(1.0) + bytes) as u64
 }
 
-/// Counts the events in two chunks of some locations, which are spread evenly; what cannot be read counts as nothing.
+/// Counts the events in two chunks of evenly spread locations; unreadable chunks count as empty.
 fn sample(archive: &Archive, definitions: &DefinitionIndex) -> [u64; 256] {
     let mut counter = Counter([0; 256]);
     let mut buffer = Vec::new();

@@ -13,7 +13,7 @@ use crate::errors::core_error;
 use crate::job::detached;
 use crate::result::Analysis;
 
-/// The intervals of waits, and what each wait is shared out among in them.
+/// The compared intervals of waits, and the factors in them.
 pub(crate) fn tables(analysis: &Analysis, py: Python<'_>, rows: &[u32]) -> PyResult<(Table, Table)> {
     let pool = whywait_core::pool::new(0).map_err(core_error)?;
     let found = detached(py, || pool.install(|| analysis.result.factors(rows)))?.map_err(core_error)?;
@@ -42,7 +42,7 @@ fn intervals(analysis: &Analysis, rows: &[WaitIntervals]) -> PyResult<Table> {
     Table::new(columns)
 }
 
-/// Location, begin, end, call path and Enter of the last synchronization, completion of that.
+/// Columns of one side: location, begin, end, call path and Enter of the last synchronization, and its completion.
 fn side<'a>(analysis: &Analysis, sides: impl Iterator<Item = &'a Side> + Clone) -> [ArrayRef; 6] {
     let begin = analysis.begin();
     let mut callpaths = Optional::default();

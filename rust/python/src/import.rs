@@ -1,4 +1,4 @@
-//! Counters that were recorded beside a trace, put into it.
+//! Merges counters that were recorded in separate files into a trace.
 
 use std::path::PathBuf;
 
@@ -14,10 +14,10 @@ use crate::errors::{UsageError, archive_error};
 use crate::job::detached;
 use crate::run::Run;
 
-/// Members of a metric class: a record has a byte for their number.
+/// Members of a metric class: a record stores their number in a byte.
 const MEMBERS: usize = 200;
 
-/// A counter of whole numbers: name, unit, mode of OTF2 and decimal exponent.
+/// An integer counter: name, unit, OTF2 mode and decimal exponent.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Imported {
@@ -27,7 +27,7 @@ pub(crate) struct Imported {
     exponent: i64,
 }
 
-/// What was recorded of a process: its location group, and times (ticks) with a value for each counter.
+/// The samples of a process: its location group, and times (ticks) with one value per counter.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Samples {
@@ -36,7 +36,7 @@ pub(crate) struct Samples {
     values: Vec<Vec<i64>>,
 }
 
-/// Ids behind those that are taken.
+/// The first unused ids.
 struct Free {
     text: u32,
     member: u32,
@@ -57,7 +57,7 @@ impl Free {
     }
 }
 
-/// Writes an archive once more, with counters of its processes, each at a location of metrics of its own.
+/// Writes a copy of an archive with additional counters of its processes, each process at its own metric location.
 #[pyfunction]
 pub(crate) fn import_counters(
     py: Python<'_>,

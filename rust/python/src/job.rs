@@ -1,4 +1,4 @@
-//! Long work in a thread of its own, so that this one can answer Ctrl-C and show progress.
+//! Runs long work in a separate thread, so that the calling thread can handle Ctrl-C and show progress.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -8,14 +8,14 @@ use whywait_core::failure::guard;
 
 use crate::errors::core_error;
 
-/// How long to wait for a job that was cancelled. It ends when it looks at that next, which may take a while; who asked
-/// for the end shall not have to wait for it.
+/// How long to wait for a cancelled job. It ends when it next checks for cancellation, which may take a while, and the
+/// user should not have to wait for that.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Something that only this thread may do, for the job.
+/// A task that only the calling thread may do, for the job.
 type CallerThreadTask = Box<dyn FnOnce(Python<'_>) -> PyResult<()> + Send>;
 
-/// Where the job leaves tasks; once something has failed they are dropped.
+/// Submits tasks from the job; after a failure they are dropped.
 pub(crate) type CallerThreadTasks = Box<dyn Fn(CallerThreadTask) + Send + Sync>;
 
 enum Message<T> {
@@ -23,13 +23,14 @@ enum Message<T> {
     Done(whywait_core::Result<T>),
 }
 
-/// Does a short job in this thread, while others may use Python.
+/// Runs a short job in this thread with the GIL released.
 pub(crate) fn detached<T: Send>(py: Python<'_>, job: impl FnOnce() -> T + Send) -> PyResult<T> {
     py.detach(|| guard(job)).map_err(core_error)
 }
 
-/// Does `job` in a thread of its own; calls `tick` again and again, and `cancel` once `tick` has failed. What `tick`
-/// says is returned when the job has ended, or soon after.
+/// Runs `job` in a separate thread; calls `tick` repeatedly, and `cancel` once `tick` fails. Returns the error of
+/// `tick`
+/// when the job has ended, or shortly after.
 pub(crate) fn wait<T: Send + 'static>(
     py: Python<'_>,
     job: impl FnOnce() -> T + Send + 'static,
@@ -40,7 +41,7 @@ pub(crate) fn wait<T: Send + 'static>(
     serve(py, |_| job(), pause, tick, cancel)
 }
 
-/// The same for a job that has tasks, which can fail like `tick`.
+/// The same for a job with tasks, which can fail like `tick`.
 pub(crate) fn serve<T: Send + 'static>(
     py: Python<'_>,
     job: impl FnOnce(CallerThreadTasks) -> T + Send + 'static,
@@ -51,7 +52,7 @@ pub(crate) fn serve<T: Send + 'static>(
     let (sender, mut messages) = mpsc::channel();
     std::thread::spawn(move || {
         let tasks = sender.clone();
-        // The receiver is gone only if nobody waits any more: there is nobody left to tell.
+        // The receiver is gone only after the caller has given up, so the task can be dropped.
         let result = guard(|| job(Box::new(move |task| drop(tasks.send(Message::CallerThreadTask(task))))));
         let _ = sender.send(Message::Done(result));
     });

@@ -1,4 +1,4 @@
-//! The Python module of whywait: arguments in, Arrow out, errors across, the GIL released.
+//! The Python module of whywait: converts arguments and errors, returns Arrow tables, and releases the GIL.
 #![deny(unsafe_code)]
 #![expect(clippy::needless_pass_by_value, reason = "arguments arrive from Python by value")]
 
@@ -30,7 +30,7 @@ mod workloads;
 
 use pyo3::pymodule;
 
-/// The compiled part of whywait; only the package itself uses it.
+/// The compiled part of whywait, private to the package.
 #[pymodule]
 mod _native {
     #[pymodule_export]

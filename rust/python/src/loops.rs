@@ -1,4 +1,4 @@
-//! The iterations of a loop, and who communicates with whom.
+//! The iterations of a loop, and communication by pairs of ranks.
 
 use std::sync::Arc;
 
@@ -92,7 +92,7 @@ pub(crate) fn find_iterations(
     Ok((Table::new(columns)?, found.callpath.known().unwrap_or(0)))
 }
 
-/// What marks a loop.
+/// The marker of a loop.
 #[derive(FromPyObject)]
 pub(crate) enum Loop {
     /// The number of a call path.
@@ -110,8 +110,9 @@ impl Loop {
     }
 }
 
-/// What a program says of its loops: the call paths whose regions are declared to be dynamic or phases, and the parameters
-/// that master threads record.
+/// Loops that the program declares: the call paths of dynamic regions and phases, and the parameters that master
+/// threads
+/// record.
 #[pyfunction]
 pub(crate) fn declared_loops(py: Python<'_>, analysis: &Bound<'_, Analysis>) -> PyResult<(Vec<u32>, Table)> {
     let analysis = analysis.get();
@@ -133,8 +134,8 @@ pub(crate) fn declared_loops(py: Python<'_>, analysis: &Bound<'_, Analysis>) -> 
     Ok((dynamic, table))
 }
 
-/// Who communicates with whom: pairs of ranks, or of blocks of ranks where there are more pairs than `most`; the number of
-/// ranks of a block; and classes of sizes.
+/// Communication by pairs of ranks (or blocks of ranks, if there are more pairs than `most`), the number of ranks per
+/// block, and communication by size class.
 #[pyfunction]
 #[pyo3(name = "communication", signature = (analysis, *, waiting, most))]
 pub(crate) fn find_communication(

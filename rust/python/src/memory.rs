@@ -1,4 +1,4 @@
-//! How much memory the process takes.
+//! Memory of the process: limit and peak.
 
 use std::path::PathBuf;
 
@@ -14,13 +14,13 @@ static ALLOCATOR: Allocator = Allocator;
 
 /// Memory that any analysis takes, bytes.
 const FIXED: u64 = 24 << 20;
-/// Memory that a thread needs at a time, bytes.
+/// Working memory of a thread, bytes.
 const PER_THREAD: u64 = 24 << 20;
-/// Memory that stays taken for each location, bytes.
+/// Memory that a location keeps, bytes.
 const PER_LOCATION: u64 = 1 << 10;
 
-/// Limits the memory of the process while it analyzes `run` and keeps the result, or no longer if `size` is `None`;
-/// what does not fit goes to a file in `directory`.
+/// Limits the memory of the process while it analyzes `run` and keeps the result; the rest is spilled to a file in
+/// `directory`. Removes the limit if `size` is `None`.
 #[pyfunction]
 #[pyo3(signature = (run, size, directory, *, threads=None))]
 pub(crate) fn limit_memory(run: &Run, size: Option<u64>, directory: PathBuf, threads: Option<usize>) -> PyResult<()> {
@@ -47,19 +47,19 @@ pub(crate) fn limit_memory(run: &Run, size: Option<u64>, directory: PathBuf, thr
     })
 }
 
-/// The most memory that the process had so far, in bytes, if the system says.
+/// The peak memory of the process so far in bytes, if the system provides it.
 #[pyfunction]
 pub(crate) fn peak_memory() -> Option<u64> {
     whywait_spill::peak()
 }
 
-/// Does `work`; memory that it frees stays with the process until it ends.
+/// Runs `work`; memory that it frees stays with the process until it ends.
 pub(crate) fn keeping<T>(work: impl FnOnce() -> T) -> T {
     let _kept = whywait_spill::keep();
     work()
 }
 
-/// An error if what did not fit into memory did not fit the disk either.
+/// Fails if spilling to disk has failed.
 pub(crate) fn check() -> PyResult<()> {
     whywait_spill::failure().map_or(Ok(()), |(directory, error)| {
         Err(PyOSError::new_err((error.raw_os_error(), error.to_string(), directory.display().to_string())))

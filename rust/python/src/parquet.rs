@@ -1,4 +1,4 @@
-//! Tables from Python to Parquet files.
+//! Writes Python's tables to Parquet files.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -41,7 +41,7 @@ impl TableWriter {
         })
     }
 
-    /// Write what readers need to find their way.
+    /// Write the footer.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let writer = self.0.lock().expect("no panic before").take();
         py.detach(|| writer.map_or(Ok(()), Writer::close)).map_err(error)

@@ -20,7 +20,7 @@ use crate::errors::{UsageError, core_error};
 use crate::job::wait;
 use crate::result::Analysis;
 
-/// Writes a trace for Perfetto; returns how much of what is in it.
+/// Writes a trace for Perfetto; returns the numbers of its items by kind.
 ///
 /// `progress(share)` is called about ten times a second.
 #[pyfunction]

@@ -11,7 +11,7 @@ use crate::arrow::{Names, Optional, Table};
 use crate::errors::UsageError;
 use crate::result::Analysis;
 
-/// Names of all sums.
+/// Names of all counts.
 #[pyfunction]
 pub(crate) fn queue_metrics() -> Vec<&'static str> {
     QueueMetric::ALL.iter().map(|metric| metric.name()).collect()
@@ -23,7 +23,7 @@ pub(crate) fn queue_levels() -> Vec<&'static str> {
     Quantity::ALL.iter().map(|quantity| quantity.name()).collect()
 }
 
-/// What a caller has chosen: arrival, lists, number of bins, and whether to say when sums grow.
+/// Options of the replay: arrival, lists, number of bins, and whether to return every increment.
 pub(crate) fn options((arrival, lists, bins, moments): &(String, String, usize, bool)) -> PyResult<Options> {
     const MOST: usize = 100_000;
     let arrival = match arrival.as_str() {
@@ -46,7 +46,7 @@ fn all(analysis: &Analysis) -> &[Level] {
     analysis.result.queues.as_ref().map_or(&[], |queues| &queues.levels)
 }
 
-/// When sums grow, and by how much, in the order of time.
+/// Every increment of the counts, in order of time.
 pub(crate) fn moments(analysis: &Analysis) -> PyResult<Table> {
     let moments = analysis.result.queues.as_ref().map_or(&[][..], |queues| &queues.moments);
     let mut names = Names::default();
@@ -68,7 +68,7 @@ pub(crate) fn moments(analysis: &Analysis) -> PyResult<Table> {
     ])
 }
 
-/// What all rows of levels begin with.
+/// The leading columns of tables of levels.
 fn heads<'a>(levels: impl Iterator<Item = &'a Level>) -> (Names, Names, Optional) {
     let (mut names, mut units, mut locations) = (Names::default(), Names::default(), Optional::default());
     for level in levels {

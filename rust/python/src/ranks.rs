@@ -1,4 +1,4 @@
-//! The way to the other processes of an analysis: Python moves the bytes.
+//! The transport between the processes of an analysis: Python moves the bytes.
 
 use std::sync::mpsc;
 
@@ -10,8 +10,9 @@ use whywait_core::{Error, Result};
 
 use crate::job::CallerThreadTasks;
 
-/// The processes, as Python knows them: an object with `size`, `rank` and `deliver(list[Buffer]) -> list[Buffer]`, which
-/// neither copies nor changes what it has handed out.
+/// The processes as a Python object with `size`, `rank` and `deliver(list[Buffer]) -> list[Buffer]`, which must not
+/// modify
+/// the buffers that it returns.
 #[derive(Debug)]
 pub(crate) struct Ranks {
     size: usize,
@@ -25,13 +26,13 @@ impl Ranks {
         Ok(Self { size: number("size")?, rank: number("rank")?, python: ranks.clone().unbind() })
     }
 
-    /// Lets the thread that called us do the exchanges.
+    /// Does the exchanges in the calling thread.
     pub(crate) fn through(self, tasks: CallerThreadTasks) -> Connected {
         Connected { ranks: self, tasks }
     }
 }
 
-/// The processes as seen from the analysis.
+/// The processes as a transport for the analysis.
 pub(crate) struct Connected {
     ranks: Ranks,
     tasks: CallerThreadTasks,
@@ -61,7 +62,7 @@ impl Transport for Connected {
             let _ = sender.send(arrived.into_iter().map(PyBytes::into_inner).collect());
             Ok(())
         }));
-        // If the task was not done, the other thread knows why.
+        // If the task was dropped, the calling thread has the error.
         arrived.recv().map_err(|_| Error::Interrupted)
     }
 }

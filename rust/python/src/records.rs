@@ -116,7 +116,7 @@ impl Column {
                 }
                 column.append(true);
             }
-            // A field has one type under one column name; another one would be a null.
+            // A field has one type under one column name; a value of another type becomes null.
             _ => {}
         }
     }
@@ -154,15 +154,16 @@ fn push_value(item: &mut StructBuilder, at: usize, value: TypedValue) {
     }
 }
 
-/// Columns under their names, made as fields occur.
+/// Columns by name, created as fields occur.
 #[derive(Default)]
 pub(crate) struct Columns {
     columns: Vec<(&'static str, Column)>,
     rows: usize,
 }
 
-/// The column of an event's field: its own name unless other records give that to another type, or the table to another
-/// thing.
+/// The column of an event's field: its own name, unless other records use that for another type, or the table for
+/// another
+/// column.
 fn event_column(field: &'static str, value: &Value<'_>) -> &'static str {
     match (field, value) {
         ("type", Value::Enum { .. }) => "atomic_type",
@@ -190,7 +191,7 @@ impl Columns {
         self.rows += 1;
     }
 
-    /// The table, with some columns in front.
+    /// The table, with `front` as its first columns.
     pub(crate) fn finish(self, front: Vec<(&'static str, ArrayRef)>) -> PyResult<Table> {
         let rows = self.rows;
         let fields = self.columns.into_iter().map(|(name, column)| (name, column.finish(rows)));

@@ -1,4 +1,4 @@
-//! What came out of an analysis, for all that ask it.
+//! The result of an analysis, shared by all functions that query it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use whywait_core::analysis::Analysis as CoreAnalysis;
 use whywait_core::ids::RegionKey;
 use whywait_otf2::Archive;
 
-/// What came out of an analysis.
+/// The result of an analysis.
 #[pyclass(frozen, module = "whywait._native")]
 pub(crate) struct Analysis {
     pub(crate) archive: Arc<Archive>,

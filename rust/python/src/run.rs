@@ -122,7 +122,7 @@ impl Run {
         table.map_err(archive_error)?.finish()
     }
 
-    /// What is odd about the archive's definitions: kind, place, text.
+    /// Inconsistencies of the archive's definitions: kind, place, text.
     fn oddities(&self) -> Vec<(&'static str, String, String)> {
         let oddities = self.archive.oddities().iter();
         let mut all: Vec<_> =
@@ -132,7 +132,7 @@ impl Run {
         all
     }
 
-    /// Numbers about the archive; those of the events only if asked for, because that reads them all.
+    /// Key figures of the archive; those of events only on request, because that reads all of them.
     #[pyo3(signature = (*, events=false))]
     fn info<'py>(&self, py: Python<'py>, events: bool) -> PyResult<Bound<'py, PyDict>> {
         let anchor = self.archive.anchor();
@@ -191,7 +191,7 @@ impl Run {
         let mut counter = Counter([0; 256]);
         let mut buffer = Vec::new();
         for location in &self.definitions.locations {
-            // What cannot be read is named by `validate`; here it counts as nothing.
+            // Unreadable files are reported by `validate`; here they count as empty.
             if let Ok(reader) = self.archive.location(location.id) {
                 let _ = reader.read_events(&mut buffer, &mut counter)?;
             }

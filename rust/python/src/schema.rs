@@ -1,4 +1,4 @@
-//! What the core knows by name, for Python.
+//! The schema of the core for Python.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -21,7 +21,7 @@ pub(crate) fn patterns(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         row.set_item("kind", pattern.kind.name())?;
         row.set_item("display_name", pattern.display_name)?;
         row.set_item("below", pattern.below)?;
-        // Marks of code are for Rust's documentation.
+        // Backticks are for Rust's documentation only.
         row.set_item("description", pattern.kind.description().replace('`', ""))?;
         row.set_item("waits_for", pattern.waits_for)?;
         row.set_item("look_at", pattern.look_at)?;
@@ -39,7 +39,7 @@ pub(crate) fn patterns(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     Ok(rows)
 }
 
-/// The classes that costs are told apart by, with the metrics that they are booked on.
+/// Cost classes with their metrics.
 #[pyfunction]
 pub(crate) fn cost_classes(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let rows = PyList::empty(py);

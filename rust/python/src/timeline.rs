@@ -1,4 +1,4 @@
-//! A run over time, for the picture in a report.
+//! The timeline of a report.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,12 @@ use crate::errors::{UsageError, core_error};
 use crate::job::wait;
 use crate::result::Analysis;
 
-/// Makes a timeline, if this process has all events: shares of classes by time and location, and single calls, waits, messages and transfers.
+/// Builds a timeline if this process has all events: shares of classes by time and location, and individual calls,
+/// waits,
+/// messages and transfers.
 ///
-/// `class_of` holds the class of each call path, less than `classes`; waiting, which the wait states of the metrics
-/// `waiting` are, is the class after them.
+/// `class_of` holds the class of each call path, less than `classes`. The next class is waiting, given by the metrics
+/// `waiting`.
 #[pyfunction]
 #[pyo3(signature = (analysis, *, class_of, classes, waiting, cells, calls, most))]
 #[expect(clippy::too_many_arguments, reason = "they are named where it is called")]

@@ -13,10 +13,10 @@ use crate::arrow::{Names, Optional, Table};
 use crate::errors::core_error;
 use crate::result::Analysis;
 
-/// Columns that are made in one pass, with their names.
+/// Named columns that are built in one pass.
 type Columns = Vec<(&'static str, ArrayRef)>;
 
-/// All wait states, one row each. Groups of columns are made at the same time.
+/// All wait states, one row each. Groups of columns are built in parallel.
 pub(crate) fn table(analysis: &Analysis, py: Python<'_>) -> PyResult<Table> {
     let groups: [fn(&Analysis) -> Columns; 5] = [places, calls, causes, shares, passed_on];
     let pool = whywait_core::pool::new(0).map_err(core_error)?;

@@ -1,4 +1,4 @@
-//! Synthetic traces, and where an analysis spends its time.
+//! Synthetic traces, and timing of the stages of an analysis.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::job::{CallerThreadTasks, serve, wait};
 use crate::memory;
 use crate::run::Run;
 
-/// Names of the workloads that [`generate`] knows.
+/// Names of the workloads for [`generate`].
 #[pyfunction]
 pub(crate) fn workloads() -> Vec<&'static str> {
     Workload::ALL.iter().map(|&(name, _)| name).collect()
@@ -80,8 +80,7 @@ pub(crate) fn generate(
     })
 }
 
-/// Analyzes a run and drops the result; calls `entered(stage)` as each stage begins, and `entered(None)` when the last
-/// is over.
+/// Analyzes a run and drops the result. Calls `entered(stage)` when a stage begins, and `entered(None)` after the last.
 #[pyfunction]
 #[pyo3(signature = (run, *, threads, causes, entered))]
 pub(crate) fn measure(
@@ -103,7 +102,7 @@ pub(crate) fn measure(
         let told = tell.clone();
         let _ = monitor.entered.set(Entered(Box::new(move |stage| told(Some(stage)))));
         let result = memory::keeping(|| pool.install(|| analyze(&archive, &options, None, &monitor)));
-        // To drop the result is not part of the last stage.
+        // Dropping the result is not part of the last stage.
         tell(None);
         result.map(drop)
     };

@@ -64,7 +64,7 @@ class App extends Frame {
     this.been = true;
   }
 
-  // Where to begin: at the worst problem, or else with the time.
+  // Start at the worst problem, or with time if there is none.
   start() {
     const [worst] = this.model.story.problems;
     return worst ? { metric: worst.metric, call: worst.callpath_id } : { metric: "time" };
@@ -94,7 +94,7 @@ class App extends Frame {
     this.act(event, actions);
   }
 
-  // Colors that are computed do not follow the style sheet by themselves.
+  // Computed colors do not follow the style sheet by themselves.
   repaint() {
     for (const view of this.explorer.views) if (view.rowOf) view.refresh();
     this.explorer.map.draw();

@@ -1,14 +1,14 @@
-// The history of a wait state, drawn: processes are lanes, time goes to the right, arrows go from what was waited for
-// to the wait that it ended.
+// The causal chain of a wait state as a picture: processes are lanes, time runs to the right, and an arrow leads from a
+// cause to the end of the wait.
 
 import { make } from "./dom.js";
 import { clock, seconds } from "./format.js";
 
 const LANE = 46;
-// About the width of a letter.
+// Approximate width of a letter, pixels.
 const LETTER = 7;
 
-// The picture, as wide as there is room for. `placeName` names a thread of a rank.
+// The picture, as wide as the available space. `placeName` returns the name of a thread of a rank.
 export function chainPicture(history, placeName) {
   const frame = make("div", { class: "chain-frame" }, drawChain(history, 1000, placeName));
   new ResizeObserver(() => {
@@ -50,7 +50,7 @@ function drawChain(history, width, placeName) {
     drawing.append(make("svg:line", { class: "lane", x1: margin.left, x2: width - margin.right, y1: top + LANE - 8, y2: top + LANE - 8 }),
       make("svg:text", { class: "who", x: 4, y: top + 26 }, key));
   }
-  // Work says so where no wait of its rank lies over it: as near to its end as that allows.
+  // Label work where no wait of its rank covers it, as close to its end as possible.
   const free = (key, begin, end) => {
     const over = waits.filter((wait) => name(wait) === key).map((wait) => [x(wait.enter), x(wait.enter + wait.waiting)]);
     let [left, right] = [x(begin), x(end)];
@@ -65,7 +65,7 @@ function drawChain(history, width, placeName) {
     const wide = Math.max(2, x(end) - x(begin));
     const group = make("svg:g", { class: kind }, make("svg:title", {}, hint),
       make("svg:rect", { x: x(begin), y: y(key) + 10, width: wide, height: 24, rx: 3 }));
-    // What does not fit is in the title.
+    // The title has the full text.
     const last = kind === "work";
     const [left, right] = last ? free(key, begin, end) : [x(begin), x(end)];
     if (right - left > LETTER * text.length + 8) {
@@ -110,8 +110,9 @@ function drawChain(history, width, placeName) {
   return drawing;
 }
 
-// What is at the bottom of a history, largest first: work, completion of a call, or what nothing explains. Where a wait
-// exceeds all its factors, these explain no more than their own length.
+// The root causes of a wait, largest first: work, completion of a call, or unexplained time. If a wait exceeds all of
+// its
+// factors, these explain only their own length.
 export function blamed(history) {
   const found = [];
   const gather = (node, amount) => {
@@ -127,7 +128,7 @@ export function blamed(history) {
   return found.sort((a, b) => b.explains - a.explains);
 }
 
-// The largest of these as a sentence.
+// The largest root cause as a sentence.
 export function whyText(history, root) {
   const begin = `The longest of them (${seconds(history.waiting)}) waits`;
   if (root.kind === "unexplained") {

@@ -8,7 +8,7 @@ import { address } from "./link.js";
 import { selection } from "./model.js";
 
 const SENTENCES = 4;
-// Two runs of one program differ by so much in any case.
+// Even identical runs differ by this much.
 const SAME = 0.01;
 const EFFICIENCY_DEPTH = { parallel_efficiency: 0, load_balance: 1, communication_efficiency: 1, serialization: 2, transfer: 2 };
 
@@ -46,7 +46,7 @@ export class Changes {
           ...[0, 1].flatMap((side) => [side ? " → " : "", seconds(runs[side].story.waiting.total), ` (${percent(runs[side].story.waiting.share) || "0.0%"})`]), ".")));
   }
 
-  // Both runs as bars of one scale; the same part has the same color in both.
+  // Both runs as bars on one scale; a part has the same color in both.
   sides() {
     const { runs, names } = this.model;
     const wholes = runs.map((run) => run.story.parts.reduce((sum, part) => sum + part.value, 0));
@@ -96,7 +96,7 @@ export class Changes {
         make("a", { class: "path", href: this.link(change.metric, change.call), title: change.callpath.join(" → ") }, make("code", {}, this.model.callName(change.call)))], "."];
   }
 
-  // The parts of the time, which add up to the change.
+  // Changes of the parts of time; they add up to the total change.
   table() {
     const { changes } = this.model;
     if (!changes.length) return null;
@@ -125,7 +125,7 @@ export class Changes {
           const change = pair.every((one) => one?.value != null) ? Number((pair[1].value - pair[0].value).toFixed(3)) : null;
           return make("tr", { title: (pair[0] ?? pair[1]).formula }, make("td", { style: { "padding-left": `${22 * EFFICIENCY_DEPTH[name]}px` } }, (pair[0] ?? pair[1]).display_name),
             pair.map((one) => make("td", { class: "number-of" }, text(one))),
-            // Here more is better.
+            // For efficiencies, more is better.
             make("td", { class: `number-of ${change === null ? "" : direction(-change)}` }, change === null ? "" : change === 0 ? "=" : `${change < 0 ? "−" : "+"}${Math.abs(change).toFixed(3)}`));
         }))));
   }

@@ -16,7 +16,7 @@ export function fitCanvas(canvas, width, height) {
 
 const axisName = (topology, axis) => topology.axes[axis] || `axis ${axis}`;
 
-// Ways to lay places out: each gives columns, rows, and the cell of every place (-1: not shown).
+// Layouts of places: each returns columns, rows, and the cell of every place (-1: not shown).
 function layouts(model) {
   const { rank, thread } = model.places;
   const count = model.placeCount;
@@ -28,7 +28,7 @@ function layouts(model) {
     const filled = new Int32Array(count);
     const used = new Map();
     for (let place = 0; place < count; place++) {
-      // Locations that are no threads share thread numbers; they go to the right of the others.
+      // Locations other than threads share thread numbers, so they are placed to the right of the threads.
       let column = thread[place];
       const row = rows.get(rank[place]);
       while (used.has(`${row} ${column}`)) column++;
@@ -44,7 +44,7 @@ function layouts(model) {
   found.push({ name: "Rank order", wrap: true });
   for (const topology of model.topologies) {
     const { sizes } = topology;
-    // The last two dimensions make a plane; planes stand side by side, each below a row for its name.
+    // The last two dimensions form a plane; planes are placed side by side, each below a row for its name.
     const across = sizes.at(-1) ?? 1;
     const down = sizes.at(-2) ?? 1;
     const planes = sizes.slice(0, -2).reduce((product, size) => product * size, 1);
@@ -68,7 +68,7 @@ function layouts(model) {
 }
 
 export class HeatMap {
-  // `first`: the layout to begin with.
+  // `first`: the initial layout.
   constructor(model, choose, first = 0) {
     this.model = model;
     this.choose = choose;
@@ -99,7 +99,7 @@ export class HeatMap {
     new ResizeObserver(() => this.draw()).observe(this.frame);
   }
 
-  // `marked`: places of the selected node of the system tree, or null for all.
+  // `marked`: the places of the selected node of the system tree, or null for all.
   show(values, text, marked) {
     Object.assign(this, { values, text, marked });
     this.draw();
@@ -108,9 +108,9 @@ export class HeatMap {
   grid(width, height) {
     const { layout, values } = this;
     if (!layout.wrap) return layout;
-    // Cells as close to squares as the room allows, a little wider than high.
+    // Cells as square as the space allows, slightly wider than high.
     const near = Math.max(1, Math.min(values.length, Math.ceil(Math.sqrt((values.length * width) / height / 1.4))));
-    // Full rows look like the machine; a row that is not full, like a lack.
+    // Prefer a width that fills all rows: an incomplete row looks like missing data.
     let columns = near;
     for (let wide = near; wide <= Math.min(values.length, 1.7 * near); wide++) {
       if (values.length % wide === 0) { columns = wide; break; }
@@ -137,7 +137,7 @@ export class HeatMap {
     const { columns, rows, cell } = this.grid(width, height);
     const size = { x: Math.min(96, width / columns), y: Math.min(64, height / rows) };
     const gap = size.x > 6 && size.y > 6 ? 1 : 0;
-    // Cells end where pixels do: otherwise their edges would be a grid that is brighter than what it divides.
+    // Align cells to pixels: otherwise antialiased edges appear as a bright grid.
     const edge = (start, step, at) => Math.round(start + step * at);
     const left = Math.max(0, (width - size.x * columns) / 2);
     const top = Math.max(0, (height - size.y * rows) / 2);
@@ -183,7 +183,7 @@ export class HeatMap {
       make("span", { class: "mean" }, `mean ${text(sum / values.length)}`));
   }
 
-  // The names of planes, where there is room for them.
+  // The names of planes, where they fit.
   drawTitles(context, left, top, size, columns) {
     const { titles, across } = this.layout;
     if (!titles?.size || size.y < 9) return;
@@ -221,7 +221,7 @@ export class HeatMap {
   }
 }
 
-// Five numbers of a distribution, and where its ends are.
+// The five-number summary of a distribution, and the places of its extremes.
 function distribution(values) {
   const order = Float64Array.from(values).sort();
   const at = (share) => {
@@ -236,7 +236,7 @@ function distribution(values) {
   };
 }
 
-// The selection also shows every place as a dot, if one can tell them apart.
+// The selected row also shows every place as a dot, if they are few enough.
 const DOTS = 512;
 
 export class BoxPlots {
@@ -249,7 +249,7 @@ export class BoxPlots {
     this.choose = choose;
   }
 
-  // `rows`: { label, hint, values, call } each.
+  // Each of `rows` is { label, hint, values, call }.
   show(rows, text, placeName) {
     const boxes = rows.map((row) => ({ ...row, ...distribution(row.values) }));
     const from = Math.min(0, ...boxes.map((box) => box.least));

@@ -1,8 +1,8 @@
-// The severity scale: one hue family, lightness even in steps as the eye sees them (OKLab), so that it reads the same
-// with any kind of color vision and in print.
+// The severity scale: one family of hues with perceptually uniform steps of lightness (OKLab), readable with any color
+// vision and in print.
 
 const SCALES = {
-  // From the background to what matters most: lightness, chroma, hue.
+  // From the background to the highest severity: lightness, chroma, hue.
   light: [[0.975, 0.012, 85], [0.36, 0.13, 28]],
   dark: [[0.27, 0.02, 40], [0.93, 0.15, 95]],
 };
@@ -35,7 +35,7 @@ export function scaleColors() {
   scaleCache[theme] ??= Array.from({ length: 256 }, (_, i) => {
     const at = i / 255;
     const [from, to] = SCALES[theme];
-    // More color in the middle, where neighboring lightnesses are hardest to tell apart.
+    // More chroma in the middle, where neighboring steps of lightness are hardest to distinguish.
     const chroma = from[1] + (to[1] - from[1]) * at + 0.06 * Math.sin(Math.PI * at);
     return `rgb(${rgb(from[0] + (to[0] - from[0]) * at, chroma, from[2] + (to[2] - from[2]) * at).join(" ")})`;
   });
@@ -46,7 +46,7 @@ export function severity(share) {
   return scaleColors()[Math.round(255 * Math.min(1, Math.max(0, share || 0)))];
 }
 
-// Whether text on a color of the scale should be the light one.
+// Whether text on a color of the scale should be light.
 export function lightTextOn(share) {
   return dark() ? share < 0.45 : share > 0.5;
 }

@@ -1,4 +1,4 @@
-// Who communicates with whom: a matrix of ranks or nodes, the heaviest pairs, every rank on its topology, message sizes.
+// Communication: a matrix of ranks or nodes, the heaviest pairs, every rank on its topology, and message sizes.
 
 import { HeatMap, fitCanvas } from "./charts.js";
 import { css, scaleColors } from "./color.js";
@@ -13,7 +13,7 @@ const MEASURES = [
 const PARTS = {
   bytes: ["bytes", "transfer_bytes"], messages: ["messages", "transfers"], time: ["time", "transfer_time"], waiting: ["waiting"],
 };
-// What a rank has of a measure: on the one end of a pair, and on the other.
+// The names of a measure at either end of a pair.
 const ENDS = {
   bytes: ["sent", "received"], messages: ["sent", "received"], time: ["sent", "received"], waiting: ["by the rank", "for the rank"],
 };
@@ -23,14 +23,14 @@ const MARGIN = 44;
 // The topology that Score-P writes for every program.
 const MADE_UP = "Process x Thread";
 
-// The number of cells between two labels: at least `least`, so that the numbers of their ranks are round.
+// The number of cells between two labels: at least `least`, and such that labels are round numbers.
 function roundStep(least, width) {
   if (width > 1 && Number.isInteger(Math.log2(width))) return 2 ** Math.max(0, Math.ceil(Math.log2(least)));
   const power = 10 ** Math.max(0, Math.floor(Math.log10(least)));
   return [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= least);
 }
 
-// The sizes of a class, whose limits are powers of two.
+// The range of a size class; its limits are powers of two.
 function sizeText({ least, below }) {
   const whole = (value) => quantity(value, "bytes").replace(/\.0+ /, " ");
   if (below === 1) return "0 B";
@@ -42,7 +42,7 @@ export class Communication {
     this.model = model;
     /** @type {any} */
     this.facts = null;
-    // Tables of pairs of ranks and of nodes, that of ranks, and the pairs that are shown; null where there are none.
+    // Tables of pairs of ranks and of nodes, the table of ranks, and the pairs shown; null if missing.
     /** @type {any} */
     this.ofRanks = null;
     /** @type {any} */
@@ -97,7 +97,7 @@ export class Communication {
     new ResizeObserver(() => this.draw()).observe(this.frame);
   }
 
-  // Every rank, on the topology of the program if it has one.
+  // All ranks, on the topology of the program if it has one.
   ranks() {
     const { ranks, topologies } = this.facts;
     const numbers = Array.from({ length: ranks }, (_, rank) => rank);

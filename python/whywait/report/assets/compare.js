@@ -53,7 +53,7 @@ class App extends Frame {
     this.been = true;
   }
 
-  // Where to begin: at the largest change, or else with the time.
+  // Start at the largest change, or with time if there is none.
   start() {
     const [largest] = this.differences.model.changes;
     return largest?.metric ? { metric: largest.metric, call: largest.call ?? 0 } : { metric: "time" };

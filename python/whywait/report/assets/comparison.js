@@ -1,4 +1,4 @@
-// Two runs as one: metrics and call paths that both know by the same name, and both values of any selection.
+// Two runs as one model: metrics and call paths matched by name, and the values of a selection in both runs.
 
 import { documentBlock } from "./data.js";
 import { quantity } from "./format.js";
@@ -37,7 +37,7 @@ export class Comparison {
     this.metricNumber = new Map(meta.metrics.map((metric, i) => [metric.name, i]));
     this.metricTree = new Forest(meta.metrics.map((metric) => this.metricNumber.get(metric.parent) ?? -1));
     this.callTree = new Forest(meta.calls.parent);
-    // For each run the nodes of its own call tree that a node stands for.
+    // For each run, the nodes of its own call tree that a common node represents.
     this.callsOf = runs.map((run, side) => {
       const found = Array.from({ length: this.callTree.size }, () => []);
       meta.calls.nodes[side].forEach((node, position) => found[node].push(position + run.shift));
@@ -52,13 +52,13 @@ export class Comparison {
     this.cache = new Map();
   }
 
-  // A selected metric as the run knows it; null if it does not.
+  // A selected metric in the terms of one run; null if the run does not have it.
   own(side, metric) {
     const node = this.runs[side].metricNumber.get(this.metrics[metric.node].name);
     return node === undefined ? null : selection(node, metric.self);
   }
 
-  // Values of a metric in both runs by node of the call tree: of the node alone, and with its subtree.
+  // Values of a metric in both runs by node of the call tree, exclusive and inclusive.
   byCall(metric) {
     const key = `${metric.node}${metric.self ? "~" : ""}`;
     if (!this.cache.has(key)) {
@@ -119,7 +119,7 @@ export class Comparison {
     return names[0] === names[1] ? `rank${names[0].includes("–") ? "s" : ""} ${names[0]}` : `ranks ${names[0]} / ${names[1]}`;
   }
 
-  // Numbers of groups to choose from: all together, doubled, up to each rank for itself.
+  // Selectable numbers of groups: powers of two from one group of all ranks up to one per rank.
   groupChoices() {
     const most = Math.min(...this.rankNumbers.map(({ ranks }) => ranks.length));
     const found = [];
@@ -135,13 +135,13 @@ export class Comparison {
     return [node, ...this.callTree.above(node)].filter((i) => this.calls.name[i] !== null).reverse().map((i) => this.callName(i));
   }
 
-  // In which of the runs a call path occurs.
+  // The runs in which a call path occurs.
   occursIn(node) {
     return this.callsOf.map((of) => of[node].length > 0);
   }
 }
 
-// A difference of sums is noise where it is small beside them.
+// A difference that is tiny compared with its sums is noise.
 /** @param {number[]} values */
 export function difference([first, second]) {
   return clean(second - first, Math.max(Math.abs(first), Math.abs(second)));

@@ -1,5 +1,6 @@
-// Blocks of compressed columns and documents, unpacked when they are needed. See blocks.py for the format. They are in
-// the page, or a server has them (`whywait serve`).
+// Blocks of compressed columns and documents, unpacked when needed; blocks.py defines the format. They are embedded in
+// the
+// page, or provided by a server (`whywait serve`).
 
 async function content(name) {
   const block = document.getElementById(`data-${name}`);

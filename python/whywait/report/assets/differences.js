@@ -1,4 +1,4 @@
-// The panes of a comparison: what (metrics), where in the program (call paths), which ranks.
+// The panes of a comparison: metrics, call paths, ranks.
 
 import { difference, relative, signed } from "./comparison.js";
 import { choice, fill, hiddenHeading, make } from "./dom.js";
@@ -8,7 +8,7 @@ import { selection } from "./model.js";
 import { resizable } from "./panes.js";
 import { TreeView } from "./tree.js";
 
-// A tree with the values of both runs, their difference, and that as a share of the first.
+// A tree with the values of both runs, their difference, and the difference relative to the first run.
 class DifferenceView extends TreeView {
   // `options` as for a tree, with pair(node, open) -> [first, second] and unit(node) instead of value and text.
   constructor(title, options) {
@@ -25,7 +25,7 @@ class DifferenceView extends TreeView {
 
   size(value) { return Math.abs(value); }
 
-  // What is below a node may differ where the node does not.
+  // Descendants of a node may differ even if the node does not.
   isEmpty(node, whole) {
     if (whole !== 0) return false;
     for (let below = node; below < this.forest.end[node]; below++) if (this.value(below, true)) return false;
@@ -51,7 +51,7 @@ export function direction(value) {
   return value > 0 ? "more" : value < 0 ? "less" : "zero";
 }
 
-// More is of the colors of waiting, less of those of work: they can be told apart with any kind of color vision.
+// Increases have the colors of waiting, decreases those of work: distinguishable with any color vision.
 function changeColor(value, share) {
   return `color-mix(in oklab, var(--${value > 0 ? "waiting" : "work"}-0) ${Math.round(12 + 88 * share)}%, var(--card))`;
 }
@@ -122,7 +122,7 @@ export class Differences {
     this.describe();
     if (this.node.isConnected) history.replaceState(null, "", address("differences", this.query()));
     const pairs = await model.groupPairs(this.metric, this.call, this.groups);
-    // Something else may have been selected meanwhile.
+    // The selection may have changed meanwhile.
     if (turn !== this.turn) return;
     this.showGroups(pairs);
     this.node.dispatchEvent(new CustomEvent("settled"));
@@ -142,7 +142,7 @@ export class Differences {
       inFirst && inSecond ? "" : ` · only in ${inFirst ? "A" : "B"}`);
   }
 
-  // Two bars a group.
+  // Two bars per group.
   showGroups([first, second]) {
     const { model, groups, unit } = this;
     const most = Math.max(...first, ...second, 0);
@@ -180,7 +180,7 @@ export class Differences {
     };
   }
 
-  // Go where an address says.
+  // Restore the selection from an address.
   follow(query) {
     const { model } = this;
     const metric = readNode(query.get("metric"));

@@ -1,4 +1,4 @@
-// Making elements. Texts become text nodes, so that no name in a trace is ever taken for markup.
+// Creates elements. Strings become text nodes, so that no name in a trace is interpreted as markup.
 
 export function make(tag, attributes = {}, ...children) {
   const drawn = tag.startsWith("svg:");
@@ -21,17 +21,17 @@ export function fill(node, ...children) {
   return node;
 }
 
-// Children may be nested, and left out by being nothing.
+// Children may be nested arrays; null, undefined and false are skipped.
 export function present(children) {
   return children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
 }
 
-// The heading of a view whose purpose the navigation shows to those who see it.
+// A heading for screen readers; the navigation shows the same to sighted users.
 export function hiddenHeading(text) {
   return make("h1", { class: "hidden" }, text);
 }
 
-// One tooltip for everything.
+// The tooltip that all elements share.
 export const tip = {
   show(event, ...content) {
     const node = document.getElementById("tip");
@@ -48,7 +48,7 @@ export const tip = {
   },
 };
 
-// A control to choose one of a few things.
+// A segmented control: one of a few options.
 export function choice(label, options, value, change) {
   const buttons = new Map(options.map(([key, text, hint]) => [key, make("button", {
     type: "button", role: "radio", title: hint, "data-key": key,

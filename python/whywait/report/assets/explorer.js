@@ -1,4 +1,4 @@
-// Three linked panes: what (metrics), where in the program (call paths), where in the machine (processes and threads).
+// Three linked panes: metrics, call paths, and the system tree (processes and threads).
 
 import { BoxPlots, HeatMap } from "./charts.js";
 import { choice, fill, hiddenHeading, make } from "./dom.js";
@@ -94,7 +94,7 @@ export class Explorer {
     resizable(this.node, [panes, details], { sizes: [1.55, 1], names: ["Trees", "Details"], across: false, before: "auto " });
   }
 
-  // What a share is of: the explorer shows the whole run, not only the focus of the overview.
+  // The reference of shares: the explorer shows the whole run, not only the focus of the overview.
   wholeName() {
     const { metrics, metricTree, story } = this.model;
     const root = metrics[metricTree.root(this.metric.node)];
@@ -102,7 +102,7 @@ export class Explorer {
     return story.focus.name === "all" ? "the time" : "the whole run";
   }
 
-  // Show processes at once, unless they are too many to see.
+  // Expand down to processes, unless there are too many.
   openSystem() {
     const { children, size, roots } = this.model.systemTree;
     let level = roots;
@@ -129,7 +129,7 @@ export class Explorer {
     return quantity(value, this.unit);
   }
 
-  // A metric has no pane to its left: its share is that of its own root.
+  // There is no pane to the left of metrics, so their shares refer to their own root.
   metricText(value, node) {
     if (this.show === "absolute") return quantity(value, this.model.metrics[node].unit);
     return percent(value / this.model.rootTotal(selection(node))) || "0.0%";
@@ -141,7 +141,7 @@ export class Explorer {
 
   // Selections -----------------------------------------------------------------------------------------------------
 
-  // What is selected in the program stays, or what is above it where the metric has nothing there.
+  // Keep the selected call path, or its nearest ancestor where the metric has a value.
   chooseMetric(metric) {
     this.metric = metric;
     const { callTree } = this.model;
@@ -176,7 +176,7 @@ export class Explorer {
     this.remember();
     const values = await model.byPlace(this.metric, this.call);
     const boxes = await this.boxRows(values);
-    // Something else may have been selected meanwhile.
+    // The selection may have changed meanwhile.
     if (turn !== this.turn) return;
     this.places = values;
     const sums = new Float64Array(model.systemTree.size);
@@ -192,7 +192,7 @@ export class Explorer {
     this.node.dispatchEvent(new CustomEvent("settled"));
   }
 
-  // The selection itself, then the call paths below it with the largest values of their own.
+  // The selection itself, then its descendants with the largest exclusive values.
   async boxRows(values) {
     const { model } = this;
     const { own } = model.byCall(this.metric);
@@ -311,7 +311,7 @@ export class Explorer {
     return [rows.map(([name, text]) => [make("dt", {}, name), make("dd", {}, text)]), make("dd", { class: "jumps" }, jumps)];
   }
 
-  // The selected metric at every call path that has any of it.
+  // The selected metric at every call path with a non-zero value.
   valueTable() {
     const { model } = this;
     const { own, below } = model.byCall(this.metric);
@@ -368,7 +368,7 @@ export class Explorer {
     if (this.node.isConnected) history.replaceState(null, "", address("explore", this.query()));
   }
 
-  // Go where an address says; what it leaves open stays at the top.
+  // Restore the selection from an address; what it does not name is set to the root.
   follow(query) {
     const { model } = this;
     const metric = readNode(query.get("metric"));

@@ -1,4 +1,4 @@
-// Numbers as people read them: three digits that say something.
+// Human-readable numbers, with three significant digits.
 
 const TIMES = [{ limit: 1, factor: 1, unit: "s" }, { limit: 1e-3, factor: 1e3, unit: "ms" }, { limit: 1e-6, factor: 1e6, unit: "µs" }];
 const COUNTS = [{ limit: 1e12, unit: "T" }, { limit: 1e9, unit: "G" }, { limit: 1e6, unit: "M" }];
@@ -13,13 +13,13 @@ export function digits(value) {
   });
 }
 
-// Who a place is: a rank, one of its threads, or one of its streams.
+// The name of a place: a rank, one of its threads, or one of its streams.
 export function placeName(rank, thread, stream, threaded) {
   if (stream !== undefined) return `rank ${rank}, ${stream}`;
   return threaded ? `rank ${rank}, thread ${thread}` : `rank ${rank}`;
 }
 
-// Clocks do not tell shorter times: what is less is left over by a computation.
+// Shorter than any clock resolution: smaller values are rounding errors.
 const TICK = 0.5e-9;
 
 export function seconds(value) {
@@ -30,7 +30,7 @@ export function seconds(value) {
   return `${Number((value * 1e9).toPrecision(3))} ns`;
 }
 
-// A time of the run, with as many digits as tell four parts of a thousand of a span.
+// A time of the run, with enough digits to resolve 0.4 % of a span.
 export function clock(time, span) {
   const decimals = span > 0 ? Math.max(0, Math.min(9, 3 - Math.floor(Math.log10(span)))) : 3;
   return `${time.toFixed(decimals)} s`;

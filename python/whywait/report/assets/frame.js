@@ -1,17 +1,17 @@
-// The frame of a page: what is on top, which view is shown, light or dark, and what works everywhere.
+// The frame of a page: header, navigation, color theme, and the keys that work in all views.
 
 import { dark } from "./color.js";
 import { fill, make, tip } from "./dom.js";
 import { address, readAddress } from "./link.js";
 
 export class Frame {
-  // `views`: titles by name, the first is shown at the beginning; `run`: what stands at the right of the top; `help`:
-  // paragraphs; `keys`: keys and what they do.
+  // `views`: titles by name, the first is the initial one; `run`: text at the right of the header; `help`: paragraphs;
+  // `keys`: keys and their descriptions.
   constructor(views, run, help, keys) {
     this.titles = views;
     this.links = Object.entries(views).map(([view, title]) => make("a", { href: address(view), "data-view": view }, title));
     fill(document.getElementById("top"),
-      // A whole address: behind a first link within the page, readers of a screen would take all links for ways to skip.
+      // A full address: after a first link within the page, accessibility checkers would treat all links as skip links.
       make("a", { class: "brand", href: location.href.split("#")[0] + address(Object.keys(views)[0]) }, "why", make("b", {}, "wait")),
       make("nav", { "aria-label": "Views" }, this.links),
       run,
@@ -27,7 +27,7 @@ export class Frame {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.repaint());
   }
 
-  // What each page does by itself: show what the address names, what a key does, and colors that are computed.
+  // Hooks of a page: show the address, handle a key, and recompute colors.
   follow() {}
 
   /** @param {KeyboardEvent} _event */
@@ -35,7 +35,7 @@ export class Frame {
 
   repaint() {}
 
-  // The view that the address names, with what it asks of it; marked in the navigation.
+  // Shows the view that the address names, with its parameters, and marks it in the navigation.
   arrive() {
     const { view, query } = readAddress();
     const shown = view in this.titles ? view : Object.keys(this.titles)[0];
@@ -48,7 +48,7 @@ export class Frame {
     return { shown, query };
   }
 
-  // Do what a key stands for; `actions` are those of the view besides these.
+  // Handles a key; `actions` are further ones of the view.
   act(event, actions) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select, dialog *")) return;
     const all = { "?": () => this.help(), t: () => this.toggleTheme(), ...actions };
@@ -67,7 +67,7 @@ export class Frame {
   }
 }
 
-// Show what has been read, or say why not.
+// Shows the page once its data are read, or the reason why they cannot be.
 export function openPage(reading, show) {
   reading.then((model) => {
     show(model);

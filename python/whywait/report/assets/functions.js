@@ -1,4 +1,4 @@
-// The flat profile: what each function takes, wherever it is called.
+// The flat profile: the values of each function over all of its call paths.
 
 import { fill, hiddenHeading, make } from "./dom.js";
 import { counted, percent, seconds } from "./format.js";
@@ -6,7 +6,7 @@ import { exploreLink } from "./link.js";
 import { selection } from "./model.js";
 import { takeAlong } from "./take_along.js";
 
-// Columns that are not numbers to compare one below the other.
+// Columns that are not numeric.
 const TEXTS = ["name", "share", "place"];
 // Key, heading and text of each column.
 /** @type {[string, string, (row: any) => string][]} */
@@ -30,7 +30,7 @@ export class Functions {
     if (!this.rows) this.build();
   }
 
-  // One row a region: its own values wherever it is called, and its time with what it calls, recursion counted once.
+  // One row per region: exclusive values over all call paths, and inclusive time with recursion counted once.
   profile() {
     const { model } = this;
     const rows = model.regions.map((region, number) => ({
@@ -46,7 +46,7 @@ export class Functions {
       for (const [name, found] of Object.entries(columns)) row[name] += found?.own[node] ?? 0;
       const above = model.callTree.above(node);
       if (!above.some((other) => other >= model.shift && model.callpaths.region[other - model.shift] === row.number)) row.whole += time?.below[node] ?? 0;
-      // Its link leads to where it takes most.
+      // The link leads to the call path with the largest value.
       const size = time?.own[node] ?? 0;
       if (size > row.most) [row.most, row.callpath] = [size, model.callpaths.id[position]];
     }

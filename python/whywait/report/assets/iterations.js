@@ -1,4 +1,4 @@
-// The iterations of the main loop, as a card of the front page: how long each takes, and a way to each on the timeline.
+// The iterations of the main loop as a card of the overview: the duration of each, and a link to it in the timeline.
 
 import { fitCanvas } from "./charts.js";
 import { css } from "./color.js";
@@ -59,7 +59,7 @@ export class Iterations {
     " average over ranks", this.count > this.columns ? "; where iterations share a column, the longest" : "");
   }
 
-  // The longest, as a table that needs no pointer.
+  // The longest iterations as a table, accessible without a pointer.
   worst() {
     const order = Array.from({ length: this.count }, (_, i) => i).sort((a, b) => this.rows.duration[b] - this.rows.duration[a]).slice(0, 5);
     const timeline = document.getElementById("data-timeline");
@@ -73,7 +73,7 @@ export class Iterations {
         make("td", {}, `rank ${this.rows.slowest[i]}`), make("td", {}, this.mostWaiting(i)))))));
   }
 
-  // Its number, and the value of the parameter that tells it if that is another one.
+  // The number of an iteration, and the value of its parameter if that differs.
   name(i, word = "iteration") {
     const { parameter, values } = this.loop;
     if (!values.length) return `${word} ${i}`;
@@ -92,7 +92,7 @@ export class Iterations {
     return timelineLink(this.rows.begin[i], this.rows.end[i]);
   }
 
-  // Columns of the chart: an iteration each, or as many as there is room for.
+  // Columns of the chart: one per iteration, or as many as fit.
   get columns() {
     return Math.min(this.count, Math.max(1, Math.floor((this.frame?.clientWidth || 600) / 2)));
   }

@@ -1,4 +1,4 @@
-// Where the reader is, as the part of the address after #, so that it can be sent to someone:
+// The state of the page as the fragment of its address, so that it can be shared:
 // #explore?metric=mpi_latesender&call=11&system=4&show=root. A ~ after a node leaves out what is below it.
 
 export function readAddress() {
@@ -6,7 +6,7 @@ export function readAddress() {
   return { view, query: new URLSearchParams(query) };
 }
 
-// A number that an address asks for.
+// A number in an address.
 export function numberIn(query, name, otherwise) {
   const value = Number.parseFloat(query.get(name));
   return Number.isFinite(value) ? value : otherwise;
@@ -32,7 +32,7 @@ export function exploreLink(metric, callpath, place) {
   });
 }
 
-// The part of the address for a wait in its surroundings.
+// The address of a wait with some context around it.
 export function timelineLink(enter, leave) {
   const room = 0.6 * (leave - enter);
   return address("timeline", { from: Math.max(0, enter - room).toFixed(9), to: (leave + room).toFixed(9) });

@@ -1,4 +1,4 @@
-// The three trees, and the value of any selection of metric, call path and place.
+// The three trees, and the values of any selection of metric, call path and place.
 
 import { columnBlock, documentBlock } from "./data.js";
 import { placeName } from "./format.js";
@@ -29,7 +29,7 @@ export class Forest {
   }
 }
 
-// A selected node; `self` leaves out what is below it, which is what an expanded node shows.
+// A selected node; `self` excludes its descendants, as an expanded node does.
 export const selection = (node, self = false) => ({ node, self });
 
 /**
@@ -64,7 +64,7 @@ export const selection = (node, self = false) => ({ node, self });
  */
 
 export class Model {
-  // `prefix`: what the names of the blocks begin with, where a page has several runs.
+  // `prefix`: prefix of the block names, on a page with several runs.
   static async open(prefix = "") {
     const [meta, places, factors, totals, instances] = await Promise.all([
       documentBlock(`${prefix}meta`), columnBlock(`${prefix}places`), columnBlock(`${prefix}factors`),
@@ -128,7 +128,7 @@ export class Model {
 
   // Metrics --------------------------------------------------------------------------------------------------------
 
-  // What a metric is made of: a factor at each position for each stored metric.
+  // A metric as a linear combination of stored metrics: one factor for each.
   terms(metric) {
     const key = `${metric.node}${metric.self ? "~" : ""}`;
     if (!this.termCache.has(key)) {
@@ -148,7 +148,7 @@ export class Model {
     return this.termCache.get(key);
   }
 
-  // Values of a metric by node of the call tree: `own` of the node alone, `below` with its subtree.
+  // Values of a metric by node of the call tree: `own` is exclusive, `below` inclusive.
   byCall(metric) {
     const key = `${metric.node}${metric.self ? "~" : ""}`;
     if (!this.valueCache.has(key)) {
@@ -169,7 +169,7 @@ export class Model {
     return this.valueCache.get(key);
   }
 
-  // Differences leave noise where nothing is; it is small beside the stored values that cancelled out.
+  // Differences can leave rounding noise, which is tiny compared with the stored values that cancelled out.
   scale(node, fallback) {
     let largest = fallback;
     for (const [stored] of this.metrics[node].terms) {
@@ -206,7 +206,7 @@ export class Model {
     return [call, ...this.callTree.above(call)].filter((i) => i >= this.shift).reverse().map((i) => this.callName(i));
   }
 
-  // Positions that a selected call path covers, first and after the last.
+  // The range of positions that a selected call path covers; the end is exclusive.
   range(call) {
     const first = Math.max(0, call.node - this.shift);
     if (call.self) return call.node < this.shift ? [0, 0] : [first, first + 1];
@@ -223,7 +223,7 @@ export class Model {
     return placeName(rank[place], thread[place], this.resolution.merged > 1 ? undefined : this.streams[place], this.threaded);
   }
 
-  // The same in a few letters, as the timeline has it.
+  // The short form, as in the timeline.
   shortPlaceName(rank, thread) {
     const place = this.places.rank.findIndex((one, i) => one === rank && this.places.thread[i] === (thread ?? 0));
     const stream = this.resolution.merged > 1 ? undefined : this.streams[place];
@@ -291,7 +291,7 @@ export class Model {
 
   // Wait states ----------------------------------------------------------------------------------------------------
 
-  // Kinds of wait states that make up a metric: its own, or the outermost ones below it.
+  // The kinds of wait states of a metric: its own, or the topmost ones below it.
   kindsOf(metric) {
     const node = metric.node;
     const own = this.kindMetrics.indexOf(node);
@@ -305,7 +305,7 @@ export class Model {
       .map(({ kind }) => kind);
   }
 
-  // The worst wait states of a selection, longest first, and how many there are at its call paths in all.
+  // The worst wait states of a selection, longest first, and the number of all at its call paths.
   waits(metric, call, system, limit) {
     const kinds = new Set(this.kindsOf(metric));
     const [first, end] = this.range(call);

@@ -1,4 +1,4 @@
-// The front page: where the time went, what is worst, who causes it, what was odd.
+// The overview: the parts of time, the worst wait states, their causes, and warnings.
 
 import { blamed, chainPicture, shortName, shortNames, whyText } from "./chain.js";
 import { fitCanvas } from "./charts.js";
@@ -8,14 +8,14 @@ import { clock, percent, plural, seconds } from "./format.js";
 import { Iterations } from "./iterations.js";
 import { exploreLink, timelineLink } from "./link.js";
 
-// Below this share nobody stands out among several.
+// Below this share no single rank stands out.
 const STANDS_OUT = 0.2;
 const FAMILIES = {
   work: "Computation", devices: "Devices", threads: "Threads", communication: "Communication", overhead: "Measurement",
   idle: "Idle threads", waiting: "Waiting",
 };
 
-// The rank with most of something, and its thread where it has several.
+// The rank with the largest value, and its thread if it has several.
 function mostOn(row) {
   return row.worst_thread === null ? `rank ${row.worst_rank}` : `rank ${row.worst_rank}, thread ${row.worst_thread}`;
 }
@@ -108,13 +108,13 @@ export class Overview {
       this.byRank(painted));
   }
 
-  // What a location is to people.
+  // The name of a location.
   get placeWord() {
     const { facts, hasStreams, threaded } = this.model;
     return hasStreams ? "thread or stream" : threaded ? "thread" : facts.locations === facts.processes ? "rank" : "location";
   }
 
-  // The same over ranks; each column is a place or the mean of neighboring ones.
+  // The parts of time over ranks; each column is a place or the mean of neighboring ones.
   byRank(parts) {
     const count = parts[0].ranks.length;
     if (count < 2) return null;
@@ -185,7 +185,7 @@ export class Overview {
         : `Most on ${mostOn(problem)} (${percent(shareOn(problem))}).`]);
     }
     const root = problem.history && blamed(problem.history)[0];
-    // A wait that reaches over an end of the focus is told whole.
+    // A wait that extends beyond the focus is described whole.
     const isCut = root && problem.history.waiting > 1.001 * problem.waiting;
     const cut = isCut ? ` Of this wait, ${seconds(problem.waiting)} lie in the focus.` : "";
     if (root) facts.push(["Why", `${whyText(problem.history, root)}${cut}`]);
@@ -204,7 +204,7 @@ export class Overview {
         "Show the longest wait on the timeline"));
   }
 
-  // Waiting over ranks, as little bars.
+  // Waiting over ranks as a sparkline of bars.
   spark(problem) {
     const values = problem.by_place;
     if (values.length < 2) return null;
@@ -219,7 +219,7 @@ export class Overview {
   causes() {
     const { delay, account } = this.model.story;
     if (!delay?.length) return null;
-    // What differences of sums leave of nothing is nothing.
+    // Ignore rounding noise of differences.
     const least = 1e-9 * account.waiting;
     const elsewhere = account.elsewhere > least ? `; causes of ${seconds(account.elsewhere)} lie outside the focus` : "";
     const none = `${elsewhere}${account.unknown > least ? `; ${seconds(account.unknown)} has no known cause` : ""}`;
@@ -268,7 +268,7 @@ export class Overview {
       this.walk(path.walk));
   }
 
-  // Changes by what a simulation of each says that they save.
+  // Changes, ordered by their simulated savings.
   advice() {
     const { advice: found } = this.model.story;
     if (!found?.advice.length) return null;

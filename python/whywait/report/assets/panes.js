@@ -1,12 +1,13 @@
-// Panes side by side or one above the other, with bars between them that make one larger and the other smaller.
+// Panes side by side or stacked, with draggable separators between them.
 
 import { make } from "./dom.js";
 
 const LEAST = 0.12;
 const STEP = 0.05;
 
-// Put panes into a grid; `sizes`: their shares at the beginning; `across`: whether they stand side by side; `before`: tracks
-// of the grid in front of them; `names`: of the panes, for those who hear them.
+// Places panes in a grid; `sizes`: initial shares; `across`: whether they are side by side; `before`: grid tracks
+// before
+// them; `names`: of the panes, for screen readers.
 /**
  * @param {HTMLElement} node
  * @param {HTMLElement[]} panes
@@ -45,7 +46,7 @@ export function resizable(node, panes, { sizes, names, across = true, before = "
     move(held.i, held.size + (place(event) - held.at) / room);
   }
 
-  // Give a pane a share, and the rest of what both had to the next one.
+  // Sets the share of a pane; the next one gets the rest of both.
   function move(i, share) {
     const both = now[i] + now[i + 1];
     now[i] = Math.min(both - LEAST, Math.max(LEAST, share));

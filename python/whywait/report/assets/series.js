@@ -50,7 +50,7 @@ class App extends Frame {
     this.act(event, { o: () => { location.hash = "#runs"; }, e: () => { location.hash = "#scaling"; } });
   }
 
-  // What stands above the column of a run.
+  // The header of a run's column.
   heads() {
     const { runs, over } = this.study;
     return runs.map((run) => make("th", { scope: "col", title: [run.name, run.date].filter(Boolean).join(", ") },

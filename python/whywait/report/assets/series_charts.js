@@ -1,10 +1,11 @@
-// Pictures of many runs: stacked bars, lines, and the course of one value with its model.
+// Charts of many runs: stacked bars, lines, and one value with its scaling model.
 
 import { choice, fill, make, tip } from "./dom.js";
 import { percent, plural, quantity, seconds } from "./format.js";
 
 const COMMUNICATION = new Set(["communication"]);
-// What bars show, and in what: see figures 5.2, 5.3 and 5.6 of Hermanns, "Understanding the formation of wait states in
+// The quantities and units of bars: see figures 5.2, 5.3 and 5.6 of Hermanns, "Understanding the formation of wait
+// states in
 // one-sided communication" (RWTH Aachen, 2017).
 const WHAT = [["all", "All time", "All that threads do"], ["communication", "Communication", "Only time in MPI, OpenSHMEM, and ARMCI"]];
 const SCALINGS = [["share", "Share", "Shares of what is shown"], ["each", "Per process", "Average seconds of a process"], ["total", "Total", "Seconds of all processes and threads"]];
@@ -16,10 +17,10 @@ const TOP = 14;
 const BOTTOM = 40;
 // Counts that differ by more than this factor have a logarithmic axis.
 const ORDERS = 50;
-// Numbers of processes that grow by this factor or more, too.
+// So do numbers of processes that grow by at least this factor.
 const FACTORS = 4;
 
-// Round steps of an axis from nothing to at least `most`.
+// Round ticks of an axis from zero to at least `most`.
 export function steps(most) {
   if (!(most > 0)) return [0, 1];
   const rough = most / 4;
@@ -28,18 +29,18 @@ export function steps(most) {
   return Array.from({ length: Math.ceil(most / step - 1e-9) + 1 }, (_, i) => i * step);
 }
 
-// What stands below a run.
+// The label below a run.
 export function runName(study, run) {
   return study.over === "processes" ? run.processes.toLocaleString("en-US") : study.over === "date" ? run.date.slice(0, 10) : run.name;
 }
 
-// Marks of an axis for values that differ by orders of magnitude: powers of ten.
+// Ticks of a logarithmic axis: powers of ten.
 export function decades(least, most) {
   const [first, last] = [Math.floor(Math.log10(least)), Math.ceil(Math.log10(most))];
   return Array.from({ length: last - first + 1 }, (_, i) => 10 ** (first + i));
 }
 
-// Powers of two around some values, at most about eight of them.
+// Powers of two that enclose the values, about eight at most.
 export function doublings(least, most) {
   const [first, last] = [Math.floor(Math.log2(least) + 1e-9), Math.ceil(Math.log2(most) - 1e-9)];
   const step = Math.max(1, Math.ceil((last - first) / 8));
@@ -51,7 +52,7 @@ export function factorText(value) {
   return value >= 100 ? Math.round(value).toLocaleString("en-US") : String(Number(value.toPrecision(3)));
 }
 
-// Where labels of runs go, so that they do not overlap.
+// Positions of run labels without overlap.
 function shownLabels(count) {
   const every = Math.ceil(count / 12);
   return (i) => i % every === 0 || i === count - 1;
@@ -84,7 +85,7 @@ export class Stacks {
     this.draw();
   }
 
-  // A branch and the waiting in it share a color; waiting is hatched. Branches of the communication are told apart by hue.
+  // A branch and its waiting share a color; waiting is hatched. Branches of communication differ by hue.
   colored() {
     const hues = { communication: ["--time-p2p", "--time-collective", "--time-onesided", "--work-1", "--threads-1"] };
     const used = {};
@@ -146,13 +147,13 @@ export class Stacks {
       grid, bars, this.line(this.counted(), step),
       make("svg:text", { x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 6, class: "middle title" }, title));
     fill(this.figure, picture);
-    // What no bar shows needs no color.
+    // The legend omits parts that no bar shows.
     const isSeen = (_, number) => values[number].some((value, i) => value > 0.0005 * sums[i]);
     fill(this.legend, parts.filter(isSeen).map((part) => make("span", {}, make("i", { class: `swatch${part.waits ? " waiting" : ""}`, style: { "--color": this.colors.get(part.metric) } }), part.label)),
       this.counted().map((count, number) => make("span", {}, make("i", { class: `swatch count${number ? " part" : ""}` }), count.label)));
   }
 
-  // The count that is drawn, and those that are parts of it.
+  // The plotted count and its parts.
   counted() {
     const { counts } = this.study;
     return [...counts.filter((count) => count.name === this.count), ...counts.filter((count) => this.count && count.part_of === this.count)];
@@ -163,8 +164,9 @@ export class Stacks {
     return `Where the time goes in each run; in the last one ${parts.map((part, i) => `${part.label} ${text(values[i][last])}`).join(", ")}`;
   }
 
-  // Counts over the bars, with an axis of their own on the right: logarithmic where they differ by orders of magnitude.
-  // Then nothing has no place on it, and is left out.
+  // Counts over the bars, with their own axis on the right: logarithmic if they differ by orders of magnitude. Zeros
+  // cannot
+  // be shown on a logarithmic axis and are omitted.
   line(counts, step) {
     if (!counts.length) return null;
     const positive = counts.flatMap((count) => count.values).filter((value) => value > 0);
@@ -182,8 +184,8 @@ export class Stacks {
   }
 }
 
-// Lines over runs, which stand side by side. With `along`, their numbers of processes, both axes are logarithmic where
-// these grow by factors, so that an ideal speedup is a straight line.
+// Lines over equidistant runs. With `along`, their numbers of processes, both axes are logarithmic if these grow by
+// factors, so that an ideal speedup is a straight line.
 export function lines(title, runs, rows, { text, most = 0, along = null, named = (i) => runs[i].name }) {
   const known = rows.flatMap((row) => row.values.filter((value) => value !== null));
   const isLogarithmic = along && along[0] > 0 && along.at(-1) >= FACTORS * along[0] && known.every((value) => value > 0);
@@ -215,7 +217,7 @@ export function predict(model, p) {
   return model.constant + (model.coefficient ? model.coefficient * p ** model.power * Math.log2(p) ** model.log_power : 0);
 }
 
-// The course of a value over the runs: points, and the model as a line up to where it predicts.
+// A value over the runs as points, and its model as a line that extends to the prediction.
 export function curve(runs, values, model, at) {
   const [width, height] = [150, 34];
   const sizes = runs.map((run) => run.processes);

@@ -1,4 +1,4 @@
-// Source lines of regions, where the page has them.
+// Source lines of regions, if the page contains them.
 
 import { documentBlock } from "./data.js";
 import { fill, make } from "./dom.js";
@@ -8,12 +8,12 @@ let sources = null;
 /** @type {HTMLDialogElement | null} */
 let dialog = null;
 
-// A button that shows the lines of a region; nothing where the page has no sources.
+// A button that shows the lines of a region; null if the page has no sources.
 export function sourceButton(model, region) {
   if (!document.getElementById("data-sources")) return null;
   const button = make("button", { type: "button", class: "source-of", hidden: true, onclick: () => show(model, region) }, "Source");
   sources ??= documentBlock("sources");
-  // Not every file was found.
+  // Some files were not found.
   sources.then((known) => { button.hidden = known[region] === undefined; });
   return button;
 }

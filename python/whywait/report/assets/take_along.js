@@ -1,8 +1,8 @@
-// Tables to take along: copied, for a spreadsheet or an e-mail, or as a CSV file.
+// Export of tables: copied to the clipboard, or saved as a CSV file.
 
 import { make } from "./dom.js";
 
-// Rows of texts and numbers, the first with the names of the columns; numbers keep all their digits.
+// Rows of texts and numbers, the first with the column names; numbers keep all their digits.
 export function csv(rows) {
   const cell = (value) => {
     const text = String(value ?? "");
@@ -15,7 +15,7 @@ export function tabs(rows) {
   return rows.map((row) => row.map((value) => String(value ?? "").replace(/[\t\n\r]+/g, " ")).join("\t")).join("\n");
 }
 
-// Buttons to copy and to save what `rows` returns when they are pressed; `name` is that of the file.
+// Buttons to copy and to save the result of `rows`, computed when pressed; `name` is the file name.
 export function takeAlong(name, rows) {
   const said = make("span", { class: "hint", role: "status" });
   const copy = async () => {
@@ -23,7 +23,7 @@ export function takeAlong(name, rows) {
     try {
       await navigator.clipboard.writeText(text);
     } catch {
-      // A page from a file may not be allowed to.
+      // The browser may deny clipboard access to a page from a file.
       const box = make("textarea", { class: "aside", "aria-hidden": "true" });
       document.body.append(box);
       box.value = text;

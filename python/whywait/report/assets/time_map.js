@@ -1,5 +1,6 @@
-// When the moments of a run come in a changed one: for each location times that belong together, in their order; between
-// them both go on in proportion.
+// Maps times between a measured and a simulated run: for each location, sorted pairs of corresponding times, with
+// linear
+// interpolation between them.
 
 export class TimeMap {
   /**
@@ -13,12 +14,12 @@ export class TimeMap {
     for (let i = 0; i < count; i++) this.offsets[i + 1] += this.offsets[i];
   }
 
-  // A time of one run (0 measured, 1 simulated) in the other.
+  // Converts a time of one run (0 measured, 1 simulated) to the other.
   other(side, location, time) {
     const [here, there] = [this.times[side], this.times[1 - side]];
     const [first, end] = [this.offsets[location], this.offsets[location + 1]];
     if (first === end) return time;
-    // The last one that is not behind it.
+    // The last pair that is not after it.
     let [low, high] = [first, end];
     while (low < high) {
       const middle = (low + high) >> 1;

@@ -1,4 +1,4 @@
-// The view of a run over time: its tools, its address, what is selected and found in it.
+// The timeline view: tools, address, selection, and search.
 
 import { choice, fill, hiddenHeading, make } from "./dom.js";
 import { address, exploreLink, numberIn } from "./link.js";
@@ -25,7 +25,7 @@ export class Timeline extends TimelinePane {
     return document.getElementById("data-timeline") !== null;
   }
 
-  // Show what an address asks for: from, to (seconds), places (first-last, indexes of locations), wait (a begin).
+  // Shows an address: from, to (seconds), places (first-last, indexes of locations), wait (its begin).
   async follow(query) {
     if (!this.exists) {
       fill(this.node, make("p", { class: "opening" },
@@ -47,7 +47,7 @@ export class Timeline extends TimelinePane {
     this.node.dataset.shown = "";
   }
 
-  // Where to begin: at the focus of the overview. What is before and after may be most of the run, with nothing in it.
+  // Start at the focus of the overview: start-up and shutdown may be most of the run, with nothing to see.
   start(query) {
     const { window } = this.model.story.focus;
     if (!window) return query;
@@ -83,7 +83,7 @@ export class Timeline extends TimelinePane {
     new ResizeObserver(() => this.resize()).observe(this.plane);
   }
 
-  // What colors mean: classes, or the functions with most of the time.
+  // The legend: classes, or the functions with the most time.
   legend() {
     const { data } = this;
     const present = new Set(data.levels[0].present);
@@ -106,7 +106,7 @@ export class Timeline extends TimelinePane {
 
   // Functions ------------------------------------------------------------------------------------------------------
 
-  // Mark the calls of functions whose names have the text in them; others pale.
+  // Highlights the calls of functions whose names contain the text.
   search() {
     const text = this.searchBox.value.trim().toLowerCase();
     const numbers = this.model.regions.flatMap((region, number) => (region.name.toLowerCase().includes(text) ? [number] : []));
@@ -118,7 +118,7 @@ export class Timeline extends TimelinePane {
     this.draw();
   }
 
-  // Bring the next call that was found into the middle, as large as can be read.
+  // Centers the next match, large enough to be readable.
   nextFound() {
     if (!this.found) return;
     const call = this.data.nextCall(this.found, this.reached ?? -Infinity);
@@ -133,7 +133,7 @@ export class Timeline extends TimelinePane {
     this.look(enter[call] - room, leave[call] + room, top, top + rows);
   }
 
-  // Choose the location whose calls are shown one below the other.
+  // Selects the location whose call stack is shown.
   pick(location) {
     this.picked = location;
     this.draw();
@@ -146,7 +146,7 @@ export class Timeline extends TimelinePane {
     this.noting = setTimeout(() => this.note(), 150);
   }
 
-  // Put the window into the address, without a step in the history for each.
+  // Puts the window into the address, without a new entry in the browser's history.
   note() {
     if (document.body.dataset.view !== "timeline") return;
     const { from, to, first, last } = this.window;
@@ -204,7 +204,7 @@ export class Timeline extends TimelinePane {
           && make("a", { href: exploreLink("time", call(waits.cause_position[wait]), row(cause)) }, "The cause in the explorer")));
   }
 
-  // Bring a wait into the picture, with its cause.
+  // Shows a wait together with its cause.
   show(wait) {
     const { waits, count } = this.data;
     const cause = waits.cause_location[wait];
@@ -212,7 +212,7 @@ export class Timeline extends TimelinePane {
     const end = waits.begin[wait] + waits.waiting[wait];
     const room = Math.max(end - begin, waits.waiting[wait]) * 0.6;
     const places = [waits.location[wait], ...(cause >= 0 ? [cause] : [])];
-    // Neighbors help to see what is usual, as long as rows can be told apart.
+    // Include neighbors for comparison, as long as rows stay distinguishable.
     const least = Math.min(...places);
     const most = Math.max(...places);
     const around = most - least < 32 ? Math.min(count, 32) : most - least + 1;
@@ -225,7 +225,7 @@ export class Timeline extends TimelinePane {
     if (this.data.waits.begin.length) this.show((this.selected + 1) % this.data.waits.begin.length);
   }
 
-  // The cause in the middle; if it waits there itself, that wait is next.
+  // Centers the cause; if it waits there itself, selects that wait.
   jumpToCause() {
     const { waits } = this.data;
     const wait = this.selected;

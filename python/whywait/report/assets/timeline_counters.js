@@ -1,5 +1,5 @@
-// A counter of the trace in the window of the timeline: a lane for each location, or for neighbors where there are many,
-// darker where it is more.
+// A counter in the window of the timeline: one lane per location, or per group of neighbors if there are many; darker
+// means more.
 
 import { fitCanvas } from "./charts.js";
 import { css, dark, scaleColors } from "./color.js";
@@ -7,7 +7,7 @@ import { fill, make, tip } from "./dom.js";
 import { digits, counted } from "./format.js";
 import { GUTTER } from "./timeline_paint.js";
 
-// All lanes together are so high at most, one of them, and its name.
+// Heights in pixels: all lanes together at most, one lane, and its name.
 const LANES_HEIGHT = 132;
 const LANE_HEIGHT = 22;
 const NAME_HEIGHT = 11;
@@ -35,7 +35,7 @@ export class CounterLanes {
     return Boolean(this.node) && this.node.open;
   }
 
-  // The mean of a row over some time; not a number where nobody knows.
+  // The mean of a row over a time span; NaN if unknown.
   mean(row, from, to) {
     const { bins, width } = this.courses;
     const values = this.timeline.data.counters[this.chosen];
@@ -51,7 +51,7 @@ export class CounterLanes {
     return sum / number;
   }
 
-  // The rows in the window: locations that have the counter, each with where its lane begins and ends.
+  // The rows in the window (locations with the counter), and the begin and end of each lane.
   lanes() {
     const { merged, rows, bins } = this.courses;
     const { first, last } = this.timeline.window;
@@ -85,7 +85,7 @@ export class CounterLanes {
     const gap = high >= 6 ? 1 : 0;
     for (const [at, lane] of means.entries()) {
       for (let column = 0; column < columns;) {
-        // Pixels of one color at once.
+        // Draw adjacent pixels of one color at once.
         const tone = shade(lane[column], least, most);
         let end = column + 1;
         while (end < columns && shade(lane[end], least, most) === tone) end++;

@@ -1,10 +1,10 @@
-// What the picture over time is made of: shares of time in bins, single calls, waits, messages and the critical path.
+// The data of the timeline: shares of time in bins, individual calls, waits, messages, and the critical path.
 
 import { columnBlock, documentBlock } from "./data.js";
 import { placeName } from "./format.js";
 
 export class TimelineData {
-  // `prefix`: what the names of the blocks begin with, where a page has several runs.
+  // `prefix`: prefix of the block names, on a page with several runs.
   static async open(model, prefix = "") {
     const head = await documentBlock(`${prefix}timeline`);
     const has = (name) => document.getElementById(`data-${prefix}timeline-${name}`) !== null;
@@ -57,7 +57,7 @@ export class TimelineData {
     return placeName(rank[location], thread[location], this.streams[location], this.threaded);
   }
 
-  // The same where there is little room.
+  // The short form, for narrow screens.
   shortName(location) {
     const { rank, thread } = this.places;
     if (location in this.streams) return this.streams[location];
@@ -68,7 +68,7 @@ export class TimelineData {
     return position < 0 ? "" : this.model.callName(position + this.model.shift);
   }
 
-  // The number of the function that a call path ends in.
+  // The number of the function at the end of a call path.
   functionOf(position) {
     return this.model.callpaths.region[position];
   }
@@ -81,13 +81,13 @@ export class TimelineData {
     return this.model.metrics[this.model.metricNumber.get(this.kinds[kind])];
   }
 
-  // The level whose cells fit pixels best, given how much time and how many locations a pixel has.
+  // The level whose cells best match a pixel, given the time and the number of locations per pixel.
   level(time, locations) {
     const excess = ({ width, merged }) => Math.max(0, Math.log2(width / time)) + Math.max(0, Math.log2(merged / locations));
     return this.levels.reduce((best, level) => (excess(level) < excess(best) ? level : best));
   }
 
-  // Shares of all classes, each 0..1, in columns of time on some locations: of class p in column c at [p * columns + c].
+  // Shares (0..1) of all classes in columns of time on some locations: class p in column c is at [p * columns + c].
   shares(level, from, step, columns, first, last, into) {
     const { width, bins } = level;
     const rows = [Math.floor(first / level.merged), Math.min(level.rows, Math.ceil(last / level.merged))];
@@ -95,7 +95,7 @@ export class TimelineData {
     if (this.columns?.from !== from || this.columns.step !== step || this.columns.count !== columns || this.columns.width !== width) {
       const bounds = new Int32Array(2 * columns);
       for (let column = 0; column < columns; column++) {
-        // No bins before the begin and behind the end of the run.
+        // There are no bins before the begin and after the end of the run.
         const begin = Math.floor((from + column * step) / width);
         const end = Math.max(begin + 1, Math.ceil((from + (column + 1) * step) / width));
         bounds[2 * column] = Math.min(bins, Math.max(0, begin));
@@ -132,13 +132,13 @@ export class TimelineData {
     return found;
   }
 
-  // The calls of a location that lie in a window at least in part, each with the number of calls it is in.
+  // The calls of a location that overlap a window, each with its depth.
   stackOf(location, from, to) {
     const { enter, leave } = this.calls;
     const open = [];
     const found = [];
     for (let i = this.rowOf[location]; i < this.rowOf[location + 1] && enter[i] <= to; i++) {
-      // Calls stand in the order of their begins, those around others first.
+      // Calls are ordered by begin, callers before callees.
       while (open.length && (leave[open.at(-1)] <= enter[i] && leave[open.at(-1)] < leave[i])) open.pop();
       if (leave[i] >= from) found.push({ call: i, depth: open.length });
       open.push(i);
@@ -146,7 +146,7 @@ export class TimelineData {
     return found;
   }
 
-  // The next call of some functions that begins after a time, or the first one of all; -1 if there is none.
+  // The next call of some functions that begins after a time, wrapping around to the first; -1 if there is none.
   nextCall(functions, after) {
     const { enter, position } = this.calls;
     let [next, first] = [-1, -1];
@@ -169,7 +169,7 @@ export class TimelineData {
   }
 }
 
-// Of numbers in order, where each of 0..count-1 begins.
+// For sorted numbers, the index at which each of 0..count-1 begins.
 function firsts(numbers, count) {
   const found = new Uint32Array(count + 1);
   for (const number of numbers) found[number + 1]++;

@@ -1,5 +1,6 @@
-// The picture over time: locations from top to bottom, time to the right. Far away, shares of what locations do in bins
-// of time; close up, single calls, waits and arrows.
+// Draws the timeline: locations from top to bottom, time to the right. Zoomed out, it shows the shares of classes in
+// bins
+// of time; zoomed in, individual calls, waits and arrows.
 
 import { fitCanvas } from "./charts.js";
 import { css } from "./color.js";
@@ -9,16 +10,17 @@ import { counted, plural, seconds } from "./format.js";
 export const GUTTER = 84;
 export const AXIS = 22;
 const STRIP = 46;
-// Rows that are at least so high show shares stacked, lower ones the mean of their colors.
+// Rows of at least this height show stacked shares, lower ones the mean color.
 const STACKED = 10;
 const ARROWS = 300;
 const WAITS = 4000;
-// Where the critical path changes location more often than every so many pixels, it is shown where it mostly is in them.
+// Where the critical path changes location more often than once in this many pixels, only the location with most of it
+// is shown.
 const MOSTLY = 12;
-// So many changes in half of that room each are a thicket, wherever it is.
+// This many changes within half of that distance each count as dense.
 const THICKET = 10;
 
-// What can be drawn over it: name, text, and what it is.
+// The overlays: name, label, and description.
 export const LAYERS = [
   ["waits", "Waits", "Mark single waits"], ["path", "Critical path", "What determines how long the run takes"],
   ["messages", "Messages", "Arrows of messages and one-sided transfers, the most costly first"],
@@ -138,7 +140,7 @@ export class TimelinePicture {
     const own = Array.from(level.present);
     let above = null;
     for (const [top, bottom, begin, end] of bands) {
-      // Rows of the same cells look the same.
+      // Rows of the same cells are identical.
       const cell = `${Math.floor(begin / level.merged)} ${Math.ceil(end / level.merged)}`;
       if (cell === above && bottom - top === 1) {
         pixels.copyWithin(top * columns, (top - 1) * columns, top * columns);
@@ -192,13 +194,13 @@ export class TimelinePicture {
         if (rowHeight >= 15 && wide > 34) labels.push([i, row, left, wide]);
       }
     }
-    // A call that others are in has its name only where it shows.
+    // The name of a caller goes where no callee covers it.
     context.font = "11px system-ui, sans-serif";
     context.textBaseline = "middle";
     for (const [i, row, left, wide] of labels) {
       const inner = i + 1 < data.rowOf[row + 1] && enter[i + 1] < leave[i] ? Math.min(this.width, x(enter[i + 1])) : left + wide;
       if (inner - left < 34) continue;
-      // A wait at its begin has the name already.
+      // A wait at the begin of the call shows the name already.
       if (this.layers.waits && classes[position[i]] !== 0 && data.waitAt(row, enter[i]) >= 0) continue;
       context.fillStyle = this.ink(i, colors);
       context.save();
@@ -210,7 +212,7 @@ export class TimelinePicture {
     }
   }
 
-  // The color of a call: that of its class, or of its function.
+  // The color of a call: by class, or by function.
   tone(call, colors) {
     const { position, classes } = this.data.calls;
     if (this.coloring === "function") return functionColor(this.data.functionOf(position[call]));
@@ -218,7 +220,7 @@ export class TimelinePicture {
     return `rgb(${r} ${g} ${b})`;
   }
 
-  // The color of its name.
+  // The color of the name of a call.
   ink(call, colors) {
     const { position, classes } = this.data.calls;
     return this.coloring === "function" ? "#1a1a1a" : readable(colors.classes[classes[position[call]]]);
@@ -305,7 +307,7 @@ export class TimelinePicture {
     const mostly = isThicket || inside.length * MOSTLY > room.width;
     const stretches = mostly ? mostlyOn(inside, window, Math.ceil(room.width / MOSTLY)) : inside;
     this.canvas.dataset.path = mostly ? "mostly" : "each";
-    // Below the names of calls, where there are any.
+    // Below the names of calls, if shown.
     const at = (row) => y(row) + Math.max(0.5, rowHeight - 1) * (rowHeight >= 15 ? 0.85 : 0.5);
     const stroke = (color, wide) => {
       context.strokeStyle = color;
@@ -313,7 +315,7 @@ export class TimelinePicture {
       context.stroke();
     };
     context.lineJoin = "round";
-    // The ways between locations are thinner, so that many of them hide nothing.
+    // Lines between locations are thinner, so that many of them do not hide the rest.
     context.beginPath();
     stretches.forEach((stretch, i) => {
       if (i === 0 || stretches[i - 1].location === stretch.location) return;
@@ -333,7 +335,7 @@ export class TimelinePicture {
     stroke(css("--path"), 2.5);
   }
 
-  // The most costly of those that are here; none if that would be but a small part.
+  // The most costly arrows in the window; none if they would be only a small part.
   paintMessages(picture) {
     const { first, last, from, to } = this.window;
     /** @type {[number[], number[], boolean][]} */
@@ -423,7 +425,7 @@ export class TimelinePicture {
       if (at - half > room.x - 20 && at + half < this.width) context.fillText(text, at, room.y - 13);
     }
     const rows = last - first < data.count ? `, ${data.name(first)} to ${data.name(last - 1)}` : "";
-    // Whose calls stand below.
+    // Mark the location whose call stack is shown below.
     if (this.stack?.isShown && this.picked >= first && this.picked < last) {
       context.fillStyle = css("--accent");
       context.fillRect(room.x - 4, y(this.picked), 4, Math.max(2, rowHeight - 1));
@@ -432,13 +434,13 @@ export class TimelinePicture {
     this.canvas.setAttribute("aria-label", `${this.rows} locations from ${this.clock(from)} to ${this.clock(to)}`);
   }
 
-  // A time with as many digits as the window needs.
+  // A time with enough digits for the window.
   clock(time, step = (this.window.to - this.window.from) / 1000) {
     const places = Math.min(9, Math.max(0, Math.ceil(-Math.log10(step || 1))));
     return `${time.toFixed(places)} s`;
   }
 
-  // What is not in the picture.
+  // A note on what the picture omits.
   tell({ arrows, here }, close, coarse) {
     const { totals, waits, messages, transfers, path, calls } = this.data;
     const left = [];
@@ -504,7 +506,7 @@ export class TimelinePicture {
   }
 }
 
-// The critical path in columns of time: the location that has most of it in each.
+// For each column of time, the location with most of the critical path.
 export function mostlyOn(stretches, { from, to }, columns) {
   const step = (to - from) / columns;
   const times = Array.from({ length: columns }, () => new Map());
@@ -524,7 +526,7 @@ export function mostlyOn(stretches, { from, to }, columns) {
   });
 }
 
-// Colors of functions: hues far apart for numbers that follow each other, light enough for dark text.
+// Colors of functions: distant hues for consecutive numbers, light enough for dark text.
 export function functionColor(number) {
   const hue = (47 + number * 137.508) % 360;
   return `hsl(${hue.toFixed(1)} ${number % 2 ? 58 : 42}% ${[74, 66, 80][number % 3]}%)`;
@@ -540,7 +542,7 @@ function parseColor(text) {
   return [0, 2, 4].map((at) => Number.parseInt(digits.slice(at, at + 2), 16));
 }
 
-// The mean of the colors of a column, as a pixel: where there is no room to show shares one by one.
+// The mean color of a column as a pixel, where stacked shares do not fit.
 function mixture({ classes, ground }, present, shares, column, columns) {
   let rest = 1;
   let red = 0;

@@ -1,4 +1,4 @@
-// A window of the timeline: where it is, and what keys and the pointer do with it.
+// A window of the timeline, and its control by keyboard and pointer.
 
 import { make, tip } from "./dom.js";
 import { percent, seconds } from "./format.js";
@@ -9,7 +9,7 @@ export function button(text, title, act) {
   return make("button", { type: "button", title, "aria-label": title, onclick: act }, text);
 }
 
-// Boxes that say what panes show.
+// Checkboxes for the overlays of panes.
 export function layerBoxes(panes) {
   const layers = LAYERS.filter(([name]) => name !== "path" || panes.some(({ data }) => data.path.location.length));
   return layers.map(([name, text, title]) => {
@@ -36,7 +36,7 @@ export class TimelinePane extends TimelinePicture {
     this.plane = make("div", { class: "plane" }, this.canvas);
   }
 
-  // What the view around it does: the window has moved; a row, or a place in it (null beside all), was clicked on; Enter.
+  // Hooks for the enclosing view: the window moved; a row or a place in it was clicked (null: outside all rows); Enter.
   looked() {}
 
   /** @param {number} _row */
@@ -49,7 +49,7 @@ export class TimelinePane extends TimelinePicture {
 
   // The window -----------------------------------------------------------------------------------------------------
 
-  // The first and the last moment that the window can reach.
+  // The limits of the window in time.
   get reach() {
     return [0, this.data.length];
   }
@@ -67,7 +67,7 @@ export class TimelinePane extends TimelinePicture {
     this.looked();
   }
 
-  // What an address asks for: from, to (seconds), places (first-last).
+  // Parameters of an address: from, to (seconds), places (first-last).
   lookAt(query) {
     const [begin, end] = this.reach;
     const [first, last] = /^(\d+)-(\d+)$/.exec(query.get("places") ?? "")?.slice(1).map(Number) ?? [0, this.data.count - 1];
@@ -78,7 +78,7 @@ export class TimelinePane extends TimelinePicture {
     this.look(...this.reach, 0, this.data.count);
   }
 
-  // `factor` of the time, about the pointer or the middle.
+  // Scales the time span by `factor` around the pointer or the middle.
   zoom(factor, event) {
     const { from, to, first, last } = this.window;
     const at = event && this.rows ? this.timeAt(event) : (from + to) / 2;

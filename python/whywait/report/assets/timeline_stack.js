@@ -1,4 +1,4 @@
-// The calls of one location in the window of the timeline, one below the other: who calls whom.
+// The call stack of one location over the window of the timeline.
 
 import { fitCanvas } from "./charts.js";
 import { css } from "./color.js";
@@ -89,7 +89,7 @@ export class CallStack {
       make("small", {}, `${seconds(leave[found.call] - enter[found.call])}, from ${enter[found.call].toFixed(9)} s`));
   }
 
-  // Show one call, with a little around it.
+  // Zooms to one call with some context.
   zoom(event) {
     const found = this.at(event);
     if (!found) return;

@@ -1,5 +1,5 @@
-// Two runs over time, one above the other at the same scale: measured, and simulated. What is selected in one is shown in
-// the other as well, at the same place of the screen.
+// The timelines of two runs, measured and simulated, one above the other at the same scale. A selection in one is also
+// shown in the other, at the same horizontal position.
 
 import { columnBlock } from "./data.js";
 import { choice, fill, hiddenHeading, make } from "./dom.js";
@@ -43,7 +43,7 @@ export class Timelines {
     this.node = make("section", { class: "timeline both", "aria-label": "Timelines" });
     /** @type {Pane[]} */
     this.panes = [];
-    // How much later a place of the screen is in the second run than in the first, seconds.
+    // Offset of the second run's window to the first's, seconds.
     this.shift = 0;
     /** What is selected, as it is in each run. @type {any[] | null} */
     this.selected = null;
@@ -53,7 +53,7 @@ export class Timelines {
     return document.getElementById("data-timeline-map") !== null;
   }
 
-  // Show what an address asks for: from, to (seconds of the first run), places (first-last), shift.
+  // Shows an address: from, to (seconds of the first run), places (first-last), shift.
   async follow(query) {
     if (!this.opening) {
       fill(this.node, make("p", { class: "opening" }, "Opening the timelines…"));
@@ -107,14 +107,14 @@ export class Timelines {
 
   // The window -----------------------------------------------------------------------------------------------------
 
-  // The first and the last moment of either run, in times of one of them.
+  // The limits of both runs, in times of one of them.
   reach(side) {
     const [first, second] = this.panes.map(({ data }) => data.length);
     const own = side ? this.shift : 0;
     return [Math.min(0, -this.shift) + own, Math.max(first, second - this.shift) + own];
   }
 
-  // One has moved: the other goes along.
+  // One window moved: move the other one with it.
   moved(side) {
     const { from, to, first, last } = this.panes[side].window;
     const by = side ? -this.shift : this.shift;
@@ -125,7 +125,7 @@ export class Timelines {
     this.noting = setTimeout(() => this.note(), 150);
   }
 
-  // `still`: the run that stays where it is.
+  // `still`: the run whose window stays.
   align(shift, redraw = true, still = 0) {
     this.shift = shift;
     this.alignment.show(shift ? "call" : "begin");
@@ -159,7 +159,8 @@ export class Timelines {
 
   // What is selected -----------------------------------------------------------------------------------------------
 
-  // Select the call at a place of one run, the wait if there are no single calls, or else the moment; and the same in the
+  // Selects the call at a place of one run, or the wait if there are no individual calls, or the time; and the same in
+  // the
   // other run.
   choose(side, place) {
     if (!place) {
@@ -185,7 +186,8 @@ export class Timelines {
     this.describe();
   }
 
-  // The same in the other run: the call of the same number where a location has as many calls, or else what the times say.
+  // The counterpart in the other run: the call with the same number if the location has as many calls, or by mapped
+  // time.
   counterpart(side, { location, call, position, from, to }) {
     const [here, there] = [this.panes[side].data, this.panes[1 - side].data];
     const count = ({ rowOf }) => rowOf[location + 1] - rowOf[location];
@@ -196,7 +198,7 @@ export class Timelines {
     return { location, call: -1, position: this.position(side, position), from: this.map.other(side, location, from), to: this.map.other(side, location, to) };
   }
 
-  // Where the call path of one run stands in the other; -1 if it is not there.
+  // The call path of one run in the other; -1 if missing.
   position(side, position) {
     const { runs, calls } = this.model;
     if (position < 0) return -1;
@@ -204,7 +206,7 @@ export class Timelines {
     return there === undefined ? -1 : there - runs[1 - side].shift;
   }
 
-  // The longest known wait of what is selected, or -1.
+  // The longest known wait in the selection, or -1.
   waitOf(data, { location, position, from, to }) {
     const { begin, waiting, location: where, position: what } = data.waits;
     const room = 1e-12 + 1e-9 * (to - from);
@@ -238,7 +240,7 @@ export class Timelines {
       make("table", {}, this.panes.map(row)));
   }
 
-  // Go to the next one of the longest waits of a run.
+  // Goes to the next of the longest waits of a run.
   nextWait(side) {
     const pane = this.panes[side];
     const { waits, count } = pane.data;

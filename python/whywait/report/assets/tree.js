@@ -1,13 +1,15 @@
-// A tree of which only the rows in sight exist, so that it may have any number of them.
+// A virtualized tree: only visible rows are in the document, so it may have any number of rows.
 
 import { severity } from "./color.js";
 import { fill, make } from "./dom.js";
 import { plural } from "./format.js";
 
 const ROW = 24;
-// Two clicks within so many milliseconds are one double click. The browser cannot tell: the first one draws the line anew.
+// Maximum milliseconds between the clicks of a double click. The browser cannot detect it, since the first click
+// redraws
+// the row.
 const DOUBLE_CLICK = 450;
-// Of what a search finds so many are opened.
+// Number of search results that are expanded.
 const FOUND = 200;
 
 /**
@@ -68,7 +70,7 @@ export class TreeView {
     new ResizeObserver(() => this.paintSoon()).observe(this.scroller);
   }
 
-  // Open what is above a node, select it, and bring it into sight.
+  // Expands the ancestors of a node, selects it, and scrolls it into view.
   reveal(node, expand = null) {
     for (const above of this.forest.above(node)) this.expanded.add(above);
     if (expand === true && this.forest.children[node].length) this.expanded.add(node);
@@ -78,7 +80,7 @@ export class TreeView {
     this.bringIntoSight();
   }
 
-  // What to compare values by, and which lines say nothing.
+  // The references of colors, and the rows without a value.
   size(value) { return value; }
 
   isEmpty(_node, whole) { return whole === 0; }
@@ -114,7 +116,7 @@ export class TreeView {
         for (const child of arranged(children[row.node]).reverse()) stack.push({ node: child, depth: row.depth + 1 });
       }
     }
-    // Colors compare what has the same unit: the metrics below one root, or everything in the other trees.
+    // Colors compare values of the same unit: the metrics below one root, or all nodes of the other trees.
     this.largest = new Map();
     for (const row of this.rows) {
       row.open = this.isOpen(row.node);
@@ -175,7 +177,7 @@ export class TreeView {
     if (!this.forest.children[node].length) return;
     if (this.expanded.has(node)) this.expanded.delete(node);
     else this.expanded.add(node);
-    // What is selected must stay in sight.
+    // The selected row must stay visible.
     if (!this.isOpen(node) && this.forest.above(this.selected).includes(node)) this.selected = node;
     this.refresh();
     if (node === this.selected) this.choose(node, this.isOpen(node));
@@ -197,7 +199,7 @@ export class TreeView {
     this.paint();
   }
 
-  // Follow the largest value down to where it comes from.
+  // Follows the largest value down to its origin.
   followLargest() {
     let node = this.selected >= 0 ? this.selected : this.forest.roots[0];
     for (;;) {

@@ -1,4 +1,4 @@
-// What the locations do in the window of the timeline: time by class, and by function where single calls are known.
+// Statistics of the timeline's window: time by class, and by function if individual calls are known.
 
 import { fill, make } from "./dom.js";
 import { percent, seconds } from "./format.js";
@@ -14,7 +14,7 @@ export class WindowStatistics {
     this.rows = [];
   }
 
-  // Another window; nothing is computed while nobody looks.
+  // Sets the window; nothing is computed while hidden.
   show(window) {
     this.window = window;
     this.fill();
@@ -40,7 +40,7 @@ export class WindowStatistics {
       takeAlong("window", () => this.rows));
   }
 
-  // Own time of each function in the window, longest first.
+  // Exclusive time of each function in the window, longest first.
   functions() {
     const { data } = this;
     const { from, to, first, last } = this.window;
