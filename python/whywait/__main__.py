@@ -17,7 +17,9 @@ def main() -> int:
     try:
         return cli.main()
     finally:
-        # Nor one of an interpreter that is going away.
+        # The system takes back all memory at once, faster than Python frees a result piece by piece.
+        gc.freeze()
+        # Nor is Ctrl-C answered by an interpreter that is going away.
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
 

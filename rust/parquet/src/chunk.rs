@@ -51,7 +51,6 @@ pub(crate) fn encode(leaf: &Leaf, rows: usize, compressor: &mut Compressor<'_>) 
         sizes.1 += written.uncompressed_size as i64;
         Ok(())
     };
-    let encoding = if values.dictionary.is_some() { Encoding::RLE_DICTIONARY } else { Encoding::PLAIN };
     if let Some((distinct, count)) = &values.dictionary {
         let page = Page::DictionaryPage {
             buf: compressor.compress(distinct)?.into(),
@@ -64,7 +63,7 @@ pub(crate) fn encode(leaf: &Leaf, rows: usize, compressor: &mut Compressor<'_>) 
     let page = Page::DataPage {
         buf: compressor.compress(&data)?.into(),
         num_values: levels as u32,
-        encoding,
+        encoding: values.encoding,
         def_level_encoding: Encoding::RLE,
         rep_level_encoding: Encoding::RLE,
         statistics: None,
@@ -73,7 +72,7 @@ pub(crate) fn encode(leaf: &Leaf, rows: usize, compressor: &mut Compressor<'_>) 
 
     let mut metadata = ColumnChunkMetaData::builder(descriptor.clone())
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
-        .set_encodings(vec![Encoding::PLAIN, Encoding::RLE, encoding])
+        .set_encodings(vec![Encoding::PLAIN, Encoding::RLE, values.encoding])
         .set_num_values(levels as i64)
         .set_total_compressed_size(sizes.0)
         .set_total_uncompressed_size(sizes.1)

@@ -40,7 +40,7 @@ fn is_run<T: Copy + PartialEq>(group: &[T]) -> bool {
 }
 
 /// Append bit-packed numbers; the last group is padded with zeros.
-fn pack<T: Copy + Into<u32>>(numbers: &[T], width: u32, out: &mut Vec<u8>) {
+pub(crate) fn pack<T: Copy + Into<u32>>(numbers: &[T], width: u32, out: &mut Vec<u8>) {
     out.reserve(numbers.len().div_ceil(GROUP) * width as usize + 2 * size_of::<u128>());
     for group in numbers.chunks(GROUP) {
         let end = out.len() + width as usize;
@@ -59,7 +59,8 @@ fn pack<T: Copy + Into<u32>>(numbers: &[T], width: u32, out: &mut Vec<u8>) {
     }
 }
 
-fn varint(mut number: u64, out: &mut Vec<u8>) {
+/// Append a number, seven bits a byte.
+pub(crate) fn varint(mut number: u64, out: &mut Vec<u8>) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
         number >>= 7;

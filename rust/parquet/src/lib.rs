@@ -5,10 +5,13 @@
 //! values are visited once per row group. A general writer would first expand the values and then hash each of them to
 //! find the keys again.
 //!
+//! Consecutive numbers, as of the locations in a table with a row for each, are packed by their differences instead.
+//!
 //! Format: [Apache Parquet](https://parquet.apache.org/docs/file-format/), with one data page per column chunk.
 
 mod chunk;
 mod column;
+mod delta;
 mod hybrid;
 mod schema;
 mod values;

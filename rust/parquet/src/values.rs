@@ -1,11 +1,12 @@
 //! The values of a leaf: the distinct ones, and their numbers in order of the rows.
 
+use parquet::basic::Encoding;
 use parquet::data_type::ByteArray;
 use parquet::file::statistics::Statistics;
 use rustc_hash::FxHashMap;
 
-use crate::hybrid;
 use crate::schema::Kind;
+use crate::{delta, hybrid};
 
 /// Numbers below this are looked up in a vector.
 const DENSE: u64 = 1 << 16;
@@ -145,6 +146,7 @@ pub(crate) enum Values {
 
 /// Encoded values.
 pub(crate) struct Encoded {
+    pub(crate) encoding: Encoding,
     /// The distinct values and their number, if `data` refers to them.
     pub(crate) dictionary: Option<(Vec<u8>, usize)>,
     pub(crate) statistics: Statistics,
@@ -160,13 +162,18 @@ impl Values {
                 for (bytes, value) in data[begin..].chunks_exact_mut(size_of::<f64>()).zip(values) {
                     bytes.copy_from_slice(&value.to_le_bytes());
                 }
-                Encoded { dictionary: None, statistics: double(values.iter().copied(), nulls) }
+                let statistics = double(values.iter().copied(), nulls);
+                Encoded { encoding: Encoding::PLAIN, dictionary: None, statistics }
             }
             Self::Numbered { codes, distinct } => {
                 let statistics = distinct.statistics(kind, nulls);
                 if kind == Kind::Bool {
                     booleans(codes.iter().map(|&code| distinct.is_true(code)), data);
-                    return Encoded { dictionary: None, statistics };
+                    return Encoded { encoding: Encoding::PLAIN, dictionary: None, statistics };
+                }
+                if distinct.follows(kind, codes) {
+                    delta::encode(codes.iter().map(|&code| distinct.bits(code) as i32), data);
+                    return Encoded { encoding: Encoding::DELTA_BINARY_PACKED, dictionary: None, statistics };
                 }
                 let mut dictionary = Vec::new();
                 for number in 0..distinct.len() {
@@ -178,11 +185,12 @@ impl Values {
                     for &code in codes {
                         distinct.plain(kind, code as usize, data);
                     }
-                    return Encoded { dictionary: None, statistics };
+                    return Encoded { encoding: Encoding::PLAIN, dictionary: None, statistics };
                 }
                 data.push(width as u8);
                 hybrid::encode(codes, width, data);
-                Encoded { dictionary: Some((dictionary, distinct.len())), statistics }
+                let dictionary = Some((dictionary, distinct.len()));
+                Encoded { encoding: Encoding::RLE_DICTIONARY, dictionary, statistics }
             }
         }
     }
@@ -190,7 +198,21 @@ impl Values {
 
 impl Distinct {
     fn is_true(&self, number: u32) -> bool {
-        matches!(self, Self::Numbers { bits, .. } if bits[number as usize] != 0)
+        self.bits(number) != 0
+    }
+
+    /// Whether most numbers of 32 bits follow the one in front, as locations do in tables with a row for each.
+    fn follows(&self, kind: Kind, codes: &[u32]) -> bool {
+        if !matches!(kind, Kind::Signed32 | Kind::Unsigned32) {
+            return false;
+        }
+        let next = |pair: &&[u32]| self.bits(pair[1]) == self.bits(pair[0]).wrapping_add(1);
+        codes.windows(2).filter(next).count() * 4 > codes.len() * 3
+    }
+
+    fn bits(&self, number: u32) -> u64 {
+        let Self::Numbers { bits, .. } = self else { unreachable!("a text is no number") };
+        bits[number as usize]
     }
 }
 

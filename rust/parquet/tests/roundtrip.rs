@@ -187,6 +187,13 @@ proptest! {
             groups.iter().map(|group| group.iter().map(|rows| batch(rows)).collect()).collect();
         prop_assert_eq!(read(file(&groups)), rows(&groups.concat()));
     }
+
+    #[test]
+    fn numbers_that_follow_each_other_come_back(runs in prop::collection::vec((any::<u32>(), 1_u32..300), 1..8)) {
+        let numbers = runs.iter().flat_map(|&(first, count)| (0..count).map(move |i| first.wrapping_add(i)));
+        let group = vec![batch(&numbers.map(|i| (i, None, None, None, None, None)).collect::<Vec<_>>())];
+        prop_assert_eq!(read(file(std::slice::from_ref(&group))), rows(&group));
+    }
 }
 
 #[test]

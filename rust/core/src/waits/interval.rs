@@ -13,6 +13,7 @@
 use std::ops::Range;
 
 use super::WaitState;
+use crate::ids::InstanceId;
 use crate::schema::{Class, Metric, Pattern, Position};
 use crate::trace::columns::Collective;
 use crate::trace::{Shard, Trace};
@@ -23,16 +24,20 @@ use crate::trace::{Shard, Trace};
 #[must_use]
 pub fn begins(trace: &Trace, waits: &[WaitState]) -> Vec<i64> {
     let mut begins = Vec::with_capacity(waits.len());
-    for of_call in waits.chunk_by(|a, b| (a.location, a.instance) == (b.location, b.instance)) {
-        let shard = trace.shard(of_call[0].location);
-        begins.extend(of_call.iter().map(|wait| begin(shard, wait, of_call)));
+    for of_location in waits.chunk_by(|a, b| a.location == b.location) {
+        let shard = trace.shard(of_location[0].location);
+        let mut operations = Operations::new(shard.collectives.of(shard.local(of_location[0].location)));
+        for of_call in of_location.chunk_by(|a, b| a.instance == b.instance) {
+            begins.extend(of_call.iter().map(|wait| begin(shard, wait, of_call, &mut operations)));
+        }
     }
     begins
 }
 
-fn begin(shard: &Shard, wait: &WaitState, of_call: &[WaitState]) -> i64 {
+fn begin(shard: &Shard, wait: &WaitState, of_call: &[WaitState], operations: &mut Operations<'_>) -> i64 {
     let (enter, leave) = (shard.enter(wait.instance), shard.leave(wait.instance));
-    let record = || collective(shard, wait).map_or((enter, leave), |row| (row.begin, row.end));
+    let mut record =
+        || operations.of_call(wait.instance, enter, leave).map_or((enter, leave), |row| (row.begin, row.end));
     let other =
         |is: &dyn Fn(Metric) -> bool| of_call.iter().find(|other| is(other.kind)).map_or(0, |other| other.waiting);
     let position = Pattern::of(wait.kind).map_or(Position::Begin, |pattern| pattern.position);
@@ -50,21 +55,34 @@ fn begin(shard: &Shard, wait: &WaitState, of_call: &[WaitState]) -> i64 {
         Position::BeginOfWhole => {
             let whole = Pattern::of(wait.kind).and_then(|pattern| pattern.part_of);
             let whole = of_call.iter().find(|other| Some(other.kind) == whole);
-            whole.map_or(enter, |whole| begin(shard, whole, of_call))
+            whole.map_or(enter, |whole| begin(shard, whole, of_call, operations))
         }
         Position::AfterContention => enter + other(&|kind| Class::of(kind) == Some(Class::Lock)),
     }
 }
 
-/// The collective operation that a wait's call performs.
-fn collective<'a>(shard: &'a Shard, wait: &WaitState) -> Option<&'a Collective> {
-    let rows = shard.collectives.of(shard.local(wait.location));
-    let enter = shard.enter(wait.instance);
-    let from = rows.partition_point(|row| row.begin < enter);
-    rows[from..]
-        .iter()
-        .take_while(|row| row.begin <= shard.leave(wait.instance))
-        .find(|row| row.instance == wait.instance)
+/// The collective operations of a location, for calls that mostly come in the order of time.
+struct Operations<'a> {
+    all: &'a [Collective],
+    /// Those that begin at this time or later.
+    rest: &'a [Collective],
+    from: i64,
+}
+
+impl<'a> Operations<'a> {
+    fn new(all: &'a [Collective]) -> Self {
+        Self { all, rest: all, from: i64::MIN }
+    }
+
+    /// The collective operation that a call performs.
+    fn of_call(&mut self, instance: InstanceId, enter: i64, leave: i64) -> Option<&'a Collective> {
+        if enter < self.from {
+            self.rest = self.all;
+        }
+        let before = self.rest.iter().take_while(|row| row.begin < enter).count();
+        (self.rest, self.from) = (&self.rest[before..], enter);
+        self.rest.iter().take_while(|row| row.begin <= leave).find(|row| row.instance == instance)
+    }
 }
 
 /// Length of the overlap of two spans, ticks.
