@@ -17,6 +17,7 @@ Two variants of the cost model:
 import argparse
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
+from itertools import zip_longest
 
 import otf2
 from otf2 import events as ev
@@ -580,6 +581,7 @@ class Analysis:
                 p = self.point(e, 0, None, set(), "fork", total=e.t - e.fork)
                 p.after = e.t - first
                 p.master = forks[0].loc.points[forks[0].i]
+                p.joined = -1 if join is None else join
             self.instances.append(Instance("ompidle", p.master, [], factor=len(team) - 1, begin=join))
             for barrier in zip(*(leaves for _, leaves in team), strict=True):
                 latest = max(e.call.E for e in barrier)
@@ -689,7 +691,7 @@ class Analysis:
                 loc.blocks[bisect_right(loc.cuts, i) - 1][path] += ticks
             if loc.thread and self.model == "scalasca":
                 # Release 2.6 loses what a worker does from the last barrier of a parallel region on.
-                for p, after in zip(loc.sorted_points, [*loc.sorted_points[1:], None], strict=True):
+                for p, after in zip_longest(loc.sorted_points, loc.sorted_points[1:]):
                     if p.cls == "ompbarrier" and (after is None or after.cls == "fork"):
                         loc.blocks[loc.cuts.index(p.at)].clear()
 
@@ -732,23 +734,53 @@ class Analysis:
             work[p.path] -= p.wait
         return {c: t for c, t in work.items() if t > 0}
 
+    def stretches(self, point):
+        """What lies before a point, latest first: location, and the positions between which it was there.
+
+        A thread that communicates is its master before it is forked, back to the last join.
+        """
+        loc, b = point.loc, point.at
+        if self.model == "thesis" and loc.thread and any(p.partners or p.contenders for p in loc.sorted_points):
+            for fork in reversed([p for p in loc.sorted_points if p.cls == "fork" and p.at < point.at]):
+                yield loc, fork.at, b
+                yield fork.master.loc, fork.joined, fork.master.at
+                b = fork.at
+        else:
+            yield loc, -1, b
+
     def previous(self, point, rank, contention=False):
         """The latest point before this one at which its process synchronized (or contended) with a rank."""
-        for k in range(bisect_left(point.loc.positions, point.at) - 1, -1, -1):
-            left = point.loc.sorted_points[k]
-            if rank in left.partners or (contention and rank in left.contenders):
-                return left
+        for loc, a, b in self.stretches(point):
+            for left in reversed([p for p in loc.sorted_points if a <= p.at < b]):
+                if rank in left.partners or (contention and rank in left.contenders):
+                    return left
         return None
 
     def interval(self, point, rank, contention=False):
         """Work by call path since the last point with this rank, and the waiting points in between."""
         left = self.previous(point, rank, contention)
-        a = left.at if left else -1
-        between = self.waits(point.loc, a, point.at)
-        work = self.work(point.loc, a, point.at, between)
+        between, times, self.had_by = [], defaultdict(int), defaultdict(set)
+        for loc, a, b in self.stretches(point):
+            is_last = left is not None and left.loc is loc and a <= left.at < b
+            begin = left.at if is_last else a
+            between = [*self.waits(loc, begin, b), *between]
+            for c, t in self.profile(loc, begin, b).items():
+                times[c] += t
+                self.had_by[c].add(loc)
+            if is_last:
+                break
+        for p in between:
+            times[p.path] -= p.wait
+        work = {c: t for c, t in times.items() if t > 0}
         if left:
             prune(work, left, left.completion(rank))
         return left, work, between
+
+    def charge(self, metric, f, ticks, path):
+        """Book costs of a call path where it ran: at the thread itself, or in its past at its master."""
+        if ticks:
+            loc = f.loc if f.loc in self.had_by[path] else next(iter(self.had_by[path]))
+            self.values[metric, path, loc.rank, loc.thread] += ticks
 
     # ----------------------------------------------------------------------------------------------------------------
     # Costs
@@ -761,8 +793,19 @@ class Analysis:
         for xs in pending.values():
             xs.sort(key=lambda x: x.cause.at)
 
+        def has(x, e):
+            """Whether a wait lies in what comes before the cause of an instance, on another thread."""
+            return x.cause.loc is not e.loc and any(
+                loc is e.loc and a <= e.at < b for loc, a, b in self.stretches(x.cause)
+            )
+
+        def is_over(e):
+            """Nothing that comes after this wait is left, on its thread or on one that has it in its past."""
+            others = (x for loc, xs in pending.items() if loc.thread and loc.rank == e.loc.rank for x in xs)
+            return (not pending[e.loc] or pending[e.loc][-1].cause.at <= e.at) and not any(has(x, e) for x in others)
+
         def ready(x):
-            return all(not pending[e.loc] or pending[e.loc][-1].cause.at <= e.at for e, _ in x.waiters)
+            return all(is_over(e) for e, _ in x.waiters)
 
         left = len(self.instances)
         while left:
@@ -805,8 +848,8 @@ class Analysis:
 
     def delays(self, f, e):
         """What the process of f did more than that of e, by call path, and its waits in between."""
-        left, work, between = self.interval(f, e.loc.rank)
         other = self.interval(e, f.loc.rank)[1]
+        left, work, between = self.interval(f, e.loc.rank)
         D = {c: t - other.get(c, 0) for c, t in work.items() if t > other.get(c, 0)}
         return left, D, between
 
@@ -825,9 +868,9 @@ class Analysis:
         if self.model == "scalasca":
             direct = min(direct, 1.0)
         for c, d in D.items():
-            self.add(f"delay_{cls}", f, direct * d, c)
+            self.charge(f"delay_{cls}", f, direct * d, c)
             for K, v in phi.items():
-                self.add(f"delay_{K}_longterm", f, v / total * d, c)
+                self.charge(f"delay_{K}_longterm", f, v / total * d, c)
         for p in between:
             for K, v in phi.items():
                 p.phi[K] += v / total * p.wait
@@ -843,8 +886,8 @@ class Analysis:
     def contention(self, f, e, wait):
         """Charge a wait for the end of a call: equations 4.14 to 4.19."""
         phi = self.costs_of(e, wait)
-        _, plus, between = self.interval(f, e.loc.rank, contention=True)
         _, minus, _ = self.interval(e, f.loc.rank, contention=True)
+        _, plus, between = self.interval(f, e.loc.rank, contention=True)
         d, W = sum(plus.values()), sum(p.wait for p in between)
         r = min(W / wait, 1)
         if d == 0 or d < sum(minus.values()):
@@ -857,8 +900,8 @@ class Analysis:
         else:
             self.unexplained(e, wait - W - (d if r < 1 else 0))
         for c, t in plus.items():
-            self.add("interval_delay_lock", f, (1 - r) / d * t * wait, c)
-            self.add("interval_delay_lock_longterm", f, (1 - r) / d * t * sum(phi.values()), c)
+            self.charge("interval_delay_lock", f, (1 - r) / d * t * wait, c)
+            self.charge("interval_delay_lock_longterm", f, (1 - r) / d * t * sum(phi.values()), c)
         for p in between:
             p.phi["lock"] += r / W * p.wait * wait
             for K, v in phi.items():

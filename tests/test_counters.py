@@ -17,6 +17,7 @@ import whywait
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from otf2.enums import LocationType, MeasurementMode, MetricMode, MetricOccurrence, MetricType, Type
+from whywait.report.explanation import differences, explanation_lines
 
 from tests.results import SHARED
 from tests.test_mpi import JOB, mpiexec
@@ -89,6 +90,26 @@ TWO_RANKS = """
     0: MPI_Recv(1, INS=500, MISS=1) [1.1, 3.3]
     1: MPI_Send(0, INS=7) [3.1, 3.2]
     *: MPI_Barrier [4, 4.1]
+"""
+
+
+# A worker of rank 1 sends late because of what its master did before the fork.
+TWO_TEAMS = """
+    ranks 2
+    threads 2
+    counters INS
+    *: MPI_Init [0, 1]
+    0: work(INS=300) [1, 2]
+    0: fork [3, 11]
+    0: !$omp parallel [3, 11]
+    0.1: !$omp parallel [3, 11]
+    0.1: MPI_Recv(1) [3, 6]
+    1: work(INS=900) [1, 5]
+    1: fork [6, 11]
+    1: !$omp parallel [6, 11]
+    1.1: !$omp parallel [6, 11]
+    1.1: MPI_Send(0) [6, 6]
+    *: MPI_Finalize [11, 12]
 """
 
 
@@ -625,8 +646,6 @@ def test_waits_and_the_critical_path_have_counters(tmp_path):
     assert work["counters"] == {
         "INS": {"cause": 1000, "waiter": 1000}, "MISS": {"cause": 300, "waiter": 100},
     }  # fmt: skip
-    from whywait.report.explanation import differences
-
     assert differences(work["counters"]) == "the same INS, 3 times the MISS"
     result.write(tmp_path / "results", counters=True)
     waits = pq.read_table(tmp_path / "results" / "wait_states.parquet")
@@ -637,9 +656,17 @@ def test_waits_and_the_critical_path_have_counters(tmp_path):
         back.wait_states(counters=True)
 
 
-def test_differences_say_what_is_alike_first():
-    from whywait.report.explanation import differences
+def test_the_past_of_a_worker_has_the_counters_of_its_master(tmp_path):
+    result = whywait.analyze(trace_from_text(TWO_TEAMS, tmp_path))
+    (work,) = result.explain(whywait.Choice("mpi_latesender"))["work"]
+    assert (work["thread"], work["time"], work["waiter_thread"], work["waiter_time"]) == (0, 4, 0, 1)
+    assert work["counters"] == {"INS": {"cause": 900, "waiter": 300}}
+    lines = explanation_lines(result.explain(), {"mpi_latesender": "Late Sender"}, 80, unicode=False)
+    shown = "".join(text for line in lines for text, _ in line)
+    assert "rank 1 spent 4.00 s here, rank 0 1.00 s" in shown
 
+
+def test_differences_say_what_is_alike_first():
     assert differences({}) == ""
     assert differences({"A": {"cause": 0, "waiter": 3}}) == ""
     sides = {"A": {"cause": 10, "waiter": 5}, "B": {"cause": 1, "waiter": 4}, "C": {"cause": 21, "waiter": 20}}

@@ -16,6 +16,7 @@ from whywait.analysis.causes import delay_costs
 from tests.programs import programs
 from tests.results import SHARED, cases
 from tests.rma_programs import one_sided_programs
+from tests.team_programs import team_programs
 from tests.test_naive_causes import WORKED
 from tests.tracedsl import trace_from_text
 
@@ -212,6 +213,14 @@ def test_factors_are_the_costs_of_any_program(trace, cost_model):
 @settings(max_examples=100)
 @given(trace=one_sided_programs(), cost_model=st.sampled_from(["thesis", "bounded"]))
 def test_factors_are_the_costs_of_any_one_sided_program(trace, cost_model):
+    note(trace)
+    with tempfile.TemporaryDirectory() as directory:
+        check(trace_from_text(trace, directory), cost_model)
+
+
+@settings(max_examples=50)
+@given(trace=team_programs(), cost_model=st.sampled_from(["thesis", "bounded"]))
+def test_factors_are_the_costs_of_any_program_whose_threads_communicate(trace, cost_model):
     note(trace)
     with tempfile.TemporaryDirectory() as directory:
         check(trace_from_text(trace, directory), cost_model)

@@ -56,6 +56,17 @@ def test_summary_is_readable_in_80_columns(summary):
     assert "Idle threads" not in text
 
 
+@pytest.mark.parametrize(
+    ("thread", "share", "text"),
+    [(None, None, "on rank 1,"), (2, 1, "on rank 1, thread 2,"), (2, 0.6, "on rank 1, most on thread 2 (60.0%),"),
+     (2, 0.1, "on rank 1, no thread stands out,")],
+)  # fmt: skip
+def test_one_rank_with_several_threads(summary, thread, share, text):
+    barrier = summary["focus"]["worst"][1]
+    barrier.update(ranks=1, worst_rank=1, worst_rank_share=1.0, worst_thread=thread, worst_thread_share=share)
+    assert f"2 waits {text} all for rank 1" in " ".join(" ".join(plain(summary_lines(summary))).split())
+
+
 def test_summary_in_ascii(summary):
     text = "\n".join(plain(summary_lines(summary, unicode=False)))
     assert text.isascii()

@@ -52,8 +52,8 @@ def found_in(trace, workload=""):
         metric, path = row["metric"], paths[row["callpath"]]
         if metric.startswith(OTHER + CAUSES) or "count" in metric:
             continue
-        # Nobody is to blame for the latency of a launch, nor for what was before the team of a thread.
-        if metric == "wait_unexplained" and ("hip" in path or "!$omp" in path):
+        # Nobody is to blame for the latency of a launch.
+        if metric == "wait_unexplained" and "hip" in path:
             continue
         found[metric, path, ranks[row["location"]]] += round(row["value"] * 1e9)
     return found

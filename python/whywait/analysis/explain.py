@@ -74,9 +74,10 @@ def explain(result: ResultData, rows: Sequence[int], depth: int) -> list[dict[st
         the waiter, ``cause_sync`` and ``waiter_sync``: in which calls.
 
         What it is shared out among: ``work``, what the cause did in the meantime longer than the waiter (each
-        ``callpath``, ``time``, ``waiter_time``, ``explains``, and ``counters``: what each strict counter of the trace
-        came to there, at the ``cause`` and the ``waiter``; empty for a written result); ``completion``, what it took
-        longer to leave the call in which they synchronized, in the same form, or None; ``waits``, what it waited
+        ``callpath``, ``time``, ``waiter_time``, ``thread`` and ``waiter_thread`` that ran it: before the fork of a
+        worker, its master; ``explains``, and ``counters``: what each strict counter of the trace came to there, at the
+        ``cause`` and the ``waiter``; empty for a written result); ``completion``, what it took longer to leave the call
+        in which they synchronized, in the same form, or None; ``waits``, what it waited
         itself, each in this form; ``unattributed``, what nobody is charged for; ``rest``, what factors of less than 2 %
         explain together. What these explain adds up to ``explains``.
 
@@ -161,7 +162,8 @@ class _Tree:
         for _, callpath, interval in self._compared:
             for side in ("cause", "waiter"):
                 stretches["callpath"].append(callpath)
-                for column in ("location", "begin", "end"):
+                stretches["location"].append(self._runs(interval[f"{side}_location"], callpath))
+                for column in ("begin", "end"):
                     stretches[column].append(interval[f"{side}_{column}"])
         found = counters.during(stretches).to_pydict()
         for row, (part, *_) in enumerate(self._compared):
@@ -169,6 +171,17 @@ class _Tree:
                 cause, waiter = amounts[2 * row], amounts[2 * row + 1]
                 if cause is not None and waiter is not None:
                     part["counters"][name] = {"cause": cause, "waiter": waiter}
+
+    def _runs(self, location: int, callpath: int) -> int:
+        """Return who ran a call path in an interval: before the fork of a worker, this is its master."""
+        profile, places = self._result.profile, self._result.places
+        visits = profile.cells("visits")
+        key = int(profile.tree.position[callpath]) * profile.locations + location
+        at = int(np.searchsorted(visits.key, key))
+        if places.thread[location] == 0 or (at < len(visits) and visits.key[at] == key):
+            return location
+        masters = (places.rank == places.rank[location]) & (places.thread == 0) & places.works
+        return int(np.flatnonzero(masters)[0]) if masters.any() else location
 
     def grow(self, level: list[_Open]) -> list[_Open]:
         """Add the factors of the nodes of a level; return the waits among them as the next level."""
@@ -224,8 +237,12 @@ class _Tree:
                 node["completion"] = part
             else:
                 part["counters"] = {}
+                part["thread"], part["waiter_thread"] = node["cause_thread"], node["thread"]
                 node["work"].append(part)
                 if interval is not None:
+                    for column, side in (("thread", "cause"), ("waiter_thread", "waiter")):
+                        ran = self._runs(interval[f"{side}_location"], factor["callpath"])
+                        part[column] = self._place(ran)[1]
                     self._compared.append((part, factor["callpath"], interval))
         return None
 

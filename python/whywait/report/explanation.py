@@ -136,10 +136,11 @@ class _Writer:
         return factor
 
     def _parts(self, node: dict[str, Any], amount: float) -> Iterator[_Part]:
-        cause, waiter, scale = who(node, "cause_"), who(node), self._scale(node, amount)
+        cause, scale = who(node, "cause_"), self._scale(node, amount)
         for work in node["work"]:
-            text = f"{cause} spent {seconds(work['time'])} here"
+            text = f"{who({**node, 'cause_thread': work['thread']}, 'cause_')} spent {seconds(work['time'])} here"
             if work["waiter_time"]:
+                waiter = who({**node, "thread": work["waiter_thread"]})
                 text += f", {waiter} {seconds(work['waiter_time'])}"
             yield _Part(work["explains"] * scale, text, note=differences(work["counters"]), callpath=work["callpath"])
         if (completion := node["completion"]) is not None:

@@ -353,7 +353,13 @@ def whole_paths(callpaths: Iterable[list[str]], width: int, *, unicode: bool = T
 
 def _on(place: dict[str, Any]) -> str:
     if place["ranks"] == 1:
-        return f"on {_most_on(place)}"
+        rank, thread = f"rank {place['worst_rank']}", place.get("worst_thread")
+        share = 1.0 if thread is None else place["worst_thread_share"]
+        if share >= 1 - _NOTHING:
+            return f"on {_most_on(place)}"
+        if share < _STANDS_OUT:
+            return f"on {rank}, no thread stands out"
+        return f"on {rank}, most on thread {thread} ({percent(share)})"
     if place["worst_rank_share"] < max(_STANDS_OUT, _ALIKE / place["ranks"]):
         return f"on {place['ranks']:,} ranks, none stands out"
     return f"on {place['ranks']:,} ranks, most on {_most_on(place)} ({percent(_share_on(place))})"

@@ -66,11 +66,16 @@ impl<M: MetricSet> Accumulator<M> {
 
     /// Finishes the contributions to a location.
     pub fn end_location(&mut self, location: LocationId) {
+        self.end_locations(|_| location);
+    }
+
+    /// Ends the contributions to locations, given by call path.
+    pub fn end_locations(&mut self, location: impl Fn(CallPathId) -> LocationId) {
         for at in self.touched.drain(..) {
             let value = std::mem::take(&mut self.cells[at]);
             if value != M::Value::default() {
                 let (callpath, metric) = (CallPathId::at(at / M::ALL.len()), M::ALL[at % M::ALL.len()]);
-                self.rows.push(Cell { metric, callpath, location, value });
+                self.rows.push(Cell { metric, callpath, location: location(callpath), value });
             }
         }
     }

@@ -118,7 +118,7 @@ export function blamed(history) {
   const gather = (node, amount) => {
     const share = amount / node.explains;
     const part = share * (1 - node.unexplained / node.explains);
-    const add = (kind, factor, explains) => found.push({ ...factor, kind, explains, rank: node.cause_rank, thread: node.cause_thread });
+    const add = (kind, factor, explains) => found.push({ ...factor, kind, explains, rank: node.cause_rank, thread: factor.thread ?? node.cause_thread });
     for (const work of node.work) add("work", work, work.explains * part);
     if (node.completion) add("completion", node.completion, node.completion.explains * part);
     if (node.unexplained > 0 && node.cause_rank !== null) add("unexplained", {}, node.unexplained * share);

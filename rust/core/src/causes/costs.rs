@@ -6,6 +6,7 @@
 //! and the causing process may have had many of these. Then a look at the waiters' own call paths is enough: the others
 //! get the sum of all shares.
 
+use super::past::Past;
 use super::points::Relation;
 use super::table::{Group, Part, ProfileEntry};
 use super::{Class, CostModel, Fixed, Table};
@@ -24,11 +25,13 @@ pub(super) fn book(trace: &Trace, shard: &Shard, table: &Table, model: CostModel
     let mut classes = Accumulator::new(&trace.tree);
     let mut kernel = Kernel::new(trace.tree.len(), table);
     for i in 0..shard.locations.len() {
+        let (location, past) = (shard.location(i), table.pasts[i].as_ref());
         for number in table.points_of(i) {
             for group in table.groups.of(number) {
                 kernel.charge(table, group, &mut parts);
             }
-            if table.points[number].waiting <= 0 {
+            // The copy of a wait is booked where that is.
+            if table.points[number].waiting <= 0 || table.points[number].position.original().is_some() {
                 continue;
             }
             classify(table, number, &mut classes);
@@ -39,7 +42,7 @@ pub(super) fn book(trace: &Trace, shard: &Shard, table: &Table, model: CostModel
             }
         }
         for cells in parts.iter_mut().chain([&mut classes]) {
-            cells.end_location(shard.location(i));
+            cells.end_locations(|callpath| Past::owner(past, location, callpath));
         }
     }
     Booked { parts: parts.into_iter().map(Accumulator::finish).collect(), classes: classes.finish() }

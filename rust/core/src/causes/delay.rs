@@ -40,8 +40,14 @@ pub(super) fn share(
     let answers: Vec<Outbox<Answer>> =
         tables.par_iter_mut().zip(works).map(|(table, inbox)| rate(trace, table, &inbox, model)).collect();
     tables.par_iter_mut().zip(trace.exchange.alltoallv(answers)?).for_each(|(table, inbox)| {
+        // Copies stand between the waits that others know by their numbers.
+        let has_copies = table.pasts.iter().any(Option::is_some);
+        let originals =
+            table.own_waits.rows.iter().zip(0..).filter(|(wait, _)| has_copies && wait.original().is_none());
+        let originals: Vec<u32> = originals.map(|(_, position)| position).collect();
         for answer in inbox.rows() {
-            let own_wait = &mut table.own_waits.rows[answer.own_wait as usize];
+            let position = originals.get(answer.own_wait as usize).copied().unwrap_or(answer.own_wait);
+            let own_wait = &mut table.own_waits.rows[position as usize];
             own_wait.cause_point = answer.cause_point;
             own_wait.cost_share = answer.cost_share;
             own_wait.indirect = answer.indirect;
@@ -96,7 +102,7 @@ fn rate(trace: &Trace, table: &mut Table, inbox: &Inbox<ProfileEntry>, model: Co
         let mut needs_work = false;
         for row in group.cost_shares() {
             let cost_share = &mut table.cost_shares[row];
-            if cost_share.relation != Relation::Alone {
+            if cost_share.is_shared_out() {
                 let other = received[cost_share.arrival as usize];
                 let explained = match cost_share.relation {
                     Relation::Contention => contention(cost_share, group, total, other, model),
@@ -130,6 +136,13 @@ fn rate(trace: &Trace, table: &mut Table, inbox: &Inbox<ProfileEntry>, model: Co
     table.entries.shrink_to_fit();
     let is_classified = |class: Class| model != CostModel::Scalasca || class.is_message();
     table.propagating = range_max.finish();
+    for copy in &table.own_waits.rows {
+        if let Some(original) = copy.original() {
+            let share = table.propagating[copy.point as usize];
+            let most = &mut table.propagating[original as usize];
+            *most = most.max(share);
+        }
+    }
     for (point, share) in table.points.iter().zip(&mut table.propagating) {
         *share *= if is_classified(point.class) { point.waiting as f64 } else { 0.0 };
     }

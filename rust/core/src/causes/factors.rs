@@ -11,14 +11,17 @@
 //!
 //! *Source*: thesis equations 4.1, 4.2, 4.9 to 4.17.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
-use super::interval_index::{IndexedPoint, IntervalIndex};
+use super::interval_index::{IndexedPoint, IndexedWait, IntervalIndex};
 use super::intervals::{LeftEnd, work_since};
+use super::past::{self, Past};
 use super::points::IntervalBegin;
 use super::rolling_profile::RollingProfile;
 use super::scaling_factors::Rates;
-use super::{Class, CostModel, Place, Relation, Steps};
+use super::{Class, CostModel, Place, Position, Relation, Steps};
 use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::per_shard::PerShard;
 use crate::trace::{NONE, Shard, Trace};
@@ -224,17 +227,32 @@ fn measure(
     let last = asks.last().map_or(0, |ask| ask.point);
     profile.clear();
     let mut steps = Steps::of_location(trace, shard, i);
+    let mut first_of_master = 0;
+    if let Some(past) = &index.pasts[i] {
+        first_of_master = index.offsets[shard.local(past.master)];
+        steps = steps.with_past(trace, past::gaps(trace, shard, location));
+    }
+    let mut advance = |to: Position, book: &mut dyn FnMut(CallPathId, i64)| {
+        let book = |callpath, span: Range<i64>| book(callpath, span.end - span.start);
+        match to.original() {
+            Some(original) => {
+                let original = index.points[(first_of_master + original) as usize].position;
+                steps.advance_past(trace, (to, original), book);
+            }
+            None => steps.advance(trace, to, book),
+        }
+    };
     // The point before the first interval is its left end.
     let mut before = (first > index.offsets[i]).then(|| &index.points[first as usize - 1]);
     if let Some(left) = before {
-        steps.advance(trace, left.position, |_, _| ());
+        advance(left.position, &mut |_, _| ());
         subtract_wait(shard, left, profile);
     }
     let mut works = Vec::with_capacity(asks.len());
     let mut rest = asks;
     for number in first..=last {
         let point = &index.points[number as usize];
-        steps.advance(trace, point.position, |callpath, span| profile.add(callpath, span.end - span.start));
+        advance(point.position, &mut |callpath, ticks| profile.add(callpath, ticks));
         // Release 2.6 loses what a worker does from the last barrier of its team on.
         let lost = before.filter(|before| before.class == Class::OmpBarrier && point.place == Place::Fork);
         if let Some(barrier) = lost.filter(|_| model == CostModel::Scalasca && !is_master) {
@@ -362,10 +380,12 @@ fn share(
         Rates::of_synchronization(wait.waiting, delay, waited, class, model)
     };
     let (of_work, of_wait) = (rates.direct as f64 * rates.work, rates.direct as f64 * rates.wait);
+    let shard = trace.shard(cause.ask.location);
+    let past = cause.index.pasts[shard.local(cause.ask.location)].as_ref();
     let factor = |kind, callpath, ticks, waiter_ticks, earlier, share| Factor {
         wait: row,
         kind,
-        location: cause.ask.location,
+        location: Past::owner(past, cause.ask.location, callpath),
         callpath,
         ticks,
         waiter_ticks,
@@ -395,19 +415,22 @@ fn share(
         part(FactorKind::Delay, ticks - of_cause, own - of_waiter, delay - completion);
     }
     if of_wait > 0.0 {
-        let shard = trace.shard(cause.ask.location);
         for (number, point) in cause.waits() {
             let callpath = shard.callpath(point.instance);
+            let original = cause.index.waits.of(number).first().and_then(IndexedWait::original);
+            let (location, number) = original.unwrap_or((cause.ask.location, number));
             let mut rest = point.waiting;
             for earlier in cause.index.waits.of(number).iter().filter(|earlier| earlier.state != NONE) {
                 let ticks = waits[earlier.state as usize].waiting.min(rest);
                 rest -= ticks;
                 let share = of_wait * ticks as f64;
-                factors.push(factor(FactorKind::Wait, callpath, ticks, 0, earlier.state, share));
+                let factor = factor(FactorKind::Wait, callpath, ticks, 0, earlier.state, share);
+                factors.push(Factor { location, ..factor });
             }
             if rest > 0 {
-                let earlier = uncharged(trace, waits, cause.ask.location, point);
-                factors.push(factor(FactorKind::Wait, callpath, rest, 0, earlier, of_wait * rest as f64));
+                let earlier = uncharged(trace, waits, location, point);
+                let factor = factor(FactorKind::Wait, callpath, rest, 0, earlier, of_wait * rest as f64);
+                factors.push(Factor { location, ..factor });
             }
         }
     }

@@ -5,6 +5,7 @@
 
 use rayon::prelude::*;
 
+use super::past::Past;
 use super::points::IntervalBegin;
 use super::table::{By, Group, OwnWait};
 use super::{Class, Place, Position, Relation, Table};
@@ -54,6 +55,11 @@ impl IndexedWait {
             relation: wait.relation,
         }
     }
+
+    /// The location and the point of the original, if it is the copy of a wait.
+    pub(crate) fn original(&self) -> Option<(LocationId, usize)> {
+        (self.relation == Relation::Past).then(|| (self.cause_location, self.cause_point as usize - 1))
+    }
 }
 
 /// Points and intervals of a shard.
@@ -69,6 +75,8 @@ pub(crate) struct IntervalIndex {
     pub intervals: Vec<IntervalBegin>,
     /// What was caused, by point.
     groups: By<IndexedGroup>,
+    /// For each location its past, if it has one.
+    pub pasts: Vec<Option<Past>>,
 }
 
 impl IntervalIndex {
@@ -93,6 +101,7 @@ impl IntervalIndex {
                 waits: table.own_waits.map(|wait| IndexedWait::new(&wait)),
                 intervals: table.own_intervals,
                 groups: table.groups.map(group),
+                pasts: table.pasts,
             }
         };
         tables.into_par_iter().map(of_table).collect()

@@ -7,10 +7,15 @@
 //! *Source*: specification.md#intervals; synchronization intervals: thesis, definitions 5 and 6, equation 4.1;
 //! pre-contention intervals: thesis, definition 9, equations 4.3 to 4.6.
 
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+
 use super::last_sync::{LastSync, LastSyncIndex};
+use super::past::{self, Gap, Past};
 use super::points::{GroupSync, IntervalBegin, Place, Point, Relation, SyncPoint, SyncScope};
 use super::rolling_profile::RollingProfile;
-use super::table::{CostShare, Group, OwnWait, ProfileEntry};
+use super::table::{CostShare, EntryRange, Group, OwnWait, ProfileEntry};
 use super::{Anchor, CausedWait, Class, CostModel, Key, Position, Steps, SyncPoints, Table, delay};
 use crate::exchange::Outbox;
 use crate::ids::{CallPathId, LocationId, ProcessId};
@@ -33,6 +38,7 @@ pub(super) fn measure(
     table.cost_shares.reserve_exact(roles.caused.len());
     table.groups.reserve(roles.caused.len());
     let mut pass = Pass {
+        gaps: roles.gaps(trace, shard, model),
         trace,
         shard,
         sets,
@@ -46,6 +52,8 @@ pub(super) fn measure(
         measured: (NONE, None),
         work: Vec::new(),
         rows: Vec::new(),
+        in_past: FxHashMap::default(),
+        copies: FxHashMap::default(),
         table,
         outbox: trace.exchange.outbox(),
         posted: vec![(NONE, None); trace.exchange.shards()],
@@ -56,8 +64,12 @@ pub(super) fn measure(
         let own = rest.partition_point(|&key| roles.anchor(key).location == shard.location(i));
         let keys = rest.split_off(..own).unwrap_or_default();
         pass.location(i, keys);
-        work.extend(pass.profile.all().filter(|&(_, ticks)| ticks > 0));
+        let in_past = &pass.in_past;
+        let own = |(callpath, ticks)| (callpath, ticks - in_past.get(&callpath).copied().unwrap_or(0));
+        work.extend(pass.profile.all().map(own).filter(|&(_, ticks)| ticks > 0));
         work.sort_unstable();
+        let past = pass.past(i, &work);
+        pass.table.pasts.push(past);
         for entry in work.drain(..) {
             pass.table.lifetimes.push(i as u32, entry);
         }
@@ -107,6 +119,40 @@ impl Roles {
         }
         let number = number - self.group_syncs.len();
         self.pairs.get(number).map_or_else(|| self.caused[number - self.pairs.len()].cause, |pair| pair.waiter)
+    }
+
+    /// The keys of a point.
+    fn at(&self, position: Position) -> &[Key] {
+        let keys = &self.keys[self.keys.partition_point(|key| key.position() < position)..];
+        &keys[..keys.partition_point(|key| key.position() == position)]
+    }
+
+    /// Whether any of these is a wait for another process, or caused one.
+    fn communicates(&self, keys: &[Key]) -> bool {
+        let first = self.group_syncs.len();
+        let relation = |number: usize| {
+            let pair = self.pairs.get(number).map(|pair| pair.relation);
+            pair.unwrap_or_else(|| self.caused[number - self.pairs.len()].relation)
+        };
+        let mut relations = keys.iter().filter_map(|key| key.number().checked_sub(first)).map(relation);
+        relations.any(|relation| matches!(relation, Relation::Pair | Relation::Group | Relation::Contention))
+    }
+
+    /// What each location of the shard has of the events of its master; nothing if it has no past.
+    fn gaps(&self, trace: &Trace, shard: &Shard, model: CostModel) -> Vec<(LocationId, Vec<Gap>)> {
+        let mut rest = &self.keys[..];
+        let of_location = |i: usize| {
+            let location = shard.location(i);
+            let own = rest.partition_point(|&key| self.anchor(key).location == location);
+            let keys = rest.split_off(..own).unwrap_or_default();
+            let has_teams = model != CostModel::Scalasca && !shard.teams.of(i).is_empty();
+            if has_teams && trace.definitions.locations[location].thread != 0 && self.communicates(keys) {
+                past::gaps(trace, shard, location)
+            } else {
+                (location, Vec::new())
+            }
+        };
+        (0..shard.locations.len()).map(of_location).collect()
     }
 
     /// The group synchronizations, waits and what was caused among the keys of a point.
@@ -172,6 +218,12 @@ struct Pass<'a> {
     work: Vec<ProfileEntry>,
     /// Room for the waits caused at a point.
     rows: Vec<Row>,
+    /// For each location its master, and what it has of the events of that.
+    gaps: Vec<(LocationId, Vec<Gap>)>,
+    /// Ticks that the location has in its past.
+    in_past: FxHashMap<CallPathId, i64>,
+    /// For each point of which there are copies the rows of those that are yet to be made.
+    copies: FxHashMap<u32, Range<u32>>,
     table: Table,
     /// Work of the waits' intervals, for those who caused them.
     outbox: Outbox<ProfileEntry>,
@@ -185,10 +237,16 @@ impl Pass<'_> {
         self.last_syncs.clear();
         self.waited.clear();
         self.first = self.table.points.len() as u32;
-        let mut steps = Steps::of_location(self.trace, self.shard, i);
+        self.in_past.clear();
+        let (master, gaps) = self.gaps[i].clone();
+        let mut past = gaps.iter().peekable();
+        let mut steps = Steps::of_location(self.trace, self.shard, i).with_past(self.trace, (master, gaps.clone()));
         let is_master = self.trace.definitions.locations[self.shard.location(i)].thread == 0;
         let mut waited = 0;
         for keys in keys.chunk_by(|a, b| a.position() == b.position()) {
+            while let Some(gap) = past.next_if(|gap| gap.at < keys[0].position()) {
+                self.copy_points(master, gap, &mut steps, &mut waited);
+            }
             let (group_syncs, pairs, caused) = self.roles.split(keys);
             let number = self.table.points.len() as u32;
             let point = self.point(keys[0], group_syncs, pairs);
@@ -204,6 +262,7 @@ impl Pass<'_> {
             self.waited.push(waited);
             self.add_own_waits(number, pairs);
             self.add_cost_shares(number, caused);
+            self.add_copies(i, number);
             self.record_syncs(number, group_syncs, pairs, caused);
             let block = self.profile.cut();
             // Who met all begins no interval before, unless it is one of threads or devices.
@@ -220,6 +279,96 @@ impl Pass<'_> {
         self.table.offsets.push(self.table.points.len() as u32);
         steps.advance(self.trace, Position::END, |callpath, span| self.profile.add(callpath, span.end - span.start));
         self.lose_block(is_master);
+    }
+
+    /// Makes copies of the points in a gap, and goes on to the fork at its end.
+    fn copy_points(&mut self, master: LocationId, gap: &Gap, steps: &mut Steps, waited: &mut i64) {
+        let (trace, first) = (self.trace, self.table.offsets[self.shard.local(master)]);
+        let of_master = self.shard.local(master);
+        steps.advance(trace, gap.at, |callpath, span| self.profile.add(callpath, span.end - span.start));
+        for original in self.table.find(of_master, gap.from)..self.table.find(of_master, gap.until) {
+            let point = self.table.points[original as usize];
+            let Some(position) = gap.at.copy_of(original - first) else { break };
+            let (profile, in_past) = (&mut self.profile, &mut self.in_past);
+            steps.advance_past(trace, (position, point.position), |callpath, span| {
+                profile.add(callpath, span.end - span.start);
+                *in_past.entry(callpath).or_default() += span.end - span.start;
+            });
+            let number = self.table.points.len() as u32;
+            self.table.points.push(Point { position, ..point });
+            self.waited.push(*waited);
+            let roles = self.roles;
+            let (group_syncs, pairs, caused) = roles.split(roles.at(point.position));
+            self.record_syncs(number, group_syncs, pairs, caused);
+            self.profile.cut();
+            if point.waiting > 0 {
+                if let Some(row) = self.copies.get_mut(&original).and_then(Iterator::next) {
+                    self.table.own_waits.push(number, OwnWait::copy((&point, original), number, row));
+                    self.table.own_intervals.push(IntervalBegin { from: number, before: 0 });
+                }
+                let inside = point.place.inside(point.waiting);
+                self.profile.add(point.callpath, -inside);
+                *self.in_past.entry(point.callpath).or_default() -= inside;
+                *waited += point.waiting;
+            }
+        }
+        let (profile, in_past) = (&mut self.profile, &mut self.in_past);
+        steps.advance(trace, Position::before_fork(gap.at.event()), |callpath, span| {
+            profile.add(callpath, span.end - span.start);
+            *in_past.entry(callpath).or_default() += span.end - span.start;
+        });
+    }
+
+    /// What comes back to the wait at the point before from its copies.
+    fn add_copies(&mut self, i: usize, number: u32) {
+        let Some(original) = number.checked_sub(1).filter(|&before| before >= self.first) else { return };
+        let point = &self.table.points[original as usize];
+        if point.waiting <= 0 || point.position.original().is_some() {
+            return;
+        }
+        let location = self.shard.location(i);
+        let is_copied = |gap: &Gap| gap.from <= point.position && point.position < gap.until;
+        let has_copy = |(master, gaps): &&(LocationId, Vec<Gap>)| {
+            *master == location
+                && gaps[..gaps.partition_point(|gap| gap.from <= point.position)].last().is_some_and(is_copied)
+        };
+        let copies = self.gaps[i..].iter().filter(has_copy).count() as u32;
+        let is_near = Position::past(0).copy_of(original - self.first).is_some();
+        if copies > 0 && is_near {
+            let begin = self.table.cost_shares.len() as u32;
+            let end = begin + copies;
+            let row = CostShare::of_copy(point, self.trace.shard_of[location]);
+            self.table.cost_shares.extend(std::iter::repeat_n(row, copies as usize));
+            self.copies.insert(original, begin..end);
+            self.table.groups.push(
+                number,
+                Group {
+                    class: row.class,
+                    relation: Relation::Past,
+                    from: original,
+                    before: 0,
+                    shared_from: original,
+                    point: number,
+                    work: EntryRange::default(),
+                    waiting: point.waiting,
+                    begin,
+                    end,
+                },
+            );
+        }
+    }
+
+    /// Whose delays those in the past of a location are, given what it does itself.
+    fn past(&self, i: usize, own: &[(CallPathId, i64)]) -> Option<Past> {
+        let (master, gaps) = &self.gaps[i];
+        if gaps.is_empty() {
+            return None;
+        }
+        let is_own = |callpath: CallPathId| own.binary_search_by_key(&callpath, |&(own, _)| own).is_ok();
+        let in_past = self.in_past.iter().filter(|&(&callpath, &ticks)| ticks > 0 && !is_own(callpath));
+        let mut callpaths: Vec<CallPathId> = in_past.map(|(&callpath, _)| callpath).collect();
+        callpaths.sort_unstable();
+        Some(Past { master: *master, callpaths })
     }
 
     /// The point of group synchronizations and waits.

@@ -29,6 +29,7 @@ mod fixed;
 mod interval_index;
 mod intervals;
 mod last_sync;
+mod past;
 pub mod points;
 mod propagation;
 mod rolling_profile;

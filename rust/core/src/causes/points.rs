@@ -8,18 +8,26 @@ use crate::trace::{Shard, Trace};
 
 /// A place in the order of a location's events and of what lies between them.
 ///
-/// The upper bits are the position of the event that follows, the lowest four say what stands before it, in this order.
+/// The upper half is the position of the event that follows, the next four bits say what stands before it, in this order.
+/// The others number the points that a thread has before it is forked ([`super::past`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 pub struct Position(u64);
 
-const SUB: u32 = 4;
+const EVENT: u32 = 32;
+const SUB: u32 = 28;
 const JOIN_STEP: u64 = 0;
-const FORK_STEP: u64 = 3;
-const EVENT_STEP: u64 = 11;
+const PAST: u64 = 3;
+const FORK_STEP: u64 = 4;
+const EVENT_STEP: u64 = 12;
 
 impl Position {
     fn new(event: u32, sub: u64) -> Self {
-        Self((u64::from(event) << SUB) | sub)
+        Self((u64::from(event) << EVENT) | (sub << SUB))
+    }
+
+    /// What stands before the event that follows.
+    fn sub(self) -> u64 {
+        (self.0 >> SUB) & 15
     }
 
     /// Behind everything.
@@ -28,8 +36,8 @@ impl Position {
     /// The first event at or behind the position.
     #[inline]
     pub(crate) fn event(self) -> u32 {
-        debug_assert!(self == Self::END || self.0 & 15 < EVENT_STEP);
-        u32::try_from(self.0 >> SUB).unwrap_or(u32::MAX)
+        debug_assert!(self == Self::END || self.sub() < EVENT_STEP);
+        (self.0 >> EVENT) as u32
     }
 
     /// The step from the end of a parallel region to the join, before the event that follows.
@@ -44,7 +52,28 @@ impl Position {
 
     /// Whether it is the step that a fork ends.
     pub(crate) fn is_fork(self) -> bool {
-        self.0 & 15 == FORK_STEP
+        self.sub() == FORK_STEP
+    }
+
+    /// Behind the step to the join, before the event that follows.
+    pub(crate) fn behind_join(event: u32) -> Self {
+        Self::new(event, Place::Behind as u64)
+    }
+
+    /// What a thread has before its fork, before the Enter of its parallel region.
+    pub(crate) fn past(event: u32) -> Self {
+        Self::new(event, PAST)
+    }
+
+    /// Where the i-th point of the thread that forks stands in the past of a thread that it forks; `None` if that is
+    /// too far.
+    pub(crate) fn copy_of(self, i: u32) -> Option<Self> {
+        (i < 1 << SUB).then_some(Self(self.0 | u64::from(i)))
+    }
+
+    /// Number of the point that this is a copy of, among those of the thread that forks.
+    pub(crate) fn original(self) -> Option<u32> {
+        (self != Self::END && self.sub() == PAST).then_some((self.0 & ((1 << SUB) - 1)) as u32)
     }
 }
 
@@ -80,19 +109,19 @@ pub enum Place {
     /// At the join of the team whose parallel region it is.
     Join = 2,
     /// At the Enter of a parallel region: behind the way to the fork, before the way from the fork.
-    Fork = 4,
+    Fork = 5,
     /// Behind its Enter, before all that it does.
-    Begin = 5,
+    Begin = 6,
     /// Before its Enter.
-    Ahead = 6,
+    Ahead = 7,
     /// At the record of a message sent, or of the completion of its request.
-    Send = 7,
+    Send = 8,
     /// At the record of a message received, or of its request.
-    Receive = 8,
+    Receive = 9,
     /// At the end record of a collective operation.
-    Collective = 9,
+    Collective = 10,
     /// At its Leave: before the way to it, behind all records in it.
-    Leave = 10,
+    Leave = 11,
 }
 
 impl Place {
@@ -183,6 +212,8 @@ pub enum Relation {
     Threads,
     /// A master without its team.
     Alone,
+    /// A thread and the one that forked it, before the fork: the wait of both is the same.
+    Past,
 }
 
 /// A wait and its cause.

@@ -81,7 +81,8 @@ fn agree_on_classes(trace: &Trace, tables: &mut [Table]) -> Result<()> {
             let amounts = &table.parts[part].amounts;
             let has_any =
                 |group: &&Group| amounts.is_empty() || amounts[group.cost_shares()].iter().any(|&ticks| ticks > 0);
-            Classes::new(table.groups.rows.iter().filter(has_any).map(|group| group.class)).all
+            let groups = table.groups.rows.iter().filter(|group| group.relation != Relation::Past);
+            Classes::new(groups.filter(has_any).map(|group| group.class)).all
         };
         Classes::new(tables.iter().flat_map(of_groups)).all
     };
@@ -205,8 +206,9 @@ impl<'a> Walker<'a> {
             next_group[number] = std::mem::replace(&mut first_group[group.shared_from as usize], number as u32);
             if missing[group.point as usize] == 0 {
                 let cost_shares = table.cost_shares_of(group.point as usize).iter();
-                missing[group.point as usize] =
-                    cost_shares.filter(|row| row.shard != NONE && row.direct > 0).count() as u32;
+                missing[group.point as usize] = cost_shares
+                    .filter(|row| row.shard != NONE && (row.direct > 0 || row.relation == Relation::Past))
+                    .count() as u32;
             }
         }
         for part in &mut table.parts {

@@ -5,14 +5,15 @@
 //!
 //! *Threads*: the way from a fork to the parallel region, and from that to the join, belongs to the region. At the
 //! thread that forks the way from its last event to the fork belongs to what it did before. The time of other threads
-//! outside of teams belongs to nobody.
+//! outside of teams belongs to nobody, or in intervals to the past of the thread ([`super::past`]).
 //!
 //! *Source*: specification.md#profiles-of-intervals.
 
 use std::ops::Range;
 
 use super::Position;
-use crate::ids::CallPathId;
+use super::past::Gap;
+use crate::ids::{CallPathId, LocationId};
 use crate::trace::{NONE, Shard, Trace};
 
 /// A step that does not end at an Enter or Leave.
@@ -39,6 +40,27 @@ pub(crate) struct Steps<'a> {
     running: CallPathId,
     /// Calls that have been entered and not left.
     depth: u32,
+    past: Option<Box<PastSteps<'a>>>,
+}
+
+/// Walks over the steps in the past of a thread.
+struct PastSteps<'a> {
+    /// Those of the master.
+    steps: Steps<'a>,
+    gaps: std::vec::IntoIter<Gap>,
+    /// Whether the walk has come to the begin of the next gap.
+    is_inside: bool,
+}
+
+impl PastSteps<'_> {
+    /// Goes on in the next gap; what the master does before it belongs to others.
+    fn advance(&mut self, trace: &Trace, from: Position, to: Position, book: impl FnMut(CallPathId, Range<i64>)) {
+        if !self.is_inside {
+            self.steps.advance_own(trace, from, |_, _| ());
+            self.is_inside = true;
+        }
+        self.steps.advance_own(trace, to, book);
+    }
 }
 
 impl<'a> Steps<'a> {
@@ -53,7 +75,17 @@ impl<'a> Steps<'a> {
             since: 0,
             running: CallPathId::NONE,
             depth: 0,
+            past: None,
         }
+    }
+
+    /// With those in the past of the location, which it shares with its master.
+    pub(crate) fn with_past(mut self, trace: &Trace, (master, gaps): (LocationId, Vec<Gap>)) -> Self {
+        if !gaps.is_empty() {
+            let steps = Self::of_location(trace, self.shard, self.shard.local(master));
+            self.past = Some(Box::new(PastSteps { steps, gaps: gaps.into_iter(), is_inside: false }));
+        }
+        self
     }
 
     /// The steps of the shard's i-th location from a position inside of a call on.
@@ -87,6 +119,45 @@ impl<'a> Steps<'a> {
     /// Hands all steps before a position to `book`: call path, and from when to when.
     #[inline]
     pub(crate) fn advance(&mut self, trace: &Trace, to: Position, mut book: impl FnMut(CallPathId, Range<i64>)) {
+        if self.past.is_some() {
+            self.finish_gaps(trace, to, &mut book);
+        }
+        self.advance_own(trace, to, book);
+    }
+
+    /// The same to a point in the past of the location, of which the original stands here at the master.
+    pub(crate) fn advance_past(
+        &mut self,
+        trace: &Trace,
+        (copy, original): (Position, Position),
+        mut book: impl FnMut(CallPathId, Range<i64>),
+    ) {
+        let gap = Position::past(copy.event());
+        self.finish_gaps(trace, gap, &mut book);
+        self.advance_own(trace, gap, &mut book);
+        if let Some(past) = &mut self.past
+            && let Some(&Gap { from, .. }) = past.gaps.as_slice().first()
+        {
+            past.advance(trace, from, original, book);
+        }
+    }
+
+    /// Hands all steps in the gaps before a position of the location to `book`.
+    fn finish_gaps(&mut self, trace: &Trace, to: Position, book: &mut impl FnMut(CallPathId, Range<i64>)) {
+        while let Some(gap) = self.past.as_ref().and_then(|past| past.gaps.as_slice().first().copied())
+            && gap.at < to
+        {
+            self.advance_own(trace, gap.at, &mut *book);
+            if let Some(past) = &mut self.past {
+                past.advance(trace, gap.from, gap.until, &mut *book);
+                past.is_inside = false;
+                past.gaps.next();
+            }
+        }
+    }
+
+    #[inline]
+    fn advance_own(&mut self, trace: &Trace, to: Position, mut book: impl FnMut(CallPathId, Range<i64>)) {
         while let Some(&detour) = self.detours.get(self.next_detour).filter(|detour| detour.at < to) {
             self.events(trace, detour.at.event(), &mut book);
             self.next_detour += 1;

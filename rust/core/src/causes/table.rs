@@ -6,6 +6,7 @@ use bitcode::{Decode, Encode};
 
 use super::CausedWait;
 use super::Class;
+use super::past::Past;
 use super::points::{IntervalBegin, Point, Position, Relation, SyncPoint};
 use crate::ids::{CallPathId, LocationId};
 use crate::schema::Classes;
@@ -162,6 +163,28 @@ impl OwnWait {
             relation: pair.relation,
         }
     }
+
+    /// The copy of a wait in the past of a location, at this point: nothing is left of it there.
+    pub(crate) fn copy((original, number): (&Point, u32), point: u32, cost_share: u32) -> Self {
+        Self {
+            waiting: original.waiting,
+            held: original.held,
+            indirect: 0.0,
+            explained: original.waiting,
+            cause: original.location,
+            state: NONE,
+            point,
+            cause_point: number + 1,
+            cost_share,
+            class: original.class,
+            relation: Relation::Past,
+        }
+    }
+
+    /// The point of the original, if it is the copy of a wait.
+    pub(crate) fn original(&self) -> Option<u32> {
+        (self.relation == Relation::Past).then(|| self.cause_point - 1)
+    }
 }
 
 /// A wait that the shard caused, or the idleness of a team.
@@ -204,6 +227,27 @@ impl CostShare {
             relation,
             is_listed: false,
         }
+    }
+
+    /// What comes back to a wait from its copy, which is yet to be made: what that caused later.
+    pub(crate) fn of_copy(original: &Point, shard: u32) -> Self {
+        Self {
+            direct: 0,
+            work_rate: 0.0,
+            wait_rate: 1.0 / original.waiting as f64,
+            shard,
+            own_wait: NONE,
+            arrival: NONE,
+            delays: EntryRange::default(),
+            class: original.class,
+            relation: Relation::Past,
+            is_listed: true,
+        }
+    }
+
+    /// Whether it stands for a wait of another location, which is shared out.
+    pub(crate) fn is_shared_out(&self) -> bool {
+        !matches!(self.relation, Relation::Alone | Relation::Past)
     }
 }
 
@@ -316,6 +360,8 @@ pub(crate) struct Table {
     pub entries: Vec<ProfileEntry>,
     /// For each location its work over the whole run.
     pub lifetimes: By<(CallPathId, i64)>,
+    /// For each location its past, if it has one.
+    pub pasts: Vec<Option<Past>>,
     /// What costs are paid for.
     pub parts: Vec<Part>,
     /// For each row of `cost_shares` what the wait caused later, by the classes of all parts.
