@@ -422,7 +422,7 @@ class Result(Structure, CountedResult):
             Path(directory),
             lambda: self.summary(focus=focus) | ({"advice": dict(advice)} if advice else {}),
             transfers=transfers,
-            picture=self._picture if html else None,
+            picture=(lambda: self._picture) if html else None,
             factors=factors,
             counters=counters,
             iterations=iterations,

@@ -20,6 +20,7 @@ from whywait.store.staging import Staging
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from concurrent.futures import Future
     from os import PathLike
     from pathlib import Path
 
@@ -38,7 +39,7 @@ def write_all(
     summarize: Callable[[], dict[str, Any]],
     *,
     transfers: bool = False,
-    picture: tuple[Timeline | None, Mapping[str, str]] | None = None,
+    picture: Callable[[], tuple[Timeline | None, Mapping[str, str]]] | None = None,
     factors: Factors = "longest",
     counters: bool | Sequence[str] = False,
     iterations: str | int | None = None,
@@ -53,17 +54,16 @@ def write_all(
     summarize
         A function that returns the summary, as `whywait.analysis.summary.summarize` does.
     picture
-        The timeline and its blocks for an HTML report; None for no report.
+        A function that returns the timeline and its blocks for an HTML report; None for no report.
     """
     with Staging(directory) as staging:
         writer = Writer(staging, result)
-        # Compute what both threads need before they start.
-        _ = result.tree, result.places, result.tables.wait_states
-        # Arrow writes the long tables while this thread computes the others and the summary.
-        with ThreadPoolExecutor(1) as beside:
-            # Reports made later, without the events, take the timeline from these tables.
-            timeline, blocks = picture or (None, {})
-            written = beside.submit(_write_long, writer, result, timeline, transfers=transfers, counters=counters)
+        # Compute what several threads need before they start.
+        _ = result.tree, result.places, result.profile, result.tables.wait_states
+        # The core draws the timeline and writes the long tables while this thread computes the others and the summary.
+        with ThreadPoolExecutor(2) as beside:
+            drawn = beside.submit(picture or _nothing)
+            written = beside.submit(_write_long, writer, result, drawn, transfers=transfers, counters=counters)
             writer.definitions()
             if (loop := known_iterations(result, iterations)) is not None:
                 writer.table("iterations", loop)
@@ -77,7 +77,7 @@ def write_all(
             if picture is not None:
                 from whywait.report.html import write_html
 
-                write_html(result, staging.path("report.html"), summary, blocks, iterations, source)
+                write_html(result, staging.path("report.html"), summary, drawn.result()[1], iterations, source)
             written.result()
         writer.manifest(directory, summary)
     # Files for people come first; the order in which the two threads finish is arbitrary.
@@ -85,8 +85,17 @@ def write_all(
     return sorted(staging.files, key=lambda file: (file.name not in first, file.name))
 
 
+def _nothing() -> tuple[None, dict[str, str]]:
+    return None, {}
+
+
 def _write_long(
-    writer: Writer, result: ResultData, timeline: Timeline | None, *, transfers: bool, counters: bool | Sequence[str]
+    writer: Writer,
+    result: ResultData,
+    drawn: Future[tuple[Timeline | None, Mapping[str, str]]],
+    *,
+    transfers: bool,
+    counters: bool | Sequence[str],
 ) -> None:
     """Write the tables that grow with the length of the run or the number of locations."""
     tree, locations, dataset = result.tree, result.places, result.tables
@@ -107,7 +116,8 @@ def _write_long(
             writer.pieces("critical_path", tables.CRITICAL_PATH, path)
     if transfers:
         writer.pieces("transfers", tables.TRANSFERS, tables.transfer_pieces(tree, locations, dataset.transfers))
-    if timeline is not None:
+    # Reports made later, without the events, take the timeline from these tables.
+    if (timeline := drawn.result()[0]) is not None:
         writer.timeline(timeline)
     _write_tables(writer, result)
 
