@@ -328,3 +328,36 @@ def test_ranks_without_threads_have_none(stencil):
     for place in stencil[0].summary()["focus"]["worst"]:
         assert place["worst_thread"] is None
         assert place["worst_thread_share"] is None
+
+
+# Causes
+
+#: Remembers the color and the ends of each line that is drawn.
+RECORD = """
+globalThis.lines = [];
+const pen = CanvasRenderingContext2D.prototype, { moveTo, lineTo, stroke } = pen;
+pen.moveTo = function (x, y) { this.begun = [x, y]; moveTo.call(this, x, y); };
+pen.lineTo = function (x, y) { this.ended = [x, y]; lineTo.call(this, x, y); };
+pen.stroke = function () {
+  if (this.begun && this.ended) lines.push([this.strokeStyle, ...this.begun, ...this.ended]);
+  stroke.call(this);
+};
+"""
+
+
+def test_a_wait_for_a_kernel_is_caused_by_its_end(browser, tmp_path):
+    arguments = ["--ranks", "2", "--iterations", "2", "-o", str(tmp_path / "trace")]
+    assert main(["bench", "generate", "comd-gpu", *arguments]) == 0
+    found = whywait.analyze(tmp_path / "trace")
+    found.write_html(tmp_path / "report.html")
+    script = browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": RECORD})
+    try:
+        viewer = opened(browser, tmp_path / "report.html", "#timeline")
+        bad = viewer.js("return getComputedStyle(document.documentElement).getPropertyValue('--bad').trim()")
+        lines = viewer.js("return lines")
+    finally:
+        browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
+    arrows = [line[1:] for line in lines if line[0] == bad]
+    # The host waits for the end of a kernel, and in MPI for a call to begin: either is when the wait ends.
+    assert len(arrows) >= 4
+    assert all(abs(begin - end) < 2 for begin, _, end, _ in arrows)

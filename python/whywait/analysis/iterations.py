@@ -1,8 +1,9 @@
 """The iterations of the main loop: duration and waiting of each, the worst ones, and the trend.
 
-A loop is identified by its *marker*, a call path that every process enters once in each iteration. On a process, an
-iteration lasts from one Enter of the marker to the next; the last one ends with the last Leave of the loop's *body*:
-the marker, and those of its siblings whose number of visits is a multiple or a divisor of the number of iterations.
+A loop is identified by its *marker*, a call path that every process enters once in each iteration, or a fixed number of
+times. On a process, an iteration lasts from its first Enter of the marker to that of the next iteration; the last one
+ends with the last Leave of the loop's *body*: the marker, and those of its siblings whose number of visits is a
+multiple or a divisor of the number of iterations.
 
 The marker may also be a parameter that the program records (``SCOREP_USER_PARAMETER_INT64("step", i)``): an iteration
 begins where its value changes.
@@ -11,8 +12,9 @@ The marker is named by the user or found: first from the program's declarations,
 loop has at least three iterations, the same number on every process, and half of the time outside ``MPI_Init`` and
 ``MPI_Finalize``. The main loop is a dynamic region or a phase; otherwise a parameter with increasing values; otherwise
 siblings that every process enters equally often and that together have this much time. Among these siblings, the group
-with the same number of visits and the most time gives the number of iterations, and its first member is the marker. A
-call path has more time than those below it, so the outer of nested loops is found if its body is a call path.
+with the same number of visits and the most time gives the number of iterations, and its first member is the marker;
+calls that begin and complete non-blocking messages count as one group with the visits of the rarest. A call path has
+more time than those below it, so the outer of nested loops is found if its body is a call path.
 """
 
 from __future__ import annotations
@@ -41,6 +43,8 @@ ITERATIONS = schema_of("iterations")
 
 _PARAMETER = "parameter:"
 _FEWEST = 3
+_BEGINS = frozenset({"mpi_isend", "mpi_ibsend", "mpi_issend", "mpi_irsend", "mpi_irecv", "mpi_start", "mpi_startall"})
+_COMPLETES = frozenset({"mpi_wait", "mpi_waitall", "mpi_waitany", "mpi_waitsome"})
 _LEAST_SHARE = 0.5
 # A trend needs at least this change over the run, and a line that explains at least this share of the variance.
 _TREND, _FIT = 0.05, 0.5
@@ -53,7 +57,11 @@ class Loop:
     Attributes
     ----------
     marker
-        Number of the call path that is entered once in each iteration.
+        Number of the call path whose Enters begin iterations.
+    count
+        Number of iterations on the process with the most.
+    every
+        Number of Enters of the marker in an iteration; the first begins it.
     body
         The call paths whose last Leave ends the last iteration.
     parameter
@@ -61,6 +69,8 @@ class Loop:
     """
 
     marker: int
+    count: int
+    every: int
     body: tuple[int, ...]
     parameter: str | None = None
 
@@ -99,7 +109,7 @@ def find_loop(result: ResultData, named: str | int | None = None) -> Loop | None
     # Of several loops with the same time, the outer one has fewer iterations.
     best = max(counted, key=lambda row: (round(row["share"], 2), -row["most"]), default=None)
     if best is not None and best["share"] >= _LEAST_SHARE:
-        return Loop(0, (), best["parameter"])
+        return Loop(0, 0, 1, (), best["parameter"])
     return visits.main_loop()
 
 
@@ -110,12 +120,12 @@ def _named_loop(result: ResultData, named: str | int) -> Loop:
         if own not in parameters:
             known = f": there are {', '.join(parameters)}" if parameters else ""
             raise _native.UsageError(f"no process records a parameter {own}{known}")
-        return Loop(0, (), own)
+        return Loop(0, 0, 1, (), own)
     try:
         position = one_callpath(result.tree, named)
     except _native.UsageError as error:
         if own in parameters:
-            return Loop(0, (), own)
+            return Loop(0, 0, 1, (), own)
         if not parameters:
             raise
         raise _native.UsageError(f"{error}; parameters are {', '.join(parameters)}") from None
@@ -145,19 +155,22 @@ class _Visits:
         self._each = np.where(on_all, self._most, 0).astype(np.int64)
 
     def loop(self, position: int) -> Loop:
-        """Return the loop with a marker."""
+        """Return the loop whose iterations begin with each Enter of a marker."""
         if not self._most[position]:
             raise _native.UsageError(f"no process enters {self._tree.path(int(self._tree.preorder[position]))[-1]}")
-        body = [position]
-        if self._each[position]:
-            body = self._body(position).tolist()
-        return Loop(int(self._tree.preorder[position]), tuple(int(self._tree.preorder[p]) for p in body))
+        return self._loop(position, int(self._most[position]))
 
-    def _body(self, marker: int) -> npt.NDArray[np.int64]:
+    def _loop(self, marker: int, count: int) -> Loop:
+        each = int(self._each[marker])
+        body = self._body(marker, count) if each else np.array([marker])
+        every = each // count if each else 1
+        return Loop(int(self._tree.preorder[marker]), count, every, tuple(self._tree.preorder[body].tolist()))
+
+    def _body(self, marker: int, count: int) -> npt.NDArray[np.int64]:
         siblings = np.flatnonzero(self._tree.above == self._tree.above[marker])
-        each, visits = self._each[siblings], self._each[marker]
-        several = (each > 0) & (each % visits == 0)
-        body: npt.NDArray[np.int64] = siblings[several | ((each >= _FEWEST) & (visits % np.maximum(each, 1) == 0))]
+        each = self._each[siblings]
+        several = (each > 0) & (each % count == 0)
+        body: npt.NDArray[np.int64] = siblings[several | ((each >= _FEWEST) & (count % np.maximum(each, 1) == 0))]
         return body
 
     def main_loop(self, among: Sequence[int] | None = None) -> Loop | None:
@@ -169,21 +182,38 @@ class _Visits:
         time = profile.inclusive(own)
         ends = self._tree.mask("mpi_mgmt_startup")
         enough = _LEAST_SHARE * float(own[~ends].sum())
-        best: tuple[float, int] | None = None
+        best: tuple[float, int, int] | None = None
         chosen = np.ones(len(self._tree), np.bool_) if among is None else np.isin(self._tree.preorder, among)
         for parent in np.unique(above).tolist():
             siblings = np.flatnonzero((above == parent) & chosen)
-            each = self._each[siblings]
-            if time[siblings[each >= _FEWEST]].sum() < enough:
+            siblings = siblings[self._each[siblings] >= _FEWEST]
+            if time[siblings].sum() < enough:
                 continue
-            for visits in np.unique(each[each >= _FEWEST]).tolist():
-                inside = siblings[each == visits]
+            counts = self._counts(siblings)
+            for count in np.unique(counts).tolist():
+                inside = siblings[counts == count]
                 # Siblings are numbered in order of their first Enter.
                 marker = min(inside.tolist(), key=lambda p: int(self._tree.preorder[p]))
                 covered = float(time[inside].sum())
                 if best is None or covered > best[0]:
-                    best = covered, marker
-        return None if best is None else self.loop(best[1])
+                    best = covered, marker, count
+        return None if best is None else self._loop(*best[1:])
+
+    def _counts(self, siblings: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the number of iterations that each call path suggests.
+
+        Calls that begin and complete non-blocking messages are parts of one exchange, so the rarest of them counts for
+        all: eight ``MPI_Irecv`` and one ``MPI_Waitall`` are one iteration; so are one ``MPI_Irecv`` and two waits.
+        """
+        each = self._each[siblings]
+        names = [self._tree.path(int(self._tree.preorder[position]))[-1].lower() for position in siblings]
+        begins, completes = np.isin(names, list(_BEGINS)), np.isin(names, list(_COMPLETES))
+        if begins.any() and completes.any():
+            exchange = begins | completes
+            rarest = each[exchange].min()
+            if not (each[exchange] % rarest).any():
+                return np.where(exchange, rarest, each)
+        return each
 
 
 def iterations(result: ResultData, named: str | int | None = None) -> pa.Table | None:
@@ -219,13 +249,17 @@ def iterations(result: ResultData, named: str | int | None = None) -> pa.Table |
         return stored
     if (loop := find_loop(result, named)) is None:
         return None
-    if stored is not None and marking_parameter(stored) is None and stored["callpath_id"][0].as_py() == loop.marker:
+    if stored is not None and marking_parameter(stored) is None and _is_of(loop, stored):
         return stored
     marker = loop.marker if loop.parameter is None else loop.parameter
-    found, callpath = dataset.iterations(marker, loop.body, computes(result))
+    found, callpath = dataset.iterations(marker, loop.every, loop.body, computes(result))
     if not found.num_rows:
         raise _native.UsageError(f"no process records {loop.parameter} on its master thread")
     return _named(result, replace(loop, marker=callpath), found)
+
+
+def _is_of(loop: Loop, table: pa.Table) -> bool:
+    return bool(table["callpath_id"][0].as_py() == loop.marker and table.num_rows == loop.count)
 
 
 def marking_parameter(table: pa.Table) -> str | None:

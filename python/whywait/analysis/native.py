@@ -49,7 +49,7 @@ class NativeDataset:
         self.options = options
         self.trace = TraceIdentity.of(run.name, run.path)
         self._run = run
-        self._iterations: dict[int | str, tuple[pa.Table, int]] = {}
+        self._iterations: dict[tuple[int | str, int], tuple[pa.Table, int]] = {}
         self._window: tuple[tuple[float, float], pa.Table] | None = None
 
     @cached_property
@@ -159,12 +159,14 @@ class NativeDataset:
         return dynamic, pa.table(parameters)
 
     def iterations(
-        self, marker: int | str, body: Sequence[int], computes: npt.NDArray[np.bool_]
+        self, marker: int | str, every: int, body: Sequence[int], computes: npt.NDArray[np.bool_]
     ) -> tuple[pa.Table, int]:
-        if marker not in self._iterations:
-            found, callpath = _native.iterations(self._events, marker, body=list(body), computes=computes.tolist())
-            self._iterations[marker] = pa.table(found), callpath
-        return self._iterations[marker]
+        if (marker, every) not in self._iterations:
+            found, callpath = _native.iterations(
+                self._events, marker, every=every, body=list(body), computes=computes.tolist()
+            )
+            self._iterations[marker, every] = pa.table(found), callpath
+        return self._iterations[marker, every]
 
     @cached_property
     def communication(self) -> tuple[pa.Table, pa.Table]:

@@ -86,7 +86,8 @@ def _summary(found: dict[str, Any], metrics: MetricTree, width: int, *, unicode:
     yield [(text + words[trend["kind"]] + change, "")]
     if found["outliers"]:
         first = ", ".join(map(str, found["outliers"][:5])) + (", ..." if len(found["outliers"]) > 5 else "")
-        text = f"   {len(found['outliers']):,} outliers, longer than {seconds(found['limit'])}: {first}"
+        number = f"{len(found['outliers']):,} outlier{'s' if len(found['outliers']) > 1 else ''}"
+        text = f"   {number} longer than {seconds(found['limit'])}: {first}"
         yield [(text, "red")]
     yield [(f"   waiting on all ranks: {seconds(found['waiting'])}", "")]
     # Wait states that are part of another one are not listed beside it.

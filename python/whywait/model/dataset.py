@@ -203,14 +203,16 @@ class Dataset(Protocol):
         ...
 
     def iterations(
-        self, marker: int | str, body: Sequence[int], computes: npt.NDArray[np.bool_]
+        self, marker: int | str, every: int, body: Sequence[int], computes: npt.NDArray[np.bool_]
     ) -> tuple[pa.Table, int]:
         """Return the iterations of a loop, from the events.
 
         Parameters
         ----------
         marker
-            The call path that is entered once per iteration, or the parameter whose value changes.
+            The call path that begins iterations, or the parameter whose value changes.
+        every
+            Number of Enters of the call path in an iteration.
         body
             The call paths whose last Leave ends the last iteration, if the marker is a call path.
         computes

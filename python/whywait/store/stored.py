@@ -209,9 +209,9 @@ class StoredTables(ABC):
         return [], _NO_PARAMETERS
 
     def iterations(
-        self, marker: int | str, body: Sequence[int], computes: npt.NDArray[np.bool_]
+        self, marker: int | str, every: int, body: Sequence[int], computes: npt.NDArray[np.bool_]
     ) -> tuple[pa.Table, int]:
-        del marker, body, computes
+        del marker, every, body, computes
         raise _native.UsageError(
             f"{self.directory} does not contain the iterations of this loop: analyze the trace with `--iterations`"
         )

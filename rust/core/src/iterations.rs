@@ -6,7 +6,8 @@
 //!  process 1  main ----[step]---[step]-[step]- main       each process has its own boundaries
 //! ```
 //!
-//! An iteration begins on a process when its master thread enters the marker, and ends when it enters the marker again.
+//! An iteration begins on a process when its master thread enters the marker (or enters it for every n-th time), and ends
+//! when the next one begins.
 //! The last one ends with the last Leave of the loop's body, a set of call paths that includes the marker. A parameter
 //! that the program records can also be the marker: see [`parameters`]. The other threads of a process share its
 //! boundaries.
@@ -47,6 +48,8 @@ pub enum Marker {
     CallPath {
         /// The call path.
         callpath: CallPathId,
+        /// Number of its Enters in an iteration: the first of them begins it.
+        every: usize,
         /// By call path, whether a Leave of it may end the last iteration.
         body: Vec<bool>,
     },
@@ -228,7 +231,9 @@ impl Finder<'_> {
             let process = &trace.definitions.processes[process];
             let master = process.locations.start;
             let (bounds, values) = match &self.request.marker {
-                Marker::CallPath { callpath, body } => (boundaries(shard, master, *callpath, body), Vec::new()),
+                Marker::CallPath { callpath, every, body } => {
+                    (boundaries(shard, master, *callpath, *every, body), Vec::new())
+                }
                 Marker::Parameter(ids) => {
                     let changes = parameters::changes(shard, master, ids);
                     (parameters::boundaries(&trace.tree, shard, master, &changes), changes)
@@ -334,14 +339,18 @@ impl Finder<'_> {
 }
 
 /// Begins of the iterations on the location of a master thread, and the end of the last one.
-fn boundaries(shard: &Shard, location: LocationId, marker: CallPathId, body: &[bool]) -> Vec<i64> {
+fn boundaries(shard: &Shard, location: LocationId, marker: CallPathId, every: usize, body: &[bool]) -> Vec<i64> {
     let i = shard.local(location);
     let mut bounds = Vec::new();
     let mut end = None;
+    let mut enters = 0;
     for event in shard.event_offsets[i]..shard.event_offsets[i + 1] {
         let callpath = shard.events.callpath(event);
         if callpath == marker && !shard.events.is_leave(event) {
-            bounds.push(shard.events.time[event as usize]);
+            if enters % every == 0 {
+                bounds.push(shard.events.time[event as usize]);
+            }
+            enters += 1;
         } else if body[callpath] && !bounds.is_empty() {
             end = Some(shard.events.time[event as usize]);
         }

@@ -51,7 +51,10 @@ impl ArchiveWriter {
         let locations = directory.join(name);
         let anchor_path = directory.join(format!("{name}.otf2"));
         if anchor_path.exists() {
-            return Err(Error::Io { path: anchor_path, source: io::ErrorKind::AlreadyExists.into() });
+            return Err(Error::Io {
+                path: anchor_path,
+                source: io::Error::new(io::ErrorKind::AlreadyExists, "already exists"),
+            });
         }
         for size in [options.anchor.event_chunk_size, options.anchor.definition_chunk_size] {
             if size < SMALLEST_CHUNK || size > *CHUNK_SIZES.end() {

@@ -19,14 +19,15 @@ use crate::result::Analysis;
 /// The iterations of the loop whose marker is a call path or, by its name, a parameter: one row each, with a column for
 /// each kind of wait state that occurs in the run; and the call path of the marker.
 ///
-/// `body` are the call paths whose last Leave ends the last iteration, if the marker is a call path; `computes` says of
-/// each call path whether time in it is computation.
+/// If the marker is a call path, it is entered `every` times in an iteration, and the last Leave of `body` ends the last
+/// iteration. `computes` tells for each call path whether it is computation.
 #[pyfunction]
-#[pyo3(name = "iterations", signature = (analysis, marker, *, body, computes))]
+#[pyo3(name = "iterations", signature = (analysis, marker, *, every=1, body, computes))]
 pub(crate) fn find_iterations(
     py: Python<'_>,
     analysis: &Bound<'_, Analysis>,
     marker: Loop,
+    every: usize,
     body: Vec<u32>,
     computes: Vec<bool>,
 ) -> PyResult<(Table, u32)> {
@@ -38,13 +39,16 @@ pub(crate) fn find_iterations(
     {
         return Err(UsageError::new_err("unknown call path"));
     }
+    if every == 0 {
+        return Err(UsageError::new_err("an iteration needs an Enter of its marker"));
+    }
     let mut ends = vec![false; callpaths];
     for &callpath in body.iter().chain(marker.callpath()) {
         ends[callpath as usize] = true;
     }
     let (marker, kind) = match marker {
         Loop::CallPath(callpath) => {
-            (Marker::CallPath { callpath: CallPathId::new(callpath), body: ends }, ParameterType::INT64)
+            (Marker::CallPath { callpath: CallPathId::new(callpath), every, body: ends }, ParameterType::INT64)
         }
         Loop::Parameter(name) => {
             let (ids, kind) = parameters::named(definitions, &name);

@@ -18,13 +18,15 @@ export class TimelineData {
 
   /**
    * @param {import("./model.js").Model} model
-   * @param {{ length: number, classes: [string, string][], levels: any[], kinds: string[], totals: Record<string, number> }} head
+   * @param {{ length: number, classes: [string, string][], levels: any[], kinds: string[], ended: boolean[], totals: Record<string, number> }} head
    * @param {Record<string, any>} blocks
    */
   constructor(model, head, { shares, places, calls, waits, messages, transfers, path, courses, counters }) {
     this.length = head.length;
     this.classes = head.classes;
     this.kinds = head.kinds;
+    // For each kind, whether its waits last until their cause ends, not until it begins.
+    this.ended = head.ended;
     this.totals = head.totals;
     this.places = places;
     this.streams = model.streams;

@@ -365,7 +365,8 @@ export class TimelinePicture {
         if (picture.x(end) - picture.x(waits.begin[i]) < 6) continue;
       }
       drawn++;
-      this.arrow(picture, [waits.cause_time[i], cause], [end, waits.location[i]], css("--bad"), false, i === this.selected ? 2.5 : 1.25);
+      const start = this.data.ended[waits.kind[i]] ? end : waits.cause_time[i];
+      this.arrow(picture, [start, cause], [end, waits.location[i]], css("--bad"), false, i === this.selected ? 2.5 : 1.25);
     }
   }
 

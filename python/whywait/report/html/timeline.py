@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from whywait import _native
+from whywait.model.schema import patterns
 from whywait.model.timeline import CLASSES, WAITING, Courses, Timeline, classes, made
 from whywait.report.html import blocks
 
@@ -130,6 +131,7 @@ def _blocks(result: ResultData, timeline: Timeline) -> Iterator[tuple[str, str]]
                 "levels": [{name: getattr(level, name) for name in ("merged", "rows", "bins", "width")}
                            for level in timeline.levels],
                 "kinds": kinds,
+                "ended": [_ends_with_cause(kind) for kind in kinds],
                 "totals": timeline.totals | {"path": path.num_rows if path else 0},
             }
         ),
@@ -195,6 +197,11 @@ def _positions(tree: CallTree, callpaths: pa.ChunkedArray) -> npt.NDArray[np.int
     number = callpaths.fill_null(0).to_numpy().astype(np.int64)
     position = tree.position[number] if len(tree) else number
     return np.where(known, position, -1).astype(np.int32)
+
+
+def _ends_with_cause(kind: str) -> bool:
+    """Return whether waits of a kind last until their cause ends (a lock's release, a kernel), not until it begins."""
+    return patterns()[kind].cost_class in ("lock", "gpu_host") or "_lock_contention_" in kind
 
 
 def _waits(tree: CallTree, waits: pa.Table, times: pa.Table, kinds: list[str]) -> dict[str, npt.NDArray[Any]]:
