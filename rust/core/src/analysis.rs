@@ -44,14 +44,12 @@ pub struct Options {
     /// The definitions that costs follow.
     pub cost_model: CostModel,
     /// Whether to find the transfers of one-sided communication now. Several processes cannot do that later, when the
-    /// events
-    /// are gone.
+    /// events are gone.
     pub transfers: bool,
     /// How to replay the queues of messages, if at all.
     pub queues: Option<queues::Options>,
     /// Restricts times, waits, their costs, and the critical path to a window, seconds since the begin of the trace.
-    /// Only
-    /// for a single process.
+    /// Only for a single process.
     pub window: Option<(f64, f64)>,
     /// Modes of counters by name, where the trace's definitions are wrong.
     pub counter_modes: Vec<(String, MetricMode)>,
@@ -151,8 +149,7 @@ pub struct Causes {
     /// Costs, classes of waits, impacts, sorted by metric, call path and location.
     pub costs: Vec<Cost>,
     /// Delay costs of the parts of waits inside the focus, and their unexplained rest; `None` if all waits lie inside
-    /// it, or
-    /// there is no focus. Only those of this process.
+    /// it, or there is no focus. Only those of this process.
     pub focus_costs: Option<Vec<Cost>>,
     /// One entry per wait state; `None` for those without costs.
     pub explanations: PerShard<Option<Explanation>>,
@@ -250,8 +247,7 @@ impl Analysis {
     }
 
     /// Times, waits, the critical path and thread management within a window (in ticks): non-zero cells, sorted by
-    /// metric,
-    /// call path, location.
+    /// metric, call path, location.
     #[must_use]
     pub fn severities_within(&self, window: &Range<i64>) -> Vec<Severity> {
         let path = self.causes.as_ref().map_or(&[][..], |causes| &causes.stretches);

@@ -3,12 +3,10 @@
 //! *Pairs* of data are (source, destination). Pairs of *waiting* are (waiting rank, causing rank) for all wait states,
 //! including those in collective operations.
 //! *Blocks*: if there are more pairs than requested, neighboring ranks are merged into blocks of the smallest power of
-//! two
-//! that suffices. So the pairs do not depend on how the run is divided into shards.
+//! two that suffices. So the pairs do not depend on how the run is divided into shards.
 //!
 //! *In flight*: from the record of the send to that of the receive, or from the start of a transfer to its end; at
-//! least 0
-//! despite clock errors.
+//! least 0 despite clock errors.
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;

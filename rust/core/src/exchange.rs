@@ -2,12 +2,10 @@
 //!
 //! A stage produces, for its whole shard, the rows that other shards need; one exchange moves them all, and the next
 //! stage consumes them. Stages do not know where other shards live: in the same process, where rows move without a
-//! copy,
-//! or in another one, to which a [`Transport`] sends them as bytes.
+//! copy, or in another one, to which a [`Transport`] sends them as bytes.
 //!
 //! The processes of an analysis execute the same steps, each with its own block of shards, and the same exchanges in
-//! the
-//! same order.
+//! the same order.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -335,8 +333,7 @@ impl Exchange {
     }
 
     /// All rows at the first process, in the order of the processes; nothing at the others. Senders produce rows in
-    /// slices
-    /// while the first process receives the previous slice.
+    /// slices while the first process receives the previous slice.
     pub fn gatherv<T: Row>(&self, rows: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>) -> Result<Vec<T>> {
         let mut rows = rows.into_iter();
         let counts = self.allgather(rows.len())?;

@@ -1,11 +1,9 @@
 //! Ids: typed indexes.
 //!
 //! Locations, processes, communicators and so on are numbered from 0, and columns refer to them by number. Each kind
-//! has
-//! its own type, so that they cannot be confused; a row is as wide as with plain integers. Ids index vectors and slices
-//! directly. Files and Arrow tables contain the plain numbers. OTF2's own ids have gaps; they stay plain integers,
-//! named
-//! `id`.
+//! has its own type, so that they cannot be confused; a row is as wide as with plain integers. Ids index vectors and
+//! slices directly. Files and Arrow tables contain the plain numbers. OTF2's own ids have gaps; they stay plain
+//! integers, named `id`.
 
 use std::fmt;
 use std::ops::{Index, IndexMut, Range};

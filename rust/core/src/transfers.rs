@@ -13,9 +13,8 @@
 //!
 //! *Blocking interfaces* (OpenSHMEM, ARMCI): the end of the call that completes the operation locally.
 //! *MPI*: a transfer ends in the synchronization that completes it. In a lock epoch, that is the first of flush, wait
-//! for
-//! the request, and unlock that completes it. For reads, it is the origin's complete or fence; for writes, the target's
-//! wait or successful test, or the target's fence. Without such a call, a transfer has no end.
+//! for the request, and unlock that completes it. For reads, it is the origin's complete or fence; for writes, the
+//! target's wait or successful test, or the target's fence. Without such a call, a transfer has no end.
 //!
 //! *Source*: specification.md#transfers; basic and extended event model: Euro-Par'05, sections 3.1 and 3.2; thesis,
 //! section 3.1.

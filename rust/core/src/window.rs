@@ -3,8 +3,7 @@
 //! *Time* between two events of a location belongs to one call path, in the window as in the whole run. The time from a
 //! fork to the parallel region, and from there to the join, is moved to the region.
 //! *Waits* are placed in their calls by [`interval`]. Costs are those of the waits' parts inside the window, wherever
-//! and
-//! whenever their causes are: see [`crate::causes`].
+//! and whenever their causes are: see [`crate::causes`].
 //! *Critical path*: the parts of its [stretches](Stretch) inside the window.
 //!
 //! Adjacent windows that cover the run add up exactly to the whole run.

@@ -203,8 +203,7 @@ impl Analysis {
     }
 
     /// Delay costs of the waits in the focus, and their unexplained rest, in the shape of `severities`; `None` if they
-    /// equal
-    /// those of the whole run.
+    /// equal those of the whole run.
     fn focus_costs(&self) -> PyResult<Option<Table>> {
         self.result.need_events().map_err(core_error)?;
         let costs = self.result.causes.as_ref().and_then(|causes| causes.focus_costs.as_ref());
@@ -240,8 +239,7 @@ impl Analysis {
     }
 
     /// The activities to which the cost model attributes wait states, given by their rows in `wait_states`: the
-    /// compared
-    /// intervals, one row per wait with a known cause, and the factors, one row each.
+    /// compared intervals, one row per wait with a known cause, and the factors, one row each.
     fn factors(&self, py: Python<'_>, rows: Vec<u32>) -> PyResult<(Table, Table)> {
         factors::tables(self, py, &rows)
     }
@@ -340,8 +338,7 @@ impl Analysis {
     }
 
     /// Enter and Leave of the first `MPI_Init` and `MPI_Finalize` of each process, ticks; without such a call, its
-    /// first or
-    /// last event. Processes without events have no row.
+    /// first or last event. Processes without events have no row.
     fn library_calls(&self) -> PyResult<Table> {
         let trace = &self.result.trace;
         let mut times: [Vec<i64>; 4] = Default::default();

@@ -24,10 +24,8 @@ use crate::run::Run;
 ///
 /// `queues` configures the replay of message queues: when messages arrive (`estimate`, `send`), which share a queue
 /// (`pair`, `list`), the number of bins, and whether to return every increment. A `window` (seconds since the begin of
-/// the
-/// trace) restricts severities, costs and the critical path. `counter_modes` overrides the OTF2 modes of counters by
-/// name.
-/// `progress(stage, fraction)` is called about ten times per second.
+/// the trace) restricts severities, costs and the critical path. `counter_modes` overrides the OTF2 modes of counters
+/// by name. `progress(stage, fraction)` is called about ten times per second.
 #[pyfunction]
 #[pyo3(signature = (run, *, threads=None, wrong_order_window=100, causes=true, cost_model="thesis", transfers=false, queues=None,
     window=None, counter_modes=Vec::new(), shard_events=SHARD_EVENTS, ranks=None, progress=None))]

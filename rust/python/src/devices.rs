@@ -12,8 +12,7 @@ use crate::errors::core_error;
 use crate::result::Analysis;
 
 /// Computation of threads while the devices of their process run no kernel, between two times (seconds since the begin
-/// of
-/// the trace). `computes` tells for each call path whether it is computation.
+/// of the trace). `computes` tells for each call path whether it is computation.
 pub(crate) fn host_computation(
     analysis: &Analysis,
     py: Python<'_>,

@@ -1,10 +1,9 @@
 //! Estimates the memory of an analysis from a sample of the events.
 //!
 //! Every event takes space in columns. Synchronization takes much more: a point of the cost model, the profile since
-//! the
-//! previous point, wait states and their explanations, all of which depend on the program. The numbers are averages
-//! over
-//! the synthetic workloads and traces of nested calls; `tests/test_memory.py` compares estimates with measurements.
+//! the previous point, wait states and their explanations, all of which depend on the program. The numbers are averages
+//! over the synthetic workloads and traces of nested calls; `tests/test_memory.py` compares estimates with
+//! measurements.
 
 use whywait_core::trace::DefinitionIndex;
 use whywait_otf2::{Archive, Attributes, Event, EventSink};

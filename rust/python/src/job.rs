@@ -29,8 +29,7 @@ pub(crate) fn detached<T: Send>(py: Python<'_>, job: impl FnOnce() -> T + Send) 
 }
 
 /// Runs `job` in a separate thread; calls `tick` repeatedly, and `cancel` once `tick` fails. Returns the error of
-/// `tick`
-/// when the job has ended, or shortly after.
+/// `tick` when the job has ended, or shortly after.
 pub(crate) fn wait<T: Send + 'static>(
     py: Python<'_>,
     job: impl FnOnce() -> T + Send + 'static,

@@ -115,8 +115,7 @@ impl Loop {
 }
 
 /// Loops that the program declares: the call paths of dynamic regions and phases, and the parameters that master
-/// threads
-/// record.
+/// threads record.
 #[pyfunction]
 pub(crate) fn declared_loops(py: Python<'_>, analysis: &Bound<'_, Analysis>) -> PyResult<(Vec<u32>, Table)> {
     let analysis = analysis.get();

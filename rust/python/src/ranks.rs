@@ -11,8 +11,7 @@ use whywait_core::{Error, Result};
 use crate::job::CallerThreadTasks;
 
 /// The processes as a Python object with `size`, `rank` and `deliver(list[Buffer]) -> list[Buffer]`, which must not
-/// modify
-/// the buffers that it returns.
+/// modify the buffers that it returns.
 #[derive(Debug)]
 pub(crate) struct Ranks {
     size: usize,

@@ -162,8 +162,7 @@ pub(crate) struct Columns {
 }
 
 /// The column of an event's field: its own name, unless other records use that for another type, or the table for
-/// another
-/// column.
+/// another column.
 fn event_column(field: &'static str, value: &Value<'_>) -> &'static str {
     match (field, value) {
         ("type", Value::Enum { .. }) => "atomic_type",

@@ -16,8 +16,7 @@ use crate::job::wait;
 use crate::result::Analysis;
 
 /// Builds a timeline if this process has all events: shares of classes by time and location, and individual calls,
-/// waits,
-/// messages and transfers.
+/// waits, messages and transfers.
 ///
 /// `class_of` holds the class of each call path, less than `classes`. The next class is waiting, given by the metrics
 /// `waiting`.

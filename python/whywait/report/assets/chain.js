@@ -111,8 +111,7 @@ function drawChain(history, width, placeName) {
 }
 
 // The root causes of a wait, largest first: work, completion of a call, or unexplained time. If a wait exceeds all of
-// its
-// factors, these explain only their own length.
+// its factors, these explain only their own length.
 export function blamed(history) {
   const found = [];
   const gather = (node, amount) => {

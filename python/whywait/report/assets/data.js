@@ -1,6 +1,5 @@
 // Blocks of compressed columns and documents, unpacked when needed; blocks.py defines the format. They are embedded in
-// the
-// page, or provided by a server (`whywait serve`).
+// the page, or provided by a server (`whywait serve`).
 
 async function content(name) {
   const block = document.getElementById(`data-${name}`);

@@ -6,8 +6,7 @@ const LEAST = 0.12;
 const STEP = 0.05;
 
 // Places panes in a grid; `sizes`: initial shares; `across`: whether they are side by side; `before`: grid tracks
-// before
-// them; `names`: of the panes, for screen readers.
+// before them; `names`: of the panes, for screen readers.
 /**
  * @param {HTMLElement} node
  * @param {HTMLElement[]} panes

@@ -5,11 +5,11 @@ import { percent, plural, quantity, seconds } from "./format.js";
 
 const COMMUNICATION = new Set(["communication"]);
 // The quantities and units of bars: see figures 5.2, 5.3 and 5.6 of Hermanns, "Understanding the formation of wait
-// states in
-// one-sided communication" (RWTH Aachen, 2017).
+// states in one-sided communication" (RWTH Aachen, 2017).
 const WHAT = [["all", "All time", "All that threads do"], ["communication", "Communication", "Only time in MPI, OpenSHMEM, and ARMCI"]];
 const SCALINGS = [["share", "Share", "Shares of what is shown"], ["each", "Per process", "Average seconds of a process"], ["total", "Total", "Seconds of all processes and threads"]];
-const WIDTH = 720;
+// Charts scale with the page: on a narrow one fewer units keep texts readable.
+const WIDTH = matchMedia("(max-width: 560px)").matches ? 400 : 720;
 const HEIGHT = 260;
 const LEFT = 62;
 const RIGHT = 62;
@@ -165,8 +165,7 @@ export class Stacks {
   }
 
   // Counts over the bars, with their own axis on the right: logarithmic if they differ by orders of magnitude. Zeros
-  // cannot
-  // be shown on a logarithmic axis and are omitted.
+  // cannot be shown on a logarithmic axis and are omitted.
   line(counts, step) {
     if (!counts.length) return null;
     const positive = counts.flatMap((count) => count.values).filter((value) => value > 0);

@@ -1,6 +1,5 @@
 // Maps times between a measured and a simulated run: for each location, sorted pairs of corresponding times, with
-// linear
-// interpolation between them.
+// linear interpolation between them.
 
 export class TimeMap {
   /**

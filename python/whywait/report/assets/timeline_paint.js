@@ -1,6 +1,5 @@
 // Draws the timeline: locations from top to bottom, time to the right. Zoomed out, it shows the shares of classes in
-// bins
-// of time; zoomed in, individual calls, waits and arrows.
+// bins of time; zoomed in, individual calls, waits and arrows.
 
 import { fitCanvas } from "./charts.js";
 import { css } from "./color.js";

@@ -160,8 +160,7 @@ export class Timelines {
   // What is selected -----------------------------------------------------------------------------------------------
 
   // Selects the call at a place of one run, or the wait if there are no individual calls, or the time; and the same in
-  // the
-  // other run.
+  // the other run.
   choose(side, place) {
     if (!place) {
       this.selected = null;

@@ -6,8 +6,7 @@ import { plural } from "./format.js";
 
 const ROW = 24;
 // Maximum milliseconds between the clicks of a double click. The browser cannot detect it, since the first click
-// redraws
-// the row.
+// redraws the row.
 const DOUBLE_CLICK = 450;
 // Number of search results that are expanded.
 const FOUND = 200;

@@ -7,12 +7,10 @@
 //! ```
 //!
 //! The search starts where the last process enters `MPI_Finalize`, `shmem_finalize` or `ARMCI_Finalize`, and follows
-//! that
-//! location back in time to `MPI_Init`. At a wait it moves to the cause: just before the call that began late, or just
-//! after the release that others waited for. At a barrier between threads it moves to the thread that arrived last, and
-//! at
-//! a fork to the master. From a call that waited for a device it moves to the kernel, and from a kernel to what delayed
-//! it: its launch, or a kernel on another stream. The launch latency belongs to the kernel.
+//! that location back in time to `MPI_Init`. At a wait it moves to the cause: just before the call that began late, or
+//! just after the release that others waited for. At a barrier between threads it moves to the thread that arrived
+//! last, and at a fork to the master. From a call that waited for a device it moves to the kernel, and from a kernel to
+//! what delayed it: its launch, or a kernel on another stream. The launch latency belongs to the kernel.
 //!
 //! *Scalasca 2.6* does not hand the path over in one-sided communication, and hands it to all threads that arrived
 //! last.
@@ -227,8 +225,7 @@ const NOWHERE: u32 = NONE;
 
 impl Walk<'_> {
     /// Where the path ends in time: the last Enter of the call that shuts down the library (thesis, section 4.3.2), or
-    /// the
-    /// last event of a master if there is none.
+    /// the last event of a master if there is none.
     fn begin(&self) -> Result<Option<Owner>> {
         let processes = self.trace.shards.iter().flat_map(|shard| shard.processes);
         let locations = processes.flat_map(|process| self.trace.definitions.processes[process].locations);
@@ -386,8 +383,7 @@ impl Walk<'_> {
     }
 
     /// The locations that continue the path before a point (thesis, definition 21, figures 4.7 to 4.9); none if the
-    /// location
-    /// did not wait there.
+    /// location did not wait there.
     fn next(&mut self, number: usize, location: LocationId) -> Next {
         let table = self.table(location).0;
         let point = table.points[number];

@@ -8,15 +8,13 @@
 //!
 //! *Levels*: with more locations than a picture has rows, there are three levels: about as many rows as bins, more rows
 //! and fewer bins, and fewer rows and more bins. So there is more detail to zoom into in either direction. Coarser
-//! levels
-//! are not needed, since they are sums of neighbors.
+//! levels are not needed, since they are sums of neighbors.
 //!
 //! *Waiting* replaces the class of the call in which it lies, so the shares of a cell never exceed 1. The rest to 1 is
 //! time outside any call.
 //!
 //! *Individual items* (waits, messages, transfers) are limited to those that take or cost most. Calls are included all
-//! or
-//! not at all.
+//! or not at all.
 
 use rayon::prelude::*;
 

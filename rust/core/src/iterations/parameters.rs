@@ -6,11 +6,9 @@
 //! ```
 //!
 //! An iteration begins on a process when its master thread records a new value. `SCOREP_USER_PARAMETER_INT64` is used
-//! at
-//! the begin of a region, so its record directly follows the Enter. If that holds for all values, in the same call
-//! path,
-//! the iteration begins with the Enter. The last iteration ends with the last Leave of a call path that earlier ones
-//! entered, within the region that encloses the iterations; without such a Leave, it ends with that region.
+//! at the begin of a region, so its record directly follows the Enter. If that holds for all values, in the same call
+//! path, the iteration begins with the Enter. The last iteration ends with the last Leave of a call path that earlier
+//! ones entered, within the region that encloses the iterations; without such a Leave, it ends with that region.
 
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;

@@ -1,6 +1,5 @@
 //! Which processes synchronized with which in a collective operation. The search for causes needs this even where
-//! nobody
-//! waited.
+//! nobody waited.
 
 use bitcode::{Decode, Encode};
 

@@ -14,8 +14,7 @@
 //!
 //! Times are ns since the begin of the trace. A flow must begin before it ends; flows that do not, because of clock
 //! errors, are omitted and counted. Slices that begin or end at the same time keep their order in the file, so
-//! transfers
-//! and calls are written before the waits that they cause.
+//! transfers and calls are written before the waits that they cause.
 //!
 //! The file is written as a stream; only flows are held in memory.
 

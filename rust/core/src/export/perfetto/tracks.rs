@@ -328,8 +328,7 @@ impl<W: Write> Writer<'_, W> {
     }
 
     /// Writes slices on as few tracks as possible, such that slices of a track are disjoint or nested. They must be
-    /// ordered
-    /// by begin, the longest first.
+    /// ordered by begin, the longest first.
     fn nested(
         &mut self,
         name: &str,

@@ -7,10 +7,9 @@
 //! ```
 //!
 //! An enum needs all of its variants in one place. So each file is a macro that appends its rows to those it receives
-//! and
-//! passes them on to the next macro of a list; the last one consumes them ([`super::metrics`], [`super::patterns`]).
-//! The
-//! order of the rows is the order of metrics in tables, and of wait states below the same metric in the tree.
+//! and passes them on to the next macro of a list; the last one consumes them ([`super::metrics`],
+//! [`super::patterns`]). The order of the rows is the order of metrics in tables, and of wait states below the same
+//! metric in the tree.
 
 #[macro_use]
 mod counts;

@@ -1,10 +1,9 @@
 //! The work that a synchronization awaits.
 //!
 //! If the streams of a call are known, it awaits everything launched on them before: a device synchronization awaits
-//! all
-//! streams, a stream synchronization its stream, an event the work launched on its stream before the event was
-//! recorded,
-//! and a copy the null stream. Otherwise it awaits the last kernel that was launched before the call and ended in it.
+//! all streams, a stream synchronization its stream, an event the work launched on its stream before the event was
+//! recorded, and a copy the null stream. Otherwise it awaits the last kernel that was launched before the call and
+//! ended in it.
 
 use rustc_hash::FxHashMap;
 
@@ -84,8 +83,7 @@ impl<'a> Awaited<'a> {
     }
 
     /// The streams that a call synchronizes with, and the time before which their work must have been launched; `None`
-    /// if
-    /// unknown.
+    /// if unknown.
     fn scope(
         &self,
         trace: &Trace,
@@ -119,8 +117,7 @@ impl<'a> Awaited<'a> {
     }
 
     /// The last kernel that was launched before a call and ended in it. If there is none, the last to end of those
-    /// that,
-    /// by the device's clock, still run after the call.
+    /// that, by the device's clock, still run after the call.
     fn last_in(&self, call: &Span) -> Option<u32> {
         let kernel = |index: u32| &self.kernels[index as usize];
         let is_asked = |index: &u32| asked(kernel(*index)) < call.enter;
@@ -138,8 +135,7 @@ impl<'a> Awaited<'a> {
     }
 
     /// How long a call waited, and for which kernel, in a process with this many devices. `last_of_streams` receives
-    /// the
-    /// last kernel of each awaited stream, running or not.
+    /// the last kernel of each awaited stream, running or not.
     pub(super) fn synchronize(
         &self,
         trace: &Trace,

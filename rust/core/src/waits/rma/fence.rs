@@ -11,8 +11,7 @@
 //!
 //! *Guard*: in MPI, and in a broadcast, the calls need not synchronize: there is a wait only if the last process enters
 //! before the first leaves. Barriers, allocations and N-to-N operations of OpenSHMEM and ARMCI always synchronize;
-//! their
-//! waiting is clamped at the process's own Leave.
+//! their waiting is clamped at the process's own Leave.
 //!
 //! *Early Fence* (part of Wait at Fence): the wait until the last operation on this process in the epoch that the fence
 //! ends has left its call: Leave(operation) − own Enter, if that lies within the fence.
@@ -109,8 +108,7 @@ pub(super) fn detect(
             if part.completes() {
                 partners.clear();
                 // Processes that accessed this one, and those that it accessed; a process that did both counts twice,
-                // this
-                // process itself once.
+                // this process itself once.
                 partners.extend(on_me().map(|access| (access.origin, access.origin != part.process && directions)));
                 let targets = epochs.of_collective.of(position).iter();
                 let targets = targets.map(|&row| shard.operations.rows[row as usize].target);

@@ -15,10 +15,9 @@
 //! exposure epoch of the target that names the origin.
 //!
 //! *Late Post*: where the origin blocks depends on the library. If the last post of the group lies in complete, waiting
-//! =
-//! Enter(post) − Enter(complete). Otherwise, if it lies in start, the same with start. Otherwise, the same with the
-//! first
-//! operation that contains the post of its own target. One wait per epoch. A post at the very end of a call counts.
+//! = Enter(post) − Enter(complete). Otherwise, if it lies in start, the same with start. Otherwise, the same with the
+//! first operation that contains the post of its own target. One wait per epoch. A post at the very end of a call
+//! counts.
 //!
 //! *Early Wait*: waiting = min(last Enter(complete), Leave(wait)) − Enter(wait), if positive. `MPI_Win_test` never waits.
 //! *Late Complete*, a part of it: since the last operation of any origin on the target has left its call.

@@ -9,14 +9,12 @@
 //! *Order*: MPI traces do not record when a lock is granted, so the epochs of a lock are ordered by the Leave of their
 //! release. In OpenSHMEM and ARMCI the acquiring call returns with the lock, so its Leave orders them.
 //! *Holder*: the previous epoch; for a shared epoch, the last exclusive one before it. Shared epochs do not wait for
-//! each
-//! other. *Blocked activity*: among the waiter's calls that may block (lock, operations on the lock's target, calls
-//! that
-//! complete them, unlock), the one that overlaps the holder's release; if several do, the one with the longest overlap.
+//! each other. *Blocked activity*: among the waiter's calls that may block (lock, operations on the lock's target,
+//! calls that complete them, unlock), the one that overlaps the holder's release; if several do, the one with the
+//! longest overlap.
 //!
 //! *Definition*: waiting = min(Leave(release), Leave(activity)) − Enter(activity), if positive. A call that ends
-//! several
-//! epochs has one wait, the longest. There is no wait if the release falls between two calls of the waiter.
+//! several epochs has one wait, the longest. There is no wait if the release falls between two calls of the waiter.
 //!
 //! *Source*: specification.md#lock-contention; thesis, wait-state pattern 7, algorithm 2.
 

@@ -26,8 +26,7 @@
 //! earlier one and only the time before that one counts.
 //!
 //! *Both in one call*: the call is split at the release, with contention before it and waiting for progress after it.
-//! If
-//! the call also waits for a message, its wait for the lock or for progress begins when that wait ends.
+//! If the call also waits for a message, its wait for the lock or for progress begins when that wait ends.
 //!
 //! *Source*: specification.md#wait-for-progress; thesis, wait-state pattern 6, algorithm 1.
 

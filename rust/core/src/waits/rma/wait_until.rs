@@ -7,10 +7,8 @@
 //! ```
 //!
 //! *Definition*: the signal is the last put or atomic on the waiter that another process begins within the call;
-//! waiting
-//! = Enter(signal) − Enter(call). Traces do not record which variable a put changes, so a call without such an
-//! operation
-//! has no wait.
+//! waiting = Enter(signal) − Enter(call). Traces do not record which variable a put changes, so a call without such an
+//! operation has no wait.
 //!
 //! *Source*: specification.md#wait-until; the records are those of the thesis, section 3.1.3.
 
