@@ -154,6 +154,15 @@ def test_a_level_is_integrated(tmp_path):
     assert (found.kind, found.maximum, found.mean) == ("level", 300, pytest.approx(1100 / 7))
 
 
+def test_stretches_of_time_have_the_mean_of_a_level(tmp_path):
+    """100, 300, 0 from 1, 3, 6 s on; in [0, 4] known for 3 s."""
+    stream = [(0, "enter", "main"), (10, 0, (100,)), (30, 0, (300,)), (60, 0, (0,)), (80, "leave", "main")]
+    counters = analyze(archive(tmp_path, [counter(mode=MetricMode.ABSOLUTE_NEXT)], [stream])).counters
+    asked = {"location": [0, 0], "begin": [0, 0], "end": [4, 0.5], "callpath": [None, None]}
+    assert counters.during(asked)["c"].to_pylist() == [500, None]
+    assert counters.during(asked, means=True)["c"].to_pylist() == [pytest.approx(500 / 3), None]
+
+
 def test_a_plugins_total_that_falls_is_a_level(tmp_path):
     stream = [(0, "enter", "main"), *((10 * i, 0, (v,)) for i, v in enumerate((5, 9, 7, 12))), (40, "leave", "main")]
     result = analyze(archive(tmp_path, [counter(kind=MetricType.OTHER)], [stream]))
@@ -671,6 +680,7 @@ def test_differences_say_what_is_alike_first():
     assert differences({"A": {"cause": 0, "waiter": 3}}) == ""
     sides = {"A": {"cause": 10, "waiter": 5}, "B": {"cause": 1, "waiter": 4}, "C": {"cause": 21, "waiter": 20}}
     assert differences(sides) == "the same C, 0.25 times the B, 2 times the A"
+    assert differences(dict.fromkeys("DEF", sides["C"])) == "the same D, E, and F"
 
 
 def test_command_line(tmp_path, capsys):

@@ -435,7 +435,7 @@ class Counters(Mapping[str, Counter]):
         end = end if end < self._result.facts["length"] else math.inf
         return Counters(self._result, self._result.tables.counter_window(begin, end))
 
-    def during(self, stretches: Mapping[str, Sequence[Any]], *, shared: bool = False) -> pa.Table:
+    def during(self, stretches: Mapping[str, Sequence[Any]], *, shared: bool = False, means: bool = False) -> pa.Table:
         """Return what strict counters, and others that speak of their location, came to in stretches of time.
 
         Parameters
@@ -446,12 +446,14 @@ class Counters(Mapping[str, Counter]):
         shared
             Whether to add counters of a process, a machine or a group, of which each of their threads has its part,
             and those of a device at its streams.
+        means
+            Whether to divide the integral of a level by the time in which it is known.
 
         Returns
         -------
         pyarrow.Table
             A row for each stretch, a column for each counter that is known in any: what it grew by, or of a level the
-            integral; null where it is not known.
+            integral or the mean; null where it is not known.
 
         Raises
         ------
@@ -465,7 +467,11 @@ class Counters(Mapping[str, Counter]):
             (rows,) = np.nonzero(counter == of_trace.number)
             if rows.size:
                 value = np.full(len(stretches["location"]), np.nan)
-                value[stretch[rows]] = found["amount"].to_numpy()[rows]
+                amount = found["amount"].to_numpy()[rows]
+                if means and of_trace.kind == "level":
+                    seconds = found["known"].to_numpy(zero_copy_only=False)[rows]
+                    amount = np.divide(amount, seconds, out=np.full(rows.size, np.nan), where=seconds > 0)
+                value[stretch[rows]] = amount
                 columns[name] = pa.array(value, from_pandas=True)
         return pa.table(columns)
 

@@ -75,9 +75,9 @@ def explain(result: ResultData, rows: Sequence[int], depth: int) -> list[dict[st
 
         What it is shared out among: ``work``, what the cause did in the meantime longer than the waiter (each
         ``callpath``, ``time``, ``waiter_time``, ``thread`` and ``waiter_thread`` that ran it: before the fork of a
-        worker, its master; ``explains``, and ``counters``: what each strict counter of the trace came to there, at the
-        ``cause`` and the ``waiter``; empty for a written result); ``completion``, what it took longer to leave the call
-        in which they synchronized, in the same form, or None; ``waits``, what it waited
+        worker, its master; ``explains``, and ``counters``: what each strict counter of the trace came to there (of a
+        level its mean), at the ``cause`` and the ``waiter``; empty for a written result); ``completion``, what it took
+        longer to leave the call in which they synchronized, in the same form, or None; ``waits``, what it waited
         itself, each in this form; ``unattributed``, what nobody is charged for; ``rest``, what factors of less than 2 %
         explain together. What these explain adds up to ``explains``.
 
@@ -165,7 +165,7 @@ class _Tree:
                 stretches["location"].append(self._runs(interval[f"{side}_location"], callpath))
                 for column in ("begin", "end"):
                     stretches[column].append(interval[f"{side}_{column}"])
-        found = counters.during(stretches).to_pydict()
+        found = counters.during(stretches, means=True).to_pydict()
         for row, (part, *_) in enumerate(self._compared):
             for name, amounts in found.items():
                 cause, waiter = amounts[2 * row], amounts[2 * row + 1]

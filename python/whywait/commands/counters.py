@@ -483,8 +483,9 @@ def _lines(found: dict[str, Any]) -> Iterator[Line]:
         yield [(f"{zeros} more {'is' if zeros == 1 else 'are'} zero (--json has all)", "dim")]
     if "levels" not in found:
         return
-    yield []
-    yield [(f"{'Level':{_LABEL}}{'maximum':>{_NUMBER}}{'at':>12}{'rank':>8}{'mean':>12}  name", "bold")]
+    if found["levels"]:
+        yield []
+        yield [(f"{'Level':{_LABEL}}{'maximum':>{_NUMBER}}{'at':>12}{'rank':>8}{'mean':>12}  name", "bold")]
     for name, row in found["levels"].items():
         metric, _, whole = name.partition(" ")
         rank = "all" if row["rank"] is None else str(row["rank"])
@@ -492,6 +493,8 @@ def _lines(found: dict[str, Any]) -> Iterator[Line]:
         numbers = f"{quantity(row['maximum'], row['unit']):>{_NUMBER}}{seconds(row['time']):>12}{rank:>8}{mean:>12}"
         label = LEVELS.get(metric, metric) + (f" {whole}" if whole else "")
         yield [(f"{label:{_LABEL}}{numbers}", ""), (f"  {metric}", "dim")]
+    if not any(name.startswith(("mpi_eager", "mpi_rendezvous", "mpi_protocol")) for name in occurring):
+        return
     yield []
     for name, where in (("eager_limit_in_node", "within a node"), ("eager_limit_between_nodes", "between nodes")):
         limit = found[name]

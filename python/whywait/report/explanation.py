@@ -72,7 +72,8 @@ def differences(counters: Mapping[str, Mapping[str, float]]) -> str:
         else:
             other.append((abs(math.log(ratio)), f"{ratio:.3g} times the {name}"))
     texts = [text for _, text in sorted(other, reverse=True)]
-    return ", ".join([f"the same {' and '.join(same)}", *texts] if same else texts)
+    names = " and ".join(same) if len(same) < 3 else f"{', '.join(same[:-1])}, and {same[-1]}"
+    return ", ".join([f"the same {names}", *texts] if same else texts)
 
 
 class _Part(NamedTuple):
