@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import whywait
 from whywait import UsageError, _native, cli
+from whywait.commands.advise import _fitted
 from whywait.whatif import Network
 
 from tests.programs import messages_of_two_sizes
@@ -178,3 +179,20 @@ def test_the_verb(example, capsys):
 def test_every_candidate_can_be_simulated(name):
     advice = whywait.advise(ROOT / "tests/data" / name, rounds=1)
     assert [one.saved for one in advice] == sorted((one.saved for one in advice), reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("width", "title"),
+    [
+        (60, "main/CG/ComputeMG/ComputeSYMGS_ref in no time (upper bound)"),
+        (55, "…/ComputeMG/ComputeSYMGS_ref in no time (upper bound)"),
+        (50, "…/ComputeSYMGS_ref in no time (upper bound)"),
+        (20, "…/ComputeSYMGS_ref …"),
+    ],
+)
+def test_long_titles_lose_the_front_of_the_call_path(width, title):
+    assert _fitted("main/CG/ComputeMG/ComputeSYMGS_ref in no time (upper bound)", width) == title
+
+
+def test_titles_without_a_call_path_are_cut_at_the_end():
+    assert _fitted("asynchronous progress on all ranks", 20) == "asynchronous progre…"

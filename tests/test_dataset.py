@@ -309,9 +309,12 @@ def test_a_result_stands_for_its_trace(written, verb, capsys):
     assert capsys.readouterr().out
 
 
-def test_a_directory_without_a_trace_is_explained(written, tmp_path, capsys):
+def test_a_directory_without_a_trace_is_explained(written, tmp_path, capsys, monkeypatch):
     assert main(["analyze", str(written)]) == 3
     assert "it holds a result of whywait analyze, not a trace" in capsys.readouterr().err
     shutil.copytree(DATA / "p2p", tmp_path / "run/inside")
     assert main(["analyze", str(tmp_path / "run")]) == 3
     assert f"did you mean {tmp_path}/run/inside?" in capsys.readouterr().err
+    monkeypatch.chdir(tmp_path / "run")
+    assert main(["analyze", "."]) == 3
+    assert "did you mean inside?" in capsys.readouterr().err

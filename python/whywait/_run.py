@@ -81,8 +81,8 @@ _PROFILE = (
 
 def _meant(path: Path) -> str:
     """Suggest what a path without an archive may mean: another file, a profile, a result, or a subdirectory."""
-    anchor = path.with_suffix(".otf2")
-    if anchor != path and anchor.is_file():
+    # "." and "/" have no name.
+    if path.name and (anchor := path.with_suffix(".otf2")) != path and anchor.is_file():
         return f"did you mean {anchor}?"
     if path.is_file():
         return _PROFILE.format("it is", path) if path.suffix == ".cubex" else "it is empty" * (not path.stat().st_size)

@@ -127,12 +127,24 @@ def _entry(number: str, one: Advice, after: float, saved: float, share: float, h
     from whywait.report.terminal import percent
     from whywait.report.values import quantity
 
-    label = one.what if len(one.what) < head - len(number) else one.what[: head - len(number) - 2] + "…"
+    label = _fitted(one.what, head - len(number) - 1)
     cells = quantity(after, "sec").rjust(_COLUMN) + quantity(saved, "sec").rjust(_COLUMN) + percent(share).rjust(8)
     yield [(number, ""), (label.ljust(head - len(number)), ""), (cells, "green")]
     yield [(f"   {one.option}", "dim")]
     if one.base:
         yield [(f"   compared with {quantity(one.before, 'sec')} on the network that fits the run", "dim")]
+
+
+def _fitted(text: str, width: int) -> str:
+    """Shorten a text at the front of the call path in it, so that the change stays readable."""
+    path = max(text.split(), key=lambda word: word.count("/"))
+    names = path.split("/")
+    for first in range(1, len(names)):
+        if len(text) <= width:
+            break
+        shorter = "/".join(["…", *names[first:]])
+        text, path = text.replace(path, shorter, 1), shorter
+    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def _exposed(one: Advice) -> Iterator[Line]:

@@ -107,7 +107,8 @@ def _instance(row: dict[str, Any], width: int, *, unicode: bool) -> Iterator[Lin
         if row["cause_time"] is not None:
             who += f", which arrived at {row['cause_time']:.6f} s"
         yield [(who, "dim")]
-        if row["cause_callpath"]:
+        # In a collective operation, the cause is in the same call path.
+        if row["cause_callpath"] and row["cause_callpath"] != row["callpath"]:
             yield [("   in " + path(row["cause_callpath"], width - 6, unicode=unicode), "dim")]
 
 
