@@ -66,11 +66,11 @@ impl Entries {
 
 /// Positions of the messages in an order.
 fn order(messages: &[Queued], time: impl Fn(&Queued) -> i64) -> (Vec<u32>, Vec<u32>) {
-    let mut order: Vec<u32> = (0..messages.len() as u32).collect();
-    order.sort_by_key(|&i| {
-        let message = &messages[i as usize];
-        (time(message), message.number, message.source)
-    });
+    let key = |(message, i): (&Queued, u32)| (time(message), message.number, message.source, i);
+    let mut keys: Vec<_> = messages.iter().zip(0..).map(key).collect();
+    // Most of them come in order, or in the orders of several threads, which a stable sort merges.
+    keys.sort();
+    let order: Vec<u32> = keys.into_iter().map(|(.., i)| i).collect();
     let mut position = vec![0; messages.len()];
     for (at, &i) in (0..).zip(&order) {
         position[i as usize] = at;

@@ -108,7 +108,8 @@ pub(super) enum Found {
 
 /// Goes through the queues of a receiver.
 pub(super) fn search(messages: &mut [Queued], lists: Lists, mut count: impl FnMut(&Queued, Found)) {
-    messages.sort_unstable_by_key(|message| (message.comm, message.source, message.sent));
+    // Each thread received those of a channel in order, or nearly so: a stable sort merges what is in order.
+    messages.sort_by_key(|message| (message.comm, message.source, message.sent));
     for channel in messages.chunk_by_mut(|a, b| (a.comm, a.source) == (b.comm, b.source)) {
         let mut earliest = i64::MAX;
         for (number, message) in channel.iter_mut().enumerate().rev() {

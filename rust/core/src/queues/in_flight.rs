@@ -5,7 +5,7 @@
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 
-use super::levels::{Change, Course, Level, Quantity, size, sort_by_time};
+use super::levels::{Course, Level, Quantity};
 use crate::Result;
 use crate::exchange::{Exchange, Outbox};
 use crate::ids::LocationId;
@@ -13,9 +13,20 @@ use crate::ids::LocationId;
 /// A change on its way to the shard that follows it.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
 pub(super) struct Step {
-    time: i64,
-    /// Bytes that are sent, or less than 0, that are received.
-    by: i64,
+    pub(super) time: i64,
+    /// Bytes that are sent, less those that are received.
+    pub(super) by: i64,
+}
+
+impl Step {
+    /// Takes a change that is not before the steps; all of one time make one step.
+    #[inline]
+    pub(super) fn add(steps: &mut Vec<Self>, time: i64, by: i64) {
+        match steps.last_mut() {
+            Some(last) if last.time == time => last.by = last.by.saturating_add(by),
+            _ => steps.push(Self { time, by }),
+        }
+    }
 }
 
 /// The run in slices of equal length, one for each shard.
@@ -37,16 +48,16 @@ impl Slices {
         (begin.min(self.run.1), begin.saturating_add(self.length).min(self.run.1))
     }
 
-    /// Sends changes, in the order of time, where they are followed.
-    pub(super) fn post(self, changes: &[Change], is_rise: bool, outbox: &mut Outbox<Step>) {
+    /// Sends steps, in the order of time, where they are followed.
+    pub(super) fn post(self, steps: &[Step], outbox: &mut Outbox<Step>) {
         let (mut slice, mut end) = (0, i64::MIN);
-        for &(time, bytes) in changes {
+        for &Step { time, by } in steps {
             let time = time.clamp(self.run.0, self.run.1);
             if time >= end {
                 slice = ((time - self.run.0) / self.length) as u32;
                 end = self.run.0 + (i64::from(slice) + 1) * self.length;
             }
-            outbox.push(slice, Step { time, by: if is_rise { size(bytes) } else { -size(bytes) } });
+            outbox.push(slice, Step { time, by });
         }
     }
 
@@ -55,7 +66,8 @@ impl Slices {
     pub(super) fn follow(self, outgoing: Vec<Outbox<Step>>, exchange: &Exchange, bins: usize) -> Result<Option<Level>> {
         let of_slice = exchange.alltoallv(outgoing)?.into_par_iter().map(|inbox| {
             let mut steps: Vec<Step> = inbox.rows().copied().collect();
-            sort_by_time(&mut steps, |step| step.time);
+            // Those of each receiver are in order: a stable sort merges them.
+            steps.sort_by_key(|step| step.time);
             steps
         });
         let of_slice: Vec<Vec<Step>> = of_slice.collect();

@@ -89,21 +89,27 @@ pub(super) fn sort_by_time<T: Copy>(changes: &mut Vec<T>, time: impl Fn(&T) -> i
 
 /// Sorts what is nearly sorted already; `false` as soon as that takes too long.
 fn insert<T: Copy>(changes: &mut [T], time: impl Fn(&T) -> i64) -> bool {
-    // A change moves by few places, or they are not nearly sorted.
+    // A change moves by few places, or they are not nearly sorted; of some at a time nobody knows.
     const PLACES: usize = 8;
-    let mut left = PLACES * changes.len();
+    const MOST: usize = 256 * PLACES;
+    let mut left = MOST;
     for i in 1..changes.len() {
         let change = changes[i];
+        if time(&changes[i - 1]) <= time(&change) {
+            left = (left + PLACES).min(MOST);
+            continue;
+        }
         let mut at = i;
         while at > 0 && time(&changes[at - 1]) > time(&change) {
             changes[at] = changes[at - 1];
             at -= 1;
+            if i - at > left {
+                changes[at] = change;
+                return false;
+            }
         }
         changes[at] = change;
-        match left.checked_sub(i - at) {
-            Some(rest) => left = rest,
-            None => return false,
-        }
+        left = left + PLACES - (i - at);
     }
     true
 }
@@ -179,8 +185,16 @@ impl Course {
         if self.now > self.level.maximum {
             (self.level.maximum, self.level.time) = (self.now, self.since);
         }
-        self.level.add(self.now, self.since, time, self.run);
-        self.since = self.since.max(time);
+        if time > self.since {
+            if self.now != 0 {
+                // The product of two numbers of 64 bits fits.
+                self.level.integral += i128::from(self.now).wrapping_mul(i128::from(time - self.since));
+                if !self.level.bins.is_empty() {
+                    self.level.spread(self.now, self.since, time, self.run);
+                }
+            }
+            self.since = time;
+        }
     }
 
     /// Ends at a time.
@@ -196,14 +210,9 @@ pub(super) fn size(by: u64) -> i64 {
 }
 
 impl Level {
-    fn add(&mut self, level: i64, from: i64, to: i64, (first, last): (i64, i64)) {
-        if level == 0 || from >= to {
-            return;
-        }
-        self.integral += i128::from(level) * i128::from(to - from);
-        if self.bins.is_empty() {
-            return;
-        }
+    /// Adds a level that is not zero to its bins.
+    #[cold]
+    fn spread(&mut self, level: i64, from: i64, to: i64, (first, last): (i64, i64)) {
         let bins = self.bins.len() as i128;
         let length = i128::from(last - first).max(1);
         let bound = |bin: i128| first + (length * bin / bins) as i64;

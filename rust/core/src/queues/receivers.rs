@@ -129,10 +129,9 @@ impl<'a> Receivers<'a> {
                 .drain()
                 .for_each(|alike| alike.book(limits, |metric, place, value| replayed.sums.add(metric, place, value)));
             courses.sort();
-            slices.post(&courses.in_flight.rises, true, &mut replayed.in_flight);
-            slices.post(&courses.in_flight.falls, false, &mut replayed.in_flight);
             let location = trace.definitions.master(process);
             courses.levels(location, run, options.bins, &mut replayed.levels);
+            slices.post(&courses.steps, &mut replayed.in_flight);
             courses.clear();
         }
         replayed
@@ -185,6 +184,16 @@ impl Times {
         self.falls.push((to, by));
     }
 
+    /// The same, if nobody asks how many there are: what goes at one time makes one change.
+    #[inline]
+    fn lasts(&mut self, from: i64, to: i64, by: u64) {
+        self.rises.push((from, by));
+        match self.falls.last_mut() {
+            Some((time, sum)) if *time == to => *sum = sum.saturating_add(by),
+            _ => self.falls.push((to, by)),
+        }
+    }
+
     fn sort(&mut self) {
         sort_by_time(&mut self.rises, |change| change.0);
         sort_by_time(&mut self.falls, |change| change.0);
@@ -216,6 +225,8 @@ struct Courses {
     has_data: bool,
     posted: Times,
     in_flight: Times,
+    /// What is on the way, step by step.
+    steps: Vec<in_flight::Step>,
 }
 
 impl Courses {
@@ -226,10 +237,10 @@ impl Courses {
             self.unexpected.stays(arrival, posted, if is_eager { message.bytes } else { 0 });
             self.has_data |= is_eager;
         } else if posted < arrival {
-            self.posted.stays(posted, arrival, 1);
+            self.posted.lasts(posted, arrival, 1);
         }
         if message.sent < completed {
-            self.in_flight.stays(message.sent, completed, message.bytes);
+            self.in_flight.lasts(message.sent, completed, message.bytes);
         }
     }
 
@@ -240,7 +251,7 @@ impl Courses {
     }
 
     /// Hands over the levels.
-    fn levels(&self, location: LocationId, run: (i64, i64), bins: usize, levels: &mut Vec<Level>) {
+    fn levels(&mut self, location: LocationId, run: (i64, i64), bins: usize, levels: &mut Vec<Level>) {
         let course = |quantity| Course::new(quantity, location, run, bins, (run.0, 0));
         if !self.unexpected.rises.is_empty() {
             let (mut messages, mut data) = (course(Quantity::Unexpected), course(Quantity::UnexpectedData));
@@ -251,12 +262,16 @@ impl Courses {
             levels.push(messages.end(run.1));
             levels.extend(self.has_data.then(|| data.end(run.1)));
         }
-        for (quantity, times) in [(Quantity::Posted, &self.posted), (Quantity::InFlight, &self.in_flight)] {
-            if !times.rises.is_empty() {
-                let mut course = course(quantity);
-                times.each(|time, one, by| course.change(time, one * size(by)));
-                levels.push(course.end(run.1));
-            }
+        if !self.posted.rises.is_empty() {
+            let mut requests = course(Quantity::Posted);
+            self.posted.each(|time, one, by| requests.change(time, one * size(by)));
+            levels.push(requests.end(run.1));
+        }
+        if !self.in_flight.rises.is_empty() {
+            let mut bytes = course(Quantity::InFlight);
+            self.in_flight.each(|time, one, by| in_flight::Step::add(&mut self.steps, time, one * size(by)));
+            self.steps.iter().for_each(|step| bytes.change(step.time, step.by));
+            levels.push(bytes.end(run.1));
         }
     }
 
@@ -264,6 +279,7 @@ impl Courses {
         self.unexpected.clear();
         self.posted.clear();
         self.in_flight.clear();
+        self.steps.clear();
         self.has_data = false;
     }
 }
