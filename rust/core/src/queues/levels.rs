@@ -82,34 +82,58 @@ pub(super) type Change = (i64, u64);
 
 /// Sorts changes by time. Most of them come so, or nearly so.
 pub(super) fn sort_by_time<T: Copy>(changes: &mut Vec<T>, time: impl Fn(&T) -> i64) {
-    if !insert(changes, &time) {
+    if !merge(changes, &time) {
         distribute(changes, &time);
     }
 }
 
+/// Sorts block by block, and merges each with the end of those before it; `false` as soon as that takes too long.
+fn merge<T: Copy>(changes: &mut [T], time: impl Fn(&T) -> i64) -> bool {
+    // What a sort needs besides a block fits the stack.
+    const BLOCK: usize = 128;
+    // A block overlaps few others, or sorting by digits is quicker; of some blocks nobody knows.
+    const OVERLAP: usize = 2 * BLOCK;
+    const MOST: usize = 16 * OVERLAP;
+    let mut left = MOST;
+    let mut sorted = 0;
+    while sorted < changes.len() {
+        let end = changes.len().min(sorted + BLOCK);
+        let block = &mut changes[sorted..end];
+        if !insert(block, &time) {
+            block.sort_by_key(&time);
+        }
+        let first = time(&changes[sorted]);
+        if sorted > 0 && time(&changes[sorted - 1]) > first {
+            let from = changes[..sorted].partition_point(|change| time(change) <= first);
+            match (left + OVERLAP).min(MOST).checked_sub(sorted - from) {
+                Some(rest) => left = rest,
+                None => return false,
+            }
+            // Two runs: a stable sort merges them.
+            changes[from..end].sort_by_key(&time);
+        }
+        sorted = end;
+    }
+    true
+}
+
 /// Sorts what is nearly sorted already; `false` as soon as that takes too long.
 fn insert<T: Copy>(changes: &mut [T], time: impl Fn(&T) -> i64) -> bool {
-    // A change moves by few places, or they are not nearly sorted; of some at a time nobody knows.
-    const PLACES: usize = 8;
-    const MOST: usize = 256 * PLACES;
-    let mut left = MOST;
+    // A change moves by few places, or they are not nearly sorted.
+    const PLACES: usize = 4;
+    let mut left = 16 * PLACES;
     for i in 1..changes.len() {
         let change = changes[i];
-        if time(&changes[i - 1]) <= time(&change) {
-            left = (left + PLACES).min(MOST);
-            continue;
-        }
         let mut at = i;
         while at > 0 && time(&changes[at - 1]) > time(&change) {
             changes[at] = changes[at - 1];
             at -= 1;
-            if i - at > left {
-                changes[at] = change;
-                return false;
-            }
         }
         changes[at] = change;
-        left = left + PLACES - (i - at);
+        match (left + PLACES).checked_sub(i - at) {
+            Some(rest) => left = rest,
+            None => return false,
+        }
     }
     true
 }
@@ -126,7 +150,7 @@ fn distribute<T: Copy>(changes: &mut Vec<T>, time: impl Fn(&T) -> i64) {
     if u32::try_from(changes.len()).is_err()
         || digits as usize * DIGITS > changes.len() * changes.len().ilog2() as usize
     {
-        return changes.sort_unstable_by_key(time);
+        return changes.sort_by_key(time);
     }
     let mut sorted = changes.clone();
     for shift in (0..digits).map(|digit| digit * BITS) {
@@ -287,6 +311,20 @@ mod tests {
 
     proptest! {
         #[test]
+        fn changes_that_move_by_few_or_many_places_are_sorted_by_time(
+            length in 0usize..3000,
+            places in prop::sample::select(vec![1i64, 20, 300, 1000, 3000]),
+            mixed in 1i64..1000,
+        ) {
+            let mut changes: Vec<(i64, usize)> =
+                (0..length).map(|i| (i as i64 + (i as i64 * mixed * 7919) % places, i)).collect();
+            let mut sorted = changes.clone();
+            sorted.sort_by_key(|change| change.0);
+            sort_by_time(&mut changes, |change| change.0);
+            prop_assert_eq!(changes, sorted);
+        }
+
+        #[test]
         fn changes_are_sorted_by_time(mut changes in prop::collection::vec(0i64..50, 0..60)) {
             let mut sorted = changes.clone();
             sorted.sort_unstable();
@@ -296,7 +334,7 @@ mod tests {
 
         #[test]
         fn changes_in_disorder_are_sorted_by_time(
-            changes in prop::collection::vec(any::<i64>(), 0..600),
+            changes in prop::collection::vec(any::<i64>(), 0..1600),
             few in prop::sample::select(vec![1, 7, 100_000, i64::MAX]),
         ) {
             let mut changes: Vec<i64> = changes.into_iter().map(|time| time % few).collect();

@@ -93,6 +93,7 @@ impl<'a> Receivers<'a> {
         let mut courses = Courses::default();
         for process in shard.processes {
             let locations = shard.local_locations(trace.definitions.processes[process].locations);
+            courses.reserve(locations.clone().map(|i| shard.receives.range(i).len()).sum());
             for i in locations.clone() {
                 self.each(i, |met| {
                     let Met { message, receive, arrival, posted, .. } = *met;
@@ -230,6 +231,14 @@ struct Courses {
 }
 
 impl Courses {
+    /// Makes room for so many messages.
+    fn reserve(&mut self, messages: usize) {
+        for times in [&mut self.unexpected, &mut self.posted, &mut self.in_flight] {
+            times.rises.reserve(messages);
+            times.falls.reserve(messages);
+        }
+    }
+
     #[inline]
     fn take(&mut self, met: &Met) {
         let Met { message, posted, arrival, completed, is_eager, .. } = *met;

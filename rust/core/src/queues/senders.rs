@@ -98,7 +98,8 @@ pub(super) fn out_of_sequence(trace: &Trace, shard: &Shard, matched: &Inbox<u32>
                 }
             }
         }
-        calls.sort_unstable_by_key(|(channel, call)| (*channel, call.enter, call.row));
+        // Those of each thread are in order: a stable sort merges them.
+        calls.sort_by_key(|(channel, call)| (*channel, call.enter, call.row));
         let mut disturbed = Vec::new();
         for calls in calls.chunk_by(|a, b| a.0 == b.0) {
             let calls: Vec<Call> = calls.iter().map(|(_, call)| *call).collect();
