@@ -1,10 +1,10 @@
-//! Costs by call path: what each location pays for the waits that it caused.
+//! Costs by call path: what each location is charged for the waits that it caused.
 //!
 //! `cost_K(c) = Σ over the waiters of (phi_K or ω) · D(c) · share of a tick of delay` (equations 4.11, 4.12, 4.18, 4.19).
 //!
-//! Mostly the delays of a wait are few, and stand in a list. But of a call path that a waiter did not execute all is delay,
-//! and the causing process may have had many of these. Then a look at the waiters' own call paths is enough: the others
-//! get the sum of all shares.
+//! Usually a wait has few delays, which are listed. But all time in a call path that a waiter did not execute is delay,
+//! and the causing process may have many of those. Then only the waiters' own call paths are visited; all others get
+//! the sum of all shares.
 
 use super::past::Past;
 use super::points::Relation;
@@ -13,13 +13,13 @@ use super::{Class, CostModel, Fixed, Table};
 use crate::severity::{Accumulator, Cost, CostMetric};
 use crate::trace::{NONE, Shard, Trace};
 
-/// The costs of a shard's locations, by what they are paid for, and the classes of their waits.
+/// The costs of a shard's locations, by part of the waits, and the classification of their waits.
 pub(super) struct Booked {
     pub parts: Vec<Vec<Cost>>,
     pub classes: Vec<Cost>,
 }
 
-/// Books the costs of a shard's locations, and the classes of their waits.
+/// Computes the costs of a shard's locations, and classifies their waits.
 pub(super) fn book(trace: &Trace, shard: &Shard, table: &Table, model: CostModel) -> Booked {
     let mut parts: Vec<_> = table.parts.iter().map(|_| Accumulator::new(&trace.tree)).collect();
     let mut classes = Accumulator::new(&trace.tree);
@@ -48,7 +48,7 @@ pub(super) fn book(trace: &Trace, shard: &Shard, table: &Table, model: CostModel
     Booked { parts: parts.into_iter().map(Accumulator::finish).collect(), classes: classes.finish() }
 }
 
-/// Books the indirect and the propagating part of the waits at a point.
+/// Adds the indirect and the propagating part of the waits at a point.
 fn classify(table: &Table, number: usize, cells: &mut Accumulator<CostMetric>) {
     let point = &table.points[number];
     let own_waits = table.own_waits.of(number);
@@ -57,7 +57,7 @@ fn classify(table: &Table, number: usize, cells: &mut Accumulator<CostMetric>) {
             cells.add(metric, point.callpath, own_wait.indirect);
         }
     }
-    // A call that waited twice, for a lock and for progress, is one point: of both waits the same share propagates.
+    // A call that waited for a lock and then for progress is one point, so the same share of both waits propagates.
     let mut propagates = |class: Class, waiting: i64| {
         let propagating = table.propagating[number] * (waiting as f64 / point.waiting as f64);
         if let Some(metric) = class.propagating().filter(|_| propagating > 0.0) {
@@ -73,7 +73,7 @@ fn classify(table: &Table, number: usize, cells: &mut Accumulator<CostMetric>) {
     propagates(point.class, rest);
 }
 
-/// Books what nobody can be blamed for of the waits at a point, and of what they caused.
+/// Adds the unattributed part of the waits at a point, and of the costs that they propagate.
 fn leave_over(
     shard: &Shard,
     (table, part): (&Table, &Part),
@@ -100,30 +100,29 @@ fn leave_over(
             cells.add(CostMetric::DelayUnattributed, point.callpath, cost);
         }
     }
-    // Nobody is charged for the wait at the end of the library, so what it caused has no cause either.
+    // Waits at the shutdown of the library have no costs, so what they caused is unattributed.
     if own_waits.is_empty() && part.phi[number] > 0.0 {
         cells.add(CostMetric::DelayUnattributed, point.callpath, part.phi[number]);
     }
 }
 
-/// Sums up the costs of one group after the other.
+/// Working memory to compute the costs of one group at a time.
 #[derive(Default)]
 struct Kernel {
     /// For each call path its position in the causing process's work, counted from 1.
     position: Vec<u32>,
-    /// For each entry of that work, and each column that is not empty: the share of those that executed it as well, and
-    /// their costs.
+    /// For each entry of that work and each non-empty column: the shares of the waiters that executed it too, and their
+    /// costs.
     shares: Vec<Fixed>,
     costs: Vec<f64>,
-    /// For each entry the number of those.
+    /// For each entry the number of these waiters.
     seen: Vec<u32>,
-    /// Columns that are not empty; sums by column, exact ones for these, values of a row.
+    /// Non-empty columns; sums by column, exact sums for the non-empty ones, values of a row.
     columns: Vec<usize>,
     totals: Vec<f64>,
     exact: Vec<Fixed>,
     values: Vec<f64>,
-    /// What stands in each column: the part that it belongs to, and the class of phi; none for what is distributed
-    /// directly.
+    /// For each column its part, and the class of phi; `None` for direct costs.
     heads: Vec<(usize, Option<Class>)>,
 }
 
@@ -135,7 +134,7 @@ impl Kernel {
         Self { position: vec![0; callpaths], heads: direct.chain(phi).collect(), ..Self::default() }
     }
 
-    /// Costs of delays: thesis, equations 4.11 and 4.12; of the work before contention: equations 4.18 and 4.19.
+    /// Costs of delays (thesis, equations 4.11 and 4.12), and of work before contention (equations 4.18 and 4.19).
     fn charge(&mut self, table: &Table, group: &Group, parts: &mut [Accumulator<CostMetric>]) {
         let mut rest = 0;
         for row in group.cost_shares() {
@@ -158,7 +157,7 @@ impl Kernel {
         }
     }
 
-    /// Books the costs of waits whose delays are not listed.
+    /// Adds the costs of waits whose delays are not listed.
     fn charge_rest(&mut self, table: &Table, group: &Group, waiters: u32, parts: &mut [Accumulator<CostMetric>]) {
         self.totals.clear();
         self.totals.resize(self.heads.len(), 0.0);
@@ -230,7 +229,7 @@ fn rest(table: &Table, group: &Group) -> impl Iterator<Item = usize> {
     group.cost_shares().filter(|&row| !table.cost_shares[row].is_listed)
 }
 
-/// What each tick of delay gets for a row, by column: first what is distributed directly, then phi by class, of all parts.
+/// The charge of each tick of delay for a row, by column: first the direct costs, then phi by class, for all parts.
 fn values(table: &Table, row: usize) -> impl Iterator<Item = f64> {
     let cost_share = &table.cost_shares[row];
     let width = table.width();
@@ -239,7 +238,7 @@ fn values(table: &Table, row: usize) -> impl Iterator<Item = f64> {
     direct.chain(phi.iter().copied()).map(|value| value * cost_share.work_rate)
 }
 
-/// What the costs in a column of this class are booked on.
+/// Metric of the costs in a column of this class.
 fn metric(group: &Group, class: Option<Class>) -> CostMetric {
     match (class, group.relation) {
         (None, _) => group.class.short_term(),

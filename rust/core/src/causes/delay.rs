@@ -1,12 +1,12 @@
-//! Delays, and how a wait is shared out among them and the waits before it.
+//! Delays, and the distribution of a wait over them and over earlier waits.
 //!
-//! [`super::scaling_factors`] says how much each tick gets.
+//! [`super::scaling_factors`] determines the share of each tick.
 //!
-//! *Direct and indirect*: what the waits get of a wait is its indirect part. *Propagating and terminal*: the largest
-//! share of a wait that one later wait is due to is its propagating part
+//! *Direct and indirect*: the share of earlier waits in a wait is its indirect part. *Propagating and terminal*: the
+//! largest share of a wait that any single later wait is due to is its propagating part
 //! (specification.md#direct-and-indirect-propagating-and-terminal).
 //!
-//! All of this needs no other location's result, so it is done for all waits at once.
+//! None of this needs results of other locations, so all waits are processed in parallel.
 
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
@@ -19,7 +19,7 @@ use crate::Result;
 use crate::exchange::{Inbox, Outbox};
 use crate::trace::Trace;
 
-/// What the waiting side gets to know.
+/// The result for the waiting side.
 #[derive(Clone, Copy, Encode, Decode)]
 struct Answer {
     own_wait: u32,
@@ -29,7 +29,7 @@ struct Answer {
     explained: i64,
 }
 
-/// Computes the shares of all waits, whose work the waiters have posted.
+/// Computes the shares of all waits from the work that the waiters have sent.
 pub(super) fn share(
     trace: &Trace,
     tables: &mut [Table],
@@ -57,20 +57,20 @@ pub(super) fn share(
     Ok(())
 }
 
-/// Number of entries that follow, where the work is that of the wait before.
+/// Marks work that equals that of the previous wait.
 const SAME: u32 = u32::MAX;
 
-/// Posts the work of a waiter, behind an entry with its length; in the order of the waits.
+/// Sends the work of a waiter, preceded by an entry with its length, in the order of the waits.
 pub(super) fn post(outbox: &mut Outbox<ProfileEntry>, owner: u32, work: &[ProfileEntry]) {
     outbox.extend(owner, ProfileEntry::head(work.len() as u32), work);
 }
 
-/// Posts the work of a waiter that is that of the wait before.
+/// Sends a mark that the work of a waiter equals that of the previous wait.
 pub(super) fn post_same(outbox: &mut Outbox<ProfileEntry>, owner: u32) {
     outbox.push(owner, ProfileEntry::head(SAME));
 }
 
-/// What each waiter sent: it arrives in the order in which the waits themselves arrived.
+/// The work that each waiter sent, in the order in which the waits arrived.
 fn received(inbox: &Inbox<ProfileEntry>) -> Vec<&[ProfileEntry]> {
     let mut works: Vec<&[ProfileEntry]> = Vec::new();
     for mut entries in inbox.parts() {
@@ -149,7 +149,8 @@ fn rate(trace: &Trace, table: &mut Table, inbox: &Inbox<ProfileEntry>, model: Co
     outbox
 }
 
-/// Equations 4.2, 4.9, 4.10; `own` is the causing process's work by call path. Returns what the wait is shared out among.
+/// Equations 4.2, 4.9, 4.10; `own` is the causing process's work by call path. Returns the delays and waits over which
+/// the wait is distributed.
 fn synchronization(
     cost_share: &mut CostShare,
     group: &Group,
@@ -159,7 +160,7 @@ fn synchronization(
     delays: &mut Vec<ProfileEntry>,
     model: CostModel,
 ) -> i64 {
-    // What both did, and the number of call paths that both have, and in which there is no delay.
+    // Common work, the number of call paths that both have, and of those without delay.
     let (mut common, mut shared, mut level) = (0, 0, 0);
     for (callpath, waiter) in ProfileEntry::read(other) {
         let ticks = own[callpath];
@@ -200,7 +201,7 @@ fn synchronization(
     rates.explained
 }
 
-/// Equations 4.14 to 4.17. Returns what the wait is shared out among.
+/// Equations 4.14 to 4.17. Returns the work and waits over which the wait is distributed.
 fn contention(cost_share: &mut CostShare, group: &Group, total: i64, other: &[ProfileEntry], model: CostModel) -> i64 {
     let waiter_worked = ProfileEntry::read(other).map(|(_, ticks)| ticks).sum();
     let rates = Rates::of_contention(cost_share.direct, total, group.waiting, waiter_worked, model);
@@ -214,7 +215,7 @@ impl CostShare {
     }
 }
 
-/// The largest of the values laid over each point.
+/// For each point, the largest value of all ranges that cover it.
 struct RangeMax {
     layers: Vec<(f64, u32, u32)>,
     points: usize,
@@ -225,7 +226,7 @@ impl RangeMax {
         Self { layers: Vec::new(), points }
     }
 
-    /// Lays a value over the points `from..to`.
+    /// Covers the points `from..to` with a value.
     fn add(&mut self, value: f64, from: u32, to: u32) {
         if value > 0.0 && from < to {
             self.layers.push((value, from, to));
@@ -235,7 +236,7 @@ impl RangeMax {
     fn finish(mut self) -> Vec<f64> {
         self.layers.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut values = vec![0.0; self.points];
-        // The next point without a value, found by halving the way to it.
+        // Union-find with path halving: the next point without a value.
         let mut next: Vec<u32> = (0..=self.points as u32).collect();
         let mut free = |mut point: u32, taken: bool| {
             while next[point as usize] != point {

@@ -1,13 +1,13 @@
-//! Hosts and devices as points: launches, and what awaits kernels.
+//! Synchronization points of hosts and devices: launches, and calls that await kernels.
 //!
 //! | wait | the waiting point | the causing point | time of the calls after the synchronization |
 //! |---|---|---|---|
 //! | of a host for a device | Leave of the call | behind the kernel | all that is not waiting; nothing |
 //! | of a device for a host | ahead of the kernel | behind the Enter of the launch | all of both |
 //!
-//! A kernel that began with its launch, and did not queue behind another one, synchronizes stream and host even if the
-//! device was not idle: what the host did before the launch has nothing to do with later waits. One that began with the end
-//! of a kernel on another stream synchronizes the two streams.
+//! A kernel that began with its launch, without queueing behind another one, synchronizes stream and host even if the
+//! device was not idle: the work of the host before the launch cannot cause later waits. A kernel that began when a
+//! kernel on another stream ended synchronizes the two streams.
 //!
 //! *Source*: accelerators.md.
 

@@ -1,13 +1,13 @@
-//! The factors of single waits: what the costs are made of, wait by wait.
+//! The factors of single waits: the costs, wait by wait.
 //!
-//! A wait is shared out among what the causing process did longer than the waiter since they last synchronized (*delay*;
-//! of that, *completion* is what it took longer to leave the call in which they did), its earlier *waits* in that time,
-//! and, where there is nothing to blame, nobody (*unattributed*). The shares of a wait add up to it. Those of all waits
-//! of a class add up to its short-term costs; a wait that is a factor hands its share on to its own factors, all of which
-//! adds up to the long-term costs.
+//! A wait is distributed over the excess work of the causing process since the two last synchronized (*delay*; the part
+//! spent leaving the call in which they did is *completion*), over earlier *waits* of the causing process in that time,
+//! and, if there is neither, over nothing (*unattributed*). The shares of a wait add up to it. Those of all waits of a
+//! class add up to its short-term costs. A wait that is a factor passes its share on to its own factors; all of these
+//! add up to the long-term costs.
 //!
-//! Intervals are measured again by the code of [`super::intervals`], and rated by that of [`super::delay`]: this is the
-//! cost model seen from the wait, not another one.
+//! Intervals are measured again by the code of [`super::intervals`], with the shares of [`super::delay`]: this is the
+//! same cost model, seen from the wait.
 //!
 //! *Source*: thesis equations 4.1, 4.2, 4.9 to 4.17.
 
@@ -27,16 +27,16 @@ use crate::per_shard::PerShard;
 use crate::trace::{NONE, Shard, Trace};
 use crate::waits::WaitState;
 
-/// What a share of a wait goes to.
+/// Kinds of factors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FactorKind {
-    /// What the causing process did longer than the waiter.
+    /// Excess work of the causing process.
     Delay,
-    /// What it took longer to leave the call in which the two last synchronized.
+    /// Excess time to leave the call in which the two last synchronized.
     Completion,
-    /// What it waited itself.
+    /// An earlier wait of the causing process.
     Wait,
-    /// Nobody.
+    /// No cause.
     Unattributed,
 }
 
@@ -58,28 +58,28 @@ impl FactorKind {
 pub struct Factor {
     /// Position of the wait among the wait states.
     pub wait: u32,
-    /// What it is.
+    /// The kind of factor.
     pub kind: FactorKind,
-    /// Index of the location that pays: the causing one, or the waiter's own if it is nobody.
+    /// Index of the charged location: the causing one, or the waiter's own if the share is unattributed.
     pub location: LocationId,
-    /// The call path that pays, or in which it waited.
+    /// The charged call path, or the one of the earlier wait.
     pub callpath: CallPathId,
     /// Time of the causing process in it, ticks.
     pub ticks: i64,
-    /// Time of the waiter in it that counts against that, ticks.
+    /// Time of the waiter in it, which is subtracted, ticks.
     pub waiter_ticks: i64,
-    /// Position of an earlier wait among the wait states; [`NONE`] for all else.
+    /// Position of an earlier wait among the wait states; [`NONE`] for other kinds.
     pub earlier: u32,
-    /// What it explains of the wait, ticks.
+    /// The part of the wait that it explains, ticks.
     pub share: f64,
 }
 
-/// One side of a wait: an interval from the last synchronization on.
+/// One side of a wait: its interval since the last synchronization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Side {
     /// The location.
     pub location: LocationId,
-    /// When the interval begins and ends, ticks.
+    /// Begin of the interval, ticks.
     pub begin: i64,
     /// End, ticks.
     pub end: i64,
@@ -89,35 +89,35 @@ pub struct Side {
     pub completion: i64,
 }
 
-/// What a wait is shared out by.
+/// The intervals that explain a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitIntervals {
     /// Position of the wait among the wait states.
     pub wait: u32,
-    /// Whether it waited for the end of what the other did, not for its begin.
+    /// Whether it waited for the end of the cause, not for its begin.
     pub is_contention: bool,
     /// The waiter.
     pub waiter: Side,
-    /// Whom it waited for.
+    /// The causing side.
     pub cause: Side,
     /// All delays, ticks.
     pub delay: i64,
     /// All waiting of the causing process, ticks.
     pub waiting: i64,
-    /// By how much the wait exceeds all that it is shared out among, ticks.
+    /// Excess of the wait over all of its factors, ticks.
     pub unexplained: i64,
 }
 
 /// Factors and intervals of some waits.
 #[derive(Debug, Default)]
 pub struct Factors {
-    /// Wait by wait, each one's by kind, the largest first.
+    /// By wait, then by kind, the largest first.
     pub factors: Vec<Factor>,
-    /// Of each wait of which the cause is known.
+    /// One entry per wait with a known cause.
     pub intervals: Vec<WaitIntervals>,
 }
 
-/// An interval that is to be measured.
+/// An interval to be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Ask {
     location: LocationId,
@@ -279,7 +279,7 @@ fn measure(
     works
 }
 
-/// The wait at a point is no work.
+/// Subtracts the wait at a point, which is not work.
 fn subtract_wait(shard: &Shard, point: &IndexedPoint, profile: &mut RollingProfile) {
     if point.waiting > 0 {
         profile.add(shard.callpath(point.instance), -point.place.inside(point.waiting));
@@ -325,7 +325,7 @@ impl<'a> Measured<'a> {
         Self { index, ask, work, side, completion }
     }
 
-    /// What of the work in a call path completes the call at the left end.
+    /// The part of the work in a call path that completes the call at the left end.
     fn completion_in(&self, callpath: CallPathId) -> i64 {
         self.completion.filter(|&(of_left, _)| of_left == callpath).map_or(0, |(_, ticks)| ticks)
     }
@@ -360,7 +360,7 @@ fn unattributed(trace: &Trace, wait: &WaitState, row: u32, share: f64) -> Factor
     }
 }
 
-/// Shares out a wait.
+/// Distributes a wait over its factors.
 fn share(
     trace: &Trace,
     waits: &PerShard<WaitState>,
@@ -369,7 +369,7 @@ fn share(
     [waiter, cause]: [Measured; 2],
     model: CostModel,
 ) -> (Vec<Factor>, Option<WaitIntervals>) {
-    // Who waits for the end of something waits for all of it, others for what is more than theirs.
+    // A wait for the end of the cause is for all of its work, other waits only for its excess over the waiter's own.
     let counted = |callpath: CallPathId| if is_contention { 0 } else { ticks_in(waiter.work, callpath) };
     let delay = cause.work.iter().map(|&(callpath, ticks)| (ticks - counted(callpath)).max(0)).sum();
     let waited = cause.waits().map(|(_, point)| point.waiting).sum();
@@ -408,7 +408,7 @@ fn share(
             part(FactorKind::Delay, ticks, own, delay);
             continue;
         }
-        // What the call path did more otherwise may be less than what it took longer to complete, or the reverse.
+        // Either part of the excess, completion or other work, may be negative.
         let (of_cause, of_waiter) = (cause.completion_in(callpath), waiter.completion_in(callpath));
         let completion = (of_cause - of_waiter).clamp(0, delay);
         part(FactorKind::Completion, of_cause, of_waiter, completion);
@@ -457,7 +457,7 @@ fn share(
     (factors, Some(intervals))
 }
 
-/// The wait state at a point for which nobody is charged; [`NONE`] if there is none.
+/// The wait state without costs at a point; [`NONE`] if there is none.
 fn uncharged(trace: &Trace, waits: &PerShard<WaitState>, location: LocationId, point: &IndexedPoint) -> u32 {
     let shard = trace.shard(location);
     let (first, own) = waits.of(trace.position(location));

@@ -1,13 +1,13 @@
 //! Fixed-point numbers: sums that are exact, whatever the order of their terms.
 //!
-//! What is added at one end of an interval and taken away at the other must leave nothing behind. Floating-point sums
-//! leave a rest, which would charge somebody for nothing.
+//! A value that is added at one end of an interval and subtracted at the other must leave exactly zero. Floating-point
+//! sums would leave a rest, which would appear as a cost.
 
 use bitcode::{Decode, Encode};
 
 use std::ops::{AddAssign, Sub, SubAssign};
 
-/// What 1 is: 52 bits stand behind the point, so a share is exact to 2e-16, and sums up to 2^74 fit.
+/// The representation of 1: 52 fractional bits resolve shares to 2e-16, and sums fit up to 2^74.
 const ONE: f64 = (1u64 << 52) as f64;
 
 /// A sum of shares.
@@ -23,7 +23,7 @@ impl Fixed {
 impl From<f64> for Fixed {
     #[inline]
     fn from(value: f64) -> Self {
-        // A power of two scales without rounding; what does not fit saturates.
+        // A power of two scales without rounding; the conversion saturates.
         Self((value * ONE) as i128)
     }
 }

@@ -1,7 +1,7 @@
-//! What stays of all intervals once the costs are booked: their ends, and the points in between.
+//! The part of all intervals that is kept once the costs are computed: their ends, and the points in between.
 //!
-//! That is enough to measure the intervals of any wait again ([`super::factors`]). Work and shares, which take many times
-//! the memory, do not stay.
+//! That suffices to measure the intervals of any wait again ([`super::factors`]). Work and shares take many times the
+//! memory and are dropped.
 
 use rayon::prelude::*;
 
@@ -11,7 +11,7 @@ use super::table::{By, Group, OwnWait};
 use super::{Class, Place, Position, Relation, Table};
 use crate::ids::{InstanceId, LocationId};
 
-/// A point of a location, as far as intervals need it.
+/// The properties of a point that intervals need.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IndexedPoint {
     pub position: Position,
@@ -80,7 +80,7 @@ pub(crate) struct IntervalIndex {
 }
 
 impl IntervalIndex {
-    /// Takes out of the tables of all shards what is to stay, in the memory in which it is.
+    /// Moves what is kept out of the tables of all shards, without copying.
     pub(crate) fn of_tables(tables: Vec<Table>) -> Vec<Self> {
         let of_table = |table: Table| {
             let points = table.points.into_iter().map(|point| IndexedPoint {

@@ -1,8 +1,8 @@
 //! All intervals of a shard, in one pass over each of its locations.
 //!
-//! An interval reaches from the point at which two processes met last to the point in question. Its work is the profile
-//! between the two, without the waits in between, and of the call at its left end only what came after the meeting.
-//! First the waits are taken away and what is not positive dropped, then the call at the left end is cut.
+//! An interval extends from the point at which two processes last synchronized to the current point. Its work is the
+//! profile between the two, without waits, and without the part of the call at its left end before the synchronization.
+//! First the waits are subtracted and non-positive times dropped, then the call at the left end is cut.
 //!
 //! *Source*: specification.md#intervals; synchronization intervals: thesis, definitions 5 and 6, equation 4.1;
 //! pre-contention intervals: thesis, definition 9, equations 4.3 to 4.6.
@@ -82,7 +82,7 @@ pub(super) fn measure(
     (table, outbox)
 }
 
-/// What brings points about, in the order in which it counts: group synchronizations, waits, what was caused.
+/// The roles that create points, in order of precedence: group synchronizations, waits, causes of waits.
 struct Roles {
     group_syncs: Vec<GroupSync>,
     pairs: Vec<SyncPoint>,
@@ -102,7 +102,7 @@ impl Roles {
         let positions = caused.iter().map(|caused| caused.cause.position(trace, caused.process(trace)));
         let first = (group_syncs.len() + pairs.len()) as u32;
         keys.extend(positions.zip(first..).map(|(position, number)| Key::new(position, number)));
-        // The first two parts are almost in order.
+        // The first two parts are almost sorted.
         keys.sort();
         Self { group_syncs, pairs, caused, keys }
     }
@@ -155,7 +155,7 @@ impl Roles {
         (0..shard.locations.len()).map(of_location).collect()
     }
 
-    /// The group synchronizations, waits and what was caused among the keys of a point.
+    /// Splits the keys of a point into group synchronizations, waits, and waits caused.
     fn split<'a>(&self, keys: &'a [Key]) -> (&'a [Key], &'a [Key], &'a [Key]) {
         let (group_syncs, rest) = keys.split_at(keys.partition_point(|&key| key.number() < self.group_syncs.len()));
         let first = self.group_syncs.len() + self.pairs.len();
@@ -171,7 +171,7 @@ impl Roles {
         keys.iter().map(|&key| &self.pairs[key.number() - self.group_syncs.len()])
     }
 
-    /// What was caused, with the position among all that was.
+    /// The waits caused, with their positions among all of them.
     fn caused<'a>(&'a self, keys: &'a [Key]) -> impl Iterator<Item = (u32, &'a CausedWait)> {
         let first = self.group_syncs.len() + self.pairs.len();
         keys.iter().map(move |&key| key.number() - first).map(|i| (i as u32, &self.caused[i]))
@@ -194,7 +194,7 @@ struct Row {
 }
 
 impl Row {
-    /// What rows of one group agree on.
+    /// The properties that the rows of a group share.
     fn key(&self) -> (Class, Relation, u32, i64, u32) {
         (self.class, self.relation, self.from, self.before, self.shared_from)
     }
@@ -213,7 +213,7 @@ struct Pass<'a> {
     waited: Vec<i64>,
     /// First point of the location.
     first: u32,
-    /// The end of the interval measured last, its begin, and its work: many have the same.
+    /// Cache of the last measured interval (end, begin, work): many intervals are the same.
     measured: (u32, Option<LastSync>),
     work: Vec<ProfileEntry>,
     /// Room for the waits caused at a point.
@@ -225,9 +225,9 @@ struct Pass<'a> {
     /// For each point of which there are copies the rows of those that are yet to be made.
     copies: FxHashMap<u32, Range<u32>>,
     table: Table,
-    /// Work of the waits' intervals, for those who caused them.
+    /// Work of the waits' intervals, for the causing processes.
     outbox: Outbox<ProfileEntry>,
-    /// The interval that each of these got last, with its end.
+    /// The last interval sent to each of these, with its end.
     posted: Vec<(u32, Option<LastSync>)>,
 }
 
@@ -265,7 +265,7 @@ impl Pass<'_> {
             self.add_copies(i, number);
             self.record_syncs(number, group_syncs, pairs, caused);
             let block = self.profile.cut();
-            // Who met all begins no interval before, unless it is one of threads or devices.
+            // No interval reaches back beyond a synchronization with all, except those of threads or devices.
             if !self.has_threads
                 && self.roles.group_syncs(group_syncs).any(|group_sync| group_sync.scope == SyncScope::Everybody)
             {
@@ -393,7 +393,7 @@ impl Pass<'_> {
         point
     }
 
-    /// Release 2.6 loses what a worker does from the last barrier of its team on.
+    /// Scalasca 2.6 loses a worker's time after the last barrier of its team.
     fn lose_block(&mut self, is_master: bool) {
         let last = self.table.points[self.first as usize..].last();
         let barrier = last.filter(|point| point.class == Class::OmpBarrier);
@@ -422,7 +422,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Intervals of what was waited for at a point.
+    /// Intervals of the waits that were caused at a point.
     fn add_cost_shares(&mut self, number: u32, caused: &[Key]) {
         if caused.is_empty() {
             return;
@@ -458,7 +458,7 @@ impl Pass<'_> {
         self.rows = rows;
     }
 
-    /// Release 2.6 sums up the shares of a collective operation by segments of the causing process's past; a share counts
+    /// Scalasca 2.6 sums the shares of a collective operation by segments of the causing process's past; a share counts
     /// from the next segment on.
     fn segment(&self, number: u32, rows: &mut [Row]) {
         for same in rows.chunk_by_mut(|a, b| a.class == b.class) {
@@ -479,7 +479,7 @@ impl Pass<'_> {
         }
     }
 
-    /// What the location did at a point with whom.
+    /// Records the synchronizations of the location at a point.
     fn record_syncs(&mut self, number: u32, group_syncs: &[Key], pairs: &[Key], caused: &[Key]) {
         let point = self.table.points[number as usize];
         for pair in self.roles.pairs(pairs) {
@@ -505,12 +505,12 @@ impl Pass<'_> {
         }
     }
 
-    /// The first point behind a meeting.
+    /// The first point after a synchronization.
     fn from(&self, last_sync: Option<LastSync>) -> u32 {
         last_sync.map_or(self.first, |last_sync| last_sync.point + 1)
     }
 
-    /// Measures the work from a meeting to now: thesis, definition 6, equation 4.1.
+    /// Measures the work since a synchronization: thesis, definition 6, equation 4.1.
     fn measure(&mut self, number: u32, last_sync: Option<LastSync>) {
         if std::mem::replace(&mut self.measured, (number, last_sync)) == (number, last_sync) {
             return;
@@ -546,7 +546,7 @@ pub(super) fn work_since(
     for (callpath, mut ticks) in profile.since(block) {
         let left = left.filter(|left| left.callpath == callpath);
         if let Some(left) = left {
-            // The wait at the left end is no wait of the interval: it goes with all that came before the meeting.
+            // The wait at the left end belongs to the time before the synchronization, not to the interval.
             ticks += left.waiting;
         }
         if ticks > 0 {

@@ -1,8 +1,8 @@
 //! When a location last synchronized with a process: the left ends of intervals.
 //!
-//! Synchronizations of two are remembered by process, those of many by group, the latest group last. A group that all
-//! members of an earlier one belong to makes that forgotten. So a barrier costs each member one entry, however many
-//! members there are.
+//! Pairwise synchronizations are stored by process, group synchronizations by group, the latest group last. A group
+//! replaces earlier ones that are subsets of it. So a barrier costs each member one entry, however many members there
+//! are.
 
 use rustc_hash::FxHashMap;
 
@@ -19,7 +19,7 @@ pub(crate) struct LastSync {
     pub before: i64,
 }
 
-/// A synchronization of many.
+/// A group synchronization.
 struct Group {
     scope: SyncScope,
     last_sync: LastSync,
@@ -38,7 +38,7 @@ pub(crate) struct LastSyncIndex {
 }
 
 impl LastSyncIndex {
-    /// Forgets everything.
+    /// Removes all entries.
     pub(crate) fn clear(&mut self) {
         self.groups.clear();
         self.pairs.clear();
@@ -48,7 +48,7 @@ impl LastSyncIndex {
         self.no_team = None;
     }
 
-    /// Two synchronize, or contend: the location here, and another one.
+    /// Records a pairwise synchronization or contention with another location.
     pub(crate) fn record(
         &mut self,
         relation: Relation,
@@ -61,7 +61,7 @@ impl LastSyncIndex {
             Relation::Pair => {
                 self.pairs.insert(process, LastSync { point, before: call.total - completion });
             }
-            // All that is not waiting belongs to the next interval.
+            // All time of the call but the wait belongs to the next interval.
             Relation::Contention => {
                 self.contentions.insert(process, LastSync { point, before: call.waiting });
             }
@@ -72,7 +72,7 @@ impl LastSyncIndex {
         }
     }
 
-    /// Many synchronize.
+    /// Records a group synchronization.
     pub(crate) fn record_group(&mut self, scope: SyncScope, point: u32, before: i64) {
         let last_sync = LastSync { point, before };
         match scope {
@@ -94,8 +94,8 @@ impl LastSyncIndex {
         }
     }
 
-    /// The last meeting with a process, where contention counts or not: the left end of a synchronization interval (thesis,
-    /// definition 5) or of a pre-contention interval (definition 9, equations 4.3 and 4.4).
+    /// The last synchronization with a process, with or without contention: the left end of a synchronization interval
+    /// (thesis, definition 5) or of a pre-contention interval (definition 9, equations 4.3 and 4.4).
     pub(crate) fn with(
         &self,
         definitions: &DefinitionIndex,
@@ -113,14 +113,14 @@ impl LastSyncIndex {
         let pair = self.pairs.get(&process).copied();
         let last_sync = later(group, pair);
         if contention {
-            // At the same point the synchronization says what of the call came after it.
+            // At the same point, the synchronization determines which part of the call came after it.
             later(self.contentions.get(&process).copied(), last_sync)
         } else {
             last_sync
         }
     }
 
-    /// The last meeting of a thread and a stream, or of two streams.
+    /// The last synchronization of a thread and a stream, or of two streams.
     pub(crate) fn with_device(&self, location: LocationId) -> Option<LastSync> {
         self.devices.get(&location).copied()
     }
@@ -136,7 +136,7 @@ impl LastSyncIndex {
     }
 }
 
-/// The later of two; of equal ones the second.
+/// The later of two, the second on a tie.
 fn later(a: Option<LastSync>, b: Option<LastSync>) -> Option<LastSync> {
     match (a, b) {
         (Some(a), Some(b)) => Some(if a.point > b.point { a } else { b }),

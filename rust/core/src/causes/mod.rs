@@ -1,23 +1,23 @@
-//! Root causes: what is charged for each wait, directly or through other waits.
+//! Root causes: the activities that are charged for each wait, directly or through other waits.
 //!
 //! ```text
-//!  q  (cause)   ---k--[ work and waits       ]--f---      interval of q: from k, where p and q met last, to f
+//!  q  (cause)   ---k--[ work and waits       ]--f---      interval of q: from k, their last synchronization, to f
 //!  p  (waiter)  ---k'-[ work ][ e: waits    |]------      interval of p: from k' to e
 //! ```
 //!
-//! *Delay*: what q worked more than p in their intervals, by call path: `D(c) = [d_q(c) − d_p(c)]+`. With W, the waits
-//! of q in its interval, the wait at e is distributed over delays and waits: each gets its share of `D + W`. What a wait
-//! gets is added to its propagation costs phi, and these are distributed in the same way over what caused *that* wait,
-//! back to where only work is left.
+//! *Delay*: the excess work of q over p in their intervals, by call path: `D(c) = [d_q(c) − d_p(c)]+`. With W, the
+//! waits of q in its interval, the wait at e is distributed over delays and waits in proportion to their shares of `D +
+//! W`. The share of a wait is added to its propagation costs phi, which are distributed in the same way over the causes
+//! of *that* wait, until only work is left.
 //!
 //! | step | file |
 //! |---|---|
 //! | wait states become pairs, group synchronizations, points | [`sync_points`], [`teams`], [`devices`], [`points`] |
 //! | one pass over each location gives all intervals | [`intervals`], by [`steps`], [`rolling_profile`], [`last_sync`] |
-//! | delays, and what they and earlier waits get of a wait | [`delay`], by [`scaling_factors`] |
+//! | delays, and the shares of delays and earlier waits | [`delay`], by [`scaling_factors`] |
 //! | phi, backwards over all locations | [`propagation`] |
 //! | costs by call path | [`costs`] |
-//! | the factors of single waits, from what stays of all intervals | [`factors`], [`interval_index`] |
+//! | the factors of single waits, from the kept part of all intervals | [`factors`], [`interval_index`] |
 //!
 //! *Source*: specification.md#causes; thesis, sections 4.1 and 4.3.3, definitions 4 to 20, equations 4.1 to 4.19.
 
@@ -66,21 +66,21 @@ pub(crate) use steps::Steps;
 use table::{Extent, Part};
 pub(crate) use table::{ProfileEntry, Table};
 
-/// Which definitions the costs follow.
+/// The definitions that costs follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CostModel {
     /// Those of the thesis, for every paradigm; the waiting time is conserved.
     #[default]
     Unified,
-    /// The same, but no tick of a cause pays for more than a tick of waiting: nobody is charged for what a wait exceeds
-    /// all its causes by.
+    /// The same, but no tick of a cause is charged for more than a tick of waiting: the excess of a wait over all of
+    /// its causes is not attributed.
     Bounded,
-    /// What release 2.6 of Scalasca computes, to compare with it: no costs of one-sided communication, direct costs of
-    /// waits for messages cut at the delay, shares of collective operations by its segments.
+    /// Those of Scalasca 2.6, for comparison: no costs of one-sided communication, direct costs of waits for messages
+    /// clamped at the delay, shares of collective operations by its segments.
     Scalasca,
 }
 
-/// What an analysis of causes says of one wait state; all in ticks.
+/// Causes and effects of one wait state; all in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Encode, Decode)]
 pub struct Explanation {
     /// The part that earlier waits of the causing process explain; the rest is direct.
@@ -96,17 +96,17 @@ pub struct Explanation {
 pub(crate) struct Found {
     /// The points of all shards, and what happens at them.
     pub tables: Vec<Table>,
-    /// Costs and classes of waits.
+    /// Costs, and the classification of waits.
     pub costs: Vec<Cost>,
-    /// What is paid for waits as far as they lie in the focus; `None` if all do, so that it is what is paid for all.
+    /// Costs of the parts of waits inside the focus; `None` if these are all waits.
     pub focus_costs: Option<Vec<Cost>>,
-    /// One entry a wait state; `None` where nobody is charged.
+    /// One entry per wait state; `None` for those without costs.
     pub explanations: PerShard<Option<Explanation>>,
-    /// What was odd.
+    /// Inconsistencies of the trace.
     pub diagnostics: Diagnostics,
 }
 
-/// Who synchronized with whom, besides what wait states say.
+/// Synchronizations that have no wait states.
 pub(crate) struct Synchronized<'a> {
     /// Collective synchronizations of all owners.
     pub of_owners: Vec<CollectiveSyncs>,
@@ -116,7 +116,7 @@ pub(crate) struct Synchronized<'a> {
     pub devices: &'a [Devices],
 }
 
-/// What is known of the locations of a shard as waiters.
+/// Synchronization points of the locations of a shard as waiters.
 #[derive(Debug, Default)]
 pub(crate) struct SyncPoints {
     pub pairs: Vec<SyncPoint>,
@@ -126,7 +126,7 @@ pub(crate) struct SyncPoints {
     pub alone: Vec<IdleTeamSpan>,
 }
 
-/// What the causing side gets to know of a pair.
+/// A wait, for the causing side.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
 pub(crate) struct CausedWait {
     /// Shard of the waiter, and position among its waits.
@@ -143,7 +143,7 @@ pub(crate) struct CausedWait {
 }
 
 impl CausedWait {
-    /// The idleness of a team, which nobody else has to know of.
+    /// The idleness of a team, which concerns no other shard.
     fn idleness(alone: &IdleTeamSpan) -> Self {
         Self {
             shard: NONE,
@@ -164,9 +164,9 @@ impl CausedWait {
     }
 }
 
-/// Finds the causes of all wait states of this process; `waits` as the analysis has sorted them, with the `calls` that
-/// they name. With a window (ticks) costs are only those of what lies in it of the waits; those of idle threads are left
-/// out. With a focus there are costs of that besides.
+/// Finds the causes of all wait states of this process; `waits` are sorted as in the analysis, and `calls` holds the
+/// calls that they name. With a window (ticks), costs are those of the waits' parts inside it, without costs of idle
+/// threads. With a focus, its costs are computed in addition.
 pub(crate) fn find(
     trace: &Trace,
     (waits, calls): (&PerShard<WaitState>, &RemoteCalls),
@@ -228,8 +228,8 @@ pub(crate) fn find(
     Ok(Found { costs, focus_costs, explanations: explain(&tables, waits), tables, diagnostics })
 }
 
-/// Says what costs are paid for: what lies in a window of each wait, or all of it, and apart from that what lies outside
-/// of the focus, which is little: costs in the focus are all costs less those.
+/// Returns the parts of waits to compute costs for: the part of each wait inside a window, or all of it; and in
+/// addition the part outside the focus, which is small: costs in the focus are all costs less those.
 fn divide(
     trace: &Trace,
     tables: &mut [Table],
@@ -257,7 +257,7 @@ fn divide(
     Ok(())
 }
 
-/// How much of each row's wait is paid for, by shard. The rates, by which a wait is shared out, stay.
+/// The part of each row's wait that costs are computed for, by shard. The rates of distribution do not change.
 fn amounts(trace: &Trace, tables: &[Table], extent: &Extent) -> Result<Vec<Vec<i64>>> {
     let outgoing = trace.shards.par_iter().zip(tables).map(|(shard, table)| {
         let mut outbox = trace.exchange.outbox();
@@ -324,12 +324,12 @@ fn collect_sync_points(
     Ok((sets, sync_points))
 }
 
-/// What is known of each wait state; of each shard what its table says.
+/// The explanation of each wait state, from the table of its shard.
 fn explain(tables: &[Table], waits: &PerShard<WaitState>) -> PerShard<Option<Explanation>> {
     let of_shard = |(i, table): (usize, &Table)| {
         let (first, waits) = waits.of(i);
         let mut explanations = vec![None; waits.len()];
-        // Those of threads and of the end of the library have no state.
+        // Waits of threads and at shutdown have no wait state.
         for own_wait in table.own_waits.rows.iter().filter(|own_wait| own_wait.state != NONE) {
             let point = &table.points[own_wait.point as usize];
             let share = own_wait.waiting as f64 / point.waiting.max(1) as f64;

@@ -1,4 +1,4 @@
-//! Points: where in the events of a location it synchronized, contended, or has to be cut for another reason.
+//! Points: where a location synchronized or contended, or its events have to be divided for another reason.
 
 use bitcode::{Decode, Encode};
 
@@ -6,10 +6,10 @@ use crate::causes::Class;
 use crate::ids::{CallPathId, CommId, InstanceId, LocationId, ProcessId};
 use crate::trace::{Shard, Trace};
 
-/// A place in the order of a location's events and of what lies between them.
+/// A place in the order of a location's events and of the steps between them.
 ///
-/// The upper half is the position of the event that follows, the next four bits say what stands before it, in this order.
-/// The others number the points that a thread has before it is forked ([`super::past`]).
+/// The upper half is the index of the next event; the next four bits order the places before it. The rest numbers the
+/// points of a thread before its fork ([`super::past`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 pub struct Position(u64);
 
@@ -30,10 +30,10 @@ impl Position {
         (self.0 >> SUB) & 15
     }
 
-    /// Behind everything.
+    /// After everything.
     pub(crate) const END: Self = Self(u64::MAX);
 
-    /// The first event at or behind the position.
+    /// The first event at or after the position.
     #[inline]
     pub(crate) fn event(self) -> u32 {
         debug_assert!(self == Self::END || self.sub() < EVENT_STEP);
@@ -77,7 +77,7 @@ impl Position {
     }
 }
 
-/// What has a position: orders by that, then by number.
+/// A sort key: position, then number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key(u128);
 
@@ -100,17 +100,17 @@ impl Key {
     }
 }
 
-/// Where a point lies with respect to its call.
+/// Where a point lies relative to its call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 #[repr(u8)]
 pub enum Place {
-    /// Behind its Leave, before all that follows.
+    /// After its Leave, before everything that follows.
     Behind = 1,
     /// At the join of the team whose parallel region it is.
     Join = 2,
-    /// At the Enter of a parallel region: behind the way to the fork, before the way from the fork.
+    /// At the Enter of a parallel region: between the time before the fork and the time after it.
     Fork = 5,
-    /// Behind its Enter, before all that it does.
+    /// After its Enter, before everything in it.
     Begin = 6,
     /// Before its Enter.
     Ahead = 7,
@@ -120,12 +120,12 @@ pub enum Place {
     Receive = 9,
     /// At the end record of a collective operation.
     Collective = 10,
-    /// At its Leave: before the way to it, behind all records in it.
+    /// At its Leave: after all records in it, before its last step.
     Leave = 11,
 }
 
 impl Place {
-    /// What of a wait here lies in the call, ticks.
+    /// The part of a wait at this place that lies in the call, ticks.
     pub(crate) fn inside(self, waiting: i64) -> i64 {
         if self == Self::Ahead { 0 } else { waiting }
     }
@@ -163,7 +163,7 @@ impl Anchor {
             Place::Begin => enter + 1,
             Place::Send | Place::Receive | Place::Collective if leave == enter + 1 => leave,
             Place::Send | Place::Receive | Place::Collective => match self.recorded(shard, peer) {
-                // A call in the call: what is recorded at the same time stands before it.
+                // A nested call: records of the same time come before it.
                 Some(time) => {
                     let inside = &shard.events.time[enter as usize + 1..leave as usize];
                     enter + 1 + inside.partition_point(|&event| event < time) as u32
@@ -196,7 +196,7 @@ impl Anchor {
     }
 }
 
-/// How two processes synchronize, and by that where their intervals begin.
+/// How two processes synchronize, which determines where their intervals begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 #[repr(u8)]
 pub enum Relation {
@@ -204,7 +204,7 @@ pub enum Relation {
     Pair,
     /// As members of a group that all synchronize with each other ([`GroupSync`]).
     Group,
-    /// One waits for the end of what the other does.
+    /// One waits for the end of the other's activity.
     Contention,
     /// A thread and a stream of a device, or two streams.
     Device,
@@ -241,7 +241,7 @@ pub struct SyncPoint {
     pub state: u32,
 }
 
-/// Whom a location synchronizes with at a [`GroupSync`].
+/// The locations that take part in a [`GroupSync`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncScope {
     /// Nobody.
@@ -262,11 +262,11 @@ pub enum SyncScope {
     },
     /// The threads of its team.
     Team,
-    /// Its own work without them begins.
+    /// The begin of the master's work without its team.
     NoTeam,
 }
 
-/// A location's part in a synchronization of many.
+/// A location's part in a group synchronization.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupSync {
     /// Where.
@@ -288,7 +288,7 @@ pub struct GroupSync {
 pub struct IdleTeamSpan {
     /// The fork, or the end.
     pub end: Anchor,
-    /// Threads that have nothing to do.
+    /// Number of idle threads.
     pub idle: i64,
 }
 
@@ -305,14 +305,14 @@ pub(crate) struct Point {
     pub place: Place,
     /// Waiting time, ticks.
     pub waiting: i64,
-    /// Duration of the call as far as it can be work behind the point, ticks.
+    /// The part of the call's duration that can be work after the point, ticks.
     pub total: i64,
-    /// From the Enter of the call to the end of its last wait, ticks; less than nothing if that was before.
+    /// From the Enter of the call to the end of its last wait, ticks; negative if that was before the Enter.
     pub held: i64,
 }
 
 impl Point {
-    /// A point at which nothing happens.
+    /// A point without synchronizations.
     pub(crate) fn new(shard: &Shard, anchor: Anchor, position: Position) -> Self {
         let Anchor { location, instance, place } = anchor;
         let known = instance.is_some();

@@ -3,14 +3,14 @@
 //! `phi_K(i) = ω(i) · Σ over the waits that i's process caused while i lies in their interval of`
 //! `  (phi_K + [K is its class] · ω) · share of a tick of waiting` (equation 4.13, 4.16).
 //!
-//! The points of a location fall into sections that no interval reaches across, as after a synchronization of all. Each
-//! section is gone back over with one running sum a class. What a wait adds at its cause it takes away at the left end of
-//! the interval; the sums are exact, so nothing is left over. When a section comes to a wait of its location, phi of that
-//! is final, and goes to its cause. A section stops where waits were caused whose phi is not there yet, and goes on when it
-//! is. As waits depend on earlier ones only, all come to their ends.
+//! The points of a location are divided into sections that no interval crosses, such as at a synchronization of all.
+//! Each section is traversed backwards with one running sum per class. A wait adds its share at its cause and subtracts
+//! it at the left end of the interval; sums are exact, so nothing is left over. When a section reaches a wait of its
+//! location, phi of that wait is final and is sent to its cause. A section pauses at causes of waits whose phi has not
+//! arrived yet. Since waits depend only on earlier ones, all sections finish.
 //!
-//! Clocks that disagree can make waits of one-sided communication depend on each other in a circle. Then the latest cause
-//! goes on without what it still lacks, which is counted.
+//! Clock errors can make waits in one-sided communication depend on each other in a circle. Then the latest cause
+//! continues without the missing values, which is counted.
 
 use std::cmp::Reverse;
 
@@ -34,7 +34,7 @@ struct PhiBatch {
     values: Vec<f64>,
 }
 
-/// The wait is done that a row stands for.
+/// Marks the wait of a row as finished.
 #[derive(Clone, Copy, Encode, Decode)]
 struct FinalPhi {
     row: u32,
@@ -74,7 +74,7 @@ pub(super) fn propagate(
     }
 }
 
-/// Notes the classes of waits that all processes have, by part.
+/// Collects the classes of waits over all processes, by part.
 fn agree_on_classes(trace: &Trace, tables: &mut [Table]) -> Result<()> {
     let occurring = |part: usize| {
         let of_groups = |table: &Table| {
@@ -100,12 +100,12 @@ fn agree_on_classes(trace: &Trace, tables: &mut [Table]) -> Result<()> {
     Ok(())
 }
 
-/// Rows that a shard sends at a time, and a process to all others: what is on its way takes memory.
+/// Number of rows that a shard, or a process, sends at a time, which limits the memory of messages in transit.
 const SENT: usize = 1 << 16;
 const AWAY: usize = 1 << 20;
 
-/// Lets all shards of this process go on until they can no more, or have much for other processes; returns that, by
-/// process.
+/// Advances all shards of this process until they are blocked, or have many rows for other processes; returns these
+/// rows by process.
 fn go(trace: &Trace, walkers: &mut [Walker], mail: &mut [PhiBatch]) -> Vec<Vec<(u32, PhiBatch)>> {
     let own = trace.exchange.own();
     let mut away: Vec<Vec<(u32, PhiBatch)>> = (0..trace.exchange.processes()).map(|_| Vec::new()).collect();
@@ -142,14 +142,14 @@ impl PhiBatch {
     }
 }
 
-/// Lets the latest cause of all that are stuck go on; `false` if none is.
+/// Releases the latest of all blocked causes; `false` if there is none.
 fn unlock(trace: &Trace, walkers: &mut [Walker], diagnostics: &mut Diagnostics) -> Result<bool> {
     let stuck = walkers.iter_mut().zip(&trace.shards).flat_map(|(walker, shard)| walker.stuck(shard));
     let latest = stuck.min().map(|(Reverse(time), location, point)| (time, location, point));
     let all = trace.exchange.allgather(latest)?;
     let latest = all.into_iter().flatten().min_by_key(|&(time, location, _)| (Reverse(time), location));
     let Some((time, location, point)) = latest else { return Ok(false) };
-    // One of the processes says it for all.
+    // One process reports it for all.
     if trace.exchange.is_root() {
         diagnostics.count(DiagnosticKind::CircularWaits, 1, Some(Place { location, time }));
     }
@@ -159,7 +159,7 @@ fn unlock(trace: &Trace, walkers: &mut [Walker], diagnostics: &mut Diagnostics) 
     Ok(true)
 }
 
-/// Marks a point that went on without all it needed: what arrives now comes too late.
+/// Marks a point that was released with missing values, which are ignored if they arrive later.
 const RELEASED: u32 = u32::MAX;
 
 struct Walker<'a> {
@@ -170,26 +170,26 @@ struct Walker<'a> {
     model: CostModel,
     /// First point of each section, and the end of the last.
     sections: Vec<u32>,
-    /// One behind the next point of each section.
+    /// One past the next point of each section.
     cursor: Vec<u32>,
-    /// Whether the point before the cursor has told its phi already.
+    /// Whether the point before the cursor has sent its phi.
     has_told: Vec<bool>,
     /// Running sums of each section, by class.
     sums: Vec<Fixed>,
     /// Number of classes.
     width: usize,
-    /// Room for a value a class.
+    /// Buffer with one value per class.
     phi: Vec<f64>,
-    /// Waits whose phi has not arrived, by causing point; none where nothing is shared with earlier waits.
+    /// Number of waits whose phi has not arrived, by causing point; 0 where no earlier wait gets a share.
     missing: Vec<u32>,
-    /// Groups by the point from which on they share.
+    /// Groups by the first point that gets a share.
     first_group: Vec<u32>,
     next_group: Vec<u32>,
     /// Sections that can go on.
     runnable: Vec<u32>,
-    /// Sections that could not come to their ends, once that is known.
+    /// Sections that could not finish, once known.
     unfinished: Option<Vec<u32>>,
-    /// What other shards wait for, and for which there is something.
+    /// Rows for other shards, and the shards with rows.
     outgoing: Vec<PhiBatch>,
     destinations: Vec<u32>,
 }
@@ -237,7 +237,8 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Takes in what has arrived, goes on until it can no more or has much for other shards; returns that.
+    /// Processes incoming rows, and advances until blocked or until there are many rows for other shards; returns
+    /// these.
     fn go(&mut self, mail: PhiBatch) -> Vec<(u32, PhiBatch)> {
         let mut values = mail.values.chunks_exact(self.width.max(1));
         for arrival in mail.rows {
@@ -254,7 +255,7 @@ impl<'a> Walker<'a> {
         destinations.into_iter().map(|shard| (shard, std::mem::take(&mut self.outgoing[shard as usize]))).collect()
     }
 
-    /// phi of a wait is there: its cause may go on.
+    /// Receives phi of a wait, which may unblock its cause.
     fn arrive(&mut self, FinalPhi { row, point, .. }: FinalPhi, phi: Option<&[f64]>) {
         if self.missing[point as usize] == RELEASED {
             return;
@@ -264,7 +265,7 @@ impl<'a> Walker<'a> {
             self.table.charged_phi[begin..begin + self.width].copy_from_slice(phi);
             let cost_share = &self.table.cost_shares[row as usize];
             if self.model == CostModel::Scalasca && cost_share.relation == Relation::Threads {
-                // Release 2.6 forgets the costs of this class here.
+                // Scalasca 2.6 drops the costs of this class here.
                 for part in self.table.parts.iter().filter(|part| part.classes.all.contains(&cost_share.class)) {
                     self.table.charged_phi[begin + part.columns.start + part.classes.column(cost_share.class)] = 0.0;
                 }
@@ -287,7 +288,7 @@ impl<'a> Walker<'a> {
         self.sections.partition_point(|&first| first <= point) - 1
     }
 
-    /// Goes back over the points of a section until something is missing; returns how much it has for other shards.
+    /// Traverses a section backwards until a value is missing; returns the number of rows for other shards.
     fn advance(&mut self, section: usize) -> usize {
         let mut sent = 0;
         while self.cursor[section] > self.sections[section] {
@@ -307,7 +308,7 @@ impl<'a> Walker<'a> {
         sent
     }
 
-    /// Intervals that begin behind a point share nothing from it on.
+    /// Ends the intervals that begin after a point.
     fn leave_intervals(&mut self, section: usize, point: u32) {
         if point + 1 == self.sections[section + 1] {
             return;
@@ -327,8 +328,8 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// What a group of caused waits shares out among the waits of its interval: thesis, equations 4.13 and 4.16, definition
-    /// 20.
+    /// Adds or subtracts the share of a group of caused waits in each tick of waiting of its interval: thesis,
+    /// equations 4.13 and 4.16, definition 20.
     fn share(&mut self, section: usize, group: usize, change: impl Fn(&mut Fixed, Fixed)) {
         self.table.add_shares(group, &mut self.phi);
         let sums = &mut self.sums[section * self.width..(section + 1) * self.width];
@@ -340,7 +341,8 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// phi of a point's wait is final (thesis, definition 20): its causes get it, each its part; returns how many of other shards.
+    /// Sends the final phi of a point's wait (thesis, definition 20) to its causes, each its part; returns how many of
+    /// them are in other shards.
     fn tell(&mut self, section: usize, point: u32) -> usize {
         let waiting = self.table.points[point as usize].waiting;
         if waiting <= 0 {
@@ -391,7 +393,7 @@ impl<'a> Walker<'a> {
         sent
     }
 
-    /// Where sections wait for something, when none can go on: time, location, point.
+    /// Where sections are blocked: time, location, point.
     fn stuck(&mut self, shard: &Shard) -> impl Iterator<Item = (Reverse<i64>, LocationId, u32)> {
         let mut unfinished = self.unfinished.take().unwrap_or_else(|| (0..self.cursor.len() as u32).collect());
         unfinished.retain(|&section| self.cursor[section as usize] > self.sections[section as usize]);
@@ -403,7 +405,7 @@ impl<'a> Walker<'a> {
         })
     }
 
-    /// Lets a point where a section waits go on without what it lacks.
+    /// Releases a blocked point without the missing values.
     fn release(&mut self, point: u32) {
         self.missing[point as usize] = RELEASED;
         self.runnable.push(self.section(point) as u32);
@@ -411,17 +413,16 @@ impl<'a> Walker<'a> {
 }
 
 impl Table {
-    /// The first points of sections, stretches of a location's points that no interval reaches across, and the end of the
-    /// last.
+    /// The first points of all sections, and the end of the last one.
     fn sections(&self) -> Vec<u32> {
         let mut firsts = vec![self.points.len() as u32];
         for i in (0..self.offsets.len() - 1).rev() {
-            // From where on the intervals met so far share.
+            // The first point that any interval so far gives a share to.
             let mut shared_from = NONE;
             for point in self.points_of(i).rev() {
                 let shared = self.groups.of(point).iter().filter(|group| group.shares()).map(|group| group.shared_from);
                 shared_from = shared.chain([shared_from]).min().unwrap_or(NONE);
-                // Where nothing is shared nothing has to wait.
+                // Points without shares do not have to wait.
                 if point == self.points_of(i).start || (shared_from != NONE && shared_from as usize >= point) {
                     firsts.push(point as u32);
                     shared_from = NONE;
@@ -432,7 +433,7 @@ impl Table {
         firsts
     }
 
-    /// Adds what each tick of waiting in a group's interval gets, by class.
+    /// Adds the share of each tick of waiting in a group's interval, by class.
     fn add_shares(&self, group: usize, shares: &mut [f64]) {
         let group = &self.groups.rows[group];
         for row in group.cost_shares() {

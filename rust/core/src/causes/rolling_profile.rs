@@ -1,9 +1,9 @@
-//! The profile of a location as it grows, cut into blocks: what happened since a block began is had without looking at
-//! anything that did not run since then.
+//! The growing profile of a location, divided into blocks, from which the profile since any block is obtained without
+//! visiting call paths that did not run since then.
 //!
-//! Each call path keeps its running time, and what that was whenever the call path first ran in a block. Call paths are
-//! linked by how recently they ran. An interval that reaches from a block to now thus costs a step for each call path
-//! that ran in it, and a search among the blocks of each.
+//! Each call path stores its total time, and its total before each block in which it ran. Call paths are linked in
+//! order of last use. So the profile since a block costs one step per call path that ran since then, and a search among
+//! the blocks of each.
 
 use crate::galloping_search::partition_point_near;
 use crate::ids::CallPathId;
@@ -11,7 +11,7 @@ use crate::ids::CallPathId;
 /// No block.
 const NEVER_RAN: u32 = u32::MAX;
 
-/// What is known of a call path at the current location.
+/// The state of a call path at the current location.
 #[derive(Clone, Copy, Debug)]
 struct State {
     /// Ticks so far, and before the last block in which it ran.
@@ -37,12 +37,12 @@ pub(crate) struct RollingProfile {
     history: Vec<Vec<(u32, i64)>>,
     newest: CallPathId,
     block: u32,
-    /// Nobody asks for what happened since an earlier block.
+    /// The earliest block that can still be queried.
     first: u32,
 }
 
 impl RollingProfile {
-    /// An empty profile for so many call paths.
+    /// An empty profile for this many call paths.
     pub(crate) fn new(callpaths: usize) -> Self {
         Self {
             states: vec![NEVER; callpaths],
@@ -53,7 +53,7 @@ impl RollingProfile {
         }
     }
 
-    /// Forgets everything.
+    /// Removes all entries.
     pub(crate) fn clear(&mut self) {
         let mut next = self.newest;
         while next.is_some() {
@@ -66,7 +66,7 @@ impl RollingProfile {
         self.first = 0;
     }
 
-    /// Forgets what is needed only by those who ask for what happened since an earlier block than this.
+    /// Drops the history that only queries of earlier blocks need.
     pub(crate) fn forget_before(&mut self, block: u32) {
         self.first = block;
     }
@@ -91,7 +91,7 @@ impl RollingProfile {
         let State { ticks, block, newer, older, .. } = self.states[callpath];
         let history = &mut self.history[callpath];
         if block < self.first {
-            // All of it is of the time before the first block.
+            // The whole history is before the first block.
             history.clear();
         }
         history.push((self.block, ticks));
@@ -121,7 +121,7 @@ impl RollingProfile {
     /// Call paths that ran in a block or later, and their ticks since then; the latest first.
     pub(crate) fn since(&self, block: u32) -> impl Iterator<Item = (CallPathId, i64)> {
         self.recent().take_while(move |(_, state)| state.block >= block).map(move |(callpath, state)| {
-            // Most intervals are short: it ran in one of their blocks.
+            // Most intervals are short, so the call path ran in only one of their blocks.
             let before = if state.earlier <= block { state.before } else { self.before(callpath, block) };
             (callpath, state.ticks - before)
         })
@@ -146,7 +146,7 @@ impl RollingProfile {
         history[first].1
     }
 
-    /// Takes back all that the current block holds.
+    /// Removes everything in the current block.
     pub(crate) fn drop_block(&mut self) {
         let mut next = self.newest;
         while let Some(state) = self.states.get_mut(next.index()).filter(|state| state.block == self.block) {

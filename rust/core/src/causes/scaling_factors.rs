@@ -1,4 +1,4 @@
-//! Scaling factors: how much of a wait each tick of delay, of work and of waiting gets that it is shared out among.
+//! Scaling factors: the share of each tick of delay, of work and of waiting in the wait that is distributed over them.
 //!
 //! *Synchronization*: `D(c) = [d_q(c) − d_p(c)]+`, `D = Σ D(c)`, `W` = waits of the causing process in its interval:
 //! each tick of delay and each tick of waiting gets `1 / (D + W)` of what is distributed (equations 4.2, 4.9 to 4.13).
@@ -8,7 +8,7 @@
 
 use super::{Class, CostModel};
 
-/// How a wait is shared out.
+/// The rates at which a wait is distributed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rates {
     /// What is distributed directly, ticks.
@@ -29,7 +29,7 @@ impl Rates {
             return Self { direct: waiting, ..Self::default() };
         }
         let rate = 1.0 / explained as f64;
-        // Release 2.6 never charges more for a message than the delay explains.
+        // Scalasca 2.6 never charges more for a message than the delay explains.
         let is_capped = model == CostModel::Scalasca && class.is_message();
         let direct = if is_capped { waiting.min(explained) } else { waiting };
         Self { direct, work: rate, wait: rate, explained }.bounded(model)

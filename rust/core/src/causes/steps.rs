@@ -1,11 +1,12 @@
-//! Who had the time: the steps from one Enter or Leave of a location to the next.
+//! Steps: the time from one Enter or Leave of a location to the next.
 //!
-//! A step's time belongs to the call path that ran before the event at its end, and lies where that event lies. So the
-//! time before a call lies before everything in the call, and a call that calls nothing lies behind all its records.
+//! A step's time belongs to the call path that ran before the event at its end, and has the position of that event. So
+//! the time before a call comes before everything in the call, and the time of a leaf call comes after all of its
+//! records.
 //!
-//! *Threads*: the way from a fork to the parallel region, and from that to the join, belongs to the region. At the
-//! thread that forks the way from its last event to the fork belongs to what it did before. The time of other threads
-//! outside of teams belongs to nobody, or in intervals to the past of the thread ([`super::past`]).
+//! *Threads*: the time from a fork to the parallel region, and from there to the join, belongs to the region. At the
+//! forking thread, the time from its last event to the fork belongs to the call path before. The time of other threads
+//! outside teams belongs to no call path, or in intervals to the past of the thread ([`super::past`]).
 //!
 //! *Source*: specification.md#profiles-of-intervals.
 
@@ -36,7 +37,7 @@ pub(crate) struct Steps<'a> {
     end: u32,
     /// Time of the last event.
     since: i64,
-    /// Call path that runs since then.
+    /// Call path that has run since then.
     running: CallPathId,
     /// Calls that have been entered and not left.
     depth: u32,
@@ -100,7 +101,7 @@ impl<'a> Steps<'a> {
             if shard.events.is_leave(before) {
                 steps.running = trace.tree.nodes()[steps.running].parent;
             }
-            // How deep is not known; no interval that begins inside of a call reaches over the end of its team.
+            // The depth is unknown, but no interval that begins inside a call extends beyond the end of its team.
             steps.depth = u32::MAX / 2;
         }
         let before = |detour: &Detour| detour.at < position;
@@ -116,7 +117,7 @@ impl<'a> Steps<'a> {
         steps
     }
 
-    /// Hands all steps before a position to `book`: call path, and from when to when.
+    /// Passes all steps before a position to `book`: call path, and range of time.
     #[inline]
     pub(crate) fn advance(&mut self, trace: &Trace, to: Position, mut book: impl FnMut(CallPathId, Range<i64>)) {
         if self.past.is_some() {

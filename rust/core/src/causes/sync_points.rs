@@ -1,4 +1,4 @@
-//! From wait states to pairs and group synchronizations: what the root causes are computed from.
+//! Turns wait states into pairs and group synchronizations, from which the root causes are computed.
 //!
 //! | wait | the waiting point | the causing point | time of the calls after the synchronization |
 //! |---|---|---|---|
@@ -6,8 +6,8 @@
 //! | Late Receiver | completion of the send | request of the receive | the same |
 //! | collective operations | end record | end record | [`CollectiveSync`] |
 //! | Late Post, Early Wait | Leave | Leave | `[L(own) − L(other)]+` |
-//! | Wait for Progress | Leave | behind the Enter of the call that brings progress | `[L − E(progress)]+`; all of it |
-//! | contention | Leave | behind the Leave of the release | all that is not waiting; nothing |
+//! | Wait for Progress | Leave | after the Enter of the call that makes progress | `[L − E(progress)]+`; all of it |
+//! | contention | Leave | after the Leave of the release | all but the wait; nothing |
 //! | host and device | [`devices`] | | |
 //!
 //! *Source*: specification.md#synchronization-points; thesis, definitions 4 and 8.
@@ -23,10 +23,11 @@ use crate::waits::WaitState;
 use crate::waits::collective_sync::{CollectiveSync, Participants};
 use crate::waits::device::Devices;
 
-/// Number of waits of which the causes are looked up together.
+/// Number of waits whose causes are looked up together.
 const TOGETHER: usize = 64;
 
-/// Collects what is known of a shard's locations as waiters; `first` is the position of its first wait state.
+/// Collects the synchronization points of a shard's locations as waiters; `first` is the position of its first wait
+/// state.
 pub(super) fn collect<'a>(
     trace: &Trace,
     shard: &Shard,
@@ -49,7 +50,7 @@ pub(super) fn collect<'a>(
         calls.times(trace, causes, &mut times);
         sync_points.pairs.extend(together.iter().zip(&times).map(|(wait, &times)| wait.pair(shard, model, times)));
     }
-    // In the order of the events, as the waits are, all that is looked up lies together.
+    // In the order of events, as the waits are, consecutive lookups are close together in memory.
     let mut collective_syncs: Vec<(u32, &CollectiveSync)> = collective_syncs
         .map(|collective_sync| (shard.instances.enter[collective_sync.call.1], collective_sync))
         .collect();
@@ -70,7 +71,7 @@ pub(super) fn collect<'a>(
         pair.waiter.position(trace, cause.process)
     };
     sync_points.order = sync_points.pairs.iter().zip(0..).map(|(pair, i)| Key::new(position(pair), i)).collect();
-    // The waits of one for one are in order, and those of many as well.
+    // Pairwise waits are sorted, and so are collective ones.
     sync_points.order.sort();
     sync_points
 }
@@ -79,7 +80,7 @@ fn counts(class: Class, model: CostModel) -> bool {
     model != CostModel::Scalasca || class.is_known_to_scalasca()
 }
 
-/// Where the two sides of a wait of one for one are; `None` for those of many, which come as collective synchronizations.
+/// The places of both sides of a pairwise wait; `None` for collective ones, which come as collective synchronizations.
 fn places(class: Class) -> Option<(Place, Place)> {
     Some(match class {
         Class::LateSender => (Place::Receive, Place::Send),
@@ -91,7 +92,7 @@ fn places(class: Class) -> Option<(Place, Place)> {
     })
 }
 
-/// A wait of one for one.
+/// A pairwise wait.
 struct OfTwo<'a> {
     class: Class,
     /// Where it waits, and for what.
@@ -108,7 +109,7 @@ impl OfTwo<'_> {
         let (own, other) = ((wait.location, wait.instance), (wait.cause_location, wait.cause_instance));
         let leave = shard.leave(own.1);
         let (completion, cause_completion) = match class {
-            // Release 2.6 has the comparison reversed: the completion of the waiting side is none or even negative.
+            // Scalasca 2.6 has the comparison reversed: the completion of the waiting side is zero or even negative.
             Class::LateReceiver if model == CostModel::Scalasca => {
                 ((leave - cause_leave).min(0), (cause_leave - leave).max(0))
             }

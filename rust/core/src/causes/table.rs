@@ -14,7 +14,7 @@ use crate::trace::NONE;
 use crate::trace::Shard;
 use crate::waits::interval::overlap;
 
-/// Rows by point, or by another number: `offsets[i]..offsets[i + 1]` belong to the i-th.
+/// Rows grouped by point, or by another number: `offsets[i]..offsets[i + 1]` belong to the i-th.
 #[derive(Debug)]
 pub(crate) struct By<T> {
     offsets: Vec<u32>,
@@ -28,18 +28,18 @@ impl<T> Default for By<T> {
 }
 
 impl<T> By<T> {
-    /// Makes room.
+    /// Reserves space for more rows.
     pub(crate) fn reserve(&mut self, rows: usize) {
         self.rows.reserve_exact(rows);
     }
 
-    /// Adds a row of the last number; no number goes down.
+    /// Adds a row; numbers must not decrease.
     pub(crate) fn push(&mut self, number: u32, row: T) {
         self.offsets.resize(number as usize + 1, self.rows.len() as u32);
         self.rows.push(row);
     }
 
-    /// No row comes after these; there are so many numbers.
+    /// Finishes the rows, of this many numbers.
     pub(crate) fn end(&mut self, numbers: usize) {
         self.offsets.resize(numbers + 1, self.rows.len() as u32);
         self.offsets.shrink_to_fit();
@@ -60,18 +60,18 @@ impl<T> By<T> {
     }
 }
 
-/// Ticks of a call path, 8 bytes for most: what does not fit goes on in the next entry.
+/// Ticks of a call path, usually in 8 bytes; larger values continue in the next entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub(crate) struct ProfileEntry {
     callpath: u32,
     ticks: u32,
 }
 
-/// Marks a call path whose ticks go on.
+/// Marks a call path whose ticks continue in the next entry.
 const WIDE: u32 = 1 << 31;
 
 impl ProfileEntry {
-    /// The head of so many entries.
+    /// The header of this many entries.
     pub(crate) fn head(length: u32) -> Self {
         Self { callpath: NONE, ticks: length }
     }
@@ -81,7 +81,7 @@ impl ProfileEntry {
         self.ticks
     }
 
-    /// Adds the ticks of a call path to others.
+    /// Appends the ticks of a call path.
     #[inline]
     pub(crate) fn write(entries: &mut Vec<Self>, callpath: CallPathId, ticks: i64) {
         let callpath = callpath.number();
@@ -132,7 +132,7 @@ pub(crate) struct OwnWait {
     pub held: i64,
     /// The part of the wait that earlier waits of the causing process explain, ticks.
     pub indirect: f64,
-    /// All delays and waits that it is shared out among, ticks.
+    /// Sum of the delays and waits over which it is distributed, ticks.
     pub explained: i64,
     /// The causing location.
     pub cause: LocationId,
@@ -147,7 +147,7 @@ pub(crate) struct OwnWait {
 }
 
 impl OwnWait {
-    /// A wait of which only the waiting side is known.
+    /// A wait whose cause has not answered yet.
     pub(crate) fn new(pair: &SyncPoint, point: u32) -> Self {
         Self {
             waiting: pair.waiting,
@@ -190,7 +190,7 @@ impl OwnWait {
 /// A wait that the shard caused, or the idleness of a team.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CostShare {
-    /// What is distributed directly: the waiting time, ticks, or the number of idle threads.
+    /// The amount that is distributed directly: the waiting time, ticks, or the number of idle threads.
     pub direct: i64,
     /// Share of each tick of delay in what is distributed.
     pub work_rate: f64,
@@ -205,12 +205,12 @@ pub(crate) struct CostShare {
     pub delays: EntryRange,
     pub class: Class,
     pub relation: Relation,
-    /// Whether all delays are listed: else they are the whole work of the group, but for those that are listed.
+    /// Whether all delays are listed; otherwise they are the whole work of the group except the listed entries.
     pub is_listed: bool,
 }
 
 impl CostShare {
-    /// What arrived, before anything is known of it.
+    /// A wait as it arrived, before its shares are known.
     pub(crate) fn new(caused: &CausedWait, arrival: u32) -> Self {
         let CausedWait { shard, own_wait, class, relation, waiting, .. } = *caused;
         // Each tick of the master alone costs as many ticks as there are idle threads.
@@ -283,19 +283,19 @@ impl Group {
     }
 }
 
-/// How much of each wait.
+/// The extent of waits to consider.
 #[derive(Clone, Debug)]
 pub(crate) enum Extent {
     /// All of it.
     All,
-    /// What lies in a window of time, ticks.
+    /// The part inside a window of time, ticks.
     Inside(Range<i64>),
-    /// What lies outside of it.
+    /// The part outside a window of time, ticks.
     Outside(Range<i64>),
 }
 
 impl Extent {
-    /// How much it is of a wait, which is at this point; ticks.
+    /// The length of this part of a wait at a point, ticks.
     pub(crate) fn of(&self, wait: &OwnWait, point: &Point, shard: &Shard) -> i64 {
         let within = |window: &Range<i64>| {
             if point.instance.is_none() {
@@ -312,19 +312,19 @@ impl Extent {
     }
 }
 
-/// What costs are paid for: the waits, or a part of each.
+/// The parts of waits that costs are computed for.
 ///
-/// Costs are linear in what they are paid for, also where that goes back through earlier waits.
+/// Costs are linear in these parts, even through earlier waits.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub extent: Extent,
-    /// For each row of `cost_shares` how much of it is paid for, if that is not all: ticks.
+    /// For each row of `cost_shares` the part of it, ticks; empty if it is all.
     pub amounts: Vec<i64>,
     /// Classes of such waits in the whole run.
     pub classes: Classes,
-    /// Where these stand among the classes of all parts.
+    /// The columns of these among the classes of all parts.
     pub columns: Range<usize>,
-    /// For each point how much of such waits its wait caused later, ticks.
+    /// For each point, how much of such waits its wait caused later, ticks.
     pub phi: Vec<f64>,
 }
 
@@ -334,14 +334,14 @@ impl Part {
         Self { extent, amounts, classes: Classes::default(), columns: 0..0, phi: Vec::new() }
     }
 
-    /// How much of what a row distributes directly is paid for, ticks.
+    /// The amount of a row that is distributed directly, ticks.
     #[inline]
     pub(crate) fn amount(&self, row: usize, cost_share: &CostShare) -> i64 {
         self.amounts.get(row).copied().unwrap_or(cost_share.direct)
     }
 }
 
-/// Points of a shard's locations in their order, and what happens at them.
+/// Points of a shard's locations in order, with their waits and causes.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     /// All points, location by location.
@@ -350,21 +350,21 @@ pub(crate) struct Table {
     pub offsets: Vec<u32>,
     /// Waits, by point.
     pub own_waits: By<OwnWait>,
-    /// Where the interval of each of these begins.
+    /// Begin of the interval of each of these.
     pub own_intervals: Vec<IntervalBegin>,
     /// Waits caused, group by group.
     pub cost_shares: Vec<CostShare>,
     /// The groups, by point.
     pub groups: By<Group>,
-    /// Work of the groups' intervals; once the delays are known, these and what they are given by.
+    /// Work of the groups' intervals; later the delays, too.
     pub entries: Vec<ProfileEntry>,
     /// For each location its work over the whole run.
     pub lifetimes: By<(CallPathId, i64)>,
     /// For each location its past, if it has one.
     pub pasts: Vec<Option<Past>>,
-    /// What costs are paid for.
+    /// The parts of waits that costs are computed for.
     pub parts: Vec<Part>,
-    /// For each row of `cost_shares` what the wait caused later, by the classes of all parts.
+    /// For each row of `cost_shares` the costs that its wait caused later, by the classes of all parts.
     pub charged_phi: Vec<f64>,
     /// For each point the part of its wait that made others wait, ticks.
     pub propagating: Vec<f64>,
@@ -378,7 +378,7 @@ impl Table {
         EntryRange { begin, end: self.entries.len() as u32 }
     }
 
-    /// For each point what its wait caused later, ticks.
+    /// For each point the costs that its wait caused later, ticks.
     pub(crate) fn phi(&self) -> &[f64] {
         &self.parts[0].phi
     }
@@ -388,7 +388,7 @@ impl Table {
         self.parts.last().map_or(0, |part| part.columns.end)
     }
 
-    /// Forgets what only the costs need.
+    /// Drops the data that only the costs need.
     pub(crate) fn forget_costs(&mut self) {
         self.parts.truncate(1);
         self.entries = Vec::new();

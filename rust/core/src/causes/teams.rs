@@ -1,4 +1,4 @@
-//! Teams of threads as points: forks, barriers, joins, and the time in which the master is alone.
+//! Synchronization points of thread teams: forks, barriers, joins, and the time in which the master is alone.
 //!
 //! *Source*: specification.md#costs-of-thread-teams. Threads are not in the thesis: as Scalasca has them.
 

@@ -1,4 +1,4 @@
-//! Counters over time, for a picture: what each of them comes to in bins of time, on one location or several neighbors.
+//! Counters over time, for a picture: values in bins of time, on single locations or groups of neighbors.
 
 use std::ops::Range;
 
@@ -19,12 +19,12 @@ pub struct Bin {
     pub location: LocationId,
     /// Number of the bin.
     pub bin: u32,
-    /// Mean of a level, or what the counter grows by in a tick, over all locations that have it; not scaled.
+    /// Mean of a level, or growth per tick, over all locations with the counter; not scaled.
     pub value: f64,
 }
 
-/// The courses of all counters in so many bins of equal width, on groups of so many neighbors; by location, counter and
-/// bin. What nobody knows has no bin.
+/// All counters over time, in `bins` of equal width, on groups of `merged` neighbors; by location, counter and bin.
+/// Unknown values have no bin.
 #[must_use]
 pub fn courses(archive: &Archive, trace: &Trace, kinds: &[Kind], merged: usize, bins: usize) -> Vec<Bin> {
     let Some((first, last)) = trace.span().filter(|_| !kinds.is_empty() && merged > 0) else { return Vec::new() };

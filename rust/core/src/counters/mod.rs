@@ -1,9 +1,9 @@
 //! The counters of a trace, over all processes of the analysis.
 //!
-//! Counters that speak of the location that records them are booked while the events are read
-//! ([`crate::trace::counter_book`]). Others speak of a process, a machine or a group, or have a location of their own:
-//! their samples are kept, and divided over the CPU threads in their scope ([`scoped`]). Questions about single stretches
-//! of time read the samples once more ([`samples`]).
+//! Counters of the recording location itself are attributed to call paths while the events are read
+//! ([`crate::trace::counter_book`]). Others have a process, a machine or a group as their scope, or a location of their
+//! own: their samples are kept, and divided over the CPU threads in their scope ([`scoped`]). Queries of single
+//! intervals of time read the samples again ([`samples`]).
 
 mod courses;
 mod pauses;
@@ -21,16 +21,16 @@ use crate::ids::LocationId;
 use crate::trace::Trace;
 use crate::trace::counters::{CounterCell, Kind};
 
-/// What counters come to at call paths and locations.
+/// Totals of counters by call path and location.
 #[derive(Debug, Default)]
 pub struct Recorded {
     /// The cells, by location, call path and counter; all of them at the first process.
     pub cells: Vec<CounterCell>,
-    /// What the values of each counter say: a total that falls, and was not reset, is none.
+    /// The kind of each counter. A counter that decreases without a reset is not a total, whatever its definition.
     pub kinds: Vec<Kind>,
 }
 
-/// Takes the cells out of the shards, and checks what modes claim against what values do:
+/// Takes the cells out of the shards, and checks the defined modes against the values:
 /// counters.md#counters-of-the-trace.
 pub fn collect(trace: &mut Trace) -> Result<(Recorded, Diagnostics)> {
     let mut diagnostics = Diagnostics::default();

@@ -1,7 +1,7 @@
-//! Time that belongs to nobody: the measurement system writes its buffer, or is switched off.
+//! Pauses: the measurement system writes its buffer, or is switched off.
 //!
-//! What a counter comes to between two samples is divided over the rest. So a location has a time of its own that stands
-//! still meanwhile.
+//! The growth of a counter between two samples is distributed over the remaining time. So each location has its own
+//! time axis, which excludes pauses.
 
 use crate::trace::calltree::CallTree;
 use crate::trace::{Regions, Shard};
@@ -40,7 +40,7 @@ impl Pauses {
         self.all.is_empty()
     }
 
-    /// The time of the location at a time.
+    /// Converts a time to the time axis of the location.
     pub(super) fn running(&self, time: i64) -> i64 {
         match self.all.partition_point(|(begin, ..)| *begin <= time).checked_sub(1) {
             None => time,

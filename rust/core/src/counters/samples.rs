@@ -1,7 +1,7 @@
-//! What counters come to in single stretches of time: their samples are read from the archive once more.
+//! Totals of counters in single intervals of time, from samples that are read from the archive again.
 //!
-//! A trace in memory has no samples of strict counters, which are as many as its events. Reading them again decodes
-//! nothing but metric records.
+//! Samples of strict counters are as many as events, so they are not kept in memory. Reading them again decodes only
+//! metric records.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -18,7 +18,7 @@ use crate::ids::{CallPathId, LocationId};
 use crate::trace::counters::{CounterCell, Kind, Reading, Sums};
 use crate::trace::{Shard, Trace};
 
-/// A stretch of time at a location, of which people ask what counters came to.
+/// An interval of time at a location, to sum counters over.
 #[derive(Clone, Copy, Debug)]
 pub struct Stretch {
     /// Index of the location.
@@ -31,7 +31,7 @@ pub struct Stretch {
     pub callpath: Option<CallPathId>,
 }
 
-/// What a counter came to in a stretch.
+/// The total of a counter in an interval.
 #[derive(Clone, Copy, Debug)]
 pub struct Change {
     /// Number of the stretch.
@@ -44,12 +44,12 @@ pub struct Change {
     pub ticks: i64,
     /// Ticks of these in which a level is known.
     pub known: i64,
-    /// The least and the greatest value of a level.
+    /// The minimum and the maximum of a level.
     pub range: (f64, f64),
 }
 
 impl Change {
-    /// What the `part`-th of `parts` equal parts of a counter comes to in some spans of a stretch.
+    /// The total of the `part`-th of `parts` equal parts of a counter in some spans of an interval.
     fn of(
         series: &Series,
         (part, parts): (usize, usize),
@@ -67,7 +67,7 @@ impl Change {
         Self { stretch, counter, amount, ticks, known, range }
     }
 
-    /// Adds what another recorder of the same counter knows of the same stretch.
+    /// Adds the values of another recorder of the same counter for the same interval.
     fn add(&mut self, other: &Self) {
         self.amount += other.amount;
         self.known += other.known;
@@ -75,7 +75,7 @@ impl Change {
     }
 }
 
-/// Takes the samples of one location that speak of the location itself.
+/// Reads the samples of counters whose scope is the recording location.
 struct Reader<'a> {
     trace: &'a Trace,
     location: LocationId,
@@ -95,10 +95,10 @@ impl EventSink for Reader<'_> {
         if !counters.is_of_recorder(&self.trace.definitions.locations, metric, self.location) {
             return;
         }
-        // Times are what the analysis made of them: none before the one before, none outside of the run.
+        // Correct times as the analysis does: they do not decrease, and lie within the run.
         let (first, last) = self.trace.span().unwrap_or_default();
         self.now = self.now.max(time.clamp(first, last));
-        // What was wrong with them was said when they were booked.
+        // Problems were reported when the events were first read.
         for Reading { counter, value, .. } in counters.readings(counters.of(metric), values.iter(), &Cell::default()) {
             let definition = &counters.all[counter as usize];
             let series = self.series.entry(counter);
@@ -107,13 +107,13 @@ impl EventSink for Reader<'_> {
     }
 }
 
-/// The series of a location, in the order of the counters. What cannot be read ends them, as it ended the events.
+/// The series of a location, in the order of the counters. Unreadable data ends them, as it ended the events.
 fn read(archive: &Archive, trace: &Trace, kinds: &[Kind], location: LocationId) -> Vec<(u32, Series)> {
     let mut reader = Reader { trace, location, kinds, now: i64::MIN, series: FxHashMap::default() };
     if let Ok(events) = archive.location(trace.definitions.locations[location].id) {
         let _ = events.read_events(&mut Vec::new(), &mut reader);
     }
-    // Of several processes each knows the ends of its own locations.
+    // Each process knows only the ends of its own locations.
     let last = if trace.owns(location) {
         let shard = trace.shard(location);
         shard.spans[shard.local(location)].last
@@ -128,11 +128,11 @@ fn read(archive: &Archive, trace: &Trace, kinds: &[Kind], location: LocationId) 
     series
 }
 
-/// All counters that a location recorded, over time: first those that speak of the location itself.
+/// All counters that a location recorded, over time; those of the location itself come first.
 pub(crate) fn recorded(archive: &Archive, trace: &Trace, kinds: &[Kind], location: LocationId) -> Vec<Recording> {
     let recording = |is_own: bool| move |(counter, series): (u32, Series)| Recording { counter, is_own, series };
     let mut recordings: Vec<Recording> = Vec::new();
-    // A location of metrics alone speaks of others.
+    // Counters at a metric location belong to other locations.
     if trace.definitions.locations[location].kind != LocationType::METRIC {
         recordings.extend(read(archive, trace, kinds, location).into_iter().map(recording(true)));
     }
@@ -144,16 +144,16 @@ pub(crate) fn recorded(archive: &Archive, trace: &Trace, kinds: &[Kind], locatio
 pub(crate) struct Recording {
     /// Index of the counter.
     pub(crate) counter: u32,
-    /// Whether it speaks of the location that recorded it.
+    /// Whether its scope is the recording location.
     pub(crate) is_own: bool,
     /// Its samples.
     pub(crate) series: Series,
 }
 
-/// What counters that speak of their recorder came to in stretches of time; if `shared`, others as well: of a counter
-/// that several threads share their part, of one of a device all of it at its streams.
+/// Totals of counters in intervals of time. With `shared`, also those of wider scope: each thread gets its part of a
+/// shared counter, and each stream all of a counter of its device.
 ///
-/// By stretch and counter; a counter without samples around a stretch has no row.
+/// By interval and counter; a counter without samples around an interval has no row.
 #[must_use]
 pub fn changes(archive: &Archive, trace: &Trace, kinds: &[Kind], asked: &[Stretch], shared: bool) -> Vec<Change> {
     let shared = if shared { scoped::all(trace, kinds) } else { Vec::new() };
@@ -230,7 +230,7 @@ fn spans(trace: &Trace, stretch: &Stretch) -> Vec<(i64, i64)> {
         .collect()
 }
 
-/// What all counters come to in a window, at call paths and locations: windows that tile a run add up.
+/// Totals of all counters in a window by call path and location. Adjacent windows that cover a run add up exactly.
 pub fn window(
     archive: &Archive,
     trace: &Trace,

@@ -1,7 +1,7 @@
-//! Counters of a process, a machine or a group: their samples are divided over the threads they speak of.
+//! Counters of a process, a machine or a group, divided over the threads in their scope.
 //!
-//! With n threads each gets the n-th part of what a counter comes to, and divides it over its call paths in proportion
-//! to time. Integers are divided into whole parts that add up.
+//! Each of n threads gets the n-th part of a counter, and distributes it over its call paths in proportion to time.
+//! Integers are divided into integer parts that add up.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -16,9 +16,9 @@ use crate::ids::{CallPathId, LocationId};
 use crate::trace::Trace;
 use crate::trace::counters::{CounterCell, Kind, Sample, Sums};
 
-/// Divides the kept samples, whole or as far as they lie in a window.
+/// Divides the kept samples, all or those in a window.
 ///
-/// Where several processes share the analysis all must call it, without a window.
+/// If several processes share the analysis, all must call it, without a window.
 pub(super) fn divide(trace: &Trace, kinds: &[Kind], window: Option<&Range<i64>>) -> Result<Vec<CounterCell>> {
     let counters = &trace.definitions.counters;
     let mut is_own: FxHashMap<(u32, LocationId), bool> = FxHashMap::default();
@@ -30,7 +30,7 @@ pub(super) fn divide(trace: &Trace, kinds: &[Kind], window: Option<&Range<i64>>)
         });
         if *is_own { &mut samples } else { &mut shared }.push(*sample);
     }
-    // Those of a machine, say: every process of the analysis has some of its threads.
+    // The threads of a machine, for example, may be in several processes of the analysis.
     if trace.exchange.processes() > 1 {
         samples.extend(trace.exchange.allgather(shared)?.into_iter().flatten());
     }
@@ -64,34 +64,34 @@ pub(super) fn kept(trace: &Trace, kinds: &[Kind], location: LocationId) -> Vec<(
     samples.chunk_by(same).map(|samples| (samples[0].counter, series(trace, kinds, samples))).collect()
 }
 
-/// A counter that does not speak of the location that records it, over time.
+/// A counter with another scope than the recording location, over time.
 pub(super) struct Shared {
     counter: u32,
     recorder: LocationId,
     series: Series,
-    /// The threads that it is divided over, sorted.
+    /// The threads over which it is divided, sorted.
     carriers: Vec<LocationId>,
     /// The streams in its scope, sorted.
     streams: Vec<LocationId>,
 }
 
-/// What a location has of such a counter.
+/// The part of such a counter that belongs to a location.
 pub(super) struct Share<'a> {
     pub(super) counter: u32,
-    /// In the time of the location, which stands still in pauses.
+    /// On the time axis of the location, which excludes pauses.
     pub(super) series: Cow<'a, Series>,
     whole: &'a Series,
     pauses: Pauses,
-    /// Which of how many equal parts.
+    /// Index of the part, and number of equal parts.
     pub(super) part: (usize, usize),
 }
 
 impl Shared {
-    /// What a location has of it, if anything.
+    /// The part that belongs to a location, if any.
     pub(super) fn at(&self, trace: &Trace, location: LocationId) -> Option<Share<'_>> {
         let part = match self.carriers.binary_search(&location) {
             Ok(part) => (part, self.carriers.len()),
-            // Without a thread it stays where it was recorded.
+            // Without threads in its scope, it stays at its recorder.
             Err(_) if self.carriers.is_empty() && self.recorder == location => (0, 1),
             Err(_) => self.streams.binary_search(&location).ok().map(|_| (0, 1))?,
         };
@@ -108,7 +108,7 @@ impl Share<'_> {
         self.whole.covers(from, until)
     }
 
-    /// A span in the time of the location.
+    /// Converts a span to the time axis of the location.
     pub(super) fn running(&self, (from, until): (i64, i64)) -> (i64, i64) {
         (self.pauses.running(from), self.pauses.running(until))
     }
@@ -133,7 +133,7 @@ fn key(sample: &Sample) -> (u32, u32, LocationId) {
     (sample.metric, sample.counter, sample.location)
 }
 
-/// What the samples of one counter come to.
+/// Divides the samples of one counter.
 fn of_one(trace: &Trace, kinds: &[Kind], samples: &[Sample], window: Option<&Range<i64>>) -> Vec<CounterCell> {
     let Sample { metric, counter, location, .. } = samples[0];
     let series = series(trace, kinds, samples);

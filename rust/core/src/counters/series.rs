@@ -1,4 +1,4 @@
-//! A counter over time: its samples, and what it came to by then.
+//! A counter over time: its samples, and its cumulative sums.
 
 use std::borrow::Cow;
 
@@ -6,18 +6,18 @@ use super::pauses::Pauses;
 use crate::ids::CallPathId;
 use crate::trace::counters::{Counter, Kind, Number, Sums};
 
-/// A sample, and what the counter came to from the first one to it.
+/// A sample, and the sum from the first sample to it.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     time: i64,
     value: Number,
-    /// Whether it is a sample, and not the end of the time for which the last one holds.
+    /// Whether it is a sample, rather than the end of the last one's validity.
     is_sample: bool,
     /// Growth of a total, sum of changes, integral of a level over ticks (twice that of one known at its samples).
     sum: Number,
 }
 
-/// The samples of a counter at one place, in the order of time.
+/// The samples of a counter at one place, in order of time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Series {
     points: Vec<Point>,
@@ -26,12 +26,12 @@ pub(crate) struct Series {
 }
 
 impl Series {
-    /// An empty series of a counter whose values are taken as `kind` has it.
+    /// An empty series of a counter whose values are of this kind.
     pub(super) fn new(counter: &Counter, kind: Kind) -> Self {
         Self { points: Vec::new(), kind, is_trusted: counter.is_trusted() }
     }
 
-    /// Takes the next sample; one that seems to be earlier than the one before happens with it.
+    /// Adds the next sample; if its time is earlier than the previous one, it gets that time.
     pub(super) fn push(&mut self, time: i64, value: Number) {
         let Some(&last) = self.points.last() else {
             let sum = if self.is_of_moments() { value } else { Number::default() };
@@ -53,7 +53,7 @@ impl Series {
         self.points.push(Point { time, value, is_sample: true, sum: last.sum.plus(step) });
     }
 
-    /// Lets a level that holds until its next sample hold until a time.
+    /// Extends the validity of a level's last sample to a time.
     pub(super) fn hold(&mut self, until: i64) {
         if let Some(&last) = self.points.last().filter(|last| last.time < until)
             && self.kind == (Kind::Level { next: true })
@@ -63,7 +63,7 @@ impl Series {
         }
     }
 
-    /// The counter over the time of a location with pauses.
+    /// The counter on the time axis of a location with pauses.
     pub(super) fn in_time_of(&self, pauses: &Pauses) -> Cow<'_, Self> {
         if pauses.is_empty() {
             return Cow::Borrowed(self);
@@ -76,12 +76,12 @@ impl Series {
         Cow::Owned(series)
     }
 
-    /// Whether changes happen at their samples, and not in between.
+    /// Whether changes happen at samples, not between them.
     fn is_of_moments(&self) -> bool {
         self.kind == Kind::Change { next: false, point: true }
     }
 
-    /// What the counter came to up to a time, from the first sample on; linear between two samples, constant beyond.
+    /// The sum from the first sample to a time: linear between two samples, constant beyond.
     pub(super) fn at(&self, time: i64) -> Number {
         if self.is_of_moments() {
             let before = self.points.partition_point(|point| point.time < time).checked_sub(1);
@@ -143,7 +143,7 @@ impl Series {
         }
     }
 
-    /// Counts the samples of a stretch, and sees the values that hold there.
+    /// Adds the number of samples of a stretch, and the range of values in it.
     fn look(&self, from: i64, until: i64, sums: &mut Sums) {
         let own = |point: &&Point| from <= point.time && point.time < until;
         let first = self.points.partition_point(|point| point.time < from);
@@ -156,7 +156,7 @@ impl Series {
             }
         }
         if let Kind::Level { next } = self.kind {
-            // A level holds from sample to sample: the first interval may begin before the stretch.
+            // A level is valid from sample to sample, so the first interval may begin before the stretch.
             for pair in self.points[first.saturating_sub(1)..].windows(2).take_while(|pair| pair[0].time < until) {
                 if pair[0].time < pair[1].time && from < pair[1].time {
                     sums.see(if next { pair[0].value } else { pair[1].value });
@@ -165,31 +165,31 @@ impl Series {
         }
     }
 
-    /// What the counter came to between two times, as people read it: a level as its integral over ticks.
+    /// The change between two times; for a level, its integral over ticks.
     pub(super) fn change(&self, from: i64, until: i64) -> f64 {
         self.change_of((0, 1), from, until)
     }
 
-    /// The same of one of several equal parts.
+    /// The same for one of several equal parts.
     pub(super) fn change_of(&self, (part, parts): (usize, usize), from: i64, until: i64) -> f64 {
         let doubled = if self.kind == Kind::Samples { 0.5 } else { 1.0 };
         self.at(until).part(part, parts).less(self.at(from).part(part, parts)).value() * doubled
     }
 
-    /// Ticks between two times in which a level is known, as far as they belong to one of several equal parts.
+    /// The share of one of several equal parts in the ticks between two times in which a level is known.
     pub(super) fn known_of(&self, (part, parts): (usize, usize), from: i64, until: i64) -> i64 {
         let known = |time| Number::whole(self.known(time)).part(part, parts).integer as i64;
         known(until) - known(from)
     }
 
-    /// The least and the greatest value of a level between two times; infinite, the least above, if none is known.
+    /// Minimum and maximum of a level between two times; (inf, -inf) if it is unknown.
     pub(super) fn range(&self, from: i64, until: i64) -> (f64, f64) {
         let mut sums = Sums::default();
         if matches!(self.kind, Kind::Level { .. } | Kind::Samples) && from < until {
             self.look(from, until, &mut sums);
         }
         if self.kind == Kind::Samples && from < until {
-            // Between two samples it counts with the mean of both.
+            // Between two samples, the level is their mean.
             let first = self.points.partition_point(|point| point.time <= from).saturating_sub(1);
             for pair in self.points[first..].windows(2).take_while(|pair| pair[0].time < until) {
                 let mean = pair[0].value.plus(pair[1].value).value() / 2.0;
@@ -199,8 +199,8 @@ impl Series {
         sums.range
     }
 
-    /// The course of the counter, in stretches from sample to sample that are at least `shortest` ticks long (but the last
-    /// one): begin, end, and the mean of a level, or what the counter grew by in a tick.
+    /// The counter over time, in stretches from sample to sample of at least `shortest` ticks (except the last one):
+    /// begin, end, and the mean of a level or the growth per tick.
     pub(crate) fn course(&self, shortest: i64) -> impl Iterator<Item = (i64, i64, f64)> + '_ {
         let last = self.points.len().saturating_sub(1);
         let mut from = self.points.first().map_or(0, |point| point.time);

@@ -1,9 +1,9 @@
-//! When a message arrives, as others of its class tell.
+//! Estimates when a message arrives, from other messages of its class.
 //!
-//! Of a call that completes receives, Z is the latest start of a transfer: s of an eager message, max(s, q) of one that
-//! goes by rendezvous. The lower median of `L - Z` over the calls with `Z > E` says how long a message of a class
-//! (locality, size, protocol) lasts until its receive is left; the minimum of `L - E` over those with `Z <= E` what a
-//! call of a class (kind, number and size of messages) takes anyway. The difference is the transfer.
+//! For a call that completes receives, let Z be the latest start of a transfer: s for an eager message, max(s, q) for
+//! rendezvous. The lower median of `L - Z` over the calls with `Z > E` is the time from the start of a transfer to the
+//! Leave, by class of message (locality, size, protocol). The minimum of `L - E` over the calls with `Z <= E` is the
+//! overhead of a call, by class of call (kind, number and size of messages). The difference is the transfer time.
 //!
 //! *Source*: whatif.md#how-it-works; counters.md#counters-of-messages-and-queues.
 
@@ -16,7 +16,7 @@ use crate::ids::{InstanceId, RegionKey};
 use crate::matching::protocol::Limits;
 use crate::trace::{Shard, Trace};
 
-/// Classes with fewer samples say nothing.
+/// Classes with fewer samples give no estimate.
 const SAMPLES: usize = 5;
 
 /// Locality and protocol (two bits), size.
@@ -35,7 +35,7 @@ fn transfer_class(message: &Message, is_eager: bool) -> TransferClass {
     (power(message.bytes) << 2) | (u16::from(message.is_local) << 1) | u16::from(is_eager)
 }
 
-/// The class of a call by the receives that it completes; none if nobody sent any of them.
+/// The class of a call by the receives that it completes; `None` if none of them is matched.
 fn call_class(trace: &Trace, shard: &Shard, call: InstanceId, completed: &[Option<Message>]) -> Option<CallClass> {
     let (mut number, mut largest) = (0, 0);
     for message in completed.iter().flatten() {
@@ -50,7 +50,7 @@ struct Samples {
     transfers: Vec<Vec<i64>>,
     /// Number, and the least.
     calls: FxHashMap<CallClass, (usize, i64)>,
-    /// The latest calls of one class: mostly the next one is of it as well.
+    /// Cache of the latest class, which is usually that of the next call.
     latest: Option<(CallClass, (usize, i64))>,
 }
 
@@ -90,7 +90,7 @@ impl Samples {
         for i in 0..shard.locations.len() {
             for (call, rows) in calls(shard, i) {
                 let Some(class) = call_class(trace, shard, call, &messages[rows.clone()]) else { continue };
-                // Of equally late ones the first.
+                // On a tie, the first one.
                 let mut latest = (i64::MIN, 0);
                 for (row, request) in posted(shard, rows) {
                     let Some(message) = &messages[row] else { continue };
@@ -121,19 +121,19 @@ impl Samples {
     }
 }
 
-/// What calls of a class take anyway, if that is known.
+/// Overhead of calls of a class, if known.
 pub(super) type OfCalls = (CallClass, Option<i64>);
 
-/// How long transfers last.
+/// Estimated transfer times.
 pub(super) struct Estimate {
     /// Until the receive is left, by class of the message.
     transfers: Vec<Option<i64>>,
-    /// What a call takes anyway, by its class.
+    /// Overhead of calls, by class.
     calls: FxHashMap<CallClass, i64>,
 }
 
 impl Estimate {
-    /// Learns from the messages of all shards.
+    /// Estimates times from the messages of all shards.
     pub(super) fn new(trace: &Trace, messages: &[Vec<Option<Message>>], limits: Limits) -> Result<Self> {
         let of_shards = messages.par_iter().zip(&trace.shards);
         let of_shards = of_shards.map(|(messages, shard)| Samples::of_shard(trace, shard, messages, limits).encode());
@@ -153,7 +153,7 @@ impl Estimate {
         })
     }
 
-    /// What a call that completes receives takes anyway, if that is known; `latest` is of the call before.
+    /// Overhead of a call that completes receives, if known; `latest` is the result for the previous call.
     #[inline]
     pub(super) fn of_call(
         &self,
@@ -173,7 +173,7 @@ impl Estimate {
         }
     }
 
-    /// How long the transfer of a message takes, in a call that takes `least` anyway.
+    /// Transfer time of a message, completed by a call with the overhead `least`.
     #[inline]
     pub(super) fn of_message(&self, message: &Message, is_eager: bool, least: Option<i64>) -> i64 {
         match (self.transfers[usize::from(transfer_class(message, is_eager))], least) {

@@ -1,16 +1,16 @@
-//! How many entries a message or a receive is compared with before it finds its partner, or finds out that there is none.
+//! Match attempts: the number of entries that a message or a receive is compared with in the search for its partner.
 //!
-//! A queue holds posted receives in the order of posting, and one of unexpected messages in the order of arrival; of
-//! equal times the message with the lower number comes first. What arrives searches the former, what is posted the
-//! latter, each up to its partner:
+//! One queue holds posted receives in order of posting, another one unexpected messages in order of arrival; on a tie,
+//! the message with the lower number comes first. An arriving message searches the former, a posted receive the latter,
+//! up to its partner:
 //!
 //! ```text
 //! arrival at a:  q <= a:  1 + #{m': q' < q and a' > a}     post at q:  a <  q:  1 + #{m': a' < a and q' > q}
 //!                q >  a:  #{m': q' <= a < a'}                          a >= q:  #{m': a' <= q < q'}
 //! ```
 //!
-//! So each is compared with its partner once. Where messages arrive and are received in the order of their numbers, that
-//! is all; here is what else a queue costs.
+//! So each is compared with its partner once. If messages arrive and are received in order of their numbers, there are
+//! no other comparisons; this file counts the additional ones.
 //!
 //! *Source*: counters.md#counters-of-messages-and-queues.
 
@@ -78,8 +78,7 @@ fn order(messages: &[Queued], time: impl Fn(&Queued) -> i64) -> (Vec<u32>, Vec<u
     (order, position)
 }
 
-/// Hands the comparisons of each message of a queue with others, those of its arrival and those of its receive, to
-/// `count`.
+/// Passes the additional comparisons of each message of a queue, at its arrival and at its receive, to `count`.
 pub(super) fn with_others(messages: &[Queued], mut count: impl FnMut(&Queued, u32)) {
     if messages.len() < 2 {
         return;
@@ -96,7 +95,7 @@ pub(super) fn with_others(messages: &[Queued], mut count: impl FnMut(&Queued, u3
             .flatten()
             .min()
     {
-        // All of one time are there before any of them searches.
+        // Entries of one time are all inserted before any of them searches.
         let (posts_now, rest) =
             posts.split_at(posts.iter().take_while(|&&i| messages[i as usize].posted == now).count());
         posts = rest;

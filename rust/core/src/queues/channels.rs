@@ -1,17 +1,18 @@
 //! Channels of a receiver: the messages from one process with one communicator.
 //!
-//! Nearly all are received in the order in which they were sent and arrived. Then none overtakes another, and each is
-//! compared with its partner alone; a look at the message before says so. The others are sorted.
+//! Nearly all messages are received in the order in which they were sent and arrived. Then no message overtakes
+//! another, and each is compared only with its partner; comparing it with the previous message is enough to tell. Other
+//! channels are sorted.
 
 use super::Lists;
 use super::attempts::{self, Queued};
 use crate::ids::{CommId, ProcessId};
 use crate::trace::NONE;
 
-/// A message as its receives come.
+/// A message, in order of the receives.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
-    /// Enter of the call that starts the send, ticks, and the row of the send: numbers go by these.
+    /// Enter of the call that starts the send, ticks, and the row of the send, which determine the message's number.
     pub(super) sent: (i64, u32),
     /// When it arrives, ticks.
     pub(super) arrival: i64,
@@ -27,24 +28,24 @@ pub(super) struct Channel<R> {
     next: u32,
     latest: Step,
     is_in_order: bool,
-    /// What the caller keeps of it.
+    /// Data of the caller.
     pub(super) kept: R,
 }
 
 impl<R> Channel<R> {
-    /// Takes the next message that is received.
+    /// Adds the next received message.
     #[inline]
     pub(super) fn take(&mut self, step: Step) {
         let before = &self.latest;
         let follows = before.sent < step.sent && before.arrival <= step.arrival && before.posted <= step.posted;
-        // What arrives together with a message, as that is posted, is there when it is searched for.
+        // A message that arrives at the time when another one is posted is in the queue during that search.
         let meets = before.posted == before.arrival && before.arrival == step.arrival;
         self.is_in_order &= follows && !meets;
         self.latest = step;
     }
 }
 
-/// The channels of one receiver after the other.
+/// The channels of one receiver at a time.
 pub(super) struct Channels<R> {
     /// By sending process, or [`NONE`].
     first: Vec<u32>,
@@ -78,18 +79,18 @@ impl<R: Default> Channels<R> {
         &mut self.all[number]
     }
 
-    /// Whether the messages of a channel come in order, so that their queue need not be looked at.
+    /// Whether the messages of a channel are in order, so that their queue needs no search.
     pub(super) fn is_in_order(&self, number: usize, lists: Lists) -> bool {
-        // With others in the same queue nobody knows.
+        // Unknown if other channels share the queue.
         self.all[number].is_in_order && (lists == Lists::Pair || self.all.len() == 1)
     }
 
-    /// Whether those of all channels do.
+    /// Whether the messages of all channels are in order.
     pub(super) fn are_in_order(&self, lists: Lists) -> bool {
         (0..self.all.len()).all(|number| self.is_in_order(number, lists))
     }
 
-    /// Ends the receiver; hands over what was kept of each channel.
+    /// Finishes the receiver; returns the caller's data of each channel.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = R> {
         for channel in &self.all {
             self.first[channel.source.index()] = NONE;
@@ -98,15 +99,15 @@ impl<R: Default> Channels<R> {
     }
 }
 
-/// What the queues of a receiver count at a place.
+/// What is counted in the queues of a receiver.
 pub(super) enum Found {
     /// A message whose receive was posted after that of a later one of its channel.
     Overtaken,
-    /// Comparisons with others than the partner.
+    /// Comparisons with entries other than the partner.
     Comparisons(u32),
 }
 
-/// Goes through the queues of a receiver.
+/// Replays the queues of a receiver.
 pub(super) fn search(messages: &mut [Queued], lists: Lists, mut count: impl FnMut(&Queued, Found)) {
     // Each thread received those of a channel in order, or nearly so: a stable sort merges what is in order.
     messages.sort_by_key(|message| (message.comm, message.source, message.sent));

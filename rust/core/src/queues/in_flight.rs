@@ -1,6 +1,6 @@
-//! Bytes on the way in the whole run.
+//! Bytes in flight over the whole run.
 //!
-//! Each shard follows a slice of the run: what changes in there at all receivers is sent to it.
+//! Each shard processes a slice of the run, for which it receives the changes of all receivers.
 
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
@@ -10,7 +10,7 @@ use crate::Result;
 use crate::exchange::{Exchange, Outbox};
 use crate::ids::LocationId;
 
-/// A change on its way to the shard that follows it.
+/// A change, sent to the shard of its slice.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
 pub(super) struct Step {
     pub(super) time: i64,
@@ -61,8 +61,8 @@ impl Slices {
         }
     }
 
-    /// Follows the slices of this process of the analysis; the whole run at the first process, `None` at the others, and
-    /// where nothing is ever on the way.
+    /// Processes the slices of this process. Returns the level of the whole run at the first process; `None` at the
+    /// others, or if nothing is ever in flight.
     pub(super) fn follow(self, outgoing: Vec<Outbox<Step>>, exchange: &Exchange, bins: usize) -> Result<Option<Level>> {
         let of_slice = exchange.alltoallv(outgoing)?.into_par_iter().map(|inbox| {
             let mut steps: Vec<Step> = inbox.rows().copied().collect();

@@ -1,35 +1,35 @@
-//! Sums at one location after the other, and, on request alone, when they grow.
+//! Sums, one location at a time, and on request every increment of them.
 
 use bitcode::{Decode, Encode};
 
 use super::{Counts, QueueMetric};
 use crate::ids::{CallPathId, LocationId};
 
-/// A sum grows.
+/// An increment of a sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Moment {
     /// The sum.
     pub metric: QueueMetric,
-    /// Where.
+    /// Call path.
     pub callpath: CallPathId,
-    /// At which location.
+    /// The location.
     pub location: LocationId,
-    /// When, ticks.
+    /// Time, ticks.
     pub time: i64,
-    /// By how much.
+    /// Amount.
     pub value: i64,
 }
 
-/// Sums at one location after the other, and when they grew, if somebody asks.
+/// Sums, one location at a time, and their increments on request.
 pub(super) struct Ledger {
     pub(super) counts: Counts,
     pub(super) moments: Option<Vec<Moment>>,
-    /// First moment of the location.
+    /// Index of the location's first increment.
     first: usize,
 }
 
 impl Ledger {
-    /// Goes on with sums.
+    /// Continues existing sums.
     pub(super) fn new(counts: Counts, has_moments: bool) -> Self {
         Self { counts, moments: has_moments.then(Vec::new), first: 0 }
     }
@@ -42,7 +42,7 @@ impl Ledger {
         }
     }
 
-    /// Ends the contributions to a location.
+    /// Finishes the contributions to a location.
     pub(super) fn end_location(&mut self, location: LocationId) {
         self.counts.end_location(location);
         if let Some(moments) = &mut self.moments {

@@ -1,25 +1,25 @@
-//! Levels: how many of something there are at a time. Their maximum, their mean over the run, and their course.
+//! Levels: the number of items at a time, with its maximum, its mean over the run, and its values over time.
 
 use bitcode::{Decode, Encode};
 
 use crate::ids::LocationId;
 
-/// What there can be some of.
+/// The quantities of which levels are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 pub enum Quantity {
-    /// Messages that have arrived, and whose receive is still to be posted.
+    /// Messages that have arrived before their receive is posted.
     Unexpected,
-    /// Bytes of those of them that are eager.
+    /// Bytes of the eager ones among them.
     UnexpectedData,
-    /// Posted receives whose message is still to come.
+    /// Posted receives whose message has not arrived.
     Posted,
-    /// Sends that have begun, and are not completed.
+    /// Sends that have begun and are not completed.
     SendRequests,
-    /// Receives that have begun, and are not completed.
+    /// Receives that have begun and are not completed.
     ReceiveRequests,
     /// These, and non-blocking collective and one-sided operations.
     Requests,
-    /// Bytes that were sent, and whose receive is not completed.
+    /// Bytes that were sent and whose receive is not completed.
     InFlight,
 }
 
@@ -67,20 +67,20 @@ pub struct Level {
     pub quantity: Quantity,
     /// The master thread of the process, or none of the run.
     pub location: LocationId,
-    /// The most there were.
+    /// The maximum.
     pub maximum: i64,
-    /// When they were reached first, ticks.
+    /// When the maximum was first reached, ticks.
     pub time: i64,
     /// Sum over time: level times ticks.
     pub integral: i128,
-    /// Sum over time, and the most there were, in each bin.
+    /// Sum over time, and maximum, in each bin.
     pub bins: Vec<(i128, i64)>,
 }
 
-/// What a level rises or falls by, and when.
+/// Time and size of a change of a level.
 pub(super) type Change = (i64, u64);
 
-/// Sorts changes by time. Most of them come so, or nearly so.
+/// Sorts changes by time; usually they are sorted, or nearly so.
 pub(super) fn sort_by_time<T: Copy>(changes: &mut Vec<T>, time: impl Fn(&T) -> i64) {
     if !merge(changes, &time) {
         distribute(changes, &time);
@@ -117,9 +117,9 @@ fn merge<T: Copy>(changes: &mut [T], time: impl Fn(&T) -> i64) -> bool {
     true
 }
 
-/// Sorts what is nearly sorted already; `false` as soon as that takes too long.
+/// Insertion sort for nearly sorted changes; `false` as soon as it takes too long.
 fn insert<T: Copy>(changes: &mut [T], time: impl Fn(&T) -> i64) -> bool {
-    // A change moves by few places, or they are not nearly sorted.
+    // If a change has to move further, the changes are not nearly sorted.
     const PLACES: usize = 4;
     let mut left = 16 * PLACES;
     for i in 1..changes.len() {
@@ -138,7 +138,7 @@ fn insert<T: Copy>(changes: &mut [T], time: impl Fn(&T) -> i64) -> bool {
     true
 }
 
-/// Sorts by the digits of the time, the least significant first.
+/// Radix sort by time, least significant digit first.
 fn distribute<T: Copy>(changes: &mut Vec<T>, time: impl Fn(&T) -> i64) {
     const BITS: u32 = 11;
     const DIGITS: usize = 1 << BITS;
@@ -172,7 +172,7 @@ fn distribute<T: Copy>(changes: &mut Vec<T>, time: impl Fn(&T) -> i64) {
     }
 }
 
-/// Follows a level through a part of the run.
+/// Computes a level over a part of the run.
 pub(super) struct Course {
     level: Level,
     /// First and last tick of the run.
@@ -194,7 +194,7 @@ impl Course {
         Self { level, run, now, since }
     }
 
-    /// Takes a change, not before the one that came last.
+    /// Adds a change; times must not decrease.
     #[inline]
     pub(super) fn change(&mut self, time: i64, by: i64) {
         if time > self.since {
@@ -203,7 +203,7 @@ impl Course {
         self.now = self.now.saturating_add(by);
     }
 
-    /// Goes on to a time: what changes at one time makes one step.
+    /// Advances to a time; changes of one time make one step.
     #[inline]
     fn go_on(&mut self, time: i64) {
         if self.now > self.level.maximum {
@@ -252,7 +252,7 @@ impl Level {
         }
     }
 
-    /// Puts the courses of two parts of the run together.
+    /// Joins the levels of two consecutive parts of the run.
     pub(super) fn join(mut self, other: &Self) -> Self {
         if (other.maximum, self.time) > (self.maximum, other.time) {
             (self.maximum, self.time) = (other.maximum, other.time);

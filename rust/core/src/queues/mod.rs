@@ -1,16 +1,16 @@
-//! Counters of messages and queues by replay: what an instrumented MPI library would count, from the records alone.
+//! Counters of messages and queues by replay: the counts of an instrumented MPI library, from the records alone.
 //!
-//! Of a message from process i to j on a communicator, with s the Enter of the call that starts the send, q that of the
-//! call that posts the receive, and d the Leave of the call that completes it:
+//! For a message from process i to j on a communicator, let s be the Enter of the call that starts the send, q the
+//! Enter of the call that posts the receive, and d the Leave of the call that completes it:
 //!
 //! ```text
-//! arrival  a = min(d, s + t)     t: what others of its class say of the transfer, or 0
+//! arrival  a = min(d, s + t)     t: estimated transfer time of its class, or 0
 //! a < q    unexpected: it waits in a queue from a to q
 //! q <= a   its receive was posted: the request waits in a queue from q to a
 //! ```
 //!
-//! With t = 0 the arrival is the earliest possible, and what is unexpected an upper bound: records do not tell when a
-//! message arrives.
+//! Traces do not record when a message arrives. With t = 0 the arrival is the earliest possible, and the number of
+//! unexpected messages is an upper bound.
 //!
 //! *Source*: dissertation of Eberius, chapter 3, whose counters these derive without a modified library;
 //! counters.md#counters-of-messages-and-queues.
@@ -46,23 +46,23 @@ use crate::schema::{MetricSet, QueueMetric};
 use crate::severity::{self, Accumulator};
 use crate::trace::{Shard, Trace};
 
-/// How to replay.
+/// Options of the replay.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// When messages arrive.
     pub arrival: Arrival,
     /// Which messages share a queue.
     pub lists: Lists,
-    /// Into how many bins of equal width to cut the levels; 0 for none.
+    /// Number of bins of equal width for levels over time; 0 for none.
     pub bins: usize,
-    /// Whether to say when sums grow.
+    /// Whether to return every increment of the sums.
     pub moments: bool,
 }
 
 /// When a message arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// After a transfer as long as those of its class.
+    /// After a typical transfer of its class.
     Estimate,
     /// As soon as its send begins.
     Send,
@@ -80,7 +80,7 @@ pub enum Lists {
 /// A sum of a metric at a call path and a location.
 pub type Cell = crate::severity::Cell<QueueMetric, i64>;
 
-/// Sums at one location after the other.
+/// Sums, one location at a time.
 type Counts = Accumulator<QueueMetric>;
 
 /// A call path at a location.
@@ -105,7 +105,7 @@ impl Sums {
     }
 }
 
-/// What a receiver knows of the send of a message.
+/// The properties of a message's send that the receiver needs.
 #[derive(Clone, Copy, Debug)]
 struct Message {
     /// Enter of the call that starts the send (s), ticks.
@@ -133,21 +133,21 @@ impl Message {
 /// The messages of a shard's receivers.
 #[derive(Debug, Default)]
 pub struct Messages {
-    /// By receive; none if nobody sent it.
+    /// By receive; `None` if it is not matched.
     of: Vec<Option<Message>>,
     proofs: Proofs,
 }
 
-/// What the replay found.
+/// The results of the replay.
 #[derive(Debug, Default)]
 pub struct Queues {
-    /// Sums that are not zero, by metric, call path and location.
+    /// Non-zero sums, by metric, call path and location.
     pub cells: Vec<Cell>,
     /// Levels by quantity and location.
     pub levels: Vec<Level>,
-    /// When sums grow, in the order of time, if that was asked for.
+    /// Increments of the sums in order of time, if requested.
     pub moments: Vec<Moment>,
-    /// Largest size of an eager message, within a node and between nodes; `None` if no message went by rendezvous.
+    /// Largest size of an eager message, within a node and between nodes; `None` if no message used rendezvous.
     pub limits: [Option<u64>; 2],
 }
 
@@ -161,7 +161,7 @@ fn calls(shard: &Shard, i: usize) -> impl Iterator<Item = (InstanceId, Range<usi
     })
 }
 
-/// Rows of receives, each with the call that posts it: of a message that a probe has found before, the probe.
+/// Rows of receives, each with the call that posts it, or with the probe that found the message before.
 fn posted(shard: &Shard, rows: Range<usize>) -> impl Iterator<Item = (usize, InstanceId)> {
     let first = shard.probes.partition_point(|(row, _)| (*row as usize) < rows.start);
     let mut probes = shard.probes[first..].iter().peekable();

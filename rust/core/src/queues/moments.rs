@@ -1,7 +1,7 @@
-//! When the sums of messages grow: for windows, bins and iterations, on request alone.
+//! Increments of the sums of messages, for windows, bins and iterations; only on request.
 //!
-//! What is booked where a receive is posted grows at the Enter of the call that posts it, what is booked at a sender at the
-//! Enter of the call that starts the send.
+//! Sums at receivers grow at the Enter of the call that posts the receive, sums at senders at the Enter of the call
+//! that starts the send.
 
 use super::channels::{Found, search};
 use super::ledger::Moment;
@@ -10,7 +10,7 @@ use super::senders::Alike;
 use super::{Options, QueueMetric};
 
 impl Receivers<'_> {
-    /// When the sums of all messages grow, those of their senders too.
+    /// The increments of all sums of messages, including those at senders.
     pub(super) fn moments(&self, options: &Options) -> Vec<Moment> {
         let Self { trace, shard, limits, .. } = *self;
         let mut moments = Vec::new();

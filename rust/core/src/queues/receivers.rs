@@ -1,4 +1,4 @@
-//! The queues of receivers: unexpected messages, posted receives, what overtakes what.
+//! The queues of receivers: unexpected messages, posted receives, and overtaking.
 
 use super::arrival::Estimate;
 use super::attempts::Queued;
@@ -14,15 +14,15 @@ use crate::severity::volume;
 use crate::trace::columns::Received;
 use crate::trace::{Shard, Trace};
 
-/// What the messages of a shard's receivers come to.
+/// The results for the messages of a shard's receivers.
 pub(super) struct Replayed {
     pub(super) counts: Counts,
-    /// At the senders, and what queues that are not in order cost.
+    /// Sums at senders, and match attempts of queues that are not in order.
     pub(super) sums: Sums,
     pub(super) levels: Vec<Level>,
-    /// What was received from processes that send on several threads: rows of sends, by their shard.
+    /// Received messages of processes that send on several threads: rows of sends, by their shard.
     pub(super) matched: Outbox<u32>,
-    /// What comes and goes, for those who follow the whole run.
+    /// Changes of the bytes in flight, for the level of the whole run.
     pub(super) in_flight: Outbox<in_flight::Step>,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Replayed {
 pub(super) struct Met<'a> {
     pub(super) message: &'a Message,
     receive: &'a Received,
-    /// Where the receive was posted, and when (q).
+    /// Call path and time (q) of the call that posts the receive.
     pub(super) callpath: CallPathId,
     pub(super) posted: i64,
     /// When the message arrives (a).
@@ -51,7 +51,7 @@ pub(super) struct Receivers<'a> {
 }
 
 impl<'a> Receivers<'a> {
-    /// Goes through the messages of the i-th location, in the order of their receives.
+    /// Visits the messages of the i-th location in order of their receives.
     #[inline]
     pub(super) fn each(&self, i: usize, mut take: impl FnMut(&Met<'a>)) {
         let Self { trace, shard, messages, limits, estimate } = *self;
@@ -139,7 +139,7 @@ impl<'a> Receivers<'a> {
     }
 }
 
-/// Counts a message where its receive was posted. It is compared with its partner at least.
+/// Counts a message where its receive is posted, with the comparison with its partner.
 #[inline]
 pub(super) fn count(met: &Met, mut add: impl FnMut(QueueMetric, i64)) {
     let Met { message, posted, arrival, is_eager, .. } = *met;
@@ -158,7 +158,7 @@ pub(super) fn count(met: &Met, mut add: impl FnMut(QueueMetric, i64)) {
     }
 }
 
-/// A message as its queue sees it.
+/// The properties of a message that its queue needs.
 pub(super) fn queued(met: &Met, location: LocationId) -> Queued {
     Queued {
         source: met.receive.peer,
@@ -171,7 +171,7 @@ pub(super) fn queued(met: &Met, location: LocationId) -> Queued {
     }
 }
 
-/// When something comes and goes.
+/// Times at which items enter and leave a queue.
 #[derive(Default)]
 struct Times {
     rises: Vec<Change>,
@@ -200,7 +200,7 @@ impl Times {
         sort_by_time(&mut self.falls, |change| change.0);
     }
 
-    /// All changes in the order of time, with what one of them comes to: 1 or less than 0.
+    /// Passes all changes in order of time to `take`, with their sign.
     fn each(&self, mut take: impl FnMut(i64, i64, u64)) {
         let mut falls = self.falls.iter().peekable();
         for &(time, by) in &self.rises {
@@ -218,10 +218,10 @@ impl Times {
     }
 }
 
-/// The queues of a process, and what is on the way to it.
+/// The queues of a process, and the messages in flight to it.
 #[derive(Default)]
 struct Courses {
-    /// With the bytes of eager messages, and whether there are any of these.
+    /// Unexpected messages with the bytes of eager ones, and whether there are any of these.
     unexpected: Times,
     has_data: bool,
     posted: Times,
@@ -259,7 +259,7 @@ impl Courses {
         self.in_flight.sort();
     }
 
-    /// Hands over the levels.
+    /// Appends the levels.
     fn levels(&mut self, location: LocationId, run: (i64, i64), bins: usize, levels: &mut Vec<Level>) {
         let course = |quantity| Course::new(quantity, location, run, bins, (run.0, 0));
         if !self.unexpected.rises.is_empty() {

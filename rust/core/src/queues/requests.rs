@@ -1,4 +1,4 @@
-//! Requests: from the call that begins them to the Leave of the one that completes them.
+//! Requests: from the call that begins one to the Leave of the call that completes it.
 
 use std::ops::Range;
 
@@ -22,13 +22,13 @@ enum Kind {
     Other,
 }
 
-/// How many requests of each kind begin or end at once, those that end less than 0.
+/// Number of requests of each kind that begin at a time; negative if they end.
 type Number = [i32; 3];
 
-/// The requests of a process. All begin as a call is entered, and end as one is left.
+/// The requests of a process. They begin at the Enter of a call, and end at the Leave of a call.
 #[derive(Default)]
 struct Requests {
-    /// By call of the current location: what begins, and what ends.
+    /// By call of the current location: the requests that begin and that end.
     of_calls: Vec<[Number; 2]>,
     first: usize,
     steps: Vec<(i64, Number)>,
@@ -40,7 +40,7 @@ impl Requests {
         self.of_calls.resize(calls.len(), [Number::default(); 2]);
     }
 
-    /// Takes a request; returns whether it ends.
+    /// Adds a request; returns whether it ends.
     #[inline]
     fn take(&mut self, kind: Kind, begin: InstanceId, end: InstanceId) -> bool {
         self.of_calls[begin.index() - self.first][0][kind as usize] += 1;
@@ -50,7 +50,7 @@ impl Requests {
         end.is_some()
     }
 
-    /// Ends a location: calls follow one another, and so do their times.
+    /// Finishes a location. Calls are ordered, so their times are too.
     fn end_location(&mut self, shard: &Shard) {
         for (call, [begin, end]) in (self.first..).zip(self.of_calls.drain(..)) {
             let call = InstanceId::at(call);
@@ -63,7 +63,7 @@ impl Requests {
         }
     }
 
-    /// Ends a process; its levels.
+    /// Finishes a process; returns its levels.
     fn levels(&mut self, location: LocationId, run: (i64, i64), bins: usize) -> impl Iterator<Item = Level> {
         sort_by_time(&mut self.steps, |step| step.0);
         let quantities = [Quantity::SendRequests, Quantity::ReceiveRequests, Quantity::Requests];
@@ -84,7 +84,7 @@ impl Requests {
     }
 }
 
-/// Follows the requests of all processes of a shard, and counts those that are never completed.
+/// Replays the requests of all processes of a shard, and counts those that are never completed.
 pub(super) fn replay(trace: &Trace, shard: &Shard, ledger: &mut Ledger, bins: usize) -> Vec<Level> {
     let Some(run) = trace.span() else { return Vec::new() };
     let mut levels = Vec::new();
@@ -129,7 +129,7 @@ pub(super) fn replay(trace: &Trace, shard: &Shard, ledger: &mut Ledger, bins: us
     levels
 }
 
-/// Which one-sided operations have a request.
+/// Tells which one-sided operations have a request.
 struct OneSided<'a> {
     trace: &'a Trace,
     /// By call path.

@@ -1,4 +1,4 @@
-//! What messages are at their senders: protocols, sizes, and whether threads may have disturbed their order.
+//! Counts of messages at their senders: protocols, sizes, and possible disorder between threads.
 
 use super::ledger::Ledger;
 use super::{Message, Place, QueueMetric, Sums};
@@ -8,7 +8,7 @@ use crate::matching::protocol::{Limits, Protocol};
 use crate::severity::volume;
 use crate::trace::{Shard, Trace};
 
-/// Bounds of sizes, and what counts messages up to them.
+/// Bounds of sizes, and the metrics that count messages up to them.
 const SIZES: [(u64, QueueMetric); 6] = [
     (0, QueueMetric::Size0),
     (64, QueueMetric::Size64),
@@ -21,7 +21,7 @@ const SIZES: [(u64, QueueMetric); 6] = [
 /// Communicators with more members are large (COUNTERS, decision 15).
 const MEMBERS: usize = 64;
 
-/// Messages one after the other that are alike.
+/// Consecutive messages with the same properties.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Alike {
     message: Option<Message>,
@@ -29,7 +29,7 @@ pub(super) struct Alike {
 }
 
 impl Alike {
-    /// Counts a message; those before it, if they were others, are booked.
+    /// Counts a message; books the previous ones if their properties differ.
     #[inline]
     pub(super) fn take(&mut self, message: &Message, sums: &mut Sums, limits: Limits) {
         let like = |message: &Message| (message.place(), message.bytes, message.protocol);
@@ -74,8 +74,8 @@ struct Call {
     row: u32,
 }
 
-/// Counts messages whose send overlaps one of another thread to the same process and communicator; `matched` has the rows
-/// of those that somebody received.
+/// Counts messages whose send overlaps one of another thread to the same process and communicator; `matched` has the
+/// rows of received messages.
 pub(super) fn out_of_sequence(trace: &Trace, shard: &Shard, matched: &Inbox<u32>, ledger: &mut Ledger) {
     if matched.is_empty() {
         return;
@@ -117,7 +117,7 @@ pub(super) fn out_of_sequence(trace: &Trace, shard: &Shard, matched: &Inbox<u32>
     }
 }
 
-/// The best of something by thread, and the best of all other threads.
+/// The largest value with its thread, and the largest of all other threads.
 #[derive(Clone, Copy, Default)]
 struct Best([Option<(i64, LocationId)>; 2]);
 
@@ -157,7 +157,7 @@ fn overlapping(calls: &[Call]) -> Vec<bool> {
 
 /// Counts parts in collective operations by bytes and members.
 pub(super) fn collectives(trace: &Trace, shard: &Shard, limits: Limits, ledger: &mut Ledger) {
-    // Collective operations have no locality: the limit between nodes counts, if there is one.
+    // Collective operations have no locality, so the limit between nodes applies, if known.
     let [local, remote] = limits.known();
     let limit = remote.or(local).unwrap_or(u64::MAX);
     for i in 0..shard.locations.len() {
