@@ -517,6 +517,7 @@ class Result(Structure, CountedResult):
         ranks: Collection[int] | None = None,
         window: tuple[float, float] | None = None,
         min_duration: float = 0.0,
+        queues: bool = False,
         progress: Callable[[str, float], object] | None = None,
     ) -> dict[str, int]:
         """Write the run as a trace for the timeline viewer Perfetto (https://ui.perfetto.dev).
@@ -539,6 +540,9 @@ class Result(Structure, CountedResult):
             Start and end in seconds since the start of the trace; everything that overlaps this window is written.
         min_duration
             The minimum length of calls, waits, transfers, and segments of the critical path, in seconds.
+        queues
+            Whether to replay the queues of messages, and to write their lengths, requests, and bytes in flight of each
+            process as counter tracks.
         progress
             Called regularly with ``"timeline"`` and the share that is done, 0..1. An exception it raises ends the work.
 
@@ -554,6 +558,7 @@ class Result(Structure, CountedResult):
         whywait.UsageError
             If there is no such rank, the window is empty, or the result was loaded from disk and has no events.
         """
+        from whywait.analysis.queues import LEVELS, Queues
         from whywait.store.staging import Staging
 
         if (analysis := self.tables.analysis) is None:
@@ -565,7 +570,8 @@ class Result(Structure, CountedResult):
             return _native.write_perfetto(
                 analysis,
                 staging.path(target.name),
-                labels={metric.name: metric.display_name for metric in self.profile.metrics},
+                labels={**LEVELS, **{metric.name: metric.display_name for metric in self.profile.metrics}},
+                queues=Queues(self).replay() if queues else None,
                 ranks=None if ranks is None else list(ranks),
                 window=window,
                 min_duration=min_duration,

@@ -160,6 +160,7 @@ def write_perfetto(
     path: str | PathLike[str],
     *,
     labels: dict[str, str],
+    queues: Analysis | None = None,
     ranks: list[int] | None = None,
     window: tuple[float, float] | None = None,
     min_duration: float = 0.0,

@@ -82,6 +82,21 @@ class Queues:
         has_bins = known and result.tables.analysis is not None and (not bins or _bins(result.tables.analysis) == bins)
         self._replayed = result.tables.analysis if has_bins else None
 
+    def replay(self) -> _native.Analysis:
+        """Replay the queues in detail: when counts grow, and what levels are when.
+
+        Returns
+        -------
+        whywait._native.Analysis
+            An analysis without causes. It takes a few hundred bytes per message.
+
+        Raises
+        ------
+        whywait.UsageError
+            If several processes share the analysis.
+        """
+        return self._replay(moments=True)
+
     def _replay(self, *, moments: bool = False) -> _native.Analysis:
         run = _native.Run(self._result.run.path)
         chosen = (self._arrival, self._match, self._bins, moments)
@@ -120,7 +135,7 @@ class Queues:
         The time is the Enter of the call that posts the receive, or of the sending call for counts at senders. Replays
         the queues again, and takes a few hundred bytes per message.
         """
-        return pa.table(self._replay(moments=True).queue_moments())
+        return pa.table(self.replay().queue_moments())
 
     def window(self, begin: float, end: float) -> pa.Table:
         """Return the counts between two times (seconds since the start of the trace), in the shape of `sums`.

@@ -63,6 +63,11 @@ def add(verbs: Any) -> None:
         metavar="SECONDS",
         help="omit shorter calls, waits, and transfers, and their arrows",
     )
+    perfetto.add_argument(
+        "--queues",
+        action="store_true",
+        help="replay the queues of messages, and write their lengths, requests, and bytes in flight by process",
+    )
     add_threads(perfetto)
     perfetto.add_argument("--no-causes", action="store_true", help="omit root causes and the critical path")
 
@@ -123,7 +128,12 @@ def run_perfetto(options: argparse.Namespace) -> int:
             choices["causes"] = False
         result = whywait.analyze(run, **choices)
         written = result.write_timeline(
-            file, ranks=options.ranks, window=options.window, min_duration=options.min_duration, progress=progress
+            file,
+            ranks=options.ranks,
+            window=options.window,
+            min_duration=options.min_duration,
+            queues=options.queues,
+            progress=progress,
         )
     if options.json:
         print_json({"file": str(file), **written})

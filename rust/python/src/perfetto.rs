@@ -12,6 +12,7 @@ use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use whywait_core::export::perfetto::{Selection, write};
+use whywait_core::queues::Quantity;
 use whywait_core::schema::Metric;
 use whywait_core::trace::Trace;
 use whywait_core::trace::decode::Progress;
@@ -22,15 +23,16 @@ use crate::result::Analysis;
 
 /// Writes a trace for Perfetto; returns the numbers of its items by kind.
 ///
-/// `progress(share)` is called about ten times a second.
+/// `queues` is an analysis whose replayed queues have their steps. `progress(share)` is called about ten times a second.
 #[pyfunction]
-#[pyo3(signature = (analysis, path, *, labels, ranks=None, window=None, min_duration=0.0, progress=None))]
+#[pyo3(signature = (analysis, path, *, labels, queues=None, ranks=None, window=None, min_duration=0.0, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "they are named where it is called")]
 pub(crate) fn write_perfetto<'py>(
     py: Python<'py>,
     analysis: Bound<'py, Analysis>,
     path: PathBuf,
     labels: HashMap<String, String>,
+    queues: Option<Bound<'py, Analysis>>,
     ranks: Option<Vec<u32>>,
     window: Option<(f64, f64)>,
     min_duration: f64,
@@ -44,12 +46,17 @@ pub(crate) fn write_perfetto<'py>(
     })?;
     let pool = whywait_core::pool::new(0).map_err(core_error)?;
     let state = Arc::new(Progress::default());
-    let (shared, owned) = (state.clone(), analysis.clone().unbind());
+    let (shared, owned, replayed) = (state.clone(), analysis.clone().unbind(), queues.map(Bound::unbind));
     let job = move || {
         let Analysis { archive, result, .. } = owned.get();
         let label = |metric: Metric| labels.get(metric.name()).map_or(metric.name(), String::as_str).to_owned();
+        let level = |quantity: Quantity| labels.get(quantity.name()).map_or(quantity.name(), String::as_str).to_owned();
+        let queues = replayed.as_ref().and_then(|replayed| replayed.get().result.queues.as_ref());
         let out = BufWriter::with_capacity(1 << 20, file);
-        pool.install(|| write(result, archive, &label, &selection, out, &shared))
+        pool.install(|| {
+            let queues = queues.map(|queues| (queues, &level as &dyn Fn(Quantity) -> String));
+            write(result, archive, &label, queues, &selection, out, &shared)
+        })
     };
     let events: usize = analysis.get().result.trace.shards.iter().map(|shard| shard.events.len()).sum();
     let tick = || {

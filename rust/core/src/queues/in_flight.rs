@@ -5,7 +5,7 @@
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 
-use super::levels::{Course, Level, Quantity};
+use super::levels::{Course, Detail, Level, Quantity};
 use crate::Result;
 use crate::exchange::{Exchange, Outbox};
 use crate::ids::LocationId;
@@ -63,7 +63,12 @@ impl Slices {
 
     /// Processes the slices of this process. Returns the level of the whole run at the first process; `None` at the
     /// others, or if nothing is ever in flight.
-    pub(super) fn follow(self, outgoing: Vec<Outbox<Step>>, exchange: &Exchange, bins: usize) -> Result<Option<Level>> {
+    pub(super) fn follow(
+        self,
+        outgoing: Vec<Outbox<Step>>,
+        exchange: &Exchange,
+        detail: Detail,
+    ) -> Result<Option<Level>> {
         let of_slice = exchange.alltoallv(outgoing)?.into_par_iter().map(|inbox| {
             let mut steps: Vec<Step> = inbox.rows().copied().collect();
             // Those of each receiver are in order: a stable sort merges them.
@@ -79,7 +84,7 @@ impl Slices {
         let followed = own.into_par_iter().zip(of_slice).map(|(slice, steps)| {
             let (begin, end) = self.bounds(slice);
             let start = (begin, level_at(slice));
-            let mut course = Course::new(Quantity::InFlight, LocationId::NONE, self.run, bins, start);
+            let mut course = Course::new(Quantity::InFlight, LocationId::NONE, self.run, detail, start);
             for Step { time, by } in steps {
                 course.change(time, by);
             }

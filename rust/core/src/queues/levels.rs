@@ -2,6 +2,7 @@
 
 use bitcode::{Decode, Encode};
 
+use super::Options;
 use crate::ids::LocationId;
 
 /// The quantities of which levels are computed.
@@ -75,6 +76,23 @@ pub struct Level {
     pub integral: i128,
     /// Sum over time, and maximum, in each bin.
     pub bins: Vec<(i128, i64)>,
+    /// What it is when it is not zero: from, to (ticks), and the level, in the order of time; if that was asked for.
+    pub steps: Option<Vec<(i64, i64, i64)>>,
+}
+
+/// How much to keep of a level's course.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Detail {
+    /// Number of bins of equal width.
+    bins: usize,
+    has_steps: bool,
+}
+
+impl Detail {
+    /// As the options say: one bin at least where steps are kept.
+    pub(super) fn of(options: &Options) -> Self {
+        Self { bins: options.bins.max(usize::from(options.moments)), has_steps: options.moments }
+    }
 }
 
 /// Time and size of a change of a level.
@@ -187,10 +205,11 @@ impl Course {
         quantity: Quantity,
         location: LocationId,
         run: (i64, i64),
-        bins: usize,
+        detail: Detail,
         (since, now): (i64, i64),
     ) -> Self {
-        let level = Level { quantity, location, maximum: 0, time: run.0, integral: 0, bins: vec![(0, 0); bins] };
+        let (bins, steps) = (vec![(0, 0); detail.bins], detail.has_steps.then(Vec::new));
+        let level = Level { quantity, location, maximum: 0, time: run.0, integral: 0, bins, steps };
         Self { level, run, now, since }
     }
 
@@ -250,6 +269,9 @@ impl Level {
             }
             bin += 1;
         }
+        if let Some(steps) = &mut self.steps {
+            steps.push((from, to, level));
+        }
     }
 
     /// Joins the levels of two consecutive parts of the run.
@@ -260,6 +282,10 @@ impl Level {
         self.integral += other.integral;
         for (own, (integral, maximum)) in self.bins.iter_mut().zip(&other.bins) {
             *own = (own.0 + integral, own.1.max(*maximum));
+        }
+        if let (Some(own), Some(steps)) = (&mut self.steps, &other.steps) {
+            own.extend(steps);
+            own.sort_unstable();
         }
         self
     }
@@ -280,7 +306,8 @@ mod tests {
     }
 
     fn level(rises: &[Change], falls: &[Change], run: (i64, i64), bins: usize) -> Level {
-        let mut course = Course::new(Quantity::Unexpected, LocationId::new(0), run, bins, (run.0, 0));
+        let detail = Detail { bins, has_steps: bins == 1 };
+        let mut course = Course::new(Quantity::Unexpected, LocationId::new(0), run, detail, (run.0, 0));
         for (time, by) in changes(rises, falls) {
             course.change(time, by);
         }
@@ -292,6 +319,12 @@ mod tests {
         let level_of = |bins| level(&[(10, 1), (20, 1)], &[(25, 1), (40, 1)], (0, 50), bins);
         assert_eq!((level_of(5).maximum, level_of(5).time, level_of(5).integral), (2, 20, 35));
         assert_eq!(level_of(5).bins, [(0, 0), (10, 1), (15, 2), (10, 1), (0, 0)]);
+    }
+
+    #[test]
+    fn steps_say_what_a_level_is_from_when_to_when() {
+        let level = level(&[(10, 1), (20, 2)], &[(25, 3), (40, 0)], (0, 50), 1);
+        assert_eq!(level.steps, Some(vec![(10, 20, 1), (20, 25, 3)]));
     }
 
     #[test]
@@ -358,11 +391,12 @@ mod tests {
             let mut falls: Vec<Change> = spans.iter().map(|&(begin, length, by)| (begin + length, by)).collect();
             rises.sort_unstable();
             falls.sort_unstable();
-            let whole = level(&rises, &falls, (0, 40), bins);
+            let whole = Level { steps: None, ..level(&rises, &falls, (0, 40), bins) };
             let changes = changes(&rises, &falls);
             let part = |from: i64, to: i64| {
                 let before = changes.iter().filter(|change| change.0 < from).map(|change| change.1).sum();
-                let mut course = Course::new(whole.quantity, whole.location, (0, 40), bins, (from, before));
+                let detail = Detail { bins, has_steps: false };
+                let mut course = Course::new(whole.quantity, whole.location, (0, 40), detail, (from, before));
                 for &(time, by) in changes.iter().filter(|change| (from..to).contains(&change.0)) {
                     course.change(time, by);
                 }

@@ -37,6 +37,7 @@ pub use levels::{Level, Quantity};
 use self::arrival::Estimate;
 use self::in_flight::Slices;
 use self::ledger::Ledger;
+use self::levels::Detail;
 use self::receivers::{Receivers, Replayed};
 use crate::Result;
 use crate::ids::{CallPathId, InstanceId, LocationId};
@@ -55,7 +56,7 @@ pub struct Options {
     pub lists: Lists,
     /// Number of bins of equal width for levels over time; 0 for none.
     pub bins: usize,
-    /// Whether to return every increment of the sums.
+    /// Whether to return every increment of the sums, and every step of the levels.
     pub moments: bool,
 }
 
@@ -206,6 +207,7 @@ pub fn replay(trace: &Trace, mut messages: Vec<Messages>, options: &Options) -> 
         Arrival::Send => None,
     };
     let estimate = estimate.as_ref();
+    let detail = Detail::of(options);
     let replay = |(messages, shard): (Vec<Option<Message>>, _)| {
         let receivers = Receivers { trace, shard, messages: &messages, limits, estimate };
         (receivers.replay(options), if options.moments { receivers.moments(options) } else { Vec::new() })
@@ -220,14 +222,14 @@ pub fn replay(trace: &Trace, mut messages: Vec<Messages>, options: &Options) -> 
         found.push((shard.counts, shard.sums, shard.levels, moments));
     }
     let of_run = match trace.span() {
-        Some(run) => Slices::new(run, &trace.exchange).follow(in_flight, &trace.exchange, options.bins)?,
+        Some(run) => Slices::new(run, &trace.exchange).follow(in_flight, &trace.exchange, detail)?,
         None => None,
     };
     let matched = trace.exchange.alltoallv(matched)?;
     let of_shards = found.into_par_iter().zip(&trace.shards).zip(matched).map(|((found, shard), matched)| {
         let (counts, sums, mut levels, mut moments) = found;
         let mut ledger = Ledger::new(counts, options.moments);
-        levels.extend(requests::replay(trace, shard, &mut ledger, options.bins));
+        levels.extend(requests::replay(trace, shard, &mut ledger, detail));
         senders::out_of_sequence(trace, shard, &matched, &mut ledger);
         senders::collectives(trace, shard, limits, &mut ledger);
         let mut cells = ledger.counts.finish();

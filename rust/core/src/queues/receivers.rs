@@ -4,7 +4,7 @@ use super::arrival::Estimate;
 use super::attempts::Queued;
 use super::channels::{Channels, Found, Step, search};
 use super::in_flight::{self, Slices};
-use super::levels::{Change, Course, Level, Quantity, size, sort_by_time};
+use super::levels::{Change, Course, Detail, Level, Quantity, size, sort_by_time};
 use super::senders::Alike;
 use super::{Counts, Message, Options, QueueMetric, Sums, calls, posted};
 use crate::exchange::Outbox;
@@ -131,7 +131,7 @@ impl<'a> Receivers<'a> {
                 .for_each(|alike| alike.book(limits, |metric, place, value| replayed.sums.add(metric, place, value)));
             courses.sort();
             let location = trace.definitions.master(process);
-            courses.levels(location, run, options.bins, &mut replayed.levels);
+            courses.levels(location, run, Detail::of(options), &mut replayed.levels);
             slices.post(&courses.steps, &mut replayed.in_flight);
             courses.clear();
         }
@@ -260,8 +260,8 @@ impl Courses {
     }
 
     /// Appends the levels.
-    fn levels(&mut self, location: LocationId, run: (i64, i64), bins: usize, levels: &mut Vec<Level>) {
-        let course = |quantity| Course::new(quantity, location, run, bins, (run.0, 0));
+    fn levels(&mut self, location: LocationId, run: (i64, i64), detail: Detail, levels: &mut Vec<Level>) {
+        let course = |quantity| Course::new(quantity, location, run, detail, (run.0, 0));
         if !self.unexpected.rises.is_empty() {
             let (mut messages, mut data) = (course(Quantity::Unexpected), course(Quantity::UnexpectedData));
             self.unexpected.each(|time, one, bytes| {

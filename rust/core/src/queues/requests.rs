@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::QueueMetric;
 use super::ledger::Ledger;
-use super::levels::{Course, Level, Quantity, sort_by_time};
+use super::levels::{Course, Detail, Level, Quantity, sort_by_time};
 use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::trace::columns::RequestOf;
 use crate::trace::{Shard, Trace};
@@ -64,10 +64,10 @@ impl Requests {
     }
 
     /// Finishes a process; returns its levels.
-    fn levels(&mut self, location: LocationId, run: (i64, i64), bins: usize) -> impl Iterator<Item = Level> {
+    fn levels(&mut self, location: LocationId, run: (i64, i64), detail: Detail) -> impl Iterator<Item = Level> {
         sort_by_time(&mut self.steps, |step| step.0);
         let quantities = [Quantity::SendRequests, Quantity::ReceiveRequests, Quantity::Requests];
-        let mut courses = quantities.map(|quantity| Course::new(quantity, location, run, bins, (run.0, 0)));
+        let mut courses = quantities.map(|quantity| Course::new(quantity, location, run, detail, (run.0, 0)));
         let mut are_any = [false; 3];
         for (time, [sends, receives, others]) in self.steps.drain(..) {
             let all = i64::from(sends) + i64::from(receives) + i64::from(others);
@@ -85,7 +85,7 @@ impl Requests {
 }
 
 /// Replays the requests of all processes of a shard, and counts those that are never completed.
-pub(super) fn replay(trace: &Trace, shard: &Shard, ledger: &mut Ledger, bins: usize) -> Vec<Level> {
+pub(super) fn replay(trace: &Trace, shard: &Shard, ledger: &mut Ledger, detail: Detail) -> Vec<Level> {
     let Some(run) = trace.span() else { return Vec::new() };
     let mut levels = Vec::new();
     let mut one_sided = OneSided { trace, known: FxHashMap::default() };
@@ -124,7 +124,7 @@ pub(super) fn replay(trace: &Trace, shard: &Shard, ledger: &mut Ledger, bins: us
             requests.end_location(shard);
             ledger.end_location(shard.location(i));
         }
-        levels.extend(requests.levels(trace.definitions.master(process), run, bins));
+        levels.extend(requests.levels(trace.definitions.master(process), run, detail));
     }
     levels
 }

@@ -45,9 +45,7 @@ impl<W: Write> Writer<'_, W> {
             } else {
                 let above = if recording.is_own { Self::thread_track(location) } else { self.process_track(location) };
                 let unit = if is_level { counter.unit.clone() } else { format!("{}/s", counter.unit) };
-                let track = self.next_track;
-                self.next_track += 1;
-                self.packets.counter_track(track, Some(above), (&counter.name, &unit), recording.counter)?;
+                let track = self.new_counter(Some(above), (&counter.name, &unit), recording.counter)?;
                 self.written.counters += 1;
                 track
             };

@@ -1,13 +1,15 @@
-//! Two counters of the whole run over time: how many ranks wait, and how many bytes are in flight.
+//! Levels over time: how many ranks wait, how many bytes are in flight, and the queues of processes.
 
 use std::io::Write;
 
 use rayon::prelude::*;
 
 use super::flows::{Change, in_flight};
+use super::packets::Track;
 use super::tracks::Writer;
 use crate::Result;
 use crate::analysis::Analysis;
+use crate::queues::{Quantity, Queues};
 use crate::schema::Pattern;
 use crate::transfers::Transfer;
 
@@ -41,7 +43,8 @@ impl<W: Write> Writer<'_, W> {
                 }
             }
         }
-        self.level("Ranks waiting", "ranks", 0, changes)
+        self.level(None, ("Ranks waiting", "ranks"), 0, changes)?;
+        Ok(())
     }
 
     /// Writes how many bytes of messages and one-sided transfers from or to the selected ranks are in flight.
@@ -53,11 +56,37 @@ impl<W: Write> Writer<'_, W> {
                 in_flight(&mut changes, transfer.time, end, transfer.bytes);
             }
         }
-        self.level("Bytes in flight", "bytes", 1, changes)
+        self.level(None, ("Bytes in flight", "bytes"), 1, changes)?;
+        Ok(())
     }
 
-    /// Writes a level as a counter of the whole run, unless it is always zero.
-    fn level(&mut self, name: &str, unit: &str, order: u32, mut changes: Vec<Change>) -> Result<()> {
+    /// Writes the replayed queues of the selected ranks, each below its process.
+    pub(super) fn queues(&mut self, queues: &Queues, label: &dyn Fn(Quantity) -> String) -> Result<()> {
+        let after = self.trace.definitions.counters.all.len() as u32;
+        for level in &queues.levels {
+            let location = level.location;
+            if location.is_none() || !self.selection.has(self.trace, location) {
+                continue;
+            }
+            let steps = level.steps.iter().flatten();
+            let changes = steps.flat_map(|&(from, to, level)| [(from, level), (to, -level)]).collect();
+            let (above, order) = (self.process_track(location), after + level.quantity as u32);
+            let name = label(level.quantity);
+            let is_written = self.level(Some(above), (&name, level.quantity.unit()), order, changes)?;
+            self.written.counters += u64::from(is_written);
+        }
+        Ok(())
+    }
+
+    /// Writes a level as a counter, of the whole run if it is not below another track, unless it is always zero; returns
+    /// whether it did.
+    fn level(
+        &mut self,
+        above: Option<Track>,
+        named: (&str, &str),
+        order: u32,
+        mut changes: Vec<Change>,
+    ) -> Result<bool> {
         changes.par_sort_unstable();
         let (first, last) = self.selection.window;
         let mut track = None;
@@ -83,7 +112,7 @@ impl<W: Write> Writer<'_, W> {
                 }
                 let track = match track {
                     Some(track) => track,
-                    None => *track.insert(self.new_counter(name, unit, order)?),
+                    None => *track.insert(self.new_counter(above, named, order)?),
                 };
                 let time = self.nanoseconds(time);
                 self.packets.counter(time, track, level as f64)?;
@@ -92,10 +121,10 @@ impl<W: Write> Writer<'_, W> {
         }
         // Nothing changes in the window.
         if let Some(level) = pending.filter(|&level| level != 0) {
-            let track = self.new_counter(name, unit, order)?;
+            let track = *track.insert(self.new_counter(above, named, order)?);
             let time = self.nanoseconds(first);
             self.packets.counter(time, track, level as f64)?;
         }
-        Ok(())
+        Ok(track.is_some())
     }
 }

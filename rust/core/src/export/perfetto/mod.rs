@@ -10,6 +10,7 @@
 //! | one-sided transfer | instant on a track of the source, and a flow to the call after which the data have arrived |
 //! | critical path | slices of a track of their own |
 //! | counter | counter track below the thread or the process it belongs to |
+//! | replayed queue, requests, bytes in flight of a process | counter track below the process |
 //! | ranks that wait, bytes in flight | two counter tracks of the whole run |
 //!
 //! Times are ns since the begin of the trace. A flow must begin before it ends; flows that do not, because of clock
@@ -34,6 +35,7 @@ use whywait_otf2::Archive;
 
 use crate::analysis::Analysis;
 use crate::ids::RegionKey;
+use crate::queues::{Quantity, Queues};
 use crate::severity::Metric;
 use crate::trace::Trace;
 use crate::trace::decode::Progress;
@@ -71,11 +73,15 @@ pub struct Written {
     pub bytes: u64,
 }
 
-/// Writes a trace for Perfetto; `label` gives the display name of a wait state.
+/// Replayed queues, and the display name of each level.
+pub type Labelled<'a> = (&'a Queues, &'a dyn Fn(Quantity) -> String);
+
+/// Writes a trace for Perfetto; `label` gives the display name of a wait state, `queues` are to have their steps.
 pub fn write(
     analysis: &Analysis,
     archive: &Archive,
     label: &dyn Fn(Metric) -> String,
+    queues: Option<Labelled>,
     selection: &Selection,
     out: impl Write,
     progress: &Progress,
@@ -132,6 +138,9 @@ pub fn write(
         writer.critical_path(&causes.path)?;
     }
     writer.counters(archive, &analysis.counters)?;
+    if let Some((queues, label)) = queues {
+        writer.queues(queues, label)?;
+    }
     writer.ranks_waiting(analysis, &begins)?;
     writer.bytes_in_flight(sent, &transfers)?;
     let bytes = writer.packets.finish()?;

@@ -72,10 +72,10 @@ impl<W: Write> Writer<'_, W> {
         Ok(track)
     }
 
-    pub(super) fn new_counter(&mut self, name: &str, unit: &str, order: u32) -> Result<Track> {
+    pub(super) fn new_counter(&mut self, above: Option<Track>, named: (&str, &str), order: u32) -> Result<Track> {
         let track = self.next_track;
         self.next_track += 1;
-        self.packets.counter_track(track, None, (name, unit), order)?;
+        self.packets.counter_track(track, above, named, order)?;
         Ok(track)
     }
 
