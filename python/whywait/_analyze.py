@@ -129,15 +129,6 @@ def analyze(
             ranks=ranks,
             progress=progress,
         )
-    from whywait._api import Result
-    from whywait.analysis.native import NativeDataset
-    from whywait.model.metrics import metric_tree
-    from whywait.model.profile import in_window
-
-    left_out: tuple[Kind, ...] = ("cause", "thesis") if not causes else ("thesis",) if cost_model == "scalasca" else ()
-    stored = metric_tree().without(_native.stored_metrics(), *left_out)
-    if queues is not None:
-        stored |= set(_native.queue_metrics())
     options: dict[str, Any] = {
         "wrong_order_window": wrong_order_window,
         "causes": causes,
@@ -149,10 +140,36 @@ def analyze(
     if modes:
         options["counter_modes"] = modes
     if window is not None:
-        stored = in_window(stored)
         options["window"] = window
-    dataset = None if native is None else NativeDataset(native, opened, stored, options)
-    return Result(dataset, opened, idle_threads=idle_threads)
+    return to_result(native, opened, options)
+
+
+def to_result(native: _native.Analysis | None, run: Run, options: Mapping[str, Any]) -> Result:
+    """Return the result of a native analysis.
+
+    Parameters
+    ----------
+    native
+        The analysis; None on all ranks of ``mpiexec`` except the first.
+    run
+        The trace that was analyzed.
+    options
+        The options of `analyze` that affect the result.
+    """
+    from whywait._api import Result
+    from whywait.analysis.native import NativeDataset
+    from whywait.model.metrics import metric_tree
+    from whywait.model.profile import in_window
+
+    causes, cost_model = options["causes"], options["cost_model"]
+    left_out: tuple[Kind, ...] = ("cause", "thesis") if not causes else ("thesis",) if cost_model == "scalasca" else ()
+    stored = metric_tree().without(_native.stored_metrics(), *left_out)
+    if "queues" in options:
+        stored |= set(_native.queue_metrics())
+    if "window" in options:
+        stored = in_window(stored)
+    dataset = None if native is None else NativeDataset(native, run, stored, options)
+    return Result(dataset, run, idle_threads=options["idle_threads"])
 
 
 def _modes(modes: Mapping[str, str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait import _native
 from whywait.model.names import close
+from whywait.model.trace import TraceIdentity
 from whywait.store.files import MANIFEST
 
 # Arrow takes longer to import than a trace to open.
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from os import PathLike
 
     import pyarrow as pa
+
+    from whywait._native import Run as NativeRun
 
 # Fields that refer to a String record; fields of a single kind are prefixed with its name.
 _TEXTS = frozenset(
@@ -136,6 +139,15 @@ class Run:
         """The name of the run: that of the archive, or of its directory if the archive is called ``traces``."""
         name = self._native.archive_name
         return self.path.resolve().parent.name if name == "traces" else name
+
+    @property
+    def identity(self) -> TraceIdentity:
+        """The current identity of the trace."""
+        return TraceIdentity.of(self.name, self.path)
+
+    def reopen(self) -> NativeRun:
+        """Open the trace again."""
+        return _native.Run(self.path)
 
     @cached_property
     def definitions(self) -> Definitions:

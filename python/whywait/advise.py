@@ -83,10 +83,10 @@ class Advice(Candidate):
         """The changed run."""
         return whatif(self._base, [self.hypothesis], threads=self._threads)
 
-    @property
+    @cached_property
     def result(self) -> Result:
         """The result of the changed run."""
-        return self.simulation.result
+        return self.simulation.analyze()
 
     @cached_property
     def exposed(self) -> dict[str, Any]:
@@ -199,9 +199,9 @@ def advise(
     base = result
     plan: list[Advice] = []
     for step in range(max(rounds, 1)):
-        if progress:
-            progress("advise", step / max(rounds, 1))
-        ranked = _ranked(base, [one.option for one in plan], goal, only, threads, top)
+        told = _Told(progress, step / max(rounds, 1), 1 / max(rounds, 1))
+        told(0.0)
+        ranked = _ranked(base, [one.option for one in plan], goal, only, threads, top, told)
         if first is None:
             first = AdviceList(ranked[:top], float(result.facts["length"]), plan, progress_thread(focused(result)))
         # What cannot be reached is no step of a plan.
@@ -209,9 +209,21 @@ def advise(
         if not rounds or best is None or best.saved < keep_going * float(result.facts["length"]):
             break
         plan.append(best)
+        told(0.9)
         if step + 1 < rounds:
             base = best.result
     return first or AdviceList([], float(result.facts["length"]), plan)
+
+
+class _Told:
+    """Tells how much of a step of the plan is done."""
+
+    def __init__(self, progress: Callable[[str, float], object] | None, begin: float, share: float) -> None:
+        self._progress, self._begin, self._share = progress, begin, share
+
+    def __call__(self, done: float) -> None:
+        if self._progress:
+            self._progress("advise", self._begin + done * self._share)
 
 
 def _ranked(
@@ -221,6 +233,7 @@ def _ranked(
     only: Collection[str] | None,
     threads: int | None,
     top: int,
+    told: _Told,
 ) -> list[Advice]:
     """Simulate what may be worth it; best first. Of time saved only the first `top` are sure to be there."""
     lanes = Lengths(base, threads=threads)
@@ -232,21 +245,24 @@ def _ranked(
     processes = len({int(rank) for rank in base.places.rank if rank >= 0})
     whole = base.profile.total("time")
     share = lanes.assumed / whole if whole else 0.0
+    enough = top if goal == "time" else len(tried)
     made = [
         Advice(
             **vars(candidate), before=before, after=after, cpu_saved=(before - after) * processes, assumed=share,
             _base=base, _threads=threads,
         )
-        for candidate, before, after in _simulated(base, lanes, tried, top if goal == "time" else len(tried), threads)
+        for candidate, before, after in _simulated(base, lanes, tried, enough, threads, told)
         if before - after > 1e-6 * measured
     ]  # fmt: skip
     if goal == "cpu":
-        made = [replace(one, cpu_saved=_busy(base) - _busy(one.result)) for one in made]
+        for number, one in enumerate(made):
+            told(0.8 * number / len(made))
+            made[number] = replace(one, cpu_saved=_busy(base) - _busy(one.simulation.analyze()))
     return sorted(made, key=lambda one: (-(one.cpu_saved if goal == "cpu" else one.saved), one.locations, one.option))
 
 
 def _simulated(
-    base: Result, lanes: Lengths, tried: list[Candidate], top: int, threads: int | None
+    base: Result, lanes: Lengths, tried: list[Candidate], top: int, threads: int | None, told: _Told
 ) -> Iterator[tuple[Candidate, float, float]]:
     """Yield candidates with the lengths before and after, without those that cannot be among the first `top`."""
     measured = float(base.facts["length"])
@@ -259,7 +275,9 @@ def _simulated(
     alone = [[one] for one in tried if isinstance(one.hypothesis, _ALONE) and not one.base]
     # What may save most first, so that the rest need not be tried.
     others = sorted((one for one in tried if not isinstance(one.hypothesis, _ALONE)), key=lambda one: -one.bound)
-    for batch in [*alone, *(others[i : i + _LANES] for i in range(0, len(others), _LANES))]:
+    batches = [*alone, *(others[i : i + _LANES] for i in range(0, len(others), _LANES))]
+    for number, batch in enumerate(batches):
+        told(0.8 * number / len(batches))
         tries = worth(batch)
         for one, after in zip(tries, _lengths(base, lanes, tries, threads), strict=True):
             if after is not None:

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import weakref
 from dataclasses import asdict, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,9 +22,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from whywait import _native
-from whywait._analyze import analyze
+from whywait._analyze import analyze, to_result
 from whywait._api import Result
+from whywait._run import Definitions, Run
 from whywait.analysis.hypotheses import OF_MODEL, Compiler
+from whywait.analysis.native import NativeDataset
 from whywait.model.hypotheses import (
     AsynchronousProgress,
     Balance,
@@ -43,6 +45,7 @@ from whywait.model.hypotheses import (
     parse,
 )
 from whywait.model.hypothesis_file import read
+from whywait.model.trace import TraceIdentity
 
 __all__ = [
     "AsynchronousProgress",
@@ -68,10 +71,8 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from os import PathLike
-
-    from whywait._run import Run
 
 
 class RunLength(float):
@@ -102,8 +103,13 @@ class Simulation:
         The native simulation.
     base
         The run to compare with, if not the measured one: the run on another network without other changes.
-    analyze
-        The function that analyzes the simulated archive.
+    options
+        The arguments of `whywait.analyze` for the simulated run.
+
+    Attributes
+    ----------
+    written
+        The anchor file that `write` has written last; None if there is none.
     """
 
     def __init__(
@@ -113,13 +119,14 @@ class Simulation:
         native: _native.Simulation,
         *,
         base: Simulation | None = None,
-        analyze: Callable[[Path], Result],
+        options: Mapping[str, Any],
     ) -> None:
         self.measured = result
         self.hypotheses = list(hypotheses)
         self.base = base
+        self.written: Path | None = None
         self._native = native
-        self._analyze = analyze
+        self._options = options
 
     @property
     def before(self) -> RunLength:
@@ -179,21 +186,50 @@ class Simulation:
         target = Path(directory)
         refuse_archive(target)
         target.mkdir(parents=True, exist_ok=True)
-        text = "; ".join(map(str, self.hypotheses)) or "none"
         with tempfile.TemporaryDirectory(prefix=".whatif-", dir=target) as staging:
-            self._native.write(staging, _ARCHIVE, text)
+            self._native.write(staging, _ARCHIVE, self._text)
             # The anchor last: who finds it finds a whole archive.
             for name in (_ARCHIVE, f"{_ARCHIVE}.def", f"{_ARCHIVE}.otf2"):
                 (Path(staging) / name).rename(target / name)
+        self.written = target.absolute() / f"{_ARCHIVE}.otf2"
+        if "result" in vars(self) and isinstance(dataset := self.result.tables, NativeDataset):
+            dataset.trace = self.result.run.identity
         return target / f"{_ARCHIVE}.otf2"
+
+    @property
+    def _text(self) -> str:
+        return "; ".join(map(str, self.hypotheses)) or "none"
 
     @cached_property
     def result(self) -> Result:
         """The result of the simulated run."""
+        return self.analyze()
+
+    def analyze(self, progress: Callable[[str, float], object] | None = None) -> Result:
+        """Analyze the simulated run anew; `result` does so once.
+
+        Parameters
+        ----------
+        progress
+            As for `whywait.analyze`.
+
+        Returns
+        -------
+        Result
+        """
         # The trace lasts as long as the simulation: a result may be asked for more of it.
         directory = tempfile.mkdtemp(prefix="whatif-")
         weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
-        return self._analyze(self.write(directory))
+        if self._native.needs_archive():
+            return analyze(self.write(directory), progress=progress, **self._options)
+        run = SimulatedRun(self, Path(directory))
+        options = dict(self._options)
+        limit = options.pop("memory_limit", None)
+        threads = options.pop("threads", None)
+        _native.limit_memory(self.measured.run._native, limit, tempfile.gettempdir(), threads=threads)  # noqa: SLF001
+        known = {name: options[name] for name in ("wrong_order_window", "causes", "cost_model") if name in options}
+        native = self._native.analyze(self._text, threads=threads, progress=progress, **known)
+        return to_result(native, run, {**_DEFAULTS, **options})
 
     def diff(self, metrics: Iterable[str] | None = None) -> pa.Table:
         """Compare the simulated run with the run without changes, see `whywait.compare.diff`."""
@@ -242,6 +278,68 @@ class Simulation:
 
     def __repr__(self) -> str:
         return f"<whywait.Simulation: {self.before:.6g} s -> {self.after:.6g} s>"
+
+
+class SimulatedRun(Run):
+    """The trace of a simulated run, which is written when somebody reads it.
+
+    Parameters
+    ----------
+    simulation
+        The simulation.
+    directory
+        The directory for the archive.
+    """
+
+    def __init__(self, simulation: Simulation, directory: Path) -> None:
+        self._simulation = simulation
+        self._directory = directory
+
+    @cached_property
+    def _opened(self) -> _native.Run:  # type: ignore[override]
+        return _native.Run(self.path if self.path.is_file() else self._simulation.write(self._directory))
+
+    @property
+    def path(self) -> Path:
+        """The anchor file: that of `Simulation.write`, else one that is written when somebody reads the trace."""
+        return self._simulation.written or self._directory / f"{_ARCHIVE}.otf2"
+
+    def reopen(self) -> _native.Run:
+        """Open the trace."""
+        return self._native
+
+    @property
+    def name(self) -> str:
+        """The name of the measured run."""
+        return self._simulation.measured.run.name
+
+    @property
+    def identity(self) -> TraceIdentity:
+        """The identity of the trace, without what only its files say."""
+        return TraceIdentity(self.name, self.path)
+
+    @cached_property
+    def definitions(self) -> Definitions:
+        """The definition records, by kind."""
+        return _SimulatedDefinitions(self)
+
+    @property
+    def oddities(self) -> list[tuple[str, str, str]]:
+        """Errors in the definitions of the measured run."""
+        return self._simulation.measured.run.oddities
+
+
+class _SimulatedDefinitions(Definitions):
+    """The definition records of the measured run, without its clock properties."""
+
+    def __init__(self, run: SimulatedRun) -> None:
+        super().__init__(run._simulation.measured.run._native)  # noqa: SLF001
+        self._simulated = run
+
+    def __getitem__(self, kind: str) -> pa.Table:
+        if kind == "ClockProperties":
+            return Definitions(self._simulated._native)[kind]  # noqa: SLF001
+        return super().__getitem__(kind)
 
 
 _ARCHIVE = "traces"
@@ -333,8 +431,8 @@ def whatif(
         base = whatif(result, networks, hidden=hidden, threads=threads, memory_limit=memory_limit)
     known = result.options if result is run else {}
     options = {name: known[name] for name in _OPTIONS if name in known}
-    analyzed = partial(analyze, threads=threads, memory_limit=memory_limit, **options)
-    return Simulation(result, chosen, native.simulate(changes, threads=threads), base=base, analyze=analyzed)
+    options |= {"threads": threads, "memory_limit": memory_limit}
+    return Simulation(result, chosen, native.simulate(changes, threads=threads), base=base, options=options)
 
 
 class Lengths:
@@ -389,7 +487,8 @@ class Lengths:
 
 
 # Of the analysis of the measured run, for that of the simulated one.
-_OPTIONS = ("wrong_order_window", "causes", "cost_model", "idle_threads")
+_OPTIONS = ("wrong_order_window", "causes", "cost_model", "idle_threads", "counter_modes")
+_DEFAULTS = {"wrong_order_window": 100, "causes": True, "cost_model": "thesis", "idle_threads": False}
 
 
 def _analysis(result: Result) -> _native.Analysis:

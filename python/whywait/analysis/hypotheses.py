@@ -182,15 +182,16 @@ class Compiler:
         if ranks is None:
             return []
         places = self._result.places
-        chosen = [False] * len(places)
+        rank, thread = np.asarray(places.rank), np.asarray(places.thread)
+        chosen = np.zeros(len(places), bool)
+        order = np.argsort(rank, kind="stable")
         for part in ranks.split(","):
-            rank, _, thread = part.partition(".")
-            first, _, last = rank.partition("-")
-            for location in range(len(places)):
-                inside = int(first) <= places.rank[location] <= int(last or first)
-                if inside and (not thread or places.thread[location] == int(thread)):
-                    chosen[location] = True
-        return chosen
+            number, _, of = part.partition(".")
+            first, _, last = number.partition("-")
+            begin, end = np.searchsorted(rank, (int(first), int(last or first) + 1), sorter=order)
+            here = order[begin:end]
+            chosen[here[thread[here] == int(of)] if of else here] = True
+        return chosen.tolist()
 
 
 def _communicates(region: Region) -> bool:

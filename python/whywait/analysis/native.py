@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from whywait import _native
 from whywait.model.metrics import metric_tree
 from whywait.model.system import system_table, topologies_table
-from whywait.model.trace import TraceIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -47,7 +46,7 @@ class NativeDataset:
         self.analysis = analysis
         self.stored = stored
         self.options = options
-        self.trace = TraceIdentity.of(run.name, run.path)
+        self.trace = run.identity
         self._run = run
         self._iterations: dict[tuple[int | str, int], tuple[pa.Table, int]] = {}
         self._window: tuple[tuple[float, float], pa.Table] | None = None

@@ -98,7 +98,7 @@ class Queues:
         return self._replay(moments=True)
 
     def _replay(self, *, moments: bool = False) -> _native.Analysis:
-        run = _native.Run(self._result.run.path)
+        run = self._result.run.reopen()
         chosen = (self._arrival, self._match, self._bins, moments)
         found = _native.analyze(run, causes=False, queues=chosen)
         if found is None:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from whywait import _native
+
 
 @dataclass(frozen=True, slots=True)
 class TraceIdentity:
@@ -71,6 +73,11 @@ class Trace(Protocol):
         ...
 
     @property
+    def identity(self) -> TraceIdentity:
+        """What identifies the trace."""
+        ...
+
+    @property
     def definitions(self) -> Mapping[str, pa.Table]:
         """The definition records, by kind."""
         ...
@@ -83,6 +90,10 @@ class Trace(Protocol):
     @property
     def oddities(self) -> list[tuple[str, str, str]]:
         """Definite errors in the definitions: kind, place and text of each."""
+        ...
+
+    def reopen(self) -> _native.Run:
+        """Open the trace again."""
         ...
 
     def events(self, location: int) -> pa.Table:

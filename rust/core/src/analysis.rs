@@ -134,7 +134,7 @@ impl Monitor {
         Stage::ALL[usize::from(self.stage.load(Ordering::Relaxed))]
     }
 
-    fn enter(&self, stage: Stage) -> Result<()> {
+    pub(crate) fn enter(&self, stage: Stage) -> Result<()> {
         self.stage.store(stage as u8, Ordering::Relaxed);
         if let Some(Entered(tell)) = self.entered.get() {
             tell(stage);
@@ -329,8 +329,18 @@ pub fn analyze(
     monitor: &Monitor,
 ) -> Result<Option<Analysis>> {
     monitor.enter(Stage::Decode)?;
-    let mut trace =
+    let trace =
         Trace::load(archive, options.shard_events.max(1), &options.counter_modes, transport, &monitor.progress)?;
+    analyze_trace(trace, archive, options, monitor)
+}
+
+/// Analyzes a run in memory. The archive has its definitions, and the events of its devices.
+pub(crate) fn analyze_trace(
+    mut trace: Trace,
+    archive: &Archive,
+    options: &Options,
+    monitor: &Monitor,
+) -> Result<Option<Analysis>> {
     let (counters, of_counters) = counters::collect(&mut trace)?;
     let mut diagnostics = vec![std::mem::take(&mut trace.diagnostics), other_locations(&trace), of_counters];
     let window = options.window.map(|bounds| window::ticks(&trace, bounds));

@@ -50,16 +50,7 @@ pub(crate) fn analyze(
     }
     let archive = run.archive().clone();
     let pool = whywait_core::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
-    let cost_model = match cost_model {
-        "unified" | "thesis" => CostModel::Unified,
-        "bounded" => CostModel::Bounded,
-        "scalasca" => CostModel::Scalasca,
-        _ => {
-            return Err(UsageError::new_err(
-                "cost_model must be \"thesis\" (or \"unified\"), \"bounded\" or \"scalasca\"",
-            ));
-        }
-    };
+    let cost_model = cost_model_of(cost_model)?;
     let queues = queues.as_ref().map(queues::options).transpose()?;
     let counter_modes = counter_modes.into_iter().map(counters::mode).collect::<PyResult<_>>()?;
     let options =
@@ -86,8 +77,18 @@ pub(crate) fn analyze(
     Ok(result.map_err(core_error)?.map(|result| Analysis::new(archive, result)))
 }
 
+/// The cost model of a name.
+pub(crate) fn cost_model_of(name: &str) -> PyResult<CostModel> {
+    match name {
+        "unified" | "thesis" => Ok(CostModel::Unified),
+        "bounded" => Ok(CostModel::Bounded),
+        "scalasca" => Ok(CostModel::Scalasca),
+        _ => Err(UsageError::new_err("cost_model must be \"thesis\" (or \"unified\"), \"bounded\" or \"scalasca\"")),
+    }
+}
+
 /// The completed fraction of the work: by events while reading, then by stages.
-fn fraction(monitor: &Monitor, expected: u64) -> f64 {
+pub(crate) fn fraction(monitor: &Monitor, expected: u64) -> f64 {
     match monitor.stage() {
         Stage::Decode => {
             let events = monitor.progress.events.load(Ordering::Relaxed);

@@ -6,13 +6,19 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use whywait_core::analysis::Analysis as CoreAnalysis;
 use whywait_core::ids::RegionKey;
+use whywait_core::whatif::Source;
 use whywait_otf2::Archive;
+
+use crate::whatif::Simulation;
 
 /// The result of an analysis.
 #[pyclass(frozen, module = "whywait._native")]
 pub(crate) struct Analysis {
     pub(crate) archive: Arc<Archive>,
     pub(crate) result: CoreAnalysis,
+    /// The simulation that it is about and what that changed, if the run was not written; the archive is the measured
+    /// one then.
+    simulated: Option<(Py<Simulation>, String)>,
     /// Distinct regions of the call tree, and for each call path its region among them.
     pub(crate) regions: Vec<RegionKey>,
     pub(crate) region_of: Vec<u32>,
@@ -29,7 +35,21 @@ impl Analysis {
             })
         });
         let region_of = region_of.collect();
-        Self { archive, result, regions, region_of }
+        Self { archive, result, simulated: None, regions, region_of }
+    }
+
+    /// Says of which simulation it is, and what that changed.
+    pub(crate) fn simulated(self, simulation: Py<Simulation>, hypotheses: String) -> Self {
+        Self { simulated: Some((simulation, hypotheses)), ..self }
+    }
+
+    /// Where the records of the run come from.
+    pub(crate) fn source(&self) -> whywait_core::Result<Source<'_>> {
+        let Some((simulation, hypotheses)) = &self.simulated else { return Ok(Source::Archive(&self.archive)) };
+        let (simulator, simulation) = simulation.get().parts();
+        let before = simulator.analysis();
+        let of = before.source()?;
+        Source::simulated(of, (simulator.core(), simulation), &before.result.trace, hypotheses)
     }
 
     pub(crate) fn seconds(&self, ticks: i64) -> f64 {

@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow_array::{Float64Array, Int64Array, UInt32Array};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
+use whywait_core::analysis::{Monitor, Options};
 use whywait_core::ids::LocationId;
 use whywait_core::matching::protocol::nodes;
 use whywait_core::whatif::{
@@ -13,9 +15,11 @@ use whywait_core::whatif::{
     Simulation as CoreSimulation, Simulator as CoreSimulator,
 };
 
+use crate::analyze::{cost_model_of, fraction};
 use crate::arrow::Table;
 use crate::errors::{UsageError, core_error};
-use crate::job::detached;
+use crate::job::{detached, wait};
+use crate::memory;
 use crate::result::Analysis;
 
 /// Which instances a hypothesis is about, as Python compiles it.
@@ -183,8 +187,59 @@ impl Simulation {
         let analysis = self.analysis();
         let simulator = &self.simulator.get().simulator;
         let to = (&directory, name);
-        let write = || simulator.write(&analysis.result, &self.result, &analysis.archive, (to.0, to.1), hypotheses);
+        let write = || {
+            let source = analysis.source()?;
+            simulator.write(&analysis.result, &self.result, &source, (to.0, to.1), hypotheses)
+        };
         detached(py, write)?.map_err(core_error)
+    }
+
+    /// Whether the run must be written to be analyzed: the events of devices and counters are read again.
+    fn needs_archive(&self) -> bool {
+        let result = &self.analysis().result;
+        result.trace.definitions.has_streams || !result.counters.kinds.is_empty()
+    }
+
+    /// Analyzes the run without writing it; `hypotheses` says what was changed, the other arguments are those of
+    /// `analyze`.
+    #[pyo3(signature = (hypotheses, *, threads=None, wrong_order_window=100, causes=true, cost_model="thesis", progress=None))]
+    fn analyze(
+        slf: Bound<'_, Self>,
+        hypotheses: String,
+        threads: Option<usize>,
+        wrong_order_window: usize,
+        causes: bool,
+        cost_model: &str,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Analysis> {
+        let py = slf.py();
+        let pool = whywait_core::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
+        let cost_model = cost_model_of(cost_model)?;
+        let options = Options { wrong_order_window, causes, cost_model, ..Options::default() };
+        let monitor = Arc::new(Monitor::default());
+        let measured = slf.get().analysis();
+        let (archive, expected) = (measured.archive.clone(), measured.result.trace.events);
+        let job = {
+            let (owned, monitor) = (slf.clone().unbind(), monitor.clone());
+            move || {
+                let (simulator, result) = owned.get().parts();
+                let before = simulator.analysis();
+                let analyze = || {
+                    let source = before.source()?;
+                    simulator.core().analyze(&before.result, result, &source, &options, &monitor)
+                };
+                memory::keeping(|| pool.install(analyze))
+            }
+        };
+        let tick = || {
+            py.check_signals()?;
+            memory::check()?;
+            let share = (monitor.stage().name(), fraction(&monitor, expected));
+            progress.map_or(Ok(()), |progress| progress.call1(share).map(drop))
+        };
+        let found = wait(py, job, Duration::from_millis(100), tick, || monitor.progress.cancel())?;
+        memory::check()?;
+        Ok(Analysis::new(archive, found.map_err(core_error)?).simulated(slf.unbind(), hypotheses))
     }
 
     /// What is to be said of the hypotheses.
@@ -227,7 +282,22 @@ impl Simulation {
     }
 }
 
+impl Simulator {
+    /// The run before the change.
+    pub(crate) fn analysis(&self) -> &Analysis {
+        self.analysis.get()
+    }
+
+    pub(crate) fn core(&self) -> &CoreSimulator {
+        &self.simulator
+    }
+}
+
 impl Simulation {
+    pub(crate) fn parts(&self) -> (&Simulator, &CoreSimulation) {
+        (self.simulator.get(), &self.result)
+    }
+
     fn analysis(&self) -> &Analysis {
         self.simulator.get().analysis.get()
     }

@@ -9,6 +9,7 @@
 
 use std::ops::RangeInclusive;
 
+use whywait_otf2::records::ClockProperties;
 use whywait_otf2::{Archive, Attributes, Event, EventSink};
 
 use super::definition_index::DefinitionIndex;
@@ -40,10 +41,17 @@ impl Bounds {
         let step = definitions.locations.len().div_ceil(ASKED).max(1);
         let busy = definitions.locations.iter().step_by(step).filter(|location| location.events > 0);
         let firsts: Vec<i64> = busy.filter_map(|location| first_time(archive, location.id)).collect();
-        let clock = archive.definitions().clock_properties.first();
-        let stated =
-            clock.and_then(|clock| Self::stated(clock.global_offset, clock.trace_length, clock.timer_resolution));
-        Self::agreed(stated, firsts)
+        Self::agreed(archive.definitions().clock_properties.first().and_then(Self::by), firsts)
+    }
+
+    /// The bounds of a run that its clock properties fit, if it has any, and that begins at `first`.
+    #[must_use]
+    pub fn of(clock: Option<&ClockProperties>, first: i64) -> Self {
+        Self::agreed(clock.and_then(Self::by), vec![first])
+    }
+
+    fn by(clock: &ClockProperties) -> Option<Self> {
+        Self::stated(clock.global_offset, clock.trace_length, clock.timer_resolution)
     }
 
     /// What clock properties say; nothing if that cannot be.

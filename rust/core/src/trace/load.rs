@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use whywait_otf2::Archive;
-use whywait_otf2::LocationReader;
 use whywait_otf2::enums::MetricMode;
+use whywait_otf2::{Definitions, LocationReader};
 
 use super::bounds::Bounds;
 use super::calltree::{CallPath, CallTree};
@@ -97,7 +97,16 @@ impl Trace {
                 load_shard(archive, &regions, (&definitions, bounds), block, own.len(), (buffer, last), progress)
             })
             .collect::<Result<_>>()?;
+        Self::assemble(records, (definitions, regions), (shard_of, exchange), loaded)
+    }
 
+    /// Makes a run of the shards of this process.
+    pub(crate) fn assemble(
+        records: &Definitions,
+        (definitions, regions): (DefinitionIndex, Regions),
+        (shard_of, exchange): (Vec<u32>, Exchange),
+        loaded: Vec<(Shard, Diagnostics)>,
+    ) -> Result<Self> {
         let mut merged = CallTree::default();
         let mut diagnostics = Diagnostics::default();
         let mut shards = Vec::with_capacity(loaded.len());

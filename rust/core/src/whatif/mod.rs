@@ -21,11 +21,13 @@ mod graph;
 mod messages;
 mod network;
 mod one_sided;
+mod replay;
 mod requests;
 mod retime;
 mod selected;
 mod selection;
 mod shape;
+mod source;
 mod stamps;
 mod threads;
 mod write;
@@ -34,6 +36,7 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 use whywait_otf2::Definitions;
+use whywait_otf2::records::ClockProperties;
 
 pub use self::balance::{Balance, Balancing};
 pub use self::changes::Shape;
@@ -42,6 +45,7 @@ pub use self::messages::Transfer;
 pub use self::network::Network;
 pub use self::selection::{Numbers, Part, Selection};
 pub use self::shape::Hypothesis;
+pub use self::source::Source;
 use crate::analysis::Analysis;
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{CallPathId, LocationId};
@@ -393,6 +397,13 @@ impl Simulator {
 }
 
 impl Simulation {
+    /// Makes the clock properties of the measured run those of this one.
+    fn set_clock(&self, clock: &mut ClockProperties) {
+        let first = self.span.0.max(0) as u64;
+        clock.global_offset = clock.global_offset.min(first);
+        clock.trace_length = (self.span.1.max(0) as u64).saturating_sub(clock.global_offset);
+    }
+
     /// From the first to the last event, ticks; an error if there is none.
     pub fn length(&self) -> Result<i64> {
         let (first, last) = self.span;

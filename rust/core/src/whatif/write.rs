@@ -10,14 +10,14 @@ use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 use whywait_otf2::records::Definition;
 use whywait_otf2::{
-    Archive, ArchiveWriter, AttributeValue, Attributes, Event, EventSink, LocalDefinitions, LocationWriter,
-    WriteOptions,
+    ArchiveWriter, AttributeValue, Attributes, Event, EventSink, LocalDefinitions, LocationWriter, WriteOptions,
 };
 
 use super::cut::Cut;
 use super::graph::Graph;
 use super::requests::{Requests, started};
 use super::retime::Times;
+use super::source::Source;
 use super::stamps::Stamps;
 use super::{Simulation, Simulator};
 use crate::analysis::Analysis;
@@ -35,11 +35,11 @@ impl Simulator {
         &self,
         analysis: &Analysis,
         simulation: &Simulation,
-        archive: &Archive,
+        source: &Source<'_>,
         (directory, name): (&Path, &str),
         hypotheses: &str,
     ) -> Result<()> {
-        let trace = &analysis.trace;
+        let (trace, archive) = (&analysis.trace, source.archive());
         if simulation.span.0 < 0 {
             return Err(Error::Usage(
                 "the corrected times of the run begin before zero: they cannot be written".into(),
@@ -50,37 +50,29 @@ impl Simulator {
         let mut options = WriteOptions { anchor: archive.anchor().clone(), ..WriteOptions::default() };
         options.anchor.number_of_snapshots = 0;
         options.anchor.number_of_thumbnails = 0;
-        options.anchor.properties.push((PROPERTY.to_owned(), hypotheses.to_owned()));
+        for changes in source.hypotheses().into_iter().chain([hypotheses]) {
+            options.anchor.properties.push((PROPERTY.to_owned(), changes.to_owned()));
+        }
         let writer = ArchiveWriter::create(directory, name, options)?;
         for definition in archive.definitions().iter() {
             let mut definition = definition.to_owned();
-            if let Definition::ClockProperties(clock) = &mut definition {
-                let first = simulation.span.0 as u64;
-                clock.global_offset = clock.global_offset.min(first);
-                clock.trace_length = (simulation.span.1 as u64).saturating_sub(clock.global_offset);
+            if let (Definition::ClockProperties(clock), Some(known)) = (&mut definition, source.clock()) {
+                *clock = known;
+                simulation.set_clock(clock);
             }
             writer.define(definition);
         }
-        let bounds = Bounds::new(archive, &trace.definitions);
-        let rewriter = Rewriter {
-            cut: &self.cut,
-            stamps: &stamps,
-            bounds,
-            trace,
-            graph: &self.graph,
-            times: &simulation.times,
-            archive,
-            events: &events,
-        };
+        let rewriter = Rewriter::new((self, simulation), (trace, source), &events, &stamps);
         (0..trace.definitions.locations.len())
             .into_par_iter()
             .map(LocationId::at)
-            .try_for_each(|location| rewriter.location(&writer, location))?;
+            .try_for_each(|location| rewriter.write(&writer, location))?;
         Ok(writer.finish()?)
     }
 }
 
-struct Rewriter<'a> {
+/// Says when the records of a simulated run are, location by location.
+pub(super) struct Rewriter<'a> {
     cut: &'a Cut,
     stamps: &'a Stamps,
     /// Times beyond them are impossible.
@@ -88,24 +80,64 @@ struct Rewriter<'a> {
     trace: &'a Trace,
     graph: &'a Graph,
     times: &'a Times,
-    archive: &'a Archive,
+    source: &'a Source<'a>,
     events: &'a [Vec<i64>],
 }
 
+/// What takes the records of a simulated run.
+pub(super) trait Records {
+    /// Takes the next record of the current location.
+    fn put(&mut self, time: i64, event: &Event<'_>, attributes: &Attributes<'_>) -> whywait_otf2::Result<()>;
+}
+
+impl Records for LocationWriter<'_> {
+    fn put(&mut self, time: i64, event: &Event<'_>, attributes: &Attributes<'_>) -> whywait_otf2::Result<()> {
+        self.write(time as u64, event, attributes)
+    }
+}
+
 impl<'a> Rewriter<'a> {
-    fn location(&self, writer: &ArchiveWriter, location: LocationId) -> Result<()> {
-        let of = &self.trace.definitions.locations[location];
+    pub(super) fn new(
+        (simulator, simulation): (&'a Simulator, &'a Simulation),
+        (trace, source): (&'a Trace, &'a Source<'a>),
+        events: &'a [Vec<i64>],
+        stamps: &'a Stamps,
+    ) -> Self {
+        Self {
+            cut: &simulator.cut,
+            stamps,
+            bounds: source.bounds(trace),
+            trace,
+            graph: &simulator.graph,
+            times: &simulation.times,
+            source,
+            events,
+        }
+    }
+
+    /// Writes a location.
+    fn write(&self, writer: &ArchiveWriter, location: LocationId) -> Result<()> {
+        let id = self.trace.definitions.locations[location].id;
         // What could not be read was not simulated either: the location stays empty.
-        let Ok(reader) = self.archive.location(of.id) else { return Ok(()) };
+        let Ok(reader) = self.source.archive().location(id) else { return Ok(()) };
+        let mut to = writer.location(id)?;
+        self.location(location, &mut to)?;
+        let local = reader.local_definitions();
+        let local = LocalDefinitions { definitions: local.definitions.clone(), ..LocalDefinitions::default() };
+        Ok(to.finish(&local)?)
+    }
+
+    /// Puts the records of a location somewhere.
+    pub(super) fn location(&self, location: LocationId, to: &mut dyn Records) -> Result<()> {
+        let id = self.trace.definitions.locations[location].id;
         let (position, shard) = (self.trace.position(location), self.trace.shard(location));
         let i = shard.local(location);
         let gone = self.gone(location);
         let mut requests = Requests::new(self.decoder(location), gone.receives);
         if gone.receives.contains(&true) {
-            // A file that ends too early has what it has.
-            let _ = reader.read_events(&mut Vec::new(), &mut requests);
+            self.source.read(location, id, &mut requests)?;
         }
-        let mut to = Rewritten {
+        let mut rewritten = Rewritten {
             map: self.map(location),
             gone,
             vanishing: requests.found(),
@@ -114,20 +146,13 @@ impl<'a> Rewriter<'a> {
             received: rows(&self.stamps.receives, position, shard.receives.range(i)),
             requests: FxHashSet::default(),
             decoder: self.decoder(location),
-            to: writer.location(of.id)?,
+            to,
             attributes: Vec::new(),
             last: i64::MIN,
             failed: Ok(()),
         };
-        // A file that ends too early is written as far as it goes.
-        match reader.read_events(&mut Vec::new(), &mut to) {
-            Ok(_) | Err(whywait_otf2::Error::Malformed { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-        to.failed?;
-        let local = reader.local_definitions();
-        let local = LocalDefinitions { definitions: local.definitions.clone(), ..LocalDefinitions::default() };
-        Ok(to.to.finish(&local)?)
+        self.source.read(location, id, &mut rewritten)?;
+        Ok(rewritten.failed?)
     }
 
     /// Counts the events of a location as the analysis has done.
@@ -138,7 +163,7 @@ impl<'a> Rewriter<'a> {
             processes: Ids { start: process, end: process },
             ..Shard::default()
         };
-        let (trace, definitions) = (self.trace, self.archive.definitions());
+        let (trace, definitions) = (self.trace, self.source.archive().definitions());
         let mut decoder = Decoder::new(definitions, &trace.regions, &trace.definitions, self.bounds, shard);
         decoder.begin_location(location);
         decoder
@@ -334,7 +359,7 @@ struct Rewritten<'a> {
     requests: FxHashSet<u64>,
     /// Counts events as the analysis has done.
     decoder: Decoder<'a>,
-    to: LocationWriter<'a>,
+    to: &'a mut dyn Records,
     attributes: Vec<AttributeValue>,
     /// Time of the last record.
     last: i64,
@@ -351,7 +376,7 @@ impl Rewritten<'_> {
         let time = time.max(self.last);
         self.last = time;
         if self.failed.is_ok() {
-            self.failed = self.to.write(time as u64, event, attributes);
+            self.failed = self.to.put(time, event, attributes);
         }
     }
 
