@@ -43,6 +43,8 @@ KINDS = ("balance", "scale", "cut", "cut-messages", "eager-limit", "progress", "
 
 _PLACES = 50
 _LONGEST = 5
+# Longer lists of ranks are counted.
+_READABLE = 40
 # Costs, and imbalance, from this share of the time on; other waiting from half of it on.
 _SHARE = 0.01
 _WAITING = 0.005
@@ -146,10 +148,10 @@ class _Proposer:
         mine, theirs = (float(time[those].sum() / those.size) for those in (few, others))
         if not 0 < theirs < mine:
             return
-        ranks = ",".join(self._label(one) for one in sorted(few.tolist()))
+        ranks = _joined([self._label(one) for one in sorted(few.tolist())])
         factor = float(f"{theirs / mine:.4g}")
         selection = self._selection(number, ranks)
-        who = f"rank{'s' * (few.size > 1)} {ranks}"
+        who = f"rank{'s' * (few.size > 1)} {ranks}" if len(ranks) <= _READABLE else f"{few.size:,} ranks"
         what = f"{self._name(number)} on {who} as fast as elsewhere"
         bound = (1 - factor) * self._on_path.get(number, 0.0)
         yield Candidate(
@@ -305,3 +307,18 @@ class _Proposer:
                     break
                 return Selection(text, ranks=ranks)
         return Selection(str(number), ranks=ranks)
+
+
+def _joined(labels: list[str]) -> str:
+    """Return labels of locations as a list of ranks; consecutive ranks become a range.
+
+    >>> _joined(["0", "1", "2", "5.1", "7"])
+    '0-2,5.1,7'
+    """
+    ranges: list[list[str]] = []
+    for label in labels:
+        if ranges and label.isdecimal() and ranges[-1][-1].isdecimal() and int(label) == int(ranges[-1][-1]) + 1:
+            ranges[-1].append(label)
+        else:
+            ranges.append([label])
+    return ",".join(one[0] if len(one) == 1 else f"{one[0]}-{one[-1]}" for one in ranges)

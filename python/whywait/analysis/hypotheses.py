@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from operator import and_
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from whywait import _native
 from whywait.model.hypotheses import (
     AsynchronousProgress,
