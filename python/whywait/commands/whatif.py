@@ -113,7 +113,7 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "--only-time", action="store_true", help="print only the length of the changed run, and do not analyze it"
     )
-    parser.add_argument("--verbose", action="store_true", help="show all metrics, call paths, and assumptions")
+    parser.add_argument("--verbose", action="store_true", help="explain the assumptions")
     parser.add_argument(
         "-o", "--output", metavar="DIR", help="write the simulated trace and its results to this directory"
     )
@@ -261,8 +261,7 @@ def _show(
     show(_summary(sim, hypotheses), sys.stdout)
     if not options.only_time:
         show(_effects(sim), sys.stdout)
-        if options.verbose:
-            _show_details(sim, options)
+        _show_details(sim, options)
     show(_assumptions(sim, verbose=options.verbose), sys.stdout)
     for written in (options.output and f"{options.output}/", options.results and f"{options.results}/", options.html):
         if written:
