@@ -12,28 +12,28 @@ pub enum Balance {
     Local,
     /// All instances of all locations.
     Global,
-    /// All locations work equally long, and the proportions inside each stay.
+    /// All locations work equally long, with the proportions within each unchanged.
     Scaled,
 }
 
-/// Shares of a sum: all get its quotient, the first so many as the rest says one more.
+/// Equal integer shares of a sum: the quotient, and one more for the first ones, as many as the remainder.
 fn shares(sum: i64, count: usize) -> impl Iterator<Item = i64> {
     let count = count.max(1) as i64;
     let (quotient, rest) = (sum.div_euclid(count), sum.rem_euclid(count));
     (0..count).map(move |i| quotient + i64::from(i < rest))
 }
 
-/// What a balance is.
+/// Parameters of a balance.
 #[derive(Clone, Debug)]
 pub struct Balancing {
-    /// How.
+    /// How time is distributed.
     pub mode: Balance,
-    /// How much of it, 0..1.
+    /// Degree of the balance, 0..1.
     pub by: f64,
-    /// Whether the mean is that of those that have an n-th instance.
+    /// Whether the mean is over the locations that have an n-th instance.
     pub is_uneven: bool,
-    /// The group of each location: time moves only inside of groups. All are one if there are none; what is in no group
-    /// stays as it is ([`NONE`]).
+    /// The group of each location: time moves only within groups. Empty for one group of all; locations with [`NONE`]
+    /// do not change.
     pub groups: Vec<u32>,
 }
 
@@ -108,7 +108,7 @@ fn balance(
     Ok(new)
 }
 
-/// Integers in the proportions of others with a given sum: what is left goes to the largest remainders.
+/// Integers with a given sum in the proportions of `values`, by the largest remainders.
 fn apportion(values: &[i64], sum: i64) -> Vec<i64> {
     let total: i128 = values.iter().map(|&x| i128::from(x)).sum();
     let exact = |x: i64| i128::from(x) * i128::from(sum);
@@ -122,7 +122,7 @@ fn apportion(values: &[i64], sum: i64) -> Vec<i64> {
     new
 }
 
-/// Goes a part of the way to full balance; sums stay the same to the tick.
+/// Applies a partial balance; sums stay the same to the tick.
 fn partly(times: &[Vec<i64>], full: Vec<Vec<i64>>, by: f64) -> Vec<Vec<i64>> {
     if by >= 1.0 {
         return full;

@@ -1,4 +1,4 @@
-//! Arcs as they are found, and the graph made of them.
+//! Collects arcs, and builds the graph from them.
 //!
 //! *Rule R* (whatif.md#how-it-works): with measured sources x of a call [E, L] there is a remainder
 //! `rho = L - max(E, min(x, L))`, and in the changed run `L' = max(E', x' + min(0, L - x)) + rho`. Here a call has its
@@ -16,46 +16,46 @@ use crate::ids::{InstanceId, LocationId, RegionKey};
 use crate::trace::{NONE, Shard, Trace};
 use crate::{Error, Result};
 
-/// A moment whose new time the simulation finds: Enter and Leave of each region instance, then meetings and points.
+/// An item whose new time the simulation computes: Enter and Leave of each region instance, then meetings and stops.
 pub(super) type Node = u32;
 
-/// Stands for the begin of the own last segment.
+/// Represents the begin of the target's own last segment.
 pub(super) const OWN: Node = NONE;
 
-/// No network of given numbers says what an arc takes.
+/// The measured run determines the cost of an arc.
 pub(super) const MEASURED: i64 = i64::MIN;
 
 /// The message of an arc belongs to no class of transfers.
 pub(super) const NO_CLASS: u16 = u16::MAX;
 
-/// An arc as it is found, before its weight is known.
+/// An arc before its weight is known.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Raw {
-    /// What waits: a region instance, or a stop behind all instances.
+    /// The waiting side: a region instance, or a stop (numbered after all instances).
     pub target: u32,
-    /// What it waits for; [`OWN`] for itself.
+    /// The node it waits for; [`OWN`] for its own time.
     pub source: Node,
-    /// Measured time from which a transfer runs, ticks: that of the source, or of the later of two.
+    /// Measured begin of the transfer, ticks: the time of the source, or of the later of two.
     pub since: i64,
     /// Class of the transfer.
     pub class: u16,
-    /// Region of the call that it ends, of the arc from a message's send; of others none.
+    /// For the arc from a message's send, the region of the call that it ends; otherwise none.
     pub region: RegionKey,
     /// Whether the run has it.
     pub measured: bool,
     /// Whether the changed run has it.
     pub kept: bool,
-    /// What it takes on a network of given numbers, ticks; [`MEASURED`] if the measured run says.
+    /// Its cost on a given network, ticks; [`MEASURED`] to use the measured run.
     pub cost: i64,
 }
 
 impl Raw {
-    /// What a call takes by itself on a network of given numbers.
+    /// The own time of a call on a given network.
     pub(super) fn own(target: u32, cost: i64) -> Self {
         Self { measured: false, cost, ..Self::new(target, OWN, i64::MIN) }
     }
 
-    /// An arc of both runs that rule R judges.
+    /// An arc of both runs, weighted by rule R.
     pub(super) fn new(target: u32, source: Node, time: i64) -> Self {
         Self {
             target,
@@ -85,7 +85,7 @@ pub(super) struct Stop {
     pub kind: Kind,
 }
 
-/// Collects what the graph is made of.
+/// Collects the arcs, stops and meetings of a graph.
 #[derive(Debug)]
 pub(super) struct Builder {
     first: Vec<u32>,
@@ -104,7 +104,7 @@ impl Builder {
         let mut first = vec![0u32];
         for shard in &trace.shards {
             let next = u64::from(first[first.len() - 1]) + shard.instances.enter.len() as u64;
-            // Two nodes for each, and as many again for meetings and points.
+            // Two nodes for each, and as many again for meetings and stops.
             if next > u64::from(u32::MAX / 4) {
                 return Err(Error::Trace("more than 2^30 calls: too many to simulate".into()));
             }
@@ -148,20 +148,20 @@ impl Builder {
         (node < 2 * self.instances()).then_some(node / 2)
     }
 
-    /// The stop that a target is.
+    /// The stop of a target, if it is one.
     pub(super) fn stop_of(&self, target: u32) -> Option<&Stop> {
         self.stops.get(target.checked_sub(self.instances())? as usize)
     }
 
-    /// A meeting of members in the order in which they count, each with its node and measured time; an arc to each of
-    /// `waiting`, given with the number of members that it waits for, sorted by this number. `cost` is what the operation
-    /// takes on a network of given numbers.
+    /// Adds a meeting of ordered members, each with its node and measured time, and an arc to each of `waiting`, which
+    /// has the number of members that it waits for, sorted by that number. `cost` is the cost of the operation on a
+    /// given network.
     pub(super) fn meet(&mut self, members: &[(Node, i64)], waiting: &[(u32, u32)], cost: i64) {
         self.meeting(members, waiting, cost, false);
     }
 
-    /// The same for calls that were left before these members had come, by clocks that disagree: each is as much later as
-    /// any of them.
+    /// The same for calls that, due to clock errors, were left before these members arrived: each gets the largest
+    /// shift of the members.
     pub(super) fn meet_late(&mut self, members: &[(Node, i64)], waiting: &[(u32, u32)]) {
         self.meeting(members, waiting, MEASURED, true);
     }
@@ -201,18 +201,18 @@ impl Builder {
         number
     }
 
-    /// What a stop is as a target of arcs.
+    /// The number of a stop as a target of arcs.
     pub(super) fn stop_target(&self, number: u32) -> u32 {
         self.instances() + number
     }
 
-    /// Brings the arcs of each target together.
+    /// Sorts the arcs by target.
     pub(super) fn sort(&mut self) {
         self.raws.par_sort_unstable_by_key(|raw| (raw.target, raw.source, raw.since));
     }
 
-    /// The graph, once the arcs are sorted; `weigh` gives the weights of the arcs to a place from its arcs, the time of the
-    /// place before it and its own, own time first.
+    /// Builds the graph from sorted arcs. `weigh` computes the weights of the arcs to a place, own time first, from the
+    /// arcs, the time of the previous place, and its own time.
     pub(super) fn finish(mut self, trace: &Trace, weigh: &(impl Fn(&[Raw], i64, i64, &mut [i64]) + Sync)) -> Graph {
         self.stops.par_sort_unstable_by_key(|stop| (stop.location, stop.position, stop.time, stop.number));
         let groups = self.groups();
@@ -274,7 +274,7 @@ impl Builder {
         }
     }
 
-    /// Begin of the arcs of each target, with the end of the last.
+    /// Begin of the arcs of each target, and the end of the last one.
     fn groups(&self) -> Vec<u32> {
         let mut groups = vec![0u32; self.instances() as usize + self.stops.len() + 1];
         for raw in &self.raws {
@@ -284,7 +284,7 @@ impl Builder {
         groups
     }
 
-    /// Which Enters and Leaves others wait for.
+    /// The Enters and Leaves that others wait for.
     fn needed(&self) -> Vec<bool> {
         let mut needed = vec![false; 2 * self.instances() as usize];
         let sources = self.raws.iter().filter(|raw| raw.kept).map(|raw| raw.source);
@@ -296,7 +296,7 @@ impl Builder {
         needed
     }
 
-    /// The steps of the locations of a shard, in their order; their arcs are not known yet.
+    /// The steps of a shard's locations in order, without their arcs.
     fn drafts(&self, number: usize, shard: &Shard, needed: &[bool], groups: &[u32]) -> Vec<Draft> {
         let mut all: Vec<Draft> = Vec::new();
         let is_waiting = |target: u32| groups[target as usize] < groups[target as usize + 1];
@@ -321,12 +321,12 @@ impl Builder {
             let from = self.stops.partition_point(|stop| stop.location < location);
             for stop in self.stops[from..].iter().take_while(|stop| stop.location == location) {
                 draft(stop.position, stop.time, Some(stop.kind), self.stop_target(stop.number), STOP + stop.number);
-                // What lies between it and the event is known there.
+                // The time between it and the event is known there.
                 if stop.position < end {
                     draft(stop.position, time[stop.position as usize], None, NONE, NONE);
                 }
             }
-            // Of one position the stops come first, in their order, and then the event once.
+            // At one position, the stops come first, in order, and then the event once.
             all[first..].sort_by_key(|draft| {
                 let at = draft.stop.map_or(i64::MAX, |_| draft.time);
                 (draft.position, draft.stop.is_none(), at, draft.node)
@@ -357,7 +357,7 @@ impl Builder {
         all
     }
 
-    /// The arcs to the steps of a shard; `place` says where a node is, `time` when that was.
+    /// The arcs to the steps of a shard; `place` maps a node to its place, `time` to its measured time.
     fn weigh(
         &self,
         drafts: &[Draft],
@@ -397,7 +397,7 @@ impl Builder {
         2 * self.instances()
     }
 
-    /// Position of a node that is no checkpoint among all of these.
+    /// Index of a node among all nodes that are not checkpoints.
     fn position(&self, node: Node) -> usize {
         if node >= STOP { (self.first_stop() + (node - STOP)) as usize } else { node as usize }
     }
@@ -408,7 +408,7 @@ impl Builder {
     }
 }
 
-/// A step whose arcs are not known yet.
+/// A step without its arcs.
 #[derive(Clone, Copy)]
 struct Draft {
     position: u32,
@@ -416,9 +416,9 @@ struct Draft {
     stop: Option<Kind>,
     /// Time of the place before it.
     since: i64,
-    /// What its arcs lead to, or [`NONE`].
+    /// The target of its arcs, or [`NONE`].
     target: u32,
-    /// What it is as a source, or [`NONE`].
+    /// Its node as a source of arcs, or [`NONE`].
     node: Node,
     location: LocationId,
     /// Whether it is the last of its location.
@@ -449,7 +449,7 @@ struct Weighed {
     steps: Vec<Step>,
 }
 
-/// Stands for the node of the stop number 0, until it is known which one that is.
+/// Temporary node number of stop 0, until all instances and meetings are numbered.
 const STOP: Node = 3 << 30;
 
 /// The node of the Enter of an instance.

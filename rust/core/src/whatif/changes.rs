@@ -1,15 +1,15 @@
-//! What hypotheses change: segments that get another length.
+//! Changes of durations: segments with new lengths.
 
 use crate::ids::LocationId;
 
-/// A segment with another length.
+/// A segment with a new length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Change {
     /// Position of the event that ends it.
     pub position: u32,
-    /// For which of several lists of hypotheses.
+    /// The list of hypotheses it belongs to.
     pub lane: u32,
-    /// How much longer it is than measured, waiting included, ticks.
+    /// Its growth over the measured length, waiting included, ticks.
     pub growth: i64,
 }
 

@@ -1,7 +1,8 @@
-//! Arcs of collective operations (whatif.md#how-it-works): whom the Leave of a member waits for, by the flow of data.
+//! Arcs of collective operations (whatif.md#how-it-works): the members that the Leave of a member waits for, by the
+//! flow of data.
 //!
-//! Times are Enter and Leave of the calls. A member that keeps its length does so because nobody recorded whether it
-//! waits inside: the root of a broadcast, those that only send to a root, `MPI_Init`.
+//! Times are Enter and Leave of the calls. Some members keep their measured length, because the trace does not tell
+//! whether they wait: the root of a broadcast, members that only send to a root, `MPI_Init`.
 
 use std::collections::BTreeMap;
 
@@ -17,22 +18,23 @@ use crate::trace::columns::Nonblocking;
 use crate::trace::{RegionClass, Trace};
 use crate::{Error, Result};
 
-/// What one operation contributes.
+/// The contribution of one operation.
 struct Operation {
-    /// Members in the order in which they count, with the times of their Enters.
+    /// Ordered members with the times of their Enters.
     members: Vec<(Node, i64)>,
-    /// Instances that wait, and for how many of the members.
+    /// Instances that wait, and the number of members that each waits for.
     waiting: Vec<(u32, u32)>,
-    /// Instances that were left before others have come, as clocks disagree, and how many of the last members these are.
+    /// Instances that, due to clock errors, were left before other members arrived, and the number of these last
+    /// members.
     late: Vec<(u32, u32)>,
-    /// Whom each of those waits for in addition.
+    /// Additional arcs to these instances.
     arcs: Vec<Raw>,
-    /// What it takes on a network of given numbers.
+    /// Its cost on a given network.
     cost: i64,
 }
 
 impl Operation {
-    /// Members, all of whom some wait for; both in the order of their Enters.
+    /// An operation in which some calls wait for all members; both are ordered by Enter.
     fn all_for<'a>(members: Vec<(Node, i64)>, calls: impl Iterator<Item = &'a Call>) -> Self {
         let (mut waiting, mut late) = (Vec::new(), Vec::new());
         for call in calls {
@@ -55,7 +57,7 @@ impl Operation {
     }
 }
 
-/// What the operations of one owner contribute.
+/// The contributions of one owner's operations.
 #[derive(Default)]
 struct Found {
     operations: Vec<Operation>,
@@ -63,7 +65,7 @@ struct Found {
     gone: Vec<u32>,
 }
 
-/// The operation on a network of given numbers: every member leaves as long after the last Enter that it needs.
+/// The operation on a given network: every member leaves a fixed time after the last Enter that it needs.
 fn on_network(
     mut operation: Operation,
     network: &Network,
@@ -83,11 +85,11 @@ fn on_network(
         received_by_last: members[members.len() - 1].received,
     });
     operation.arcs.iter_mut().for_each(|arc| arc.cost = operation.cost);
-    // Such a network has one clock.
+    // A simulated network has no clock errors.
     let late = std::mem::take(&mut operation.late);
     operation.waiting.retain(|(call, _)| !late.iter().any(|(other, _)| other == call));
     operation.waiting.extend(late.iter().map(|&(call, _)| (call, operation.members.len() as u32)));
-    // The time of a non-blocking one runs from the call that starts it.
+    // A non-blocking operation takes its time from the call that starts it.
     let blocking = calls.iter().filter(|call| call.source == call.number);
     operation.arcs.extend(blocking.map(|call| Raw::own(call.number, operation.cost)));
     operation
@@ -99,8 +101,9 @@ fn overlapping(calls: &[Call]) -> bool {
     latest < calls.iter().map(|call| call.leave).min()
 }
 
-/// Calls that synchronize and leave no record: the n-th ones of a region are one operation if all processes have as many,
-/// and all are in it at the same time. Returns how many wait for nobody because it is not so, and the time in them, ticks.
+/// Calls that synchronize but have no record: the n-th calls of a region are one operation if all processes have the
+/// same number of them and are in it at the same time. Returns the number of calls for which this does not hold, and
+/// the time in them, ticks.
 fn unrecorded(
     trace: &Trace,
     cut: &Cut,
@@ -183,8 +186,8 @@ fn unrecorded(
     alone
 }
 
-/// How many non-blocking operations were started without a record, and the time in calls that complete nothing known,
-/// ticks.
+/// Number of non-blocking operations that were started without a record, and the time in calls that complete nothing
+/// known, ticks.
 fn unrecorded_nonblocking(trace: &Trace) -> (u64, i64) {
     let class = |callpath: CallPathId| trace.regions.class(trace.tree.region(callpath));
     let is_wait = |class: RegionClass| matches!(class, RegionClass::Wait | RegionClass::WaitMany);
@@ -210,7 +213,7 @@ fn total(trace: &Trace) -> i64 {
     trace.shards.iter().flat_map(|shard| &shard.profile.rows).map(|cell| cell.time).sum()
 }
 
-/// A member's call: what waits, and what others wait for, which is the same if it blocks.
+/// A member's calls: the one that waits, and the one that others wait for; the same if the operation blocks.
 struct Call {
     number: u32,
     source: u32,
@@ -220,8 +223,8 @@ struct Call {
     receives: bool,
 }
 
-/// Finds the arcs of all collective operations; `network` comes with the node of each process.
-/// Returns the calls that vanish, because that of another member does.
+/// Finds the arcs of all collective operations; `network` comes with the node of each process. Returns the calls that
+/// vanish because the call of another member does.
 pub(super) fn collect(
     trace: &Trace,
     cut: &Cut,
@@ -281,12 +284,12 @@ fn by_enter<'a>(calls: impl Iterator<Item = &'a Call>) -> Vec<(Node, i64)> {
     members
 }
 
-/// Everybody waits for all.
+/// Every member waits for all.
 fn all(calls: &[Call]) -> Operation {
     Operation::all_for(by_enter(calls.iter()), calls.iter())
 }
 
-/// Who receives waits for all if all are in their calls at the same time, else for those that have sent by then.
+/// Receivers wait for all if all calls overlap, otherwise for those that have sent by then.
 fn all_to_all(calls: &[Call]) -> Option<Operation> {
     let taking_part = || calls.iter().filter(|call| call.sends || call.receives);
     let latest = taking_part().map(|call| call.enter).max()?;
@@ -307,12 +310,12 @@ fn root(members: &[Member]) -> Option<usize> {
     members.iter().position(|member| member.rank == member.root)
 }
 
-/// The arcs of an operation by its flow of data; none of one whose flow is not known.
+/// The arcs of an operation by its flow of data; `None` if that is unknown.
 fn of_kind(kind: Kind, members: &[Member], calls: &[Call]) -> Option<Operation> {
     match (kind, members[0].operation) {
         (Kind::Init, _) => None,
         (Kind::Finalize | Kind::Barrier, _) => Some(all(calls)),
-        // Who of an Alltoallv sends to whom is not recorded.
+        // The trace does not record who sends to whom in an Alltoallv.
         (Kind::AllToAll, _) | (_, 9 | 10) => all_to_all(calls),
         (Kind::OneToAll, _) => one_to_all(members, calls),
         (Kind::AllToOne, _) => all_to_one(members, calls),
@@ -321,8 +324,8 @@ fn of_kind(kind: Kind, members: &[Member], calls: &[Call]) -> Option<Operation> 
     }
 }
 
-/// Non-blocking operations: the n-th ones that the members of a communicator start are one. The call that completes one
-/// waits for the calls that have started it. Returns how many have no partners.
+/// Non-blocking operations: the n-th ones that the members of a communicator start belong together. The call that
+/// completes one waits for the calls that started it. Returns the number of operations without partners.
 fn nonblocking(trace: &Trace, cut: &Cut, network: Option<(&Network, &[u32])>, builder: &mut Builder) -> Result<u64> {
     let mut operations: BTreeMap<(CommId, u32), Vec<(Member, Call)>> = BTreeMap::new();
     for (number, shard) in trace.shards.iter().enumerate() {
@@ -388,7 +391,7 @@ fn nonblocking(trace: &Trace, cut: &Cut, network: Option<(&Network, &[u32])>, bu
     Ok(alone)
 }
 
-/// Who receives waits for the root.
+/// Receivers wait for the root.
 fn one_to_all(members: &[Member], calls: &[Call]) -> Option<Operation> {
     let root = root(members)?;
     let (node, time) = (enter(calls[root].source), calls[root].enter);
@@ -405,14 +408,14 @@ fn all_to_one(members: &[Member], calls: &[Call]) -> Option<Operation> {
     Some(Operation::all_for(members, [&calls[root]].into_iter()))
 }
 
-/// Each waits for those of lower ranks; members come by rank.
+/// Each member waits for those of lower ranks; members are ordered by rank.
 fn scan(calls: &[Call]) -> Operation {
     let members = calls.iter().map(|call| (enter(call.source), call.enter)).collect();
     let (mut waiting, mut arcs) = (Vec::new(), Vec::new());
     let mut latest = i64::MIN;
     for (rank, call) in calls.iter().enumerate() {
         if latest > call.leave && arcs.len() < MANY {
-            // Some have come too late, as clocks disagree: each counts by itself.
+            // Due to clock errors, some arrived too late; each gets its own arc.
             arcs.extend(calls[..rank].iter().map(|of| Raw::new(call.number, enter(of.source), of.enter)));
         } else {
             waiting.push((call.number, rank as u32));
@@ -422,8 +425,8 @@ fn scan(calls: &[Call]) -> Operation {
     Operation { members, waiting, late: Vec::new(), arcs, cost: MEASURED }
 }
 
-/// This part of the time is not worth a note.
+/// Inverse of the share of time below which no assumption is noted.
 const LITTLE: i64 = 100;
 
-/// So many arcs of members whose clocks disagree has a scan; the others wait for the latest member, with its offset.
+/// Limit of a scan's arcs for members with clock errors; further members wait for the latest one, with its offset.
 const MANY: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! What is cut out of a run: regions with all they enclose, and messages (whatif.md#what-can-be-changed).
+//! Cuts: removes regions with everything they enclose, and messages (whatif.md#what-can-be-changed).
 //!
 //! What is cut on one side vanishes on the other: of a message both sides, of one without a partner its other call, of a
 //! collective operation the calls of all members. A call goes if nothing is left that it served; one that serves others as well stays, without the arc. What
@@ -15,16 +15,16 @@ use crate::trace::{RegionClass, Trace};
 use crate::waits::threads::teams;
 use crate::{Error, Result};
 
-/// Which messages are cut: all conditions must hold.
+/// Selects messages to cut: all conditions must hold.
 #[derive(Clone, Debug)]
 pub struct MessageCut {
-    /// What is compared with what.
+    /// Property, relation, and value to compare with.
     pub conditions: Vec<(Key, Relation, u64)>,
     /// Call paths of the sending calls; all if there are none.
     pub callpaths: Vec<bool>,
 }
 
-/// What is known of a message.
+/// A property of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
     /// Bytes.
@@ -70,7 +70,7 @@ impl Relation {
 }
 
 impl MessageCut {
-    /// Whether a message is cut; `value` says what is known of it.
+    /// Whether a message is cut; `value` returns its properties.
     pub(super) fn holds(&self, callpath: CallPathId, value: impl Fn(Key) -> u64) -> bool {
         self.callpaths.get(callpath.index()) != Some(&false)
             && self.conditions.iter().all(|&(key, relation, number)| relation.holds(value(key), number))
@@ -80,19 +80,19 @@ impl MessageCut {
 /// What is cut.
 #[derive(Debug, Default)]
 pub(super) struct Cut {
-    /// Positions of the events that vanish at each location, in order and apart; nothing at all if this is empty.
+    /// Sorted, disjoint ranges of events that vanish at each location; empty if nothing is cut.
     ranges: Vec<Vec<RangeInclusive<u32>>>,
     /// Ranges that are parts of a team whose fork vanishes: first positions.
     pub teams: Vec<(LocationId, u32)>,
     /// Rows of sends and receives that vanish, by shard.
     pub sends: Vec<Vec<bool>>,
     pub receives: Vec<Vec<bool>>,
-    /// By number of a call how many messages it serves, and how many of these are cut.
+    /// By number of a call, how many messages it serves, and how many of these are cut.
     served: Vec<(u32, u32)>,
 }
 
 impl Cut {
-    /// Finds what the regions enclose.
+    /// Finds the events that the regions enclose.
     pub(super) fn new(trace: &Trace, regions: &[Selection]) -> Result<Self> {
         let locations = trace.definitions.locations.len();
         let mut cut = Self { ranges: vec![Vec::new(); locations], ..Self::default() };
@@ -137,7 +137,7 @@ impl Cut {
         }
     }
 
-    /// The library cannot start or end only somewhere.
+    /// Refuses to cut the start or shutdown of the library on some processes only.
     fn refuse_library(&self, trace: &Trace) -> Result<()> {
         for shard in &trace.shards {
             for location in shard.locations {
@@ -159,7 +159,7 @@ impl Cut {
         self.ranges.iter().all(Vec::is_empty)
     }
 
-    /// What vanishes at a location.
+    /// The events that vanish at a location.
     pub(super) fn of(&self, location: LocationId) -> &[RangeInclusive<u32>] {
         self.ranges.get(location.index()).map_or(&[], Vec::as_slice)
     }
@@ -195,7 +195,7 @@ impl Cut {
         }
     }
 
-    /// A message vanishes, given as shards and rows of its send and its receive.
+    /// Removes a message, given by the shards and rows of its send and its receive.
     pub(super) fn message(&mut self, trace: &Trace, builder: &Builder, send: (usize, u32), receive: (usize, u32)) {
         self.sends[send.0][send.1 as usize] = true;
         self.receives[receive.0][receive.1 as usize] = true;
@@ -205,14 +205,14 @@ impl Cut {
         self.serve_less(builder, receive.0, [received.instance, received.request]);
     }
 
-    /// Two calls of a shard serve one message less.
+    /// Notes that two calls of a shard serve one message less.
     fn serve_less(&mut self, builder: &Builder, shard: usize, calls: [InstanceId; 2]) {
         for call in distinct(calls) {
             self.served[(builder.first_of(shard) + call.number()) as usize].1 += 1;
         }
     }
 
-    /// Sends and receives without a partner vanish with either of their calls.
+    /// Removes sends and receives without a partner if either of their calls vanishes.
     pub(super) fn partnerless(&mut self, trace: &Trace, builder: &Builder) {
         for (i, shard) in trace.shards.iter().enumerate() {
             let mut sends = std::mem::take(&mut self.sends[i]);
@@ -228,7 +228,7 @@ impl Cut {
         }
     }
 
-    /// Whether one of two calls in a shard vanishes; then neither serves what both did.
+    /// Whether one of two calls in a shard vanishes; then neither serves their message.
     fn vanishes(&mut self, (trace, shard): (&Trace, usize), builder: &Builder, calls: [InstanceId; 2]) -> bool {
         let is_gone = distinct(calls)
             .any(|call| self.has_instance(trace, (trace.shards[shard].location_of_instance(call), call)));
@@ -238,7 +238,7 @@ impl Cut {
         is_gone
     }
 
-    /// The calls of which nothing is left vanish, and those of `also`.
+    /// Removes the calls that serve nothing anymore, and those of `also`.
     pub(super) fn settle(&mut self, trace: &Trace, builder: &Builder, also: &[u32]) {
         let gone = self.served.iter().zip(0..).filter(|((all, cut), _)| *all > 0 && all == cut).map(|(_, call)| call);
         let calls: Vec<u32> = gone.chain(also.iter().copied()).collect();
@@ -252,7 +252,7 @@ impl Cut {
         self.ranges.iter_mut().for_each(join);
     }
 
-    /// Takes away the arcs from and to what vanished.
+    /// Removes the arcs from and to vanished calls.
     pub(super) fn prune(&self, trace: &Trace, builder: &mut Builder) {
         let gone = |builder: &Builder, call: u32| {
             let (position, instance) = builder.place(call);
@@ -272,12 +272,12 @@ impl Cut {
     }
 }
 
-/// The calls of one side of a message: the second one counts if there is one and it is not the first.
+/// The distinct calls of one side of a message; the second one may be missing.
 fn distinct([call, other]: [InstanceId; 2]) -> impl Iterator<Item = InstanceId> {
     [call, if other == call { InstanceId::NONE } else { other }].into_iter().filter(|call| call.is_some())
 }
 
-/// Puts ranges in order, and those together that overlap.
+/// Sorts ranges, and joins those that overlap.
 fn join(ranges: &mut Vec<RangeInclusive<u32>>) {
     ranges.sort_unstable_by_key(|range| (*range.start(), *range.end()));
     let mut joined: Vec<RangeInclusive<u32>> = Vec::with_capacity(ranges.len());

@@ -1,5 +1,5 @@
-//! One-sided synchronization that is cut: it vanishes with its whole epoch, at all partners, or not at all, because memory
-//! would be used outside of an epoch (whatif.md#what-can-be-changed).
+//! Cuts of one-sided synchronization: it can only be cut with its whole epoch, at all partners, because otherwise
+//! memory would be accessed outside an epoch (whatif.md#what-can-be-changed).
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use whywait_otf2::enums::CollectiveOp;
@@ -14,10 +14,10 @@ use crate::trace::regions::Library;
 use crate::trace::{Shard, Trace};
 use crate::{Error, Result};
 
-/// What makes a window.
+/// Operations that create a window.
 const MAKING: [CollectiveOp; 2] = [CollectiveOp::CREATE_HANDLE, CollectiveOp::CREATE_HANDLE_AND_ALLOCATE];
 
-/// An error if synchronization is cut that is needed.
+/// Fails if a needed synchronization is cut.
 pub(super) fn refuse_open(trace: &Trace, epochs: &[Epochs], cut: &Cut) -> Result<()> {
     if cut.is_empty() || epochs.is_empty() {
         return Ok(());
@@ -51,7 +51,8 @@ impl Calls<'_> {
         rows.iter().all(|&row| self.is_cut(shard, shard.operations.rows[row as usize].instance))
     }
 
-    /// Whether the calls that begin and end an epoch are cut with its operations, or stay; operations may vanish alone.
+    /// Whether the calls that begin and end an epoch are cut together with its operations, or stay; operations alone
+    /// may vanish.
     fn is_whole(&self, shard: &Shard, ends: [InstanceId; 2], rows: &[u32]) -> bool {
         let mut ends = ends.into_iter().filter(|call| call.is_some()).map(|call| self.is_cut(shard, call));
         let is_cut = ends.next().unwrap_or(false);
@@ -74,7 +75,7 @@ fn fences_stay_closed(calls: &Calls<'_>, epochs: &[Epochs]) -> Result<bool> {
             let part = &epochs.collectives[part];
             (part.process, part.window, part.sequence)
         });
-        // Of each window whether its first fences are cut.
+        // For each window, whether its first fences are cut.
         let mut open: FxHashMap<(ProcessId, WindowId), bool> = FxHashMap::default();
         let mut unmade: FxHashSet<(ProcessId, WindowId)> = FxHashSet::default();
         for number in parts {
@@ -83,7 +84,7 @@ fn fences_stay_closed(calls: &Calls<'_>, epochs: &[Epochs]) -> Result<bool> {
             let is_cut = calls.is_cut(shard, part.instance);
             let is_open = open.get(&(part.process, part.window)) == Some(&true);
             let is_whole = if is_cut {
-                // A barrier of another library is no end of an epoch.
+                // A barrier of another library does not end an epoch.
                 alike[number] == Some(true) && (part.library != Library::Mpi || calls.are_cut(shard, rows))
             } else {
                 alike[number] != Some(false) && (!is_open || calls.are_cut(shard, rows))
@@ -106,7 +107,7 @@ fn fences_stay_closed(calls: &Calls<'_>, epochs: &[Epochs]) -> Result<bool> {
     Ok(true)
 }
 
-/// Whether all that is done on some windows is cut.
+/// Whether all operations on some windows are cut.
 fn nothing_is_done(
     calls: &Calls<'_>,
     shard: &Shard,

@@ -1,8 +1,8 @@
 //! Arcs between hosts and devices (whatif.md#how-it-works): launches, kernels, synchronizations.
 //!
-//! A kernel starts after its launch began and after what its stream ran before. A call that awaits kernels waits for the
-//! last one of each stream, also for one that had ended when it was called: in the changed run it may not have. Streams of
-//! which no launch is known move with the first thread of their process.
+//! A kernel starts after the begin of its launch and after the previous kernel on its stream. A call that awaits
+//! kernels waits for the last one of each stream, even if that had already ended, since in the changed run it may not
+//! have. Streams without known launches move with the first thread of their process.
 
 use rustc_hash::FxHashSet;
 
@@ -23,7 +23,7 @@ pub(super) fn collect(trace: &Trace, devices: &Devices, builder: &mut Builder) {
             None if launched.contains(&run.location) => None,
             None => meanwhile(trace, run, builder).map(|node| (node, run.enter)),
         };
-        // Where clocks disagree, the launch says nothing about the start.
+        // With clock errors, the launch does not constrain the start.
         let Some((source, time)) = started.filter(|&(_, time)| time <= run.enter) else { continue };
         let shard = trace.shard(run.location);
         let position = shard.instances.enter[run.instance];
@@ -39,7 +39,7 @@ pub(super) fn collect(trace: &Trace, devices: &Devices, builder: &mut Builder) {
     }
 }
 
-/// Where the first thread of a process is when a kernel starts; nowhere before it has begun.
+/// The position of a process's first thread when a kernel starts; `None` before the thread has begun.
 fn meanwhile(trace: &Trace, run: &Span, builder: &mut Builder) -> Option<Node> {
     let process = trace.definitions.locations[run.location].process;
     let master = trace.definitions.master(process);

@@ -1,28 +1,28 @@
-//! Who waits for whom: the places on the way of each location that matter to others, or that others matter to.
+//! The dependency graph: the places in the events of each location that depend on others, or on which others depend.
 //!
-//! Between two of these *steps* a location is alone: it takes as long as measured, or as a hypothesis says. All times are
-//! *shifts*, how much later a place is than in the measured run. A step is as late as the place before it, or as one of
-//! the sources of its arcs, by the slack that there was: `L' = max(E' + own, x' + weight)`, as [`super::builder`] has it,
-//! is `s(L) = max(s(E) + E + own - L, s(x) + x + weight - L)`. In a run without changes all shifts are 0.
+//! Between two of these *steps*, a location depends only on itself: it takes as long as measured, or as a hypothesis
+//! says.
+//! All times are *shifts* against the measured run. The shift of a step follows from the place before it and from the
+//! sources of its arcs, less slack: `L' = max(E' + own, x' + weight)` of [`super::builder`] becomes
+//! `s(L) = max(s(E) + E + own - L, s(x) + x + weight - L)`. In a run without changes, all shifts are 0.
 
 use std::ops::Range;
 
 use crate::ids::LocationId;
 use crate::trace::Shard;
 
-/// What happens at a step.
+/// Kinds of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     /// Between two events: others wait for it.
     Point,
     /// Between two events: it waits for others.
     Gate,
-    /// Between two events: a thread of a team begins. The distance to the fork stays, not that to what the thread did
-    /// before.
+    /// Between two events: a thread of a team begins. It keeps its distance to the fork, not to its own previous event.
     Begin,
-    /// An event that nobody has judged: it comes as long after the place before as measured.
+    /// An event without arcs in the measured run: it keeps its distance to the place before it.
     Event,
-    /// An event of which arcs have said what of the time before it was no waiting; perhaps none of them is left.
+    /// An event whose arcs have determined the waiting before it, even if none of them is left.
     Judged,
 }
 
@@ -33,34 +33,35 @@ impl Kind {
     }
 }
 
-/// A place on the way of a location that others wait for, or that waits for others.
+/// A place in the events of a location that others wait for, or that waits for others.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
-    /// What there is to spare between the own time and the measured one since the place before, ticks; 0 or less.
+    /// Own time less measured time since the place before, ticks; 0 or negative.
     pub slack: i64,
-    /// Position of the event that it is, or before which it stands.
+    /// Position of its event, or of the event after it.
     pub position: u32,
-    /// Where its arcs begin.
+    /// Begin of its arcs.
     pub arcs: u32,
 }
 
-/// Several that wait for the latest of others, or of the first few of them.
+/// Several places that wait for the latest member, or for the latest of the first few members.
 #[derive(Clone, Debug)]
 pub(super) struct Meeting {
-    /// Its members among those of all meetings.
+    /// Range of its members among those of all meetings.
     pub members: Range<u32>,
-    /// Its checkpoints among those of all meetings.
+    /// Range of its checkpoints among those of all meetings.
     pub checkpoints: Range<u32>,
-    /// Whether its members came later than they were waited for, as clocks disagree: their shifts count, not their times.
+    /// Whether, due to clock errors, its members arrived after the end of the wait; then their shifts count, not their
+    /// times.
     pub is_late: bool,
 }
 
-/// The graph of a run. Its places are the steps, and behind them the checkpoints.
+/// The graph of a run. Its places are the steps, followed by the checkpoints.
 #[derive(Debug)]
 pub(super) struct Graph {
-    /// By location, in the order in which it comes there; behind those that stand before an event comes the event.
+    /// By location, in order of time; steps before an event precede the event.
     pub steps: Vec<Step>,
-    /// Measured time of each step, ticks, and what happens there.
+    /// Measured time of each step, ticks, and its kind.
     pub times: Vec<i64>,
     pub kinds: Vec<Kind>,
     /// End of the steps of each location, with a leading 0.
@@ -68,9 +69,9 @@ pub(super) struct Graph {
     /// Source and slack of each arc.
     pub sources: Vec<u32>,
     pub slacks: Vec<i64>,
-    /// Members of meetings, each in the order in which they count.
+    /// Ordered members of each meeting.
     pub members: Vec<u32>,
-    /// How many members a checkpoint needs, and the measured time of the last of them.
+    /// Number of members that a checkpoint needs, and the measured time of the last of them.
     pub checkpoints: Vec<u32>,
     pub checkpoint_times: Vec<i64>,
     /// All meetings.
@@ -98,13 +99,13 @@ impl Graph {
         self.steps[step].arcs as usize..end
     }
 
-    /// The checkpoint that a place is, if it is one.
+    /// The checkpoint of a place, if it is one.
     #[inline]
     pub(super) fn checkpoint(&self, place: u32) -> Option<usize> {
         (place as usize).checked_sub(self.steps.len())
     }
 
-    /// The place that a checkpoint is.
+    /// The place of a checkpoint.
     #[inline]
     pub(super) fn place_of_checkpoint(&self, checkpoint: usize) -> u32 {
         (self.steps.len() + checkpoint) as u32
@@ -118,14 +119,14 @@ impl Graph {
         }
     }
 
-    /// The segments of a location, for events one after the other.
+    /// The segments of a location, for increasing events.
     pub(super) fn segments<'a>(&'a self, shard: &'a Shard, location: LocationId) -> Segments<'a> {
         let begin = shard.event_offsets[shard.local(location)];
         Segments { graph: self, time: &shard.events.time, begin, steps: self.steps_of(location) }
     }
 }
 
-/// Looks at the segments of a location, in the order of their events.
+/// Visits the segments of a location in order of their events.
 pub(super) struct Segments<'a> {
     graph: &'a Graph,
     time: &'a [i64],
@@ -141,8 +142,8 @@ impl Segments<'_> {
         self
     }
 
-    /// Ticks of the segment before an event that are no waiting, and whether arcs have said so of its end; no event comes
-    /// before one that was asked for.
+    /// Ticks of the segment before an event that are not waiting, and whether arcs have determined its end; events must
+    /// be requested in order.
     #[inline]
     pub(super) fn before(&mut self, position: u32) -> (i64, bool) {
         while self.steps.clone().next().is_some_and(|step| self.graph.steps[step].position < position) {

@@ -1,13 +1,13 @@
-//! Arcs of point-to-point communication, and how long messages travel.
+//! Arcs of point-to-point communication, and transfer times of messages.
 //!
-//! A call that completes a receive waits for the start of the send. A send waits for its receive if the message was sent
-//! by *rendezvous*; an *eager* one waits for nobody (whatif.md#how-it-works). Which of the two it was,
-//! [`crate::matching::protocol`] judges.
+//! A call that completes a receive waits for the start of the send. A send waits for its receive if it uses
+//! *rendezvous*; an *eager* send does not wait (whatif.md#how-it-works). [`crate::matching::protocol`] decides between
+//! the two.
 //!
-//! *Hidden transfers*: a receive that found its message there tells only what a copy costs. How long the message would
-//! have travelled, and how little a call that had to wait does itself, others of its class tell: the lower median of
-//! `L - Z` over those that had to wait (Z the latest start of a transfer), the minimum of `L - E` over the calls of its
-//! region that had not.
+//! *Hidden transfers*: a receive whose message has already arrived shows only the cost of a copy. Its transfer time,
+//! and the own time of a call that had to wait, are estimated from others of its class: the lower median of `L - Z`
+//! over calls that had to wait (Z is the latest start of a transfer), and the minimum of `L - E` over calls of its
+//! region that did not.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ use crate::matching::messages::match_all;
 use crate::matching::protocol::{Judge, Limits, Proofs, Protocol};
 use crate::trace::{CallPath, NONE, RegionClass, Shard, Trace};
 
-/// Classes with fewer samples say nothing.
+/// Classes with fewer samples give no estimate.
 const SAMPLES: usize = 5;
 
 /// A matched message.
@@ -33,25 +33,25 @@ struct Message {
     /// Numbers of the calls: starting and completing the send, posting and completing the receive; of the second
     /// [`NONE`] if it is missing.
     calls: [u32; 4],
-    /// Their Enters as far as arcs need them: start of the send, post of the receive.
+    /// The Enters that arcs need: start of the send, post of the receive.
     since: [i64; 2],
     bytes: u64,
     protocol: Protocol,
     is_local: bool,
     /// Call path of the sending call.
     callpath: CallPathId,
-    /// Whether that call leaves no choice of the protocol.
+    /// Whether that call determines the protocol.
     is_named: bool,
-    /// Whether the changed run goes without.
+    /// Whether it is cut in the changed run.
     is_cut: bool,
-    /// Number of the call that has probed it, or [`NONE`].
+    /// Number of the call that probed it, or [`NONE`].
     probe: u32,
     /// Region of the call that completes the receive.
     region: RegionKey,
 }
 
 impl Message {
-    /// Size by power of two, locality and protocol: what makes transfers alike.
+    /// Class of the transfer: size by power of two, locality and protocol.
     fn class(&self) -> u16 {
         let is_rendezvous = self.protocol == Protocol::Rendezvous;
         (size_class(self.bytes) << 2) | (u16::from(self.is_local) << 1) | u16::from(is_rendezvous)
@@ -70,12 +70,12 @@ fn size_class(bytes: u64) -> u16 {
     (u64::BITS - bytes.leading_zeros()) as u16
 }
 
-/// A class of messages with what a transfer takes.
+/// A class of messages and its transfer time.
 #[derive(Clone, Copy, Debug)]
 pub struct Transfer {
     /// Whether sender and receiver are on one node.
     pub is_local: bool,
-    /// Whether they go by rendezvous.
+    /// Whether they use rendezvous.
     pub is_rendezvous: bool,
     /// Mean size, bytes.
     pub bytes: f64,
@@ -165,7 +165,7 @@ pub(super) fn collect(
                 callpath,
                 is_named: judge.is_named(callpath),
                 probe: match probes[index].get(&(row as u32)) {
-                    // A message that comes later is not the one that was probed.
+                    // A message that is sent later is not the one that was probed.
                     Some(&probe) if send.enter <= shard.leave(probe) => here(probe),
                     _ => NONE,
                 },
@@ -220,7 +220,7 @@ fn probes(trace: &Trace, shard: &Shard) -> FxHashMap<u32, InstanceId> {
     probes
 }
 
-/// Decides what the times leave open.
+/// Decides the protocols that times do not prove.
 fn decide(trace: &Trace, found: &mut [Vec<Message>], assumptions: &mut Assumptions) -> Result<()> {
     let proofs = found.par_iter().map(|messages| {
         let mut proofs = Proofs::default();
@@ -243,8 +243,8 @@ fn decide(trace: &Trace, found: &mut [Vec<Message>], assumptions: &mut Assumptio
 /// Arcs of a message.
 type Arcs = std::iter::Flatten<std::array::IntoIter<Option<Raw>, 7>>;
 
-/// The arcs of a message on a network of given numbers: a receive ends when the message is there, and so does a send by
-/// rendezvous; one of an eager message takes what it takes (whatif.md#networks).
+/// The arcs of a message on a given network: a receive ends when the message arrives, and so does a rendezvous send; an
+/// eager send takes a fixed time (whatif.md#networks).
 fn on_network(message: &Message, model: &Model, network: &Network) -> Arcs {
     let &Message { calls: [start, sent, posted, received], since: [s, q], bytes, protocol, is_local, .. } = message;
     let was = protocol == Protocol::Rendezvous;
@@ -268,7 +268,7 @@ fn on_network(message: &Message, model: &Model, network: &Network) -> Arcs {
     } else {
         arcs[1] = arc(received, received, start, s, network.send + tau + network.receive);
     }
-    // The call that starts the send, unless it is the one that ends it.
+    // The call that starts the send, unless it also completes it.
     arcs[5] = own(start, network.send).filter(|_| !becomes || sent != start);
     if message.probe != NONE {
         arcs[6] = arc(message.probe, message.probe, start, s, network.send + tau);
@@ -302,21 +302,21 @@ fn arcs(message: &Message, model: &Model) -> Arcs {
     arcs.into_iter().flatten()
 }
 
-/// What others of their class say of transfers and calls.
+/// Estimated times of transfers and calls, by class.
 #[derive(Debug, Default)]
 pub(super) struct Estimates {
-    /// Length of a transfer by class, ticks.
+    /// Transfer time by class, ticks.
     transfers: FxHashMap<u16, i64>,
-    /// Least time of a call that finds its messages there, ticks.
+    /// Minimum time of a call whose messages have already arrived, ticks.
     calls: FxHashMap<CallClass, i64>,
 }
 
-/// What makes calls alike: their region, number and size of messages.
+/// Class of calls: region, number and size of messages.
 type CallClass = (RegionKey, u16, u16);
 
-/// What is known of a call from its arcs.
+/// The properties of a call that follow from its arcs.
 struct Seen {
-    /// Latest begin of a transfer, not behind the Leave.
+    /// Latest begin of a transfer, at most the Leave.
     latest: i64,
     /// Class of the transfer that begins then.
     class: u16,
@@ -400,8 +400,8 @@ impl Estimates {
         classes.into_iter().filter_map(transfer).collect()
     }
 
-    /// How many calls found their messages there although others of their class had to wait, and the time of these
-    /// calls, ticks: what a change may add to them is an estimate.
+    /// Number of calls whose messages had already arrived although others of their class had to wait, and the time of
+    /// these calls, ticks: the effect of a change on them is an estimate.
     pub(super) fn hidden(&self, trace: &Trace, builder: &Builder) -> (u64, i64) {
         let of_call = |arcs: &[Raw]| {
             let (shard, instance) = builder.place(arcs[0].target);
@@ -426,7 +426,7 @@ impl Estimates {
         for (raw, weight) in arcs.iter().zip(&mut weights[1..]) {
             let known = self.transfers.get(&raw.class);
             *weight = match known {
-                // The measured run says nothing of an arc that it does not have.
+                // An arc that the measured run does not have can only be estimated.
                 _ if !raw.measured => known.copied().unwrap_or(rest),
                 _ if raw.since > leave => leave - raw.since,
                 Some(&transfer) => transfer.min(leave - raw.since),

@@ -5,8 +5,8 @@
 //!  hypotheses ─────> shape (what takes how long) ──┴──> retime (when everything happens)
 //! ```
 //!
-//! What is kept as measured: how long everything takes that is no waiting, who communicates with whom, in which order.
-//! What is found anew: every wait. So the run without hypotheses is the measured one, to the tick.
+//! Kept as measured: all durations except waits, the partners of communication, and their order. Computed anew: every
+//! wait. So the simulated run without hypotheses equals the measured one, to the tick.
 //!
 //! *Source*: M.-A. Hermanns, Jül-4297 (2008), 3.4 and chapter 4, for the hypotheses; the model is WHATIF section 4.
 
@@ -61,22 +61,22 @@ use retime::Times;
 /// Hypotheses that are evaluated together.
 const LANES: usize = 8;
 
-/// What holds for all calls alike.
+/// Changes of how calls wait, which apply to the whole run.
 #[derive(Clone, Debug)]
 pub struct Model {
     /// Whether to estimate transfers that no receive had to wait for.
     pub estimates: bool,
-    /// Whether one-sided operations need nobody at their target.
+    /// Whether one-sided operations complete without calls at their target.
     pub asynchronous_progress: bool,
-    /// Messages of more bytes go by rendezvous, others are eager; whatever they were.
+    /// Messages of more bytes use rendezvous, others are eager, whatever they used before.
     pub eager_limit: Option<u64>,
-    /// Sends from these call paths go by rendezvous, or are eager.
+    /// Sends from these call paths use rendezvous (true) or are eager.
     pub protocols: Vec<(Vec<bool>, bool)>,
-    /// Regions that are cut out with all they enclose.
+    /// Regions to cut with everything they enclose.
     pub cut_regions: Vec<Selection>,
-    /// Messages that are cut: those of any of these.
+    /// Messages to cut: those that match any of these.
     pub cut_messages: Vec<MessageCut>,
-    /// The network, if it is not the measured one. [`Hypothesis::Network`] has the calls that wait for nobody.
+    /// The network, if not the measured one. [`Hypothesis::Network`] has the calls that do not wait.
     pub network: Option<Network>,
 }
 
@@ -95,7 +95,7 @@ impl Default for Model {
 }
 
 impl Model {
-    /// Whether a message goes by rendezvous in the changed run; `is_named` says that its call leaves no choice.
+    /// Whether a message uses rendezvous in the changed run; `is_named` means that its call determines the protocol.
     fn rendezvous(&self, callpath: CallPathId, bytes: u64, was: bool, is_named: bool) -> bool {
         let chosen = self.protocols.iter().rev().find(|(callpaths, _)| callpaths[callpath]);
         match (chosen, self.eager_limit) {
@@ -105,18 +105,18 @@ impl Model {
         }
     }
 
-    /// Whether calls wait for what they did not wait for in the measured run.
+    /// Whether calls may wait for something that they did not wait for in the measured run.
     fn adds_waits(&self) -> bool {
         self.eager_limit.is_some() || self.protocols.iter().any(|(_, rendezvous)| *rendezvous)
     }
 }
 
-/// Something that the simulation takes for granted.
+/// An assumption of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Assumption {
     /// Messages whose protocol the times do not prove.
     UndecidedProtocol,
-    /// Collective operations of which is not known who waits for whom.
+    /// Collective operations with unknown dependencies.
     UnknownCollective,
     /// Calls that wait for each other in a circle.
     Circular,
@@ -126,15 +126,15 @@ pub enum Assumption {
     NonBlockingCollective,
     /// Lock epochs that ended before the epoch before them on the same lock.
     LockOrder,
-    /// Receives that found their message there: how long it travelled, others of its class say.
+    /// Receives whose message had already arrived: its transfer time is estimated from others of its class.
     HiddenTransfer,
-    /// Calls that ask again and again.
+    /// Calls that poll.
     Polling,
-    /// Calls that may synchronize, of which nothing is recorded.
+    /// Calls that may synchronize but have no records.
     Unrecorded,
-    /// Non-blocking collective operations of which nothing is recorded.
+    /// Non-blocking collective operations without records.
     UnrecordedNonBlocking,
-    /// Kernels of which is not known what launched them.
+    /// Kernels with an unknown launch.
     UnmatchedKernel,
 }
 
@@ -209,13 +209,13 @@ impl Assumptions {
         }
     }
 
-    /// Those that were made: how often, and how many ticks they concern if that is known.
+    /// The assumptions made, how often, and how many ticks they concern, if known.
     pub fn iter(&self) -> impl Iterator<Item = (Assumption, u64, Option<i64>)> {
         self.0.iter().map(|(&assumption, &(count, time))| (assumption, count, time))
     }
 }
 
-/// Visits of calls that ask and return at once, and the time in them, ticks.
+/// Visits of polling calls, and the time in them, ticks.
 fn polls(trace: &Trace) -> (u64, i64) {
     let class = |callpath: CallPathId| trace.regions.class(trace.tree.region(callpath));
     let cells = trace.shards.iter().flat_map(|shard| &shard.profile.rows);
@@ -243,12 +243,12 @@ pub struct Simulation {
     pub span: (i64, i64),
     /// What was assumed.
     pub assumptions: Assumptions,
-    /// What is to be said of the hypotheses.
+    /// Notes on the hypotheses.
     pub notes: Vec<String>,
 }
 
 impl Simulator {
-    /// Finds who waits for whom in a run.
+    /// Builds the dependency graph of a run.
     pub fn new(analysis: &Analysis, definitions: &Definitions, model: &Model) -> Result<Self> {
         analysis.need_events()?;
         let trace = &analysis.trace;
@@ -299,7 +299,7 @@ impl Simulator {
         Ok(Self { graph, cut, assumptions, transfers, adds_waits: model.adds_waits() })
     }
 
-    /// What messages took, by locality, protocol and size, where enough receives had to wait for them.
+    /// Transfer times by locality, protocol and size, for classes with enough receives that had to wait.
     #[must_use]
     pub fn transfers(&self) -> &[Transfer] {
         &self.transfers
@@ -342,7 +342,7 @@ impl Simulator {
         let seconds = (self.graph.times[step] - begin) as f64 / trace.resolution as f64;
         let shard = trace.shard(location);
         let i = shard.local(location);
-        // Behind the last event there is no call.
+        // After the last event there is no call.
         let position = self.graph.steps[step].position.min(shard.event_offsets[i + 1] - 1);
         let region = trace.tree.region(shard.events.callpath(position));
         format!("{} of {label} at {seconds:.6} s", trace.regions.name(definitions, region))
@@ -376,8 +376,8 @@ impl Simulator {
         retime::all_events(trace, &self.graph, &simulation.shape, &simulation.times)
     }
 
-    /// Measured and new times of Enters and Leaves, by location and in their order, ticks: all of them, or if there are
-    /// more than `most`, of each location the first, the last, and some at even distances between.
+    /// Measured and new times of Enters and Leaves, by location and in order, ticks: all of them, or if there are more
+    /// than `most`, for each location the first, the last, and evenly spaced ones between.
     #[must_use]
     pub fn times(&self, trace: &Trace, simulation: &Simulation, most: usize) -> Vec<(LocationId, i64, i64)> {
         let all = self.events(trace, simulation);

@@ -1,8 +1,8 @@
 //! A network of given latency and bandwidth instead of the measured one: Dimemas' linear model (WHATIF section 8).
 //!
-//! A message of b bytes takes `latency + b / bandwidth`, for partners on one node by values of their own. There is no
-//! contention: neither links nor buses. A collective operation takes, from the last Enter that it needs, as long as
-//! phases of such messages along a binomial tree or one after the other.
+//! A message of b bytes takes `latency + b / bandwidth`, with separate values within a node. There is no contention for
+//! links or buses. A collective operation takes, from the last Enter that it needs, the time of phases of such messages
+//! along a binomial tree or one after the other.
 
 use super::builder::{OWN, Raw};
 
@@ -17,13 +17,13 @@ pub struct Network {
     pub local_latency: f64,
     /// On a node, bytes a tick.
     pub local_bandwidth: f64,
-    /// What a send takes its caller, ticks.
+    /// Overhead of a send, ticks.
     pub send: i64,
-    /// What a receive takes its caller, ticks.
+    /// Overhead of a receive, ticks.
     pub receive: i64,
 }
 
-/// What an operation does, with its bytes as members have recorded them.
+/// A collective operation, with its recorded bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operation {
     /// A value of `CollectiveOp`.
@@ -51,7 +51,7 @@ impl Network {
         if is_local { (self.local_latency, self.local_bandwidth) } else { (self.latency, self.bandwidth) }
     }
 
-    /// Ticks of a barrier of so many from the last Enter on.
+    /// Ticks of a barrier of `size` members from the last Enter on.
     pub(super) fn barrier(&self, size: usize, is_local: bool) -> i64 {
         let none = Operation { kind: 0, size, is_local, sent: 0, received: 0, received_by_last: 0 };
         self.collective(&none)
@@ -89,7 +89,7 @@ pub(super) fn all_equal<'a>(mut nodes: impl Iterator<Item = Option<&'a u32>>) ->
     first.is_some() && nodes.all(|node| node == first)
 }
 
-/// The weights of the arcs to a call, own time first: what each costs on the network.
+/// The weights of the arcs to a call, own time first: their costs on the network.
 pub(super) fn weigh(arcs: &[Raw], weights: &mut [i64]) {
     let own = arcs.iter().filter(|raw| raw.source == OWN && raw.kept).map(|raw| raw.cost);
     weights[0] = own.max().unwrap_or(0).max(0);

@@ -1,9 +1,9 @@
 //! Arcs of one-sided communication (whatif.md#how-it-works): collective calls on windows, post-start-complete-wait,
 //! locks, progress.
 //!
-//! Where a library may block in one of several calls, the waits that were found say in which: in this epoch, else most
-//! often on this window, else in the last call of an access epoch and in the first of a lock epoch. Lock epochs keep the
-//! order that they had.
+//! If a library may block in one of several calls, the measured waits decide: the call that waited in this epoch, or
+//! that waited most often on this window; otherwise the last call of an access epoch or the first of a lock epoch. Lock
+//! epochs keep their measured order.
 
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
@@ -24,12 +24,12 @@ use crate::trace::{Shard, Trace};
 use crate::waits::rma::lock::{Predecessor, predecessors};
 use crate::waits::rma::progress::LibraryCalls;
 
-/// What the parts of a collective call on a window get to know.
+/// What the members of a collective call on a window need to know about it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Encode, Decode)]
 struct Instance {
-    /// Location and region instance of the first part: stands for all of them.
+    /// Location and region instance of the first member, which identify the call.
     key: (LocationId, InstanceId),
-    /// Whether all were in the call at the same time.
+    /// Whether all members were in the call at the same time.
     overlap: bool,
 }
 
@@ -77,8 +77,8 @@ pub(super) fn collect(
     Ok(())
 }
 
-/// Costs on a network of given numbers: what one waits for travels as a message without bytes; what an operation moves
-/// is there when the call that completes it is left (whatif.md#networks).
+/// Costs on a given network: a synchronization travels as an empty message; the data of an operation have arrived at
+/// the Leave of the call that completes it (whatif.md#networks).
 fn on_network(
     trace: &Trace,
     epochs: &[Epochs],
@@ -245,13 +245,13 @@ pub(super) struct Exposed {
 }
 
 impl Exposed {
-    /// Whose epochs they are: the n-th exposure is that of the n-th access.
+    /// The key of matching: the n-th exposure epoch matches the n-th access epoch.
     pub(super) fn pair(&self) -> (WindowId, ProcessId, ProcessId) {
         (self.window, self.origin, self.target)
     }
 }
 
-/// All exposure epochs, in their order.
+/// All exposure epochs, in order.
 pub(super) fn exposed(trace: &Trace, epochs: &[Epochs]) -> Vec<Exposed> {
     let of_shard = |(shard, epochs): (usize, &Epochs)| -> Vec<Exposed> {
         let of_epoch = |&Exposure { process: target, window, group, post, wait, .. }: &Exposure| {
@@ -305,8 +305,8 @@ fn gats(trace: &Trace, epochs: &[Epochs], found: &Found, builder: &mut Builder) 
     }
 }
 
-/// Who waits for a notification waits for the call that sends it, as [`crate::waits::rma`] matches them: by window and pair
-/// of processes the n-th with the n-th.
+/// A call that waits for a notification waits for the call that sends it, matched as in [`crate::waits::rma`]: by
+/// window and pair of processes, the n-th with the n-th.
 fn notifications(trace: &Trace, epochs: &[Epochs], builder: &mut Builder) {
     let rows = |incoming: bool| {
         let of_shard = move |(shard, epochs): (usize, &Epochs)| -> Vec<(usize, Notification)> {
@@ -326,8 +326,8 @@ fn notifications(trace: &Trace, epochs: &[Epochs], builder: &mut Builder) {
     }
 }
 
-/// Who waits until its memory changes waits for a write. Which one is not recorded: the last one of each process that
-/// began since the call before it of this kind was left, and before it is left itself.
+/// A call that waits until memory changes waits for a write. The trace does not record which one: it is the last one of
+/// each process that began after the previous call of this kind was left, and before this one is left.
 fn signals(trace: &Trace, epochs: &[Epochs], builder: &mut Builder) {
     if epochs.iter().all(|epochs| epochs.changes.is_empty()) {
         return;
@@ -427,7 +427,7 @@ fn usual_places(trace: &Trace, epochs: &[Epochs], found: &Found) -> FxHashMap<Wi
     counts.into_iter().filter_map(|(window, counts)| Some((window, most(counts)?.1))).collect()
 }
 
-/// Kinds of calls in a lock epoch, in the order of their time.
+/// Kinds of calls in a lock epoch, in order of time.
 const LOCK_CALLS: usize = 4;
 
 fn locks(
@@ -475,7 +475,7 @@ fn locks(
 }
 
 /// The calls of a lock epoch that may wait for the lock of a target: lock, first operation, its completion, unlock;
-/// none where there is none.
+/// none if missing.
 fn calls(shard: &Shard, epochs: &Epochs, before: &Predecessor) -> [InstanceId; LOCK_CALLS] {
     let epoch = &epochs.locks[before.epoch as usize];
     if epoch.blocking {

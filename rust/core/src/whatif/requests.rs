@@ -1,7 +1,7 @@
 //! Requests of receives that are cut.
 //!
-//! A record starts a request, another one completes it with its message. Which message that is, is only known there; so
-//! the records of a location are read once more, before they are written.
+//! One record starts a request, another one completes it with its message. Only the latter tells which message it is,
+//! so the records of a location are read once before they are written.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use whywait_otf2::{Attributes, Event, EventSink};
@@ -11,16 +11,16 @@ use crate::trace::decode::Decoder;
 /// Finds the records that start a request whose receive vanishes.
 pub(super) struct Requests<'a> {
     decoder: Decoder<'a>,
-    /// Of each receive whether it vanishes.
+    /// For each receive, whether it vanishes.
     gone: &'a [bool],
-    /// Records that have started a request so far, and by request the number of the one that has started it.
+    /// Number of records that have started a request so far, and for each request the number of its record.
     started: u32,
     open: FxHashMap<u64, u32>,
     found: FxHashSet<u32>,
 }
 
 impl<'a> Requests<'a> {
-    /// Begins a location of whose receives `gone` says which ones vanish.
+    /// Begins a location; `gone` tells which of its receives vanish.
     pub(super) fn new(decoder: Decoder<'a>, gone: &'a [bool]) -> Self {
         Self { decoder, gone, started: 0, open: FxHashMap::default(), found: FxHashSet::default() }
     }

@@ -1,8 +1,8 @@
-//! New times: each location goes from step to step until one waits for a place that is not known yet, and goes on when it
-//! is.
+//! Computes new times: each location advances from step to step until a step waits for a place with an unknown time,
+//! and continues when that is known.
 //!
-//! Nobody needs a clock of all or a queue of events: what depends on what is known. Each step and each arc is touched
-//! once, and what lies between two steps only where it changes. Several hypotheses on the same arcs are *lanes* of one
+//! Since the dependencies are known, there is no global clock and no event queue. Each step and each arc is visited
+//! once, and the events between two steps only if they change. Several hypotheses on the same arcs are *lanes* of one
 //! walk.
 
 use rayon::prelude::*;
@@ -12,14 +12,14 @@ use super::graph::{Graph, Kind};
 use crate::ids::LocationId;
 use crate::trace::{NONE, Shard, Trace};
 
-/// The shift of a place is not known yet, and nobody waits for it. Above it stand those that somebody waits for: who waits.
+/// The shift of a place is unknown, and nothing waits for it. Larger values name the waiter.
 const UNKNOWN: u32 = 0;
 /// The shift is known.
 const KNOWN: u32 = u32::MAX;
 /// The shift of a thread that has not begun.
 const NEVER: i64 = i64::MIN / 2;
 
-/// How much later everything is than in the measured run.
+/// The shifts of all places against the measured run.
 #[derive(Debug)]
 pub(super) struct Times {
     /// Shift of each place of the graph, ticks.
@@ -47,7 +47,7 @@ impl Times {
 struct Ends<const K: usize>(Vec<[[i64; K]; 2]>);
 
 impl<const K: usize> Ends<K> {
-    /// New begin and end of the run, with what lies before the first and after the last event of each location.
+    /// New begin and end of the run, including the time before the first and after the last event of each location.
     fn span(&self, trace: &Trace) -> [(i64, i64); K] {
         let mut spans = [(i64::MAX, i64::MIN); K];
         for (location, ends) in self.0.iter().enumerate() {
@@ -56,7 +56,7 @@ impl<const K: usize> Ends<K> {
             if span.first > span.last {
                 continue;
             }
-            // What has no events of its own goes along with the master of its process.
+            // Locations without events move with the master of their process.
             let process = trace.definitions.processes.get(trace.definitions.locations[location].process.index());
             let ends = match process {
                 _ if has_events(shard, LocationId::at(location)) => ends,
@@ -78,17 +78,17 @@ fn has_events(shard: &Shard, location: LocationId) -> bool {
     shard.event_offsets[i] < shard.event_offsets[i + 1]
 }
 
-/// Where a location is.
+/// The position of a location.
 #[derive(Clone, Copy)]
 struct Walk<const K: usize> {
     /// Shift of the place that was reached.
     shift: [i64; K],
-    /// Changes that were made, and the position of the next; [`NONE`] behind the last.
+    /// Number of applied changes, and the position of the next; [`NONE`] after the last.
     cursor: u32,
     next: u32,
     /// The next step.
     step: u32,
-    /// What it waits for, or [`NONE`].
+    /// The place it waits for, or [`NONE`].
     parked: u32,
     is_done: bool,
 }
@@ -101,19 +101,19 @@ struct Progress<const K: usize> {
     has_begun: bool,
 }
 
-/// Where the shifts of places are as long as somebody needs them.
+/// Storage of the shifts of places while they are needed.
 trait Shifts<const K: usize> {
-    /// The shift of a place that is known.
+    /// The known shift of a place.
     fn of(&self, place: u32) -> &[i64; K];
 
-    /// Keeps the shift of a place.
+    /// Stores the shift of a place.
     fn keep(&mut self, place: u32, shift: [i64; K]);
 
-    /// One of those that need a place needs it no more.
+    /// Drops one reference to a place.
     fn release(&mut self, place: u32);
 }
 
-/// The shifts of all places, for good.
+/// Stores the shifts of all places.
 struct All(Vec<i64>);
 
 impl Shifts<1> for All {
@@ -131,15 +131,15 @@ impl Shifts<1> for All {
     fn release(&mut self, _: u32) {}
 }
 
-/// The shifts of places until nobody needs them: few at a time, which stay in the cache.
+/// Stores shifts only while they are needed: few at a time, which stay in the cache.
 struct Passing<const K: usize> {
     places: Vec<Place>,
     shifts: Vec<Lanes<K>>,
-    /// Where nobody's shift is.
+    /// Free slots.
     free: Vec<u32>,
 }
 
-/// Of a place how many need it, and where its shift is.
+/// The number of references to a place, and the slot of its shift.
 #[derive(Clone, Copy, Default)]
 struct Place {
     needs: u32,
@@ -197,10 +197,10 @@ struct Walker<'a, const K: usize, S> {
     graph: &'a Graph,
     shape: &'a Shape,
     shifts: S,
-    /// Of each place whether its shift is known, or who waits for it.
+    /// For each place whether its shift is known, or its first waiter.
     states: Vec<u32>,
     meetings: Vec<Progress<K>>,
-    /// Behind each location or meeting that waits the next that waits for the same, plus one.
+    /// For each waiting location or meeting, the next one that waits for the same place, plus one.
     waiters: Vec<u32>,
     ready: Vec<u32>,
     ends: Vec<[[i64; K]; 2]>,
@@ -251,7 +251,7 @@ fn walk<'a, const K: usize, S: Shifts<K>>(
 }
 
 impl<const K: usize> Walk<K> {
-    /// Makes the changes before an event; nothing waits in between.
+    /// Applies the changes before an event; nothing waits in between.
     #[inline]
     fn advance(&mut self, changes: &[Change], position: u32) {
         while self.next < position {
@@ -274,7 +274,7 @@ impl<const K: usize> Walk<K> {
         &next[..count]
     }
 
-    /// Leaves the next changes behind.
+    /// Skips the next changes.
     #[inline]
     fn pass(&mut self, changes: &[Change], count: usize) {
         self.cursor += count as u32;
@@ -284,13 +284,13 @@ impl<const K: usize> Walk<K> {
 
 /// A step in a segment that changes, as measured, ticks.
 struct Part {
-    /// Own since the place before.
+    /// Own time since the place before.
     own: i64,
-    /// Own of the segment before that.
+    /// Own time of the segment before that place.
     spent: i64,
-    /// Own of the whole segment.
+    /// Own time of the whole segment.
     length: i64,
-    /// Of the whole segment, waiting included.
+    /// Time of the whole segment, waiting included.
     measured: i64,
     /// Whether it ends the segment; all of one that had no length is there.
     is_last: bool,
@@ -314,7 +314,7 @@ impl<const K: usize, S: Shifts<K>> Walker<'_, K, S> {
         }
     }
 
-    /// The location that waits in the earliest call, if any waits.
+    /// The location that is blocked in the earliest call, if any.
     fn blocked(&self, walks: &[Walk<K>]) -> Option<LocationId> {
         let waiting = walks.iter().enumerate().filter(|(_, walk)| !walk.is_done);
         let time = |walk: &Walk<K>| self.graph.times.get(walk.step as usize).copied();
@@ -322,7 +322,7 @@ impl<const K: usize, S: Shifts<K>> Walker<'_, K, S> {
         earliest.map(|(location, _)| LocationId::at(location))
     }
 
-    /// Takes a location from those that wait for a place.
+    /// Removes a location from the waiters of a place.
     fn unpark(&mut self, location: LocationId, place: u32) {
         if place == NONE || self.knows(place) {
             return;
@@ -357,7 +357,7 @@ impl<const K: usize, S: Shifts<K>> Walker<'_, K, S> {
         self.states[place as usize] == KNOWN
     }
 
-    /// Whether a place is known; the members of a meeting are asked when somebody needs it for the first time.
+    /// Whether a place is known; the members of a meeting are visited when it is first needed.
     #[inline]
     fn learns(&mut self, place: u32) -> bool {
         if self.knows(place) {
@@ -372,7 +372,7 @@ impl<const K: usize, S: Shifts<K>> Walker<'_, K, S> {
         self.knows(place)
     }
 
-    /// Goes on with a meeting.
+    /// Advances a meeting.
     fn pull(&mut self, number: usize) {
         let graph = self.graph;
         let meeting = &graph.meetings[number];
@@ -401,7 +401,7 @@ impl<const K: usize, S: Shifts<K>> Walker<'_, K, S> {
         self.meetings[number] = progress;
     }
 
-    /// Goes along a location as far as it gets; `forced` through the first step that waits.
+    /// Advances a location as far as possible; `forced` passes the first step that waits.
     fn go(&mut self, location: LocationId, walk: &mut Walk<K>, mut forced: bool) {
         let graph = self.graph;
         let shard = self.trace.shard(location);
@@ -474,7 +474,7 @@ impl<const K: usize, S: Shifts<K>> Walker<'_, K, S> {
         let first = graph.steps_of(location).start;
         let is_last = !graph.kinds[index].is_stop();
         if is_last && (index == first || graph.steps[index - 1].position < position) {
-            // As most do, the segment has only this step.
+            // Usually the segment has only this step.
             let own = graph.steps[index].slack + measured;
             return Part { own, spent: 0, length: own, measured, is_last };
         }
@@ -506,7 +506,7 @@ impl Part {
         scaled(self.spent + self.own, new, self.length) - scaled(self.spent, new, self.length)
     }
 
-    /// What the weight of an arc becomes; what offsets of clocks there are stays.
+    /// The new weight of an arc; offsets of clocks do not change.
     fn weight_under(&self, change: &Change, weight: i64) -> i64 {
         match weight {
             _ if weight <= 0 => weight,
@@ -516,7 +516,7 @@ impl Part {
     }
 }
 
-/// `ticks * new / old`; `new` if that is of nothing.
+/// `ticks * new / old`; `new` if `old` is 0.
 #[inline]
 fn scaled(ticks: i64, new: i64, old: i64) -> i64 {
     if old == new || (ticks == 0 && old != 0) {

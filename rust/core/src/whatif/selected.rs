@@ -1,7 +1,7 @@
-//! The segments that selections are about: one walk of the trace finds those of several selections.
+//! The segments of selections: one pass over the trace finds those of several selections.
 //!
-//! A *segment* is the time between two neighboring Enters or Leaves of a location; it belongs to the innermost region.
-//! At the Leave of a call that waits only the own time of the call counts.
+//! A *segment* is the time between two consecutive Enters or Leaves of a location; it belongs to the innermost region.
+//! In the last segment of a call that waits, only the call's own time counts.
 
 use rayon::prelude::*;
 
@@ -22,14 +22,14 @@ pub(super) struct Segment {
     pub instance: u32,
     /// Whether it ends in a call that waits.
     pub waits: bool,
-    /// Ticks that are no waiting.
+    /// Ticks without waiting.
     pub ticks: i64,
     /// Measured ticks, waiting included.
     pub measured: i64,
 }
 
 impl Segment {
-    /// What changes if it takes so many ticks without waiting.
+    /// The change to this many ticks without waiting.
     #[inline]
     pub(super) fn change(&self, lane: u32, ticks: i64) -> Change {
         Change { position: self.position, lane, growth: ticks - self.measured }
@@ -39,10 +39,10 @@ impl Segment {
 /// What is selected at a location.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Selected {
-    /// In the order of their positions.
+    /// Selected segments, by position.
     pub segments: Vec<Segment>,
     pub instances: u32,
-    /// Instances that the path, the ranks, the numbers and the window leave.
+    /// Number of instances after the filters by path, ranks, numbers and window.
     left: [u64; 4],
     /// Whether they have a segment.
     has_segments: bool,
@@ -58,7 +58,7 @@ impl Selected {
         times
     }
 
-    /// Gives each instance a new length: its segments in proportion, the rest to the longest.
+    /// Sets the length of each instance: its segments in proportion, the rounding rest to the longest.
     pub(super) fn set(&mut self, lengths: &[i64]) {
         self.segments.sort_by_key(|segment| (segment.instance, segment.position));
         for of in self.segments.chunk_by_mut(|a, b| a.instance == b.instance) {
@@ -80,7 +80,7 @@ impl Selected {
     }
 }
 
-/// What is selected, by location; or why nothing is.
+/// The selection by location, or the reason why it is empty.
 pub(super) type Found = Result<Vec<Selected>, String>;
 
 /// What selections select in a run, by selection and location; an error for each that selects nothing. `sees` is told the
@@ -112,7 +112,7 @@ pub(super) fn select<S: Send>(
     (selections.iter().zip(found).map(|(selection, found)| something(selection, found)).collect(), seen)
 }
 
-/// An error if nothing is selected.
+/// Fails if nothing is selected.
 fn something(selection: &Selection, found: Vec<Selected>) -> Found {
     let why = match refusal(found.iter().map(|of| of.left)) {
         Some(why) => why,
@@ -127,23 +127,23 @@ struct Chosen<'a> {
     selections: &'a [&'a Selection],
     /// Whether a call path begins an instance of any.
     begins: Vec<bool>,
-    /// Whose instances it begins.
+    /// The selections whose instances it begins.
     roots: Vec<u32>,
-    /// For whom its time counts inside of an instance.
+    /// The selections for which its time counts within an instance.
     counts: Vec<u32>,
-    /// Those that are about what is below their instances, too.
+    /// The selections that include call paths below their instances.
     deep: u32,
 }
 
 /// A region that has been entered and not left.
 struct Frame {
-    /// Where its owners begin; those of the innermost one are the last.
+    /// Begin of its owners; those of the innermost region are the last.
     owners: u32,
     /// Segments that have ended.
     segments: u32,
 }
 
-/// A selected instance that a region is in.
+/// A selected instance that encloses a region.
 #[derive(Clone, Copy)]
 struct Owner {
     selection: u32,
@@ -202,7 +202,7 @@ impl<'a> Chosen<'a> {
         let is_cut = !cut.of(location).is_empty();
         while next < end {
             if frames.is_empty() {
-                // Nothing before is about any of them.
+                // No event before concerns any of them.
                 let Some(enter) = shard.events.next_enter(next..end, &self.begins) else { break };
                 next = enter;
             }

@@ -1,4 +1,4 @@
-//! Which instances of which call paths a hypothesis is about.
+//! The instances of call paths that a hypothesis changes.
 
 use std::ops::RangeInclusive;
 
@@ -7,18 +7,18 @@ use rustc_hash::FxHashMap;
 use crate::ids::{CallPathId, LocationId};
 use crate::trace::{Shard, Trace};
 
-/// Which instances a hypothesis is about.
+/// The instances that a hypothesis changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     /// As the user wrote it.
     pub text: String,
-    /// Call paths whose instances are meant, by number.
+    /// Call paths whose instances are selected, by number.
     pub roots: Vec<bool>,
-    /// Call paths whose time counts inside of those, by number; only their own if there are none.
+    /// Call paths whose time counts within those, by number; if empty, only their own.
     pub below: Vec<bool>,
     /// Only one segment of each instance.
     pub part: Option<Part>,
-    /// Locations, by index; all if there are none.
+    /// Locations, by index; all if empty.
     pub locations: Vec<bool>,
     /// Numbers of instances of each call path and location.
     pub instances: Option<Numbers>,
@@ -44,7 +44,7 @@ pub enum Numbers {
     Last,
 }
 
-/// Says which instances of a location are selected, in the order of their Enters.
+/// Tells which instances of a location are selected, in order of their Enters.
 pub(super) struct Chooser<'a> {
     selection: &'a Selection,
     shard: &'a Shard,
@@ -53,7 +53,7 @@ pub(super) struct Chooser<'a> {
     is_here: bool,
     /// Instances of each call path so far.
     visits: FxHashMap<CallPathId, u64>,
-    /// Instances that the path, the ranks, the numbers and the window leave.
+    /// Number of instances after the filters by path, ranks, numbers and window.
     pub left: [u64; 4],
 }
 
@@ -99,7 +99,7 @@ impl<'a> Chooser<'a> {
     }
 }
 
-/// Why nothing is selected, by the instances that are left of all locations; none if something is.
+/// Why nothing is selected, from the number of instances after each filter; `None` if something is.
 pub(super) fn refusal(left: impl Iterator<Item = [u64; 4]>) -> Option<&'static str> {
     match left.fold([0u64; 4], |sum, of| std::array::from_fn(|i| sum[i] + of[i])) {
         [0, ..] => Some("the run has no instance of it"),
@@ -110,8 +110,8 @@ pub(super) fn refusal(left: impl Iterator<Item = [u64; 4]>) -> Option<&'static s
     }
 }
 
-/// Positions of the events from Enter to Leave of the selected instances of a location, those inside others left out; and
-/// the instances that are left.
+/// Positions of the events from Enter to Leave of the selected instances of a location, without nested ones; and the
+/// number of instances after each filter.
 pub(super) fn entered(
     trace: &Trace,
     selection: &Selection,

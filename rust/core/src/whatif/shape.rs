@@ -1,6 +1,6 @@
-//! Hypotheses on durations: which segments of which location get another length (whatif.md#what-can-be-changed).
+//! Hypotheses on durations: new lengths of segments (whatif.md#what-can-be-changed).
 //!
-//! Hypotheses work one after the other, each on what the one before left.
+//! Hypotheses are applied in order, each to the result of the previous one.
 
 use rayon::prelude::*;
 
@@ -24,16 +24,16 @@ pub(super) type Refused = Vec<(u32, String)>;
 /// A change of durations.
 #[derive(Clone, Debug)]
 pub enum Hypothesis {
-    /// Segments become `factor` times as long, those of less than `min_span` ticks excepted.
+    /// Segments become `factor` times as long, except those shorter than `min_span` ticks.
     Scale {
         /// What.
         selection: Selection,
-        /// How many times.
+        /// The factor.
         factor: f64,
-        /// Shorter segments stay, ticks.
+        /// Shorter segments do not change, ticks.
         min_span: i64,
     },
-    /// Instances become so long.
+    /// Instances get a given length.
     Set {
         /// What.
         selection: Selection,
@@ -47,23 +47,22 @@ pub enum Hypothesis {
         /// How.
         balancing: Balancing,
     },
-    /// What communicates takes as long as the graph of a network of given numbers says, and what waits for nobody
-    /// nothing.
+    /// Communication takes as long as the graph of a given network says; calls that do not wait take no time.
     Network {
         /// Calls of communication libraries.
         selection: Selection,
     },
     /// Every segment becomes shorter by the overhead of the measurement.
     Overhead {
-        /// How much, ticks.
+        /// The overhead of an event, ticks.
         ticks: i64,
-        /// What stays, ticks.
+        /// The shortest remaining length, ticks.
         least: i64,
     },
 }
 
 impl Hypothesis {
-    /// What it is about; nothing if it is about all of the run.
+    /// The selection that it changes; `None` for the whole run.
     fn selection(&self) -> Option<&Selection> {
         match self {
             Self::Scale { selection, .. }
@@ -76,7 +75,7 @@ impl Hypothesis {
 }
 
 impl Shape {
-    /// Applies hypotheses in their order; also what is to be said of them.
+    /// Applies hypotheses in order; also returns notes on them.
     pub(super) fn new(
         trace: &Trace,
         graph: &Graph,
@@ -98,8 +97,9 @@ impl Shape {
         shape.check(1).into_iter().next().map_or(Ok((shape, notes)), |(_, error)| Err(Error::Usage(error)))
     }
 
-    /// Applies several lists of hypotheses, each to the measured run and in its lane. One walk of the trace finds what all
-    /// those of one hypothesis are about. Also the lanes of which something is wrong, which mean nothing.
+    /// Applies several lists of hypotheses to the measured run, each in its lane. One pass over the trace finds the
+    /// selections of all lanes. Also returns the lanes whose hypotheses cannot be applied; their results are
+    /// meaningless.
     pub(super) fn lanes(trace: &Trace, graph: &Graph, cut: &Cut, lists: &[Vec<Hypothesis>]) -> (Self, Refused) {
         let measured = Self::cut(trace, cut);
         let singles: Vec<(u32, &Hypothesis)> =
@@ -127,7 +127,7 @@ impl Shape {
         (shape, refused)
     }
 
-    /// What is cut takes no time.
+    /// Removes the time of cut events.
     fn cut(trace: &Trace, cut: &Cut) -> Self {
         if cut.is_empty() {
             return Self::default();
@@ -145,8 +145,8 @@ impl Shape {
         Self(locations.map(gone).collect())
     }
 
-    /// What hypotheses change of this shape, each in a lane of its own, by location; and the lanes whose hypothesis cannot
-    /// be applied.
+    /// The changes of hypotheses to this shape, each in its own lane, by location; and the lanes whose hypothesis
+    /// cannot be applied.
     fn apply(
         &self,
         trace: &Trace,
@@ -214,7 +214,7 @@ impl Shape {
         (changes, refused)
     }
 
-    /// An error for each of so many lanes in which times could leave the clock.
+    /// An error for each lane whose times could overflow.
     fn check(&self, lanes: usize) -> Refused {
         let longer = |changes: &Vec<Change>| {
             let mut longer = vec![0i64; lanes];
@@ -238,7 +238,7 @@ impl Hypothesis {
         matches!(self, Self::Set { .. } | Self::Balance { .. })
     }
 
-    /// The new length of a segment, ticks; nothing if it stays.
+    /// The new length of a segment, ticks; `None` if it does not change.
     #[inline]
     fn length(&self, segment: &Segment) -> Option<i64> {
         match self {
@@ -289,16 +289,16 @@ fn add(changes: &mut [Vec<Change>], own: Vec<Vec<Change>>, lane: u32) {
     });
 }
 
-/// Rounds to the nearest, halves to the even one; what is longer than the clock stays so.
+/// Rounds to nearest, ties to even; the conversion saturates.
 #[inline]
 fn rounded(ticks: f64) -> i64 {
-    // Next to it numbers are 1 apart: a sum is rounded. Quicker than a call of the mathematical library.
+    // Numbers of this size are 1 apart, so adding it rounds. Faster than a call of the math library.
     const UNIT: f64 = (3u64 << 51) as f64;
     let rounded = if ticks < (1u64 << 51) as f64 { ticks + UNIT - UNIT } else { ticks.round_ties_even() };
     rounded.min(LONGEST as f64) as i64
 }
 
-/// Both lists by position; of two at one position that of the second.
+/// Merges both lists by position; at equal positions the second list wins.
 fn merge(old: Vec<Change>, new: Vec<Change>) -> Vec<Change> {
     if old.is_empty() {
         return new;
@@ -316,7 +316,7 @@ fn merge(old: Vec<Change>, new: Vec<Change>) -> Vec<Change> {
     merged
 }
 
-/// Whether what is selected calls the same everywhere.
+/// Whether the selected instances have the same callees everywhere.
 fn is_alike(trace: &Trace, selection: &Selection, times: &[Vec<i64>]) -> bool {
     let called = |location: usize| {
         let shard = trace.shard(LocationId::at(location));

@@ -1,9 +1,9 @@
 //! Arcs between the threads of a process (whatif.md#how-it-works): forks and joins, barriers of a team, locks.
 //!
-//! A thread of a team begins as long after the fork as measured; the join waits for the ends of all. Of a barrier in which
-//! threads run tasks, it is the end of their last task that the others wait for. A lock is taken when its owner before
-//! gives it back, in the order of the acquisitions. A thread that another one creates begins as long after that as
-//! measured; who waits for its end waits for it.
+//! A thread of a team keeps its measured distance to the fork; the join waits for the ends of all threads. In a barrier
+//! in which threads run tasks, the others wait for the end of their last task. A lock is acquired when its previous
+//! owner releases it, in the measured order. A created thread keeps its measured distance to its creation; a join waits
+//! for its end.
 
 use super::builder::{Builder, MEASURED, Node, Raw, enter, leave, stop};
 use super::graph::Kind;
@@ -104,7 +104,7 @@ impl Threads<'_> {
             if location == own {
                 continue;
             }
-            // The release comes after what has the same time in its call, the acquisition before.
+            // A release comes after events of the same time in its call, an acquisition before.
             let Some(released) = self.stop(builder, location, release.time, None, Kind::Point) else { continue };
             let within = self.positions(own, acquire.time).0.max(self.shard.instances.enter[acquire.instance] + 1);
             if let Some(taken) = self.stop(builder, own, acquire.time, Some(within), Kind::Gate) {
@@ -160,13 +160,13 @@ impl Threads<'_> {
         (begin + before, begin + behind)
     }
 
-    /// A stop at a time, before the event `at` if that is possible, else behind all events of the same time.
+    /// Adds a stop at a time, before the event `at` if possible, otherwise after all events of the same time.
     fn stop(&self, builder: &mut Builder, location: LocationId, time: i64, at: Option<u32>, kind: Kind) -> Option<u32> {
         let (from, to) = self.positions(location, time);
         let position = at.filter(|at| (from..=to).contains(at)).unwrap_or(to);
         let i = self.shard.local(location);
         let begin = self.shard.event_offsets[i];
-        // Before the first event only a begin has a place.
+        // Only a begin can come before the first event.
         (position > begin || kind == Kind::Begin).then(|| builder.stop(location, position, time, kind))
     }
 }

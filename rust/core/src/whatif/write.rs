@@ -1,8 +1,9 @@
 //! A simulated run as an archive: the records of the measured one at their new times (whatif.md#how-it-works).
 //!
-//! Every record lies between two neighboring Enters and Leaves, which the decoder counts; times alone would not tell,
-//! as what has equal times may come apart. In a call, what is written before the time in the library keeps its distance to
-//! the Enter, what is written after it that to the Leave; elsewhere the time between two events is stretched.
+//! Every record lies between two consecutive Enters and Leaves, which the decoder counts; times alone are not enough,
+//! since events of equal time may be separated. In a call, records written before the time in the library keep their
+//! distance to the Enter, records written after it their distance to the Leave; elsewhere, times are interpolated
+//! linearly.
 
 use std::path::Path;
 
@@ -26,11 +27,11 @@ use crate::trace::decode::Decoder;
 use crate::trace::{Bounds, Shard, Trace};
 use crate::{Error, Result};
 
-/// Name of the property of the anchor that says what was changed.
+/// Name of the anchor's property with the hypotheses.
 const PROPERTY: &str = "WHYWAIT::HYPOTHESES";
 
 impl Simulator {
-    /// Writes a simulated run as the archive `name` in a directory; `hypotheses` says what was changed.
+    /// Writes a simulated run as the archive `name` in a directory; `hypotheses` describes the changes.
     pub fn write(
         &self,
         analysis: &Analysis,
@@ -75,7 +76,7 @@ impl Simulator {
 pub(super) struct Rewriter<'a> {
     cut: &'a Cut,
     stamps: &'a Stamps,
-    /// Times beyond them are impossible.
+    /// Times outside them are invalid.
     bounds: Bounds,
     trace: &'a Trace,
     graph: &'a Graph,
@@ -118,7 +119,7 @@ impl<'a> Rewriter<'a> {
     /// Writes a location.
     fn write(&self, writer: &ArchiveWriter, location: LocationId) -> Result<()> {
         let id = self.trace.definitions.locations[location].id;
-        // What could not be read was not simulated either: the location stays empty.
+        // A location that could not be read was not simulated either, and stays empty.
         let Ok(reader) = self.source.archive().location(id) else { return Ok(()) };
         let mut to = writer.location(id)?;
         self.location(location, &mut to)?;
@@ -155,7 +156,7 @@ impl<'a> Rewriter<'a> {
         Ok(rewritten.failed?)
     }
 
-    /// Counts the events of a location as the analysis has done.
+    /// A decoder that counts the events of a location as the analysis does.
     fn decoder(&self, location: LocationId) -> Decoder<'a> {
         let process = self.trace.definitions.locations[location].process;
         let shard = Shard {
@@ -183,7 +184,7 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// The way from measured to new times of a location; of one without events that of its process' master.
+    /// The map from measured to new times of a location; without events, that of its process's master.
     fn map(&self, location: LocationId) -> Map<'a> {
         let shard = self.trace.shard(location);
         let range = |location: LocationId| {
@@ -215,13 +216,13 @@ impl<'a> Rewriter<'a> {
 struct Map<'a> {
     measured: &'a [i64],
     new: &'a [i64],
-    /// Places between events: position of the event behind it, measured and new time.
+    /// Places between events: position of the next event, measured and new time.
     stops: Vec<(u32, i64, i64)>,
     /// Whether these are times of the location itself, so that its events can be counted.
     own: bool,
 }
 
-/// What a record inside a call keeps its distance to.
+/// The end of a call to which a record keeps its distance.
 #[derive(Clone, Copy)]
 enum Side {
     Enter,
@@ -230,7 +231,7 @@ enum Side {
 }
 
 impl Map<'_> {
-    /// New time of a record that follows so many events.
+    /// New time of a record after this many events.
     fn new_time(&self, behind: usize, time: i64, side: Side) -> i64 {
         let behind = if self.own { behind } else { self.measured.partition_point(|&event| event <= time) };
         let Some(last) = self.measured.len().checked_sub(1) else { return time };
@@ -262,13 +263,13 @@ impl Map<'_> {
     }
 }
 
-/// On the line between two points.
+/// Linear interpolation between two points.
 fn between((a, to_a): (i64, i64), (b, to_b): (i64, i64), time: i64) -> i64 {
     let share = |length: i64| (i128::from(time - a) * i128::from(length) / i128::from(b - a)) as i64;
     if b <= a { to_a } else { to_a + share(to_b - to_a) }
 }
 
-/// What a record keeps its distance to, by when the library is told to write it.
+/// The end of its call to which a record keeps its distance, by when it is written.
 fn side(record: &Event<'_>) -> Side {
     match record {
         Event::MpiSend { .. }
@@ -309,22 +310,22 @@ struct Gone<'a> {
     location: LocationId,
     /// Position of the first event.
     first: u32,
-    /// Of each send and receive whether it vanishes.
+    /// For each send and receive, whether it vanishes.
     sends: &'a [bool],
     receives: &'a [bool],
 }
 
 impl Gone<'_> {
-    /// Whether the last of so many events vanishes.
+    /// Whether the last of this many events vanishes.
     fn event(&self, behind: usize) -> bool {
         behind > 0 && self.cut.has(self.location, self.first + behind as u32 - 1)
     }
 
-    /// Whether a record that follows so many events vanishes.
+    /// Whether a record after this many events vanishes.
     fn record(&self, behind: usize, record: &Event<'_>) -> bool {
         let next = self.first + behind as u32;
         match record {
-            // A part of a team vanishes with its begin and end, which stand around its first region.
+            // A thread's part in a team vanishes with its begin and end, which enclose its first region.
             Event::ThreadTeamBegin { .. } => {
                 self.cut.encloses(self.location, next) || self.cut.teams.contains(&(self.location, next))
             }
@@ -345,19 +346,19 @@ fn rows<T>(all: &[Vec<T>], shard: usize, rows: std::ops::Range<usize>) -> &[T] {
     all.get(shard).map_or(&[], |of| &of[rows])
 }
 
-/// A location on its way into the new archive.
+/// The state of a location that is being written.
 struct Rewritten<'a> {
     map: Map<'a>,
     gone: Gone<'a>,
     /// Latest time of each send, earliest of each receive.
     sent: &'a [i64],
     received: &'a [i64],
-    /// Numbers of the records that start a request of a receive that vanishes, and how many such records there were.
+    /// Numbers of the records that start the request of a vanishing receive, and the number of such records so far.
     vanishing: FxHashSet<u32>,
     started: u32,
     /// Requests of messages that vanish, until they are complete.
     requests: FxHashSet<u64>,
-    /// Counts events as the analysis has done.
+    /// Counts events as the analysis does.
     decoder: Decoder<'a>,
     to: &'a mut dyn Records,
     attributes: Vec<AttributeValue>,
@@ -431,7 +432,7 @@ impl EventSink for Rewritten<'_> {
         {
             self.requests.remove(request_id);
         }
-        // A record that is an event itself stands at its position, others before the next.
+        // A record that is an event has its own position, others that of the next event.
         let behind = self.decoder.positions();
         let is_enclosed = if behind > events { self.gone.event(behind) } else { self.gone.record(behind, record) };
         if completes || is_enclosed || is_gone(self.gone.receives, before.1, receives) {
