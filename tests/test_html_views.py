@@ -99,10 +99,10 @@ def test_tables_can_be_taken_along(browser, stencil):
 def test_what_a_csv_file_quotes(browser, stencil):
     viewer = Viewer(browser, stencil[1]).open("#functions")
     rows = '[["a,b", "c\\"d", 1.5, null], ["line\\nbreak", 0, "plain", -2e-9]]'
-    assert viewer.js(module("take_along") + f"return csv({rows})") == (
+    assert viewer.js(module("table_export") + f"return csv({rows})") == (
         '"a,b","c""d",1.5,\r\n"line\nbreak",0,plain,-2e-9\r\n'
     )
-    assert viewer.js(module("take_along") + f"return tabs({rows})") == 'a,b\tc"d\t1.5\t\nline break\t0\tplain\t-2e-9'
+    assert viewer.js(module("table_export") + f"return tabs({rows})") == 'a,b\tc"d\t1.5\t\nline break\t0\tplain\t-2e-9'
 
 
 def test_the_statistics_of_a_window(browser, stencil):

@@ -82,7 +82,7 @@ _PROFILE = (
 )
 
 
-def _meant(path: Path) -> str:
+def _suggestion(path: Path) -> str:
     """Suggest what a path without an archive may mean: another file, a profile, a result, or a subdirectory."""
     # "." and "/" have no name.
     if path.name and (anchor := path.with_suffix(".otf2")) != path and anchor.is_file():
@@ -121,7 +121,7 @@ class Run:
         try:
             self._opened = _native.Run(path)
         except _native.ArchiveError as error:
-            if hint := _meant(Path(path)):
+            if hint := _suggestion(Path(path)):
                 error.add_note(hint)
             raise
 

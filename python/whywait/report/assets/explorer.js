@@ -7,7 +7,7 @@ import { address, nodeText, readNode, timelineLink } from "./link.js";
 import { selection } from "./model.js";
 import { resizable } from "./panes.js";
 import { sourceButton } from "./source.js";
-import { takeAlong } from "./take_along.js";
+import { exportButtons } from "./table_export.js";
 import { TreeView } from "./tree.js";
 
 export const SHOWN = [
@@ -79,14 +79,14 @@ export class Explorer {
       for (const view of this.views) { view.hideZero = !zeros.checked; view.refresh(); view.bringIntoSight(); }
     } });
     this.crumbs = make("p", { class: "crumbs", "aria-live": "polite" });
-    const take = takeAlong("values", () => this.valueTable());
+    const take = exportButtons("values", () => this.valueTable());
     this.node = make("div", { class: "explorer" }, hiddenHeading("Explorer"),
       make("div", { class: "toolbar" }, this.showChoice.node, this.orderChoice.node,
         make("label", { class: "check" }, zeros, "show zeros"),
         make("button", { type: "button", title: "Expand the largest values below the selection (h)",
           onclick: () => this.callView.followLargest() }, "Follow the largest"), take, this.crumbs));
     const waits = make("section", { class: "detail", "aria-label": "Wait states" },
-      make("header", {}, make("h2", {}, "Longest waits"), this.listNote, takeAlong("waits", () => this.waitTable())), this.list);
+      make("header", {}, make("h2", {}, "Longest waits"), this.listNote, exportButtons("waits", () => this.waitTable())), this.list);
     const panes = resizable(make("div", { class: "panes" }), this.views.map((view) => view.node),
       { sizes: [1, 1, 1], names: ["Metrics", "Call tree", "System"] });
     const details = resizable(make("div", { class: "details" }), [waits, this.boxes.node, this.map.node],

@@ -4,7 +4,7 @@ import { fill, hiddenHeading, make } from "./dom.js";
 import { counted, percent, seconds } from "./format.js";
 import { exploreLink } from "./link.js";
 import { selection } from "./model.js";
-import { takeAlong } from "./take_along.js";
+import { exportButtons } from "./table_export.js";
 
 // Columns that are not numeric.
 const TEXTS = ["name", "share", "place"];
@@ -63,7 +63,7 @@ export class Functions {
     fill(this.node, hiddenHeading("Functions"), make("section", { class: "card" },
       make("header", { class: "toolbar" }, make("h2", {}, "Functions"),
         make("span", { class: "hint" }, "Sums over all calls and ranks. Click a heading to sort."), find,
-        takeAlong("functions", () => this.table())),
+        exportButtons("functions", () => this.table())),
       make("div", { class: "wide" }, make("table", { class: "ranking plain" }, make("thead", {}, this.heads), this.body))));
     this.list();
   }

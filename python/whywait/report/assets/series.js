@@ -5,7 +5,7 @@ import { fill, hiddenHeading, make } from "./dom.js";
 import { percent, plural, quantity, seconds } from "./format.js";
 import { Frame, openPage } from "./frame.js";
 import { Stacks, curve, factorText, lines, runName } from "./series_charts.js";
-import { takeAlong } from "./take_along.js";
+import { exportButtons } from "./table_export.js";
 
 const VIEWS = { runs: "Runs", scaling: "Call paths" };
 
@@ -92,7 +92,7 @@ class App extends Frame {
     const drawn = ["parallel_efficiency", "load_balance", "communication_efficiency"]
       .map((name) => shown.find((row) => row.name === name)).filter(Boolean);
     return make("section", { class: "card" },
-      make("header", { class: "toolbar" }, make("h2", {}, "Efficiencies"), takeAlong("efficiencies", rows)),
+      make("header", { class: "toolbar" }, make("h2", {}, "Efficiencies"), exportButtons("efficiencies", rows)),
       make("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Efficiencies of all runs" }, make("table", { class: "pop" },
         make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Run"), this.heads())),
         make("tbody", {}, shown.map((row) => make("tr", {},
@@ -113,7 +113,7 @@ class App extends Frame {
     const share = (row, i) => (runs[i].time ? row.values[i] / runs[i].time : 0);
     const most = Math.max(...waits.flatMap((row) => row.values.map((_, i) => share(row, i)))) || 1;
     return make("section", { class: "card" },
-      make("header", { class: "toolbar" }, make("h2", {}, "Wait states"), make("span", { class: "hint" }, "shares of the time"), takeAlong("wait_states", rows)),
+      make("header", { class: "toolbar" }, make("h2", {}, "Wait states"), make("span", { class: "hint" }, "shares of the time"), exportButtons("wait_states", rows)),
       make("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Wait states of all runs" }, make("table", { class: "pop" },
         make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Wait state"), this.heads())),
         make("tbody", {}, waits.map((row) => make("tr", {}, make("th", { scope: "row" }, row.label),
@@ -129,7 +129,7 @@ class App extends Frame {
     const text = (name, value) => (value === null || value === undefined ? "–" : name.endsWith("(s)") ? seconds(value) : value.toLocaleString("en-US"));
     return make("section", { class: "card" },
       make("header", { class: "toolbar" }, make("h2", {}, "Runs"),
-        takeAlong("runs", () => [columns.map(([name]) => name), ...runs.map((run) => columns.map(([, of]) => of(run)))])),
+        exportButtons("runs", () => [columns.map(([name]) => name), ...runs.map((run) => columns.map(([, of]) => of(run)))])),
       make("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "All runs" }, make("table", { class: "ranking plain" },
         make("thead", {}, make("tr", {}, columns.map(([name]) => make("th", { scope: "col", class: NUMBERS.has(name) ? "number-of" : undefined }, name.replace(" (s)", ""))))),
         make("tbody", {}, runs.map((run) => make("tr", {}, columns.map(([name, of]) => make("td", { class: NUMBERS.has(name) ? "number-of" : undefined }, text(name, of(run))))))))));
@@ -148,7 +148,7 @@ class App extends Frame {
       : `Average time of a process. ${sizes > 1 ? `There are no scaling models: they need five different numbers of processes, and there are ${sizes}.` : ""}`;
     this.list();
     return make("section", { class: "card functions" },
-      make("header", { class: "toolbar" }, make("h2", {}, "Call paths"), choose, find, takeAlong("call_paths", () => this.csvRows())),
+      make("header", { class: "toolbar" }, make("h2", {}, "Call paths"), choose, find, exportButtons("call_paths", () => this.csvRows())),
       make("p", { class: "lead" }, lead),
       make("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Call paths in all runs" }, make("table", { class: "ranking plain places" },
         make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Call path"), make("th", { scope: "col" }, "Trend"),

@@ -2,7 +2,7 @@
 
 import { fill, make } from "./dom.js";
 import { percent, seconds } from "./format.js";
-import { takeAlong } from "./take_along.js";
+import { exportButtons } from "./table_export.js";
 
 const FUNCTIONS = 12;
 
@@ -37,7 +37,7 @@ export class WindowStatistics {
         row([make("i", { class: `swatch ${name}`, style: { "--color": `var(--time-${name})` } }), " ", text], share))),
       functions.length > 0 && make("table", { "aria-label": "Time by function" },
         functions.slice(0, FUNCTIONS).map(({ name, time }) => row(name, time / whole))),
-      takeAlong("window", () => this.rows));
+      exportButtons("window", () => this.rows));
   }
 
   // Exclusive time of each function in the window, longest first.

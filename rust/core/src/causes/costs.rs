@@ -37,7 +37,7 @@ pub(super) fn book(trace: &Trace, shard: &Shard, table: &Table, model: CostModel
             classify(table, number, &mut classes);
             if model != CostModel::Scalasca {
                 for (part, cells) in table.parts.iter().zip(&mut parts) {
-                    leave_over(shard, (table, part), number, model, cells);
+                    add_unattributed(shard, (table, part), number, model, cells);
                 }
             }
         }
@@ -74,7 +74,7 @@ fn classify(table: &Table, number: usize, cells: &mut Accumulator<CostMetric>) {
 }
 
 /// Adds the unattributed part of the waits at a point, and of the costs that they propagate.
-fn leave_over(
+fn add_unattributed(
     shard: &Shard,
     (table, part): (&Table, &Part),
     number: usize,

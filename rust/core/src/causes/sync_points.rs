@@ -39,14 +39,14 @@ pub(super) fn collect<'a>(
     let mut states = States::new(shard, waits, first);
     let of_two = |(wait, state): (&'a WaitState, u32)| {
         let class = Class::of(wait.kind).filter(|class| wait.cause_instance.is_some() && counts(*class, model))?;
-        Some(OfTwo { class, places: places(class)?, wait, state })
+        Some(PairwiseWait { class, places: places(class)?, wait, state })
     };
     let mut of_two = waits.iter().zip(first as u32..).filter_map(of_two).peekable();
     let (mut together, mut times) = (Vec::with_capacity(TOGETHER), Vec::with_capacity(TOGETHER));
     while of_two.peek().is_some() {
         together.clear();
         together.extend(of_two.by_ref().take(TOGETHER));
-        let causes = together.iter().map(|OfTwo { wait, .. }| (wait.cause_location, wait.cause_instance));
+        let causes = together.iter().map(|PairwiseWait { wait, .. }| (wait.cause_location, wait.cause_instance));
         calls.times(trace, causes, &mut times);
         sync_points.pairs.extend(together.iter().zip(&times).map(|(wait, &times)| wait.pair(shard, model, times)));
     }
@@ -93,7 +93,7 @@ fn places(class: Class) -> Option<(Place, Place)> {
 }
 
 /// A pairwise wait.
-struct OfTwo<'a> {
+struct PairwiseWait<'a> {
     class: Class,
     /// Where it waits, and for what.
     places: (Place, Place),
@@ -102,7 +102,7 @@ struct OfTwo<'a> {
     state: u32,
 }
 
-impl OfTwo<'_> {
+impl PairwiseWait<'_> {
     /// The pair that it makes, with Enter and Leave of the causing call.
     fn pair(&self, shard: &Shard, model: CostModel, (cause_enter, cause_leave): (i64, i64)) -> SyncPoint {
         let Self { class, places, wait, state } = *self;

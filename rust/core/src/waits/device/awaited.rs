@@ -33,7 +33,7 @@ struct Stream {
 }
 
 /// Launch time of a kernel; its begin if the launch is unknown.
-fn asked(kernel: &Kernel) -> i64 {
+fn launch_time(kernel: &Kernel) -> i64 {
     kernel.launch.map_or(kernel.run.enter, |launch| launch.enter)
 }
 
@@ -55,11 +55,11 @@ impl<'a> Awaited<'a> {
         let stream = |&location: &LocationId| {
             let runs = runs.remove(&location).unwrap_or_default();
             let mut order = runs.clone();
-            order.sort_by_key(|&kernel| asked(&kernels[kernel as usize]));
+            order.sort_by_key(|&kernel| launch_time(&kernels[kernel as usize]));
             let mut latest = order.first().copied().unwrap_or_default();
             let launched = order.iter().map(|&kernel| {
                 latest = if end(kernel) >= end(latest) { kernel } else { latest };
-                (asked(&kernels[kernel as usize]), latest)
+                (launch_time(&kernels[kernel as usize]), latest)
             });
             let launched = launched.collect();
             let is_null = null_streams.contains(&trace.definitions.locations[location].id);
@@ -112,7 +112,7 @@ impl<'a> Awaited<'a> {
     /// The last kernel to end of those launched on a stream before a time.
     fn last_of(&self, stream: usize, until: i64) -> Option<u32> {
         let launched = &self.streams[stream].launched;
-        let before = launched.partition_point(|&(asked, _)| asked < until);
+        let before = launched.partition_point(|&(launched, _)| launched < until);
         before.checked_sub(1).map(|last| launched[last].1)
     }
 
@@ -120,16 +120,16 @@ impl<'a> Awaited<'a> {
     /// that, by the device's clock, still run after the call.
     fn last_in(&self, call: &Span) -> Option<u32> {
         let kernel = |index: u32| &self.kernels[index as usize];
-        let is_asked = |index: &u32| asked(kernel(*index)) < call.enter;
+        let is_before = |index: &u32| launch_time(kernel(*index)) < call.enter;
         // Calls of a thread do not overlap, so each kernel is visited by one of them.
         let ended = self.by_end.partition_point(|&index| kernel(index).run.leave <= call.leave);
         let in_call = self.by_end[..ended].iter().rev().take_while(|index| kernel(**index).run.leave > call.enter);
-        in_call.copied().find(is_asked).or_else(|| {
+        in_call.copied().find(is_before).or_else(|| {
             let running = self.streams.iter().filter_map(|stream| {
                 let started = stream.runs.partition_point(|&index| kernel(index).run.enter < call.leave);
                 stream.runs[..started].last().copied()
             });
-            let running = running.filter(|&index| kernel(index).run.leave > call.leave).filter(is_asked);
+            let running = running.filter(|&index| kernel(index).run.leave > call.leave).filter(is_before);
             running.max_by_key(|&index| kernel(index).run.leave)
         })
     }

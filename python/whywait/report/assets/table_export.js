@@ -16,7 +16,7 @@ export function tabs(rows) {
 }
 
 // Buttons to copy and to save the result of `rows`, computed when pressed; `name` is the file name.
-export function takeAlong(name, rows) {
+export function exportButtons(name, rows) {
   const said = make("span", { class: "hint", role: "status" });
   const copy = async () => {
     const text = tabs(rows());
