@@ -103,6 +103,14 @@ def test_correlated_over_iterations(steps, capsys):
         result.correlate("nix", "time", "iterations", loop="step")
 
 
+def test_columns_without_values_are_left_out(steps, capsys):
+    """A total over time has no mean and no maximum."""
+    assert main(["counters", str(steps), "--metric", "INS", "--by", "time=2"]) == 0
+    head, first, *_ = capsys.readouterr().out.splitlines()
+    assert head.split() == ["rank", "thread", "bin", "begin", "value"]
+    assert len(first.split()) == 5
+
+
 def test_correlated_over_bins(steps, capsys):
     result = whywait.analyze(steps, causes=False)
     found = result.correlate("INS", "mpi_latesender", "bins", bins=9)

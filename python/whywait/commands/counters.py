@@ -558,19 +558,16 @@ def _rows(table: list[dict[str, Any]]) -> Iterator[Line]:
     if not table:
         yield [("nothing", "")]
         return
-    yield [
-        (
-            "".join(f"{name:>{_NUMBER}}" for name in table[0] if name != "callpath")
-            + ("  callpath" if "callpath" in table[0] else ""),
-            "bold",
-        )
-    ]
+    # A total has no mean and no maximum over time. A level without a rank is that of the run.
+    names = [name for name in table[0] if name in {"rank", "callpath"} or any(row[name] is not None for row in table)]
+    numbered = [name for name in names if name != "callpath"]
+    head = "".join(f"{name:>{_NUMBER}}" for name in numbered)
+    yield [(head + ("  callpath" if "callpath" in names else ""), "bold")]
+    missing = {"rank": "all"}
     for row in table:
-        numbers = "".join(
-            f"{'all':>{_NUMBER}}" if value is None else _number(value)
-            for name, value in row.items()
-            if name != "callpath"
-        )
+        cells = (missing.get(name, "-") if row[name] is None else _number(row[name]).strip() for name in numbered)
+        # Long numbers, too, have a space between them.
+        numbers = "".join(f"{' ' + cell:>{_NUMBER}}" for cell in cells)
         yield [(numbers + (f"  {row['callpath']}" if "callpath" in row else ""), "")]
 
 
