@@ -1,7 +1,7 @@
-//! Programs of one-sided operations with ARMCI, whose targets make progress inside of the library only.
+//! Programs of one-sided ARMCI operations, whose targets make progress only inside the library.
 //!
-//! Ranks are simulated in the order of their calls. An operation that needs its target is carried out when the target is
-//! in the library, whatever it does there; nobody helps who works.
+//! Ranks are simulated in order of their calls. An operation that needs its target completes while the target is in any
+//! library call, never while it computes.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -46,7 +46,7 @@ pub(crate) trait Program: Sync {
     fn call(&self, rank: u32, number: usize) -> Option<Call>;
 }
 
-/// What became of a call that may wait.
+/// The result of a call that may wait.
 #[derive(Clone, Copy, Debug)]
 struct Outcome {
     leave: i64,
@@ -61,14 +61,14 @@ pub(crate) struct Armci<'a, P> {
     ends: Vec<i64>,
 }
 
-/// Where a rank is.
+/// The position of a rank.
 struct Cursor {
     number: usize,
-    /// Until when it is in the library, as far as it is known.
+    /// End of its current library call, as far as known.
     leave: i64,
     /// When it enters the library next.
     next: i64,
-    /// Gets under way: when the data are there, and from whom.
+    /// Pending gets: when the data arrive, and their source.
     gets: VecDeque<(i64, u32)>,
 }
 
@@ -148,7 +148,7 @@ fn act(rank: u32, call: Call, time: i64, cursors: &mut [Cursor]) -> Outcome {
         let Cursor { leave, next, .. } = cursors[target as usize];
         if target == rank || leave >= time { time } else { next }
     };
-    // Whoever calls while an operation takes its time is taken for who made the progress.
+    // A target that enters the library during the transfer counts as the one that made progress.
     let waiting = |target: u32, leave: i64| if present(target) < leave { present(target) - time } else { 0 };
     match call {
         Call::Blocking { target, ticks, needs, .. } => {

@@ -1,9 +1,9 @@
-//! Late Senders, and messages in the wrong order: whoever waited for a message that was sent after another one that had
-//! come already could have taken that one.
+//! Late Senders and messages in wrong order: a receiver that waited for a message could have received another one that
+//! was sent earlier instead.
 
 use crate::tape::Tape;
 
-/// How many Late Senders are remembered to notice a wrong order.
+/// Number of Late Senders that are kept to detect wrong order.
 const REMEMBERED: usize = 100;
 
 /// A Late Sender.
@@ -15,7 +15,7 @@ struct Late {
     waiting: i64,
 }
 
-/// The latest Late Senders of a rank.
+/// The most recent Late Senders of a rank.
 #[derive(Default)]
 pub(crate) struct Recent(Vec<Late>);
 

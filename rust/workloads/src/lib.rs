@@ -1,9 +1,9 @@
 //! Synthetic traces in the event model of Score-P whose waiting times are known by construction.
 //!
-//! A workload is simulated once for all ranks, which leaves a schedule: some numbers a rank and iteration, from which
-//! every other time follows. Then each rank's events are written from the schedule, in parallel, one file at a time; so
-//! memory does not grow with the events. While they are written the waiting times are booked from the schedule, as the
-//! patterns define them, and end up in `truth.csv` and `truth.json` beside the archive.
+//! A workload is simulated once for all ranks. The result is a schedule: a few numbers per rank and iteration, from
+//! which all other times follow. Then each rank's events are written from the schedule, in parallel, one file at a
+//! time, so memory does not grow with the number of events. Meanwhile, waiting times are computed from the schedule by
+//! the definitions of the patterns, and written to `truth.csv` and `truth.json` beside the archive.
 
 #![deny(unsafe_code)]
 
@@ -49,7 +49,7 @@ use meeting::{Departure, GAP, Kind, Meeting};
 use noise::{Noise, Purpose};
 use tape::Tape;
 
-/// What can be generated.
+/// The available workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workload {
     /// Stencil on a grid of ranks; the halo goes by `Isend`, `Irecv` and `Waitall`.
@@ -151,7 +151,7 @@ impl Workload {
     }
 }
 
-/// What to generate.
+/// Parameters of a workload.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec {
     /// The program.
@@ -164,20 +164,20 @@ pub struct Spec {
     pub seed: u64,
     /// Ticks of work between two exchanges, at least; a tick is a nanosecond.
     pub work: u32,
-    /// What is added to the work at most, as a share of it: half by rank, half by rank and iteration.
+    /// Maximum of additional work as a share: half varies by rank, half by rank and iteration.
     pub imbalance: f64,
     /// Whether to write the run that an optimization aims at: of the benchmarks of load balance with equal work (the mean
     /// of all ranks), of `Xns` without empty messages.
     pub balanced: bool,
     /// Whether BT-RMA has a barrier after each dimension of its solver, as on one machine of the thesis (section 5.2).
     pub barriers: bool,
-    /// What calls of BT-RMA take.
+    /// The machine that determines the times of BT-RMA's calls.
     pub machine: Machine,
     /// What `Multirate` sends.
     pub stream: Stream,
 }
 
-/// What the threads of a process send to those of another one.
+/// The messages that the threads of one process send to those of another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stream {
     /// Threads of a process.
@@ -186,7 +186,7 @@ pub struct Stream {
     pub window: u32,
     /// Bytes of a message.
     pub bytes: u32,
-    /// In which share of their rounds all threads of a process send at once.
+    /// Share of rounds in which all threads of a process send at once.
     pub overlap: f64,
 }
 
@@ -260,12 +260,12 @@ pub enum Error {
     /// There is no such run.
     #[error("{0}")]
     Spec(&'static str),
-    /// Somebody asked to stop.
+    /// The generation was cancelled.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// How far the generation has come, and whether it shall stop.
+/// Progress of the generation, and its cancellation.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// Ranks that are written.
@@ -291,7 +291,7 @@ pub struct Summary {
 
 /// When the first rank starts, ticks.
 const BEGIN: i64 = 1_000_000_000;
-/// Work must be longer than the ranks' Leaves of a meeting differ, ticks.
+/// Minimum work, ticks: it must exceed the spread of the Leaves of a meeting.
 const SHORTEST_WORK: u32 = 20_000;
 
 /// A simulated workload.
@@ -306,7 +306,7 @@ trait Schedule: Sync {
     }
     /// Writes a rank's main loop.
     fn play(&self, tape: &mut Tape<'_>, rank: u32) -> whywait_otf2::Result<()>;
-    /// When a rank has done its last call.
+    /// When a rank has finished its last call.
     fn end(&self, rank: u32) -> i64;
     /// Communicators of all ranks.
     fn communicators(&self) -> u32 {
@@ -383,12 +383,12 @@ impl Start {
             + self.noise.below(most + 1, Purpose::Work, rank, step)
     }
 
-    /// How long all ranks together work at a step.
+    /// Total work of all ranks at a step.
     fn work_of_all(&self, step: u64) -> i64 {
         (0..self.ranks).into_par_iter().map(|rank| self.work(rank, step)).sum()
     }
 
-    /// How long a rank works at a step, of which `sum` is the work of all: its own time, or its share of a balanced run.
+    /// Work of a rank at a step: its own, or in a balanced run its share of the total `sum`.
     fn work_or_mean(&self, rank: u32, step: u64, sum: i64) -> i64 {
         if self.spec.balanced { mean(sum, self.ranks, rank) } else { self.work(rank, step) }
     }
@@ -398,7 +398,7 @@ fn scripted<'a>(start: &'a Start, script: script::Script<'a>) -> Box<dyn Schedul
     Box::new(script::Simulated::new(start, script))
 }
 
-/// A rank's share of a sum: the quotient, and one more for the first so many as the rest says.
+/// A rank's share of a sum: the quotient, and one more for the first ranks, as many as the remainder.
 fn mean(sum: i64, ranks: u32, rank: u32) -> i64 {
     let (quotient, rest) = (sum / i64::from(ranks), sum % i64::from(ranks));
     quotient + i64::from(i64::from(rank) < rest)

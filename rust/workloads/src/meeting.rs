@@ -1,4 +1,4 @@
-//! Calls in which everybody waits for the last.
+//! Collective calls, in which all ranks wait for the last one.
 
 use rayon::prelude::*;
 use whywait_otf2::enums::{CollectiveOp, RmaSyncLevel};
@@ -35,17 +35,17 @@ pub(crate) struct Meeting {
     departure: Departure,
 }
 
-/// How much later than usual ranks leave a collective call, ticks.
+/// Additional delays with which ranks leave a collective call, ticks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Departure {
     /// All of them.
     pub(crate) all: i64,
-    /// Of a thousand so many leave later still.
+    /// How many ranks of a thousand leave even later.
     pub(crate) of_thousand: i64,
     pub(crate) late: i64,
 }
 
-/// What kind of call it is.
+/// The kind of call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kind {
     region: Region,
@@ -62,7 +62,7 @@ enum Records {
     Window(CollectiveOp),
 }
 
-/// A kind of waiting that nobody looks for.
+/// No metric: this waiting has no pattern.
 const NONE: &str = "";
 
 impl Kind {

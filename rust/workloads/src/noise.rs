@@ -1,6 +1,6 @@
-//! Numbers that look random and depend on nothing but what they are asked for.
+//! Pseudo-random numbers that depend only on their arguments.
 //!
-//! Any thread can ask for the imbalance of any rank in any iteration without knowing the others.
+//! So any thread can compute the imbalance of any rank in any iteration independently.
 
 /// A source of such numbers.
 #[derive(Clone, Copy, Debug)]
@@ -8,7 +8,7 @@ pub(crate) struct Noise {
     seed: u64,
 }
 
-/// What a number is for: equal places of different purposes have different numbers.
+/// The purpose of a number; different purposes have different numbers.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 pub(crate) enum Purpose {

@@ -1,10 +1,10 @@
-//! What programs with locks do to each other: who gets a lock when, and when a target makes progress.
+//! Simulates programs with passive-target locks: when each lock is granted, and when targets make progress.
 //!
-//! *Locks*: a call that asks for a lock returns with it. A shared lock is given unless somebody has it exclusively; an
-//! exclusive one when nobody has it, in the order of requests. Who asks for a lock holds none, but for those of a
-//! `lock_all`; these are shared and wait for exclusive ones only. So there is always somebody who can go on.
+//! *Locks*: a call that requests a lock returns with it. A shared lock is granted unless it is held exclusively, an
+//! exclusive lock when it is free, in order of requests. A rank that requests a lock holds no other one, except those
+//! of `lock_all`, which are shared and wait only for exclusive ones. So there is no deadlock.
 //!
-//! *Progress*: a call that completes something at a target returns when the target is inside the library.
+//! *Progress*: a call that completes operations at a target returns once the target is inside the library.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -21,7 +21,7 @@ pub(crate) struct Call {
     pub(crate) contention: i64,
 }
 
-/// What a program came to.
+/// The result of a program.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) calls: Vec<Call>,
@@ -61,10 +61,10 @@ struct Run<'a> {
 }
 
 struct Process<'a> {
-    /// What is left to do.
+    /// The remaining steps.
     steps: &'a [Step],
     calls: Vec<Call>,
-    /// Leave of the last call; of a call that is blocked nobody knows it yet.
+    /// Leave of the last call; unknown while a call is blocked.
     leave: i64,
     /// Enter of the next call, or of the one that is blocked.
     next: i64,
@@ -95,7 +95,7 @@ struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock, if that is possible.
+    /// Acquires the lock, if possible.
     fn take(&mut self, sharing: Sharing) -> bool {
         let free = !self.exclusive && (sharing == Sharing::Shared || self.sharers == 0);
         if free {
@@ -107,7 +107,7 @@ impl Lock {
         free
     }
 
-    /// Gives the lock back, and to the next one; with a shared lock, to all who want to share it.
+    /// Releases the lock and grants it to the next request, or to all waiting shared requests.
     fn pass_on(&mut self, unlock: (i64, i64)) -> Vec<u32> {
         if self.exclusive {
             self.exclusive = false;
@@ -132,7 +132,7 @@ impl Lock {
 }
 
 impl Run<'_> {
-    /// Goes on to the next call of a rank.
+    /// Advances to the next call of a rank.
     fn proceed(&mut self, rank: u32) {
         let process = &mut self.processes[rank as usize];
         while let [Step::Work(ticks), rest @ ..] = process.steps {

@@ -1,7 +1,7 @@
-//! Programs written down step by step: messages, collective operations, and operations in active-target synchronization.
+//! Programs as sequences of steps: messages, collective operations, and active-target synchronization.
 //!
-//! No call depends on who is first, so the order in which ranks are simulated does not matter: each goes on until it
-//! needs what another has not done yet, and all take turns until everybody is done.
+//! No call depends on the order of others, so the order in which ranks are simulated does not matter: each advances
+//! until it needs a step of another rank that has not been simulated yet, and ranks take turns until all have finished.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -115,7 +115,7 @@ impl Script<'_> {
     }
 }
 
-/// What became of a call that may wait: when it was left, and what it waited.
+/// The result of a call that may wait: its Leave, and its waiting time.
 #[derive(Clone, Copy, Debug)]
 struct Outcome {
     leave: i64,
@@ -186,7 +186,7 @@ impl<'a> Simulated<'a> {
             completes: HashMap::new(),
             messages: HashMap::new(),
         };
-        // Everybody has a turn, whether somebody before has gone on or not.
+        // `count` gives every rank its turn, unlike `any`.
         while (0..start.ranks).filter(|&rank| simulation.proceed(rank)).count() > 0 {}
         debug_assert!(simulation.cursors.iter().all(|cursor| cursor.is_done), "a program is locked up");
         let ends = simulation.cursors.iter().map(|cursor| cursor.now).collect();
@@ -196,7 +196,7 @@ impl<'a> Simulated<'a> {
 }
 
 impl Simulation<'_> {
-    /// Lets a rank go on as far as it can; whether it got anywhere.
+    /// Advances a rank as far as possible; returns whether it made a step.
     fn proceed(&mut self, rank: u32) -> bool {
         let begin = self.cursors[rank as usize].number;
         loop {
@@ -214,7 +214,7 @@ impl Simulation<'_> {
         self.cursors[rank as usize].number > begin
     }
 
-    /// Does a step; returns when it is over, or nothing if somebody else has to do something before.
+    /// Simulates a step; returns its end, or `None` if it needs a step of another rank first.
     fn act(&mut self, rank: u32, step: Step, work: i64, now: i64) -> Option<i64> {
         match step {
             Step::Enter(_) | Step::Leave => Some(now),
@@ -330,7 +330,7 @@ impl Simulation<'_> {
     }
 }
 
-/// What a rank has under way while its steps are written.
+/// The state of a rank while its steps are written.
 #[derive(Default)]
 struct Writing {
     recent: Recent,
