@@ -61,6 +61,9 @@ class Viewer:
     def text(self, selector):
         return self.js("return document.querySelector(arguments[0])?.textContent ?? null", selector)
 
+    def texts(self, selector):
+        return self.js("return [...document.querySelectorAll(arguments[0])].map((node) => node.textContent)", selector)
+
     def rows(self, pane):
         return dict(
             self.js(

@@ -309,18 +309,20 @@ def test_the_option(tmp_path, capsys):
 
 def test_cards_name_the_thread(browser, tmp_path):
     found = whywait.analyze(DATA / "omp_nested")
-    place = found.summary()["focus"]["worst"][0]
-    by_location = [
-        (row["rank"], row["thread"], row["value"])
-        for row in found.severities(place["metric"]).to_pylist()
-        if row["callpath"] == place["callpath"]
-    ]
-    rank, thread, value = max(by_location, key=lambda row: row[2])
-    assert (place["worst_rank"], place["worst_thread"]) == (rank, thread)
-    assert place["worst_thread_share"] == pytest.approx(value / place["waiting"])
     found.write_html(tmp_path / "report.html")
     viewer = Viewer(browser, tmp_path / "report.html").open()
-    assert f"rank {rank}, thread {thread}" in viewer.text(".problem").lower()
+    for place, card in zip(found.summary()["focus"]["worst"][:3], viewer.texts(".problem"), strict=True):
+        by_thread = {
+            row["thread"]: row["value"]
+            for row in found.severities(place["metric"]).to_pylist()
+            if row["callpath"] == place["callpath"]
+        }
+        thread = max(by_thread, key=by_thread.get)
+        share = by_thread[thread] / place["waiting"]
+        assert (place["worst_rank"], place["worst_thread"]) == (0, thread)
+        assert place["worst_thread_share"] == pytest.approx(share)
+        assert (f"Rank 0, thread {thread} waits" in card) == (share > 0.999)
+        assert (f"Most on thread {thread} ({share:.1%})" in card) == (share <= 0.999)
     viewer.is_well()
 
 

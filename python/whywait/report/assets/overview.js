@@ -170,8 +170,13 @@ export class Overview {
   problem(problem, number) {
     const call = shortName(problem.callpath.at(-1));
     const many = problem.ranks > 1;
-    const who = many ? `${plural(problem.ranks, "rank")} wait` : `${capital(mostOn(problem))} waits`;
+    const { worst_thread: thread, worst_thread_share: ofThread } = problem;
+    const alone = thread === null || ofThread > 0.999;
+    const who = many ? `${plural(problem.ranks, "rank")} wait` : `${alone ? capital(mostOn(problem)) : `Rank ${problem.worst_rank}`} waits`;
     const facts = [];
+    if (!many && !alone) {
+      facts.push(["Where", ofThread < STANDS_OUT ? "No single thread stands out." : `Most on thread ${thread} (${percent(ofThread)}).`]);
+    }
     const { cause } = problem;
     if (cause) {
       const there = cause.callpath && cause.callpath.join("\n") !== problem.callpath.join("\n") ? shortName(cause.callpath.at(-1)) : null;
