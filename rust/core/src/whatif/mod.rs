@@ -21,6 +21,7 @@ mod graph;
 mod messages;
 mod network;
 mod one_sided;
+mod record_times;
 mod replay;
 mod requests;
 mod retime;

@@ -3,9 +3,8 @@
 use rayon::prelude::*;
 use whywait_otf2::{Attributes, Event};
 
-use super::source::{Forwarded, Source};
+use super::source::{Forwarded, Records, Rewriter, Source};
 use super::stamps::Stamps;
-use super::write::{Records, Rewriter};
 use super::{Simulation, Simulator};
 use crate::analysis::{self, Analysis, Monitor, Options, Stage};
 use crate::diagnostics::{DiagnosticKind, Diagnostics};

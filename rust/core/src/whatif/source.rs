@@ -1,14 +1,22 @@
-//! Where the records of a run come from: an archive, or a simulated run that was not written.
+//! The records of a run, from its archive or from another run at new times.
+//!
+//! A simulated run need not be written: its records are those of the run before the change, which may be simulated itself.
 
+use rustc_hash::FxHashSet;
 use whywait_otf2::records::ClockProperties;
-use whywait_otf2::{Archive, Attributes, Event, EventSink};
+use whywait_otf2::{Archive, AttributeValue, Attributes, Event, EventSink};
 
+use super::cut::Cut;
+use super::graph::Graph;
+use super::record_times::{Map, Side, side};
+use super::requests::{Requests, started};
+use super::retime::Times;
 use super::stamps::Stamps;
-use super::write::{Records, Rewriter};
 use super::{Simulation, Simulator};
 use crate::Result;
-use crate::ids::LocationId;
-use crate::trace::{Bounds, Trace};
+use crate::ids::{Ids, LocationId};
+use crate::trace::decode::Decoder;
+use crate::trace::{Bounds, Shard, Trace};
 
 /// Where the records of a run come from.
 #[derive(Debug)]
@@ -102,6 +110,12 @@ impl Simulated<'_> {
     }
 }
 
+/// What takes the records of a simulated run.
+pub(super) trait Records {
+    /// Takes the next record of the current location.
+    fn put(&mut self, time: i64, event: &Event<'_>, attributes: &Attributes<'_>) -> whywait_otf2::Result<()>;
+}
+
 /// Takes records as a reader would send them.
 pub(super) struct Forwarded<'a>(pub &'a mut dyn EventSink);
 
@@ -119,5 +133,277 @@ impl Records for Forwarded<'_> {
             _ => self.0.record(time, event, attributes),
         }
         Ok(())
+    }
+}
+
+/// Says when the records of a simulated run are, location by location.
+pub(super) struct Rewriter<'a> {
+    cut: &'a Cut,
+    stamps: &'a Stamps,
+    /// Times outside them are invalid.
+    bounds: Bounds,
+    pub trace: &'a Trace,
+    graph: &'a Graph,
+    times: &'a Times,
+    pub source: &'a Source<'a>,
+    events: &'a [Vec<i64>],
+}
+
+impl<'a> Rewriter<'a> {
+    pub(super) fn new(
+        (simulator, simulation): (&'a Simulator, &'a Simulation),
+        (trace, source): (&'a Trace, &'a Source<'a>),
+        events: &'a [Vec<i64>],
+        stamps: &'a Stamps,
+    ) -> Self {
+        Self {
+            cut: &simulator.cut,
+            stamps,
+            bounds: source.bounds(trace),
+            trace,
+            graph: &simulator.graph,
+            times: &simulation.times,
+            source,
+            events,
+        }
+    }
+
+    /// Puts the records of a location somewhere.
+    pub(super) fn location(&self, location: LocationId, to: &mut dyn Records) -> Result<()> {
+        let id = self.trace.definitions.locations[location].id;
+        let (position, shard) = (self.trace.position(location), self.trace.shard(location));
+        let i = shard.local(location);
+        let gone = self.gone(location);
+        let mut requests = Requests::new(self.decoder(location), gone.receives);
+        if gone.receives.contains(&true) {
+            self.source.read(location, id, &mut requests)?;
+        }
+        let mut rewritten = Rewritten {
+            map: self.map(location),
+            gone,
+            vanishing: requests.found(),
+            started: 0,
+            sent: rows(&self.stamps.sends, position, shard.sends.range(i)),
+            received: rows(&self.stamps.receives, position, shard.receives.range(i)),
+            requests: FxHashSet::default(),
+            decoder: self.decoder(location),
+            to,
+            attributes: Vec::new(),
+            last: i64::MIN,
+            failed: Ok(()),
+        };
+        self.source.read(location, id, &mut rewritten)?;
+        Ok(rewritten.failed?)
+    }
+
+    /// A decoder that counts the events of a location as the analysis does.
+    fn decoder(&self, location: LocationId) -> Decoder<'a> {
+        let process = self.trace.definitions.locations[location].process;
+        let shard = Shard {
+            locations: Ids { start: location, end: LocationId::at(location.index() + 1) },
+            processes: Ids { start: process, end: process },
+            ..Shard::default()
+        };
+        let (trace, definitions) = (self.trace, self.source.archive().definitions());
+        let mut decoder = Decoder::new(definitions, &trace.regions, &trace.definitions, self.bounds, shard);
+        decoder.begin_location(location);
+        decoder
+    }
+
+    /// What vanishes at a location.
+    fn gone(&self, location: LocationId) -> Gone<'a> {
+        let position = self.trace.position(location);
+        let shard = self.trace.shard(location);
+        let i = shard.local(location);
+        Gone {
+            cut: self.cut,
+            location,
+            first: shard.event_offsets[i],
+            sends: rows(&self.cut.sends, position, shard.sends.range(i)),
+            receives: rows(&self.cut.receives, position, shard.receives.range(i)),
+        }
+    }
+
+    /// The map from measured to new times of a location; without events, that of its process's master.
+    fn map(&self, location: LocationId) -> Map<'a> {
+        let shard = self.trace.shard(location);
+        let range = |location: LocationId| {
+            let i = shard.local(location);
+            shard.event_offsets[i] as usize..shard.event_offsets[i + 1] as usize
+        };
+        let process = self.trace.definitions.locations[location].process;
+        let own = !range(location).is_empty();
+        let from = if own || process.is_none() { location } else { self.trace.definitions.master(process) };
+        let events = range(from);
+        let (graph, times) = (self.graph, &self.graph.times);
+        Map {
+            measured: &shard.events.time[events.clone()],
+            new: &self.events[self.trace.position(from)][events.clone()],
+            stops: graph
+                .steps_of(from)
+                .filter(|&step| graph.kinds[step].is_stop())
+                .map(|step| {
+                    let position = graph.steps[step].position - events.start as u32;
+                    (position, times[step], times[step] + self.times.shift(step))
+                })
+                .collect(),
+            own,
+        }
+    }
+}
+
+/// What vanishes at a location.
+struct Gone<'a> {
+    cut: &'a Cut,
+    location: LocationId,
+    /// Position of the first event.
+    first: u32,
+    /// For each send and receive, whether it vanishes.
+    sends: &'a [bool],
+    receives: &'a [bool],
+}
+
+impl Gone<'_> {
+    /// Whether the last of this many events vanishes.
+    fn event(&self, behind: usize) -> bool {
+        behind > 0 && self.cut.has(self.location, self.first + behind as u32 - 1)
+    }
+
+    /// Whether a record after this many events vanishes.
+    fn record(&self, behind: usize, record: &Event<'_>) -> bool {
+        let next = self.first + behind as u32;
+        match record {
+            // A thread's part in a team vanishes with its begin and end, which enclose its first region.
+            Event::ThreadTeamBegin { .. } => {
+                self.cut.encloses(self.location, next) || self.cut.teams.contains(&(self.location, next))
+            }
+            Event::ThreadTeamEnd { .. } => {
+                let ends = |&(location, start): &(LocationId, u32)| {
+                    location == self.location
+                        && self.cut.of(location).iter().any(|range| *range.start() == start && *range.end() + 1 == next)
+                };
+                self.cut.encloses(self.location, next) || self.cut.teams.iter().any(ends)
+            }
+            _ => self.cut.encloses(self.location, next),
+        }
+    }
+}
+
+/// What is known of some rows of a shard.
+fn rows<T>(all: &[Vec<T>], shard: usize, rows: std::ops::Range<usize>) -> &[T] {
+    all.get(shard).map_or(&[], |of| &of[rows])
+}
+
+/// The state of a location that is being written.
+struct Rewritten<'a> {
+    map: Map<'a>,
+    gone: Gone<'a>,
+    /// Latest time of each send, earliest of each receive.
+    sent: &'a [i64],
+    received: &'a [i64],
+    /// Numbers of the records that start the request of a vanishing receive, and the number of such records so far.
+    vanishing: FxHashSet<u32>,
+    started: u32,
+    /// Requests of messages that vanish, until they are complete.
+    requests: FxHashSet<u64>,
+    /// Counts events as the analysis does.
+    decoder: Decoder<'a>,
+    to: &'a mut dyn Records,
+    attributes: Vec<AttributeValue>,
+    /// Time of the last record.
+    last: i64,
+    failed: whywait_otf2::Result<()>,
+}
+
+impl Rewritten<'_> {
+    fn write(&mut self, time: i64, side: Side, event: &Event<'_>, attributes: &Attributes<'_>) {
+        let time = self.map.new_time(self.decoder.positions(), time, side);
+        self.write_at(time, event, attributes);
+    }
+
+    fn write_at(&mut self, time: i64, event: &Event<'_>, attributes: &Attributes<'_>) {
+        let time = time.max(self.last);
+        self.last = time;
+        if self.failed.is_ok() {
+            self.failed = self.to.put(time, event, attributes);
+        }
+    }
+
+    fn region(&mut self, time: i64, event: &Event<'_>) {
+        let mut attributes = std::mem::take(&mut self.attributes);
+        if !self.gone.event(self.decoder.positions()) {
+            self.write(time, Side::Both, event, &Attributes::new(&attributes));
+        }
+        attributes.clear();
+        self.attributes = attributes;
+    }
+}
+
+impl EventSink for Rewritten<'_> {
+    fn enter(&mut self, time: i64, region: u32) {
+        self.decoder.enter(time, region);
+        self.region(time, &Event::Enter { region });
+    }
+
+    fn leave(&mut self, time: i64, region: u32) {
+        self.decoder.leave(time, region);
+        self.region(time, &Event::Leave { region });
+    }
+
+    fn record(&mut self, time: i64, record: &Event<'_>, attributes: &Attributes<'_>) {
+        let (before, events) = (self.decoder.messages(), self.decoder.positions());
+        self.decoder.record(time, record, attributes);
+        let (sends, receives) = self.decoder.messages();
+        let is_gone = |rows: &[bool], before: usize, now: usize| now > before && rows.get(before) == Some(&true);
+        if is_gone(self.gone.sends, before.0, sends) {
+            if let Event::MpiIsend { request_id, .. } = record {
+                self.requests.insert(*request_id);
+            }
+            return;
+        }
+        if let Some(request) = started(record) {
+            self.started += 1;
+            if self.vanishing.contains(&(self.started - 1)) {
+                self.requests.insert(request);
+                return;
+            }
+        }
+        let completes = match record {
+            Event::MpiIsendComplete { request_id }
+            | Event::MpiRequestTest { request_id }
+            | Event::MpiRequestCancelled { request_id } => self.requests.contains(request_id),
+            _ => false,
+        };
+        if let Event::MpiIsendComplete { request_id }
+        | Event::MpiIrecv { request_id, .. }
+        | Event::MpiImrecv { request_id, .. } = record
+        {
+            self.requests.remove(request_id);
+        }
+        // A record that is an event has its own position, others that of the next event.
+        let behind = self.decoder.positions();
+        let is_enclosed = if behind > events { self.gone.event(behind) } else { self.gone.record(behind, record) };
+        if completes || is_enclosed || is_gone(self.gone.receives, before.1, receives) {
+            return;
+        }
+        let event = if let Event::BufferFlush { stop_time } = *record {
+            // Its begin and its end become events once another record follows.
+            let behind = self.map.measured.partition_point(|&event| event <= stop_time);
+            Event::BufferFlush { stop_time: self.map.new_time(behind, stop_time, Side::Both) }
+        } else {
+            *record
+        };
+        let mut to = self.map.new_time(behind, time, side(record));
+        if sends > before.0 {
+            to = to.min(self.sent.get(before.0).copied().unwrap_or(i64::MAX));
+        }
+        if receives > before.1 {
+            to = to.max(self.received.get(before.1).copied().unwrap_or(i64::MIN));
+        }
+        self.write_at(to, &event, attributes);
+    }
+
+    fn attributed(&mut self, attributes: &Attributes<'_>) {
+        self.attributes.extend(attributes);
     }
 }
