@@ -6,11 +6,10 @@
 //!  process 1  main ----[step]---[step]-[step]- main       each process has its own boundaries
 //! ```
 //!
-//! An iteration begins on a process when its master thread enters the marker (or enters it for every n-th time), and ends
-//! when the next one begins.
-//! The last one ends with the last Leave of the loop's body, a set of call paths that includes the marker. A parameter
-//! that the program records can also be the marker: see [`parameters`]. The other threads of a process share its
-//! boundaries.
+//! An iteration begins on a process when its master thread enters the marker (or enters it for every n-th time), and
+//! ends when the next one begins. The last one ends with the last Leave of the loop's body, a set of call paths that
+//! includes the marker. A parameter that the program records can also be the marker: see [`parameters`]. The other
+//! threads of a process share its boundaries.
 //!
 //! *Computation* is time in the given call paths, without the time from a fork to the parallel region and from there to
 //! the join. *Waits* are placed in their calls by [`interval`]; a wait that spans several iterations counts in each for

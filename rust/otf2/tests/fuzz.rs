@@ -1,5 +1,5 @@
-//! The fuzz targets on their corpus and on mutations of it, the same in every run: a short look for panics in stable Rust.
-//! `cargo fuzz run events fuzz/corpus/events` looks longer.
+//! The fuzz targets on their corpus and on mutations of it, the same in every run: a short look for panics in stable
+//! Rust. `cargo fuzz run events fuzz/corpus/events` looks longer.
 
 mod common;
 #[path = "../../../fuzz/src/lib.rs"]

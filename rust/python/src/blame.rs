@@ -14,8 +14,8 @@ use crate::job::detached;
 
 /// Sums wait states at some call paths by kind and call path, with the main cause of each.
 ///
-/// `waits` has `kind` (a number), `callpath`, `enter`, `leave`, `waiting`, `cause_callpath` and `cause_location`; `ranks`
-/// are those of the locations. With a window, in seconds, only calls that overlap it count.
+/// `waits` has `kind` (a number), `callpath`, `enter`, `leave`, `waiting`, `cause_callpath` and `cause_location`;
+/// `ranks` are those of the locations. With a window, in seconds, only calls that overlap it count.
 #[pyfunction]
 #[pyo3(signature = (waits, ranks, callpaths, window = None))]
 pub(crate) fn blame(

@@ -19,8 +19,8 @@ use crate::result::Analysis;
 /// The iterations of the loop whose marker is a call path or, by its name, a parameter: one row each, with a column for
 /// each kind of wait state that occurs in the run; and the call path of the marker.
 ///
-/// If the marker is a call path, it is entered `every` times in an iteration, and the last Leave of `body` ends the last
-/// iteration. `computes` tells for each call path whether it is computation.
+/// If the marker is a call path, it is entered `every` times in an iteration, and the last Leave of `body` ends the
+/// last iteration. `computes` tells for each call path whether it is computation.
 #[pyfunction]
 #[pyo3(name = "iterations", signature = (analysis, marker, *, every=1, body, computes))]
 pub(crate) fn find_iterations(

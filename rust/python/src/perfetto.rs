@@ -23,7 +23,8 @@ use crate::result::Analysis;
 
 /// Writes a trace for Perfetto; returns the numbers of its items by kind.
 ///
-/// `queues` is an analysis whose replayed queues have their steps. `progress(share)` is called about ten times a second.
+/// `queues` is an analysis whose replayed queues have their steps. `progress(share)` is called about ten times a
+/// second.
 #[pyfunction]
 #[pyo3(signature = (analysis, path, *, labels, queues=None, ranks=None, window=None, min_duration=0.0, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "they are named where it is called")]

@@ -142,8 +142,8 @@ impl Simulator {
         Ok(Simulation { simulator: slf.unbind(), result })
     }
 
-    /// Lengths of the run under several lists of hypotheses, s; these are evaluated together. None for one that cannot be
-    /// applied.
+    /// Lengths of the run under several lists of hypotheses, s; these are evaluated together. None for one that cannot
+    /// be applied.
     #[pyo3(signature = (candidates, *, threads=None))]
     fn lengths(
         &self,
@@ -264,8 +264,8 @@ impl Simulation {
         ])
     }
 
-    /// Measured and new times of Enters and Leaves, by location and in their order, s since the begin of either run: all
-    /// of them, or if there are more than `most`, of each location the first, the last, and some in between.
+    /// Measured and new times of Enters and Leaves, by location and in their order, s since the begin of either run:
+    /// all of them, or if there are more than `most`, of each location the first, the last, and some in between.
     fn times(&self, py: Python<'_>, most: usize) -> PyResult<Table> {
         let trace = &self.analysis().result.trace;
         let rows = detached(py, || self.simulator.get().simulator.times(trace, &self.result, most))?;

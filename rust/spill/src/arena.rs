@@ -169,8 +169,8 @@ pub(crate) fn is_limited() -> bool {
     LIMIT.load(Ordering::Relaxed) > 0
 }
 
-/// Where and why a block could not be put into the file since the last [`limit`]. It is in memory instead, so nothing is lost but
-/// the limit; whoever asked for that should end.
+/// Where and why a block could not be put into the file since the last [`limit`]. It is in memory instead, so nothing
+/// is lost but the limit; whoever asked for that should end.
 #[must_use]
 pub fn failure() -> Option<(PathBuf, io::Error)> {
     match FAILURE.load(Ordering::Relaxed) {

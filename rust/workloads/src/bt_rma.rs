@@ -1,6 +1,6 @@
-//! BT-RMA (thesis, section 5.2): the benchmark BT with its two exchanges by one-sided operations. In each iteration every
-//! rank exchanges faces with its six neighbors, then solves along three dimensions, in each forth and back over its
-//! sqrt(P) cells, with an exchange between two cells. After the last iteration faces are exchanged once more.
+//! BT-RMA (thesis, section 5.2): the benchmark BT with its two exchanges by one-sided operations. In each iteration
+//! every rank exchanges faces with its six neighbors, then solves along three dimensions, in each forth and back over
+//! its sqrt(P) cells, with an exchange between two cells. After the last iteration faces are exchanged once more.
 
 use crate::definitions::Region;
 use crate::gats::Epoch;

@@ -1,7 +1,7 @@
-//! CGPOP (thesis, section 5.3; `EuroMPI`'13, section 5.3): the solver of an ocean model. In each iteration every rank works
-//! in `matrix_mod_matvec` and in its caller, then puts its halo to its neighbors along a line, between post, start,
-//! complete and wait. Of two ranks, a quarter of the line from its ends, one at a time has more to do. The original
-//! has a barrier before the exchange, which some ranks leave later than others.
+//! CGPOP (thesis, section 5.3; `EuroMPI`'13, section 5.3): the solver of an ocean model. In each iteration every rank
+//! works in `matrix_mod_matvec` and in its caller, then puts its halo to its neighbors along a line, between post,
+//! start, complete and wait. Of two ranks, a quarter of the line from its ends, one at a time has more to do. The
+//! original has a barrier before the exchange, which some ranks leave later than others.
 //!
 //! The publications do not say how the load varies. Here the first of the two ranks has more to do in 72 of 100
 //! iterations, the other one in the rest: the barrier waits for both, without it each neighborhood for its own. What is

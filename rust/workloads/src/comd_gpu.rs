@@ -1,17 +1,18 @@
-//! Molecular dynamics with the forces on a device: a rank and iteration has a kernel as long as its load, and an Allreduce.
+//! Molecular dynamics with the forces on a device: a rank and iteration has a kernel as long as its load, and an
+//! Allreduce.
 //!
-//! The host computes a little, launches the kernel, waits for it, and meets the others. Then the device waits for the host,
-//! which waited for the rank with the largest load.
+//! The host computes a little, launches the kernel, waits for it, and meets the others. Then the device waits for the
+//! host, which waited for the rank with the largest load.
 //!
 //! ```text
 //! load(rank) = work (1 + imbalance x^2), x = rank / (ranks - 1)       length of a kernel = load, up to whole waves
 //! ```
 //!
-//! A device runs its blocks in waves. The last wave leaves multiprocessors without work, which is what the share of them
-//! that are active says: length x efficiency = load x efficiency of a warp.
+//! A device runs its blocks in waves. The last wave leaves multiprocessors without work, which is what the share of
+//! them that are active says: length x efficiency = load x efficiency of a warp.
 //!
-//! *Source*: D. Eberius, *Providing Insight into the Performance of Distributed Applications Through Low-Level Metrics*,
-//! dissertation, University of Tennessee, 2020, chapter 4: `CoMD` over RAJA with a process a device.
+//! *Source*: D. Eberius, *Providing Insight into the Performance of Distributed Applications Through Low-Level
+//! Metrics*, dissertation, University of Tennessee, 2020, chapter 4: `CoMD` over RAJA with a process a device.
 
 use whywait_otf2::enums::Type;
 use whywait_otf2::records::{MetricValues, TypedValue};

@@ -29,8 +29,8 @@ fn script<'a>(
     }
 }
 
-/// A delay two processes away (`EuroMPI`'13, figure 3), by threes of processes: the first works too long in `foo` and sends
-/// to the second, which therefore posts late; so the third waits in start. The first accesses the second as well.
+/// A delay two processes away (`EuroMPI`'13, figure 3), by threes of processes: the first works too long in `foo` and
+/// sends to the second, which therefore posts late; so the third waits in start. The first accesses the second as well.
 pub(crate) fn late_post(start: &Start) -> Script<'_> {
     let role = |rank: u32| rank % 3;
     // The last three may lack members; then nothing happens in it.
@@ -71,7 +71,8 @@ pub(crate) fn late_post(start: &Start) -> Script<'_> {
     script(start, group, steps, work)
 }
 
-/// A put between post, start, complete and wait (Euro-Par'05, figure 3), by pairs: the second process puts to the first.
+/// A put between post, start, complete and wait (Euro-Par'05, figure 3), by pairs: the second process puts to the
+/// first.
 pub(crate) fn put_gats(start: &Start) -> Script<'_> {
     let is_alone = |rank: u32| rank.is_multiple_of(2) && rank + 1 == start.ranks;
     let steps = |rank: u32| {

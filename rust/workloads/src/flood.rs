@@ -1,7 +1,8 @@
 //! A flood of messages to a rank that receives late: while it computes, all others send, and what they send queues up.
 //!
-//! *Source*: D. Eberius, *Providing Insight into the Performance of Distributed Applications Through Low-Level Metrics*,
-//! dissertation, University of Tennessee, 2020, sections 3.5 and 3.9: what the queues of unexpected messages come to.
+//! *Source*: D. Eberius, *Providing Insight into the Performance of Distributed Applications Through Low-Level
+//! Metrics*, dissertation, University of Tennessee, 2020, sections 3.5 and 3.9: what the queues of unexpected messages
+//! come to.
 
 use rayon::prelude::*;
 use whywait_otf2::Result;

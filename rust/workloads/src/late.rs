@@ -20,8 +20,8 @@ struct Late {
 pub(crate) struct Recent(Vec<Late>);
 
 impl Recent {
-    /// Books what the innermost region waits for a message of `source`: from `enter` until its send begins, whose record
-    /// has the time `record`.
+    /// Books what the innermost region waits for a message of `source`: from `enter` until its send begins, whose
+    /// record has the time `record`.
     pub(crate) fn receive(&mut self, tape: &mut Tape<'_>, source: u32, enter: i64, begun: i64, record: i64) {
         for late in self.0.extract_if(.., |late| late.sent > record) {
             tape.book_at(late.path, "mpi_latesender_wo", late.waiting);

@@ -66,7 +66,8 @@ pub enum Workload {
     Bt,
     /// All ranks but the first lock the window of the first, again and again.
     Contention,
-    /// Puts, gets and atomics of random number, size and target: an iteration between fences, one between locks in turn.
+    /// Puts, gets and atomics of random number, size and target: an iteration between fences, one between locks in
+    /// turn.
     RandomRma,
     /// Load imbalance before a collective operation (LB-COLL).
     LbColl,
@@ -166,8 +167,8 @@ pub struct Spec {
     pub work: u32,
     /// Maximum of additional work as a share: half varies by rank, half by rank and iteration.
     pub imbalance: f64,
-    /// Whether to write the run that an optimization aims at: of the benchmarks of load balance with equal work (the mean
-    /// of all ranks), of `Xns` without empty messages.
+    /// Whether to write the run that an optimization aims at: of the benchmarks of load balance with equal work (the
+    /// mean of all ranks), of `Xns` without empty messages.
     pub balanced: bool,
     /// Whether BT-RMA has a barrier after each dimension of its solver, as on one machine of the thesis (section 5.2).
     pub barriers: bool,

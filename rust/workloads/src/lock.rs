@@ -1,7 +1,7 @@
 //! The microbenchmark of lock contention (thesis, section 5.6). Between two barriers process 0 locks its own memory and
 //! works in `bar`; the others put to it, each in an epoch of its own, and wait in unlock for the lock in the order of
-//! their ranks. Process 1 is served when process 0 unlocks. Process 2 has to wait until process 0 is in the library again,
-//! in the barrier, as it works in `foo` before; from then on one follows the other.
+//! their ranks. Process 1 is served when process 0 unlocks. Process 2 has to wait until process 0 is in the library
+//! again, in the barrier, as it works in `foo` before; from then on one follows the other.
 //!
 //! Work is in multiples of [`crate::Spec::work`]: with a millisecond `bar` takes 2 s and `foo` 0.1 s after the lock.
 

@@ -1,7 +1,8 @@
-//! SRUMMA as Global Arrays has it (thesis, section 5.4): two matrices of 4096 x 4096 elements are multiplied on any number
-//! of processes. A process gets two blocks at a time and works on them; at last it waits for all of its operations, and in
-//! a barrier. The more processes, the more gets and the smaller the blocks. Gets overlap each other but no work: in this
-//! model everybody is in the library as often as another works, so that otherwise none would have to wait.
+//! SRUMMA as Global Arrays has it (thesis, section 5.4): two matrices of 4096 x 4096 elements are multiplied on any
+//! number of processes. A process gets two blocks at a time and works on them; at last it waits for all of its
+//! operations, and in a barrier. The more processes, the more gets and the smaller the blocks. Gets overlap each other
+//! but no work: in this model everybody is in the library as often as another works, so that otherwise none would have
+//! to wait.
 
 use crate::Start;
 use crate::armci::{Call, Program};
@@ -37,8 +38,8 @@ impl<'a> Matmul<'a> {
         Self { start, grid: Grid::new(start.ranks), steps, bytes }
     }
 
-    /// The get of a step: a block of the first matrix comes from the row, one of the second from the column. Every process
-    /// begins with another one.
+    /// The get of a step: a block of the first matrix comes from the row, one of the second from the column. Every
+    /// process begins with another one.
     fn get(&self, rank: u32, step: usize, is_second: bool) -> Call {
         let Grid { width, height } = self.grid;
         let step = step as u32;
@@ -60,8 +61,8 @@ impl<'a> Matmul<'a> {
         Call::Work(Some(Region::Compute), ticks as i64)
     }
 
-    /// Ticks of `ARMCI_AllFence`, which asks every process: 0.375 of a unit of work each, as table A.10 has it on 32,768
-    /// processes; and so unevenly that the barrier behind it waits as long as there.
+    /// Ticks of `ARMCI_AllFence`, which asks every process: 0.375 of a unit of work each, as table A.10 has it on
+    /// 32,768 processes; and so unevenly that the barrier behind it waits as long as there.
     fn fence(&self, rank: u32, product: usize) -> i64 {
         let all = i64::from(self.start.spec.work) * 3 / 8 * i64::from(self.start.ranks);
         all * 3 / 10 + self.start.noise.below(all * 14 / 10, Purpose::Operation, rank, product as u64)

@@ -1,13 +1,13 @@
 //! Windows of messages from the threads of a process to those of another one, thread by thread.
 //!
-//! In each window the threads of a sender take turns with `MPI_Isend`, or in some rounds call it all at once: then nobody
-//! can tell in which order their messages left. The threads of a receiver post their windows one after the other. So
-//! posted receives and messages of one communicator are in different orders, and each search goes through those of other
-//! threads. In three windows of four all receives are posted before the first message is sent, in the fourth all messages
-//! lie there before the first receive is posted.
+//! In each window the threads of a sender take turns with `MPI_Isend`, or in some rounds call it all at once: then
+//! nobody can tell in which order their messages left. The threads of a receiver post their windows one after the
+//! other. So posted receives and messages of one communicator are in different orders, and each search goes through
+//! those of other threads. In three windows of four all receives are posted before the first message is sent, in the
+//! fourth all messages lie there before the first receive is posted.
 //!
-//! *Source*: D. Eberius, *Providing Insight into the Performance of Distributed Applications Through Low-Level Metrics*,
-//! dissertation, University of Tennessee, 2020, section 3.9 and table 3.4: `multirate`, pairwise.
+//! *Source*: D. Eberius, *Providing Insight into the Performance of Distributed Applications Through Low-Level
+//! Metrics*, dissertation, University of Tennessee, 2020, section 3.9 and table 3.4: `multirate`, pairwise.
 
 use whywait_otf2::Event;
 use whywait_otf2::Result;
@@ -77,7 +77,8 @@ impl<'a> Multirate<'a> {
         self.stream.threads > 1 && upto(round + 1.0) > upto(round)
     }
 
-    // --- times ---------------------------------------------------------------------------------------------------------
+    // --- times
+    // ---------------------------------------------------------------------------------------------------------
 
     fn begin(&self, rank: u32, number: usize) -> i64 {
         match number.checked_sub(1) {
@@ -134,7 +135,8 @@ impl<'a> Multirate<'a> {
         }
     }
 
-    // --- events --------------------------------------------------------------------------------------------------------
+    // --- events
+    // --------------------------------------------------------------------------------------------------------
 
     /// What a thread does in a window.
     fn play_window(&self, tape: &mut Tape<'_>, rank: u32, number: usize, thread: u32) -> Result<()> {

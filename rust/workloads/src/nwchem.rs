@@ -1,7 +1,7 @@
-//! The communication of a simulation with `NWChem` (thesis, section 5.5): each process takes tasks of very different sizes,
-//! for which it draws a number, gets blocks from anywhere, works, and accumulates its result anywhere. Most operations
-//! are carried out by the network, some need their target. At last there is a barrier. Only ARMCI was recorded, so that
-//! all calls have one call path.
+//! The communication of a simulation with `NWChem` (thesis, section 5.5): each process takes tasks of very different
+//! sizes, for which it draws a number, gets blocks from anywhere, works, and accumulates its result anywhere. Most
+//! operations are carried out by the network, some need their target. At last there is a barrier. Only ARMCI was
+//! recorded, so that all calls have one call path.
 
 use crate::Start;
 use crate::armci::{Call, Program};

@@ -1,7 +1,7 @@
 //! Random programs with one-sided operations: what a rank does between two fences.
 //!
-//! An *active* program has operations in the epoch of the fences. A *passive* one has epochs of its own: the lock of one
-//! target, exclusive or shared, or the shared locks of all, with operations and flushes inside.
+//! An *active* program has operations in the epoch of the fences. A *passive* one has epochs of its own: the lock of
+//! one target, exclusive or shared, or the shared locks of all, with operations and flushes inside.
 
 use crate::Start;
 use crate::definitions::Region;

@@ -1,6 +1,7 @@
 //! One-sided operations of random kind, size and target: in the epochs of fences, and in those of locks.
 //!
-//! After a fence nobody waits for what was before it. So each iteration is simulated by itself, from a fence to the next.
+//! After a fence nobody waits for what was before it. So each iteration is simulated by itself, from a fence to the
+//! next.
 
 use rayon::prelude::*;
 use whywait_otf2::enums::{LockType, RmaAtomicType};
@@ -100,8 +101,8 @@ impl Iteration {
         tape.leave(call.leave)
     }
 
-    /// When a lock call came to the end of its waiting for the last of its targets, which grants the lock within it; none
-    /// if all were in the library.
+    /// When a lock call came to the end of its waiting for the last of its targets, which grants the lock within it;
+    /// none if all were in the library.
     fn granted(&self, targets: impl Iterator<Item = u32>, call: &Call) -> Option<i64> {
         let released = call.enter + call.contention;
         let grant = |target: u32| {

@@ -1,7 +1,7 @@
 //! Successive over-relaxation: work, an exchange of the halo with up to four neighbours, an Allreduce.
 //!
-//! After the Allreduce nobody waits for what was before it. So the times at which the ranks are done with their work are
-//! all the schedule there is, but for the locks.
+//! After the Allreduce nobody waits for what was before it. So the times at which the ranks are done with their work
+//! are all the schedule there is, but for the locks.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -178,7 +178,8 @@ impl<'a> Sor<'a> {
         })
     }
 
-    // --- post, start, complete, wait -----------------------------------------------------------------------------------
+    // --- post, start, complete, wait
+    // -----------------------------------------------------------------------------------
 
     fn post(ready: i64) -> i64 {
         call_at(ready, 0)
@@ -238,7 +239,8 @@ impl<'a> Sor<'a> {
         epoch.wait(tape, (wait, wait.max(until) + CALL), early, late)
     }
 
-    // --- locks ---------------------------------------------------------------------------------------------------------
+    // --- locks
+    // ---------------------------------------------------------------------------------------------------------
 
     /// Simulates the exchange: a lock is granted in the order of requests, an unlock returns once the target is in MPI.
     fn lock_all(&self, ready: &[i64]) -> Vec<[(i64, i64); 4]> {

@@ -1,5 +1,5 @@
-//! Pipelined wavefronts as in SWEEP3D: from each corner of a grid of ranks in turn, and in each of these sweeps block by
-//! block, a rank takes what comes from two sides, works, and hands on to the two others.
+//! Pipelined wavefronts as in SWEEP3D: from each corner of a grid of ranks in turn, and in each of these sweeps block
+//! by block, a rank takes what comes from two sides, works, and hands on to the two others.
 
 use whywait_otf2::Result;
 

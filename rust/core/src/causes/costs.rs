@@ -1,6 +1,7 @@
 //! Costs by call path: what each location is charged for the waits that it caused.
 //!
-//! `cost_K(c) = Σ over the waiters of (phi_K or ω) · D(c) · share of a tick of delay` (equations 4.11, 4.12, 4.18, 4.19).
+//! `cost_K(c) = Σ over the waiters of (phi_K or ω) · D(c) · share of a tick of delay` (equations 4.11, 4.12, 4.18,
+//! 4.19).
 //!
 //! Usually a wait has few delays, which are listed. But all time in a call path that a waiter did not execute is delay,
 //! and the causing process may have many of those. Then only the waiters' own call paths are visited; all others get

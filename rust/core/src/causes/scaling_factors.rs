@@ -3,8 +3,8 @@
 //! *Synchronization*: `D(c) = [d_q(c) − d_p(c)]+`, `D = Σ D(c)`, `W` = waits of the causing process in its interval:
 //! each tick of delay and each tick of waiting gets `1 / (D + W)` of what is distributed (equations 4.2, 4.9 to 4.13).
 //!
-//! *Contention*: `r = min(W / ω, 1)`, `r = 1` if `d+ < d−`: each tick of waiting gets `r / W`, each tick of the interval,
-//! whatever the waiter did, `(1 − r) / d+` (equations 4.14 to 4.17).
+//! *Contention*: `r = min(W / ω, 1)`, `r = 1` if `d+ < d−`: each tick of waiting gets `r / W`, each tick of the
+//! interval, whatever the waiter did, `(1 − r) / d+` (equations 4.14 to 4.17).
 
 use super::{Class, CostModel};
 

@@ -110,9 +110,9 @@ impl Series {
         }
     }
 
-    /// Divides what lies in some stretches of time over what runs there: hands what the `part`-th of `parts` equal parts
-    /// comes to in each stretch to `book`, with its call path. Stretches follow each other without gaps; a sample belongs
-    /// to the one that begins at its time or before. Pauses get nothing.
+    /// Divides what lies in some stretches of time over what runs there: hands what the `part`-th of `parts` equal
+    /// parts comes to in each stretch to `book`, with its call path. Stretches follow each other without gaps; a sample
+    /// belongs to the one that begins at its time or before. Pauses get nothing.
     pub(super) fn divide(
         &self,
         (part, parts): (usize, usize),

@@ -16,8 +16,8 @@
 //! Scalasca 2.6 divides by `H_p = 0` if a location has all call paths, and then reports no inter-partition imbalance at
 //! all; here such a location contributes nothing.
 //!
-//! *Source*: specification.md#performance-impact; Böhme et al. 2012. The critical path's imbalance (thesis, definition 23)
-//! is derived from it in Python.
+//! *Source*: specification.md#performance-impact; Böhme et al. 2012. The critical path's imbalance (thesis, definition
+//! 23) is derived from it in Python.
 
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;

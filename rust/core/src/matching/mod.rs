@@ -13,8 +13,8 @@ use std::ops::Range;
 
 use crate::exchange::Exchange;
 
-/// Rows in flight during one round of an exchange take about this much memory at most. Little in tests, whose traces are
-/// small: they see many rounds.
+/// Rows in flight during one round of an exchange take about this much memory at most. Little in tests, whose traces
+/// are small: they see many rounds.
 const ROUND_BYTES: usize = if cfg!(test) { 1 << 10 } else { 128 << 20 };
 
 /// Rounds of an exchange, so that what is in flight stays bounded in each: every process serves some of its shards.

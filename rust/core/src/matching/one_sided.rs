@@ -250,8 +250,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The operations that a call completes at their targets: all but those that were complete before, as when a lock was
-    /// given back.
+    /// The operations that a call completes at their targets: all but those that were complete before, as when a lock
+    /// was given back.
     fn finish_all(&mut self, library: Library, instance: InstanceId) -> Vec<u32> {
         let enter = self.shard.enter(instance);
         let mut rows = std::mem::take(&mut self.state.unfinished[library as usize]);

@@ -1,11 +1,11 @@
 //! Whether a message was sent by the eager or the rendezvous protocol: evidence first, then a limit.
 //!
 //! With k the call that completes the send and q the one that posts the receive: `L(k) <= q` proves eager (it was back
-//! before there was a receive), `E(k) < q < L(k)` (the measured Late Receiver) proves rendezvous, unless k completes other
-//! requests as well: it may have waited for those. Synchronous sends go by
-//! rendezvous, buffered and ready ones do not. The limit B of a locality, within a node or between nodes, is the least
-//! size that contradicts the fewest proofs; messages without a proof that are longer went by rendezvous. Calls whose name
-//! says the protocol prove nothing of it.
+//! before there was a receive), `E(k) < q < L(k)` (the measured Late Receiver) proves rendezvous, unless k completes
+//! other requests as well: it may have waited for those. Synchronous sends go by rendezvous, buffered and ready ones do
+//! not. The limit B of a locality, within a node or between nodes, is the least size that contradicts the fewest
+//! proofs; messages without a proof that are longer went by rendezvous. Calls whose name says the protocol prove
+//! nothing of it.
 //!
 //! *Source*: whatif.md#how-it-works.
 
@@ -70,8 +70,8 @@ impl Judge {
         Self { named, nodes: nodes(trace, definitions) }
     }
 
-    /// The protocol of a message by the name of its send and its times; `posted` is the Enter of the call that posts its
-    /// receive.
+    /// The protocol of a message by the name of its send and its times; `posted` is the Enter of the call that posts
+    /// its receive.
     #[must_use]
     pub fn protocol(&self, send: &SendInfo, posted: i64) -> Protocol {
         match self.named[send.callpath] {
@@ -184,8 +184,8 @@ impl Limits {
         Ok(Self { limits: all.map(|proofs| limit(proofs.into_iter().collect())), longest })
     }
 
-    /// The limits for those that cannot do without: where no message is proved to have gone by rendezvous, the usual one,
-    /// or the longest message that is proved to have been eager.
+    /// The limits for those that cannot do without: where no message is proved to have gone by rendezvous, the usual
+    /// one, or the longest message that is proved to have been eager.
     #[must_use]
     pub fn or_usual(self) -> Self {
         let or_usual = |of: usize| match self.limits[of] {

@@ -37,8 +37,8 @@ pub struct Part {
     pub library: Library,
 }
 
-/// Matches all collective operations on windows; what `evaluate` says of a complete instance, whose parts are ordered by
-/// process, all of its parts get to know: for each shard an answer for each of [`Epochs::collectives`].
+/// Matches all collective operations on windows; what `evaluate` says of a complete instance, whose parts are ordered
+/// by process, all of its parts get to know: for each shard an answer for each of [`Epochs::collectives`].
 pub fn match_all<R: Row + Copy>(
     trace: &Trace,
     epochs: &[Epochs],

@@ -1,13 +1,13 @@
 //! Booking the counters of a location on its call paths, while its events are read.
 //!
-//! A *sample* is a value of a counter at a time. What a counter grew by between two samples of a location belongs to the
-//! call paths that ran there in between, in proportion to their time: of a strict counter, which is sampled at every
-//! Enter and Leave, that is one call path. A level that holds until the next sample, or since the last one, is integrated
-//! over the same interval, and one that is known at its samples as a line from one to the other. A change of a moment
-//! belongs to the call path that runs then.
+//! A *sample* is a value of a counter at a time. What a counter grew by between two samples of a location belongs to
+//! the call paths that ran there in between, in proportion to their time: of a strict counter, which is sampled at
+//! every Enter and Leave, that is one call path. A level that holds until the next sample, or since the last one, is
+//! integrated over the same interval, and one that is known at its samples as a line from one to the other. A change of
+//! a moment belongs to the call path that runs then.
 //!
-//! What lies outside of all regions is booked on no call path, so that all cells of a location add up to last value less
-//! first value.
+//! What lies outside of all regions is booked on no call path, so that all cells of a location add up to last value
+//! less first value.
 //!
 //! Samples that speak of a process or a machine are kept: [`crate::counters`] divides them.
 //!

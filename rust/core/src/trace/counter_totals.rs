@@ -6,9 +6,10 @@
 //!  foo       .          [    600    ]        .          foo by 600
 //! ```
 //!
-//! With nothing between two samples but the event that the first stands before, what a total grew by belongs to the call
-//! path that runs at the second. Whatever is not that simple (the first sample, a total that falls, an event without a
-//! sample, a value above 2^63) takes the general way of [`super::counter_book`], and the next sample is quick again.
+//! With nothing between two samples but the event that the first stands before, what a total grew by belongs to the
+//! call path that runs at the second. Whatever is not that simple (the first sample, a total that falls, an event
+//! without a sample, a value above 2^63) takes the general way of [`super::counter_book`], and the next sample is quick
+//! again.
 
 use whywait_otf2::enums::Type;
 use whywait_otf2::records::TypedValue;

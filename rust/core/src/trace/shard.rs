@@ -261,8 +261,8 @@ impl Shard {
         Ids { start, end }
     }
 
-    /// What runs at the shard's i-th location in a window of time: the innermost call path ([`CallPathId::NONE`] outside of
-    /// all regions), begin and end, without gaps.
+    /// What runs at the shard's i-th location in a window of time: the innermost call path ([`CallPathId::NONE`]
+    /// outside of all regions), begin and end, without gaps.
     pub fn stretches(
         &self,
         tree: &CallTree,

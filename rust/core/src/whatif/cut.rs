@@ -1,8 +1,9 @@
 //! Cuts: removes regions with everything they enclose, and messages (whatif.md#what-can-be-changed).
 //!
-//! What is cut on one side vanishes on the other: of a message both sides, of one without a partner its other call, of a
-//! collective operation the calls of all members. A call goes if nothing is left that it served; one that serves others as well stays, without the arc. What
-//! follows moves forward by the length of what went; the time before it stays with the caller.
+//! What is cut on one side vanishes on the other: of a message both sides, of one without a partner its other call, of
+//! a collective operation the calls of all members. A call goes if nothing is left that it served; one that serves
+//! others as well stays, without the arc. What follows moves forward by the length of what went; the time before it
+//! stays with the caller.
 
 use std::ops::RangeInclusive;
 

@@ -60,8 +60,9 @@ impl Calls<'_> {
     }
 }
 
-/// A fence vanishes for all its members, with what they did since the one before; what they do until the next one must have
-/// a fence before it. The making of a window vanishes with all that is done on it, and its end for all its members.
+/// A fence vanishes for all its members, with what they did since the one before; what they do until the next one must
+/// have a fence before it. The making of a window vanishes with all that is done on it, and its end for all its
+/// members.
 fn fences_stay_closed(calls: &Calls<'_>, epochs: &[Epochs]) -> Result<bool> {
     let trace = calls.trace;
     let is_cut = |(location, instance): (LocationId, InstanceId)| calls.cut.has_instance(trace, (location, instance));
@@ -124,8 +125,8 @@ fn nothing_is_done(
         && operations.all(|of| is_gone(origin(of.instance), of.window, of.instance))
 }
 
-/// An access epoch vanishes with its operations and the exposure epochs of its targets, an exposure epoch with the access
-/// epochs of its origins.
+/// An access epoch vanishes with its operations and the exposure epochs of its targets, an exposure epoch with the
+/// access epochs of its origins.
 fn general_epochs_stay_closed(calls: &Calls<'_>, epochs: &[Epochs]) -> bool {
     let trace = calls.trace;
     let shards = || trace.shards.iter().zip(epochs);

@@ -193,8 +193,8 @@ pub(super) fn collect(
     Ok(sizes(&found))
 }
 
-/// Calls that probe messages by the rows of their receives: a matched probe is recorded with its message; another one has
-/// found the message of the next receive that the same call path posts (whatif.md#how-it-works).
+/// Calls that probe messages by the rows of their receives: a matched probe is recorded with its message; another one
+/// has found the message of the next receive that the same call path posts (whatif.md#how-it-works).
 fn probes(trace: &Trace, shard: &Shard) -> FxHashMap<u32, InstanceId> {
     let mut probes: FxHashMap<u32, InstanceId> = shard.probes.iter().copied().collect();
     let is_probe = |path: &CallPath| trace.regions.class(path.region) == RegionClass::Probe;
@@ -417,7 +417,8 @@ impl Estimates {
         calls.filter_map(of_call).fold((0, 0), |(count, time), call| (count + 1, time + call))
     }
 
-    /// The weights of the arcs to a call [`begin`, `leave`]: its own time, then those of the arcs (whatif.md#how-it-works).
+    /// The weights of the arcs to a call [`begin`, `leave`]: its own time, then those of the arcs
+    /// (whatif.md#how-it-works).
     pub(super) fn weigh(&self, arcs: &[Raw], begin: i64, leave: i64, weights: &mut [i64]) {
         let seen = see(arcs, leave);
         let rest = leave - seen.latest.max(begin);

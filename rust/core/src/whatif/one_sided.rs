@@ -154,8 +154,8 @@ impl Found {
     }
 }
 
-/// Fences and so on: as barriers where all were in the call at the same time; a fence that did not synchronize waits for
-/// the last operation on its process in the epoch that it ends.
+/// Fences and so on: as barriers where all were in the call at the same time; a fence that did not synchronize waits
+/// for the last operation on its process in the epoch that it ends.
 fn collectives(
     trace: &Trace,
     epochs: &[Epochs],

@@ -14,8 +14,8 @@ use crate::trace::{Bounds, Regions, Shard, Trace};
 use crate::{Error, Result};
 
 impl Simulator {
-    /// Analyzes a simulated run as its archive would be; `source` has the records of the run before the change. A run with
-    /// devices must be written: their events are read again.
+    /// Analyzes a simulated run as its archive would be; `source` has the records of the run before the change. A run
+    /// with devices must be written: their events are read again.
     pub fn analyze(
         &self,
         measured: &Analysis,

@@ -83,9 +83,10 @@ impl Selected {
 /// The selection by location, or the reason why it is empty.
 pub(super) type Found = Result<Vec<Selected>, String>;
 
-/// What selections select in a run, by selection and location; an error for each that selects nothing. `sees` is told the
-/// segments of a location in the order of their positions, each with the number of its selection, and says whether it is
-/// kept; what else it makes of them is returned by location, and begins as `begin` makes it from the visits there.
+/// What selections select in a run, by selection and location; an error for each that selects nothing. `sees` is told
+/// the segments of a location in the order of their positions, each with the number of its selection, and says whether
+/// it is kept; what else it makes of them is returned by location, and begins as `begin` makes it from the visits
+/// there.
 pub(super) fn select<S: Send>(
     trace: &Trace,
     graph: &Graph,

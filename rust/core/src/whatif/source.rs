@@ -1,6 +1,7 @@
 //! The records of a run, from its archive or from another run at new times.
 //!
-//! A simulated run need not be written: its records are those of the run before the change, which may be simulated itself.
+//! A simulated run need not be written: its records are those of the run before the change, which may be simulated
+//! itself.
 
 use rustc_hash::FxHashSet;
 use whywait_otf2::records::ClockProperties;

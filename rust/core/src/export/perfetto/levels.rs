@@ -78,8 +78,8 @@ impl<W: Write> Writer<'_, W> {
         Ok(())
     }
 
-    /// Writes a level as a counter, of the whole run if it is not below another track, unless it is always zero; returns
-    /// whether it did.
+    /// Writes a level as a counter, of the whole run if it is not below another track, unless it is always zero;
+    /// returns whether it did.
     fn level(
         &mut self,
         above: Option<Track>,

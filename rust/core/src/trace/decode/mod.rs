@@ -72,8 +72,8 @@ struct State {
     collective_begin: Option<i64>,
     /// Whether it is a stream of an accelerator: each of its regions matters.
     is_stream: bool,
-    /// Sends by request id: their rows, or [`crate::trace::NONE`] of what was sent to nobody. One request may be that of a send and of
-    /// a receive (`MPI_Isendrecv`).
+    /// Sends by request id: their rows, or [`crate::trace::NONE`] of what was sent to nobody. One request may be that
+    /// of a send and of a receive (`MPI_Isendrecv`).
     sends: IdMap<u32>,
     /// Receives by request id: the instances that posted them.
     receives: IdMap<InstanceId>,

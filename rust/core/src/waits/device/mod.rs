@@ -6,11 +6,11 @@
 //!  device          [ kernel ] starved   [ kernel                       ]
 //! ```
 //!
-//! Of a synchronization [E, L], e is the end of the last kernel that it awaits, at most L: the host waits for
-//! `max(e - E, 0)`, and the rest is completion. Of a kernel, p is the end of the last one before it on its device, and
-//! [El, Ll] the call that launched it: the device is idle for `max(start - p, 0)`. Of that it was starved by the host for
-//! `max(min(start, El) - p, 0)`; `start - max(p, El)` is latency. A kernel that is launched while another runs waits in a
-//! queue for `start - Ll`.
+//! Of a synchronization [E, L], e is the end of the last kernel that it awaits, at most L: the host waits for `max(e -
+//! E, 0)`, and the rest is completion. Of a kernel, p is the end of the last one before it on its device, and [El, Ll]
+//! the call that launched it: the device is idle for `max(start - p, 0)`. Of that it was starved by the host for
+//! `max(min(start, El) - p, 0)`; `start - max(p, El)` is latency. A kernel that is launched while another runs waits in
+//! a queue for `start - Ll`.
 //!
 //! *Source*: accelerators.md.
 

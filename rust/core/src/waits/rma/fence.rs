@@ -20,8 +20,8 @@
 //! processes that accessed it in the epoch and those that it accessed; a process that did both counts twice, once per
 //! direction.
 //!
-//! *Source*: specification.md#wait-at-create-fence-and-free, specification.md#early-fence; thesis, wait-state patterns 1
-//! and 2, figure 3.16. Pairs: specification.md#pair-wise-synchronizations.
+//! *Source*: specification.md#wait-at-create-fence-and-free, specification.md#early-fence; thesis, wait-state patterns
+//! 1 and 2, figure 3.16. Pairs: specification.md#pair-wise-synchronizations.
 
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;

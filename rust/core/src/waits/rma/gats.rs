@@ -11,23 +11,23 @@
 //!                             |-------|  Late Complete
 //! ```
 //!
-//! *Matching*: by window and pair of processes, the n-th access epoch of the origin that names the target meets the n-th
-//! exposure epoch of the target that names the origin.
+//! *Matching*: by window and pair of processes, the n-th access epoch of the origin that names the target meets the
+//! n-th exposure epoch of the target that names the origin.
 //!
 //! *Late Post*: where the origin blocks depends on the library. If the last post of the group lies in complete, waiting
 //! = Enter(post) − Enter(complete). Otherwise, if it lies in start, the same with start. Otherwise, the same with the
 //! first operation that contains the post of its own target. One wait per epoch. A post at the very end of a call
 //! counts.
 //!
-//! *Early Wait*: waiting = min(last Enter(complete), Leave(wait)) − Enter(wait), if positive. `MPI_Win_test` never waits.
-//! *Late Complete*, a part of it: since the last operation of any origin on the target has left its call.
+//! *Early Wait*: waiting = min(last Enter(complete), Leave(wait)) − Enter(wait), if positive. `MPI_Win_test` never
+//! waits. *Late Complete*, a part of it: since the last operation of any origin on the target has left its call.
 //!
 //! *Pairs*: complete, wait and a successful test synchronize with every member of their group; pairs that exchanged no
 //! data are unneeded.
 //!
 //! *Source*: Late Post: specification.md#late-post, thesis, wait-state pattern 3. Early Wait and Late Complete:
-//! specification.md#early-wait-and-late-complete, thesis, wait-state patterns 4 and 5. Detection: thesis, section 3.3.1.
-//! Pairs: specification.md#pair-wise-synchronizations.
+//! specification.md#early-wait-and-late-complete, thesis, wait-state patterns 4 and 5. Detection: thesis, section
+//! 3.3.1. Pairs: specification.md#pair-wise-synchronizations.
 
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
