@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from whywait import _native
 from whywait.model.names import close
-from whywait.model.trace import TraceIdentity
 from whywait.store.files import MANIFEST
 
 # Arrow takes longer to import than a trace to open.
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from whywait._native import Run as NativeRun
+    from whywait.model.trace import TraceIdentity
 
 # Fields that refer to a String record; fields of a single kind are prefixed with its name.
 _TEXTS = frozenset(
@@ -143,6 +143,8 @@ class Run:
     @property
     def identity(self) -> TraceIdentity:
         """The current identity of the trace."""
+        from whywait.model.trace import TraceIdentity
+
         return TraceIdentity.of(self.name, self.path)
 
     def reopen(self) -> NativeRun:

@@ -104,7 +104,9 @@ class Simulation:
     base
         The run to compare with, if not the measured one: the run on another network without other changes.
     options
-        The arguments of `whywait.analyze` for the simulated run.
+        How to analyze the simulated run: arguments of `whywait.analyze` that affect the result.
+    threads, memory_limit
+        As for `whywait.analyze`.
 
     Attributes
     ----------
@@ -120,6 +122,8 @@ class Simulation:
         *,
         base: Simulation | None = None,
         options: Mapping[str, Any],
+        threads: int | None,
+        memory_limit: int | None,
     ) -> None:
         self.measured = result
         self.hypotheses = list(hypotheses)
@@ -127,6 +131,7 @@ class Simulation:
         self.written: Path | None = None
         self._native = native
         self._options = options
+        self._threads, self._memory_limit = threads, memory_limit
 
     @property
     def before(self) -> RunLength:
@@ -220,16 +225,20 @@ class Simulation:
         # The trace lasts as long as the simulation: a result may be asked for more of it.
         directory = tempfile.mkdtemp(prefix="whatif-")
         weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
+        options, threads, limit = self._options, self._threads, self._memory_limit
         if self._native.needs_archive():
-            return analyze(self.write(directory), progress=progress, **self._options)
-        run = SimulatedRun(self, Path(directory))
-        options = dict(self._options)
-        limit = options.pop("memory_limit", None)
-        threads = options.pop("threads", None)
+            trace = self.write(directory)
+            return analyze(trace, threads=threads, memory_limit=limit, progress=progress, **options)
         _native.limit_memory(self.measured.run._native, limit, tempfile.gettempdir(), threads=threads)  # noqa: SLF001
-        known = {name: options[name] for name in ("wrong_order_window", "causes", "cost_model") if name in options}
-        native = self._native.analyze(self._text, threads=threads, progress=progress, **known)
-        return to_result(native, run, {**_DEFAULTS, **options})
+        native = self._native.analyze(
+            self._text,
+            threads=threads,
+            wrong_order_window=options["wrong_order_window"],
+            causes=options["causes"],
+            cost_model=options["cost_model"],
+            progress=progress,
+        )
+        return to_result(native, SimulatedRun(self, Path(directory)), options)
 
     def diff(self, metrics: Iterable[str] | None = None) -> pa.Table:
         """Compare the simulated run with the run without changes, see `whywait.compare.diff`."""
@@ -430,9 +439,9 @@ def whatif(
     if networks and len(chosen) > len(networks):
         base = whatif(result, networks, hidden=hidden, threads=threads, memory_limit=memory_limit)
     known = result.options if result is run else {}
-    options = {name: known[name] for name in _OPTIONS if name in known}
-    options |= {"threads": threads, "memory_limit": memory_limit}
-    return Simulation(result, chosen, native.simulate(changes, threads=threads), base=base, options=options)
+    options = _DEFAULTS | {name: known[name] for name in (*_DEFAULTS, "counter_modes") if name in known}
+    simulated = native.simulate(changes, threads=threads)
+    return Simulation(result, chosen, simulated, base=base, options=options, threads=threads, memory_limit=memory_limit)
 
 
 class Lengths:
@@ -486,8 +495,7 @@ class Lengths:
         return self._native.lengths(compiled, threads=self._threads)
 
 
-# Of the analysis of the measured run, for that of the simulated one.
-_OPTIONS = ("wrong_order_window", "causes", "cost_model", "idle_threads", "counter_modes")
+# How a simulated run is analyzed, unless the measured one was analyzed differently.
 _DEFAULTS = {"wrong_order_window": 100, "causes": True, "cost_model": "thesis", "idle_threads": False}
 
 

@@ -80,7 +80,7 @@ def write_all(
                 write_html(result, staging.path("report.html"), summary, drawn.result()[1], iterations, source)
             written.result()
         writer.manifest(directory, summary)
-    # Files for people come first; the order in which the two threads finish is arbitrary.
+    # Files for people come first; the order in which the threads finish is arbitrary.
     first = ("report.cubex", _STATISTICS, "report.html", "summary.json")
     return sorted(staging.files, key=lambda file: (file.name not in first, file.name))
 

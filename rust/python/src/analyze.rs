@@ -66,12 +66,7 @@ pub(crate) fn analyze(
             memory::keeping(|| pool.install(|| core_analyze(&archive, &options, transport, &monitor)))
         }
     };
-    let tick = || {
-        py.check_signals()?;
-        memory::check()?;
-        let share = (monitor.stage().name(), fraction(&monitor, expected));
-        progress.map_or(Ok(()), |progress| progress.call1(share).map(drop))
-    };
+    let tick = tick(py, &monitor, expected, progress);
     let result = serve(py, job, Duration::from_millis(100), tick, || monitor.progress.cancel())?;
     memory::check()?;
     Ok(result.map_err(core_error)?.map(|result| Analysis::new(archive, result)))
@@ -87,8 +82,23 @@ pub(crate) fn cost_model_of(name: &str) -> PyResult<CostModel> {
     }
 }
 
+/// What the calling thread does during an analysis: answer Ctrl-C, watch the memory, and show progress.
+pub(crate) fn tick<'py>(
+    py: Python<'py>,
+    monitor: &Monitor,
+    expected: u64,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> impl Fn() -> PyResult<()> {
+    move || {
+        py.check_signals()?;
+        memory::check()?;
+        let share = (monitor.stage().name(), fraction(monitor, expected));
+        progress.map_or(Ok(()), |progress| progress.call1(share).map(drop))
+    }
+}
+
 /// The completed fraction of the work: by events while reading, then by stages.
-pub(crate) fn fraction(monitor: &Monitor, expected: u64) -> f64 {
+fn fraction(monitor: &Monitor, expected: u64) -> f64 {
     match monitor.stage() {
         Stage::Decode => {
             let events = monitor.progress.events.load(Ordering::Relaxed);

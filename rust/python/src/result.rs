@@ -46,10 +46,7 @@ impl Analysis {
     /// Where the records of the run come from.
     pub(crate) fn source(&self) -> whywait_core::Result<Source<'_>> {
         let Some((simulation, hypotheses)) = &self.simulated else { return Ok(Source::Archive(&self.archive)) };
-        let (simulator, simulation) = simulation.get().parts();
-        let before = simulator.analysis();
-        let of = before.source()?;
-        Source::simulated(of, (simulator.core(), simulation), &before.result.trace, hypotheses)
+        Ok(Source::Simulated(Box::new(simulation.get().run(hypotheses)?)))
     }
 
     pub(crate) fn seconds(&self, ticks: i64) -> f64 {

@@ -11,11 +11,11 @@ use whywait_core::analysis::{Monitor, Options};
 use whywait_core::ids::LocationId;
 use whywait_core::matching::protocol::nodes;
 use whywait_core::whatif::{
-    Balance, Balancing, Hypothesis, Key, MessageCut, Model, Network, Numbers, Part, Relation, Selection,
+    Balance, Balancing, Hypothesis, Key, MessageCut, Model, Network, Numbers, Part, Relation, Selection, Simulated,
     Simulation as CoreSimulation, Simulator as CoreSimulator,
 };
 
-use crate::analyze::{cost_model_of, fraction};
+use crate::analyze::{cost_model_of, tick};
 use crate::arrow::Table;
 use crate::errors::{UsageError, core_error};
 use crate::job::{detached, wait};
@@ -184,13 +184,7 @@ impl Simulation {
 
     /// Writes the run as the archive `name` in a directory; `hypotheses` says what was changed.
     fn write(&self, py: Python<'_>, directory: PathBuf, name: &str, hypotheses: &str) -> PyResult<()> {
-        let analysis = self.analysis();
-        let simulator = &self.simulator.get().simulator;
-        let to = (&directory, name);
-        let write = || {
-            let source = analysis.source()?;
-            simulator.write(&analysis.result, &self.result, &source, (to.0, to.1), hypotheses)
-        };
+        let write = || self.run(hypotheses)?.write(&directory, name);
         detached(py, write)?.map_err(core_error)
     }
 
@@ -220,23 +214,11 @@ impl Simulation {
         let measured = slf.get().analysis();
         let (archive, expected) = (measured.archive.clone(), measured.result.trace.events);
         let job = {
-            let (owned, monitor) = (slf.clone().unbind(), monitor.clone());
-            move || {
-                let (simulator, result) = owned.get().parts();
-                let before = simulator.analysis();
-                let analyze = || {
-                    let source = before.source()?;
-                    simulator.core().analyze(&before.result, result, &source, &options, &monitor)
-                };
-                memory::keeping(|| pool.install(analyze))
-            }
+            let (owned, monitor, hypotheses) = (slf.clone().unbind(), monitor.clone(), hypotheses.clone());
+            let analyze = move || owned.get().run(&hypotheses)?.analyze(&options, &monitor);
+            move || memory::keeping(|| pool.install(analyze))
         };
-        let tick = || {
-            py.check_signals()?;
-            memory::check()?;
-            let share = (monitor.stage().name(), fraction(&monitor, expected));
-            progress.map_or(Ok(()), |progress| progress.call1(share).map(drop))
-        };
+        let tick = tick(py, &monitor, expected, progress);
         let found = wait(py, job, Duration::from_millis(100), tick, || monitor.progress.cancel())?;
         memory::check()?;
         Ok(Analysis::new(archive, found.map_err(core_error)?).simulated(slf.unbind(), hypotheses))
@@ -282,20 +264,12 @@ impl Simulation {
     }
 }
 
-impl Simulator {
-    /// The run before the change.
-    pub(crate) fn analysis(&self) -> &Analysis {
-        self.analysis.get()
-    }
-
-    pub(crate) fn core(&self) -> &CoreSimulator {
-        &self.simulator
-    }
-}
-
 impl Simulation {
-    pub(crate) fn parts(&self) -> (&Simulator, &CoreSimulation) {
-        (self.simulator.get(), &self.result)
+    /// The run with its records; `hypotheses` says what was changed.
+    pub(crate) fn run<'a>(&'a self, hypotheses: &'a str) -> whywait_core::Result<Simulated<'a>> {
+        let before = self.analysis();
+        let change = (&self.simulator.get().simulator, &self.result);
+        Simulated::new(before.source()?, change, &before.result.trace, hypotheses)
     }
 
     fn analysis(&self) -> &Analysis {

@@ -46,7 +46,7 @@ pub use self::messages::Transfer;
 pub use self::network::Network;
 pub use self::selection::{Numbers, Part, Selection};
 pub use self::shape::Hypothesis;
-pub use self::source::Source;
+pub use self::source::{Simulated, Source};
 use crate::analysis::Analysis;
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{CallPathId, LocationId};

@@ -3,58 +3,34 @@
 use rayon::prelude::*;
 use whywait_otf2::{Attributes, Event};
 
-use super::source::{Forwarded, Records, Rewriter, Source};
-use super::stamps::Stamps;
-use super::{Simulation, Simulator};
+use super::source::{Forwarded, Records, Simulated};
 use crate::analysis::{self, Analysis, Monitor, Options, Stage};
 use crate::diagnostics::{DiagnosticKind, Diagnostics};
 use crate::trace::decode::{Decoder, Progress};
 use crate::trace::definition_index::DefinitionIndex;
-use crate::trace::{Bounds, Regions, Shard, Trace};
+use crate::trace::{Regions, Shard, Trace};
 use crate::{Error, Result};
 
-impl Simulator {
-    /// Analyzes a simulated run as its archive would be; `source` has the records of the run before the change. A run
-    /// with devices must be written: their events are read again.
-    pub fn analyze(
-        &self,
-        measured: &Analysis,
-        simulation: &Simulation,
-        source: &Source<'_>,
-        options: &Options,
-        monitor: &Monitor,
-    ) -> Result<Analysis> {
-        if measured.trace.definitions.has_streams {
+impl Simulated<'_> {
+    /// Analyzes the run as its archive would be. A run with devices must be written: their events are read again.
+    pub fn analyze(&self, options: &Options, monitor: &Monitor) -> Result<Analysis> {
+        if self.trace.definitions.has_streams {
             return Err(Error::Usage("a simulated run with devices must be written to be analyzed".into()));
         }
         monitor.enter(Stage::Decode)?;
-        let trace = self.load(measured, simulation, source, options, &monitor.progress)?;
-        let found = analysis::analyze_trace(trace, source.archive(), options, monitor)?;
+        let trace = self.load(options, &monitor.progress)?;
+        let found = analysis::analyze_trace(trace, self.archive(), options, monitor)?;
         found.ok_or_else(|| Error::Internal("one process has the result of a simulated run".into()))
     }
 
-    /// The simulated run as a trace.
-    fn load(
-        &self,
-        measured: &Analysis,
-        simulation: &Simulation,
-        source: &Source<'_>,
-        options: &Options,
-        progress: &Progress,
-    ) -> Result<Trace> {
-        let (trace, archive) = (&measured.trace, source.archive());
+    /// The run as a trace.
+    fn load(&self, options: &Options, progress: &Progress) -> Result<Trace> {
+        let (trace, archive) = (self.trace, self.archive());
         let records = archive.definitions();
         let mut definitions = DefinitionIndex::new(records);
         definitions.counters.take_as(&options.counter_modes)?;
         let regions = Regions::new(records);
-        let mut clock = source.clock();
-        if let Some(clock) = &mut clock {
-            simulation.set_clock(clock);
-        }
-        let bounds = Bounds::of(clock.as_ref(), simulation.span.0);
-        let events = self.events(trace, simulation);
-        let stamps = Stamps::new(trace, &events)?;
-        let rewriter = Rewriter::new((self, simulation), (trace, source), &events, &stamps);
+        let bounds = self.new_bounds();
         let load = |like: &Shard| -> Result<(Shard, Diagnostics)> {
             let mut shard = Shard { locations: like.locations, processes: like.processes, ..Shard::default() };
             shard.reserve(like.events.len(), &like.shape());
@@ -67,7 +43,7 @@ impl Simulator {
                 to.records = 0;
                 match archive.location(definitions.locations[location].id) {
                     Ok(_) => {
-                        rewriter.location(location, &mut to)?;
+                        self.location(location, &mut to)?;
                         to.decoder.end_location(to.records, None);
                     }
                     Err(error) => {

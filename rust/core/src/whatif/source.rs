@@ -8,10 +8,8 @@ use whywait_otf2::records::ClockProperties;
 use whywait_otf2::{Archive, AttributeValue, Attributes, Event, EventSink};
 
 use super::cut::Cut;
-use super::graph::Graph;
 use super::record_times::{Map, Side, side};
 use super::requests::{Requests, started};
-use super::retime::Times;
 use super::stamps::Stamps;
 use super::{Simulation, Simulator};
 use crate::Result;
@@ -28,86 +26,64 @@ pub enum Source<'a> {
     Simulated(Box<Simulated<'a>>),
 }
 
-/// A simulated run that was not written.
+/// A simulated run: its records are those of the run before the change, at new times.
 #[derive(Debug)]
 pub struct Simulated<'a> {
+    /// Where the records of the run before the change come from.
     of: Source<'a>,
-    simulator: &'a Simulator,
-    simulation: &'a Simulation,
-    trace: &'a Trace,
+    /// Times outside of them are invalid in these records.
+    bounds: Bounds,
+    pub(super) simulator: &'a Simulator,
+    pub(super) simulation: &'a Simulation,
+    /// The run before the change.
+    pub(super) trace: &'a Trace,
     hypotheses: &'a str,
     events: Vec<Vec<i64>>,
     stamps: Stamps,
 }
 
 impl<'a> Source<'a> {
-    /// A simulated run; `trace` is the run before the change, `of` has its records, `hypotheses` says what was changed.
-    pub fn simulated(
-        of: Self,
-        (simulator, simulation): (&'a Simulator, &'a Simulation),
-        trace: &'a Trace,
-        hypotheses: &'a str,
-    ) -> Result<Self> {
-        let events = simulator.events(trace, simulation);
-        let stamps = Stamps::new(trace, &events)?;
-        Ok(Self::Simulated(Box::new(Simulated { of, simulator, simulation, trace, hypotheses, events, stamps })))
-    }
-
     /// The archive of the run that was measured.
-    pub(super) fn archive(&self) -> &'a Archive {
+    fn archive(&self) -> &'a Archive {
         match self {
             Self::Archive(archive) => archive,
-            Self::Simulated(run) => run.of.archive(),
+            Self::Simulated(run) => run.archive(),
         }
     }
 
     /// What was changed, change by change.
-    pub(super) fn hypotheses(&self) -> Vec<&'a str> {
+    fn hypotheses(&self) -> Vec<&'a str> {
         match self {
             Self::Archive(_) => Vec::new(),
-            Self::Simulated(run) => {
-                let mut all = run.of.hypotheses();
-                all.push(run.hypotheses);
-                all
-            }
+            Self::Simulated(run) => run.hypotheses(),
         }
     }
 
     /// The clock properties of the run, if it has any.
-    pub(super) fn clock(&self) -> Option<ClockProperties> {
+    fn clock(&self) -> Option<ClockProperties> {
         match self {
             Self::Archive(archive) => archive.definitions().clock_properties.first().cloned(),
-            Self::Simulated(run) => {
-                let mut clock = run.of.clock()?;
-                run.simulation.set_clock(&mut clock);
-                Some(clock)
-            }
+            Self::Simulated(run) => run.clock(),
         }
     }
 
     /// Between which times its events can be.
-    pub(super) fn bounds(&self, trace: &Trace) -> Bounds {
+    fn bounds(&self, trace: &Trace) -> Bounds {
         match self {
             Self::Archive(archive) => Bounds::new(archive, &trace.definitions),
-            Self::Simulated(run) => Bounds::of(self.clock().as_ref(), run.simulation.span.0),
+            Self::Simulated(run) => run.new_bounds(),
         }
     }
 
     /// Sends the records of a location with this id to `sink`; those of a file that ends too early as far as it goes.
-    pub(super) fn read(&self, location: LocationId, id: u64, sink: &mut dyn EventSink) -> Result<()> {
+    fn read(&self, location: LocationId, id: u64, sink: &mut dyn EventSink) -> Result<()> {
         match self {
             Self::Archive(archive) => match archive.location(id)?.read_events(&mut Vec::new(), sink) {
                 Ok(_) | Err(whywait_otf2::Error::Malformed { .. }) => Ok(()),
                 Err(error) => Err(error.into()),
             },
-            Self::Simulated(run) => run.rewriter().location(location, &mut Forwarded(sink)),
+            Self::Simulated(run) => run.location(location, &mut Forwarded(sink)),
         }
-    }
-}
-
-impl Simulated<'_> {
-    fn rewriter(&self) -> Rewriter<'_> {
-        Rewriter::new((self.simulator, self.simulation), (self.trace, &self.of), &self.events, &self.stamps)
     }
 }
 
@@ -137,36 +113,43 @@ impl Records for Forwarded<'_> {
     }
 }
 
-/// Says when the records of a simulated run are, location by location.
-pub(super) struct Rewriter<'a> {
-    cut: &'a Cut,
-    stamps: &'a Stamps,
-    /// Times outside them are invalid.
-    bounds: Bounds,
-    pub trace: &'a Trace,
-    graph: &'a Graph,
-    times: &'a Times,
-    pub source: &'a Source<'a>,
-    events: &'a [Vec<i64>],
-}
-
-impl<'a> Rewriter<'a> {
-    pub(super) fn new(
+impl<'a> Simulated<'a> {
+    /// Makes a simulated run of the run before the change: `of` has its records, `trace` is what the analysis knows of
+    /// it; `hypotheses` says what was changed.
+    pub fn new(
+        of: Source<'a>,
         (simulator, simulation): (&'a Simulator, &'a Simulation),
-        (trace, source): (&'a Trace, &'a Source<'a>),
-        events: &'a [Vec<i64>],
-        stamps: &'a Stamps,
-    ) -> Self {
-        Self {
-            cut: &simulator.cut,
-            stamps,
-            bounds: source.bounds(trace),
-            trace,
-            graph: &simulator.graph,
-            times: &simulation.times,
-            source,
-            events,
-        }
+        trace: &'a Trace,
+        hypotheses: &'a str,
+    ) -> Result<Self> {
+        let events = simulator.events(trace, simulation);
+        let stamps = Stamps::new(trace, &events)?;
+        let bounds = of.bounds(trace);
+        Ok(Self { of, bounds, simulator, simulation, trace, hypotheses, events, stamps })
+    }
+
+    /// The archive of the run that was measured.
+    pub(super) fn archive(&self) -> &'a Archive {
+        self.of.archive()
+    }
+
+    /// What was changed, change by change.
+    pub(super) fn hypotheses(&self) -> Vec<&'a str> {
+        let mut all = self.of.hypotheses();
+        all.push(self.hypotheses);
+        all
+    }
+
+    /// The clock properties of the run, if it has any.
+    pub(super) fn clock(&self) -> Option<ClockProperties> {
+        let mut clock = self.of.clock()?;
+        self.simulation.set_clock(&mut clock);
+        Some(clock)
+    }
+
+    /// Between which times its events can be.
+    pub(super) fn new_bounds(&self) -> Bounds {
+        Bounds::of(self.clock().as_ref(), self.simulation.span.0)
     }
 
     /// Puts the records of a location somewhere.
@@ -177,7 +160,7 @@ impl<'a> Rewriter<'a> {
         let gone = self.gone(location);
         let mut requests = Requests::new(self.decoder(location), gone.receives);
         if gone.receives.contains(&true) {
-            self.source.read(location, id, &mut requests)?;
+            self.of.read(location, id, &mut requests)?;
         }
         let mut rewritten = Rewritten {
             map: self.map(location),
@@ -193,7 +176,7 @@ impl<'a> Rewriter<'a> {
             last: i64::MIN,
             failed: Ok(()),
         };
-        self.source.read(location, id, &mut rewritten)?;
+        self.of.read(location, id, &mut rewritten)?;
         Ok(rewritten.failed?)
     }
 
@@ -205,28 +188,28 @@ impl<'a> Rewriter<'a> {
             processes: Ids { start: process, end: process },
             ..Shard::default()
         };
-        let (trace, definitions) = (self.trace, self.source.archive().definitions());
+        let (trace, definitions) = (self.trace, self.archive().definitions());
         let mut decoder = Decoder::new(definitions, &trace.regions, &trace.definitions, self.bounds, shard);
         decoder.begin_location(location);
         decoder
     }
 
     /// What vanishes at a location.
-    fn gone(&self, location: LocationId) -> Gone<'a> {
+    fn gone(&self, location: LocationId) -> Gone<'_> {
         let position = self.trace.position(location);
         let shard = self.trace.shard(location);
         let i = shard.local(location);
         Gone {
-            cut: self.cut,
+            cut: &self.simulator.cut,
             location,
             first: shard.event_offsets[i],
-            sends: rows(&self.cut.sends, position, shard.sends.range(i)),
-            receives: rows(&self.cut.receives, position, shard.receives.range(i)),
+            sends: rows(&self.simulator.cut.sends, position, shard.sends.range(i)),
+            receives: rows(&self.simulator.cut.receives, position, shard.receives.range(i)),
         }
     }
 
     /// The map from measured to new times of a location; without events, that of its process's master.
-    fn map(&self, location: LocationId) -> Map<'a> {
+    fn map(&self, location: LocationId) -> Map<'_> {
         let shard = self.trace.shard(location);
         let range = |location: LocationId| {
             let i = shard.local(location);
@@ -236,7 +219,7 @@ impl<'a> Rewriter<'a> {
         let own = !range(location).is_empty();
         let from = if own || process.is_none() { location } else { self.trace.definitions.master(process) };
         let events = range(from);
-        let (graph, times) = (self.graph, &self.graph.times);
+        let (graph, times) = (&self.simulator.graph, &self.simulator.graph.times);
         Map {
             measured: &shard.events.time[events.clone()],
             new: &self.events[self.trace.position(from)][events.clone()],
@@ -245,7 +228,7 @@ impl<'a> Rewriter<'a> {
                 .filter(|&step| graph.kinds[step].is_stop())
                 .map(|step| {
                     let position = graph.steps[step].position - events.start as u32;
-                    (position, times[step], times[step] + self.times.shift(step))
+                    (position, times[step], times[step] + self.simulation.times.shift(step))
                 })
                 .collect(),
             own,
