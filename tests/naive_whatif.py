@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tests.naive import Instance, Message, Trace
 
 RENDEZVOUS, EAGER = True, False
+ROOT_SELF = 0xFFFFFFFE
 TO_ALL = {*naive.N_TO_N, CollectiveOp.ALLTOALLV, CollectiveOp.ALLTOALLW}
 
 
@@ -87,13 +88,18 @@ class Simulation:
 
     def _collectives(self) -> None:
         operations: dict[tuple[int, int], tuple[Any, list[Call], int]] = {}
+        between: dict[tuple[int, int], list[tuple[Any, int, Any, Instance]]] = defaultdict(list)
         for thread in self.trace.threads.values():
             turn: Counter[int] = Counter()
             for event, call in thread.records:
                 if not isinstance(event, ev.MpiCollectiveEnd):
                     continue
                 comm = event.communicator
-                if isinstance(comm, otf2.definitions.InterComm) or comm.group.group_type == GroupType.COMM_SELF:
+                if isinstance(comm, otf2.definitions.InterComm):
+                    between[comm._ref, turn[comm._ref]].append((comm, thread.process, event, call))
+                    turn[comm._ref] += 1
+                    continue
+                if comm.group.group_type == GroupType.COMM_SELF:
                     continue
                 members = [m.group._ref for m in comm.group.members]
                 rank = members.index(thread.process)
@@ -104,6 +110,35 @@ class Simulation:
         for op, calls, size in operations.values():
             if size > 1 and len(calls) == size:
                 self._collective(op, sorted(calls, key=lambda call: call.rank))
+        for parts in between.values():
+            self._between_groups(parts)
+
+    def _between_groups(self, parts: list[tuple[Any, int, Any, Instance]]) -> None:
+        """Each member against each of the other group: an operation that not all call has no partners."""
+        comm, _, first, _ = parts[0]
+        groups = [[m.group._ref for m in group.members] for group in (comm.groupA, comm.groupB)]
+        if len(parts) != sum(map(len, groups)):
+            return
+        op = first.collective_op
+        calls = {process: Call(call, 0, event.root, event.size_sent > 0, event.size_received > 0)
+                 for _, process, event, call in parts}  # fmt: skip
+        for own, other in (groups, groups[::-1]):
+            part = [calls[p] for p in other if calls[p].sends or calls[p].receives]
+            latest = max((call.instance.enter for call in part), default=0)
+            together = all(c.instance.leave > latest for c in (calls[p] for p in own) if c.sends or c.receives)
+            for me in (calls[p] for p in own):
+                for rank, you in enumerate(calls[p] for p in other):
+                    if op in naive.BARRIER:
+                        waits = True
+                    elif op in TO_ALL:
+                        sent = you.sends and you.instance.enter <= me.instance.leave
+                        waits = me.receives and (you in part if together else sent)
+                    elif op in naive.ONE_TO_N:
+                        waits = me.root == rank and you.sends and me.receives
+                    else:
+                        waits = me.root == ROOT_SELF and you.sends and me.receives
+                    if waits:
+                        self._wait(me.instance, you.instance)
 
     def _collective(self, op: CollectiveOp, calls: list[Call]) -> None:
         if op in naive.BARRIER:

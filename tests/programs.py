@@ -29,6 +29,7 @@ class Run:
         self.open: list[list[tuple[int, int]]] = [[] for _ in range(ranks)]
         self.requests = [0] * ranks
         self.comms = {"world": list(range(ranks))}
+        self.groups: tuple[list[int], list[int]] = ([], [])
         for name in draw(st.sets(st.sampled_from(("odd", "turned")))):
             members = draw(st.permutations(range(ranks)))
             self.comms[name] = members[: draw(st.integers(2, ranks))]
@@ -147,6 +148,25 @@ class Run:
                 needs = self.draw(st.sampled_from((0, last)))
             self.call(rank, f"{operation}({arguments})", needs + self.draw(st.integers(0, 2)))
 
+    def bridge(self) -> None:
+        """Connect all processes, as two groups."""
+        order = self.draw(st.permutations(range(self.ranks)))
+        here = self.draw(st.integers(1, self.ranks - 1))
+        self.groups = order[:here], order[here:]
+        self.lines.append("intercomm bridge = {} | {}".format(*(" ".join(map(str, group)) for group in self.groups)))
+
+    def between_groups(self) -> None:
+        """A collective operation between the two groups."""
+        operation = self.draw(st.sampled_from(sorted(COLLECTIVES.keys() - {"MPI_Scan", "MPI_Exscan"})))
+        root, size = self.rank(), self.draw(st.sampled_from((8, 8, 0)))
+        for own, other in (self.groups, self.groups[::-1]):
+            for rank in own:
+                arguments = f"comm=bridge, bytes={size}" + (f", root={root}" if operation in ROOTED else "")
+                if operation.endswith("v") and self.draw(st.booleans()):
+                    arguments += self.draw(st.sampled_from((", sent=0", ", received=0", ", sent=0, received=0")))
+                needs = self.draw(st.sampled_from((0, max(self.now[other_rank] for other_rank in other))))
+                self.call(rank, f"{operation}({arguments})", needs + self.draw(st.integers(0, 2)))
+
     def rank(self) -> int:
         return self.draw(st.integers(0, self.ranks - 1))
 
@@ -184,13 +204,16 @@ def messages_of_two_sizes(each: int) -> str:
 
 
 @st.composite
-def programs(draw) -> str:
-    """Draw the trace of a program, as a text."""
+def programs(draw, *, groups: bool = False) -> str:
+    """Draw the trace of a program, as a text; with `groups`, it also has collective operations between two groups."""
     run = Run(draw, draw(st.integers(2, 4)))
     for rank in range(run.ranks):
         run.now[rank] = draw(st.integers(0, 3))
         run.call(rank, "MPI_Init", 4)
     steps = (run.work, run.function, run.message, run.message, run.exchange, run.complete, run.complete, run.collective)
+    if groups:
+        run.bridge()
+        steps += (run.between_groups, run.between_groups)
     for _ in range(draw(st.integers(5, 60))):
         draw(st.sampled_from(steps))()
     return run.finish()

@@ -167,15 +167,15 @@ def test_the_traces_of_the_patterns_stay_the_same(trace, tmp_path):
     assert is_identical(whywait.whatif(trace_from_text(trace, tmp_path)))
 
 
-@given(st.one_of(programs(), one_sided_programs()), st.sampled_from(["estimate", "remainder"]))
+@given(st.one_of(programs(), programs(groups=True), one_sided_programs()), st.sampled_from(["estimate", "remainder"]))
 @settings(max_examples=60)
 def test_random_programs_stay_the_same(tmp_path_factory, program, hidden):
     anchor = trace_from_text(program, tmp_path_factory.mktemp("run"))
     assert is_identical(whywait.whatif(anchor, hidden=hidden))
 
 
-@given(programs(), st.sampled_from([0.25, 0.7, 1.5, 4.0]))
-@settings(max_examples=60)
+@given(st.one_of(programs(), programs(groups=True)), st.sampled_from([0.25, 0.7, 1.5, 4.0]))
+@settings(max_examples=100)
 def test_new_times_are_those_of_the_oracle(tmp_path_factory, program, ratio):
     anchor = trace_from_text(program, tmp_path_factory.mktemp("run"))
     sim = whywait.whatif(anchor, [Cpu(ratio)], hidden="remainder")

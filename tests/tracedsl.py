@@ -41,7 +41,8 @@ do not do: what is written before the time in MPI (sends, begins, requests) stan
 `fork [1, 5]` on a rank is a THREAD_FORK at 1 and a THREAD_JOIN at 5; a `!$omp parallel` in it is the team's.
 `raw MpiRequestCancelled(request_id=3) @4` is any record of the `otf2` package; it comes before a call of the same time.
 
-Declarations: `ranks 4`, `threads 2`, `comm half = 0 2` (communicator order), `intercomm both = 0 1 | 2 3`,
+Declarations: `ranks 4`, `threads 2`, `comm half = 0 2` (communicator order), `intercomm both = 0 1 | 2 3` (the `root=`
+of an operation on it is a rank of world),
 `set evens = 0 2` (a communicator of OpenSHMEM: ranks are PEs), `group g = 1 2` (of world ranks, or of none), `win w on
 half` (`on locations`: of threads, not processes), `clock 1 +0.5` (rank 1's own clock is half a second behind),
 `counters INS MISS` (strict counters, sampled at each Enter and Leave; as arguments of a call, `INS=100` says by how
@@ -93,6 +94,8 @@ RESOLUTION = 1_000_000_000
 # The writer does not like time stamp 0, so a trace's second 0 is a little later on the clock.
 ORIGIN = RESOLUTION
 UNDEFINED = 0xFFFFFFFF
+# Roots of collective operations on inter-communicators.
+ROOT_SELF, ROOT_THIS_GROUP = 0xFFFFFFFE, 0xFFFFFFFD
 
 COLLECTIVES = {
     "MPI_Barrier": CollectiveOp.BARRIER,
@@ -411,6 +414,7 @@ class Archive:
         for name, ranks in script.sets.items():
             members = group(GroupType.COMM_GROUP, [masters[r] for r in ranks], Paradigm.SHMEM)
             self.comms[name] = comm("", members, None)
+        self.intercomms = script.intercomms
         for name, sides in script.intercomms.items():
             a, b = (group(GroupType.COMM_GROUP, [masters[r] for r in side]) for side in sides)
             self.comms[name] = d._comms.create("", a, b, self.comms["world"], _type=otf2.definitions.InterComm)
@@ -689,6 +693,9 @@ class Recorder:
         members = self.archive.members.get(comm, [self.rank])
         rank, n, b = members.index(self.rank), len(members), options.get("bytes", 8)
         root = options.get("root", 0) if name in ROOTED else UNDEFINED
+        if comm in self.archive.intercomms:
+            self._between_groups(call, self.archive.intercomms[comm], b)
+            return
         if name == "MPI_Barrier":
             sent, received = 0, 0
         elif name in {"MPI_Bcast", "MPI_Scatter", "MPI_Scatterv"}:
@@ -701,9 +708,31 @@ class Recorder:
             sent, received = (n - rank - 1) * b, rank * b
         else:
             sent, received = n * b, n * b
-        sent, received = options.get("sent", sent), options.get("received", received)
+        self._collective_records(call, root, sent, received)
+
+    def _between_groups(self, call: Call, groups: tuple[list[int], list[int]], b: int) -> None:
+        """Data flows from one group to the other; only the group without the root knows its rank."""
+        own, other = groups if self.rank in groups[0] else groups[::-1]
+        root = call.options.get("root", 0)
+        if call.name == "MPI_Barrier":
+            self._collective_records(call, UNDEFINED, 0, 0)
+        elif call.name not in ROOTED:
+            self._collective_records(call, UNDEFINED, len(other) * b, len(other) * b)
+        else:
+            collects = call.name in {"MPI_Gather", "MPI_Gatherv", "MPI_Reduce"}
+            if self.rank == root:
+                root, away, here = ROOT_SELF, len(other) * b, 0
+            elif root in own:
+                root, away, here = ROOT_THIS_GROUP, 0, 0
+            else:
+                root, away, here = other.index(root), 0, b
+            self._collective_records(call, root, *((here, away) if collects else (away, here)))
+
+    def _collective_records(self, call: Call, root: int, sent: int, received: int) -> None:
+        sent, received = call.options.get("sent", sent), call.options.get("received", received)
+        comm = self.archive.comms[call.options.get("comm", "world")]
         self._put(call, call.before, ev.MpiCollectiveBegin)
-        end = (COLLECTIVES[name], self.archive.comms[comm], root, sent, received)
+        end = (COLLECTIVES[call.name], comm, root, sent, received)
         self._put(call, call.at(1, call.leave), ev.MpiCollectiveEnd, *end)
 
     # --- one-sided ---------------------------------------------------------------------------------------------------

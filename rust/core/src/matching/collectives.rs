@@ -9,7 +9,7 @@ use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::exchange::Outbox;
 use crate::ids::{CommId, InstanceId, LocationId, ProcessId};
-use crate::trace::columns::Nonblocking;
+use crate::trace::columns::{Collective, Nonblocking};
 use crate::trace::definition_index::Members;
 use crate::trace::{NONE, Shard, Trace};
 
@@ -77,6 +77,13 @@ pub struct Member {
 }
 
 impl Member {
+    /// A member's part in a blocking operation, its `sequence`-th call on the communicator.
+    #[must_use]
+    pub fn blocking(row: &Collective, sequence: u32, rank: u32, location: LocationId) -> Self {
+        let &Collective { begin, end, sent, received, comm, root, instance, operation } = row;
+        Self { begin, end, sent, received, comm, sequence, rank, root, location, instance, operation }
+    }
+
     /// A member's part in a non-blocking operation, the `sequence`-th that it starts on the communicator.
     #[must_use]
     pub fn nonblocking(
@@ -213,19 +220,7 @@ fn post(trace: &Trace, shard: &Shard, is_served: impl Fn(u32) -> bool) -> (Outbo
             let sequence = *calls;
             *calls += 1;
             if trace.regions.class(trace.tree.region(shard.callpath(call.instance))).is_mpi() {
-                deliver(Member {
-                    begin: call.begin,
-                    end: call.end,
-                    sent: call.sent,
-                    received: call.received,
-                    comm: call.comm,
-                    sequence,
-                    rank,
-                    root: call.root,
-                    location,
-                    instance: call.instance,
-                    operation: call.operation,
-                });
+                deliver(Member::blocking(call, sequence, rank, location));
             }
         }
     }

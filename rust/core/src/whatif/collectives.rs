@@ -15,11 +15,11 @@ use super::{Assumption, Assumptions};
 use crate::ids::{CallPathId, CommId, InstanceId, LocationId, RegionKey};
 use crate::matching::collectives::{Kind, Member, match_all};
 use crate::trace::columns::Nonblocking;
-use crate::trace::{RegionClass, Trace};
+use crate::trace::{RegionClass, Shard, Trace};
 use crate::{Error, Result};
 
 /// The contribution of one operation.
-struct Operation {
+pub(super) struct Operation {
     /// Ordered members with the times of their Enters.
     members: Vec<(Node, i64)>,
     /// Instances that wait, and the number of members that each waits for.
@@ -47,7 +47,8 @@ impl Operation {
         Self { members, waiting, late, arcs: Vec::new(), cost: MEASURED }
     }
 
-    fn add(mut self, builder: &mut Builder) {
+    /// Adds its arcs.
+    pub(super) fn add(mut self, builder: &mut Builder) {
         builder.meet(&self.members, &self.waiting, self.cost);
         if !self.late.is_empty() {
             self.members.reverse();
@@ -66,7 +67,7 @@ struct Found {
 }
 
 /// The operation on a given network: every member leaves a fixed time after the last Enter that it needs.
-fn on_network(
+pub(super) fn on_network(
     mut operation: Operation,
     network: &Network,
     nodes: &[u32],
@@ -171,7 +172,7 @@ fn unrecorded(
             if members.iter().any(|&call| cut.has_instance(trace, call)) {
                 gone.extend(calls.iter().map(|call| call.number));
             }
-            let Operation { members: order, waiting, .. } = all(&calls);
+            let Operation { members: order, waiting, .. } = all(&calls, &calls);
             let cost = network.map_or(MEASURED, |(network, nodes)| {
                 let process = |location: LocationId| trace.definitions.locations[location].process;
                 let is_local = all_equal(members.iter().map(|&(location, _)| nodes.get(process(location).index())));
@@ -214,13 +215,41 @@ fn total(trace: &Trace) -> i64 {
 }
 
 /// A member's calls: the one that waits, and the one that others wait for; the same if the operation blocks.
-struct Call {
-    number: u32,
-    source: u32,
-    enter: i64,
-    leave: i64,
-    sends: bool,
-    receives: bool,
+pub(super) struct Call {
+    pub number: u32,
+    pub source: u32,
+    pub enter: i64,
+    pub leave: i64,
+    pub sends: bool,
+    pub receives: bool,
+}
+
+impl Call {
+    /// A call of a blocking operation.
+    pub(super) fn blocking(trace: &Trace, builder: &Builder, member: &Member) -> Self {
+        let shard = trace.shard(member.location);
+        let number = builder.instance(trace, (member.location, member.instance));
+        Self {
+            number,
+            source: number,
+            enter: shard.enter(member.instance),
+            leave: shard.leave(member.instance),
+            sends: member.sent > 0,
+            receives: member.received > 0,
+        }
+    }
+
+    /// The calls that start and complete a non-blocking operation in a shard.
+    pub(super) fn nonblocking(shard: &Shard, first: u32, row: &Nonblocking) -> Self {
+        Self {
+            number: first + row.complete.number(),
+            source: first + row.post.number(),
+            enter: shard.enter(row.post),
+            leave: shard.leave(row.complete),
+            sends: row.sent > 0,
+            receives: row.received > 0,
+        }
+    }
 }
 
 /// Finds the arcs of all collective operations; `network` comes with the node of each process. Returns the calls that
@@ -238,7 +267,7 @@ pub(super) fn collect(
             let number = |member: &Member| builder.instance(trace, (member.location, member.instance));
             found.gone.extend(members.iter().filter(|member| !is_gone(member)).map(number));
         }
-        let calls: Vec<Call> = members.iter().map(|member| call(trace, builder, member)).collect();
+        let calls: Vec<Call> = members.iter().map(|member| Call::blocking(trace, builder, member)).collect();
         let operation = of_kind(kind, members, &calls);
         found.undecided += u64::from(kind == Kind::Undecided && operation.is_none());
         let operation = match network {
@@ -265,41 +294,29 @@ pub(super) fn collect(
     Ok(gone)
 }
 
-fn call(trace: &Trace, builder: &Builder, member: &Member) -> Call {
-    let shard = trace.shard(member.location);
-    let number = builder.instance(trace, (member.location, member.instance));
-    Call {
-        number,
-        source: number,
-        enter: shard.enter(member.instance),
-        leave: shard.leave(member.instance),
-        sends: member.sent > 0,
-        receives: member.received > 0,
-    }
-}
-
 fn by_enter<'a>(calls: impl Iterator<Item = &'a Call>) -> Vec<(Node, i64)> {
     let mut members: Vec<(Node, i64)> = calls.map(|call| (enter(call.source), call.enter)).collect();
     members.sort_unstable_by_key(|&(node, time)| (time, node));
     members
 }
 
-/// Every member waits for all.
-fn all(calls: &[Call]) -> Operation {
-    Operation::all_for(by_enter(calls.iter()), calls.iter())
+/// Every call of `to` waits for all of `from`.
+pub(super) fn all(from: &[Call], to: &[Call]) -> Operation {
+    Operation::all_for(by_enter(from.iter()), to.iter())
 }
 
-/// Receivers wait for all if all calls overlap, otherwise for those that have sent by then.
-fn all_to_all(calls: &[Call]) -> Option<Operation> {
-    let taking_part = || calls.iter().filter(|call| call.sends || call.receives);
-    let latest = taking_part().map(|call| call.enter).max()?;
-    let receivers = || calls.iter().filter(|call| call.receives);
-    if taking_part().all(|call| call.leave > latest) {
-        let members = by_enter(taking_part());
+/// The receivers in `to` wait for all of `from` if they are in the operation together, otherwise for those that have
+/// sent by then.
+pub(super) fn all_to_all(from: &[Call], to: &[Call]) -> Option<Operation> {
+    let takes_part = |call: &&Call| call.sends || call.receives;
+    let latest = from.iter().filter(takes_part).map(|call| call.enter).max()?;
+    let receivers = || to.iter().filter(|call| call.receives);
+    if to.iter().filter(takes_part).all(|call| call.leave > latest) {
+        let members = by_enter(from.iter().filter(takes_part));
         let waiting = receivers().map(|call| (call.number, members.len() as u32)).collect();
         return Some(Operation { members, waiting, late: Vec::new(), arcs: Vec::new(), cost: MEASURED });
     }
-    let members = by_enter(calls.iter().filter(|call| call.sends));
+    let members = by_enter(from.iter().filter(|call| call.sends));
     let before = |call: &Call| members.partition_point(|&(_, time)| time <= call.leave) as u32;
     let mut waiting: Vec<(u32, u32)> = receivers().map(|call| (call.number, before(call))).collect();
     waiting.sort_unstable_by_key(|&(_, count)| count);
@@ -311,16 +328,16 @@ fn root(members: &[Member]) -> Option<usize> {
 }
 
 /// The arcs of an operation by its flow of data; `None` if that is unknown.
-fn of_kind(kind: Kind, members: &[Member], calls: &[Call]) -> Option<Operation> {
+pub(super) fn of_kind(kind: Kind, members: &[Member], calls: &[Call]) -> Option<Operation> {
     match (kind, members[0].operation) {
         (Kind::Init, _) => None,
-        (Kind::Finalize | Kind::Barrier, _) => Some(all(calls)),
+        (Kind::Finalize | Kind::Barrier, _) => Some(all(calls, calls)),
         // The trace does not record who sends to whom in an Alltoallv.
-        (Kind::AllToAll, _) | (_, 9 | 10) => all_to_all(calls),
+        (Kind::AllToAll, _) | (_, 9 | 10) => all_to_all(calls, calls),
         (Kind::OneToAll, _) => one_to_all(members, calls),
         (Kind::AllToOne, _) => all_to_one(members, calls),
         (Kind::Scan, _) => Some(scan(calls)),
-        (Kind::Undecided, _) => overlapping(calls).then(|| all(calls)),
+        (Kind::Undecided, _) => overlapping(calls).then(|| all(calls, calls)),
     }
 }
 
@@ -340,19 +357,11 @@ fn nonblocking(trace: &Trace, cut: &Cut, network: Option<(&Network, &[u32])>, bu
             rows.sort_by_key(|(_, row)| shard.enter(row.post));
             let mut started: BTreeMap<CommId, u32> = BTreeMap::new();
             for (location, row) in rows {
-                let (enter, leave) = (shard.enter(row.post), shard.leave(row.complete));
                 let n = started.entry(row.comm).or_insert(0);
                 *n += 1;
                 let Some(rank) = trace.definitions.comms[row.comm].rank(process) else { continue };
-                let member = Member::nonblocking(row, (enter, leave), *n, rank, location);
-                let call = Call {
-                    number: builder.first_of(number) + row.complete.number(),
-                    source: builder.first_of(number) + row.post.number(),
-                    enter,
-                    leave,
-                    sends: row.sent > 0,
-                    receives: row.received > 0,
-                };
+                let call = Call::nonblocking(shard, builder.first_of(number), row);
+                let member = Member::nonblocking(row, (call.enter, call.leave), *n, rank, location);
                 operations.entry((row.comm, *n)).or_default().push((member, call));
             }
         }
@@ -361,17 +370,8 @@ fn nonblocking(trace: &Trace, cut: &Cut, network: Option<(&Network, &[u32])>, bu
     for ((comm, _), mut of) in operations {
         of.sort_unstable_by_key(|(member, _)| member.rank);
         let (members, calls): (Vec<Member>, Vec<Call>) = of.into_iter().unzip();
-        let is_gone = |call: u32| {
-            let (shard, instance) = builder.place(call);
-            cut.has_instance(trace, (trace.shards[shard].location_of_instance(instance), instance))
-        };
-        if !cut.is_empty() && calls.iter().any(|call| is_gone(call.number) || is_gone(call.source)) {
-            if calls.iter().all(|call| is_gone(call.number) && is_gone(call.source)) {
-                continue;
-            }
-            return Err(Error::Usage(
-                "a non-blocking collective operation cannot be cut in part: cut it for all, start and end".into(),
-            ));
+        if cut_whole(trace, cut, builder, calls.iter())? {
+            continue;
         }
         let same =
             members.iter().all(|member| (member.operation, member.root) == (members[0].operation, members[0].root));
@@ -389,6 +389,26 @@ fn nonblocking(trace: &Trace, cut: &Cut, network: Option<(&Network, &[u32])>, bu
         }
     }
     Ok(alone)
+}
+
+/// Whether a non-blocking operation is cut; an error if only part of it is.
+pub(super) fn cut_whole<'a>(
+    trace: &Trace,
+    cut: &Cut,
+    builder: &Builder,
+    calls: impl Iterator<Item = &'a Call> + Clone,
+) -> Result<bool> {
+    let is_gone = |call: u32| {
+        let (shard, instance) = builder.place(call);
+        cut.has_instance(trace, (trace.shards[shard].location_of_instance(instance), instance))
+    };
+    if cut.is_empty() || !calls.clone().any(|call| is_gone(call.number) || is_gone(call.source)) {
+        return Ok(false);
+    }
+    if { calls }.all(|call| is_gone(call.number) && is_gone(call.source)) {
+        return Ok(true);
+    }
+    Err(Error::Usage("a non-blocking collective operation cannot be cut in part: cut it for all, start and end".into()))
 }
 
 /// Receivers wait for the root.

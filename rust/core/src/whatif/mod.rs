@@ -18,6 +18,7 @@ mod cut;
 mod cut_epochs;
 mod devices;
 mod graph;
+mod intercomms;
 mod messages;
 mod network;
 mod one_sided;
@@ -165,7 +166,9 @@ impl Assumption {
             Self::UndecidedProtocol => {
                 "messages that may have been eager or rendezvous: the limit that contradicts the fewest others decides"
             }
-            Self::UnknownCollective => "collective operations of an unknown kind: they keep their length",
+            Self::UnknownCollective => {
+                "collective operations of an unknown kind, or without a known root: they keep their length"
+            }
             Self::Circular => "calls that wait for each other in a circle: they keep their length",
             Self::Unmatched => "messages and operations without a partner: their calls keep their length",
             Self::LockOrder => {
@@ -260,7 +263,8 @@ impl Simulator {
         let sizes = messages::collect(trace, definitions, model, &mut cut, &mut builder, &mut assumptions)?;
         let nodes = model.network.as_ref().map(|_| nodes(trace, definitions)).unwrap_or_default();
         let network = model.network.as_ref().map(|network| (network, &nodes[..]));
-        let also = collectives::collect(trace, &cut, network, &mut builder, &mut assumptions)?;
+        let mut also = collectives::collect(trace, &cut, network, &mut builder, &mut assumptions)?;
+        also.extend(intercomms::collect(trace, &cut, network, &mut builder, &mut assumptions)?);
         one_sided::collect(analysis, model, network, &mut builder, &mut assumptions)?;
         threads::collect(trace, &mut builder);
         devices::collect(trace, &analysis.devices, &mut builder);
