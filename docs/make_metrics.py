@@ -31,11 +31,12 @@ def page() -> str:
     """Return the text of the page."""
     tree = metric_tree()
     roots = [root for root in tree.children(None) if root.kind != "hidden"]
-    sections = [
-        f"\n## {root.display_name}\n\n{UNITS[root.unit].capitalize()}.\n\n" + "".join(_lines(tree, root, 0))
-        for root in roots
-    ]
+    sections = [f"\n## {root.display_name}\n\n" + _unit(root) + "".join(_lines(tree, root, 0)) for root in roots]
     return INTRODUCTION + "".join(sections)
+
+
+def _unit(root: Metric) -> str:
+    return f"{UNITS[root.unit].capitalize()}.\n\n" if root.unit else ""
 
 
 def _lines(tree: MetricTree, metric: Metric, depth: int) -> Iterator[str]:

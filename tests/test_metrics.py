@@ -54,7 +54,9 @@ def test_tree_is_scalascas():
         "mpi_(eager|rendezvous|protocol|messages?|bytes|unexpected|posted|match|overtaken|oos|requests|collective)_"
     )
     queues += "|mpi_(eager|rendezvous|unexpected|overtaken)$"
-    assert all(re.match(f"{paradigms}|mpi_wait{classes}|{classifications}|{queues}|waiting$", name) for name in added)
+    assert all(
+        re.match(f"{paradigms}|mpi_wait{classes}|{classifications}|{queues}|waiting$|counters$", name) for name in added
+    )
 
 
 def test_waiting_is_all_wait_states_once_and_no_completion():

@@ -133,7 +133,7 @@ class CountedResult(ResultData):
         Raises
         ------
         whywait.UsageError
-            If the queues were not replayed, or for a written result, whose levels are in ``queue_levels.parquet``.
+            If the queues were not replayed.
         """
         from whywait.analysis.queues import levels
 
@@ -151,7 +151,7 @@ class CountedResult(ResultData):
         Raises
         ------
         whywait.UsageError
-            As for `queue_levels`, or if the analysis ran without ``queue_bins``.
+            As for `queue_levels`, if the analysis ran without ``queue_bins``, or for a result on disk.
         """
         from whywait.analysis.queues import series
 

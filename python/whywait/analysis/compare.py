@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from whywait.model.result import ResultData
 
 _KEYS = ["metric", "callpath", "group"]
+_COLUMNS = [*_KEYS, "value"]
 
 
 def default_metrics(first: ResultData, second: ResultData) -> list[str]:
@@ -168,20 +169,20 @@ def _sums(result: ResultData, names: list[str], groups: int, callpath: str | Non
             position, location, values = position[inside], location[inside], values[inside]
         place, which = np.unique(position * groups + group_of[location], return_inverse=True)
         ids = tree.preorder[place // groups]
-        parts.append(
-            pa.table(
-                {
-                    "metric": pa.array([name] * place.size, pa.string()),
-                    "callpath": paths.take(pa.array(ids)),
-                    "group": place % groups,
-                    "value": np.bincount(which, values, place.size).astype(np.float64),
-                }
-            )
+        part = pa.table(
+            {
+                "metric": pa.array([name] * place.size, pa.string()),
+                "callpath": paths.take(pa.array(ids)),
+                "group": place % groups,
+                "value": profile.combine(name)(which, values, place.size),
+            }
         )
+        combine = "max" if profile.metrics[name].is_maximum else "sum"
+        parts.append(part.group_by(_KEYS, use_threads=False).aggregate([("value", combine)]).rename_columns(_COLUMNS))
     if not parts:
         schema = pa.schema({"metric": pa.string(), "callpath": pa.string(), "group": pa.int64(), "value": pa.float64()})
         return schema.empty_table()
-    return pa.concat_tables(parts).group_by(_KEYS, use_threads=False).aggregate([("value", "sum")])
+    return pa.concat_tables(parts)
 
 
 def _total(result: ResultData, name: str, callpath: str | None) -> float:
@@ -190,7 +191,8 @@ def _total(result: ResultData, name: str, callpath: str | None) -> float:
     if callpath is None:
         return result.profile.total(name)
     positions = _positions(result, callpath)
-    return float(result.profile.by_position(name)[positions].sum()) if positions else 0.0
+    values = result.profile.by_position(name)[positions]
+    return float(values.max() if result.profile.metrics[name].is_maximum else values.sum()) if positions else 0.0
 
 
 def totals(first: ResultData, second: ResultData, *, callpath: str | None = None) -> list[dict[str, Any]]:

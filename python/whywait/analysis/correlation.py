@@ -13,7 +13,8 @@ from whywait import _native
 from whywait.analysis.counters import Counters
 from whywait.analysis.iterations import iterations
 from whywait.analysis.load import pearson
-from whywait.analysis.queues import Queues, name_of_maximum
+from whywait.analysis.queues import Queues
+from whywait.model.counters import name_of_maximum
 from whywait.model.profile import sum_at
 from whywait.model.selection import Processes, position_in_run
 

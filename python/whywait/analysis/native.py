@@ -106,6 +106,10 @@ class NativeDataset:
         return pa.table(self.analysis.counters())
 
     @cached_property
+    def queue_levels(self) -> pa.Table | None:
+        return pa.table(self.analysis.queue_levels()) if "eager_limit_in_node" in self.facts else None
+
+    @cached_property
     def counter_cells(self) -> pa.Table:
         if (window := self.options.get("window")) is not None:
             return self.counter_window(*window)

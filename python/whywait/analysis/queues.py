@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whywait import _native
+from whywait.model.counters import name_of_maximum
 from whywait.model.profile import sum_at
 from whywait.model.selection import one_callpath, position_in_run
 
@@ -256,25 +257,17 @@ class Queues:
         return self.sums.__arrow_c_stream__(requested_schema)
 
 
-def name_of_maximum(level: str) -> str:
-    """Return the name of the maximum of a level."""
-    return f"mpi_max_{level.removeprefix('mpi_')}"
-
-
 def _bins(analysis: _native.Analysis) -> int:
     """Return the number of bins of an analysis."""
     bins = pa.table(analysis.queue_series())["bin"].to_numpy()
     return int(bins.max(initial=-1)) + 1
 
 
-def replayed(result: ResultData) -> bool:
-    """Return whether the analysis replayed the queues."""
-    return "eager_limit_in_node" in result.facts
-
-
 def levels(result: ResultData) -> pa.Table:
     """Return maxima and means; see `whywait.Result.queue_levels`."""
-    return _placed(result, pa.table(_analysis(result).queue_levels()))
+    if (found := result.tables.queue_levels) is None:
+        raise _native.UsageError("the queues of messages were not replayed: analyze with queues=")
+    return _placed(result, found)
 
 
 def series(result: ResultData) -> pa.Table:
@@ -286,10 +279,10 @@ def series(result: ResultData) -> pa.Table:
 
 
 def _analysis(result: ResultData) -> _native.Analysis:
-    if not replayed(result):
+    if result.tables.queue_levels is None:
         raise _native.UsageError("the queues of messages were not replayed: analyze with queues=")
     if (analysis := result.tables.analysis) is None:
-        raise _native.UsageError("a result on disk has only queue_levels.parquet: analyze the trace again")
+        raise _native.UsageError("a result on disk has no queues over time: analyze the trace again")
     return analysis
 
 

@@ -128,8 +128,9 @@ class SeriesData:
         -------
         pyarrow.Table
             ``run`` (its place in the series, 0 is the first), ``name``, ``processes``, ``metric``, ``display_name``,
-            ``unit``, ``value`` (of all locations), ``per_process`` and ``share`` (of the time; null for what is no
-            time). Times are about the focus; counts and bytes, which are not kept by time, about the whole run.
+            ``unit``, ``value`` (of all locations), ``per_process`` (of a maximum, the maximum itself) and ``share`` (of
+            the time; null for what is no time). Times are about the focus; counts and bytes, which are not kept by
+            time, about the whole run.
         """
         rows = []
         for number, point in enumerate(self.points):
@@ -140,7 +141,7 @@ class SeriesData:
                     {
                         "run": number, "name": point.name, "processes": point.processes, "metric": metric.name,
                         "display_name": metric.display_name, "unit": metric.unit, "value": value,
-                        "per_process": value / max(1, point.processes),
+                        "per_process": value if metric.is_maximum else value / max(1, point.processes),
                         "share": value / time if metric.unit == "sec" and time else None,
                     }
                 )  # fmt: skip
@@ -197,7 +198,8 @@ class SeriesData:
             (used,) = np.nonzero(values)
             names = profile.tree.joined.take(pa.array(profile.tree.preorder[used])).to_pylist()
             for name, value in zip(names, values[used].tolist(), strict=True):
-                found.setdefault(name, np.zeros(len(self.points)))[number] += value
+                row = found.setdefault(name, np.zeros(len(self.points)))
+                row[number] = max(row[number], value) if profile.metrics[metric].is_maximum else row[number] + value
         return found
 
     def models(self, metric: str = "time", *, at: int | None = None) -> pa.Table:
@@ -206,7 +208,7 @@ class SeriesData:
         Parameters
         ----------
         metric
-            Its name. What is modeled is its mean over the processes.
+            Its name. What is modeled is its mean over the processes; of a maximum, the maximum itself.
         at
             Number of processes to predict for; None for four times that of the largest run.
 
@@ -224,14 +226,14 @@ class SeriesData:
         whywait.UsageError
             If no run has the metric.
         """
-        name = self.metric(metric).name
+        name, is_maximum = self.metric(metric).name, self.metric(metric).is_maximum
         processes = np.array([point.processes for point in self.points], np.float64)
         largest = int(processes.max())
         at = at or _AHEAD * largest
         by_callpath = self.by_callpath(name)
         whole = np.array([self.total(point, name) for point in self.points])
         places = (None, *by_callpath)
-        values = np.array([whole, *by_callpath.values()]) / processes
+        values = np.array([whole, *by_callpath.values()]) / (1.0 if is_maximum else processes)
         models = fit(processes, np.maximum(values, 0.0)) or []
         rows = [
             _row(path, model, row, largest, at) for path, model, row in zip(places, models, values, strict=False)

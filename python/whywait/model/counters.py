@@ -1,10 +1,11 @@
-"""Counters of a trace as metrics: each total is a metric of its own, beside the times."""
+"""Counters of a trace and the longest queues as metrics, below a root of their own."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from whywait.model.metrics import Metric, metric_tree
 from whywait.model.profile import Cells
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     import numpy.typing as npt
-    import pyarrow as pa
 
     from whywait.model.calltree import CallTree
 
@@ -46,7 +46,9 @@ def named(counters: pa.Table, cells: pa.Table) -> Iterator[tuple[str, dict[str, 
 
 
 def as_metrics(counters: pa.Table, cells: pa.Table, tree: CallTree, locations: int) -> Iterator[tuple[Metric, Cells]]:
-    """Yield the totals as metrics, exclusive along the call tree, without amounts outside of all regions.
+    """Yield counters as metrics, exclusive along the call tree, without amounts outside of all regions.
+
+    A total is one metric. A level is two: its integral over time, and its maximum (``max:NAME``).
 
     Parameters
     ----------
@@ -57,27 +59,74 @@ def as_metrics(counters: pa.Table, cells: pa.Table, tree: CallTree, locations: i
     locations
         The number of locations.
     """
-    for name, row in named(counters, cells):
+    # Totals first.
+    for name, row in sorted(named(counters, cells), key=lambda one: one[1]["kind"] != "total"):
         own = cells.filter(np.equal(cells["counter"].to_numpy(), row["counter"]))
         own = own.filter(own["callpath"].is_valid())
         amount = own["amount"].to_numpy()
-        if row["kind"] != "total" or not amount.any():
-            continue
-        key = tree.position[own["callpath"].to_numpy()] * locations + own["location"].to_numpy()
-        yield _metric(name, row, amount), _sorted(key.astype(np.int64), amount)
+        key = (tree.position[own["callpath"].to_numpy()] * locations + own["location"].to_numpy()).astype(np.int64)
+        if row["kind"] != "total":
+            yield from _level(name, row, key, amount, own["maximum"].to_numpy())
+        elif amount.any():
+            unit = "sec" if row["unit"] == "s" else row["unit"]
+            whole = bool(row["integer"]) and float(row["factor"]).is_integer() and not (amount < 0).any()
+            yield _metric(name, unit, _description(row), real=not whole), _sorted(key, amount, amount != 0)
 
 
-def _sorted(key: npt.NDArray[np.int64], value: npt.NDArray[np.float64]) -> Cells:
+def _level(
+    name: str,
+    row: dict[str, Any],
+    key: npt.NDArray[np.int64],
+    integral: npt.NDArray[np.float64],
+    maximum: npt.NDArray[np.float64],
+) -> Iterator[tuple[Metric, Cells]]:
+    """Yield integral and maximum of a level, unless it has no values within regions."""
+    sampled = np.isfinite(maximum)
+    if not sampled.any():
+        return
+    text = _description(row)
+    about = f"{text} Integral over time: its quotient by the time is the mean."
+    yield _metric(name, f"{row['unit']} sec".lstrip(), about), _sorted(key, integral, integral != 0)
+    largest = _metric(f"max:{name}", row["unit"], f"{text} Maximum.", is_maximum=True)
+    yield largest, _sorted(key, maximum, sampled)
+
+
+def longest_queues(levels: pa.Table) -> Iterator[tuple[Metric, Cells]]:
+    """Yield the maxima of queues as metrics, each with its values at the first root of the call tree.
+
+    Parameters
+    ----------
+    levels
+        The table `queue_levels` of a dataset.
+    """
+    of_processes = levels.filter(levels["location"].is_valid())
+    names = np.array(of_processes["metric"].to_pylist(), dtype=object)
+    for level in dict.fromkeys(names):
+        own = of_processes.filter(pa.array(names == level))
+        value = own["maximum"].to_numpy().astype(np.float64)
+        key = own["location"].to_numpy().astype(np.int64)
+        unit = own["unit"][0].as_py()
+        metric = _metric(name_of_maximum(level), unit, f"Maximum of {level} over the run.", is_maximum=True)
+        yield metric, _sorted(key, value, value != 0)
+
+
+def name_of_maximum(level: str) -> str:
+    """Return the name of the maximum of a level of queues."""
+    return f"mpi_max_{level.removeprefix('mpi_')}"
+
+
+def _sorted(key: npt.NDArray[np.int64], value: npt.NDArray[np.float64], kept: npt.NDArray[np.bool_]) -> Cells:
     order = np.argsort(key, kind="stable")
-    order = order[value[order] != 0]
+    order = order[kept[order]]
     return Cells(key[order], value[order])
 
 
-def _metric(name: str, row: dict[str, Any], amount: npt.NDArray[np.float64]) -> Metric:
-    description = row["description"] or f"{row['name']}, as the trace has it."
-    unit = "sec" if row["unit"] == "s" else row["unit"]
-    whole = bool(row["integer"]) and float(row["factor"]).is_integer() and not (amount < 0).any()
-    return Metric(name, name, unit, "counter", None, None, description, None, real=not whole)
+def _description(row: dict[str, Any]) -> str:
+    return row["description"] or f"{row['name']}, as the trace has it."
+
+
+def _metric(name: str, unit: str, description: str, *, real: bool = True, is_maximum: bool = False) -> Metric:
+    return Metric(name, name, unit, "counter", None, None, description, None, real=real, is_maximum=is_maximum)
 
 
 def metrics_of(found: Iterable[tuple[Metric, Cells]]) -> tuple[list[Metric], dict[str, Cells]]:

@@ -117,6 +117,11 @@ class Dataset(Protocol):
         ...
 
     @property
+    def queue_levels(self) -> pa.Table | None:
+        """Maxima and means of queues of messages and requests; None if these were not replayed."""
+        ...
+
+    @property
     def counter_cells(self) -> pa.Table:
         """The values of counters by call path and location: see `whywait.model.tables.COUNTER_CELLS`."""
         ...

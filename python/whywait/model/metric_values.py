@@ -23,7 +23,7 @@ class MetricValues:
     Attributes
     ----------
     total : float or int
-        The sum over all call paths and locations, in `unit`.
+        The sum over all call paths and locations, in `unit`; of a maximum, the largest value.
     """
 
     def __init__(self, profile: Profile, locations: tables.Locations, metric: Metric) -> None:
@@ -73,7 +73,7 @@ class MetricValues:
 
     @property
     def total(self) -> float | int:
-        """The sum over all call paths and locations."""
+        """The sum over all call paths and locations; of a maximum, the largest value."""
         total = self._profile.total(self.name)
         return round(total) if self._metric.integer else total
 

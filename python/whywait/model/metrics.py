@@ -18,8 +18,10 @@ from whywait.model.schema import patterns
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-Kind = Literal["stored", "wait", "completion", "idle", "cause", "thesis", "pre", "post", "hidden", "counter"]
+Kind = Literal["stored", "wait", "completion", "idle", "cause", "thesis", "pre", "post", "hidden", "counter", "heading"]
 
+#: The heading of the counters of the trace and of the longest queues: a metric without values.
+COUNTERS = "counters"
 #: Kinds of metrics that are wait states, or listed with them.
 WAIT_STATES = frozenset({"wait", "completion", "idle"})
 
@@ -101,7 +103,7 @@ class Metric:
         waiting), ``idle`` (stored, and a wait state of a device that has nothing to run: no part of the time),
         ``cause`` (stored if the analysis looks for causes), ``thesis``
         (if it does so by all definitions of the thesis), ``pre`` (derived cell by cell), ``post`` (sum or difference of
-        others), ``hidden``, or ``counter`` (stored; of the trace, not of the file).
+        others), ``hidden``, ``counter`` (stored; of the trace, not of the file), or ``heading`` (without values).
     paradigm
         The programming model that the metric requires, or None.
     formula
@@ -114,6 +116,8 @@ class Metric:
         Whether values other than times may be fractional.
     is_balanced_away
         Whether a perfectly balanced run would not have it; for wait states, declared by the patterns.
+    is_maximum
+        Whether several values combine to the largest one instead of their sum.
     """
 
     name: str
@@ -126,6 +130,7 @@ class Metric:
     parent: str | None
     real: bool = False
     is_balanced_away: bool = False
+    is_maximum: bool = False
 
     @property
     def derived(self) -> bool:
@@ -211,10 +216,10 @@ class MetricTree:
         """Return the names of stored metrics without those of the given kinds."""
         return {name for name in stored if name not in self or self[name].kind not in kinds}
 
-    def with_roots(self, metrics: Iterable[Metric]) -> MetricTree:
-        """Return the tree with other metrics appended as roots."""
-        others = list(metrics)
-        return MetricTree([*self, *others]) if others else self
+    def with_counters(self, counters: Iterable[Metric]) -> MetricTree:
+        """Return the tree with counters appended, below a root of their own."""
+        below = [replace(counter, parent=COUNTERS) for counter in counters]
+        return MetricTree([*self, metric_tree()[COUNTERS], *below]) if below else self
 
     def computed(self, stored: Collection[str]) -> MetricTree:
         """Reduce the tree to the metrics that follow from the given stored ones.

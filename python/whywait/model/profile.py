@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -53,6 +54,9 @@ class Cells(NamedTuple):
         return self.key.size
 
 
+#: Combines values by index.
+Combine = Callable[["npt.NDArray[np.int64]", "npt.NDArray[np.float64]", int], "npt.NDArray[np.float64]"]
+
 #: No cells.
 NOTHING = Cells(np.empty(0, np.int64), np.empty(0, np.float64))
 
@@ -60,6 +64,16 @@ NOTHING = Cells(np.empty(0, np.int64), np.empty(0, np.float64))
 def sum_at(index: npt.NDArray[np.int64], values: npt.NDArray[np.float64], size: int) -> npt.NDArray[np.float64]:
     """Sum values by index, like `numpy.bincount`, which returns integers for empty input."""
     return np.bincount(index, values, size).astype(np.float64, copy=False)
+
+
+def max_at(
+    index: npt.NDArray[np.int64], values: npt.NDArray[np.float64], size: int, nothing: float = 0.0
+) -> npt.NDArray[np.float64]:
+    """Return the largest value by index, and `nothing` where there is none."""
+    found = np.full(size, -np.inf)
+    np.maximum.at(found, index, values)
+    found[np.isneginf(found)] = nothing
+    return found
 
 
 def add(operands: list[tuple[int, Cells]]) -> Cells:
@@ -134,7 +148,7 @@ class Profile:
 
     def _judge(self) -> None:
         """Find the metrics derived from the stored ones, and the void ones."""
-        self.metrics: MetricTree = metric_tree().computed(self._stored).with_roots(self._counters)
+        self.metrics: MetricTree = metric_tree().computed(self._stored).with_counters(self._counters)
         occurring = {name: bool(cells.key.size) for name, cells in self._cells.items()}
         #: Metrics whose programming model does not occur in the run.
         self.void = void(self.metrics, self.tree.paradigms, occurring)
@@ -178,9 +192,30 @@ class Profile:
         return critical_imbalance(path, work, workers)
 
     def by_position(self, name: str) -> npt.NDArray[np.float64]:
-        """Sum a metric over all locations: one exclusive value for each position of the call tree."""
+        """Sum a metric over all locations: one exclusive value for each position of the call tree.
+
+        Of a maximum, this and the other methods return the largest value instead of a sum.
+        """
         cells = self.cells(name)
-        return sum_at(cells.key // self.locations, cells.value, len(self.tree))
+        return self.combine(name)(cells.key // self.locations, cells.value, len(self.tree))
+
+    def combine(self, name: str) -> Combine:
+        """Return how values of a metric combine: `sum_at` or `max_at`."""
+        return max_at if self._is_maximum(name) else sum_at
+
+    def _is_maximum(self, name: str) -> bool:
+        return name in self.metrics and self.metrics[name].is_maximum
+
+    def inclusive_by_position(self, name: str) -> npt.NDArray[np.float64]:
+        """Combine a metric over all locations: one inclusive value for each position of the call tree."""
+        if not self._is_maximum(name):
+            return self.inclusive(self.by_position(name))
+        cells = self.cells(name)
+        largest = max_at(cells.key // self.locations, cells.value, len(self.tree), nothing=-np.inf)
+        for position in range(largest.size - 1, -1, -1):
+            if (above := self.tree.above[position]) >= 0:
+                largest[above] = max(largest[above], largest[position])
+        return np.where(np.isneginf(largest), 0.0, largest)
 
     def positions(self, name: str) -> npt.NDArray[np.intp]:
         """Return the positions of the call tree at which a metric has cells."""
@@ -198,11 +233,12 @@ class Profile:
     def by_location(self, name: str) -> npt.NDArray[np.float64]:
         """Sum a metric over the call tree: one value for each location."""
         cells = self.cells(name)
-        return sum_at(cells.key % self.locations, cells.value, self.locations)
+        return self.combine(name)(cells.key % self.locations, cells.value, self.locations)
 
     def total(self, name: str) -> float:
         """Sum a metric over all call paths and locations."""
-        return float(self.cells(name).value.sum())
+        value = self.cells(name).value
+        return float(value.max() if value.size and self._is_maximum(name) else value.sum())
 
     def inclusive(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Convert exclusive values by position to inclusive values.
@@ -235,12 +271,12 @@ class Profile:
     def _rows(
         self, name: str, positions: Iterable[int], end: npt.NDArray[np.int64]
     ) -> Iterator[tuple[int, npt.NDArray[np.float64]]]:
-        cells = self.cells(name)
+        cells, combine = self.cells(name), self.combine(name)
         first = self._first(name)
         for position in positions:
             part = slice(first[position], first[end[position]])
             if part.start < part.stop:
-                yield position, sum_at(cells.key[part] % self.locations, cells.value[part], self.locations)
+                yield position, combine(cells.key[part] % self.locations, cells.value[part], self.locations)
 
 
 def _rows(cells: Cells, inside: npt.NDArray[np.bool_], locations: int) -> Cells:

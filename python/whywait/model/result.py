@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait import _native
 from whywait.model.calltree import CallTree
-from whywait.model.counters import as_metrics, metrics_of
+from whywait.model.counters import as_metrics, longest_queues, metrics_of
 from whywait.model.idle_threads import allocation
 from whywait.model.imbalance import NAMES as IMBALANCE
 from whywait.model.imbalance import imbalance
@@ -99,10 +99,14 @@ class ResultData:
         return allocation(profile, self.places) if self._idle_threads else profile
 
     def _counted(self, profile: Profile, cells: pa.Table) -> Profile:
-        """Add the counters of the trace to a profile."""
-        if not cells.num_rows:
+        """Add the counters of the trace, and the longest queues, to a profile."""
+        found = list(as_metrics(self.tables.counters, cells, self.tree, len(self.places))) if cells.num_rows else []
+        # Queues are replayed for the whole run only.
+        if (levels := self.tables.queue_levels) is not None and "window" not in self.tables.options:
+            found += longest_queues(levels)
+        if not found:
             return profile
-        metrics, of_metrics = metrics_of(as_metrics(self.tables.counters, cells, self.tree, len(self.places)))
+        metrics, of_metrics = metrics_of(found)
         return profile.extended(of_metrics, metrics)
 
     @cached_property

@@ -8,7 +8,6 @@ import numpy as np
 
 from whywait import _native
 from whywait.model.names import close, short_name
-from whywait.model.profile import sum_at
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -151,9 +150,10 @@ class Processes:
             by_location = self._profile.by_location(metric)
         else:
             by_location = np.zeros(self._profile.locations)
+            combine = np.maximum if self._profile.metrics[metric].is_maximum else np.add
             for _, row in self._profile.inclusive_rows(metric, positions):
-                by_location += row
-        return sum_at(self._process, by_location[self._locations], len(self))
+                by_location = combine(by_location, row)
+        return self._profile.combine(metric)(self._process, by_location[self._locations], len(self))
 
 
 def position_in_run(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

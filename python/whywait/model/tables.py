@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from whywait import _native
 from whywait.model.calltree import PATH_TYPE
 from whywait.model.metrics import metric_tree
-from whywait.model.profile import sum_at
 from whywait.model.schema import schema_of
 
 if TYPE_CHECKING:
@@ -251,7 +250,7 @@ def by_rank(profile: Profile, locations: Locations, name: str) -> pa.Table:
         ``rank`` and ``value``; locations that belong to no process have rank -1.
     """
     ranks, group = np.unique(locations.rank, return_inverse=True)
-    value = sum_at(group, profile.by_location(name), ranks.size)
+    value = profile.combine(name)(group, profile.by_location(name), ranks.size)
     return pa.table({"rank": ranks, "value": value})
 
 
@@ -265,8 +264,7 @@ def by_callpath(profile: Profile, name: str) -> pa.Table:
         order of the call tree, without call paths that have neither.
     """
     tree = profile.tree
-    value = profile.by_position(name)
-    inclusive = profile.inclusive(value)
+    value, inclusive = profile.by_position(name), profile.inclusive_by_position(name)
     (shown,) = np.nonzero((value != 0) | (inclusive != 0))
     callpath = tree.preorder[shown]
     return pa.table(

@@ -7,14 +7,13 @@ every reader supports that (pycubexr rejects such files), and stored values are 
 from __future__ import annotations
 
 import tarfile
-from typing import IO, TYPE_CHECKING, NamedTuple, TypeVar
+from itertools import pairwise
+from typing import IO, TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from whywait import _native
-from whywait.analysis.counters import Counters
-from whywait.analysis.queues import name_of_maximum, replayed
 from whywait.report.system import system_xml
 from whywait.report.xml import attribute, element
 
@@ -53,16 +52,11 @@ def write_cube(result: ResultData, path: Path, statistics: str | None = None) ->
     """
     profile = result.profile
     kept = _kept_locations(result)
-    levels = list(_levels(result))
     with path.open("wb") as out:
         for number, metric in enumerate(profile.metrics):
-            if metric.name not in profile.void:
+            if metric.name not in profile.void and metric.kind != "heading":
                 _write_metric(out, number, metric, profile, kept)
-        for number, level in enumerate(levels, len(profile.metrics) + 1):
-            size = len(profile.tree) + _artificial_root(profile.tree)
-            row_numbers, rows = _level_rows(level, profile.locations, size)
-            _write_values(out, number, row_numbers, (row[kept].astype("<f8").tobytes() for row in rows), kept.size * 8)
-        anchor = "".join(_anchor(result, statistics, levels, kept)).translate(_UNSPEAKABLE).encode()
+        anchor = "".join(_anchor(result, statistics, kept)).translate(_UNSPEAKABLE).encode()
         _write_member(out, "anchor.xml", len(anchor), [anchor])
         out.write(bytes(2 * tarfile.BLOCKSIZE))
 
@@ -79,77 +73,13 @@ def _kept_locations(result: ResultData) -> npt.NDArray[np.int64]:
     return kept if kept.size else np.arange(is_metric.size)
 
 
-class _Level(NamedTuple):
-    """A level in the layout of Cube: values by location and the call path's number in the file."""
-
-    name: str
-    unit: str
-    dtype: str
-    description: str
-    row: npt.NDArray[np.int64]
-    location: npt.NDArray[np.int64]
-    value: npt.NDArray[np.float64]
-
-
-def _levels(result: ResultData) -> Iterator[_Level]:
-    """Yield integral and maximum of each level of the trace, and the maximum of each queue, booked at the root."""
-    tree = result.tree
-    for counter in Counters(result).values():
-        if counter.kind != "level":
-            continue
-        cells = counter.cells()
-        cells = cells.filter(cells["callpath_id"].is_valid())
-        if not cells.num_rows:
-            continue
-        row = tree.position[cells["callpath_id"].to_numpy()].astype(np.int64) + _artificial_root(tree)
-        location = cells["location"].to_numpy().astype(np.int64)
-        text = counter.description or f"{counter.name}, as the trace has it."
-        unit = f"{counter.unit} sec"
-        integral = f"{text} Integral over time: its quotient by time is the mean."
-        value = cells["value"].to_numpy()
-        yield _Level(counter.name, unit, "DOUBLE", integral, row, location, value)
-        maximum = cells["maximum"].to_numpy()
-        sampled = np.isfinite(maximum)
-        name = f"max:{counter.name}"
-        text = f"{text} Maximum."
-        yield _Level(name, counter.unit, "MAXDOUBLE", text, row[sampled], location[sampled], maximum[sampled])
-    if not replayed(result) or (analysis := result.tables.analysis) is None:
-        return
-    found = pa.table(analysis.queue_levels())
-    found = found.filter(found["location"].is_valid())
-    names = np.array(found["metric"].to_pylist(), dtype=object)
-    for level in dict.fromkeys(names):
-        own = found.filter(pa.array(names == level))
-        location = own["location"].to_numpy().astype(np.int64)
-        name = name_of_maximum(level)
-        text = f"Maximum of {level} over the run."
-        value = own["maximum"].to_numpy().astype(np.float64)
-        yield _Level(name, own["unit"][0].as_py(), "MAXDOUBLE", text, np.zeros_like(location), location, value)
-
-
-def _level_rows(level: _Level, locations: int, size: int) -> tuple[list[int], Iterator[npt.NDArray[np.float64]]]:
-    """Return the row numbers and rows of a level; a missing value is the lowest number, as in an empty maximum.
-
-    A maximum has all `size` rows, since a missing row counts as zero, and not every reader corrects that for a maximum.
-    """
-    is_maximum = level.dtype == "MAXDOUBLE"
-    used = np.arange(size) if is_maximum else np.unique(level.row)
-    place = np.searchsorted(used, level.row)
-    order = np.argsort(place, kind="stable")
-    ends = np.cumsum(np.bincount(place, minlength=used.size))
-    nothing = np.finfo(np.float64).min if is_maximum else 0.0
-
-    def rows() -> Iterator[npt.NDArray[np.float64]]:
-        for own in np.split(order, ends[:-1]):
-            row = np.full(locations, nothing)
-            row[level.location[own]] = level.value[own]
-            yield row
-
-    return used.tolist(), rows()
-
-
 def _write_metric(out: IO[bytes], number: int, metric: Metric, profile: Profile, kept: npt.NDArray[np.int64]) -> None:
-    row_numbers, rows = _inclusive_rows(profile) if metric.name == "time" else _exclusive_rows(profile, metric.name)
+    if metric.is_maximum:
+        row_numbers, rows = _rows_of_maximum(profile, metric.name)
+    elif metric.name == "time":
+        row_numbers, rows = _inclusive_rows(profile)
+    else:
+        row_numbers, rows = _exclusive_rows(profile, metric.name)
     if not row_numbers:
         # Not every reader accepts a metric without rows, so write the first one with zeros.
         row_numbers, rows = [0], iter([np.zeros(profile.locations)])
@@ -173,6 +103,25 @@ def _exclusive_rows(profile: Profile, name: str) -> tuple[list[int], Iterator[np
     used = profile.positions(name)
     rows = (row for _, row in profile.rows(name, used.tolist()))
     return (used + _artificial_root(profile.tree)).tolist(), rows
+
+
+def _rows_of_maximum(profile: Profile, name: str) -> tuple[list[int], Iterator[npt.NDArray[np.float64]]]:
+    """Return all row numbers and rows of a maximum, with the lowest number where there is none.
+
+    A missing row counts as zero, and not every reader corrects that for a maximum.
+    """
+    cells, first = profile.cells(name), _artificial_root(profile.tree)
+    starts = np.searchsorted(cells.key, np.arange(len(profile.tree) + 1) * profile.locations)
+
+    def rows() -> Iterator[npt.NDArray[np.float64]]:
+        lowest = np.full(profile.locations, np.finfo(np.float64).min)
+        yield from [lowest] * first
+        for start, end in pairwise(starts.tolist()):
+            row = lowest.copy()
+            row[cells.key[start:end] % profile.locations] = cells.value[start:end]
+            yield row
+
+    return list(range(first + len(profile.tree))), rows()
 
 
 def _inclusive_rows(profile: Profile) -> tuple[list[int], Iterator[npt.NDArray[np.float64]]]:
@@ -202,9 +151,7 @@ def _write_member(out: IO[bytes], name: str, size: int, parts: Iterable[bytes]) 
     out.write(bytes(-size % tarfile.BLOCKSIZE))
 
 
-def _anchor(
-    result: ResultData, statistics: str | None, levels: list[_Level], kept: npt.NDArray[np.int64]
-) -> Iterator[str]:
+def _anchor(result: ResultData, statistics: str | None, kept: npt.NDArray[np.int64]) -> Iterator[str]:
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<cube version="4.4">\n'
     yield '<attr key="CubePL Version" value="1.1"/>\n<attr key="Cube Version" value="4.6"/>\n'
     yield f'<attr key="Creator" value="whywait {_native.__version__}"/>\n'
@@ -213,13 +160,8 @@ def _anchor(
         yield f'<attr key="statisticfile" value={attribute(statistics)}/>\n'
     yield '<doc><mirrors></mirrors></doc>\n<metrics title="Metrics">\n'
     numbers = {metric.name: number for number, metric in enumerate(result.profile.metrics)}
-    roots = result.profile.metrics.children(None)
-    for root in roots:
-        if root.kind != "counter":
-            yield from _metric(result.profile, root, numbers)
-    counters = [root for root in roots if root.kind == "counter"]
-    if counters or levels:
-        yield from _counters(result.profile, counters, numbers, levels)
+    for root in result.profile.metrics.children(None):
+        yield from _metric(result.profile, root, numbers)
     yield '</metrics>\n<program title="Call tree">\n'
     yield from _program(result.tree)
     yield "</program>\n"
@@ -227,26 +169,13 @@ def _anchor(
     yield "</cube>\n"
 
 
-def _counters(profile: Profile, counters: list[Metric], numbers: dict[str, int], levels: list[_Level]) -> Iterator[str]:
-    """Yield a root without values, and below it the counters and levels of the trace."""
-    yield f'<metric id="{len(numbers)}" type="EXCLUSIVE">' + element("disp_name", "Counters")
-    yield element("uniq_name", "whywait_counters") + element("dtype", "DOUBLE") + element("uom", "")
-    yield element("val", "VOID") + element("url", "") + element("descr", "Counters of the trace and of queues.") + "\n"
-    for counter in counters:
-        yield from _metric(profile, counter, numbers)
-    for number, level in enumerate(levels, len(numbers) + 1):
-        yield f'<metric id="{number}" type="EXCLUSIVE">' + element("disp_name", level.name)
-        yield element("uniq_name", level.name) + element("dtype", level.dtype) + element("uom", level.unit)
-        yield element("url", "") + element("descr", level.description) + "</metric>\n"
-    yield "</metric>\n"
-
-
 def _metric(profile: Profile, metric: Metric, numbers: dict[str, int]) -> Iterator[str]:
     formula = f" It is {metric.formula}." if metric.formula else ""
     yield f'<metric id="{numbers[metric.name]}" type="{"INCLUSIVE" if metric.name == "time" else "EXCLUSIVE"}">'
     yield element("disp_name", metric.display_name) + element("uniq_name", metric.name)
-    yield element("dtype", "UINT64" if metric.integer else "DOUBLE") + element("uom", metric.unit)
-    yield element("val", "VOID") if metric.name in profile.void else ""
+    dtype = "MAXDOUBLE" if metric.is_maximum else "UINT64" if metric.integer else "DOUBLE"
+    yield element("dtype", dtype) + element("uom", metric.unit)
+    yield element("val", "VOID") if metric.name in profile.void or metric.kind == "heading" else ""
     yield element("url", "") + element("descr", metric.description + formula) + "\n"
     for child in profile.metrics.children(metric.name):
         yield from _metric(profile, child, numbers)

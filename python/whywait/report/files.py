@@ -11,7 +11,7 @@ from whywait.analysis.counters import with_counters
 from whywait.analysis.explained import explained
 from whywait.analysis.focus import cost_names, focused
 from whywait.analysis.iterations import known_iterations
-from whywait.analysis.queues import levels, replayed
+from whywait.analysis.queues import levels
 from whywait.model import tables
 from whywait.report.cube import write_cube
 from whywait.report.stat import write_stat
@@ -129,7 +129,7 @@ def _write_tables(writer: Writer, result: ResultData) -> None:
     derived = [metric.name for metric in result.profile.metrics if metric.derived]
     for name, metrics in (("severities", stored), ("derived", derived)):
         writer.pieces(name, tables.SEVERITIES, tables.severity_pieces(result.profile, locations, metrics))
-    if replayed(result) and dataset.analysis is not None:
+    if dataset.queue_levels is not None:
         writer.table("queue_levels", levels(result))
     if (part := focused(result)).focus.window is not None:
         names = [metric.name for metric in part.profile.metrics if metric.name in result.in_window]

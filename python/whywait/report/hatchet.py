@@ -52,7 +52,9 @@ def literal(
             raise _native.UsageError(f"there is no metric {name}")
         own = profile.by_position(name) if rank is None else _of_rank(result, name, rank)
         columns[name] = own.tolist()
-        columns[f"{name} (inc)"] = profile.inclusive(own).tolist()
+        has_maxima = rank is None and profile.metrics[name].is_maximum
+        inclusive = profile.inclusive_by_position(name) if has_maxima else profile.inclusive(own)
+        columns[f"{name} (inc)"] = inclusive.tolist()
     roots: list[dict[str, Any]] = []
     made: list[dict[str, Any]] = []
     for position, above in enumerate(tree.above.tolist()):

@@ -47,7 +47,7 @@ def report_data(
     -------
     dict
         ``metric``, ``display_name``, ``unit``; ``metrics`` and ``callpaths``: ``name``, ``label``, ``depth``, ``value``
-        and ``share`` for each; ``ranks``: ``rank`` and ``value`` for each.
+        and ``share`` for each, both None for the heading of counters; ``ranks``: ``rank`` and ``value`` for each.
 
     Notes
     -----
@@ -72,34 +72,39 @@ def _metrics(result: ResultData, positions: list[int] | None, depth: int | None)
     profile = result.profile
     wholes: dict[str, float] = {}
     shown: dict[str, int] = {}
+    headings: dict[str, dict[str, Any]] = {}
     for metric in profile.metrics:
         if metric.name in profile.void or (metric.parent is not None and metric.parent not in shown):
             continue
-        value = profile.total(metric.name) if positions is None else _below(result, metric.name, positions)
         level = shown[metric.parent] + 1 if metric.parent is not None else 0
-        wholes[metric.name] = whole = wholes[metric.parent] if metric.parent is not None else value
+        row = {"name": metric.name, "label": metric.display_name, "unit": metric.unit, "depth": level}
+        if metric.kind == "heading":
+            shown[metric.name] = level
+            headings[metric.name] = row | {"value": None, "share": None}
+            continue
+        value = profile.total(metric.name) if positions is None else _below(result, metric.name, positions)
+        wholes[metric.name] = whole = wholes.get(metric.parent, value) if metric.parent is not None else value
         if value == 0 or abs(value) < _SMALL * abs(whole) or (depth is not None and level >= depth):
             continue
         shown[metric.name] = level
-        yield {
-            "name": metric.name,
-            "label": metric.display_name,
-            "unit": metric.unit,
-            "depth": level,
-            "value": value,
-            "share": value / whole if whole else 0.0,
-        }
+        # A heading stands above the first metric that is shown below it.
+        if metric.parent in headings:
+            yield headings.pop(metric.parent)
+        yield row | {"value": value, "share": value / whole if whole else 0.0}
 
 
 def _below(result: ResultData, metric: str, positions: list[int]) -> float:
-    return float(sum(row.sum() for _, row in result.profile.inclusive_rows(metric, positions)))
+    rows = [row for _, row in result.profile.inclusive_rows(metric, positions)]
+    if result.profile.metrics[metric].is_maximum:
+        return float(max((row.max() for row in rows), default=0.0))
+    return float(sum(row.sum() for row in rows))
 
 
 def _callpaths(
     result: ResultData, metric: str, positions: list[int] | None, depth: int | None
 ) -> Iterator[dict[str, Any]]:
     tree, profile = result.tree, result.profile
-    inclusive = profile.inclusive(profile.by_position(metric))
+    inclusive = profile.inclusive_by_position(metric)
     roots = [int(tree.position[root]) for root in tree.roots] if positions is None else positions
     if not (whole := float(inclusive[roots].sum())):
         return
@@ -142,6 +147,9 @@ class _Page:
     def title(self, label: str, share: str) -> Line:
         return [(self._cut(label) + "value".rjust(_VALUE) + share.rjust(_SHARE), "bold")]
 
+    def heading(self, depth: int, label: str) -> Line:
+        return [(self._cut(label, 2 * depth).rstrip(), "")]
+
     def row(self, depth: int, label: str, value: str, share: float) -> Line:
         # Indentation takes at most half of the label, so that deep trees leave room for names.
         indent = min(2 * depth, self._label // 2)
@@ -176,7 +184,10 @@ def report_lines(data: dict[str, Any], *, width: int = 80, unicode: bool = True)
     page = _Page(width, unicode=unicode)
     yield page.title("Metrics", "share")
     for row in data["metrics"]:
-        yield page.row(row["depth"], row["label"], quantity(row["value"], row["unit"]), row["share"])
+        if row["value"] is None:
+            yield page.heading(row["depth"], row["label"])
+        else:
+            yield page.row(row["depth"], row["label"], quantity(row["value"], row["unit"]), row["share"])
     yield []
     yield page.title(f"Call paths: {data['display_name']}", "share")
     for row in data["callpaths"]:

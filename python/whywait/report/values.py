@@ -17,6 +17,8 @@ def quantity(value: float, unit: str) -> str:
         return seconds(value)
     if unit == "bytes":
         return _scaled(value, ("B", "KiB", "MiB", "GiB", "TiB", "PiB"), 1024)
+    if value != round(value) and abs(value) < 100:
+        return digits(value)
     return f"{value:,.0f}" if abs(value) < 1e8 else _scaled(value, ("", "k", "M", "G", "T", "P"), 1000)
 
 

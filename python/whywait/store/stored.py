@@ -152,6 +152,11 @@ class StoredTables(ABC):
         return self.read("counters") if self.has("counters") else tables.COUNTERS.empty_table()
 
     @cached_property
+    def queue_levels(self) -> pa.Table | None:
+        columns = ["metric", "location", "maximum", "time", "mean", "unit"]
+        return self.read("queue_levels", columns) if self.has("queue_levels") else None
+
+    @cached_property
     def counter_cells(self) -> pa.Table:
         if not self.has("counter_cells"):
             return tables.empty_numbered(tables.COUNTER_CELLS)

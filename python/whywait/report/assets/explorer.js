@@ -2,7 +2,7 @@
 
 import { BoxPlots, HeatMap } from "./charts.js";
 import { choice, fill, hiddenHeading, make } from "./dom.js";
-import { clock, percent, plural, quantity, seconds } from "./format.js";
+import { clock, percent, plural, quantity, seconds, withUnit } from "./format.js";
 import { address, nodeText, readNode, timelineLink } from "./link.js";
 import { selection } from "./model.js";
 import { resizable } from "./panes.js";
@@ -40,9 +40,10 @@ export class Explorer {
     this.metricView = new TreeView("Metrics", {
       forest: model.metricTree,
       label: (node) => model.metrics[node].label,
-      hint: (node) => this.hint(model.metrics[node].label, this.metricView.value(node, false), model.metrics[node].unit, model.metrics[node].name),
-      value: (node, open) => model.total(selection(node, open)),
-      group: (node) => model.metricTree.root(node),
+      hint: (node) => model.metrics[node].heading ? model.metrics[node].label : this.hint(model.metrics[node].label, this.metricView.value(node, false), model.metrics[node].unit, model.metrics[node].name),
+      value: (node, open) => (model.metrics[node].heading ? null : model.total(selection(node, open))),
+      keep: (node) => Boolean(model.metrics[node].heading),
+      group: (node) => model.metricRoot(node),
       text: (value, node) => this.metricText(value, node),
       choose: (node, open) => this.chooseMetric(selection(node, open)),
     });
@@ -96,8 +97,8 @@ export class Explorer {
 
   // The reference of shares: the explorer shows the whole run, not only the focus of the overview.
   wholeName() {
-    const { metrics, metricTree, story } = this.model;
-    const root = metrics[metricTree.root(this.metric.node)];
+    const { metrics, story } = this.model;
+    const root = metrics[this.model.metricRoot(this.metric.node)];
     if (root.name !== "time") return root.label.toLowerCase();
     return story.focus.name === "all" ? "the time" : "the whole run";
   }
@@ -136,7 +137,7 @@ export class Explorer {
   }
 
   hint(name, value, unit = this.unit, unique = "") {
-    return `${name}${unique ? ` (${unique})` : ""}\n${quantity(value ?? 0, unit)} with all below`;
+    return `${name}${unique ? ` (${unique})` : ""}\n${withUnit(value ?? 0, unit)} with all below`;
   }
 
   // Selections -----------------------------------------------------------------------------------------------------
@@ -179,13 +180,7 @@ export class Explorer {
     // The selection may have changed meanwhile.
     if (turn !== this.turn) return;
     this.places = values;
-    const sums = new Float64Array(model.systemTree.size);
-    model.system.place.forEach((place, row) => { if (place >= 0) sums[row] = values[place]; });
-    for (let row = sums.length - 1; row >= 0; row--) {
-      const parent = model.systemTree.parent[row];
-      if (parent >= 0) sums[parent] += sums[row];
-    }
-    this.systemValues = sums;
+    this.systemValues = model.bySystem(this.metric, values);
     this.systemView.refresh();
     this.boxes.show(boxes, (value) => quantity(value, this.unit), (place) => model.placeName(place));
     this.systemChanged();
@@ -231,7 +226,7 @@ export class Explorer {
     const metric = model.metrics[this.metric.node];
     const value = model.callValue(this.metric, this.call);
     fill(this.crumbs, make("b", {}, metric.label), this.metric.self && " (self)", " in ",
-      make("b", {}, model.callName(this.call.node)), this.call.self && " (self)", ": ", quantity(value, metric.unit),
+      make("b", {}, model.callName(this.call.node)), this.call.self && " (self)", !metric.heading && `: ${withUnit(value, metric.unit)}`,
       metric.unit === "sec" && `, ${percent(value / model.rootTotal(this.metric)) || "0.0%"} of ${this.wholeName()}`);
     fill(this.metricView.note, metric.text, metric.formula && make("small", {}, ` = ${metric.formula}`));
     const region = model.region(this.call.node);

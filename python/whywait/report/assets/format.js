@@ -51,7 +51,14 @@ function bytesText(value) {
 }
 
 export function quantity(value, unit) {
-  return unit === "sec" ? seconds(value) : unit === "bytes" ? bytesText(value) : counted(value);
+  if (unit === "sec") return seconds(value);
+  if (unit === "bytes") return bytesText(value);
+  return Number.isInteger(value) || Math.abs(value) >= 100 ? counted(value) : digits(value);
+}
+
+// Times and sizes come with their unit, and occurrences have none.
+export function withUnit(value, unit) {
+  return ["sec", "bytes", "occ", "#", ""].includes(unit) ? quantity(value, unit) : `${quantity(value, unit)} ${unit}`;
 }
 
 export function percent(share) {

@@ -42,6 +42,8 @@ export const selection = (node, self = false) => ({ node, self });
  * @property {string | null} formula
  * @property {boolean} [wait]
  * @property {[number, number][]} [terms] stored metrics, each with the number of its factors
+ * @property {boolean} [maximum] values combine to the largest one, not to a sum
+ * @property {boolean} [heading] without values
  */
 
 /**
@@ -62,6 +64,9 @@ export const selection = (node, self = false) => ({ node, self });
  * @property {string[]} kinds
  * @property {any} story
  */
+
+// The maximum of nothing.
+const NONE = -Infinity;
 
 export class Model {
   // `prefix`: prefix of the block names, on a page with several runs.
@@ -118,7 +123,9 @@ export class Model {
     meta.system.place.forEach((place, row) => { if (place >= 0) this.systemOfPlace[place] = row; });
 
     this.factors = factors;
-    this.storedTotals = meta.stored.map(() => new Float64Array(this.positions));
+    this.storedTotals = meta.stored.map((name) => {
+      return new Float64Array(this.positions).fill(meta.metrics[number.get(name)]?.maximum ? NONE : 0);
+    });
     totals.metric.forEach((metric, i) => { this.storedTotals[metric][totals.position[i]] = totals.value[i]; });
     this.termCache = new Map();
     this.valueCache = new Map();
@@ -142,7 +149,7 @@ export class Model {
         }
       };
       add(metric.node, 1);
-      if (metric.self) for (const child of this.metricTree.children[metric.node]) add(child, -1);
+      if (metric.self && !this.metrics[metric.node].heading) for (const child of this.metricTree.children[metric.node]) add(child, -1);
       this.termCache.set(key, total);
     }
     return this.termCache.get(key);
@@ -151,6 +158,7 @@ export class Model {
   // Values of a metric by node of the call tree: `own` is exclusive, `below` inclusive.
   byCall(metric) {
     const key = `${metric.node}${metric.self ? "~" : ""}`;
+    if (!this.valueCache.has(key) && this.metrics[metric.node].maximum) this.valueCache.set(key, this.largestByCall(metric));
     if (!this.valueCache.has(key)) {
       const own = new Float64Array(this.callTree.size);
       for (const [stored, factor] of this.terms(metric)) {
@@ -167,6 +175,17 @@ export class Model {
       this.valueCache.set(key, { own, below });
     }
     return this.valueCache.get(key);
+  }
+
+  largestByCall(metric) {
+    const own = new Float64Array(this.callTree.size).fill(NONE);
+    for (const [stored] of this.metrics[metric.node].terms) own.set(this.storedTotals[stored], this.shift);
+    const below = own.slice();
+    for (let i = below.length - 1; i >= 0; i--) {
+      const parent = this.callTree.parent[i];
+      if (parent >= 0) below[parent] = Math.max(below[parent], below[i]);
+    }
+    return { own: known(own), below: known(below) };
   }
 
   // Differences can leave rounding noise, which is tiny compared with the stored values that cancelled out.
@@ -189,7 +208,13 @@ export class Model {
   }
 
   rootTotal(metric) {
-    return this.total(selection(this.metricTree.root(metric.node)));
+    return this.total(selection(this.metricRoot(metric.node)));
+  }
+
+  // The root that the values of a metric are part of: counters below one heading have different units.
+  metricRoot(node) {
+    const path = [node, ...this.metricTree.above(node)].filter((one) => !this.metrics[one].heading);
+    return path[path.length - 1] ?? node;
   }
 
   // Call paths -----------------------------------------------------------------------------------------------------
@@ -268,7 +293,8 @@ export class Model {
   // Values of a metric at a call path, by place.
   async byPlace(metric, call) {
     const [first, end] = this.range(call);
-    const sum = new Float64Array(this.placeCount);
+    const { maximum } = this.metrics[metric.node];
+    const sum = new Float64Array(this.placeCount).fill(maximum ? NONE : 0);
     let scale = 0;
     for (const [stored, factor] of this.terms(metric)) {
       let needed = false;
@@ -278,15 +304,30 @@ export class Model {
       for (const { position, start, end: stop } of rows) {
         if (position < first || position >= end || factor[position] === 0) continue;
         const times = factor[position];
-        for (let i = start; i < stop; i++) {
+        if (maximum) for (let i = start; i < stop; i++) sum[place[i]] = Math.max(sum[place[i]], value[i]);
+        else for (let i = start; i < stop; i++) {
           sum[place[i]] += times * value[i];
           if (value[i] > scale) scale = value[i];
         }
       }
     }
+    if (maximum) return known(sum);
     const floor = this.resolution.exact ? scale : scale * 1e8;
     for (let i = 0; i < sum.length; i++) sum[i] = clean(sum[i], floor);
     return sum;
+  }
+
+  // Values of a metric by node of the system tree, from those by place.
+  bySystem(metric, values) {
+    const { place } = this.system;
+    const { maximum } = this.metrics[metric.node];
+    const found = new Float64Array(this.systemTree.size).fill(maximum ? NONE : 0);
+    place.forEach((one, row) => { if (one >= 0) found[row] = values[one]; });
+    for (let row = found.length - 1; row >= 0; row--) {
+      const parent = this.systemTree.parent[row];
+      if (parent >= 0) found[parent] = maximum ? Math.max(found[parent], found[row]) : found[parent] + found[row];
+    }
+    return known(found);
   }
 
   // Wait states ----------------------------------------------------------------------------------------------------
@@ -324,6 +365,11 @@ export class Model {
     }
     return { rows, all, everywhere };
   }
+}
+
+// Replaces missing maxima.
+function known(values) {
+  return values.map((value) => (value === NONE ? 0 : value));
 }
 
 export function clean(value, scale) {

@@ -22,6 +22,7 @@ const FOUND = 200;
  * @property {(value: number, node: number) => any} text
  * @property {(node: number, open: boolean) => void} choose
  * @property {(node: number) => any} [group] colors compare values of one group
+ * @property {(node: number) => boolean} [keep] shown even without a value
  */
 
 export class TreeView {
@@ -37,6 +38,7 @@ export class TreeView {
     this.text = options.text;
     this.choose = options.choose;
     this.group = options.group;
+    this.keep = options.keep;
     this.title = title;
     this.expanded = new Set();
     this.selected = -1;
@@ -82,7 +84,7 @@ export class TreeView {
   // The references of colors, and the rows without a value.
   size(value) { return value; }
 
-  isEmpty(_node, whole) { return whole === 0; }
+  isEmpty(node, whole) { return whole === 0 && !this.keep?.(node); }
 
   isOpen(node) {
     return this.expanded.has(node) && this.forest.children[node].length > 0;

@@ -150,6 +150,8 @@ def _metrics(runs: tuple[ResultData, ResultData]) -> list[dict[str, Any]]:
     shown = []
     for metric in metric_tree():
         name = metric.name
+        if metric.kind == "heading":
+            continue
         if knowing := [run for run in runs if name in run.profile.metrics and name not in run.profile.void]:
             own = knowing[0].profile.metrics[name]
             shown.append(

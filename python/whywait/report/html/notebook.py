@@ -5,6 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from whywait.model.metrics import COUNTERS
+
 if TYPE_CHECKING:
     from whywait.model.result import ResultData
     from whywait.model.trace import Trace
@@ -35,9 +37,10 @@ def metric_table(result: ResultData) -> str:
         f'<tr title="{escape(values.description)}">'
         f'<td style="text-align: left; padding-left: {0.5 + 1.2 * tree.depth(name)}em">'
         f"{escape(values.display_name)}</td>"
-        f"<td>{values.total:,.6g}</td><td>{values.unit}</td></tr>"
+        + ("<td></td>" if name == COUNTERS else f"<td>{values.total:,.6g}</td>")
+        + f"<td>{values.unit}</td></tr>"
         for name, values in result.metrics.items()
-        if values.total
+        if values.total or name == COUNTERS
     )
     return (
         f"<p>{escape(repr(result)[1:-1])}</p>"

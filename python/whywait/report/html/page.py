@@ -174,7 +174,10 @@ def _cells(profile: Profile, stored: list[str], room: int) -> tuple[places.Resol
     while True:
         packed, size = [], 0
         for name in stored:
-            packed.append(blocks.columns(resolution.cells(profile.cells(name), profile.locations)))
+            is_maximum = profile.metrics[name].is_maximum
+            packed.append(
+                blocks.columns(resolution.cells(profile.cells(name), profile.locations, is_maximum=is_maximum))
+            )
             if (size := size + len(packed[-1])) > room and resolution.merged < profile.locations:
                 break
         else:
@@ -211,6 +214,8 @@ def _metric(profile: Profile, name: str, factors: Factors, stored: list[str], ve
         "formula": str(metric.formula) if metric.formula else None,
         "wait": profile.metrics.wait_state(name) is not None,
         "terms": [[stored.index(part), vectors.number(factor)] for part, factor in factors.items()],
+        "maximum": metric.is_maximum,
+        "heading": metric.kind == "heading",
     }
 
 
@@ -234,7 +239,8 @@ def _callpaths(tree: CallTree) -> dict[str, list[int]]:
 def _totals(profile: Profile, stored: list[str]) -> dict[str, npt.NDArray[Any]]:
     """Return the sums of stored metrics over all locations, unrounded."""
     sums = [profile.by_position(name) for name in stored]
-    used = [np.flatnonzero(values) for values in sums]
+    used = [profile.positions(name) if profile.metrics[name].is_maximum else np.flatnonzero(values)
+            for name, values in zip(stored, sums, strict=True)]  # fmt: skip
     return {
         "metric": np.repeat(np.arange(len(stored), dtype=np.uint32), [rows.size for rows in used]),
         "position": np.concatenate([*used, np.empty(0, np.int64)]).astype(np.uint32),

@@ -58,8 +58,8 @@ class Resolution:
         """Return the number of places."""
         return -(-locations // self.merged)
 
-    def cells(self, cells: Cells, locations: int) -> dict[str, npt.NDArray[Any]]:
-        """Return the cells of a metric as columns.
+    def cells(self, cells: Cells, locations: int, *, is_maximum: bool = False) -> dict[str, npt.NDArray[Any]]:
+        """Return the cells of a metric as columns; those of a place are summed up, or the largest of them is taken.
 
         Returns
         -------
@@ -71,7 +71,8 @@ class Resolution:
         place, value = location // self.merged, cells.value
         if self.merged > 1 and place.size:
             starts = np.flatnonzero(np.concatenate(([True], (np.diff(place) != 0) | (np.diff(position) != 0))))
-            position, place, value = position[starts], place[starts], np.add.reduceat(value, starts)
+            combine = np.maximum if is_maximum else np.add
+            position, place, value = position[starts], place[starts], combine.reduceat(value, starts)
         rows, starts, counts = np.unique(position, return_index=True, return_counts=True)
         distance = np.diff(place, prepend=0)
         distance[starts] = place[starts]
