@@ -477,7 +477,7 @@ def test_what_is_cut_is_gone_from_the_archive(name, tmp_path):
 
 
 def test_requests_of_receives_that_are_cut_are_never_started(tmp_path):
-    """Startall serves another message as well, and stays; so does the test that fails, without its record."""
+    """Startall serves another message as well, and stays; the test that fails asks for nothing else, and vanishes."""
     trace = """
     0: main [0, 9]
     0: MPI_Recv_init(1, req=1, tag=1) [0, 0.1]
@@ -491,9 +491,75 @@ def test_requests_of_receives_that_are_cut_are_never_started(tmp_path):
     """
     sim = whywait.whatif(trace_from_text(trace, tmp_path), [CutMessages("size==0")])
     run = whywait.open(sim.write(tmp_path / "cut"))
-    rows = [row["type"] for row in run.events(0).select(["type"]).to_pylist()]
-    assert [rows.count(kind) for kind in ("MpiIrecvRequest", "MpiIrecv", "MpiRequestTest")] == [1, 1, 0]
+    assert count_records(run, 0, "MpiIrecvRequest", "MpiIrecv", "MpiRequestTest") == [1, 1, 0]
     assert whywait.analyze(run).warnings == whywait.analyze(sim.measured.run).warnings
+
+
+def count_records(run, location: int, *kinds: str) -> list[int]:
+    rows = run.events(location)["type"].to_pylist()
+    return [rows.count(kind) for kind in kinds]
+
+
+def visits(result, name: str) -> int:
+    numbers = result.profile.by_position("visits")[result.tree.position]
+    return sum(int(of) for kind, of in zip(result.tree.kinds, numbers, strict=True) if kind.name == name)
+
+
+POLLING = """
+0: main [0, 20]
+0: MPI_Irecv(1, req=1, tag=1) [0, 0.1]
+0: MPI_Irecv(1, req=2, tag=2) [0.1, 0.2]
+0: MPI_Isend(1, req=3, tag=3, bytes=0) [0.2, 0.3]
+0: MPI_Test(1, failed) [1, 1.1]
+0: MPI_Test(2, failed) [2, 2.1]
+0: MPI_Test(3, failed) [3, 3.1]
+0: MPI_Testall(1, 2, failed) [4, 4.1]
+0: MPI_Testall(1, 3, failed) [5, 5.1]
+0: MPI_Wait(3) [6, 6.1]
+0: MPI_Isend(1, req=3, tag=4) [6.2, 6.3]
+0: MPI_Test(3, failed) [7, 7.1]
+0: MPI_Test(1) [9, 9.1]
+0: MPI_Waitall(2, 3) [11, 11.1]
+1: main [0, 20]
+1: MPI_Send(0, tag=1, bytes=0) [8, 8.1]
+1: MPI_Send(0, tag=2) [10, 10.1]
+1: MPI_Recv(0, tag=3, bytes=0) [11, 11.1]
+1: MPI_Recv(0, tag=4) [12, 12.1]
+"""
+
+
+def test_tests_of_requests_that_are_cut_vanish(tmp_path):
+    """Tests 1 and 3, the second Testall, and the Test that completes. What asks for other messages as well stays, and
+    so does a test of a later request of the same number."""
+    sim = whywait.whatif(trace_from_text(POLLING, tmp_path), [CutMessages("size==0")])
+    assert [visits(sim.result, name) for name in ("MPI_Test", "MPI_Testall", "MPI_Wait", "MPI_Waitall")] == [2, 1, 0, 1]
+    run = whywait.open(sim.write(tmp_path / "cut"))
+    assert count_records(run, 0, "MpiRequestTest", "MpiIsend", "MpiIrecv") == [3, 1, 1]
+    # The rank moves forward by Irecv, Isend, three Tests, a Testall and a Wait of 0.1 s each.
+    assert instances(sim)["0", "main"] == [(0, pytest.approx(19.3, rel=0, abs=NANOSECOND))]
+    again = whywait.whatif(sim.result, [CutMessages("tag==4")])
+    assert [visits(again.result, name) for name in ("MPI_Test", "MPI_Testall", "MPI_Isend")] == [1, 1, 0]
+
+
+def test_a_request_that_is_started_in_a_cut_region_is_not_cancelled(tmp_path):
+    trace = """
+    0: main [0, 9]
+    0: start [0, 1]
+    0: MPI_Irecv(1, req=1) [0.1, 0.2]
+    0: MPI_Test(1, failed) [2, 2.1]
+    0: MPI_Cancel [3, 3.1]
+    0: MPI_Wait(1, cancelled) [4, 4.1]
+    0: MPI_Irecv(1, req=1) [5, 5.1]
+    0: MPI_Test(1, failed) [5.5, 5.6]
+    0: MPI_Wait(1) [6, 7.1]
+    1: main [0, 9]
+    1: MPI_Send(0) [7, 7.1]
+    """
+    sim = whywait.whatif(trace_from_text(trace, tmp_path), [Cut("start")])
+    assert [visits(sim.result, name) for name in ("MPI_Test", "MPI_Wait", "MPI_Irecv")] == [1, 1, 1]
+    run = whywait.open(sim.write(tmp_path / "cut"))
+    kinds = ("MpiIrecvRequest", "MpiRequestTest", "MpiRequestCancelled", "MpiIrecv")
+    assert count_records(run, 0, *kinds) == [1, 1, 0, 1]
 
 
 def test_the_start_of_the_library_cannot_be_cut(tmp_path):

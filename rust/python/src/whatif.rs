@@ -108,7 +108,8 @@ impl Simulator {
         let found = {
             let analysis = analysis.get();
             let definitions = analysis.archive.definitions();
-            detached(py, || pool.install(|| CoreSimulator::new(&analysis.result, definitions, &model)))?
+            let new = || CoreSimulator::new(&analysis.result, definitions, &model, || analysis.source());
+            detached(py, || pool.install(new))?
         };
         Ok(Self { analysis, simulator: found.map_err(core_error)? })
     }

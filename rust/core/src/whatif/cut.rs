@@ -8,6 +8,7 @@
 use std::ops::RangeInclusive;
 
 use rayon::prelude::*;
+use whywait_otf2::Event;
 
 use super::builder::Builder;
 use super::selection::{Selection, entered, refusal};
@@ -253,6 +254,14 @@ impl Cut {
         self.ranges.iter_mut().for_each(join);
     }
 
+    /// Removes ranges of events, given by location.
+    pub(super) fn remove(&mut self, events: Vec<Vec<RangeInclusive<u32>>>) {
+        for (ranges, events) in self.ranges.iter_mut().zip(events) {
+            ranges.extend(events);
+            join(ranges);
+        }
+    }
+
     /// Removes the arcs from and to vanished calls.
     pub(super) fn prune(&self, trace: &Trace, builder: &mut Builder) {
         let gone = |builder: &Builder, call: u32| {
@@ -271,6 +280,69 @@ impl Cut {
         }
         builder.raws = raws;
     }
+}
+
+/// What vanishes at a location.
+#[derive(Clone, Copy)]
+pub(super) struct Gone<'a> {
+    cut: &'a Cut,
+    location: LocationId,
+    /// Position of the first event.
+    pub first: u32,
+    /// For each send and receive, whether it vanishes.
+    pub sends: &'a [bool],
+    pub receives: &'a [bool],
+}
+
+impl<'a> Gone<'a> {
+    /// What a cut removes from a location.
+    pub(super) fn new(cut: &'a Cut, trace: &Trace, location: LocationId) -> Self {
+        let position = trace.position(location);
+        let shard = trace.shard(location);
+        let i = shard.local(location);
+        Self {
+            cut,
+            location,
+            first: shard.event_offsets[i],
+            sends: rows(&cut.sends, position, shard.sends.range(i)),
+            receives: rows(&cut.receives, position, shard.receives.range(i)),
+        }
+    }
+
+    /// Whether it is nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        let vanishes = self.sends.contains(&true) || self.receives.contains(&true);
+        !vanishes && self.cut.of(self.location).is_empty()
+    }
+
+    /// Whether the last of this many events vanishes.
+    pub(super) fn event(&self, behind: usize) -> bool {
+        behind > 0 && self.cut.has(self.location, self.first + behind as u32 - 1)
+    }
+
+    /// Whether a record after this many events vanishes.
+    pub(super) fn record(&self, behind: usize, record: &Event<'_>) -> bool {
+        let next = self.first + behind as u32;
+        match record {
+            // A thread's part in a team vanishes with its begin and end, which enclose its first region.
+            Event::ThreadTeamBegin { .. } => {
+                self.cut.encloses(self.location, next) || self.cut.teams.contains(&(self.location, next))
+            }
+            Event::ThreadTeamEnd { .. } => {
+                let ends = |&(location, start): &(LocationId, u32)| {
+                    location == self.location
+                        && self.cut.of(location).iter().any(|range| *range.start() == start && *range.end() + 1 == next)
+                };
+                self.cut.encloses(self.location, next) || self.cut.teams.iter().any(ends)
+            }
+            _ => self.cut.encloses(self.location, next),
+        }
+    }
+}
+
+/// What is known of some rows of a shard.
+pub(super) fn rows<T>(all: &[Vec<T>], shard: usize, rows: std::ops::Range<usize>) -> &[T] {
+    all.get(shard).map_or(&[], |of| &of[rows])
 }
 
 /// The distinct calls of one side of a message; the second one may be missing.

@@ -52,7 +52,7 @@ use crate::analysis::Analysis;
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{CallPathId, LocationId};
 use crate::matching::protocol::nodes;
-use crate::trace::Trace;
+use crate::trace::{CallPath, RegionClass, Trace};
 use crate::{Error, Result};
 use builder::{Builder, MEASURED};
 use cut::Cut;
@@ -219,6 +219,12 @@ impl Assumptions {
     }
 }
 
+/// Whether calls may ask for requests that they do not complete.
+fn asks_in_vain(trace: &Trace) -> bool {
+    let tests = |path: &CallPath| trace.regions.class(path.region) == RegionClass::Test;
+    trace.tree.nodes().iter().any(tests) || trace.shards.iter().any(|shard| !shard.requests.rows.is_empty())
+}
+
 /// Visits of polling calls, and the time in them, ticks.
 fn polls(trace: &Trace) -> (u64, i64) {
     let class = |callpath: CallPathId| trace.regions.class(trace.tree.region(callpath));
@@ -252,8 +258,13 @@ pub struct Simulation {
 }
 
 impl Simulator {
-    /// Builds the dependency graph of a run.
-    pub fn new(analysis: &Analysis, definitions: &Definitions, model: &Model) -> Result<Self> {
+    /// Builds the dependency graph of a run; `records` says where its records come from.
+    pub fn new<'a>(
+        analysis: &Analysis,
+        definitions: &Definitions,
+        model: &Model,
+        records: impl FnOnce() -> Result<Source<'a>>,
+    ) -> Result<Self> {
         analysis.need_events()?;
         let trace = &analysis.trace;
         let mut builder = Builder::new(trace)?;
@@ -273,6 +284,10 @@ impl Simulator {
             cut.settle(trace, &builder, &also);
             if cut.is_empty() {
                 return Err(Error::Usage("no message in the run matches what is to be cut".into()));
+            }
+            if asks_in_vain(trace) {
+                let tests = records()?.idle_tests(trace, &cut)?;
+                cut.remove(tests);
             }
             cut.prune(trace, &mut builder);
         }

@@ -18,7 +18,7 @@ pub(super) struct Map<'a> {
 }
 
 /// The end of a call to which a record keeps its distance.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Enter,
     Leave,

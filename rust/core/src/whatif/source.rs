@@ -3,11 +3,14 @@
 //! A simulated run need not be written: its records are those of the run before the change, which may be simulated
 //! itself.
 
+use std::ops::RangeInclusive;
+
+use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 use whywait_otf2::records::ClockProperties;
 use whywait_otf2::{Archive, AttributeValue, Attributes, Event, EventSink};
 
-use super::cut::Cut;
+use super::cut::{Cut, Gone, rows};
 use super::record_times::{Map, Side, side};
 use super::requests::{Requests, started};
 use super::stamps::Stamps;
@@ -75,6 +78,21 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// The calls that do nothing but ask for requests that vanish, as ranges of events by location; none where nothing
+    /// is cut.
+    pub(super) fn idle_tests(&self, trace: &Trace, cut: &Cut) -> Result<Vec<Vec<RangeInclusive<u32>>>> {
+        let bounds = self.bounds(trace);
+        let find = |location: LocationId| {
+            let gone = Gone::new(cut, trace, location);
+            let mut requests = Requests::new(counter(trace, self.archive(), bounds, location), gone);
+            if !gone.is_empty() {
+                self.read(location, trace.definitions.locations[location].id, &mut requests)?;
+            }
+            Ok(requests.idle_tests())
+        };
+        (0..trace.definitions.locations.len()).into_par_iter().map(LocationId::at).map(find).collect()
+    }
+
     /// Sends the records of a location with this id to `sink`; those of a file that ends too early as far as it goes.
     fn read(&self, location: LocationId, id: u64, sink: &mut dyn EventSink) -> Result<()> {
         match self {
@@ -85,6 +103,19 @@ impl<'a> Source<'a> {
             Self::Simulated(run) => run.location(location, &mut Forwarded(sink)),
         }
     }
+}
+
+/// A decoder that counts the events of a location as the analysis does.
+fn counter<'a>(trace: &'a Trace, archive: &'a Archive, bounds: Bounds, location: LocationId) -> Decoder<'a> {
+    let process = trace.definitions.locations[location].process;
+    let shard = Shard {
+        locations: Ids { start: location, end: LocationId::at(location.index() + 1) },
+        processes: Ids { start: process, end: process },
+        ..Shard::default()
+    };
+    let mut decoder = Decoder::new(archive.definitions(), &trace.regions, &trace.definitions, bounds, shard);
+    decoder.begin_location(location);
+    decoder
 }
 
 /// What takes the records of a simulated run.
@@ -157,15 +188,15 @@ impl<'a> Simulated<'a> {
         let id = self.trace.definitions.locations[location].id;
         let (position, shard) = (self.trace.position(location), self.trace.shard(location));
         let i = shard.local(location);
-        let gone = self.gone(location);
-        let mut requests = Requests::new(self.decoder(location), gone.receives);
-        if gone.receives.contains(&true) {
+        let gone = Gone::new(&self.simulator.cut, self.trace, location);
+        let mut requests = Requests::new(self.decoder(location), gone);
+        if !gone.is_empty() {
             self.of.read(location, id, &mut requests)?;
         }
         let mut rewritten = Rewritten {
             map: self.map(location),
             gone,
-            vanishing: requests.found(),
+            vanishing: requests.receives(),
             started: 0,
             sent: rows(&self.stamps.sends, position, shard.sends.range(i)),
             received: rows(&self.stamps.receives, position, shard.receives.range(i)),
@@ -180,32 +211,8 @@ impl<'a> Simulated<'a> {
         Ok(rewritten.failed?)
     }
 
-    /// A decoder that counts the events of a location as the analysis does.
     fn decoder(&self, location: LocationId) -> Decoder<'a> {
-        let process = self.trace.definitions.locations[location].process;
-        let shard = Shard {
-            locations: Ids { start: location, end: LocationId::at(location.index() + 1) },
-            processes: Ids { start: process, end: process },
-            ..Shard::default()
-        };
-        let (trace, definitions) = (self.trace, self.archive().definitions());
-        let mut decoder = Decoder::new(definitions, &trace.regions, &trace.definitions, self.bounds, shard);
-        decoder.begin_location(location);
-        decoder
-    }
-
-    /// What vanishes at a location.
-    fn gone(&self, location: LocationId) -> Gone<'_> {
-        let position = self.trace.position(location);
-        let shard = self.trace.shard(location);
-        let i = shard.local(location);
-        Gone {
-            cut: &self.simulator.cut,
-            location,
-            first: shard.event_offsets[i],
-            sends: rows(&self.simulator.cut.sends, position, shard.sends.range(i)),
-            receives: rows(&self.simulator.cut.receives, position, shard.receives.range(i)),
-        }
+        counter(self.trace, self.archive(), self.bounds, location)
     }
 
     /// The map from measured to new times of a location; without events, that of its process's master.
@@ -234,48 +241,6 @@ impl<'a> Simulated<'a> {
             own,
         }
     }
-}
-
-/// What vanishes at a location.
-struct Gone<'a> {
-    cut: &'a Cut,
-    location: LocationId,
-    /// Position of the first event.
-    first: u32,
-    /// For each send and receive, whether it vanishes.
-    sends: &'a [bool],
-    receives: &'a [bool],
-}
-
-impl Gone<'_> {
-    /// Whether the last of this many events vanishes.
-    fn event(&self, behind: usize) -> bool {
-        behind > 0 && self.cut.has(self.location, self.first + behind as u32 - 1)
-    }
-
-    /// Whether a record after this many events vanishes.
-    fn record(&self, behind: usize, record: &Event<'_>) -> bool {
-        let next = self.first + behind as u32;
-        match record {
-            // A thread's part in a team vanishes with its begin and end, which enclose its first region.
-            Event::ThreadTeamBegin { .. } => {
-                self.cut.encloses(self.location, next) || self.cut.teams.contains(&(self.location, next))
-            }
-            Event::ThreadTeamEnd { .. } => {
-                let ends = |&(location, start): &(LocationId, u32)| {
-                    location == self.location
-                        && self.cut.of(location).iter().any(|range| *range.start() == start && *range.end() + 1 == next)
-                };
-                self.cut.encloses(self.location, next) || self.cut.teams.iter().any(ends)
-            }
-            _ => self.cut.encloses(self.location, next),
-        }
-    }
-}
-
-/// What is known of some rows of a shard.
-fn rows<T>(all: &[Vec<T>], shard: usize, rows: std::ops::Range<usize>) -> &[T] {
-    all.get(shard).map_or(&[], |of| &of[rows])
 }
 
 /// The state of a location that is being written.
@@ -359,6 +324,7 @@ impl EventSink for Rewritten<'_> {
             _ => false,
         };
         if let Event::MpiIsendComplete { request_id }
+        | Event::MpiRequestCancelled { request_id }
         | Event::MpiIrecv { request_id, .. }
         | Event::MpiImrecv { request_id, .. } = record
         {
