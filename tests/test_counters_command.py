@@ -14,6 +14,7 @@ import pytest
 import whywait
 from whywait.analysis.expected import recursive_doubling
 from whywait.cli import main
+from whywait.model.selection import edges_of_bins
 
 from tests.test_counters import STRICT, TWO_RANKS, archive, counter, values
 from tests.tracedsl import trace_from_text
@@ -139,8 +140,7 @@ def test_all_counters_are_correlated(steps, capsys):
     [
         ["--by", "rank"],
         ["--metric", "INS", "--by", "rank", "--bins", "2"],
-        ["--metric", "mpi_unexpected_queue", "--by", "rank"],
-        ["--metric", "mpi_unexpected_queue", "--window", "0:1"],
+        ["--metric", "mpi_unexpected_queue", "--by", "rank", "--bins", "2"],
         ["--metric", "INS", "--by", "iteration=step", "--window", "0:1"],
         ["--metric", "INS", "--window", "500:600"],
         ["--over", "bins"],
@@ -249,6 +249,58 @@ def test_bins_of_a_width(steps, capsys, metric):
     assert main(["counters", str(steps), "--metric", metric, "--bin", "500ms", "--json"]) == 0
     assert capsys.readouterr().out == expected
     assert json.loads(expected)["rows"]
+
+
+# One message waits from 1 to 2.5 s, another one from 2 to 4 s, in a run of 5 s.
+QUEUE = """
+    0: MPI_Bsend(1, bytes=100) [1, 1.1]
+    0: MPI_Bsend(1, bytes=200) [2, 2.1]
+    1: work [0, 0.5]
+    1: MPI_Recv(0, bytes=100) [2.5, 2.6]
+    1: MPI_Recv(0, bytes=200) [4, 4.1]
+    *: work [4.5, 5]
+"""
+
+
+def test_a_queue_in_bins_of_a_width(tmp_path, capsys):
+    anchor = trace_from_text(QUEUE, tmp_path)
+
+    def level(*options, metric="mpi_unexpected_queue"):
+        assert main(["counters", str(anchor), "--metric", metric, "--arrival", "send", *options, "--json"]) == 0
+        return [tuple(row.values()) for row in json.loads(capsys.readouterr().out)["rows"]]
+
+    bins = [
+        (1, 0, 0.0, pytest.approx(0.2 / 1.2), 1),
+        (1, 1, 1.2, pytest.approx((0.8 + 2 * 0.4) / 1.2), 2),
+        (1, 2, 2.4, pytest.approx((2 * 0.1 + 1.1) / 1.2), 2),
+        (1, 3, 3.6, pytest.approx(0.4 / 1.2), 1),
+        (1, 4, 4.8, 0, 0),
+    ]
+    assert level("--bin", "1.2s") == bins
+    assert level("--by", "time=1200ms") == bins
+    assert level("--by", "time=5") == level("--bins", "5") == level("--bin", "1s")
+    assert level("--bin", "1s", "--window", "2:4") == [(1, 0, 2, 1.5, 2), (1, 1, 3, 1, 1)]
+    assert level("--bins", "2", "--window", "2:4") == level("--bin", "1s", "--window", "2:4")
+    assert level("--window", "2:4") == [(1, 2, 1.25)]
+    assert level("--window", "0:2") == [(1, 1, 0.5)]
+    assert level("--by", "rank") == level() == [(1, 2, 2, pytest.approx(3.5 / 5))]
+    assert level("--bin", "2.5s", metric="mpi_bytes_in_flight")[-1][0] is None
+
+
+@pytest.mark.parametrize("options", [["--by", "callpath"], ["--by", "iteration=work"], ["--iterations", "work"]])
+def test_a_queue_has_no_call_path(tmp_path, capsys, options):
+    anchor = trace_from_text(QUEUE, tmp_path)
+    assert main(["counters", str(anchor), "--metric", "mpi_unexpected_queue", *options]) == 2
+    assert "has no call paths and no iterations" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("width", "edges"),
+    [(0.1, [0, 0.1, 0.2, 0.3]), (0.2, [0, 0.2, 0.3]), (0.3, [0, 0.3]), (9, [0, 0.3]), (None, [0, 0.15, 0.3])],
+)
+def test_edges_of_bins(width, edges):
+    assert edges_of_bins((0.0, 0.3), 2, width).tolist() == pytest.approx(edges)
+    assert all(np.diff(edges_of_bins((0.0, 11 * step), 1, step)).min() > 0.9 * step for step in (0.1, 0.3, 1e-6, 7.7))
 
 
 @pytest.mark.parametrize(

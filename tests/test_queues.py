@@ -240,6 +240,16 @@ def test_queues_of_a_result(tmp_path):
     replayed = whywait.analyze(anchor, causes=False, queues="send", queue_bins=4)
     assert replayed.queues().sums.equals(queues.sums)
     assert replayed.queues().series.equals(plain.queues("send", bins=4).series)
+    # An analysis without bins does not serve who asks for some.
+    without = whywait.analyze(anchor, causes=False, queues="send")
+    assert without.queues(bins=4).series.equals(replayed.queues().series)
+    edges = [0, 2.5, 2.6, 5]
+    cut = [row for row in without.queues(bins=edges).series.to_pylist() if row["metric"] == "mpi_unexpected_queue"]
+    assert [(row["begin"], row["mean"], row["maximum"]) for row in cut] == [
+        (0, pytest.approx((1 + 2 * 0.5) / 2.5), 2), (2.5, 1, 1), (2.6, pytest.approx(1.4 / 2.4), 1)
+    ]  # fmt: skip
+    with pytest.raises(whywait.UsageError, match="increase"):
+        without.queues(bins=[0, 1, 1]).replay()
     with pytest.raises(whywait.UsageError, match="arrival"):
         plain.queues("never").window(0, 1)
 
@@ -292,8 +302,8 @@ def test_the_command_shows_sums_of_queues_in_parts(tmp_path, capsys):
     assert "levels" not in found
     assert main(["counters", anchor, "--window", "0:2.6"]) == 0
     assert "Sum in the window" in capsys.readouterr().out
-    assert main(["counters", anchor, "--metric", "mpi_unexpected_queue", "--by", "rank"]) == 2
-    assert "neither" in capsys.readouterr().err
+    assert main(["counters", anchor, "--metric", "mpi_unexpected_queue", "--by", "callpath"]) == 2
+    assert "no call paths" in capsys.readouterr().err
 
 
 def test_queues_are_correlated(tmp_path):

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 from whywait.model.result import ResultData
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
 
     from whywait.analysis.correlation import Correlation
@@ -92,7 +94,7 @@ class CountedResult(ResultData):
         arrival: Literal["estimate", "send"] | None = None,
         match: Literal["pair", "list"] | None = None,
         *,
-        bins: int = 0,
+        bins: int | Sequence[float] = 0,
     ) -> Queues:
         """Return the counters of messages and queues, which a modified MPI library would count.
 
@@ -108,7 +110,7 @@ class CountedResult(ResultData):
             Which messages share a queue: those of a ``"pair"`` of processes in one communicator, or all messages to a
             process in one communicator (``"list"``); None for what the analysis chose, or a pair.
         bins
-            The number of bins of ``series``.
+            The number of bins of ``series``, of equal width, or their edges (seconds since the start of the trace).
 
         Returns
         -------

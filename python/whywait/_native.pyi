@@ -143,7 +143,7 @@ def analyze(
     causes: bool = True,
     cost_model: str = "thesis",
     transfers: bool = False,
-    queues: tuple[str, str, int, bool] | None = None,
+    queues: tuple[str, str, int | Sequence[float], bool] | None = None,
     window: tuple[float, float] | None = None,
     counter_modes: Sequence[tuple[str, str]] = ...,
     shard_events: int = ...,

@@ -16,7 +16,7 @@ import pyarrow as pa
 from whywait import _native
 from whywait.model.counters import named
 from whywait.model.profile import sum_at
-from whywait.model.selection import find_callpaths, one_callpath, position_in_run
+from whywait.model.selection import edges_of_bins, find_callpaths, one_callpath, position_in_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -264,10 +264,7 @@ class Counter:
         whywait.UsageError
             If the result is a written one, which holds no events.
         """
-        begin, end = window or (0.0, self._result.facts["length"])
-        edges = np.linspace(begin, end, bins + 1)
-        if width is not None:
-            edges = np.append(np.arange(begin, end, width), end)
+        edges = edges_of_bins(window or (0.0, self._result.facts["length"]), bins, width)
         locations = np.unique(self._cells["location"]).astype(np.int64)
         location, number = np.repeat(locations, edges.size - 1), np.tile(np.arange(edges.size - 1), locations.size)
         begins, ends = edges.copy(), edges.copy()

@@ -21,6 +21,8 @@ from whywait.model.profile import sum_at
 from whywait.model.selection import one_callpath, position_in_run
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from whywait.model.result import ResultData
@@ -61,7 +63,7 @@ class Queues:
         Which messages share a queue; None for the setting of the analysis, or those of a pair of processes if it had
         none.
     bins
-        Number of bins of equal width for levels over time.
+        Number of bins of equal width for levels over time, or the edges of bins, seconds since the start of the trace.
 
     Raises
     ------
@@ -72,13 +74,18 @@ class Queues:
     """
 
     def __init__(
-        self, result: ResultData, arrival: Arrival | None = None, match: Match | None = None, *, bins: int = 0
+        self,
+        result: ResultData,
+        arrival: Arrival | None = None,
+        match: Match | None = None,
+        *,
+        bins: int | Sequence[float] = 0,
     ) -> None:
         options = result.tables.options
         self._result = result
         self._arrival = arrival or options.get("queues") or "estimate"
         self._match = match or options.get("queue_match") or "pair"
-        self._bins = bins
+        self._bins = bins if isinstance(bins, int) else [float(edge) for edge in bins]
         known = (options.get("queues"), options.get("queue_match")) == (self._arrival, self._match)
         has_bins = known and result.tables.analysis is not None and (not bins or _bins(result.tables.analysis) == bins)
         self._replayed = result.tables.analysis if has_bins else None
@@ -126,7 +133,10 @@ class Queues:
 
     @cached_property
     def series(self) -> pa.Table:
-        """Levels over time, as `whywait.Result.queue_series`; without rows if no bins were asked for."""
+        """Levels over time, as `whywait.Result.queue_series`; without rows if no bins were asked for.
+
+        The mean of a bin is over its part within the run.
+        """
         return _placed(self._result, pa.table(self._analysis.queue_series()))
 
     @cached_property
@@ -260,7 +270,7 @@ class Queues:
 def _bins(analysis: _native.Analysis) -> int:
     """Return the number of bins of an analysis."""
     bins = pa.table(analysis.queue_series())["bin"].to_numpy()
-    return int(bins.max(initial=-1)) + 1
+    return int(bins.max()) + 1 if bins.size else 0
 
 
 def levels(result: ResultData) -> pa.Table:

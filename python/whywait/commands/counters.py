@@ -69,8 +69,8 @@ def add(verbs: Any) -> None:
         "--by",
         type=_axis,
         metavar="AXIS",
-        help="with --metric, sum a counter of the trace up by callpath, rank, iteration=PATH (the instances of a call "
-        "path), time=N (N bins of equal width) or time=0.5s (bins of this width)",
+        help="with --metric, sum a counter up by callpath, rank, iteration=PATH (the instances of a call path), time=N "
+        "(N bins of equal width) or time=0.5s (bins of this width); a queue by rank or time",
     )
     add_window(parser)
     parser.add_argument(
@@ -105,7 +105,7 @@ def add(verbs: Any) -> None:
         "--bin",
         type=_width,
         metavar="WIDTH",
-        help="show a counter over time, in bins of this width (0.5s, 20ms, 100us)",
+        help="show a counter or queue over time, in bins of this width (0.5s, 20ms, 100us)",
     )
     parser.add_argument(
         "--expected-traffic",
@@ -241,9 +241,11 @@ def _metric(result: Result, options: argparse.Namespace) -> tuple[str, list[dict
 
     if options.metric not in result.counters:
         name = _unique_name(result, options.metric)
+        if name in _native.queue_levels():
+            return name, _level(result, name, options)
         if any(getattr(options, option) for option in _PARTS) or (options.bins and name in _native.queue_metrics()):
             return name, _part_of_sum(result, name, options)
-        return name, _table(result, name, course=bool(options.bins), count=options.top)
+        return name, _table(result, name, count=options.top)
     counter = result.counters[options.metric]
     length = result.facts["length"]
     window = options.window and part_of_run(options.window(length), length)
@@ -272,16 +274,40 @@ def _metric(result: Result, options: argparse.Namespace) -> tuple[str, list[dict
     return counter.name, _recorded(counter, options.top)
 
 
+def _level(result: Result, name: str, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return the rows of a level of queues: by rank, or over time."""
+    from whywait import UsageError
+    from whywait.model.result import part_of_run
+    from whywait.model.selection import edges_of_bins
+
+    axis, value = options.by or ("", None)
+    if options.iterations or axis in {"iteration", "callpath"}:
+        raise UsageError(
+            f"{name} is the length of a queue of a process: it has no call paths and no iterations; "
+            "show it by rank, with --by time=N or --bin over time, or with --window in a part of the run"
+        )
+    length = result.facts["length"]
+    window = part_of_run(options.window(length), length) if options.window else (0.0, length)
+    if axis == "time" or options.bins:
+        edges = edges_of_bins(window, *(value or (options.bins, None)))
+        series = result.queues(bins=edges.tolist()).series
+        return _select(series, name, ("rank", "bin", "begin", "mean", "maximum"))
+    if options.window:
+        rows = _select(result.queues(bins=list(window)).series, name, ("rank", "maximum", "mean"))
+    else:
+        rows = _select(result.queue_levels(), name, ("rank", "maximum", "time", "mean"))
+    return sorted(rows, key=lambda row: -row["maximum"])[: options.top]
+
+
 def _part_of_sum(result: Result, name: str, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Return the rows of a sum of queues in a part of the run, or by call path, rank, iteration or time."""
-    import numpy as np
-
     from whywait import UsageError, _native
     from whywait.model.result import part_of_run
+    from whywait.model.selection import edges_of_bins
 
     if name not in _native.queue_metrics():
         option = next((one for one in _PARTS if getattr(options, one)), "bins")
-        raise UsageError(f"--{option} needs a counter of the trace or a sum of queues, and {name} is neither")
+        raise UsageError(f"--{option} needs a counter of the trace or of queues, and {name} is neither")
     queues, length = result.queues(), result.facts["length"]
     begin, end = part_of_run(options.window(length), length) if options.window else (0.0, length)
     axis, value = options.by or ("", None)
@@ -290,8 +316,7 @@ def _part_of_sum(result: Result, name: str, options: argparse.Namespace) -> list
             raise UsageError("--window cannot be combined with iterations")
         return queues.by_iteration(name, value or options.iterations).to_pylist()  # type: ignore[no-any-return]
     if axis == "time" or options.bins:
-        bins, width = value or (options.bins, None)
-        edges = np.linspace(begin, end, bins + 1) if width is None else np.append(np.arange(begin, end, width), end)
+        edges = edges_of_bins((begin, end), *(value or (options.bins, None)))
         return queues.by_bin(name, edges).to_pylist()  # type: ignore[no-any-return]
     table = queues.window(begin, end) if options.window else queues.sums
     rows = [row | {"callpath": "/".join(row["callpath"])} for row in table.to_pylist() if row["metric"] == name]
@@ -409,8 +434,8 @@ def _unique_name(result: Result, text: str) -> str:
     return counters[0] if len(counters) == 1 else text
 
 
-def _table(result: Result, name: str, *, course: bool, count: int) -> list[dict[str, Any]]:
-    """Return the largest rows of a counter, or of a level by rank, or its values over time."""
+def _table(result: Result, name: str, *, count: int) -> list[dict[str, Any]]:
+    """Return the largest rows of a sum of queues."""
     from whywait import UsageError, _native
 
     if name in _native.queue_metrics():
@@ -424,14 +449,8 @@ def _table(result: Result, name: str, *, course: bool, count: int) -> list[dict[
             }
             for cell in cells
         ]
-    levels = result.queue_levels()
-    if name not in _native.queue_levels():
-        known = ", ".join([*result.counters, *_native.queue_metrics(), *_native.queue_levels()])
-        raise UsageError(f"there is no counter {name!r}; there are {known}")
-    if course:
-        return _select(result.queue_series(), name, ("rank", "bin", "begin", "mean", "maximum"))
-    rows = _select(levels, name, ("rank", "maximum", "time", "mean"))
-    return sorted(rows, key=lambda row: -row["maximum"])[:count]
+    known = ", ".join([*result.counters, *_native.queue_metrics(), *_native.queue_levels()])
+    raise UsageError(f"there is no counter {name!r}; there are {known}")
 
 
 def _select(table: pa.Table, name: str, wanted: tuple[str, ...]) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -154,6 +155,26 @@ class Processes:
             for _, row in self._profile.inclusive_rows(metric, positions):
                 by_location = combine(by_location, row)
         return self._profile.combine(metric)(self._process, by_location[self._locations], len(self))
+
+
+def edges_of_bins(window: tuple[float, float], bins: int, width: float | None = None) -> npt.NDArray[np.float64]:
+    """Return the edges of bins: of equal number, or of equal width, where the last one may be shorter.
+
+    Parameters
+    ----------
+    window
+        Begin of the first and end of the last bin.
+    bins
+        The number of bins.
+    width
+        The width of bins instead.
+    """
+    begin, end = window
+    if width is None:
+        return np.linspace(begin, end, bins + 1)
+    # Rounding must not make a last bin of no width.
+    before = begin + width * np.arange(max(math.ceil((end - begin) / width * (1 - 1e-12)), 1))
+    return np.append(before, end)
 
 
 def position_in_run(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -350,12 +350,12 @@ pub(crate) fn analyze_trace(
 
     monitor.enter(Stage::Messages)?;
     let mut found: Vec<Findings> = trace.shards.iter().map(|_| Findings::default()).collect();
-    let judge = options.queues.map(|_| Judge::new(&trace, archive.definitions()));
+    let judge = options.queues.as_ref().map(|_| Judge::new(&trace, archive.definitions()));
     let (of_messages, messages) = analyze_messages(&trace, options, judge.as_ref(), &mut diagnostics)?;
     for findings in of_messages {
         add(&mut found, findings);
     }
-    let queues = options.queues.map(|options| queues::replay(&trace, messages, &options)).transpose()?;
+    let queues = options.queues.as_ref().map(|options| queues::replay(&trace, messages, options)).transpose()?;
 
     monitor.enter(Stage::Collectives)?;
     let (collective, collective_syncs, collective_notes) = collective::detect(&trace, options.causes)?;

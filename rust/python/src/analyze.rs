@@ -38,7 +38,7 @@ pub(crate) fn analyze(
     causes: bool,
     cost_model: &str,
     transfers: bool,
-    queues: Option<(String, String, usize, bool)>,
+    queues: Option<(String, String, queues::Cut, bool)>,
     window: Option<(f64, f64)>,
     counter_modes: Vec<(String, String)>,
     shard_events: u64,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{Float64Array, Int64Array, UInt32Array};
 use pyo3::prelude::*;
-use whywait_core::queues::{Arrival, Level, Lists, Moment, Options, Quantity};
+use whywait_core::queues::{Arrival, Bins, Level, Lists, Moment, Options, Quantity};
 use whywait_core::schema::{QueueMetric, Unit};
 
 use crate::arrow::{Names, Optional, Table};
@@ -23,8 +23,15 @@ pub(crate) fn queue_levels() -> Vec<&'static str> {
     Quantity::ALL.iter().map(|quantity| quantity.name()).collect()
 }
 
-/// Options of the replay: arrival, lists, number of bins, and whether to return every increment.
-pub(crate) fn options((arrival, lists, bins, moments): &(String, String, usize, bool)) -> PyResult<Options> {
+/// The bins of levels: their number, or their edges in seconds since the begin of the trace.
+#[derive(FromPyObject)]
+pub(crate) enum Cut {
+    Number(usize),
+    Edges(Vec<f64>),
+}
+
+/// Options of the replay: arrival, lists, bins, and whether to return every increment.
+pub(crate) fn options((arrival, lists, bins, moments): &(String, String, Cut, bool)) -> PyResult<Options> {
     const MOST: usize = 100_000;
     let arrival = match arrival.as_str() {
         "estimate" => Arrival::Estimate,
@@ -36,10 +43,19 @@ pub(crate) fn options((arrival, lists, bins, moments): &(String, String, usize, 
         "list" => Lists::Receiver,
         _ => return Err(UsageError::new_err("match must be \"pair\" or \"list\"")),
     };
-    if *bins > MOST {
+    let (number, bins) = match bins {
+        Cut::Number(number) => (*number, Bins::Number(*number)),
+        Cut::Edges(edges) => (edges.len().saturating_sub(1), Bins::Edges(edges.clone())),
+    };
+    if number > MOST {
         return Err(UsageError::new_err(format!("at most {MOST} bins")));
     }
-    Ok(Options { arrival, lists, bins: *bins, moments: *moments })
+    if let Bins::Edges(edges) = &bins
+        && !edges.is_sorted_by(|a, b| a < b)
+    {
+        return Err(UsageError::new_err("the edges of bins must increase"));
+    }
+    Ok(Options { arrival, lists, bins, moments: *moments })
 }
 
 fn all(analysis: &Analysis) -> &[Level] {
@@ -104,17 +120,15 @@ pub(crate) fn levels(analysis: &Analysis) -> PyResult<Table> {
     ])
 }
 
-/// Maxima and means of levels in bins of equal width.
+/// Maxima and means of levels in bins.
 pub(crate) fn series(analysis: &Analysis) -> PyResult<Table> {
     let levels = all(analysis);
     let rows =
         || levels.iter().flat_map(|level| level.bins.iter().enumerate().map(move |(bin, row)| (level, bin, row)));
     let (names, units, locations) = heads(rows().map(|(level, ..)| level));
-    let length = analysis.seconds(length(analysis));
-    let width = |level: &Level| length / level.bins.len() as f64;
-    let ticks = analysis.result.trace.resolution as f64;
-    let begin = rows().map(|(level, bin, _)| bin as f64 * width(level));
-    let means = rows().map(|(level, _, (integral, _))| mean(*integral, width(level) * ticks));
+    let edges = analysis.result.queues.as_ref().map_or(&[][..], |queues| &queues.edges);
+    let begin = rows().map(|(_, bin, _)| analysis.seconds(edges[bin] - analysis.begin()));
+    let means = rows().map(|(_, bin, (integral, _))| mean(*integral, (edges[bin + 1] - edges[bin]) as f64));
     Table::new(vec![
         ("metric", names.finish()),
         ("location", locations.finish()),

@@ -2,7 +2,6 @@
 
 use bitcode::{Decode, Encode};
 
-use super::Options;
 use crate::ids::LocationId;
 
 /// The quantities of which levels are computed.
@@ -82,17 +81,11 @@ pub struct Level {
 
 /// How much to keep of a level's course.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Detail {
-    /// Number of bins of equal width.
-    bins: usize,
-    has_steps: bool,
-}
-
-impl Detail {
-    /// As the options say: one bin at least where steps are kept.
-    pub(super) fn of(options: &Options) -> Self {
-        Self { bins: options.bins.max(usize::from(options.moments)), has_steps: options.moments }
-    }
+pub(super) struct Detail<'a> {
+    /// The edges of bins, ticks.
+    pub(super) edges: &'a [i64],
+    /// Whether to keep every step.
+    pub(super) has_steps: bool,
 }
 
 /// Time and size of a change of a level.
@@ -191,33 +184,36 @@ fn distribute<T: Copy>(changes: &mut Vec<T>, time: impl Fn(&T) -> i64) {
 }
 
 /// Computes a level over a part of the run.
-pub(super) struct Course {
+pub(super) struct Course<'a> {
     level: Level,
-    /// First and last tick of the run.
-    run: (i64, i64),
+    /// The last tick of the run.
+    last: i64,
     now: i64,
     since: i64,
+    detail: Detail<'a>,
+    /// The current bin.
+    bin: usize,
 }
 
-impl Course {
+impl<'a> Course<'a> {
     /// Begins at a time with a level.
     pub(super) fn new(
         quantity: Quantity,
         location: LocationId,
         run: (i64, i64),
-        detail: Detail,
+        detail: Detail<'a>,
         (since, now): (i64, i64),
     ) -> Self {
-        let (bins, steps) = (vec![(0, 0); detail.bins], detail.has_steps.then(Vec::new));
+        let (bins, steps) = (vec![(0, 0); detail.edges.len().saturating_sub(1)], detail.has_steps.then(Vec::new));
         let level = Level { quantity, location, maximum: 0, time: run.0, integral: 0, bins, steps };
-        Self { level, run, now, since }
+        Self { level, last: run.1, now, since, detail, bin: 0 }
     }
 
     /// Adds a change; times must not decrease.
     #[inline]
     pub(super) fn change(&mut self, time: i64, by: i64) {
         if time > self.since {
-            self.go_on(time.min(self.run.1));
+            self.go_on(time.min(self.last));
         }
         self.now = self.now.saturating_add(by);
     }
@@ -232,8 +228,8 @@ impl Course {
             if self.now != 0 {
                 // The product of two numbers of 64 bits fits.
                 self.level.integral += i128::from(self.now).wrapping_mul(i128::from(time - self.since));
-                if !self.level.bins.is_empty() {
-                    self.level.spread(self.now, self.since, time, self.run);
+                if !self.detail.edges.is_empty() || self.detail.has_steps {
+                    self.spread(time);
                 }
             }
             self.since = time;
@@ -245,6 +241,27 @@ impl Course {
         self.go_on(until);
         self.level
     }
+
+    /// Adds the level up to a time to its bins and steps.
+    #[cold]
+    fn spread(&mut self, to: i64) {
+        let (from, level) = (self.since, self.now);
+        while let Some(&[begin, end]) = self.detail.edges.get(self.bin..self.bin + 2) {
+            let overlap = to.min(end) - from.max(begin);
+            if overlap > 0 {
+                let (integral, maximum) = &mut self.level.bins[self.bin];
+                *integral += i128::from(level) * i128::from(overlap);
+                *maximum = (*maximum).max(level);
+            }
+            if to < end {
+                break;
+            }
+            self.bin += 1;
+        }
+        if let Some(steps) = &mut self.level.steps {
+            steps.push((from, to, level));
+        }
+    }
 }
 
 /// A size as what a level changes by.
@@ -253,27 +270,6 @@ pub(super) fn size(by: u64) -> i64 {
 }
 
 impl Level {
-    /// Adds a level that is not zero to its bins.
-    #[cold]
-    fn spread(&mut self, level: i64, from: i64, to: i64, (first, last): (i64, i64)) {
-        let bins = self.bins.len() as i128;
-        let length = i128::from(last - first).max(1);
-        let bound = |bin: i128| first + (length * bin / bins) as i64;
-        let mut bin = i128::from(from - first) * bins / length;
-        while bin < bins && bound(bin) < to {
-            let overlap = to.min(bound(bin + 1)) - from.max(bound(bin));
-            if overlap > 0 {
-                let (integral, maximum) = &mut self.bins[bin as usize];
-                *integral += i128::from(level) * i128::from(overlap);
-                *maximum = (*maximum).max(level);
-            }
-            bin += 1;
-        }
-        if let Some(steps) = &mut self.steps {
-            steps.push((from, to, level));
-        }
-    }
-
     /// Joins the levels of two consecutive parts of the run.
     pub(super) fn join(mut self, other: &Self) -> Self {
         if (other.maximum, self.time) > (self.maximum, other.time) {
@@ -295,6 +291,7 @@ impl Level {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::Bins;
     use super::*;
 
     /// Rises and falls in the order of time.
@@ -306,7 +303,11 @@ mod tests {
     }
 
     fn level(rises: &[Change], falls: &[Change], run: (i64, i64), bins: usize) -> Level {
-        let detail = Detail { bins, has_steps: bins == 1 };
+        cut(rises, falls, run, &Bins::Number(bins).edges(run, 1))
+    }
+
+    fn cut(rises: &[Change], falls: &[Change], run: (i64, i64), edges: &[i64]) -> Level {
+        let detail = Detail { edges, has_steps: edges.len() == 2 };
         let mut course = Course::new(Quantity::Unexpected, LocationId::new(0), run, detail, (run.0, 0));
         for (time, by) in changes(rises, falls) {
             course.change(time, by);
@@ -325,6 +326,16 @@ mod tests {
     fn steps_say_what_a_level_is_from_when_to_when() {
         let level = level(&[(10, 1), (20, 2)], &[(25, 3), (40, 0)], (0, 50), 1);
         assert_eq!(level.steps, Some(vec![(10, 20, 1), (20, 25, 3)]));
+    }
+
+    #[test]
+    fn bins_may_have_any_edges() {
+        let of = |edges: &[i64]| cut(&[(10, 1), (20, 1)], &[(25, 1), (40, 1)], (0, 50), edges).bins;
+        assert_eq!(of(&[0, 12, 50]), [(2, 1), (33, 2)]);
+        assert_eq!(of(&[15, 22, 24]), [(9, 2), (4, 2)]);
+        assert_eq!(of(&[30, 30, 60]), [(0, 0), (10, 1)]);
+        assert_eq!(of(&[45, 50]), [(0, 0)]);
+        assert_eq!(Bins::Edges(vec![0.0, 1.25, 9.0]).edges((100, 150), 10), [100, 113, 150]);
     }
 
     #[test]
@@ -395,7 +406,8 @@ mod tests {
             let changes = changes(&rises, &falls);
             let part = |from: i64, to: i64| {
                 let before = changes.iter().filter(|change| change.0 < from).map(|change| change.1).sum();
-                let detail = Detail { bins, has_steps: false };
+                let edges = Bins::Number(bins).edges((0, 40), 1);
+                let detail = Detail { edges: &edges, has_steps: false };
                 let mut course = Course::new(whole.quantity, whole.location, (0, 40), detail, (from, before));
                 for &(time, by) in changes.iter().filter(|change| (from..to).contains(&change.0)) {
                     course.change(time, by);

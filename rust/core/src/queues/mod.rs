@@ -48,16 +48,40 @@ use crate::severity::{self, Accumulator};
 use crate::trace::{Shard, Trace};
 
 /// Options of the replay.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// When messages arrive.
     pub arrival: Arrival,
     /// Which messages share a queue.
     pub lists: Lists,
-    /// Number of bins of equal width for levels over time; 0 for none.
-    pub bins: usize,
+    /// The bins of levels over time.
+    pub bins: Bins,
     /// Whether to return every increment of the sums, and every step of the levels.
     pub moments: bool,
+}
+
+/// The bins of levels over time.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Bins {
+    /// So many of equal width over the run; 0 for none.
+    Number(usize),
+    /// Between these times, seconds since the begin of the trace, in increasing order.
+    Edges(Vec<f64>),
+}
+
+impl Bins {
+    /// The edges of the bins of a run, ticks; empty for none.
+    fn edges(&self, (first, last): (i64, i64), resolution: u64) -> Vec<i64> {
+        let length = i128::from(last) - i128::from(first);
+        match self {
+            Self::Number(0) => Vec::new(),
+            &Self::Number(bins) => (0..=bins).map(|bin| first + (length * bin as i128 / bins as i128) as i64).collect(),
+            Self::Edges(edges) => {
+                let tick = |edge: &f64| ((edge * resolution as f64).round() as i128).clamp(0, length);
+                edges.iter().map(|edge| first + tick(edge) as i64).collect()
+            }
+        }
+    }
 }
 
 /// When a message arrives.
@@ -146,6 +170,8 @@ pub struct Queues {
     pub cells: Vec<Cell>,
     /// Levels by quantity and location.
     pub levels: Vec<Level>,
+    /// The edges of the bins of levels, ticks.
+    pub edges: Vec<i64>,
     /// Increments of the sums in order of time, if requested.
     pub moments: Vec<Moment>,
     /// Largest size of an eager message, within a node and between nodes; `None` if no message used rendezvous.
@@ -207,10 +233,11 @@ pub fn replay(trace: &Trace, mut messages: Vec<Messages>, options: &Options) -> 
         Arrival::Send => None,
     };
     let estimate = estimate.as_ref();
-    let detail = Detail::of(options);
+    let edges = trace.span().map_or(Vec::new(), |run| options.bins.edges(run, trace.resolution));
+    let detail = Detail { edges: &edges, has_steps: options.moments };
     let replay = |(messages, shard): (Vec<Option<Message>>, _)| {
         let receivers = Receivers { trace, shard, messages: &messages, limits, estimate };
-        (receivers.replay(options), if options.moments { receivers.moments(options) } else { Vec::new() })
+        (receivers.replay(options.lists, detail), if options.moments { receivers.moments(options) } else { Vec::new() })
     };
     let replayed: Vec<(Replayed, Vec<Moment>)> = messages.into_par_iter().zip(&trace.shards).map(replay).collect();
 
@@ -235,7 +262,7 @@ pub fn replay(trace: &Trace, mut messages: Vec<Messages>, options: &Options) -> 
         let mut cells = ledger.counts.finish();
         cells.extend(sums.cells());
         moments.extend(ledger.moments.unwrap_or_default());
-        Queues { cells, levels, moments, limits: limits.known() }
+        Queues { cells, levels, moments, ..Queues::default() }
     });
     let (mut cells, mut levels, mut moments) = (Vec::new(), Vec::new(), Vec::new());
     for of_shard in of_shards.collect::<Vec<_>>() {
@@ -249,5 +276,5 @@ pub fn replay(trace: &Trace, mut messages: Vec<Messages>, options: &Options) -> 
     let mut levels = trace.exchange.gatherv(levels.concat())?;
     levels.extend(of_run);
     levels.sort_by_key(|level| (level.quantity, level.location));
-    Ok(Queues { cells, levels, moments, limits: limits.known() })
+    Ok(Queues { cells, levels, moments, edges, limits: limits.known() })
 }

@@ -6,7 +6,7 @@ use super::channels::{Channels, Found, Step, search};
 use super::in_flight::{self, Slices};
 use super::levels::{Change, Course, Detail, Level, Quantity, size, sort_by_time};
 use super::senders::Alike;
-use super::{Counts, Message, Options, QueueMetric, Sums, calls, posted};
+use super::{Counts, Lists, Message, QueueMetric, Sums, calls, posted};
 use crate::exchange::Outbox;
 use crate::ids::{CallPathId, LocationId};
 use crate::matching::protocol::Limits;
@@ -78,7 +78,7 @@ impl<'a> Receivers<'a> {
     }
 
     /// Replays the queues of all processes.
-    pub(super) fn replay(&self, options: &Options) -> Replayed {
+    pub(super) fn replay(&self, lists: Lists, detail: Detail) -> Replayed {
         let Self { trace, shard, limits, .. } = *self;
         let mut replayed = Replayed {
             counts: Counts::new(&trace.tree),
@@ -109,17 +109,17 @@ impl<'a> Receivers<'a> {
                 });
                 replayed.counts.end_location(shard.location(i));
             }
-            if !channels.are_in_order(options.lists) {
+            if !channels.are_in_order(lists) {
                 let mut queued = Vec::new();
                 for i in locations {
                     self.each(i, |met| {
                         let number = channels.number(met.receive.peer, met.receive.comm);
-                        if !channels.is_in_order(number, options.lists) {
+                        if !channels.is_in_order(number, lists) {
                             queued.push(self::queued(met, shard.location(i)));
                         }
                     });
                 }
-                search(&mut queued, options.lists, |message, found| match found {
+                search(&mut queued, lists, |message, found| match found {
                     Found::Overtaken => replayed.sums.add(QueueMetric::Overtaken, message.place, 1),
                     Found::Comparisons(number) => {
                         replayed.sums.add(QueueMetric::MatchAttempts, message.place, number.into());
@@ -131,7 +131,7 @@ impl<'a> Receivers<'a> {
                 .for_each(|alike| alike.book(limits, |metric, place, value| replayed.sums.add(metric, place, value)));
             courses.sort();
             let location = trace.definitions.master(process);
-            courses.levels(location, run, Detail::of(options), &mut replayed.levels);
+            courses.levels(location, run, detail, &mut replayed.levels);
             slices.post(&courses.steps, &mut replayed.in_flight);
             courses.clear();
         }
