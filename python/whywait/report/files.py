@@ -61,9 +61,10 @@ def write_all(
         # Compute what several threads need before they start.
         _ = result.tree, result.places, result.profile, result.tables.wait_states
         # The core draws the timeline and writes the long tables while this thread computes the others and the summary.
-        with ThreadPoolExecutor(2) as beside:
+        with ThreadPoolExecutor(3) as beside:
             drawn = beside.submit(picture or _nothing)
             written = beside.submit(_write_long, writer, result, drawn, transfers=transfers, counters=counters)
+            described = beside.submit(write_stat, result, staging.path(_STATISTICS))
             writer.definitions()
             if (loop := known_iterations(result, iterations)) is not None:
                 writer.table("iterations", loop)
@@ -71,13 +72,13 @@ def write_all(
             if result.has_causes:
                 _write_factors(writer, result.tables, factors)
             write_cube(result, staging.path("report.cubex"), statistics=_STATISTICS)
-            write_stat(result, staging.path(_STATISTICS))
             summary = summarize()
             staging.path("summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
             if picture is not None:
                 from whywait.report.html import write_html
 
                 write_html(result, staging.path("report.html"), summary, drawn.result()[1], iterations, source)
+            described.result()
             written.result()
         writer.manifest(directory, summary)
     # Files for people come first; the order in which the threads finish is arbitrary.

@@ -199,6 +199,7 @@ impl Analysis {
     }
 
     /// The call that a wait state waited for.
+    #[inline]
     #[must_use]
     pub fn causing_call(&self, wait: &WaitState) -> Option<Call> {
         wait.cause_instance.is_some().then(|| self.calls.get(&self.trace, (wait.cause_location, wait.cause_instance)))

@@ -16,7 +16,7 @@ pub struct Wait {
 }
 
 /// The wait states of a kind at a call path.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Place {
     /// Number of their kind.
     pub kind: u32,
@@ -53,15 +53,33 @@ impl Blame {
     /// Adds a wait state.
     pub fn add(&mut self, wait: Wait) {
         let Wait { kind, callpath, waiting, cause } = wait;
+        let number = self.place(kind, callpath, 1, waiting);
+        if let Some((rank, callpath)) = cause {
+            *self.causes.entry((number, rank, callpath)).or_default() += waiting;
+        }
+    }
+
+    /// Adds the wait states that others summed.
+    #[must_use]
+    pub fn with(mut self, other: Self) -> Self {
+        let place = |place: &Place| self.place(place.kind, place.callpath, place.instances, place.waiting);
+        let numbers: Vec<usize> = other.places.iter().map(place).collect();
+        #[expect(clippy::iter_over_hash_type, reason = "each sum takes one part")]
+        for ((number, rank, callpath), waiting) in other.causes {
+            *self.causes.entry((numbers[number], rank, callpath)).or_default() += waiting;
+        }
+        self
+    }
+
+    /// Books wait states on their place and returns its number.
+    fn place(&mut self, kind: u32, callpath: u32, instances: u64, waiting: f64) -> usize {
         let number = *self.numbers.entry((kind, callpath)).or_insert_with(|| {
             self.places.push(Place { kind, callpath, instances: 0, waiting: 0.0, cause: None });
             self.places.len() - 1
         });
-        self.places[number].instances += 1;
+        self.places[number].instances += instances;
         self.places[number].waiting += waiting;
-        if let Some((rank, callpath)) = cause {
-            *self.causes.entry((number, rank, callpath)).or_default() += waiting;
-        }
+        number
     }
 
     /// The places in order of first occurrence. Of equal causes, the one with the lowest rank counts.
@@ -89,6 +107,25 @@ impl Blame {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_add_up() {
+        let wait = |callpath, waiting, rank| Wait { kind: 1, callpath, waiting, cause: Some((rank, None)) };
+        let of = |waits: &[Wait]| {
+            let mut blame = Blame::default();
+            for &wait in waits {
+                blame.add(wait);
+            }
+            blame
+        };
+        let (first, second) =
+            ([wait(7, 1.0, 3), wait(9, 0.5, 4)], [wait(9, 0.25, 4), wait(8, 2.0, 3), wait(7, 1.5, 5)]);
+        let places = of(&first).with(of(&second)).places();
+        let expected = of(&[first.as_slice(), &second].concat()).places();
+        assert_eq!(places, expected);
+        assert_eq!(places[0].cause, Some(Cause { rank: 5, callpath: None, waiting: 1.5 }));
+        assert_eq!((places[1].instances, places[1].waiting.to_bits()), (2, 0.75_f64.to_bits()));
+    }
 
     #[test]
     fn the_longest_and_then_the_lowest_is_to_blame() {

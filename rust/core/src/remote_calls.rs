@@ -24,6 +24,8 @@ pub struct Call {
 type Name = (u32, InstanceId);
 
 impl Call {
+    // Inlined, a caller that needs one of the times does not fetch the other: each is far away in memory.
+    #[inline]
     fn of(trace: &Trace, (shard, instance): Name) -> Self {
         let shard = &trace.shards[(shard - trace.exchange.own().start) as usize];
         Self { enter: shard.enter(instance), leave: shard.leave(instance), callpath: shard.callpath(instance) }
@@ -132,6 +134,7 @@ impl RemoteCalls {
     }
 
     /// A call that is known in this process, by location and region instance.
+    #[inline]
     #[must_use]
     pub fn get(&self, trace: &Trace, (location, instance): (LocationId, InstanceId)) -> Call {
         let shard = trace.shard_of[location];

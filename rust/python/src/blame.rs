@@ -5,11 +5,14 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int32Type, UInt32Type};
 use arrow_array::{Array, ArrayRef, Float64Array, Int32Array, RecordBatch, UInt32Array, UInt64Array};
+use arrow_schema::ArrowError;
 use pyo3::prelude::*;
+use rayon::prelude::*;
 use whywait_core::blame::{Blame, Wait};
+use whywait_core::pool;
 
 use crate::arrow::{Table, arrow_error, batches};
-use crate::errors::UsageError;
+use crate::errors::{UsageError, core_error};
 use crate::job::detached;
 
 /// Sums wait states at some call paths by kind and call path, with the main cause of each.
@@ -30,13 +33,19 @@ pub(crate) fn blame(
     for callpath in callpaths {
         wanted[callpath as usize] = true;
     }
+    let of = |batch: Result<RecordBatch, ArrowError>| {
+        of(&batch.map_err(arrow_error)?, &ranks, &wanted, window)
+            .ok_or_else(|| UsageError::new_err("these are no wait states"))
+    };
+    let pool = pool::new(0).map_err(core_error)?;
     let places = detached(py, || {
-        let mut blame = Blame::default();
-        for batch in batches {
-            let added = add(&mut blame, &batch.map_err(arrow_error)?, &ranks, &wanted, window);
-            added.ok_or_else(|| UsageError::new_err("these are no wait states"))?;
-        }
-        Ok::<_, PyErr>(blame.places())
+        pool.install(|| {
+            let numbered = batches.enumerate().par_bridge().map(|(i, batch)| Ok((i, of(batch)?)));
+            let mut parts = numbered.collect::<PyResult<Vec<_>>>()?;
+            // Always in the same order, because sums of floats depend on it.
+            parts.sort_unstable_by_key(|&(i, _)| i);
+            Ok::<_, PyErr>(parts.into_iter().map(|(_, part)| part).reduce(Blame::with).unwrap_or_default().places())
+        })
     })??;
     let causes = || places.iter().map(|place| place.cause);
     Table::new(vec![
@@ -53,14 +62,9 @@ pub(crate) fn blame(
     ])
 }
 
-/// Add the rows of a batch; None if it has other columns.
-fn add(
-    blame: &mut Blame,
-    batch: &RecordBatch,
-    ranks: &[i32],
-    wanted: &[bool],
-    window: Option<(f64, f64)>,
-) -> Option<()> {
+/// The sums of a batch; `None` if it has other columns.
+fn of(batch: &RecordBatch, ranks: &[i32], wanted: &[bool], window: Option<(f64, f64)>) -> Option<Blame> {
+    let mut blame = Blame::default();
     let kinds = batch.column_by_name("kind")?.as_primitive_opt::<Int32Type>()?.values();
     let numbers = |name| batch.column_by_name(name)?.as_primitive_opt::<UInt32Type>();
     let seconds = |name| Some(batch.column_by_name(name)?.as_primitive_opt::<Float64Type>()?.values());
@@ -81,5 +85,5 @@ fn add(
             cause: cause.map(|&rank| (rank, cause_callpath)),
         });
     }
-    Some(())
+    Some(blame)
 }

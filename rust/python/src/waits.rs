@@ -1,13 +1,13 @@
 //! Wait states as a table.
 
+use std::iter::repeat;
 use std::sync::Arc;
 
 use arrow_array::builder::Float64Builder;
 use arrow_array::{ArrayRef, Float64Array, UInt32Array};
+use arrow_buffer::NullBufferBuilder;
 use pyo3::prelude::*;
 use rayon::prelude::*;
-use whywait_core::causes::Explanation;
-use whywait_core::waits::WaitState;
 
 use crate::arrow::{Names, Optional, Table};
 use crate::errors::core_error;
@@ -18,20 +18,21 @@ type Columns = Vec<(&'static str, ArrayRef)>;
 
 /// All wait states, one row each. Groups of columns are built in parallel.
 pub(crate) fn table(analysis: &Analysis, py: Python<'_>) -> PyResult<Table> {
-    let groups: [fn(&Analysis) -> Columns; 5] = [places, calls, causes, shares, passed_on];
+    let groups: [fn(&Analysis) -> Columns; 4] = [places, calls, causes, explanations];
     let pool = whywait_core::pool::new(0).map_err(core_error)?;
     let columns = py.detach(|| pool.install(|| groups.par_iter().flat_map_iter(|columns| columns(analysis)).collect()));
     Table::new(columns)
 }
 
 fn places(analysis: &Analysis) -> Columns {
-    let mut kinds = Names::default();
+    let (mut kinds, mut last) = (Names::default(), Names::default());
     let mut locations = Vec::with_capacity(analysis.result.waits.len());
     for wait in &analysis.result.waits {
         kinds.push(wait.kind.name());
         locations.push(wait.location.number());
+        last.push_optional(wait.last.name());
     }
-    vec![("kind", kinds.finish()), ("location", Arc::new(UInt32Array::from(locations)))]
+    vec![("kind", kinds.finish()), ("location", Arc::new(UInt32Array::from(locations))), ("last", last.finish())]
 }
 
 fn calls(analysis: &Analysis) -> Columns {
@@ -72,33 +73,22 @@ fn causes(analysis: &Analysis) -> Columns {
     ]
 }
 
-fn shares(analysis: &Analysis) -> Columns {
-    let mut last = Names::default();
-    for wait in &analysis.result.waits {
-        last.push_optional(wait.last.name());
-    }
-    vec![
-        ("last", last.finish()),
-        ("direct", explained(analysis, |wait, why| wait.waiting as f64 - why.indirect)),
-        ("indirect", explained(analysis, |_, why| why.indirect)),
-    ]
-}
-
-fn passed_on(analysis: &Analysis) -> Columns {
-    vec![
-        ("propagating", explained(analysis, |_, why| why.propagating)),
-        ("caused", explained(analysis, |_, why| why.caused)),
-    ]
-}
-
-/// A column of durations that only waits with a cause have.
-fn explained(analysis: &Analysis, ticks: impl Fn(&WaitState, &Explanation) -> f64) -> ArrayRef {
+fn explanations(analysis: &Analysis) -> Columns {
     let resolution = analysis.result.trace.resolution as f64;
-    let mut explanations = analysis.result.causes.as_ref().map(|causes| causes.explanations.iter());
-    let mut times = Float64Builder::with_capacity(analysis.result.waits.len());
-    for wait in &analysis.result.waits {
-        let why = explanations.as_mut().and_then(Iterator::next).and_then(Option::as_ref);
-        times.append_option(why.map(|why| ticks(wait, why) / resolution));
+    // Without causes, nothing is known of any wait.
+    let found = analysis.result.causes.iter().flat_map(|causes| causes.explanations.iter());
+    let rows = analysis.result.waits.len();
+    let [mut direct, mut indirect, mut propagating, mut caused] = [(); 4].map(|()| Vec::with_capacity(rows));
+    let mut is_known = NullBufferBuilder::new(rows);
+    for (wait, explanation) in analysis.result.waits.iter().zip(found.copied().chain(repeat(None))) {
+        is_known.append(explanation.is_some());
+        let known = explanation.unwrap_or_default();
+        direct.push((wait.waiting as f64 - known.indirect) / resolution);
+        indirect.push(known.indirect / resolution);
+        propagating.push(known.propagating / resolution);
+        caused.push(known.caused / resolution);
     }
-    Arc::new(times.finish())
+    let is_known = is_known.finish();
+    let columns = [("direct", direct), ("indirect", indirect), ("propagating", propagating), ("caused", caused)];
+    columns.map(|(name, times)| (name, Arc::new(Float64Array::new(times.into(), is_known.clone())) as ArrayRef)).into()
 }

@@ -81,7 +81,7 @@ pub enum CostModel {
 }
 
 /// Causes and effects of one wait state; all in ticks.
-#[derive(Clone, Copy, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Encode, Decode)]
 pub struct Explanation {
     /// The part that earlier waits of the causing process explain; the rest is direct.
     pub indirect: f64,
