@@ -409,7 +409,14 @@ def small(tmp_path_factory):
 @pytest.mark.parametrize(
     ("hypothesis", "why"),
     [
-        (Scale("wrok", 0.5), "similar: work"),
+        (Scale("wrok", 0.5), "no call path ends in wrok: did you mean work?"),
+        (Scale("Work", 0.5), "no call path ends in Work: did you mean work?"),
+        (
+            Scale("nosuch", 0.5),
+            "no call path ends in nosuch: the program has program, main, work (whywait report lists",
+        ),
+        (Scale("solve/work", 0.5), "no call path ends in solve/work: work is at program/main/work"),
+        (Scale("77", 0.5), "there is no call path 77: the last one has the number"),
         (Scale("work@7", 0.5), "the ranks have no instance"),
         (Scale("work#5", 0.5), "no instances with these numbers"),
         (Scale("work~3", 0.5), "no such part"),
@@ -434,6 +441,7 @@ def small(tmp_path_factory):
         (CutMessages("size==77"), "no message"),
         (CutMessages("weight==1"), "not a condition"),
         (CutMessages("size==-1"), "not a condition"),
+        (CutMessages("size=-1"), "not a condition"),
         (CutMessages("size==8,in=nowhere"), "no call path"),
         (Overhead(-1.0), "not negative"),
         (Network(-1e-6), "times are not negative"),
@@ -451,6 +459,7 @@ def test_paths_of_sending_calls_may_have_commas():
         [("size", "==", 0), ("tag", "!=", 3)],
         ["map<int, long>/send"],
     )
+    assert CutMessages("size=8,in==send").parsed == CutMessages("size==8,in=send").parsed
 
 
 def test_a_window_without_instances_is_refused(small):
@@ -960,6 +969,12 @@ def test_an_overhead_leaves_a_little(text, left, tmp_path):
         ('MODEL "m"\nSCALE REGION "f" 1 OPTION "mode" "local"', "line 2, column 27", "no option 'mode'"),
         ('MODEL "m" OPTION "speed" 3', "line 1, column 18", "no option 'speed'"),
         ('MODEL "m"\nSCALE REGION "f" 0.5 %', "line 2, column 22", "has no meaning"),
+        ('MODEL "m"\nSCALE REGION "f" "half"', "line 2, column 1", "'half'"),
+        ('MODEL "m"\n CPU "fast"', "line 2, column 2", "'fast'"),
+        ('MODEL "m"\nNETWORK "slow"', "line 2, column 1", "is not a network"),
+        ('MODEL "m"\nPROGRESS "none"', "line 2, column 1", "can only be asynchronous"),
+        ('MODEL "m" OPTION "compensate perturbation" "maybe"', "line 1, column 18", "TRUE or FALSE"),
+        ('MODEL "m" OPTION "debug" CUT REGION "f"', "line 1, column 26", "not CUT"),
     ],
 )
 def test_a_bad_file_is_refused_where_it_is_bad(text, where, why):
@@ -980,6 +995,26 @@ def test_a_file_of_hypotheses_on_the_command_line(small, tmp_path, capsys):
     file.write_bytes(b"\xff\xfe\x00")
     assert cli.main(["whatif", trace, "--hypotheses", str(file), "--only-time"]) == 2
     assert cli.main(["whatif", trace, "--hypotheses", str(tmp_path / "none"), "--only-time"]) != 0
+
+
+def test_the_display_names_the_stages(small, tmp_path):
+    told: list[tuple[str, float]] = []
+    sim = whywait.whatif(small.run, [Scale("work", 0.5)], progress=lambda *stage: told.append(stage))
+    sim.write(tmp_path / "written")
+    stages = dict.fromkeys(name for name, _ in told)
+    assert [name for name in stages if name in ("arcs", "simulate", "write")] == ["arcs", "simulate", "write"]
+    assert all(0 <= share <= 1 for _, share in told)
+
+
+@pytest.mark.parametrize("stage", ["arcs", "simulate", "write"])
+def test_the_display_can_stop_the_work(small, tmp_path, stage):
+    def stop(name: str, _: float) -> None:
+        if name == stage:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        whywait.whatif(small, [Scale("work", 0.5)], progress=stop).write(tmp_path / "written")
+    assert not list(tmp_path.rglob("*.otf2"))
 
 
 def test_short_segments_are_kept(tmp_path):
@@ -1030,7 +1065,7 @@ def test_nothing_is_left_if_writing_fails(small, tmp_path, monkeypatch):
     sim = whywait.whatif(small, [Scale("work@0", 0.4)])
 
     class Full:
-        def write(self, directory, name, _):
+        def write(self, directory, name, *_, **__):
             (Path(directory) / name).mkdir()
             raise OSError(28, "No space left on device")
 

@@ -105,7 +105,7 @@ class Simulation:
         The run to compare with, if not the measured one: the run on another network without other changes.
     options
         How to analyze the simulated run: arguments of `whywait.analyze` that affect the result.
-    threads, memory_limit
+    threads, memory_limit, progress
         As for `whywait.analyze`.
 
     Attributes
@@ -124,6 +124,7 @@ class Simulation:
         options: Mapping[str, Any],
         threads: int | None,
         memory_limit: int | None,
+        progress: Callable[[str, float], object] | None = None,
     ) -> None:
         self.measured = result
         self.hypotheses = list(hypotheses)
@@ -132,6 +133,7 @@ class Simulation:
         self._native = native
         self._options = options
         self._threads, self._memory_limit = threads, memory_limit
+        self._progress = progress
 
     @property
     def before(self) -> RunLength:
@@ -192,7 +194,7 @@ class Simulation:
         refuse_archive(target)
         target.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".whatif-", dir=target) as staging:
-            self._native.write(staging, _ARCHIVE, self._text)
+            self._native.write(staging, _ARCHIVE, self._text, progress=self._progress)
             # The anchor last: who finds it finds a whole archive.
             for name in (_ARCHIVE, f"{_ARCHIVE}.def", f"{_ARCHIVE}.otf2"):
                 (Path(staging) / name).rename(target / name)
@@ -208,7 +210,7 @@ class Simulation:
     @cached_property
     def result(self) -> Result:
         """The result of the simulated run."""
-        return self.analyze()
+        return self.analyze(self._progress)
 
     def analyze(self, progress: Callable[[str, float], object] | None = None) -> Result:
         """Analyze the simulated run anew; `result` does so once.
@@ -402,7 +404,9 @@ def whatif(
     memory_limit
         As for `whywait.analyze`, for the measured run (if it is not yet analyzed) and for the simulated one.
     progress
-        As for `whywait.analyze`, if the run is not yet analyzed.
+        Called regularly with the stage and its completed share (0..1), as by `whywait.analyze`. The stages are ``arcs``
+        (who waits for whom), ``simulate``, ``write``, and those of the analyses of the measured run (if it is not yet
+        analyzed) and the simulated one. An exception that it raises stops the work.
 
     Returns
     -------
@@ -432,16 +436,17 @@ def whatif(
     )
     changes = compiler.changes(ordered)
     native = _native.Simulator(
-        _analysis(result), hidden=hidden == "estimate", threads=threads, **compiler.model(chosen)
+        _analysis(result), hidden=hidden == "estimate", threads=threads, progress=progress, **compiler.model(chosen)
     )
     networks = [hypothesis for hypothesis in chosen if isinstance(hypothesis, (IdealNetwork, Network))]
     base = None
     if networks and len(chosen) > len(networks):
-        base = whatif(result, networks, hidden=hidden, threads=threads, memory_limit=memory_limit)
+        base = whatif(result, networks, hidden=hidden, threads=threads, memory_limit=memory_limit, progress=progress)
     known = result.options if result is run else {}
     options = _DEFAULTS | {name: known[name] for name in (*_DEFAULTS, "counter_modes") if name in known}
-    simulated = native.simulate(changes, threads=threads)
-    return Simulation(result, chosen, simulated, base=base, options=options, threads=threads, memory_limit=memory_limit)
+    simulated = native.simulate(changes, threads=threads, progress=progress)
+    limits: dict[str, Any] = {"threads": threads, "memory_limit": memory_limit, "progress": progress}
+    return Simulation(result, chosen, simulated, base=base, options=options, **limits)
 
 
 class Lengths:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass, field
 from operator import and_
 from typing import TYPE_CHECKING, Any
@@ -28,7 +27,7 @@ from whywait.model.hypotheses import (
     check,
 )
 from whywait.model.regions import LIBRARIES, MASKS, masked
-from whywait.model.selection import every_callpath, subtrees
+from whywait.model.selection import all_callpaths, subtrees
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -152,11 +151,7 @@ class Compiler:
 
     def _selection(self, selection: Selection) -> _Compiled:
         tree = self._tree
-        positions = every_callpath(tree, selection.path)
-        if not positions:
-            names = sorted({region.name for region in tree.kinds})
-            near = difflib.get_close_matches(selection.path.rpartition("/")[2], names, n=3, cutoff=0.0)
-            raise _native.UsageError(f"no call path ends in {selection.path}; similar: {', '.join(near)}")
+        positions = all_callpaths(tree, selection.path)
         if selection.below and selection.part is not None:
             raise _native.UsageError(f"{selection}: a segment (~) cannot be combined with /**")
         roots = [False] * len(tree)

@@ -152,13 +152,20 @@ def run(options: argparse.Namespace) -> int:
         if ("network", "fit") in given:
             return _show_fit(result, options)
         sim = whywait.whatif(
-            result, hypotheses, hidden=options.hidden, window=window, callpath=options.callpath, **common
+            result,
+            hypotheses,
+            hidden=options.hidden,
+            window=window,
+            callpath=options.callpath,
+            progress=progress,
+            **common,
         )
         # The prediction alone is of little use without showing where time is saved.
         if not options.only_time:
             _ = sim.reference, sim.result
+        if options.output:
+            sim.write(options.output)
     if options.output:
-        sim.write(options.output)
         sim.result.write(options.output)
     if options.results:
         sim.result.write(options.results)

@@ -336,10 +336,10 @@ class CutMessages(Hypothesis):
         """Conditions on numbers (key, relation, number), and paths of sending calls."""
         numbers, paths = [], []
         # A path may contain commas.
-        for condition in re.split(r",(?=\s*(?:(?:size|tag|from|to|comm)\s*[=!<>]|in=))", self.conditions):
-            if match := re.fullmatch(r"\s*(size|tag|from|to|comm)\s*(==|!=|<=|>=|<|>)\s*(\d+)\s*", condition):
-                numbers.append((match[1], match[2], int(match[3])))
-            elif match := re.fullmatch(r"\s*in=(.+)", condition):
+        for condition in re.split(r",(?=\s*(?:(?:size|tag|from|to|comm)\s*[=!<>]|in\s*=))", self.conditions):
+            if match := re.fullmatch(r"\s*(size|tag|from|to|comm)\s*(==?|!=|<=|>=|<|>)\s*(\d+)\s*", condition):
+                numbers.append((match[1], "==" if match[2] == "=" else match[2], int(match[3])))
+            elif match := re.fullmatch(r"\s*in\s*==?\s*(.+)", condition):
                 paths.append(match[1])
             else:
                 raise _native.UsageError(f"{condition!r} is not a condition such as size==0, tag!=3 or in=exchange")

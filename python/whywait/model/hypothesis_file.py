@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from whywait import _native
@@ -39,6 +40,8 @@ _IGNORED = frozenset(
         "max sendbufs", "debug",
     }
 )  # fmt: skip
+# Booleans of the grammar, and of Scalasca 1.x.
+_FLAGS = {"TRUE": True, "FALSE": False, "ENABLED": True, "DISABLED": False, "1": True, "0": False}
 # The smallest distance of events; the first is the spelling of Scalasca 1.x.
 _LEAST = frozenset({"mininal latency", "minimal latency"})
 
@@ -85,8 +88,12 @@ def read(text: str, name: str = "hypotheses") -> HypothesisFile:
     return _Parser(name, list(_tokens(text, name))).configuration()
 
 
+class _Misplaced(_native.UsageError):
+    """An error whose text has its line and column."""
+
+
 def _fail(name: str, line: int, column: int, why: str) -> NoReturn:
-    raise _native.UsageError(f"{name}, line {line}, column {column}: {why}")
+    raise _Misplaced(f"{name}, line {line}, column {column}: {why}")
 
 
 def _tokens(text: str, name: str) -> Iterator[_Token]:
@@ -127,14 +134,14 @@ class _Parser:
         compensates, least = False, None
         for token, option, value in self._options():
             if option == "compensate perturbation":
-                compensates = value.upper() in {"TRUE", "ENABLED", "1"}
+                compensates = self._flag(token, option, value)
             elif option in _LEAST:
                 least = (token, option, duration(value))
             else:
                 self._ignore(token, option)
         if compensates:
             overhead = Overhead(_PERTURBATION, least[2]) if least else Overhead(_PERTURBATION)
-            found.append(self._checked(least[0] if least else self._peek(), overhead))
+            found.append(self._checked(least[0] if least else self._peek(), lambda: overhead))
         elif least:
             # No other hypothesis brings events closer together.
             self._ignored.append(least[1])
@@ -144,12 +151,16 @@ class _Parser:
             reader = _HYPOTHESES.get(token.text)
             if reader is None:
                 self._fail(token, f"unknown hypothesis {token.text}: expected one of {', '.join(_HYPOTHESES)}")
-            found.append(self._checked(token, reader(self)))
+            found.append(self._checked(token, partial(reader, self)))
         return HypothesisFile(found, list(dict.fromkeys(self._ignored)))
 
-    def _checked(self, token: _Token, hypothesis: Hypothesis) -> Hypothesis:
+    def _checked(self, token: _Token, read: Callable[[], Hypothesis]) -> Hypothesis:
+        """Read a hypothesis; name the place of an error in its values."""
         try:
+            hypothesis = read()
             check(hypothesis)
+        except _Misplaced:
+            raise
         except _native.UsageError as error:
             self._fail(token, str(error))
         return hypothesis
@@ -235,7 +246,10 @@ class _Parser:
                 return
             self._next += 1
             name = self._expect("string")
-            yield name, name.text, self._value().text
+            value = self._value()
+            if value.kind == "word" and value.text not in _FLAGS:
+                self._fail(value, f"a string, a number, TRUE, or FALSE is expected, not {value.text}")
+            yield name, name.text, value.text
 
     def _value(self) -> _Token:
         token = self._peek()
@@ -243,6 +257,11 @@ class _Parser:
             self._fail(token, f"a value is expected, not {token.text}")
         self._next += 1
         return token
+
+    def _flag(self, token: _Token, option: str, text: str) -> bool:
+        if text.upper() not in _FLAGS:
+            self._fail(token, f"{option} is TRUE or FALSE, not {text}")
+        return _FLAGS[text.upper()]
 
     def _float(self, token: _Token, text: str) -> float:
         try:

@@ -23,5 +23,8 @@ def short_name(name: str) -> str:
 
 def close(text: str, known: Iterable[str]) -> str:
     """Return the known names close to a text, as the end of a message; empty if there are none."""
-    found = get_close_matches(text, list(dict.fromkeys(known)), 3, 0.6)
+    names: dict[str, str] = {}
+    for name in known:
+        names.setdefault(name.casefold(), name)
+    found = [names[one] for one in get_close_matches(text.casefold(), list(names), 3, 0.6)]
     return f": did you mean {', '.join(found)}?" if found else ""

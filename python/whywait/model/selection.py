@@ -9,6 +9,7 @@ import numpy as np
 
 from whywait import _native
 from whywait.model.names import close, short_name
+from whywait.model.regions import LIBRARIES
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -39,9 +40,7 @@ def find_callpaths(tree: CallTree, text: str | int) -> list[int]:
     whywait.UsageError
         If there is none.
     """
-    positions = every_callpath(tree, text)
-    if not positions:
-        raise _nothing(tree, text)
+    positions = all_callpaths(tree, text)
     outermost, end = [], 0
     for position in positions:
         if position >= end:
@@ -63,11 +62,17 @@ def every_callpath(tree: CallTree, text: str | int) -> list[int]:
     return _by_id(tree, int(text)) if isinstance(text, int) or text.isdecimal() else _by_names(tree, text)
 
 
-def one_callpath(tree: CallTree, text: str | int) -> int:
-    """Return the position of the only call path that matches a text; raise an error for several or none."""
+def all_callpaths(tree: CallTree, text: str | int) -> list[int]:
+    """Return what `every_callpath` finds; raise an error if it is nothing."""
     positions = every_callpath(tree, text)
     if not positions:
         raise _nothing(tree, text)
+    return positions
+
+
+def one_callpath(tree: CallTree, text: str | int) -> int:
+    """Return the position of the only call path that matches a text; raise an error for several or none."""
+    positions = all_callpaths(tree, text)
     if len(positions) > 1:
         several = ", ".join("/".join(tree.path(int(tree.preorder[p]))) for p in positions[:3])
         raise _native.UsageError(f"several call paths end in {text}: {several}; give more names to select one")
@@ -75,9 +80,23 @@ def one_callpath(tree: CallTree, text: str | int) -> int:
 
 
 def _nothing(tree: CallTree, text: str | int) -> _native.UsageError:
+    """Return an error that names the call paths that may be meant."""
+    if isinstance(text, int) or text.isdecimal():
+        return _native.UsageError(f"there is no call path {text}: the last one has the number {len(tree) - 1}")
+    last = text.rpartition("/")[2]
+    if "/" in text and (there := _by_names(tree, last)):
+        several = ", ".join("/".join(tree.path(int(tree.preorder[position]))) for position in there[:3])
+        return _native.UsageError(f"no call path ends in {text}: {last} is at {several}")
     names = {name for kind in tree.kinds for name in (kind.name, short_name(kind.name))}
-    hint = close(str(text).rpartition("/")[2], sorted(names))
+    hint = close(last, sorted(names))
+    if not hint:
+        own = dict.fromkeys(kind.name for kind in tree.kinds if kind.paradigm not in LIBRARIES)
+        shown = ", ".join(short_name(name) for name in list(own)[:_NAMES])
+        hint = f": the program has {shown}{', ...' if len(own) > _NAMES else ''} (whywait report lists call paths)"
     return _native.UsageError(f"no call path ends in {text}{hint}")
+
+
+_NAMES = 8
 
 
 def _by_id(tree: CallTree, callpath: int) -> list[int]:

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use arrow_array::{Float64Array, Int64Array, UInt32Array};
@@ -10,6 +11,7 @@ use pyo3::prelude::*;
 use whywait_core::analysis::{Monitor, Options};
 use whywait_core::ids::LocationId;
 use whywait_core::matching::protocol::nodes;
+use whywait_core::trace::decode::Progress;
 use whywait_core::whatif::{
     Balance, Balancing, Hypothesis, Key, MessageCut, Model, Network, Numbers, Part, Relation, Selection, Simulated,
     Simulation as CoreSimulation, Simulator as CoreSimulator,
@@ -79,7 +81,7 @@ impl Simulator {
     /// (bytes/s) between nodes and on one, what a send and a receive take (s).
     #[new]
     #[pyo3(signature = (analysis, *, hidden=true, asynchronous=false, eager_limit=None, protocols=Vec::new(),
-        cut_regions=Vec::new(), cut_messages=Vec::new(), network=None, threads=None))]
+        cut_regions=Vec::new(), cut_messages=Vec::new(), network=None, threads=None, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "they are named where it is called")]
     fn new(
         py: Python<'_>,
@@ -92,6 +94,7 @@ impl Simulator {
         cut_messages: Vec<Conditions>,
         network: Option<[f64; 6]>,
         threads: Option<usize>,
+        progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let pool = whywait_core::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
         let cut_regions = cut_regions.into_iter().map(|selected| selection(analysis.get(), selected)).collect();
@@ -105,13 +108,16 @@ impl Simulator {
             cut_messages,
             network: network.map(|numbers| of_numbers(analysis.get(), numbers)),
         };
-        let found = {
-            let analysis = analysis.get();
+        let expected = CoreSimulator::PASSES * analysis.get().result.trace.events;
+        let owned = analysis.clone_ref(py);
+        let build = move |state: &Progress| {
+            let analysis = owned.get();
             let definitions = analysis.archive.definitions();
-            let new = || CoreSimulator::new(&analysis.result, definitions, &model, || analysis.source());
-            detached(py, || pool.install(new))?
+            let new = || CoreSimulator::new(&analysis.result, definitions, &model, || analysis.source(), state);
+            pool.install(new)
         };
-        Ok(Self { analysis, simulator: found.map_err(core_error)? })
+        let simulator = stage(py, ("arcs", expected), progress, build)?.map_err(core_error)?;
+        Ok(Self { analysis, simulator })
     }
 
     /// What messages took where enough receives had to wait for them: whether on a node, whether by rendezvous, mean
@@ -128,18 +134,26 @@ impl Simulator {
     }
 
     /// Applies hypotheses in their order.
-    #[pyo3(signature = (changes, *, threads=None))]
-    fn simulate(slf: Bound<'_, Self>, changes: Vec<Change>, threads: Option<usize>) -> PyResult<Simulation> {
-        let py = slf.py();
-        let simulator = slf.get();
-        let analysis = simulator.analysis.get();
+    #[pyo3(signature = (changes, *, threads=None, progress=None))]
+    fn simulate(
+        slf: Bound<'_, Self>,
+        changes: Vec<Change>,
+        threads: Option<usize>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Simulation> {
+        let analysis = slf.get().analysis.get();
         let pool = whywait_core::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
         let hypotheses =
             changes.into_iter().map(|change| hypothesis(analysis, change)).collect::<PyResult<Vec<_>>>()?;
-        let simulate = || {
-            pool.install(|| simulator.simulator.simulate(&analysis.result, analysis.archive.definitions(), &hypotheses))
+        let owned = slf.clone().unbind();
+        let simulate = move |state: &Progress| {
+            let Self { analysis, simulator } = owned.get();
+            let analysis = analysis.get();
+            let definitions = analysis.archive.definitions();
+            pool.install(|| simulator.simulate(&analysis.result, definitions, &hypotheses, state))
         };
-        let result = detached(py, simulate)?.map_err(core_error)?;
+        let expected = analysis.result.trace.events;
+        let result = stage(slf.py(), ("simulate", expected), progress, simulate)?.map_err(core_error)?;
         Ok(Simulation { simulator: slf.unbind(), result })
     }
 
@@ -147,23 +161,27 @@ impl Simulator {
     /// be applied.
     #[pyo3(signature = (candidates, *, threads=None))]
     fn lengths(
-        &self,
-        py: Python<'_>,
+        slf: Bound<'_, Self>,
         candidates: Vec<Vec<Change>>,
         threads: Option<usize>,
     ) -> PyResult<Vec<Option<f64>>> {
-        let analysis = self.analysis.get();
+        let analysis = slf.get().analysis.get();
         let compile = |of: Vec<Change>| of.into_iter().map(|change| hypothesis(analysis, change)).collect();
         let candidates = candidates.into_iter().map(compile).collect::<PyResult<Vec<Vec<Hypothesis>>>>()?;
         let pool = whywait_core::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
-        let evaluate = || pool.install(|| self.simulator.lengths(&analysis.result, &candidates));
-        let seconds = |ticks: i64| ticks as f64 / analysis.result.trace.resolution as f64;
+        let resolution = analysis.result.trace.resolution as f64;
+        let owned = slf.clone().unbind();
+        let evaluate = move |state: &Progress| {
+            let Self { analysis, simulator } = owned.get();
+            pool.install(|| simulator.lengths(&analysis.get().result, &candidates, state))
+        };
         let seconds = |length: whywait_core::Result<i64>| match length {
-            Ok(ticks) => Ok(Some(seconds(ticks))),
+            Ok(ticks) => Ok(Some(ticks as f64 / resolution)),
             Err(whywait_core::Error::Usage(_)) => Ok(None),
             Err(error) => Err(core_error(error)),
         };
-        detached(py, evaluate)?.into_iter().map(seconds).collect()
+        let lengths = stage(slf.py(), ("simulate", analysis.result.trace.events), None, evaluate)?;
+        lengths.into_iter().map(seconds).collect()
     }
 }
 
@@ -184,9 +202,18 @@ impl Simulation {
     }
 
     /// Writes the run as the archive `name` in a directory; `hypotheses` says what was changed.
-    fn write(&self, py: Python<'_>, directory: PathBuf, name: &str, hypotheses: &str) -> PyResult<()> {
-        let write = || self.run(hypotheses)?.write(&directory, name);
-        detached(py, write)?.map_err(core_error)
+    #[pyo3(signature = (directory, name, hypotheses, *, progress=None))]
+    fn write(
+        slf: Bound<'_, Self>,
+        directory: PathBuf,
+        name: String,
+        hypotheses: String,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let owned = slf.clone().unbind();
+        let write = move |state: &Progress| owned.get().run(&hypotheses)?.write(&directory, &name, state);
+        let expected = slf.get().analysis().result.trace.events;
+        stage(slf.py(), ("write", expected), progress, write)?.map_err(core_error)
     }
 
     /// Whether the run must be written to be analyzed: the events of devices and counters are read again.
@@ -276,6 +303,31 @@ impl Simulation {
     fn analysis(&self) -> &Analysis {
         self.simulator.get().analysis.get()
     }
+}
+
+/// Runs a stage of a simulation in another thread: shows its progress, answers Ctrl-C, and watches the memory. The
+/// stage has a name and a number of events to process.
+fn stage<T: Send + 'static>(
+    py: Python<'_>,
+    (name, expected): (&'static str, u64),
+    progress: Option<&Bound<'_, PyAny>>,
+    job: impl FnOnce(&Progress) -> T + Send + 'static,
+) -> PyResult<T> {
+    let state = Arc::new(Progress::default());
+    let tick = || {
+        py.check_signals()?;
+        memory::check()?;
+        let share = state.events.load(Ordering::Relaxed) as f64 / expected.max(1) as f64;
+        progress.map_or(Ok(()), |progress| progress.call1((name, share.min(1.0))).map(drop))
+    };
+    tick()?;
+    let work = {
+        let state = state.clone();
+        move || memory::keeping(|| job(&state))
+    };
+    let found = wait(py, work, Duration::from_millis(100), tick, || state.cancel())?;
+    memory::check()?;
+    Ok(found)
 }
 
 fn of_numbers(analysis: &Analysis, numbers: [f64; 6]) -> Network {

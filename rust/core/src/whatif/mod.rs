@@ -35,6 +35,7 @@ mod threads;
 mod write;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;
 use whywait_otf2::Definitions;
@@ -52,6 +53,7 @@ use crate::analysis::Analysis;
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{CallPathId, LocationId};
 use crate::matching::protocol::nodes;
+use crate::trace::decode::Progress;
 use crate::trace::{CallPath, RegionClass, Trace};
 use crate::{Error, Result};
 use builder::{Builder, MEASURED};
@@ -219,6 +221,11 @@ impl Assumptions {
     }
 }
 
+/// An error if the work shall stop.
+fn go_on(progress: &Progress) -> Result<()> {
+    if progress.is_cancelled() { Err(Error::Interrupted) } else { Ok(()) }
+}
+
 /// Whether calls may ask for requests that they do not complete.
 fn asks_in_vain(trace: &Trace) -> bool {
     let tests = |path: &CallPath| trace.regions.class(path.region) == RegionClass::Test;
@@ -258,24 +265,34 @@ pub struct Simulation {
 }
 
 impl Simulator {
+    /// How often the events of the run count as processed while its graph is built.
+    pub const PASSES: u64 = 4;
+
     /// Builds the dependency graph of a run; `records` says where its records come from.
     pub fn new<'a>(
         analysis: &Analysis,
         definitions: &Definitions,
         model: &Model,
         records: impl FnOnce() -> Result<Source<'a>>,
+        progress: &Progress,
     ) -> Result<Self> {
         analysis.need_events()?;
         let trace = &analysis.trace;
+        let pass = || {
+            progress.events.fetch_add(trace.events, Ordering::Relaxed);
+            go_on(progress)
+        };
         let mut builder = Builder::new(trace)?;
         let mut assumptions = Assumptions::default();
         let mut cut = Cut::new(trace, &model.cut_regions)?;
         cut_epochs::refuse_open(trace, &analysis.epochs, &cut)?;
         let sizes = messages::collect(trace, definitions, model, &mut cut, &mut builder, &mut assumptions)?;
+        pass()?;
         let nodes = model.network.as_ref().map(|_| nodes(trace, definitions)).unwrap_or_default();
         let network = model.network.as_ref().map(|network| (network, &nodes[..]));
         let mut also = collectives::collect(trace, &cut, network, &mut builder, &mut assumptions)?;
         also.extend(intercomms::collect(trace, &cut, network, &mut builder, &mut assumptions)?);
+        pass()?;
         one_sided::collect(analysis, model, network, &mut builder, &mut assumptions)?;
         threads::collect(trace, &mut builder);
         devices::collect(trace, &analysis.devices, &mut builder);
@@ -291,6 +308,7 @@ impl Simulator {
             }
             cut.prune(trace, &mut builder);
         }
+        pass()?;
         builder.sort();
         let estimates =
             if model.estimates && network.is_none() { Estimates::new(trace, &builder) } else { Estimates::default() };
@@ -337,9 +355,11 @@ impl Simulator {
         analysis: &Analysis,
         definitions: &Definitions,
         hypotheses: &[Hypothesis],
+        progress: &Progress,
     ) -> Result<Simulation> {
         let trace = &analysis.trace;
         let (shape, notes) = Shape::new(trace, &self.graph, &self.cut, hypotheses)?;
+        go_on(progress)?;
         let times = retime::evaluate(trace, &self.graph, &shape);
         if self.adds_waits && !times.circular.is_empty() {
             let places = times.circular.iter().take(4).map(|&step| self.place(trace, definitions, step));
@@ -371,10 +391,18 @@ impl Simulator {
     /// Lengths of the run under several lists of hypotheses, ticks: as many at a time as there are lanes. A list that
     /// cannot be applied gives an error, and costs the others nothing.
     #[must_use]
-    pub fn lengths(&self, analysis: &Analysis, candidates: &[Vec<Hypothesis>]) -> Vec<Result<i64>> {
+    pub fn lengths(
+        &self,
+        analysis: &Analysis,
+        candidates: &[Vec<Hypothesis>],
+        progress: &Progress,
+    ) -> Vec<Result<i64>> {
         let trace = &analysis.trace;
         let length = |(first, last): (i64, i64)| last - first;
         let together = |candidates: &[Vec<Hypothesis>]| -> Vec<Result<i64>> {
+            if progress.is_cancelled() {
+                return candidates.iter().map(|_| Err(Error::Interrupted)).collect();
+            }
             let (shape, refused) = Shape::lanes(trace, &self.graph, &self.cut, candidates);
             let mut lengths: Vec<Result<i64>> = if candidates.len() == 1 {
                 vec![Ok(length(retime::evaluate(trace, &self.graph, &shape).span(trace)))]

@@ -1,6 +1,7 @@
 //! A simulated run as an archive: the records of the measured one at their new times.
 
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;
 use whywait_otf2::records::Definition;
@@ -8,6 +9,7 @@ use whywait_otf2::{ArchiveWriter, Attributes, Event, LocalDefinitions, LocationW
 
 use super::source::{Records, Simulated};
 use crate::ids::LocationId;
+use crate::trace::decode::Progress;
 use crate::{Error, Result};
 
 /// Name of the anchor's property with the hypotheses.
@@ -15,7 +17,7 @@ const PROPERTY: &str = "WHYWAIT::HYPOTHESES";
 
 impl Simulated<'_> {
     /// Writes the run as the archive `name` in a directory.
-    pub fn write(&self, directory: &Path, name: &str) -> Result<()> {
+    pub fn write(&self, directory: &Path, name: &str, progress: &Progress) -> Result<()> {
         if self.simulation.span.0 < 0 {
             return Err(Error::Usage(
                 "the corrected times of the run begin before zero: they cannot be written".into(),
@@ -37,10 +39,13 @@ impl Simulated<'_> {
             }
             writer.define(definition);
         }
-        (0..self.trace.definitions.locations.len())
-            .into_par_iter()
-            .map(LocationId::at)
-            .try_for_each(|location| self.write_location(&writer, location))?;
+        (0..self.trace.definitions.locations.len()).into_par_iter().map(LocationId::at).try_for_each(|location| {
+            if progress.is_cancelled() {
+                return Err(Error::Interrupted);
+            }
+            progress.events.fetch_add(self.trace.definitions.locations[location].events, Ordering::Relaxed);
+            self.write_location(&writer, location)
+        })?;
         Ok(writer.finish()?)
     }
 
