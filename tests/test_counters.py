@@ -17,7 +17,7 @@ import whywait
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from otf2.enums import LocationType, MeasurementMode, MetricMode, MetricOccurrence, MetricType, Type
-from whywait.report.explanation import differences, explanation_lines
+from whywait.report.explanation import differences, explanation_lines, rates
 
 from tests.results import SHARED
 from tests.test_mpi import JOB, mpiexec
@@ -656,6 +656,13 @@ def test_waits_and_the_critical_path_have_counters(tmp_path):
         "INS": {"cause": 1000, "waiter": 1000}, "MISS": {"cause": 300, "waiter": 100},
     }  # fmt: skip
     assert differences(work["counters"]) == "the same INS, 3 times the MISS"
+    assert work["rates"] == {
+        "INS": {"cause": pytest.approx(1000 / 3), "waiter": 1000}, "MISS": {"cause": pytest.approx(100), "waiter": 100},
+    }  # fmt: skip
+    assert rates(work["rates"], "rank 0") == ["INS per second: 333, rank 0: 1,000"]
+    lines = explanation_lines(result.explain(), {"mpi_latesender": "Late Sender"}, 80, unicode=False)
+    shown = ["".join(text for text, _ in line).strip() for line in lines]
+    assert shown[-2:] == ["the same INS, 3 times the MISS", "INS per second: 333, rank 0: 1,000"]
     result.write(tmp_path / "results", counters=True)
     waits = pq.read_table(tmp_path / "results" / "wait_states.parquet")
     assert 1 in waits["counter:MISS"].to_pylist()
@@ -681,6 +688,20 @@ def test_differences_say_what_is_alike_first():
     sides = {"A": {"cause": 10, "waiter": 5}, "B": {"cause": 1, "waiter": 4}, "C": {"cause": 21, "waiter": 20}}
     assert differences(sides) == "the same C, 0.25 times the B, 2 times the A"
     assert differences(dict.fromkeys("DEF", sides["C"])) == "the same D, E, and F"
+
+
+def test_rates_are_shown_where_they_differ():
+    sides = {"A": {"cause": 10, "waiter": 5}, "B": {"cause": 1.5, "waiter": 6e9}, "C": {"cause": 21, "waiter": 20}}
+    assert rates(sides, "rank 3.1") == [
+        "B per second: 1.50, rank 3.1: 6.00 G", "A per second: 10, rank 3.1: 5",
+    ]  # fmt: skip
+    assert rates({"A": {"cause": 0, "waiter": 5}}, "rank 0") == []
+
+
+def test_a_level_has_no_rate(tmp_path):
+    result = whywait.analyze(trace_from_text(TWO_RANKS, tmp_path), counter_modes={"MISS": "absolute"})
+    (work,) = result.explain(whywait.Choice("mpi_latesender"))["work"]
+    assert (set(work["counters"]), set(work["rates"])) == ({"INS", "MISS"}, {"INS"})
 
 
 def test_command_line(tmp_path, capsys):

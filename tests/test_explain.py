@@ -66,7 +66,7 @@ def test_a_wait_goes_back_to_the_work_that_took_too_long(chain, capsys):
     assert (history["kind"], history["rank"], history["waiting"]) == ("mpi_latesender", 2, 4)
     assert (history["cause_rank"], history["cause_callpath"][-1], history["cause_time"]) == (1, "MPI_Send", 7)
     (work,), (wait,) = history["work"], history["waits"]
-    masters = {"thread": 0, "waiter_thread": 0, "counters": {}}
+    masters = {"thread": 0, "waiter_thread": 0, "counters": {}, "rates": {}}
     assert work == {"callpath": ["program", "g"], "time": 1, "waiter_time": 0, "explains": 1, **masters}
     assert (wait["rank"], wait["waiting"], wait["explains"], wait["cause_rank"]) == (1, 3, 3, 0)
     assert wait["work"] == [{"callpath": ["program", "f"], "time": 5, "waiter_time": 2, "explains": 3, **masters}]

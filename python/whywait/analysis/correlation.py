@@ -200,7 +200,7 @@ def correlate(
 
 
 def with_waits(result: ResultData, x: str | None, values: Values | None = None) -> list[Correlation]:
-    """Correlate a quantity, or each counter, with all wait states that occur, strongest correlation first.
+    """Correlate a quantity, or each counter, with all wait states and completions, strongest correlation first.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def with_waits(result: ResultData, x: str | None, values: Values | None = None) 
         The values to use; None for those by rank.
     """
     values = values or Values(result)
-    waits = [metric.name for metric in result.profile.metrics if metric.kind == "wait"]
+    waits = [metric.name for metric in result.profile.metrics if metric.kind in {"wait", "completion"}]
     sides = {y: values.of(y) for y in waits if result.profile.total(y)}
     queues = [name for name in _native.queue_metrics() if name in result.profile.metrics]
     found = []

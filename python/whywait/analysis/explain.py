@@ -76,10 +76,11 @@ def explain(result: ResultData, rows: Sequence[int], depth: int) -> list[dict[st
         What it is shared out among: ``work``, what the cause did in the meantime longer than the waiter (each
         ``callpath``, ``time``, ``waiter_time``, ``thread`` and ``waiter_thread`` that ran it: before the fork of a
         worker, its master; ``explains``, and ``counters``: what each strict counter of the trace came to there (of a
-        level its mean), at the ``cause`` and the ``waiter``; empty for a written result); ``completion``, what it took
-        longer to leave the call in which they synchronized, in the same form, or None; ``waits``, what it waited
-        itself, each in this form; ``unattributed``, what nobody is charged for; ``rest``, what factors of less than 2 %
-        explain together. What these explain adds up to ``explains``.
+        level its mean), at the ``cause`` and the ``waiter``; ``rates``: the same per second, without levels; both are
+        empty for a written result); ``completion``, what it took longer to leave the call in which they synchronized,
+        in the same form, or None; ``waits``, what it waited itself, each in this form; ``unattributed``, what nobody is
+        charged for; ``rest``, what factors of less than 2 % explain together. What these explain adds up to
+        ``explains``.
 
         ``unexplained`` says how much of that exceeds the factors: it is shared out among them all the same. All times
         are seconds.
@@ -169,8 +170,11 @@ class _Tree:
         for row, (part, *_) in enumerate(self._compared):
             for name, amounts in found.items():
                 cause, waiter = amounts[2 * row], amounts[2 * row + 1]
-                if cause is not None and waiter is not None:
-                    part["counters"][name] = {"cause": cause, "waiter": waiter}
+                if cause is None or waiter is None:
+                    continue
+                part["counters"][name] = {"cause": cause, "waiter": waiter}
+                if counters[name].kind == "total" and part["time"] > 0 and part["waiter_time"] > 0:
+                    part["rates"][name] = {"cause": cause / part["time"], "waiter": waiter / part["waiter_time"]}
 
     def _runs(self, location: int, callpath: int) -> int:
         """Return who ran a call path in an interval: before the fork of a worker, this is its master."""
@@ -236,7 +240,7 @@ class _Tree:
             if kind == "completion":
                 node["completion"] = part
             else:
-                part["counters"] = {}
+                part["counters"], part["rates"] = {}, {}
                 part["thread"], part["waiter_thread"] = node["cause_thread"], node["thread"]
                 node["work"].append(part)
                 if interval is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from whywait.analysis.explain import SMALL, unexplained
 from whywait.model.names import short_name
 from whywait.report.terminal import path, seconds
+from whywait.report.values import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -62,18 +63,45 @@ def differences(counters: Mapping[str, Mapping[str, float]]) -> str:
         Such as ``the same PAPI_TOT_INS, 3 times the PAPI_L2_TCM``: differences up to a tenth count as the same.
         Empty if there is nothing to compare.
     """
-    same, other = [], []
-    for name, sides in counters.items():
-        if sides["cause"] <= 0 or sides["waiter"] <= 0:
-            continue
-        ratio = sides["cause"] / sides["waiter"]
-        if abs(ratio - 1) <= _SAME:
-            same.append(name)
-        else:
-            other.append((abs(math.log(ratio)), f"{ratio:.3g} times the {name}"))
-    texts = [text for _, text in sorted(other, reverse=True)]
+    ratios = _ratios(counters)
+    same = [name for name, ratio in ratios.items() if abs(ratio - 1) <= _SAME]
+    texts = [f"{ratios[name]:.3g} times the {name}" for name in _most_different(ratios)]
     names = " and ".join(same) if len(same) < 3 else f"{', '.join(same[:-1])}, and {same[-1]}"
     return ", ".join([f"the same {names}", *texts] if same else texts)
+
+
+def rates(counters: Mapping[str, Mapping[str, float]], waiter: str) -> list[str]:
+    """Return the counters per second of the same work, where the delaying and the waiting process differ.
+
+    Parameters
+    ----------
+    counters
+        By counter, the growth per second of the ``cause`` and the ``waiter``.
+    waiter
+        What to call the waiting process.
+
+    Returns
+    -------
+    list of str
+        Such as ``PAPI_TOT_INS per second: 1.20 G, rank 0: 3.10 G``, largest relative difference first; without those
+        that differ by up to a tenth.
+    """
+    return [
+        f"{name} per second: {quantity(sides['cause'], 'occ')}, {waiter}: {quantity(sides['waiter'], 'occ')}"
+        for name, sides in ((name, counters[name]) for name in _most_different(_ratios(counters)))
+    ]
+
+
+def _ratios(counters: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Return how many times the waiter's value the cause has, of counters that both have."""
+    known = {name: sides for name, sides in counters.items() if sides["cause"] > 0 and sides["waiter"] > 0}
+    return {name: sides["cause"] / sides["waiter"] for name, sides in known.items()}
+
+
+def _most_different(ratios: Mapping[str, float]) -> list[str]:
+    """Return the counters that differ by more than a tenth, most different first."""
+    other = [name for name, ratio in ratios.items() if abs(ratio - 1) > _SAME]
+    return sorted(other, key=lambda name: (-abs(math.log(ratios[name])), name))
 
 
 class _Part(NamedTuple):
@@ -81,7 +109,7 @@ class _Part(NamedTuple):
 
     explains: float
     text: str
-    note: str = ""
+    notes: tuple[str, ...] = ()
     callpath: list[str] | None = None
     wait: dict[str, Any] | None = None
 
@@ -119,8 +147,7 @@ class _Writer:
             inner = indent + ("   " if last else bar)
             if part.callpath is not None:
                 yield [(inner + self._path(part.callpath, inner), "red")]
-            if part.note:
-                yield [(inner + part.note, "dim")]
+            yield from ([(inner + note, "dim")] for note in part.notes)
             if part.wait is not None:
                 yield from self.below(part.wait, part.explains, inner)
 
@@ -140,10 +167,11 @@ class _Writer:
         cause, scale = who(node, "cause_"), self._scale(node, amount)
         for work in node["work"]:
             text = f"{who({**node, 'cause_thread': work['thread']}, 'cause_')} spent {seconds(work['time'])} here"
+            waiter = who({**node, "thread": work["waiter_thread"]})
             if work["waiter_time"]:
-                waiter = who({**node, "thread": work["waiter_thread"]})
                 text += f", {waiter} {seconds(work['waiter_time'])}"
-            yield _Part(work["explains"] * scale, text, note=differences(work["counters"]), callpath=work["callpath"])
+            notes = tuple(filter(None, [differences(work["counters"]), *rates(work["rates"], waiter)]))
+            yield _Part(work["explains"] * scale, text, notes, work["callpath"])
         if (completion := node["completion"]) is not None:
             call, later = short_name(completion["callpath"][-1]), completion["time"] - completion["waiter_time"]
             text = f"{cause} left the preceding {call} {seconds(later)} later"
@@ -158,6 +186,6 @@ class _Writer:
                 yield _Part(behind * share, f"unexplained: {cause} was behind when the two last synchronized")
             if unrecorded:
                 text = f"unexplained: no event between {cause}'s call and this one;"
-                yield _Part(unrecorded * share, text, note="noise, the network, or MPI itself")
+                yield _Part(unrecorded * share, text, ("noise, the network, or MPI itself",))
         elif node["unattributed"] > 0:
             yield _Part(node["unattributed"] * share, "not attributed to any cause")
