@@ -66,5 +66,6 @@ def _type(array: npt.NDArray[Any]) -> str:
 
 
 def _packed(raw: bytes) -> str:
-    deflate = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS)
+    # Level 6 takes nearly twice as long and saves 1 %.
+    deflate = zlib.compressobj(4, zlib.DEFLATED, -zlib.MAX_WBITS)
     return base64.b64encode(deflate.compress(raw) + deflate.flush()).decode()

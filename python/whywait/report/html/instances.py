@@ -106,7 +106,7 @@ def _longer(
     cell = np.zeros(rows.size, np.int64)
     for column in columns:
         cell = cell * (int(column.max(initial=0)) + 1) + column[rows]
-    cell = np.unique(cell, return_inverse=True)[1]
+    cell = pa.array(cell).dictionary_encode().indices.to_numpy()
     for _ in range(_ROUNDS):
         lengths, sizes = waiting[rows], np.bincount(cell)
         above = lengths > (np.bincount(cell, lengths) / sizes)[cell]
