@@ -334,6 +334,40 @@ def test_an_ideal_network_is_simulated(tmp_path, capsys):
     assert cli.main(["efficiency", anchor, "--simulate", "--window", "0:5"]) == 2
 
 
+def test_an_ideal_network_is_simulated_for_hybrid_programs(tmp_path, capsys):
+    """The receive ends with the send, at 4 s, so the run takes 9 of 10 s; 5.5 s are the longest outside of MPI."""
+    text = """
+    ranks 2
+    threads 2
+    0: main [0, 6]
+    0: fork [1, 3]
+    0: !$omp parallel @a.c:1 [1, 3]
+    0.1: !$omp parallel @a.c:1 [1, 3]
+    0: MPI_Send(1) [4, 4.5]
+    1: main [0, 10]
+    1: MPI_Recv(0) [0, 5]
+    1: fork [6, 7]
+    1: !$omp parallel @a.c:1 [6, 7]
+    1.1: !$omp parallel @a.c:1 [6, 7]
+    """
+    anchor = str(trace_from_text(text, tmp_path))
+    expected = {
+        "mpi_serialization": 5.5 / 9,
+        "mpi_transfer": 9 / 10,
+        "process_serialization": 1 - (9 - 5.5) / 10,
+        "process_transfer": 1 - (10 - 9) / 10,
+    }
+    for option in ((), ("--simulate",)):
+        assert cli.main(["efficiency", anchor, *option, "--json"]) == 0
+        row = json.loads(capsys.readouterr().out)["methods"]["all"][0]["hybrid"]
+        found = {name: row[name]["value"] for name in expected if name in row}
+        assert found == (pytest.approx(expected) if option else {})
+    assert cli.main(["efficiency", anchor, "--simulate"]) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"^      MPI serialization +61\.1%$", shown, re.MULTILINE)
+    assert re.search(r"^    Process serialization +65\.0%$", shown, re.MULTILINE)
+
+
 def test_what_cube_has_is_shown_where_it_differs(capsys):
     for trace, differs in (("sor_gats", True), ("p2p", False)):
         assert cli.main(["efficiency", str(DATA / trace)]) == 0

@@ -571,6 +571,23 @@ def test_a_request_that_is_started_in_a_cut_region_is_not_cancelled(tmp_path):
     assert count_records(run, 0, *kinds) == [1, 1, 0, 1]
 
 
+@pytest.mark.parametrize(("factor", "noted"), [(1, []), (1.5, []), (2.5, [(1, 2.7)])])
+def test_locks_that_would_change_their_order_are_noted(tmp_path, factor, noted):
+    """Rank 0 gets the lock first, even if it asks at 2.5 s, and rank 1 at 2 s. Rank 1 then waits until 4.7 s."""
+    trace = """
+    ranks 3
+    win w on world
+    0: work [0, 1]
+    0: MPI_Win_lock(2, win=w) [1, 1.1]
+    0: MPI_Win_unlock(2, win=w) [3, 3.2]
+    1: MPI_Win_lock(2, win=w) [2, 3.3]
+    1: MPI_Win_unlock(2, win=w) [4, 4.1]
+    """
+    sim = whywait.whatif(trace_from_text(trace, tmp_path), [Scale("work", factor)])
+    rows = [row for row in sim.assumptions.to_pylist() if row["assumption"] == "inverted_lock"]
+    assert [(row["count"], pytest.approx(row["time"])) for row in rows] == noted
+
+
 def test_the_start_of_the_library_cannot_be_cut(tmp_path):
     trace = "*: main [0, 2]\n0: MPI_Init [0, 1]\n1: MPI_Init [0, 1]"
     with pytest.raises(UsageError, match="MPI_Init and MPI_Finalize cannot be cut"):

@@ -13,6 +13,7 @@ work at different times: in a window in which one process works and the others w
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -368,8 +369,8 @@ def on_ideal_network(one: Efficiencies, ideal: Efficiencies) -> Efficiencies:
     Notes
     -----
     With T_id the time on the ideal network, serialization efficiency is max U / T_id and transfer efficiency T_id / T:
-    the definitions of POP. The estimate leaves waits as they are; on the ideal network they change, up or down. The
-    product of the two is the same.
+    the definitions of POP, for whose hybrid models see `whywait.analysis.hybrid.SIMULATED`. The estimate leaves waits
+    as they are; on the ideal network they change, up or down. The product of the two is the same.
     """
     elapsed = ideal["parallel_efficiency"].inputs["max(elapsed)"]
 
@@ -382,7 +383,23 @@ def on_ideal_network(one: Efficiencies, ideal: Efficiencies) -> Efficiencies:
 
     definitions = {name: text for name, text in one.definitions.items() if name != "wait"}
     definitions["ideal"] = "elapsed, simulated on a network that takes no time"
-    return replace(one, definitions=definitions, values=tuple(map(judged, one.values)))
+    both = tuple(_simulated(one, ideal)) if one.hybrid and ideal.hybrid else one.hybrid
+    return replace(one, definitions=definitions, values=tuple(map(judged, one.values)), hybrid=both)
+
+
+def _simulated(one: Efficiencies, ideal: Efficiencies) -> Iterator[Efficiency]:
+    """Yield the hybrid efficiencies with those that take a simulation on an ideal network."""
+    known = {
+        **one["mpi_communication_efficiency"].inputs,
+        "ideal": ideal["mpi_communication_efficiency"].inputs["whole"],
+    }
+    values = hybrid.simulated(**known)
+    for above in one.hybrid:
+        yield above
+        library = above.display_name.removesuffix(" communication efficiency")
+        for name, display_name, formula in hybrid.SIMULATED.get(above.name, ()):
+            inputs = {part: known[part] for part in re.findall("[a-z]+", formula)}
+            yield Efficiency(name, display_name.format(library), values[name], formula, inputs)
 
 
 def scaling(

@@ -77,7 +77,9 @@ def shares(profile: Profile, places: Locations, positions: Iterable[int] | None 
         None for a run without communication or without teams of threads.
     """
     tree = profile.tree
-    libraries = [name for name in _LIBRARIES if name in profile.metrics and profile.total(name) > 0]
+    # On an ideal network, communication may take no time.
+    called = {kind.paradigm for kind in tree.kinds}
+    libraries = [name for name in _LIBRARIES if name in called and name in profile.metrics]
     masters = np.flatnonzero(places.works & (places.thread == 0))
     has_teams = tree.parallel.any() and (places.works & (places.thread > 0)).any()
     if not libraries or not has_teams or not masters.size:
@@ -134,6 +136,30 @@ ADDITIVE = (
     ("serial_region_efficiency", "Serial region efficiency", "1 - (outside - parallel) / whole"),
     ("parallel_region_efficiency", "Parallel region efficiency", "1 - (parallel - computation) / whole"),
 )
+
+
+#: What a simulation on an ideal network adds below an efficiency. Its time is that of the longest process there, on all
+#: threads, as `Shares.whole`. Products as above, or losses that add up.
+SIMULATED = {
+    "mpi_communication_efficiency": (
+        ("mpi_serialization", "{} serialization", "longest / ideal"),
+        ("mpi_transfer", "{} transfer", "ideal / whole"),
+    ),
+    "process_communication_efficiency": (
+        ("process_serialization", "Process serialization", "1 - (ideal - longest) / whole"),
+        ("process_transfer", "Process transfer", "1 - (whole - ideal) / whole"),
+    ),
+}
+
+
+def simulated(whole: float, longest: float, ideal: float) -> dict[str, float | None]:
+    """Return the efficiencies of `SIMULATED` by name; None for a division by zero."""
+    return {
+        "mpi_serialization": longest / ideal if ideal > 0 else None,
+        "mpi_transfer": ideal / whole if whole > 0 else None,
+        "process_serialization": 1 - (ideal - longest) / whole if whole > 0 else None,
+        "process_transfer": 1 - (whole - ideal) / whole if whole > 0 else None,
+    }
 
 
 def values(found: Shares) -> dict[str, float | None]:

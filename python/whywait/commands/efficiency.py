@@ -181,7 +181,7 @@ def _waits(rows: list[Efficiencies]) -> str:
 
 def _hybrid(rows: list[Efficiencies], width: int) -> Iterator[Line]:
     """Yield the hybrid efficiencies of the runs that have them, by both models."""
-    from whywait.analysis.hybrid import ADDITIVE, MULTIPLICATIVE
+    from whywait.analysis.hybrid import ADDITIVE, MULTIPLICATIVE, SIMULATED
 
     hybrid = [row for row in rows if row.hybrid]
     models = (
@@ -203,8 +203,11 @@ def _hybrid(rows: list[Efficiencies], width: int) -> Iterator[Line]:
             names = _names(shown) if len(rows) > 1 else []
             yield [(title.ljust(_LABEL) + "".join(names), "bold")]
             for name, _, _ in model:
-                label = "  " * _HYBRID_DEPTH.get(name, 1) + shown[0][name].display_name
-                yield [(label.ljust(_LABEL), ""), *(judged(row[name]) for row in shown)]
+                depth = _HYBRID_DEPTH.get(name, 1)
+                below = [inner for inner, _, _ in SIMULATED.get(name, ()) if all(inner in _keys(row) for row in shown)]
+                for shift, one in ((0, name), *((1, inner) for inner in below)):
+                    label = "  " * (depth + shift) + shown[0][one].display_name
+                    yield [(label.ljust(_LABEL), ""), *(judged(row[one]) for row in shown)]
             yield from _wrapped(text, width)
             yield []
         if any((row["openmp_load_balance"].value or 0.0) > 1 for row in shown):
@@ -214,6 +217,10 @@ def _hybrid(rows: list[Efficiencies], width: int) -> Iterator[Line]:
             )
             yield from _wrapped(text, width)
             yield []
+
+
+def _keys(row: Efficiencies) -> set[str]:
+    return {value.name for value in row.hybrid}
 
 
 _HYBRID_DEPTH = {

@@ -252,6 +252,9 @@ def _json(sim: Simulation, options: argparse.Namespace, failed: list[str]) -> di
         "notes": sim.notes,
     }
     if not options.only_time:
+        data["efficiencies"] = {
+            name: {"before": before, "after": after} for name, (before, after) in _efficiencies(sim).items()
+        }
         data["diff"] = {
             "metrics": totals(sim.reference, sim.result),
             "places": sim.diff().slice(0, options.top).to_pylist(),
@@ -286,7 +289,8 @@ def _show_details(sim: Simulation, options: argparse.Namespace) -> None:
     show([[], *metric_lines(totals(sim.reference, sim.result), columns, names)], sys.stdout)
     runs = (sim.reference, sim.result)
     show(place_lines(sim.diff(), runs, columns, options.top, unicode=unicode), sys.stdout)
-    sys.stdout.write("\n")
+    text = _changes(_efficiencies(sim), "load_balance", "serialization", "transfer")
+    show([[], *([[(text.capitalize(), "")], []] if text else [])], sys.stdout)
 
 
 def _time(value: float) -> str:
@@ -318,13 +322,13 @@ def _effects(sim: Simulation) -> Iterator[Line]:
 
     # Like all headlines, for the focus: without start-up and shutdown.
     before, after = (account(focused(result).profile) for result in (sim.reference, sim.result))
+    efficiencies = _efficiencies(sim)
+    text = _changes(efficiencies, "parallel_efficiency")
     if before["waiting"] or after["waiting"]:
-        yield [
-            (f"Waiting {_time(before['waiting'])} -> {_time(after['waiting'])} of CPU time", ""),
-            (_efficiency(sim), ""),
-        ]
-    elif text := _efficiency(sim):
-        yield [(text.removeprefix(", ").capitalize(), "")]
+        waiting = f"Waiting {_time(before['waiting'])} -> {_time(after['waiting'])} of CPU time"
+        yield [(f"{waiting}, {text}" if text else waiting, "")]
+    elif text:
+        yield [(text.capitalize(), "")]
     states = {**before["wait_states"], **after["wait_states"]}
     tree = {name: _name(sim, name) for name in states}
     change = {name: after["wait_states"].get(name, 0.0) - before["wait_states"].get(name, 0.0) for name in states}
@@ -340,16 +344,29 @@ def _effects(sim: Simulation) -> Iterator[Line]:
 _STATES = 3
 
 
-def _efficiency(sim: Simulation) -> str:
+def _efficiencies(sim: Simulation) -> dict[str, tuple[float | None, float | None]]:
+    """Return the efficiencies of both runs by name, for the focus."""
     from whywait.analysis.focus import focused
 
-    both = [
-        result.efficiencies(window=focused(result).focus.window)["parallel_efficiency"].value
-        for result in (sim.reference, sim.result)
-    ]
-    if both[0] is None or both[1] is None:
-        return ""
-    return f", parallel efficiency {both[0]:.1%} -> {both[1]:.1%}"
+    before, after = (result.efficiencies(window=focused(result).focus.window) for result in (sim.reference, sim.result))
+    return {name: (before[name].value, after[name].value) for name in _EFFICIENCIES}
+
+
+_EFFICIENCIES = {
+    "parallel_efficiency": "parallel efficiency",
+    "load_balance": "load balance",
+    "serialization": "serialization",
+    "transfer": "transfer",
+}
+
+
+def _changes(efficiencies: dict[str, tuple[float | None, float | None]], *names: str) -> str:
+    known = ((_EFFICIENCIES[name], *efficiencies[name]) for name in names)
+    return ", ".join(
+        f"{name} {before:.1%} -> {after:.1%}"
+        for name, before, after in known
+        if before is not None and after is not None
+    )
 
 
 def _name(sim: Simulation, metric: str) -> str:
@@ -357,11 +374,16 @@ def _name(sim: Simulation, metric: str) -> str:
     return next(tree[metric].display_name for tree in trees if metric in tree)
 
 
+def _concerned(row: dict[str, Any], unit: str = "") -> str:
+    """Return the time that an assumption concerns, if that is known."""
+    return "" if row["time"] is None else f" ({_time(row['time'])}{unit})"
+
+
 def _assumptions(sim: Simulation, *, verbose: bool) -> Iterator[Line]:
     rows = sim.assumptions.to_pylist()
     if not verbose:
         if rows:
-            names = [f"{row['count']:,} {row['assumption'].replace('_', ' ')}" for row in rows]
+            names = [f"{row['count']:,} {row['assumption'].replace('_', ' ')}{_concerned(row)}" for row in rows]
             yield [(f"Assumed: {', '.join(names)} (--verbose says more)", "dim")]
         for note in sim.notes:
             yield [(note, "dim")]
@@ -369,7 +391,6 @@ def _assumptions(sim: Simulation, *, verbose: bool) -> Iterator[Line]:
     if rows or sim.notes:
         yield [("Assumed:", "bold")]
     for row in rows:
-        time = "" if row["time"] is None else f" ({_time(row['time'])} of CPU time)"
-        yield [(f"   {row['count']:,} {row['text']}{time}", "dim")]
+        yield [(f"   {row['count']:,} {row['text']}{_concerned(row, ' of CPU time')}", "dim")]
     for note in sim.notes:
         yield [(f"   {note}", "dim")]

@@ -96,6 +96,9 @@ pub(super) struct Builder {
     checkpoint_times: Vec<i64>,
     meetings: Vec<Meeting>,
     meeting_of: Vec<u32>,
+    /// Two epochs of one lock in a row: the Enters of their lock calls, the Leave of the first one's release, and the
+    /// Enter of the call of the second one that waits for it.
+    pub turns: Vec<[Node; 4]>,
 }
 
 impl Builder {
@@ -119,6 +122,7 @@ impl Builder {
             checkpoint_times: Vec::new(),
             meetings: Vec::new(),
             meeting_of: Vec::new(),
+            turns: Vec::new(),
         })
     }
 
@@ -250,6 +254,7 @@ impl Builder {
         let weighed = drafts.par_iter().map(|drafts| self.weigh(drafts, &groups, (&place, &time), weigh));
         let weighed: Vec<Weighed> = weighed.collect();
         let members = self.members.par_iter().map(|&node| place(node)).collect();
+        let turns = self.turns.iter().map(|nodes| nodes.map(place)).collect();
         let arcs = weighed.iter().map(|of| of.sources.len()).sum();
         let (mut sources, mut slacks) = (Vec::with_capacity(arcs), Vec::with_capacity(arcs));
         let mut steps = Vec::with_capacity(times.len());
@@ -271,6 +276,7 @@ impl Builder {
             checkpoint_times: self.checkpoint_times,
             meetings: self.meetings,
             meeting_of: self.meeting_of,
+            turns,
         }
     }
 
@@ -284,11 +290,12 @@ impl Builder {
         groups
     }
 
-    /// The Enters and Leaves that others wait for.
+    /// The Enters and Leaves that others wait for, or whose times are of interest.
     fn needed(&self) -> Vec<bool> {
         let mut needed = vec![false; 2 * self.instances() as usize];
         let sources = self.raws.iter().filter(|raw| raw.kept).map(|raw| raw.source);
-        for node in sources.chain(self.members.iter().copied()) {
+        let observed = self.turns.iter().flatten();
+        for node in sources.chain(self.members.iter().chain(observed).copied()) {
             if let Some(needed) = needed.get_mut(node as usize) {
                 *needed = true;
             }

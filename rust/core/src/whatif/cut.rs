@@ -279,6 +279,9 @@ impl Cut {
             raw.kept &= !is_gone && !source.is_some_and(|call| gone(builder, call));
         }
         builder.raws = raws;
+        let mut turns = std::mem::take(&mut builder.turns);
+        turns.retain(|nodes| !nodes.iter().any(|&node| builder.call_of(node).is_some_and(|call| gone(builder, call))));
+        builder.turns = turns;
     }
 }
 

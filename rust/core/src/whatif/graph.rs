@@ -78,6 +78,9 @@ pub(super) struct Graph {
     pub meetings: Vec<Meeting>,
     /// The meeting of each checkpoint.
     pub meeting_of: Vec<u32>,
+    /// Places of two epochs of one lock in a row: the Enters of their lock calls, the Leave of the first one's release,
+    /// and the Enter of the call of the second one that waits for it.
+    pub turns: Vec<[u32; 4]>,
 }
 
 impl Graph {

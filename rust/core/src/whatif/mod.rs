@@ -130,6 +130,8 @@ pub enum Assumption {
     NonBlockingCollective,
     /// Lock epochs that ended before the epoch before them on the same lock.
     LockOrder,
+    /// Lock epochs that follow each other as measured although the lock is requested in the opposite order now.
+    InvertedLock,
     /// Receives whose message had already arrived: its transfer time is estimated from others of its class.
     HiddenTransfer,
     /// Calls that poll.
@@ -153,6 +155,7 @@ impl Assumption {
             Self::Unmatched => "unmatched",
             Self::NonBlockingCollective => "nonblocking_collective",
             Self::LockOrder => "lock_order",
+            Self::InvertedLock => "inverted_lock",
             Self::HiddenTransfer => "hidden_transfer",
             Self::Polling => "polling",
             Self::Unrecorded => "unrecorded",
@@ -175,6 +178,10 @@ impl Assumption {
             Self::Unmatched => "messages and operations without a partner: their calls keep their length",
             Self::LockOrder => {
                 "lock epochs of which no call waited until the lock was given back: they wait for nobody"
+            }
+            Self::InvertedLock => {
+                "lock epochs that request the lock before the epoch that they wait for does: they get it after it, as \
+                 measured"
             }
             Self::HiddenTransfer => {
                 "calls that found their messages there: how long these travelled, others of the same size say"
@@ -371,8 +378,25 @@ impl Simulator {
         }
         let mut assumptions = self.assumptions.clone();
         assumptions.count(Assumption::Circular, times.circular.len() as u64);
+        let (inverted, waiting) = self.inverted(&times);
+        assumptions.concern(Assumption::InvertedLock, inverted, waiting);
         let span = times.span(trace);
         Ok(Simulation { shape, times, span, assumptions, notes })
+    }
+
+    /// Number of lock epochs that now request their lock before the epoch that they follow, but did not so in the
+    /// measured run, and how long they wait for it, ticks.
+    fn inverted(&self, times: &Times) -> (u64, i64) {
+        let measured = |place: u32| self.graph.time(place);
+        let new = |place: u32| measured(place) + times.shift(place as usize);
+        let turns = self
+            .graph
+            .turns
+            .iter()
+            .filter(|[first, second, _, _]| measured(*first) <= measured(*second) && new(*second) < new(*first));
+        turns.fold((0, 0), |(count, time), &[_, _, release, blocked]| {
+            (count + 1, time + (new(release) - new(blocked)).max(0))
+        })
     }
 
     /// Names a step: its call, location and time.

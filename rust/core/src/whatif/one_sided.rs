@@ -447,6 +447,8 @@ fn locks(
             }
         }
     }
+    let acquired: FxHashMap<(LocationId, InstanceId), InstanceId> =
+        epochs.iter().flat_map(|of| &of.locks).map(|epoch| ((epoch.location, epoch.release), epoch.acquire)).collect();
     let mut late = 0;
     for (number, ((shard, epochs), before)) in trace.shards.iter().zip(epochs).zip(&before).enumerate() {
         for before in before.rows() {
@@ -467,7 +469,13 @@ fn locks(
                 continue;
             };
             let release = builder.instance(trace, before.release);
-            builder.raws.push(Raw::new(builder.first_of(number) + blocked.number(), leave(release), before.leave));
+            let own = builder.first_of(number);
+            let (blocked, request) = (own + blocked.number(), own + epoch.acquire.number());
+            builder.raws.push(Raw::new(blocked, leave(release), before.leave));
+            if let Some(&first) = acquired.get(&before.release) {
+                let first = builder.instance(trace, (before.release.0, first));
+                builder.turns.push([enter(first), enter(request), leave(release), enter(blocked)]);
+            }
         }
     }
     assumptions.count(Assumption::LockOrder, late);
