@@ -52,10 +52,12 @@ class Program:
                 name = f"CUDA[{number}:{stream}]"
                 self.streams.append(self.define.location(name, type=LocationType.ACCELERATOR_STREAM, group=context))
                 self.writers.append(trace.event_writer_from_location(self.streams[-1]))
-        for stream in null_streams:
-            self.define.location_property(self.streams[stream], "CUDA_NULL_STREAM", Type.STRING, "yes")
+        for stream, location in enumerate(self.streams):
+            is_null = "yes" if stream in null_streams else "no"
+            self.define.location_property(location, "CUDA_NULL_STREAM", Type.STRING, is_null)
         self.stream_ref = self.define.attribute("CUDA_STREAM_REF", type=Type.LOCATION)
         self.event_ref = self.define.attribute("CUDA_EVENT_REF", type=Type.UINT64)
+        self.kernel_name = self.define.attribute("kernel name", type=Type.STRING)
         self.host.enter(0, self.region("main"))
 
     def region(self, name):
@@ -64,8 +66,10 @@ class Program:
             self.regions[name] = self.define.region(name, paradigm=paradigm)
         return self.regions[name]
 
-    def call(self, name, begin, end, stream=None, event=None):
+    def call(self, name, begin, end, stream=None, event=None, kernel=None):
         attributes = {}
+        if kernel is not None:
+            attributes[self.kernel_name] = kernel
         if stream is not None:
             attributes[self.stream_ref] = self.streams[stream]
         if event is not None:
@@ -145,6 +149,45 @@ def test_a_blocking_copy_awaits_the_null_stream(tmp_path):
         program.run(0, 12, 50)
         program.run(1, 14, 30)
     assert waits(tmp_path / "copy")[0] == [("cudaMemcpy", 1.0, 1.4)]
+
+
+def test_a_blocking_copy_awaits_itself(tmp_path):
+    """What starts on the null stream within the call, and was not launched, is the copy: [3, 5] of a call [2, 6]."""
+    with program_at(tmp_path / "copy", [2], null_streams=[1]) as program:
+        program.call("cudaLaunchKernel", 12, 13, stream=1)
+        program.call("cudaMemcpy", 20, 60)
+        program.run(1, 14, 30)
+        program.run(1, 30, 50, "DtoH")
+        program.run(0, 30, 58, "other")
+        program.run(1, 61, 70, "DtoH")
+    assert waits(tmp_path / "copy")[0] == [("cudaMemcpy", 3.0, 3.0)]
+
+
+def test_launches_name_their_kernel(tmp_path):
+    """Two streams: neither a call site nor a stream is known, but the names of the kernels."""
+    with program_at(tmp_path / "names", [2]) as program:
+        program.call("cudaLaunchKernel", 10, 11, kernel="b")
+        program.call("cudaLaunchKernel", 12, 13, kernel="a")
+        program.call("cudaLaunchKernel", 14, 15, kernel="b")
+        program.run(0, 13, 20, "a")
+        program.run(1, 16, 20, "b")
+        program.run(1, 20, 30, "b")
+    kernels = whywait.analyze(tmp_path / "names" / "traces.otf2").gpu().kernels.to_pylist()
+    assert {(row["callpath"][-1], row["begin"]): row["launch_enter"] for row in kernels} == {
+        ("a", 1.3): 1.2, ("b", 1.6): 1.0, ("b", 2.0): 1.4,
+    }  # fmt: skip
+
+
+def test_idle_regions_are_no_kernels(tmp_path):
+    """Score-P's artificial regions; a kernel may have a name that looks like theirs."""
+    with program_at(tmp_path / "idle", [1]) as program:
+        program.call("cudaLaunchKernel", 8, 9)
+        program.run(0, 0, 10, "COMPUTE IDLE")
+        program.run(0, 10, 20, "FIND_IDLERS")
+        program.run(0, 20, 90, "GPU IDLE")
+    devices = whywait.analyze(tmp_path / "idle" / "traces.otf2").gpu()
+    assert [row["callpath"][-1] for row in devices.kernels.to_pylist()] == ["FIND_IDLERS"]
+    assert devices.counts["unmatched_kernels"] == 0
 
 
 def test_several_devices_of_a_process(tmp_path):
@@ -289,6 +332,46 @@ def test_loads_are_adjusted_by_counters_of_devices(tmp_path):
     (load,) = both.loads(["use"])["processes"]
     assert (load["gpu_time"], load["gpu_time_adjusted"]) == pytest.approx((3.0, 1.5))
     assert both.loads()["efficiency_source"] == "none"
+
+
+def test_efficiencies_may_be_recorded_beside_the_streams(tmp_path):
+    """Counters of a metric location that cover the contexts of both devices: 90 % of 80 %."""
+    with program_at(tmp_path, [1, 1]) as program:
+        define = program.define
+        for stream, (begin, end) in enumerate([(10, 30), (40, 50)]):
+            program.call("cudaLaunchKernel", begin - 2, begin - 1)
+            program.run(stream, begin, end)
+        for name, value in (("sm_efficiency", 90.0), ("warp_execution_efficiency", 80.0)):
+            member = define.metric_member(name, metric_mode=MetricMode.ABSOLUTE_NEXT, value_type=Type.DOUBLE, unit="%")
+            metric = define.metric_class((member,), occurrence=MetricOccurrence.ASYNCHRONOUS)
+            for group in [group for group in define.location_groups if group.name.startswith("CUDA Context")]:
+                location = define.location("metrics", type=LocationType.METRIC, group=group)
+                instance = define.metric_instance(metric, location, scope=group)
+                program.trace.event_writer_from_location(location).metric(0, instance, (value,))
+    found = whywait.analyze(tmp_path / "traces.otf2", causes=False).gpu().loads()
+    assert found["efficiency_source"] == "counters"
+    assert found["processes"][0]["gpu_time_adjusted"] == pytest.approx(3 * 0.72)
+
+
+def test_times_of_kernels_by_call_path_and_location(tmp_path):
+    """a [1, 3] on one stream and b [2, 4] on another one of the device: a counts until b starts; a [6, 7] alone."""
+    with program_at(tmp_path, [2]) as program:
+        define = program.define
+        member = define.metric_member("busy", metric_mode=MetricMode.ABSOLUTE_NEXT, value_type=Type.DOUBLE, unit="%")
+        busy = define.metric_class((member,), occurrence=MetricOccurrence.ASYNCHRONOUS)
+        runs = [(0, 10, 30, "a", 50.0), (0, 60, 70, "a", 30.0), (1, 20, 40, "b", 100.0)]
+        for stream, begin, end, name, value in runs:
+            program.writers[stream].metric(begin, busy, (value,))
+            program.run(stream, begin, end, name)
+            program.writers[stream].metric(end, busy, (0.0,))
+    devices = whywait.analyze(tmp_path / "traces.otf2", causes=False).gpu()
+    rows = devices.times(["busy"]).to_pylist()
+    found = {row["callpath"][-1]: (row["kernels"], row["gpu_time"], row["gpu_time_adjusted"]) for row in rows}
+    assert found == {"a": (2, pytest.approx(2), pytest.approx(0.5 + 0.3)), "b": (1, pytest.approx(2), pytest.approx(2))}
+    assert len({row["location"] for row in rows}) == 2
+    (load,) = devices.loads(["busy"])["processes"]
+    for name in ("gpu_time", "gpu_time_adjusted"):
+        assert sum(row[name] for row in rows) == pytest.approx(load[name])
 
 
 def test_how_busy_devices_are_adjusts_loads(tmp_path):

@@ -208,6 +208,10 @@ def test_an_orphan_moves_up_to_the_next_metric_above():
         ("clCreateContext", "OPENCL", "FUNCTION", {"execution", "opencl", "opencl_setup"}),
         ("clFinish", "OPENCL", "FUNCTION", {"execution", "opencl", "opencl_sync"}),
         ("acc_launch_kernel@main.c:3", "OPENACC", "FUNCTION", {"execution", "openacc", "openacc_kernel_launches"}),
+        ("loop", "OPENACC", "KERNEL", {"execution"}),
+        ("loop", "OPENMP_TARGET", "KERNEL", {"execution"}),
+        ("loop", "KOKKOS", "KERNEL", {"execution"}),
+        ("loop", "HIP", "KERNEL", {"execution", "hip", "hip_kernel_executions"}),
     ],
 )  # fmt: skip
 def test_classes(name, paradigm, role, masks):

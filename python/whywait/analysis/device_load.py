@@ -17,7 +17,7 @@ import pyarrow as pa
 from whywait import _native
 from whywait.analysis.computation import computes
 from whywait.analysis.counters import Counters
-from whywait.analysis.load import Kernel, adjusted_load, geometry_efficiency, imbalance, share
+from whywait.analysis.load import Kernel, counted, geometry_efficiency, imbalance, share
 from whywait.model.profile import sum_at
 from whywait.model.selection import find_callpaths
 
@@ -72,6 +72,9 @@ def efficiencies(result: ResultData, kernels: pa.Table, names: Sequence[str] = (
     if not names and kernels.num_rows and not kernels["efficiency"].null_count:
         return Efficiencies(kernels["efficiency"].to_numpy(), "counters")
     means = _Means(result, kernels)
+    # Beside the streams: those of their context, device or machine.
+    if not names and kernels.num_rows and all(means.is_known(name) for name in EFFICIENCIES):
+        names = EFFICIENCIES
     if names:
         return Efficiencies(np.prod([means.share(name) for name in names], axis=0), "counters")
     blocks, threads = means.spelled(_BLOCKS), means.spelled(_THREADS)
@@ -153,6 +156,10 @@ class _Means:
             return value
         mean: npt.NDArray[np.float64] = np.divide(value, length, out=np.zeros(length.size), where=length > 0)
         return mean
+
+    def is_known(self, name: str) -> bool:
+        """Return whether a counter is known at every kernel."""
+        return (name in self.counters or name in self._of_devices) and not np.isnan(self.known(name)).any()
 
     def of(self, name: str) -> npt.NDArray[np.float64]:
         """Return the mean of a counter over each kernel, which must be known."""
@@ -290,12 +297,10 @@ def _source(known: Efficiencies) -> dict[str, str]:
     return {"efficiency_source": known.source}
 
 
-def kernel_times(
-    kernels: pa.Table, group: npt.NDArray[np.int64], efficiency: npt.NDArray[np.float64], groups: int
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Add up the times of kernels by group, a process or a device, as measured and adjusted.
+def counted_times(kernels: pa.Table, group: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Return for how long each kernel counts (seconds).
 
-    Kernels of a group that overlap on a device count once, with the efficiency of the latest to start.
+    Of kernels of a group, a process or a device, that overlap on a device, the latest to start counts.
     """
     device, begin, end = (kernels[name].to_numpy() for name in ("device", "begin", "end"))
     order = np.lexsort((end, begin, device, group))
@@ -308,11 +313,45 @@ def kernel_times(
         latest = np.maximum.accumulate(last[start:stop])
         fresh[start + 1 : stop] = first[start + 1 : stop] >= latest[:-1]
     clusters = np.flatnonzero(fresh)
-    time, adjusted = last - first, (last - first) * efficiency[order]
+    time = last - first
     sizes = np.diff([*clusters, order.size])
     for start, size in zip(clusters[sizes > 1], sizes[sizes > 1], strict=True):
-        members = range(start, start + size)
-        own = [Kernel(first[i], last[i], efficiency[order[i]]) for i in members]
-        time[start : start + size] = adjusted[start : start + size] = 0.0
-        time[start], adjusted[start] = adjusted_load(0.0, own)
-    return sum_at(group[order], time, groups), sum_at(group[order], adjusted, groups)
+        own = slice(start, start + size)
+        time[own] = counted([Kernel(*times) for times in zip(first[own], last[own], strict=True)])
+    found = np.empty(order.size)
+    found[order] = time
+    return found
+
+
+def kernel_times(
+    kernels: pa.Table, group: npt.NDArray[np.int64], efficiency: npt.NDArray[np.float64], groups: int
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Add up the times of kernels by group, a process or a device, as measured and adjusted.
+
+    Kernels of a group that overlap on a device count once, with the efficiency of the latest to start.
+    """
+    time = counted_times(kernels, group)
+    return sum_at(group, time, groups), sum_at(group, time * efficiency, groups)
+
+
+def by_callpath(result: ResultData, kernels: pa.Table, efficiency: npt.NDArray[np.float64]) -> pa.Table:
+    """Add up the times of kernels by call path and location, as measured and adjusted.
+
+    Returns
+    -------
+    pyarrow.Table
+        ``callpath``, ``callpath_id``, ``location``, ``rank``, ``device``, ``kernels`` (their number), ``gpu_time`` and
+        ``gpu_time_adjusted`` (seconds). Of kernels of a process that overlap on a device, the latest to start counts,
+        so that the sums of a process are those of its load.
+    """
+    _, process = np.unique(kernels["rank"].to_numpy(), return_inverse=True)
+    time = counted_times(kernels, process)
+    table = kernels.select(["callpath_id", "location", "rank", "device"])
+    table = table.append_column("gpu_time", pa.array(time))
+    table = table.append_column("gpu_time_adjusted", pa.array(time * efficiency))
+    keys = ["callpath_id", "location", "rank", "device"]
+    asked = [("gpu_time", "count"), ("gpu_time", "sum"), ("gpu_time_adjusted", "sum")]
+    found = table.group_by(keys, use_threads=False).aggregate(asked)
+    found = found.rename_columns([*keys, "kernels", "gpu_time", "gpu_time_adjusted"])
+    found = found.sort_by([("location", "ascending"), ("callpath_id", "ascending")])
+    return found.add_column(0, "callpath", result.tree.paths.take(found["callpath_id"].combine_chunks()))

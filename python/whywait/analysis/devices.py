@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whywait import _native
-from whywait.analysis.device_load import Efficiencies, efficiencies, kernel_times, loads, with_efficiency
+from whywait.analysis.device_load import Efficiencies, by_callpath, efficiencies, kernel_times, loads, with_efficiency
 from whywait.analysis.load import imbalance
 
 if TYPE_CHECKING:
@@ -111,6 +111,24 @@ class Devices:
         """
         known = efficiencies(self._result, self.kernels, efficiency)
         return loads(self._result, self.kernels, known, callpath=callpath, window=window)
+
+    def times(self, efficiency: Sequence[str] = ()) -> pa.Table:
+        """Return the times of kernels by their call path and location, as measured and adjusted by efficiency.
+
+        Parameters
+        ----------
+        efficiency
+            As for `loads`.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``callpath``, ``callpath_id``, ``location``, ``rank``, ``device``, ``kernels`` (their number), ``gpu_time``
+            and ``gpu_time_adjusted`` (Eberius, equation 4.4; seconds). Of kernels of a process that overlap on a
+            device, the latest to start counts, so that the sums of a process are those of its `loads`.
+        """
+        known = efficiencies(self._result, self.kernels, efficiency)
+        return by_callpath(self._result, self.kernels, known.values)
 
     def summary(self, efficiency: Sequence[str] = ()) -> dict[str, Any]:
         """Return a summary of devices, kernels and hosts, as data for JSON.

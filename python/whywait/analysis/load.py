@@ -17,7 +17,7 @@ import numpy as np
 from whywait import _native
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     import numpy.typing as npt
 
@@ -103,25 +103,31 @@ def adjusted_load(host: float, kernels: Iterable[Kernel]) -> tuple[float, float]
     tuple of float
         ``host + sum t`` and ``host + sum t * efficiency``, seconds.
     """
-    measured, adjusted = [host], [host]
     by_device: dict[int, list[Kernel]] = {}
     for kernel in kernels:
         by_device.setdefault(kernel.device, []).append(kernel)
-    for of_device in by_device.values():
-        # Of those that start at the same time the first one counts.
-        of_device.reverse()
-        of_device.sort(key=lambda kernel: kernel.begin)
-        waiting, running = deque(of_device), deque[Kernel]()
-        for begin, end in pairwise(sorted({time for kernel in of_device for time in (kernel.begin, kernel.end)})):
-            while waiting and waiting[0].begin <= begin:
-                running.append(waiting.popleft())
-            # The latest to start comes last. Another one that has ended stays until it would count.
-            while running and running[-1].end < end:
-                running.pop()
-            if running:
-                measured.append(end - begin)
-                adjusted.append((end - begin) * running[-1].efficiency)
-    return math.fsum(measured), math.fsum(adjusted)
+    times = [(kernel, time) for own in by_device.values() for kernel, time in zip(own, counted(own), strict=True)]
+    measured = math.fsum([host, *(time for _, time in times)])
+    return measured, math.fsum([host, *(time * kernel.efficiency for kernel, time in times)])
+
+
+def counted(kernels: Sequence[Kernel]) -> list[float]:
+    """Return for how long each kernel of a device counts: of those that overlap, the latest to start.
+
+    Of those that start at the same time the first one counts.
+    """
+    times = [0.0] * len(kernels)
+    waiting = deque(sorted(range(len(kernels)), key=lambda number: (kernels[number].begin, -number)))
+    running = deque[int]()
+    for begin, end in pairwise(sorted({time for kernel in kernels for time in (kernel.begin, kernel.end)})):
+        while waiting and kernels[waiting[0]].begin <= begin:
+            running.append(waiting.popleft())
+        # The latest to start comes last. Another one that has ended stays until it would count.
+        while running and kernels[running[-1]].end < end:
+            running.pop()
+        if running:
+            times[running[-1]] += end - begin
+    return times
 
 
 def geometry_efficiency(blocks: int, threads: int, multiprocessors: int, warp: int) -> float:

@@ -89,7 +89,7 @@ class Region:
 class Class:
     """A class of regions: those of a paradigm that have one of the roles or match a name pattern.
 
-    Without roles and names, all regions of the paradigm except those of the forms in `but`.
+    Without roles and names, all regions of the paradigm except those of the forms in `but` and roles in `but_roles`.
     """
 
     paradigm: str
@@ -97,9 +97,12 @@ class Class:
     roles: frozenset[str] = frozenset()
     files: str = ""
     but: str = ""
+    but_roles: frozenset[str] = frozenset()
 
     def __contains__(self, region: Region) -> bool:
         if region.paradigm != self.paradigm or (self.but and re.fullmatch(self.but, region.name)):
+            return False
+        if region.role in self.but_roles:
             return False
         if not (self.names or self.roles or self.files):
             return True
@@ -213,7 +216,8 @@ MASKS: dict[str, tuple[Class, ...]] = {
     "pthread_mgmt": _calls("pthread", r"pthread_(cancel|create|detach|exit|join)"),
     "pthread_sync_mutex": _calls("pthread", r"pthread_mutex_(destroy|init|lock|trylock|unlock)"),
     "pthread_sync_condition": _calls("pthread", r"pthread_cond_(broadcast|destroy|init|signal|(timed)?wait)"),
-    "openacc": (Class("openacc"),),
+    # Kernels on a device are computation, whoever launches them.
+    "openacc": (Class("openacc", but_roles=_KERNEL),),
     "openacc_setup": _calls("openacc", r"acc_(init|shutdown)(@.*)?"),
     "openacc_comm": _calls("openacc", r"acc_(up|down)load(@.*)?"),
     "openacc_sync": _calls("openacc", r"acc_wait(@.*)?"),

@@ -1,7 +1,7 @@
 //! Kernels of a process: what its devices ran, and which call launched it.
 //!
 //! A kernel belongs to a launch with the same number of the call site, else to one that names its stream, else to one
-//! in a stub with its name, else, where there is one stream only, to the next: of those that agree, the k-th to the
+//! that names it or is in a stub with its name, else, where there is one stream only, to the next: of those that agree, the k-th to the
 //! k-th. No kernel starts before its launch.
 //!
 //! *Source*: accelerators.md.
@@ -10,6 +10,7 @@ use std::hash::Hash;
 
 use bitcode::{Decode, Encode};
 use rustc_hash::{FxHashMap, FxHashSet};
+use whywait_otf2::enums::Type;
 use whywait_otf2::{Archive, Attributes, Definitions, Event, EventSink};
 
 use crate::ids::{CallPathId, InstanceId, LocationId};
@@ -75,8 +76,8 @@ pub(crate) fn calls(
 
 /// What streams ran, in the order of time.
 pub(crate) fn runs(trace: &Trace, shard: &Shard, streams: &[LocationId]) -> Vec<Span> {
-    // Score-P can write that a device is idle as a region.
-    let is_work = |callpath: CallPathId| !name(trace, callpath).contains("IDLE");
+    // Score-P can write that a device is idle as a region: GPU IDLE, COMPUTE IDLE.
+    let is_work = |callpath: CallPathId| !name(trace, callpath).ends_with(" IDLE");
     let mut runs: Vec<Span> = streams.iter().flat_map(|&stream| spans(shard, stream, is_work)).collect();
     runs.sort_by_key(|run| (run.enter, run.leave));
     runs
@@ -95,7 +96,13 @@ pub(crate) struct Matched {
 }
 
 /// The launch of each run; both are in the order of time.
-pub(crate) fn matched(trace: &Trace, said: &Said, launches: &[Span], runs: &[Span]) -> Matched {
+pub(crate) fn matched(
+    definitions: &Definitions,
+    trace: &Trace,
+    said: &Said,
+    launches: &[Span],
+    runs: &[Span],
+) -> Matched {
     let mut pairs = Pairs {
         launches,
         runs,
@@ -109,7 +116,9 @@ pub(crate) fn matched(trace: &Trace, said: &Said, launches: &[Span], runs: &[Spa
     pairs.pair(&|launch| said.of(launch, |said| said.stream), &stream);
     let stub = |launch: &Span| {
         let parent = trace.tree.nodes()[launch.callpath].parent;
-        trace.tree.nodes().get(parent.index()).and_then(|_| name(trace, parent).strip_prefix("__device_stub__"))
+        let in_stub = || trace.tree.nodes().get(parent.index()).map(|_| name(trace, parent));
+        let kernel = said.of(launch, |said| said.kernel).map(|kernel| definitions.string(kernel as u32));
+        kernel.or_else(|| in_stub()?.strip_prefix("__device_stub__"))
     };
     pairs.pair(&stub, &|run: &Span| Some(name(trace, run.callpath)));
     if runs.iter().all(|run| run.location == runs[0].location) {
@@ -176,6 +185,8 @@ pub(crate) struct Saying {
     pub stream: Option<u64>,
     /// Number of the event that a call is about, likewise.
     pub event: Option<u64>,
+    /// OTF2 id of the string that is the name of the kernel that a call launches, likewise.
+    pub kernel: Option<u64>,
 }
 
 impl Said {
@@ -214,6 +225,7 @@ struct Names {
     sites: Vec<u32>,
     streams: Vec<u32>,
     events: Vec<u32>,
+    kernels: Vec<u32>,
 }
 
 impl Names {
@@ -222,17 +234,21 @@ impl Names {
             let named = definitions.attributes.iter();
             named.filter(|named| names.contains(&definitions.string(named.name))).map(|named| named.id).collect()
         };
+        let kernels = definitions.attributes.iter().filter(|named| {
+            named.value_type == Type::STRING && definitions.string(named.name).to_ascii_lowercase().contains("kernel")
+        });
         let sites = definitions.parameters.iter();
         let sites = sites.filter(|named| definitions.string(named.name) == "callsite id").map(|named| named.id);
         Self {
             sites: sites.collect(),
             streams: attributes(["CUDA_STREAM_REF", "HIP_STREAM_REF"]),
             events: attributes(["CUDA_EVENT_REF", "HIP_EVENT_REF"]),
+            kernels: kernels.map(|named| named.id).collect(),
         }
     }
 
     fn are_none(&self) -> bool {
-        self.sites.is_empty() && self.streams.is_empty() && self.events.is_empty()
+        [&self.sites, &self.streams, &self.events, &self.kernels].iter().all(|ids| ids.is_empty())
     }
 }
 
@@ -264,8 +280,9 @@ impl EventSink for Reader<'_> {
             let named = attributes.into_iter().find(|named| ids.contains(&named.id));
             named.map(|named| named.value.bits)
         };
-        let (stream, event) = (value(&self.names.streams), value(&self.names.events));
-        self.next = Saying { site: None, stream, event };
+        let [stream, event, kernel] =
+            [&self.names.streams, &self.names.events, &self.names.kernels].map(|ids| value(ids));
+        self.next = Saying { site: None, stream, event, kernel };
     }
 
     fn record(&mut self, _: i64, record: &Event<'_>, _: &Attributes<'_>) {

@@ -2,7 +2,7 @@
 //!
 //! If the streams of a call are known, it awaits everything launched on them before: a device synchronization awaits
 //! all streams, a stream synchronization its stream, an event the work launched on its stream before the event was
-//! recorded, and a copy the null stream. Otherwise it awaits the last kernel that was launched before the call and
+//! recorded, and a copy the null stream, with the copy itself. Otherwise it awaits the last kernel that was launched before the call and
 //! ended in it.
 
 use rustc_hash::FxHashMap;
@@ -116,6 +116,15 @@ impl<'a> Awaited<'a> {
         before.checked_sub(1).map(|last| launched[last].1)
     }
 
+    /// The last of a stream to end of what begins in a call without a launch: the copy that the call itself makes.
+    fn copied_in(&self, stream: usize, call: &Span) -> Option<u32> {
+        let runs = &self.streams[stream].runs;
+        let run = |index: u32| &self.kernels[index as usize].run;
+        let first = runs.partition_point(|&index| run(index).enter < call.enter);
+        let inside = runs[first..].iter().copied().take_while(|&index| run(index).enter < call.leave);
+        inside.filter(|&index| self.kernels[index as usize].launch.is_none()).max_by_key(|&index| run(index).leave)
+    }
+
     /// The last kernel that was launched before a call and ended in it. If there is none, the last to end of those
     /// that, by the device's clock, still run after the call.
     fn last_in(&self, call: &Span) -> Option<u32> {
@@ -147,6 +156,9 @@ impl<'a> Awaited<'a> {
         match self.scope(trace, said, call, devices) {
             Some((streams, until)) => {
                 last_of_streams.extend(streams.iter().filter_map(|&stream| self.last_of(stream, until)));
+                if call.0 == DeviceCall::Copy {
+                    last_of_streams.extend(streams.iter().filter_map(|&stream| self.copied_in(stream, &call.1)));
+                }
             }
             None => last_of_streams.extend(self.last_in(&call.1)),
         }

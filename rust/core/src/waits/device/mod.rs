@@ -21,7 +21,9 @@ mod hosts;
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
-use whywait_otf2::Archive;
+use whywait_otf2::enums::Type;
+use whywait_otf2::records::TypedValue;
+use whywait_otf2::{Archive, Definitions};
 
 use super::{Findings, WaitState, interval};
 use crate::Result;
@@ -181,6 +183,7 @@ pub(crate) fn detect(archive: &Archive, trace: &Trace, found: &[Findings]) -> Re
     let null_streams = definitions.location_properties.iter();
     let null_streams: Vec<u64> = null_streams
         .filter(|property| matches!(definitions.string(property.name), "hipNullStream" | "CUDA_NULL_STREAM"))
+        .filter(|property| is_yes(definitions, &property.value))
         .map(|property| property.location)
         .collect();
     let of_shard = |hosts: Vec<Host>| {
@@ -192,6 +195,14 @@ pub(crate) fn detect(archive: &Archive, trace: &Trace, found: &[Findings]) -> Re
         (devices, findings)
     };
     Ok(hosts.into_par_iter().map(of_shard).unzip())
+}
+
+/// Whether the value of a property says yes: `1`, or `yes`.
+fn is_yes(definitions: &Definitions, value: &TypedValue) -> bool {
+    if value.kind != Type::STRING {
+        return value.bits != 0;
+    }
+    !matches!(definitions.string(value.bits as u32).to_ascii_lowercase().as_str(), "0" | "no" | "false" | "")
 }
 
 impl Host {
@@ -208,7 +219,7 @@ impl Host {
         let said = Said::read(archive, trace, self.threads.iter().chain(&self.streams).copied());
         let calls = launches::calls(trace, shard, &self.threads, |call| call == DeviceCall::Launch);
         let of_kernels: Vec<Span> = calls.into_iter().map(|(_, call)| call).collect();
-        let matched = launches::matched(trace, &said, &of_kernels, &self.runs);
+        let matched = launches::matched(archive.definitions(), trace, &said, &of_kernels, &self.runs);
         let mut devices = Devices { launches: of_kernels.len() as u64, ..Devices::default() };
         self.kernels(busy, &of_kernels, &matched, &mut devices);
         let in_mpi = self.starve(trace, shard, waits, &mut devices);
