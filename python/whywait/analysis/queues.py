@@ -19,6 +19,7 @@ from whywait import _native
 from whywait.model.counters import name_of_maximum
 from whywait.model.profile import sum_at
 from whywait.model.selection import one_callpath, position_in_run
+from whywait.model.tables import named_severities
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,8 +41,6 @@ LEVELS = {
     "mpi_requests": "Requests in flight",
     "mpi_bytes_in_flight": "Bytes in flight",
 }
-
-_COLUMNS = ("metric", "callpath", "callpath_id", "location", "rank", "thread", "value")
 
 
 class Queues:
@@ -253,14 +252,9 @@ class Queues:
         return self._named(found.sort_by(by).drop_columns(["order"]))
 
     def _named(self, cells: pa.Table) -> pa.Table:
-        callpath = cells["callpath"].combine_chunks()
-        location = cells["location"].to_numpy().astype(np.int64)
-        places = self._result.places
-        columns = (
-            cells["metric"].cast(pa.string()), self._result.tree.paths.take(callpath), callpath, cells["location"],
-            pa.array(places.rank[location]), pa.array(places.thread[location]), cells["value"],
-        )  # fmt: skip
-        return pa.table(dict(zip(_COLUMNS, columns, strict=True)))
+        found = named_severities(self._result.tree, self._result.places, cells)
+        # Plain text, whose encoding does not depend on which metrics occur.
+        return found.set_column(0, "metric", found["metric"].cast(pa.string()))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Let Arrow read `sums`."""

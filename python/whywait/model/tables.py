@@ -139,6 +139,11 @@ def counter_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> It
     return _named_pieces(tree, locations, native, COUNTER_CELLS)
 
 
+def named_severities(tree: CallTree, locations: Locations, native: pa.Table) -> pa.Table:
+    """Return numbered severities as a table of `SEVERITIES`, in their order."""
+    return table(SEVERITIES, _named_pieces(tree, locations, native, SEVERITIES))
+
+
 def delay_cost_pieces(tree: CallTree, locations: Locations, numbers: pa.Table) -> Iterator[pa.RecordBatch]:
     """Yield delay costs as rows of `DELAY_COSTS`, in their order."""
     return _named_pieces(tree, locations, numbers, DELAY_COSTS)

@@ -34,11 +34,14 @@ pub(super) fn divide(trace: &Trace, kinds: &[Kind], window: Option<&Range<i64>>)
     if trace.exchange.processes() > 1 {
         samples.extend(trace.exchange.allgather(shared)?.into_iter().flatten());
     }
-    // Samples of a location stay in their order.
-    samples.sort_by_key(key);
-    let of_series: Vec<&[Sample]> = samples.chunk_by(|a, b| key(a) == key(b)).collect();
-    let cells = of_series.into_par_iter().map(|samples| of_one(trace, kinds, samples, window));
+    let cells = by_series(&mut samples).into_par_iter().map(|samples| of_one(trace, kinds, samples, window));
     Ok(cells.collect::<Vec<_>>().concat())
+}
+
+/// Samples by metric, counter and recorder; those of a location stay in their order.
+fn by_series(samples: &mut [Sample]) -> Vec<&[Sample]> {
+    samples.sort_by_key(key);
+    samples.chunk_by(|a, b| key(a) == key(b)).collect()
 }
 
 /// The samples of one counter over time.
@@ -59,9 +62,7 @@ pub(super) fn kept(trace: &Trace, kinds: &[Kind], location: LocationId) -> Vec<(
     let own =
         |bound: fn(&LocationId, &LocationId) -> bool| samples.partition_point(|one| bound(&one.location, &location));
     let mut samples = samples[own(LocationId::lt)..own(LocationId::le)].to_vec();
-    samples.sort_by_key(|sample| (sample.metric, sample.counter));
-    let same = |a: &Sample, b: &Sample| (a.metric, a.counter) == (b.metric, b.counter);
-    samples.chunk_by(same).map(|samples| (samples[0].counter, series(trace, kinds, samples))).collect()
+    by_series(&mut samples).into_iter().map(|samples| (samples[0].counter, series(trace, kinds, samples))).collect()
 }
 
 /// A counter with another scope than the recording location, over time.
@@ -117,8 +118,6 @@ impl Share<'_> {
 /// All kept samples, by metric, counter and recorder.
 pub(super) fn all(trace: &Trace, kinds: &[Kind]) -> Vec<Shared> {
     let mut samples: Vec<Sample> = trace.shards.iter().flat_map(|shard| &shard.samples).copied().collect();
-    // Samples of a location stay in their order.
-    samples.sort_by_key(key);
     let counters = &trace.definitions.counters;
     let shared = |samples: &[Sample]| {
         let Sample { metric, counter, location, .. } = samples[0];
@@ -126,7 +125,7 @@ pub(super) fn all(trace: &Trace, kinds: &[Kind]) -> Vec<Shared> {
         let streams = counters.streams(metric).to_vec();
         Shared { counter, recorder: location, series: series(trace, kinds, samples), carriers, streams }
     };
-    samples.chunk_by(|a, b| key(a) == key(b)).map(shared).collect()
+    by_series(&mut samples).into_iter().map(shared).collect()
 }
 
 fn key(sample: &Sample) -> (u32, u32, LocationId) {
