@@ -8,6 +8,8 @@
 //! *In flight*: from the record of the send to that of the receive, or from the start of a transfer to its end; at
 //! least 0 despite clock errors.
 
+use std::collections::BTreeMap;
+
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -129,24 +131,21 @@ pub fn find(analysis: &Analysis, waiting: &[Metric], most: usize) -> Result<Comm
         sums
     })?;
     let counts = Metric::marked(waiting.iter().copied());
-    let waits = (0..trace.shards.len())
-        .into_par_iter()
-        .fold(
-            || Sums::new(most),
-            |mut sums, shard| {
-                let waits = analysis.waits.of(shard).1;
-                for wait in waits.iter().filter(|wait| counts[wait.kind.number()] && wait.cause_location.is_some()) {
-                    let ranks = (rank_of(trace, wait.location), rank_of(trace, wait.cause_location));
-                    if let (Some(waiter), Some(cause)) = ranks {
-                        sums.pair((waiter, cause), |pair| pair.waiting += i128::from(wait.waiting));
-                    }
-                }
-                sums
-            },
-        )
-        .reduce(|| Sums::new(most), Sums::merged);
-    let all = found.into_iter().chain(transfers).fold(waits, Sums::merged);
-    Ok(all.finish())
+    let of_waits = |shard| {
+        let mut sums = Sums::new(most);
+        let waits = analysis.waits.of(shard).1;
+        for wait in waits.iter().filter(|wait| counts[wait.kind.number()] && wait.cause_location.is_some()) {
+            let ranks = (rank_of(trace, wait.location), rank_of(trace, wait.cause_location));
+            if let (Some(waiter), Some(cause)) = ranks {
+                sums.pair((waiter, cause), |pair| pair.waiting += i128::from(wait.waiting));
+            }
+        }
+        sums
+    };
+    let mut parts: Vec<Sums> = (0..trace.shards.len()).into_par_iter().map(of_waits).collect();
+    parts.extend(found);
+    parts.extend(transfers);
+    Ok(total(parts, most))
 }
 
 fn rank_of(trace: &Trace, location: LocationId) -> Option<u32> {
@@ -175,7 +174,7 @@ impl Sums {
     fn pair(&mut self, ranks: (u32, u32), add: impl FnOnce(&mut Pair)) {
         add(self.pairs.entry((ranks.0 >> self.shift, ranks.1 >> self.shift)).or_default());
         while self.pairs.len() > self.most && self.shift < u32::BITS - 1 {
-            self.coarsen(self.shift + 1);
+            self.coarsen();
         }
     }
 
@@ -184,38 +183,49 @@ impl Sums {
     }
 
     #[expect(clippy::iter_over_hash_type, reason = "sums do not depend on the order")]
-    fn coarsen(&mut self, shift: u32) {
-        let by = shift - self.shift;
-        self.shift = shift;
-        if by > 0 {
-            for ((from, to), pair) in std::mem::take(&mut self.pairs) {
-                self.pairs.entry((from >> by, to >> by)).or_default().merge(&pair);
+    fn coarsen(&mut self) {
+        self.shift += 1;
+        for ((from, to), pair) in std::mem::take(&mut self.pairs) {
+            self.pairs.entry((from >> 1, to >> 1)).or_default().merge(&pair);
+        }
+    }
+}
+
+/// The total of all parts.
+fn total(parts: Vec<Sums>, most: usize) -> Communication {
+    let mut shift = parts.iter().map(|part| part.shift).max().unwrap_or(0);
+    let mut sizes = BTreeMap::<_, Traffic>::new();
+    for (&key, traffic) in parts.iter().flat_map(|part| &part.sizes) {
+        sizes.entry(key).or_default().add(traffic);
+    }
+    // Most pairs are in one part only, so sorting them together is quicker than adding one part to another.
+    let mut pairs: Vec<_> = parts
+        .into_par_iter()
+        .flat_map_iter(|part| {
+            let by = shift - part.shift;
+            part.pairs.into_iter().map(move |((from, to), pair)| ((from >> by, to >> by), pair))
+        })
+        .collect();
+    loop {
+        pairs.par_sort_unstable_by_key(|&(blocks, _)| blocks);
+        pairs.dedup_by(|(next, pair), (blocks, sum)| {
+            next == blocks && {
+                sum.merge(pair);
+                true
             }
+        });
+        if pairs.len() <= most.max(1) || shift == u32::BITS - 1 {
+            break;
+        }
+        shift += 1;
+        for ((from, to), _) in &mut pairs {
+            (*from, *to) = (*from >> 1, *to >> 1);
         }
     }
-
-    #[expect(clippy::iter_over_hash_type, reason = "sums do not depend on the order")]
-    fn merged(mut self, mut other: Self) -> Self {
-        let shift = self.shift.max(other.shift);
-        self.coarsen(shift);
-        other.coarsen(shift);
-        for ((from, to), pair) in other.pairs {
-            self.pair((from << shift, to << shift), |sum| sum.merge(&pair));
-        }
-        for (key, traffic) in other.sizes {
-            self.sizes.entry(key).or_default().add(&traffic);
-        }
-        self
+    for ((from, to), _) in &mut pairs {
+        (*from, *to) = (*from << shift, *to << shift);
     }
-
-    fn finish(self) -> Communication {
-        let mut pairs: Vec<_> =
-            self.pairs.into_iter().map(|((from, to), pair)| ((from << self.shift, to << self.shift), pair)).collect();
-        pairs.sort_unstable_by_key(|&(ranks, _)| ranks);
-        let mut sizes: Vec<_> = self.sizes.into_iter().collect();
-        sizes.sort_unstable_by_key(|&(key, _)| key);
-        Communication { block: 1 << self.shift, pairs, sizes }
-    }
+    Communication { block: 1 << shift, pairs, sizes: sizes.into_iter().collect() }
 }
 
 impl Pair {
@@ -247,16 +257,15 @@ mod tests {
     #[test]
     fn blocks_are_as_small_as_they_can_be_whatever_the_order() {
         let pairs: Vec<(u32, u32)> = (0..64).flat_map(|from| [(from, from ^ 1), (from, (from + 8) % 64)]).collect();
-        let found = |most| sums(most, &pairs).finish();
+        let found = |most| total(vec![sums(most, &pairs)], most);
         let expected = found(40);
         assert_eq!(expected.block, 4);
         assert!(found(128).block == 1 && found(expected.pairs.len()).block == 4 && found(1).block == 64);
         assert_eq!(expected.pairs.iter().map(|(_, pair)| pair.messages.count).sum::<u64>(), 128);
         let reversed: Vec<_> = pairs.iter().rev().copied().collect();
-        assert_eq!(sums(40, &reversed).finish(), expected);
+        assert_eq!(total(vec![sums(40, &reversed)], 40), expected);
         for cut in [1, 30, 100] {
-            let parts = (sums(40, &pairs[..cut]), sums(40, &pairs[cut..]));
-            assert_eq!(parts.0.merged(parts.1).finish(), expected);
+            assert_eq!(total(vec![sums(40, &pairs[..cut]), sums(40, &pairs[cut..])], 40), expected);
         }
     }
 }
