@@ -177,7 +177,7 @@ class Processes:
 
 
 def edges_of_bins(window: tuple[float, float], bins: int, width: float | None = None) -> npt.NDArray[np.float64]:
-    """Return the edges of bins: of equal number, or of equal width, where the last one may be shorter.
+    """Return the edges of a number of equal bins, or of bins of a width, of which the last may be narrower.
 
     Parameters
     ----------
