@@ -1,8 +1,8 @@
 //! Kernels of a process: what its devices ran, and which call launched it.
 //!
 //! A kernel belongs to a launch with the same number of the call site, else to one that names its stream, else to one
-//! that names it or is in a stub with its name, else, where there is one stream only, to the next: of those that agree, the k-th to the
-//! k-th. No kernel starts before its launch.
+//! that names it or is in a stub with its name, else, where there is one stream only, to the next: of those that agree,
+//! the k-th to the k-th. No kernel starts before its launch.
 //!
 //! *Source*: accelerators.md.
 

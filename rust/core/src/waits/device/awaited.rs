@@ -2,8 +2,8 @@
 //!
 //! If the streams of a call are known, it awaits everything launched on them before: a device synchronization awaits
 //! all streams, a stream synchronization its stream, an event the work launched on its stream before the event was
-//! recorded, and a copy the null stream, with the copy itself. Otherwise it awaits the last kernel that was launched before the call and
-//! ended in it.
+//! recorded, and a copy the null stream, with the copy itself. Otherwise it awaits the last kernel that was launched
+//! before the call and ended in it.
 
 use rustc_hash::FxHashMap;
 
