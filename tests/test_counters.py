@@ -163,6 +163,30 @@ def test_stretches_of_time_have_the_mean_of_a_level(tmp_path):
     assert counters.during(asked, means=True)["c"].to_pylist() == [pytest.approx(500 / 3), None]
 
 
+def test_a_level_has_a_mean_at_each_call_path_and_rank(tmp_path):
+    """100 from 1 to 3 s, 300 to 6 s, then 0; main [0, 8] calls foo [2, 4]; on rank 1, 50 for 4 s."""
+    stream = [(0, "enter", "main"), (10, 0, (100,)), (20, "enter", "foo"), (30, 0, (300,)), (40, "leave", "foo"),
+              (60, 0, (0,)), (80, "leave", "main")]  # fmt: skip
+    other = [(0, "enter", "main"), (40, 0, (50,)), (80, "leave", "main")]
+    options = counter(mode=MetricMode.ABSOLUTE_NEXT)
+    found = analyze(archive(tmp_path, [options], [stream, other], [0, 1])).counters["c"]
+    rows = {row["callpath"][-1]: row for row in found.by_callpath().to_pylist()}
+    assert rows["foo"]["mean"] == rows["foo"]["inclusive_mean"] == pytest.approx(400 / 2)
+    assert rows["main"]["mean"] == pytest.approx((700 + 200) / (5 + 4))
+    assert rows["main"]["inclusive_mean"] == pytest.approx((700 + 200 + 400) / (5 + 4 + 2))
+    assert [rows[name]["maximum"] for name in ("foo", "main")] == [300, 300]
+    assert [rows[name]["minimum"] for name in ("foo", "main")] == [100, 0]
+    assert [row["mean"] for row in found.by_rank().to_pylist()] == pytest.approx([1100 / 7, 50])
+    assert [row["mean"] for row in found.by_location().to_pylist()] == pytest.approx([1100 / 7, 50])
+
+
+def test_a_total_has_no_mean(tmp_path):
+    stream = [(0, "enter", "main"), (10, 0, (100,)), (80, 0, (170,)), (80, "leave", "main")]
+    found = analyze(archive(tmp_path, [counter()], [stream])).counters["c"]
+    for table in (found.by_callpath(), found.by_rank(), found.by_location()):
+        assert table["mean"].to_pylist() == [None]
+
+
 def test_a_plugins_total_that_falls_is_a_level(tmp_path):
     stream = [(0, "enter", "main"), *((10 * i, 0, (v,)) for i, v in enumerate((5, 9, 7, 12))), (40, "leave", "main")]
     result = analyze(archive(tmp_path, [counter(kind=MetricType.OTHER)], [stream]))

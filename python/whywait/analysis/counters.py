@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from whywait import _native
 from whywait.model.counters import named
-from whywait.model.profile import sum_at
+from whywait.model.profile import max_at, sum_at
 from whywait.model.selection import edges_of_bins, find_callpaths, one_callpath, position_in_run
 
 if TYPE_CHECKING:
@@ -162,19 +162,20 @@ class Counter:
 
     def by_position(self) -> npt.NDArray[np.float64]:
         """Sum over all locations: one exclusive value for each position of the call tree."""
-        tree = self._result.tree
-        callpath = self._cells["callpath"][self._inside].astype(np.int64)
-        return sum_at(tree.position[callpath], self._value[self._inside], len(tree))
+        return self._by_position("amount")
 
     def by_callpath(self) -> pa.Table:
-        """Sum over locations: ``callpath``, ``callpath_id``, ``value``, ``inclusive`` (with all below), ``rate``.
+        """Sum over locations: ``callpath``, ``callpath_id``, ``value``, ``inclusive`` (with all below), ``rate``, ...
 
-        The rate is what a total grows by in a second of its call path, without those below; null of a level.
+        The rate is what a total grows by in a second of its call path, without those below; null of a level. Of a level
+        there are ``mean``, ``inclusive_mean``, ``minimum`` and ``maximum`` (while the call path itself runs) over the
+        time in which it is known; null of a total, and where it is not known.
         """
-        tree = self._result.tree
-        value = self.by_position()
-        inclusive = self._result.profile.inclusive(value)
-        (shown,) = np.nonzero((value != 0) | (inclusive != 0))
+        tree, profile = self._result.tree, self._result.profile
+        value, seconds = self.by_position(), self._by_position("seconds")
+        inclusive, below = profile.inclusive(value), profile.inclusive(seconds)
+        is_level = self.kind == "level"
+        (shown,) = np.nonzero((value != 0) | (inclusive != 0) | ((below > 0) & is_level))
         callpath = tree.preorder[shown]
         time = self._result.profile.by_position("time")
         has_rate = (time > 0) & (self.kind == "total")
@@ -186,11 +187,39 @@ class Counter:
                 "value": value[shown],
                 "inclusive": inclusive[shown],
                 "rate": pa.array(rate[shown], from_pandas=True),
+                "mean": self._means(value[shown], seconds[shown]),
+                "inclusive_mean": self._means(inclusive[shown], below[shown]),
+                "minimum": self._extreme("minimum", shown),
+                "maximum": self._extreme("maximum", shown),
             }
         )
 
+    def _by_position(self, column: str) -> npt.NDArray[np.float64]:
+        """Sum a column of the cells over all locations, by position of the call tree."""
+        tree = self._result.tree
+        callpath = self._cells["callpath"][self._inside].astype(np.int64)
+        return sum_at(tree.position[callpath], self._cells[column][self._inside], len(tree))
+
+    def _means(self, value: npt.NDArray[np.float64], seconds: npt.NDArray[np.float64]) -> pa.Array:
+        """Return the means of a level from integrals and the time in which it is known; null of a total."""
+        is_known = (seconds > 0) & (self.kind == "level")
+        return pa.array(np.divide(value, seconds, out=np.full(value.size, np.nan), where=is_known), from_pandas=True)
+
+    def _extreme(self, column: str, positions: npt.NDArray[np.intp]) -> pa.Array:
+        """Return the least or greatest value of a level by position of the call tree; null of a total."""
+        tree = self._result.tree
+        callpath = self._cells["callpath"][self._inside].astype(np.int64)
+        sign = -1.0 if column == "minimum" else 1.0
+        values = sign * self._cells[column][self._inside]
+        found = sign * max_at(tree.position[callpath], values, len(tree), nothing=np.nan)[positions]
+        found[~np.isfinite(found) | (self.kind != "level")] = np.nan
+        return pa.array(found, from_pandas=True)
+
     def by_location(self) -> pa.Table:
-        """Sum over call paths: ``location``, ``rank``, ``thread``, ``value``, ``samples``, ``minimum``, ``maximum``."""
+        """Sum over call paths: ``location``, ``rank``, ``thread``, ``value``, ``samples``, ``minimum``, ``maximum``.
+
+        Then the ``mean`` of a level over the ``seconds`` in which it is known; null of a total.
+        """
         locations = len(self._result.places)
         location = self._cells["location"].astype(np.int64)
         (shown,) = np.nonzero(np.bincount(location, minlength=locations))
@@ -198,6 +227,7 @@ class Counter:
         np.minimum.at(least, location, self._cells["minimum"])
         np.maximum.at(most, location, self._cells["maximum"])
         places = self._result.places
+        seconds = sum_at(location, self._cells["seconds"], locations)
         return pa.table(
             {
                 "location": shown.astype(np.uint32),
@@ -207,6 +237,8 @@ class Counter:
                 "samples": sum_at(location, self._cells["samples"], locations)[shown].astype(np.uint64),
                 "minimum": least[shown],
                 "maximum": most[shown],
+                "mean": self._means(sum_at(location, self._value, locations)[shown], seconds[shown]),
+                "seconds": seconds[shown],
             }
         )
 
@@ -233,12 +265,17 @@ class Counter:
         )
 
     def by_rank(self) -> pa.Table:
-        """Sum over call paths and threads: ``rank``, ``value``, ``samples``, ``minimum``, ``maximum``."""
-        asked = [("value", "sum"), ("samples", "sum"), ("minimum", "min"), ("maximum", "max")]
+        """Sum over call paths and threads: ``rank``, ``value``, ``samples``, ``minimum``, ``maximum``, ``mean``.
+
+        The mean is that of a level over the time in which it is known; null of a total.
+        """
+        asked = [("value", "sum"), ("samples", "sum"), ("minimum", "min"), ("maximum", "max"), ("seconds", "sum")]
         found = self.by_location().group_by("rank", use_threads=False).aggregate(asked).sort_by("rank")
-        return found.select(["rank", *("_".join(one) for one in asked)]).rename_columns(
+        found = found.select(["rank", *("_".join(one) for one in asked)]).rename_columns(
             ["rank", *(name for name, _ in asked)]
         )
+        mean = self._means(found["value"].to_numpy(), found["seconds"].to_numpy())
+        return found.drop_columns(["seconds"]).append_column("mean", mean)
 
     def series(self, bins: int, *, width: float | None = None, window: tuple[float, float] | None = None) -> pa.Table:
         """Return the course of the counter: of one that locations share, the part of each. Reads the trace once more.
