@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 import whywait
 from otf2.enums import MetricMode
 from whywait.analysis.compare import diff, totals
 from whywait.cli import main
 from whywait.report.cube import write_cube
+from whywait.report.html.places import Resolution
 from whywait.report.trees import report_data
 
 from tests.browser import Viewer
@@ -46,6 +48,22 @@ def test_counters_have_a_root(results):
         assert {metrics[name].parent for name in ("total", "level", "max:level")} == {"counters"}
         assert (metrics["total"].total, metrics["level"].total) == (60, 4 * 5 + 8 * 5 + 6 * 10)
         assert [metrics[name].unit for name in ("counters", "total", "level", "max:level")] == ["", "#", "# sec", "#"]
+
+
+def test_what_a_level_needs_for_its_mean_is_not_shown(results, written):
+    for result in results:
+        assert "seconds:level" not in result.metrics
+        assert result.profile.total("seconds:level") == 20
+    assert "seconds:level" not in pq.read_table(written / "severities.parquet")["metric"].to_pylist()
+    assert "seconds:level" not in pq.read_table(written / "metrics.parquet")["metric"].to_pylist()
+
+
+def test_neighbors_share_a_place(results):
+    """Two ranks in one place of a page: sums of totals, the largest of maxima."""
+    resolution = Resolution(2, exact=True)
+    columns = resolution.of_metric(results[0].profile, "max:level")
+    assert (columns["place"].tolist(), columns["value"].tolist()) == ([0, 0], [6, 8])
+    assert resolution.of_metric(results[0].profile, "level")["value"].tolist() == [80, 40]
 
 
 def test_a_maximum_combines_to_the_largest_value(results):
@@ -125,8 +143,10 @@ def test_the_explorer_has_the_root(browser, written):
     viewer.until("document.querySelectorAll('#tree-system .value').length > 1")
     assert [value for value in viewer.rows("system").values() if value] == ["8", "6"]
     viewer.open("#explore?metric=level")
-    assert viewer.text(".crumbs") == "level in main: 120 # sec"
+    assert viewer.text(".crumbs") == "level in main: 120 # sec, mean 6"
     assert viewer.rows("call-tree") == {"main": "120"}
+    viewer.open("#explore?metric=level&call=1")
+    assert viewer.text(".crumbs") == "level in f: 40 # sec, mean 8"
     viewer.open("#explore?metric=counters")
     assert viewer.text(".crumbs") == "Counters in main"
     viewer.is_well()

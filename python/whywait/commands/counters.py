@@ -580,7 +580,7 @@ def _rows(table: list[dict[str, Any]]) -> Iterator[Line]:
     # A total has no mean and no maximum over time. A level without a rank is that of the run.
     names = [name for name in table[0] if name in {"rank", "callpath"} or any(row[name] is not None for row in table)]
     numbered = [name for name in names if name != "callpath"]
-    head = "".join(f"{name:>{_NUMBER}}" for name in numbered)
+    head = "".join(f"{' ' + name:>{_NUMBER}}" for name in numbered)
     yield [(head + ("  callpath" if "callpath" in names else ""), "bold")]
     missing = {"rank": "all"}
     for row in table:

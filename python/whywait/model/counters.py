@@ -66,7 +66,7 @@ def as_metrics(counters: pa.Table, cells: pa.Table, tree: CallTree, locations: i
         amount = own["amount"].to_numpy()
         key = (tree.position[own["callpath"].to_numpy()] * locations + own["location"].to_numpy()).astype(np.int64)
         if row["kind"] != "total":
-            yield from _level(name, row, key, amount, own["maximum"].to_numpy())
+            yield from _level(name, row, key, *(own[column].to_numpy() for column in ("amount", "maximum", "seconds")))
         elif amount.any():
             unit = "sec" if row["unit"] == "s" else row["unit"]
             whole = bool(row["integer"]) and float(row["factor"]).is_integer() and not (amount < 0).any()
@@ -79,16 +79,24 @@ def _level(
     key: npt.NDArray[np.int64],
     integral: npt.NDArray[np.float64],
     maximum: npt.NDArray[np.float64],
+    seconds: npt.NDArray[np.float64],
 ) -> Iterator[tuple[Metric, Cells]]:
-    """Yield integral and maximum of a level, unless it has no values within regions."""
+    """Yield integral and maximum of a level, and the time in which it is known, unless it has no values in regions."""
     sampled = np.isfinite(maximum)
     if not sampled.any():
         return
-    text = _description(row)
+    text = _description(row).rstrip(".") + "."
     about = f"{text} Integral over time: its quotient by the time is the mean."
     yield _metric(name, f"{row['unit']} sec".lstrip(), about), _sorted(key, integral, integral != 0)
     largest = _metric(f"max:{name}", row["unit"], f"{text} Maximum.", is_maximum=True)
     yield largest, _sorted(key, maximum, sampled)
+    known = Metric(seconds_of(name), name, "sec", "hidden", None, None, f"Time in which {name} is known.", None)
+    yield known, _sorted(key, seconds, seconds > 0)
+
+
+def seconds_of(level: str) -> str:
+    """Return the name of the time in which a level is known."""
+    return f"seconds:{level}"
 
 
 def longest_queues(levels: pa.Table) -> Iterator[tuple[Metric, Cells]]:

@@ -146,8 +146,10 @@ class Metric:
 class MetricTree:
     """Metrics in display order: every metric after its parent, siblings in order."""
 
-    def __init__(self, metrics: Iterable[Metric]) -> None:
+    def __init__(self, metrics: Iterable[Metric], beside: Iterable[Metric] = ()) -> None:
         self._metrics = {metric.name: metric for metric in metrics}
+        #: Metrics that are not shown: the time in which each level is known.
+        self.beside = {metric.name: metric for metric in beside}
         self._children: dict[str | None, list[Metric]] = {}
         for metric in self:
             self._children.setdefault(metric.parent, []).append(metric)
@@ -166,6 +168,10 @@ class MetricTree:
         if name not in self._metrics:
             raise KeyError(f"{name}{self.suggestion(name)}")
         return self._metrics[name]
+
+    def find(self, name: str) -> Metric:
+        """Return a metric, shown or not."""
+        return self.beside[name] if name in self.beside else self[name]
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self._metrics)
@@ -218,8 +224,10 @@ class MetricTree:
 
     def with_counters(self, counters: Iterable[Metric]) -> MetricTree:
         """Return the tree with counters appended, below a root of their own."""
-        below = [replace(counter, parent=COUNTERS) for counter in counters]
-        return MetricTree([*self, metric_tree()[COUNTERS], *below]) if below else self
+        every = list(counters)
+        below = [replace(counter, parent=COUNTERS) for counter in every if counter.kind == "counter"]
+        beside = [counter for counter in every if counter.kind == "hidden"]
+        return MetricTree([*self, metric_tree()[COUNTERS], *below], beside) if below else self
 
     def computed(self, stored: Collection[str]) -> MetricTree:
         """Reduce the tree to the metrics that follow from the given stored ones.

@@ -225,8 +225,10 @@ export class Explorer {
     const { model } = this;
     const metric = model.metrics[this.metric.node];
     const value = model.callValue(this.metric, this.call);
+    const mean = model.mean(this.metric, this.call);
     fill(this.crumbs, make("b", {}, metric.label), this.metric.self && " (self)", " in ",
       make("b", {}, model.callName(this.call.node)), this.call.self && " (self)", !metric.heading && `: ${withUnit(value, metric.unit)}`,
+      mean !== null && `, mean ${withUnit(mean, metric.unit.replace(/ ?sec$/, ""))}`,
       metric.unit === "sec" && `, ${percent(value / model.rootTotal(this.metric)) || "0.0%"} of ${this.wholeName()}`);
     fill(this.metricView.note, metric.text, metric.formula && make("small", {}, ` = ${metric.formula}`));
     const region = model.region(this.call.node);

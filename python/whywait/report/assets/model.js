@@ -44,6 +44,7 @@ export const selection = (node, self = false) => ({ node, self });
  * @property {[number, number][]} [terms] stored metrics, each with the number of its factors
  * @property {boolean} [maximum] values combine to the largest one, not to a sum
  * @property {boolean} [heading] without values
+ * @property {number | null} [seconds] of a level, the stored metric with the time in which it is known
  */
 
 /**
@@ -175,6 +176,15 @@ export class Model {
       this.valueCache.set(key, { own, below });
     }
     return this.valueCache.get(key);
+  }
+
+  // The mean of a level at a call path; null of other metrics, and where it is not known.
+  mean(metric, call) {
+    const { seconds } = this.metrics[metric.node];
+    if (seconds === null || seconds === undefined) return null;
+    const [first, end] = this.range(call);
+    const known = this.storedTotals[seconds].subarray(first, end).reduce((sum, value) => sum + value, 0);
+    return known > 0 ? this.callValue(metric, call) / known : null;
   }
 
   largestByCall(metric) {

@@ -13,6 +13,7 @@ import numpy as np
 from whywait import _native
 from whywait.analysis.summary import identity
 from whywait.model import tables
+from whywait.model.counters import seconds_of
 from whywait.model.names import short_name
 from whywait.report.html import blocks, instances, loops, places, sources, story
 from whywait.report.html.bundle import bundle
@@ -128,7 +129,8 @@ def run_blocks(
 
 def stored_metrics(profile: Profile) -> list[str]:
     """Return the metrics whose cells a page holds."""
-    return [m.name for m in profile.metrics if not m.derived and len(profile.cells(m.name))]
+    stored = [metric.name for metric in profile.metrics if not metric.derived]
+    return [name for name in [*stored, *profile.metrics.beside] if len(profile.cells(name))]
 
 
 def fixed_blocks(
@@ -174,10 +176,7 @@ def _cells(profile: Profile, stored: list[str], room: int) -> tuple[places.Resol
     while True:
         packed, size = [], 0
         for name in stored:
-            is_maximum = profile.metrics[name].is_maximum
-            packed.append(
-                blocks.columns(resolution.cells(profile.cells(name), profile.locations, is_maximum=is_maximum))
-            )
+            packed.append(blocks.columns(resolution.of_metric(profile, name)))
             if (size := size + len(packed[-1])) > room and resolution.merged < profile.locations:
                 break
         else:
@@ -216,6 +215,7 @@ def _metric(profile: Profile, name: str, factors: Factors, stored: list[str], ve
         "terms": [[stored.index(part), vectors.number(factor)] for part, factor in factors.items()],
         "maximum": metric.is_maximum,
         "heading": metric.kind == "heading",
+        "seconds": stored.index(seconds) if (seconds := seconds_of(name)) in profile.metrics.beside else None,
     }
 
 
@@ -239,7 +239,7 @@ def _callpaths(tree: CallTree) -> dict[str, list[int]]:
 def _totals(profile: Profile, stored: list[str]) -> dict[str, npt.NDArray[Any]]:
     """Return the sums of stored metrics over all locations, unrounded."""
     sums = [profile.by_position(name) for name in stored]
-    used = [profile.positions(name) if profile.metrics[name].is_maximum else np.flatnonzero(values)
+    used = [profile.positions(name) if profile.metrics.find(name).is_maximum else np.flatnonzero(values)
             for name, values in zip(stored, sums, strict=True)]  # fmt: skip
     return {
         "metric": np.repeat(np.arange(len(stored), dtype=np.uint32), [rows.size for rows in used]),

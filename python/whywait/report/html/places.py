@@ -44,7 +44,9 @@ class Resolution:
     @classmethod
     def of(cls, profile: Profile, names: Iterable[str], limit: int = _CELLS, exact: int = _EXACT_CELLS) -> Resolution:
         """Choose the resolution for the given metrics."""
-        cells = sum(len(profile.cells(name)) * (_OF_COUNT if profile.metrics[name].integer else 1.0) for name in names)
+        cells = sum(
+            len(profile.cells(name)) * (_OF_COUNT if profile.metrics.find(name).integer else 1.0) for name in names
+        )
         merged = 1
         while cells > limit * merged:
             merged *= 2
@@ -57,6 +59,10 @@ class Resolution:
     def places(self, locations: int) -> int:
         """Return the number of places."""
         return -(-locations // self.merged)
+
+    def of_metric(self, profile: Profile, name: str) -> dict[str, npt.NDArray[Any]]:
+        """Return the cells of a metric as columns: see `cells`."""
+        return self.cells(profile.cells(name), profile.locations, is_maximum=profile.metrics.find(name).is_maximum)
 
     def cells(self, cells: Cells, locations: int, *, is_maximum: bool = False) -> dict[str, npt.NDArray[Any]]:
         """Return the cells of a metric as columns; those of a place are summed up, or the largest of them is taken.

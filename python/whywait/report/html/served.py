@@ -65,5 +65,4 @@ class ServedPage:
             return None
         # The profile computes values on first use and caches them, so only one thread may use it at a time.
         with self._lock:
-            cells = self._result.profile.cells(self._stored[int(number)])
-            return blocks.columns(self._resolution.cells(cells, self._result.profile.locations)).encode()
+            return blocks.columns(self._resolution.of_metric(self._result.profile, self._stored[int(number)])).encode()
