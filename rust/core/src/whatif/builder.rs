@@ -8,6 +8,7 @@
 //! same, whatever the arcs.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use rayon::prelude::*;
 
@@ -277,6 +278,7 @@ impl Builder {
             meetings: self.meetings,
             meeting_of: self.meeting_of,
             turns,
+            references: OnceLock::new(),
         }
     }
 

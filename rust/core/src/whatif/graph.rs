@@ -7,6 +7,7 @@
 //! `s(L) = max(s(E) + E + own - L, s(x) + x + weight - L)`. In a run without changes, all shifts are 0.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use crate::ids::LocationId;
 use crate::trace::Shard;
@@ -28,6 +29,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// Whether it lies between two events.
+    #[inline]
     pub(super) fn is_stop(self) -> bool {
         matches!(self, Self::Point | Self::Gate | Self::Begin)
     }
@@ -81,12 +83,25 @@ pub(super) struct Graph {
     /// Places of two epochs of one lock in a row: the Enters of their lock calls, the Leave of the first one's release,
     /// and the Enter of the call of the second one that waits for it.
     pub turns: Vec<[u32; 4]>,
+    /// By place, the number of arcs and meetings that begin there, once they have been counted.
+    pub references: OnceLock<Vec<u32>>,
 }
 
 impl Graph {
     /// Number of places.
     pub(super) fn places(&self) -> usize {
         self.steps.len() + self.checkpoints.len()
+    }
+
+    /// The number of arcs and meetings that begin at each place.
+    pub(super) fn references(&self) -> &[u32] {
+        self.references.get_or_init(|| {
+            let mut references = vec![0; self.places()];
+            for &place in self.sources.iter().chain(&self.members) {
+                references[place as usize] += 1;
+            }
+            references
+        })
     }
 
     /// The steps of a location.
@@ -115,6 +130,7 @@ impl Graph {
     }
 
     /// Measured time of a place, ticks.
+    #[inline]
     pub(super) fn time(&self, place: u32) -> i64 {
         match self.checkpoint(place) {
             Some(checkpoint) => self.checkpoint_times[checkpoint],

@@ -5,6 +5,8 @@
 //! once, and the events between two steps only if they change. Several hypotheses on the same arcs are *lanes* of one
 //! walk.
 
+#![expect(clippy::inline_always, reason = "lanes are processed together only where they stay in registers")]
+
 use rayon::prelude::*;
 
 use super::changes::{Change, Shape};
@@ -140,7 +142,7 @@ struct Passing<const K: usize> {
 }
 
 /// The number of references to a place, and the slot of its shift.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Place {
     needs: u32,
     slot: u32,
@@ -153,10 +155,7 @@ struct Lanes<const K: usize>([i64; K]);
 
 impl<const K: usize> Passing<K> {
     fn new(graph: &Graph) -> Self {
-        let mut places = vec![Place::default(); graph.places()];
-        for &place in graph.sources.iter().chain(&graph.members) {
-            places[place as usize].needs += 1;
-        }
+        let places = graph.references().iter().map(|&needs| Place { needs, slot: 0 }).collect();
         Self { places, shifts: Vec::new(), free: Vec::new() }
     }
 }
@@ -252,13 +251,12 @@ fn walk<'a, const K: usize, S: Shifts<K>>(
 
 impl<const K: usize> Walk<K> {
     /// Applies the changes before an event; nothing waits in between.
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self, changes: &[Change], position: u32) {
         while self.next < position {
             let change = &changes[self.cursor as usize];
-            let shift = &mut self.shift[change.lane as usize];
             // Sums of growths are far from overflow (`Shape::check`).
-            *shift = shift.wrapping_add(change.growth);
+            add(&mut self.shift, &in_lane(change.lane, change.growth));
             self.pass(changes, 1);
         }
     }
@@ -280,6 +278,50 @@ impl<const K: usize> Walk<K> {
         self.cursor += count as u32;
         self.next = changes.get(self.cursor as usize).map_or(NONE, |change| change.position);
     }
+}
+
+/// Adds to all lanes.
+#[inline(always)]
+fn add<const K: usize>(to: &mut [i64; K], ticks: &[i64; K]) {
+    for k in 0..K {
+        to[k] = to[k].wrapping_add(ticks[k]);
+    }
+}
+
+/// Raises all lanes to the larger of two times.
+#[inline(always)]
+fn raise<const K: usize>(to: &mut [i64; K], other: &[i64; K]) {
+    if K == 1 {
+        to[0] = to[0].max(other[0]);
+        return;
+    }
+    for k in 0..K {
+        // Not every processor compares several such numbers at once; the sign of the difference is as good.
+        let later = other[k].wrapping_sub(to[k]);
+        to[k] = to[k].wrapping_add(later & !(later >> 63));
+    }
+}
+
+/// A number of ticks in one lane, nothing in the others: adding this is faster than adding to one number of an array
+/// whose other numbers are used next.
+#[inline(always)]
+fn in_lane<const K: usize>(lane: u32, ticks: i64) -> [i64; K] {
+    let mut all = const { masks::<K>() }[lane as usize];
+    for of in &mut all {
+        *of &= ticks;
+    }
+    all
+}
+
+/// For each lane, a mask of the bits of this lane.
+const fn masks<const K: usize>() -> [[i64; K]; K] {
+    let mut masks = [[0; K]; K];
+    let mut lane = 0;
+    while lane < K {
+        masks[lane][lane] = -1;
+        lane += 1;
+    }
+    masks
 }
 
 /// A step in a segment that changes, as measured, ticks.
@@ -387,8 +429,9 @@ impl<const K: usize, S: Shifts<K>> Walker<'_, K, S> {
                 return;
             }
             let time = if meeting.is_late { 0 } else { graph.times[member as usize] };
-            let shift = self.shifts.of(member);
-            (0..K).for_each(|k| progress.latest[k] = progress.latest[k].max(shift[k].wrapping_add(time)));
+            let mut at = *self.shifts.of(member);
+            add(&mut at, &[time; K]);
+            raise(&mut progress.latest, &at);
             self.shifts.release(member);
             progress.members += 1;
             let checkpoint = checkpoints.start + progress.checkpoints as usize;
@@ -424,10 +467,10 @@ impl<const K: usize, S: Shifts<K>> Walker<'_, K, S> {
                     shift = [NEVER; K];
                 }
                 // Sums of times are far from overflow (`Shape::check`, `trace::Bounds`).
-                (0..K).for_each(|k| shift[k] = shift[k].wrapping_add(step.slack));
+                add(&mut shift, &[step.slack; K]);
                 if let Some(part) = &part {
                     for change in here {
-                        shift[change.lane as usize] += part.own_under(change) - part.own;
+                        add(&mut shift, &in_lane(change.lane, part.own_under(change) - part.own));
                     }
                 }
                 for arc in arcs.clone() {
@@ -442,10 +485,11 @@ impl<const K: usize, S: Shifts<K>> Walker<'_, K, S> {
                     if let Some(part) = &part {
                         let weight = slack + graph.times[index] - graph.time(source);
                         for change in here {
-                            at[change.lane as usize] += part.weight_under(change, weight) - weight;
+                            add(&mut at, &in_lane(change.lane, part.weight_under(change, weight) - weight));
                         }
                     }
-                    (0..K).for_each(|k| shift[k] = shift[k].max(at[k].wrapping_add(slack)));
+                    add(&mut at, &[slack; K]);
+                    raise(&mut shift, &at);
                 }
                 for &source in &graph.sources[arcs] {
                     self.shifts.release(source);

@@ -201,6 +201,7 @@ impl<'a> Chosen<'a> {
         let (mut frames, mut owners): (Vec<Frame>, Vec<Owner>) = (Vec::new(), Vec::new());
         let (mut next, end) = (shard.event_offsets[i], shard.event_offsets[i + 1]);
         let is_cut = !cut.of(location).is_empty();
+        let is_plain = !is_cut && shape.of(location).is_empty();
         while next < end {
             if frames.is_empty() {
                 // No event before concerns any of them.
@@ -246,6 +247,34 @@ impl<'a> Chosen<'a> {
                 continue;
             }
             let callpath = shard.events.callpath(position);
+            if is_plain && next < end && shard.events.is_leave(next) && (frames.is_empty() || self.deep == 0) {
+                // One segment, of an instance that encloses nothing and is part of no other.
+                let leave = next;
+                next += 1;
+                let mut segment: Option<Segment> = None;
+                for selection in bits(self.roots[callpath]) {
+                    if !choosers[selection].takes(callpath, time) {
+                        continue;
+                    }
+                    let found = &mut found[selection];
+                    let instance = found.instances;
+                    found.instances += 1;
+                    let is_part = !matches!(self.selections[selection].part, Some(Part::Nth(1..)));
+                    if is_part && self.counts[callpath] >> selection & 1 == 1 {
+                        let of = segment.get_or_insert_with(|| {
+                            let (ticks, waits) = segments.before(leave);
+                            let measured = shard.events.time[leave as usize] - time;
+                            Segment { position: leave, instance, waits, ticks, measured }
+                        });
+                        let segment = Segment { instance, ..*of };
+                        found.has_segments = true;
+                        if sees(selection, &segment) {
+                            found.segments.push(segment);
+                        }
+                    }
+                }
+                continue;
+            }
             let around = frames.last().map_or(0, |frame| frame.owners as usize)..owners.len();
             frames.push(Frame { owners: owners.len() as u32, segments: 0 });
             let counts = self.counts[callpath];
@@ -258,7 +287,7 @@ impl<'a> Chosen<'a> {
                 }
             }
             for selection in bits(self.roots[callpath] & !within) {
-                if choosers[selection].chooses(callpath, time) && !(is_cut && cut.has(location, position)) {
+                if choosers[selection].takes(callpath, time) && !(is_cut && cut.has(location, position)) {
                     let counts = counts >> selection & 1 == 1;
                     let instance = found[selection].instances;
                     found[selection].instances += 1;

@@ -65,11 +65,13 @@ impl<'a> Chooser<'a> {
     }
 
     /// Whether the instance that begins now is selected.
+    fn chooses(&mut self, callpath: CallPathId, time: i64) -> bool {
+        self.selection.roots[callpath] && self.takes(callpath, time)
+    }
+
+    /// Whether the instance of a selected call path that begins now is selected.
     #[inline]
-    pub(super) fn chooses(&mut self, callpath: CallPathId, time: i64) -> bool {
-        if !self.selection.roots[callpath] {
-            return false;
-        }
+    pub(super) fn takes(&mut self, callpath: CallPathId, time: i64) -> bool {
         if self.selection.instances.is_none() && self.selection.window.is_none() {
             self.left[0] += 1;
             self.left[1..].iter_mut().for_each(|left| *left += u64::from(self.is_here));
