@@ -16,7 +16,7 @@ use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::exchange::Transport;
 use crate::focus;
 use crate::matching::epochs::Epochs;
-use crate::matching::protocol::Judge;
+use crate::matching::protocol::ProtocolClassifier;
 use crate::matching::{messages, one_sided};
 use crate::per_shard::PerShard;
 use crate::queues::{self, Queues};
@@ -114,16 +114,16 @@ pub struct Monitor {
     /// Events decoded, and the wish to stop.
     pub progress: Progress,
     /// Called when a stage begins.
-    pub entered: OnceLock<Entered>,
+    pub entered: OnceLock<StageCallback>,
     stage: AtomicU8,
 }
 
 /// Called when a stage begins.
-pub struct Entered(pub Box<dyn Fn(Stage) + Send + Sync>);
+pub struct StageCallback(pub Box<dyn Fn(Stage) + Send + Sync>);
 
-impl std::fmt::Debug for Entered {
+impl std::fmt::Debug for StageCallback {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("Entered")
+        formatter.write_str("StageCallback")
     }
 }
 
@@ -136,7 +136,7 @@ impl Monitor {
 
     pub(crate) fn enter(&self, stage: Stage) -> Result<()> {
         self.stage.store(stage as u8, Ordering::Relaxed);
-        if let Some(Entered(tell)) = self.entered.get() {
+        if let Some(StageCallback(tell)) = self.entered.get() {
             tell(stage);
         }
         if self.progress.is_cancelled() { Err(Error::Interrupted) } else { Ok(()) }
@@ -351,8 +351,8 @@ pub(crate) fn analyze_trace(
 
     monitor.enter(Stage::Messages)?;
     let mut found: Vec<Findings> = trace.shards.iter().map(|_| Findings::default()).collect();
-    let judge = options.queues.as_ref().map(|_| Judge::new(&trace, archive.definitions()));
-    let (of_messages, messages) = analyze_messages(&trace, options, judge.as_ref(), &mut diagnostics)?;
+    let classifier = options.queues.as_ref().map(|_| ProtocolClassifier::new(&trace, archive.definitions()));
+    let (of_messages, messages) = analyze_messages(&trace, options, classifier.as_ref(), &mut diagnostics)?;
     for findings in of_messages {
         add(&mut found, findings);
     }
@@ -478,11 +478,11 @@ fn add(found: &mut [Findings], stage: Vec<Findings>) {
 fn analyze_messages(
     trace: &Trace,
     options: &Options,
-    judge: Option<&Judge>,
+    classifier: Option<&ProtocolClassifier>,
     diagnostics: &mut Vec<Diagnostics>,
 ) -> Result<([Vec<Findings>; 2], Vec<queues::Messages>)> {
     let (detected, matching_notes) = messages::match_all(trace, |_, shard, matches| {
-        let messages = judge.map(|judge| queues::messages(judge, shard, matches)).unwrap_or_default();
+        let messages = classifier.map(|classifier| queues::messages(classifier, shard, matches)).unwrap_or_default();
         (late_sender::detect(trace, shard, matches, options.wrong_order_window), messages)
     })?;
     let (detected, messages): (Vec<Detected>, Vec<_>) = detected.into_iter().unzip();

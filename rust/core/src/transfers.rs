@@ -71,7 +71,7 @@ pub enum EpochKind {
 
 /// An epoch at the target.
 #[derive(Clone, Copy, Encode, Decode)]
-struct AtTarget {
+struct TargetEpoch {
     window: WindowId,
     target: ProcessId,
     /// The accessing process; none for fences, which serve all.
@@ -87,11 +87,11 @@ struct AtTarget {
 struct ByEpoch<T>(FxHashMap<(WindowId, ProcessId, ProcessId), Vec<T>>);
 
 impl<T: Clone + Default> ByEpoch<T> {
-    fn of_pair(&mut self, epoch: AtTarget) -> &mut Vec<T> {
+    fn of_pair(&mut self, epoch: TargetEpoch) -> &mut Vec<T> {
         self.0.entry((epoch.window, epoch.target, epoch.origin)).or_default()
     }
 
-    fn slot(&mut self, epoch: AtTarget) -> &mut T {
+    fn slot(&mut self, epoch: TargetEpoch) -> &mut T {
         let number = epoch.number as usize;
         let epochs = self.of_pair(epoch);
         if epochs.len() <= number {
@@ -100,7 +100,7 @@ impl<T: Clone + Default> ByEpoch<T> {
         &mut epochs[number]
     }
 
-    fn get(&self, epoch: AtTarget) -> Option<&T> {
+    fn get(&self, epoch: TargetEpoch) -> Option<&T> {
         self.0.get(&(epoch.window, epoch.target, epoch.origin))?.get(epoch.number as usize)
     }
 }
@@ -116,7 +116,7 @@ enum End {
     /// A region instance of the origin's process.
     Here(InstanceId),
     /// The end of an epoch at the target.
-    There(AtTarget),
+    There(TargetEpoch),
 }
 
 /// All transfers, by location of the origin and time.
@@ -135,7 +135,7 @@ pub(crate) fn of_shards<R: Send>(
     let ends: Vec<Vec<End>> = shards().map(|(shard, epochs)| ends(trace, shard, epochs)).collect();
     let own = trace.exchange.own();
     let questions = ends.par_iter().zip(own).map(|(ends, from)| ask(trace, from, ends)).collect();
-    let answer = |(questions, (shard, epochs)): (Inbox<(u32, AtTarget)>, (&Shard, &Epochs))| {
+    let answer = |(questions, (shard, epochs)): (Inbox<(u32, TargetEpoch)>, (&Shard, &Epochs))| {
         let leaves = leaves(trace, shard, epochs);
         let mut outbox = trace.exchange.outbox();
         for &(from, epoch) in questions.rows() {
@@ -187,14 +187,14 @@ fn transfer(
 
 /// Numbers of the access epochs of a shard among those of the same two processes on the same window.
 #[derive(Default)]
-struct Numbers {
+struct AccessNumbers {
     /// For each epoch, where its numbers begin; it has one number per member of its group.
     first: Vec<u32>,
     of_members: Vec<u32>,
     positions: FxHashMap<(GroupId, ProcessId), u32>,
 }
 
-impl Numbers {
+impl AccessNumbers {
     fn of(trace: &Trace, accesses: &[Access]) -> Self {
         let mut numbers = Self::default();
         let mut of_pairs = PairNumbers::default();
@@ -218,7 +218,7 @@ impl Numbers {
 
 /// What ends each operation of a shard.
 fn ends(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Vec<End> {
-    let numbers = Numbers::of(trace, &epochs.accesses);
+    let numbers = AccessNumbers::of(trace, &epochs.accesses);
     let first =
         |calls: &[InstanceId]| calls.iter().find(|call| call.is_some()).map_or(End::Never, |&call| End::Here(call));
     let end = |(operation, &epoch): (&Operation, &Epoch)| {
@@ -236,7 +236,7 @@ fn ends(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Vec<End> {
             Epoch::Access(access) => {
                 let of = &epochs.accesses[access as usize];
                 match numbers.get(access, of, target) {
-                    Some(number) if !answered => End::There(AtTarget { window, target, origin: of.process, number }),
+                    Some(number) if !answered => End::There(TargetEpoch { window, target, origin: of.process, number }),
                     _ => first(&[of.complete]),
                 }
             }
@@ -247,7 +247,7 @@ fn ends(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Vec<End> {
                 } else if answered || target == part.process {
                     End::Here(part.instance)
                 } else {
-                    End::There(AtTarget { window, target, origin: ProcessId::NONE, number: part.sequence })
+                    End::There(TargetEpoch { window, target, origin: ProcessId::NONE, number: part.sequence })
                 }
             }
         }
@@ -256,7 +256,7 @@ fn ends(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Vec<End> {
 }
 
 /// Asks the targets for the end of each epoch once.
-fn ask(trace: &Trace, from: u32, ends: &[End]) -> Outbox<(u32, AtTarget)> {
+fn ask(trace: &Trace, from: u32, ends: &[End]) -> Outbox<(u32, TargetEpoch)> {
     let mut asked = ByEpoch::<bool>::default();
     let mut outbox = trace.exchange.outbox();
     for end in ends {
@@ -274,13 +274,13 @@ fn leaves(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Ends {
     let mut leaves = Ends::default();
     for part in epochs.collectives.iter().filter(|part| part.is_fence()) {
         let epoch =
-            AtTarget { window: part.window, target: part.process, origin: ProcessId::NONE, number: part.sequence };
+            TargetEpoch { window: part.window, target: part.process, origin: ProcessId::NONE, number: part.sequence };
         *leaves.slot(epoch) = Some(shard.leave(part.instance));
     }
     for exposure in &epochs.exposures {
         let leave = exposure.wait.is_some().then(|| shard.leave(exposure.wait));
         for &origin in trace.definitions.group_members(exposure.group, &exposure.process) {
-            let epoch = AtTarget { window: exposure.window, target: exposure.process, origin, number: 0 };
+            let epoch = TargetEpoch { window: exposure.window, target: exposure.process, origin, number: 0 };
             leaves.of_pair(epoch).push(leave);
         }
     }

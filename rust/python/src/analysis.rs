@@ -175,9 +175,9 @@ impl Analysis {
     }
 
     /// Totals of the counters of single locations in intervals of time; with `shared`, of all other counters too.
-    #[pyo3(signature = (asked, shared=false))]
-    fn counter_changes(&self, py: Python<'_>, asked: counters::Asked, shared: bool) -> PyResult<Table> {
-        counters::changes(self, py, &asked, shared)
+    #[pyo3(signature = (intervals, shared=false))]
+    fn counter_changes(&self, py: Python<'_>, intervals: counters::Intervals, shared: bool) -> PyResult<Table> {
+        counters::changes(self, py, &intervals, shared)
     }
 
     /// Levels of the replayed queues: maxima and means.

@@ -62,7 +62,7 @@ pub(crate) fn analyze(
     let job = {
         let (archive, monitor) = (archive.clone(), monitor.clone());
         move |tasks| {
-            let transport = ranks.map(|ranks| Arc::new(ranks.through(tasks)) as Arc<dyn Transport>);
+            let transport = ranks.map(|ranks| Arc::new(ranks.with_tasks(tasks)) as Arc<dyn Transport>);
             memory::keeping(|| pool.install(|| core_analyze(&archive, &options, transport, &monitor)))
         }
     };

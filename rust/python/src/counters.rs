@@ -92,7 +92,7 @@ pub(crate) fn cells(analysis: &Analysis, cells: &[CounterCell]) -> PyResult<Tabl
 /// Intervals of time to sum counters over, as columns of equal length.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Asked {
+pub(crate) struct Intervals {
     location: Vec<u32>,
     begin: Vec<f64>,
     end: Vec<f64>,
@@ -100,23 +100,24 @@ pub(crate) struct Asked {
 }
 
 /// Totals of the counters of single locations in the intervals; with `shared`, of all other counters too.
-pub(crate) fn changes(analysis: &Analysis, py: Python<'_>, asked: &Asked, shared: bool) -> PyResult<Table> {
+pub(crate) fn changes(analysis: &Analysis, py: Python<'_>, intervals: &Intervals, shared: bool) -> PyResult<Table> {
     let trace = &analysis.result.trace;
-    let size = asked.location.len();
-    if [asked.begin.len(), asked.end.len(), asked.callpath.len()] != [size; 3] {
+    let size = intervals.location.len();
+    if [intervals.begin.len(), intervals.end.len(), intervals.callpath.len()] != [size; 3] {
         return Err(UsageError::new_err("the columns of the stretches are not of the same length"));
     }
     let known = |location: &u32| (*location as usize) < trace.definitions.locations.len();
-    if !asked.location.iter().all(known) {
+    if !intervals.location.iter().all(known) {
         return Err(UsageError::new_err("unknown location"));
     }
     // The end is exclusive, so the last tick belongs to the window.
     let (first, last) = trace.span().map_or((0, 0), |(first, last)| (first, last.saturating_add(1)));
     let stretches: Vec<Stretch> = (0..size)
         .map(|i| {
-            let [begin, end] = [asked.begin[i], asked.end[i]].map(|seconds| analysis.tick(seconds).clamp(first, last));
-            let callpath = asked.callpath[i].map(CallPathId::new);
-            Stretch { location: LocationId::new(asked.location[i]), begin, end: end.max(begin), callpath }
+            let [begin, end] =
+                [intervals.begin[i], intervals.end[i]].map(|seconds| analysis.tick(seconds).clamp(first, last));
+            let callpath = intervals.callpath[i].map(CallPathId::new);
+            Stretch { location: LocationId::new(intervals.location[i]), begin, end: end.max(begin), callpath }
         })
         .collect();
     if shared || stretches.iter().any(|stretch| stretch.callpath.is_some()) {

@@ -37,14 +37,14 @@ pub(crate) struct Samples {
 }
 
 /// The first unused ids.
-struct Free {
+struct FreeIds {
     text: u32,
     member: u32,
     metric: u32,
     location: u64,
 }
 
-impl Free {
+impl FreeIds {
     fn new(definitions: &Definitions) -> Self {
         let behind = |ids: &mut dyn Iterator<Item = u32>| ids.max().map_or(0, |last| last.saturating_add(1));
         let classes = definitions.metric_classes.iter().map(|class| class.id);
@@ -86,7 +86,7 @@ fn additions(
     counters: &[Imported],
     samples: &[Samples],
 ) -> (Vec<Definition>, Vec<Recording>) {
-    let mut free = Free::new(archive.definitions());
+    let mut free = FreeIds::new(archive.definitions());
     let mut further: Vec<Definition> = Vec::new();
     let mut text = |further: &mut Vec<Definition>, string: &str| {
         further.push(Text { id: free.text, string: string.to_owned() }.into());

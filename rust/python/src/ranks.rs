@@ -26,24 +26,24 @@ impl Ranks {
     }
 
     /// Does the exchanges in the calling thread.
-    pub(crate) fn through(self, tasks: CallerThreadTasks) -> Connected {
-        Connected { ranks: self, tasks }
+    pub(crate) fn with_tasks(self, tasks: CallerThreadTasks) -> PythonTransport {
+        PythonTransport { ranks: self, tasks }
     }
 }
 
 /// The processes as a transport for the analysis.
-pub(crate) struct Connected {
+pub(crate) struct PythonTransport {
     ranks: Ranks,
     tasks: CallerThreadTasks,
 }
 
-impl std::fmt::Debug for Connected {
+impl std::fmt::Debug for PythonTransport {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.ranks.fmt(formatter)
     }
 }
 
-impl Transport for Connected {
+impl Transport for PythonTransport {
     fn size(&self) -> usize {
         self.ranks.size
     }

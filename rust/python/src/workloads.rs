@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
 use pyo3::prelude::*;
-use whywait_core::analysis::{Entered, Monitor, Options, Stage, analyze};
+use whywait_core::analysis::{Monitor, Options, Stage, StageCallback, analyze};
 use whywait_workloads::{Error, Machine, Progress, Spec, Stream, Workload};
 
 use crate::errors::{UsageError, archive_error, core_error};
@@ -100,7 +100,7 @@ pub(crate) fn measure(
             tasks(Box::new(move |py| entered.call1(py, (stage.map(Stage::name),)).map(drop)));
         });
         let told = tell.clone();
-        let _ = monitor.entered.set(Entered(Box::new(move |stage| told(Some(stage)))));
+        let _ = monitor.entered.set(StageCallback(Box::new(move |stage| told(Some(stage)))));
         let result = memory::keeping(|| pool.install(|| analyze(&archive, &options, None, &monitor)));
         // Dropping the result is not part of the last stage.
         tell(None);

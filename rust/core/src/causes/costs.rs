@@ -9,22 +9,22 @@
 
 use super::past::Past;
 use super::points::Relation;
-use super::table::{Group, Part, ProfileEntry};
+use super::table::{Group, ProfileEntry, WaitPart};
 use super::{Class, CostModel, Fixed, Table};
 use crate::severity::{Accumulator, Cost, CostMetric};
 use crate::trace::{NONE, Shard, Trace};
 
 /// The costs of a shard's locations, by part of the waits, and the classification of their waits.
-pub(super) struct Booked {
+pub(super) struct BookedCosts {
     pub parts: Vec<Vec<Cost>>,
     pub classes: Vec<Cost>,
 }
 
 /// Computes the costs of a shard's locations, and classifies their waits.
-pub(super) fn book(trace: &Trace, shard: &Shard, table: &Table, model: CostModel) -> Booked {
+pub(super) fn book(trace: &Trace, shard: &Shard, table: &Table, model: CostModel) -> BookedCosts {
     let mut parts: Vec<_> = table.parts.iter().map(|_| Accumulator::new(&trace.tree)).collect();
     let mut classes = Accumulator::new(&trace.tree);
-    let mut kernel = Kernel::new(trace.tree.len(), table);
+    let mut kernel = CostBuffers::new(trace.tree.len(), table);
     for i in 0..shard.locations.len() {
         let (location, past) = (shard.location(i), table.pasts[i].as_ref());
         for number in table.points_of(i) {
@@ -46,7 +46,7 @@ pub(super) fn book(trace: &Trace, shard: &Shard, table: &Table, model: CostModel
             cells.end_locations(|callpath| Past::owner(past, location, callpath));
         }
     }
-    Booked { parts: parts.into_iter().map(Accumulator::finish).collect(), classes: classes.finish() }
+    BookedCosts { parts: parts.into_iter().map(Accumulator::finish).collect(), classes: classes.finish() }
 }
 
 /// Adds the indirect and the propagating part of the waits at a point.
@@ -77,7 +77,7 @@ fn classify(table: &Table, number: usize, cells: &mut Accumulator<CostMetric>) {
 /// Adds the unattributed part of the waits at a point, and of the costs that they propagate.
 fn add_unattributed(
     shard: &Shard,
-    (table, part): (&Table, &Part),
+    (table, part): (&Table, &WaitPart),
     number: usize,
     model: CostModel,
     cells: &mut Accumulator<CostMetric>,
@@ -109,7 +109,7 @@ fn add_unattributed(
 
 /// Working memory to compute the costs of one group at a time.
 #[derive(Default)]
-struct Kernel {
+struct CostBuffers {
     /// For each call path its position in the causing process's work, counted from 1.
     position: Vec<u32>,
     /// For each entry of that work and each non-empty column: the shares of the waiters that executed it too, and their
@@ -127,7 +127,7 @@ struct Kernel {
     heads: Vec<(usize, Option<Class>)>,
 }
 
-impl Kernel {
+impl CostBuffers {
     fn new(callpaths: usize, table: &Table) -> Self {
         let parts = table.parts.iter().enumerate();
         let direct = parts.clone().map(|(number, _)| (number, None));

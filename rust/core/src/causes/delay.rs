@@ -21,7 +21,7 @@ use crate::trace::Trace;
 
 /// The result for the waiting side.
 #[derive(Clone, Copy, Encode, Decode)]
-struct Answer {
+struct ShareOfWait {
     own_wait: u32,
     cause_point: u32,
     cost_share: u32,
@@ -30,28 +30,28 @@ struct Answer {
 }
 
 /// Computes the shares of all waits from the work that the waiters have sent.
-pub(super) fn share(
+pub(super) fn compute_shares(
     trace: &Trace,
     tables: &mut [Table],
     works: Vec<Outbox<ProfileEntry>>,
     model: CostModel,
 ) -> Result<()> {
     let works = trace.exchange.alltoallv(works)?;
-    let answers: Vec<Outbox<Answer>> =
-        tables.par_iter_mut().zip(works).map(|(table, inbox)| rate(trace, table, &inbox, model)).collect();
-    tables.par_iter_mut().zip(trace.exchange.alltoallv(answers)?).for_each(|(table, inbox)| {
+    let shares: Vec<Outbox<ShareOfWait>> =
+        tables.par_iter_mut().zip(works).map(|(table, inbox)| rate_waits(trace, table, &inbox, model)).collect();
+    tables.par_iter_mut().zip(trace.exchange.alltoallv(shares)?).for_each(|(table, inbox)| {
         // Copies stand between the waits that others know by their numbers.
         let has_copies = table.pasts.iter().any(Option::is_some);
         let originals =
             table.own_waits.rows.iter().zip(0..).filter(|(wait, _)| has_copies && wait.original().is_none());
         let originals: Vec<u32> = originals.map(|(_, position)| position).collect();
-        for answer in inbox.rows() {
-            let position = originals.get(answer.own_wait as usize).copied().unwrap_or(answer.own_wait);
+        for share in inbox.rows() {
+            let position = originals.get(share.own_wait as usize).copied().unwrap_or(share.own_wait);
             let own_wait = &mut table.own_waits.rows[position as usize];
-            own_wait.cause_point = answer.cause_point;
-            own_wait.cost_share = answer.cost_share;
-            own_wait.indirect = answer.indirect;
-            own_wait.explained = answer.explained;
+            own_wait.cause_point = share.cause_point;
+            own_wait.cost_share = share.cost_share;
+            own_wait.indirect = share.indirect;
+            own_wait.explained = share.explained;
         }
     });
     Ok(())
@@ -61,12 +61,12 @@ pub(super) fn share(
 const SAME: u32 = u32::MAX;
 
 /// Sends the work of a waiter, preceded by an entry with its length, in the order of the waits.
-pub(super) fn post(outbox: &mut Outbox<ProfileEntry>, owner: u32, work: &[ProfileEntry]) {
+pub(super) fn send(outbox: &mut Outbox<ProfileEntry>, owner: u32, work: &[ProfileEntry]) {
     outbox.extend(owner, ProfileEntry::head(work.len() as u32), work);
 }
 
 /// Sends a mark that the work of a waiter equals that of the previous wait.
-pub(super) fn post_same(outbox: &mut Outbox<ProfileEntry>, owner: u32) {
+pub(super) fn send_same(outbox: &mut Outbox<ProfileEntry>, owner: u32) {
     outbox.push(owner, ProfileEntry::head(SAME));
 }
 
@@ -86,7 +86,7 @@ fn received(inbox: &Inbox<ProfileEntry>) -> Vec<&[ProfileEntry]> {
     works
 }
 
-fn rate(trace: &Trace, table: &mut Table, inbox: &Inbox<ProfileEntry>, model: CostModel) -> Outbox<Answer> {
+fn rate_waits(trace: &Trace, table: &mut Table, inbox: &Inbox<ProfileEntry>, model: CostModel) -> Outbox<ShareOfWait> {
     let mut outbox = trace.exchange.outbox();
     let received = received(inbox);
     let entries = std::mem::take(&mut table.entries);
@@ -115,7 +115,7 @@ fn rate(trace: &Trace, table: &mut Table, inbox: &Inbox<ProfileEntry>, model: Co
                 }
                 outbox.push(
                     cost_share.shard,
-                    Answer {
+                    ShareOfWait {
                         own_wait: cost_share.own_wait,
                         cause_point: group.point,
                         cost_share: row as u32,

@@ -17,14 +17,14 @@ use super::{Class, SyncPoints};
 use crate::ids::CommId;
 use crate::severity::Metric;
 use crate::trace::Shard;
-use crate::waits::device::{Began, Devices, Kernel, Span};
+use crate::waits::device::{Devices, Kernel, Span, StartCause};
 
 pub(super) fn collect(shard: &Shard, devices: &Devices, states: &mut States, sync_points: &mut SyncPoints) {
     for kernel in &devices.kernels {
-        let begun = match kernel.began {
-            Began::Unknown => continue,
-            Began::Launched => kernel.launch.map(|launch| (anchor(&launch, Place::Begin), launch.enter)),
-            Began::Behind(other) => {
+        let begun = match kernel.start_cause {
+            StartCause::Unknown => continue,
+            StartCause::Launched => kernel.launch.map(|launch| (anchor(&launch, Place::Begin), launch.enter)),
+            StartCause::After(other) => {
                 let other = &devices.kernels[other as usize].run;
                 (other.location != kernel.run.location).then(|| (anchor(other, Place::Behind), other.leave))
             }

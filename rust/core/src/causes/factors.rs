@@ -16,7 +16,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::interval_index::{IndexedPoint, IndexedWait, IntervalIndex};
-use super::intervals::{LeftEnd, work_since};
+use super::intervals::{IntervalStart, work_since};
 use super::past::{self, Past};
 use super::points::IntervalBegin;
 use super::rolling_profile::RollingProfile;
@@ -119,7 +119,7 @@ pub struct Factors {
 
 /// An interval to be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Ask {
+struct IntervalRequest {
     location: LocationId,
     point: u32,
     begin: IntervalBegin,
@@ -127,9 +127,9 @@ struct Ask {
 
 /// A wait that has a cause: the intervals of the waiter and of the cause.
 #[derive(Clone, Copy)]
-struct Found {
+struct WaitSides {
     is_contention: bool,
-    sides: [Ask; 2],
+    sides: [IntervalRequest; 2],
 }
 
 /// Work of an interval by call path, without waits; ticks.
@@ -150,24 +150,26 @@ pub(crate) fn find(
         let indexed = &index.waits.rows[i];
         let (location, point_there) = (indexed.cause_location, indexed.cause_point);
         let begin = indexes[trace.position(location)].begin_of_cause(indexed);
-        Some(Found {
+        Some(WaitSides {
             is_contention: indexed.relation == Relation::Contention,
             sides: [
-                Ask { location: wait.location, point, begin: index.intervals[i] },
-                Ask { location, point: point_there, begin },
+                IntervalRequest { location: wait.location, point, begin: index.intervals[i] },
+                IntervalRequest { location, point: point_there, begin },
             ],
         })
     };
-    let found: Vec<Option<Found>> = rows.par_iter().map(of_row).collect();
-    let mut asks: Vec<Ask> = found.iter().flatten().flat_map(|found| found.sides).collect();
-    asks.par_sort_unstable();
-    asks.dedup();
-    let of_location: Vec<&[Ask]> = asks.chunk_by(|a, b| a.location == b.location).collect();
+    let found: Vec<Option<WaitSides>> = rows.par_iter().map(of_row).collect();
+    let mut requests: Vec<IntervalRequest> = found.iter().flatten().flat_map(|found| found.sides).collect();
+    requests.par_sort_unstable();
+    requests.dedup();
+    let of_location: Vec<&[IntervalRequest]> = requests.chunk_by(|a, b| a.location == b.location).collect();
     let works: Vec<Vec<Work>> = of_location
         .into_par_iter()
         .map_init(
             || RollingProfile::new(trace.tree.len()),
-            |profile, asks| measure(trace, &indexes[trace.position(asks[0].location)], asks, profile, model),
+            |profile, requests| {
+                measure(trace, &indexes[trace.position(requests[0].location)], requests, profile, model)
+            },
         )
         .collect();
     let works = works.concat();
@@ -176,13 +178,13 @@ pub(crate) fn find(
         .zip(&found)
         .map(|(&row, found)| {
             let wait = &waits[row as usize];
-            let Some(Found { is_contention, sides }) = *found else {
+            let Some(WaitSides { is_contention, sides }) = *found else {
                 return (vec![unattributed(trace, wait, row, wait.waiting as f64)], None);
             };
-            let sides = sides.map(|ask| {
-                let index = &indexes[trace.position(ask.location)];
-                let work = asks.binary_search(&ask).map_or(&[][..], |i| works[i].as_slice());
-                Measured::new(trace, index, ask, work)
+            let sides = sides.map(|request| {
+                let index = &indexes[trace.position(request.location)];
+                let work = requests.binary_search(&request).map_or(&[][..], |i| works[i].as_slice());
+                Measured::new(trace, index, request, work)
             });
             share(trace, waits, (wait, row), is_contention, sides, model)
         })
@@ -215,16 +217,16 @@ impl IntervalIndex {
 fn measure(
     trace: &Trace,
     index: &IntervalIndex,
-    asks: &[Ask],
+    requests: &[IntervalRequest],
     profile: &mut RollingProfile,
     model: CostModel,
 ) -> Vec<Work> {
-    let location = asks[0].location;
+    let location = requests[0].location;
     let shard = trace.shard(location);
     let i = shard.local(location);
     let is_master = trace.definitions.locations[location].thread == 0;
-    let first = asks.iter().map(|ask| ask.begin.from).min().unwrap_or(0);
-    let last = asks.last().map_or(0, |ask| ask.point);
+    let first = requests.iter().map(|request| request.begin.from).min().unwrap_or(0);
+    let last = requests.last().map_or(0, |request| request.point);
     profile.clear();
     let mut steps = Steps::of_location(trace, shard, i);
     let mut first_of_master = 0;
@@ -248,8 +250,8 @@ fn measure(
         advance(left.position, &mut |_, _| ());
         subtract_wait(shard, left, profile);
     }
-    let mut works = Vec::with_capacity(asks.len());
-    let mut rest = asks;
+    let mut works = Vec::with_capacity(requests.len());
+    let mut rest = requests;
     for number in first..=last {
         let point = &index.points[number as usize];
         advance(point.position, &mut |callpath, ticks| profile.add(callpath, ticks));
@@ -259,13 +261,13 @@ fn measure(
             profile.drop_block();
             subtract_wait(shard, barrier, profile);
         }
-        while let Some((ask, others)) = rest.split_first().filter(|(ask, _)| ask.point == number) {
+        while let Some((request, others)) = rest.split_first().filter(|(request, _)| request.point == number) {
             let mut work = Work::new();
-            let from = ask.begin.from;
+            let from = request.begin.from;
             let left = (from > index.offsets[i]).then(|| {
                 let point = &index.points[from as usize - 1];
                 let waiting = point.place.inside(point.waiting);
-                LeftEnd { callpath: shard.callpath(point.instance), waiting, before: ask.begin.before }
+                IntervalStart { callpath: shard.callpath(point.instance), waiting, before: request.begin.before }
             });
             work_since(profile, from - first, left, |callpath, ticks| work.push((callpath, ticks)));
             work.sort_unstable();
@@ -289,7 +291,7 @@ fn subtract_wait(shard: &Shard, point: &IndexedPoint, profile: &mut RollingProfi
 /// An interval that has been measured.
 struct Measured<'a> {
     index: &'a IntervalIndex,
-    ask: Ask,
+    request: IntervalRequest,
     work: &'a [(CallPathId, i64)],
     side: Side,
     /// Call path of the call at its left end, and that part of the work in it which completes the call.
@@ -297,22 +299,22 @@ struct Measured<'a> {
 }
 
 impl<'a> Measured<'a> {
-    fn new(trace: &Trace, index: &'a IntervalIndex, ask: Ask, work: &'a [(CallPathId, i64)]) -> Self {
-        let shard = trace.shard(ask.location);
-        let i = shard.local(ask.location);
-        let point = &index.points[ask.point as usize];
+    fn new(trace: &Trace, index: &'a IntervalIndex, request: IntervalRequest, work: &'a [(CallPathId, i64)]) -> Self {
+        let shard = trace.shard(request.location);
+        let i = shard.local(request.location);
+        let point = &index.points[request.point as usize];
         let end = match point.place {
             _ if point.instance.is_none() => shard.spans[i].last,
             Place::Behind | Place::Join => shard.leave(point.instance),
             _ => shard.enter(point.instance),
         };
         let mut side =
-            Side { location: ask.location, begin: shard.spans[i].first, end, last_sync: None, completion: 0 };
+            Side { location: request.location, begin: shard.spans[i].first, end, last_sync: None, completion: 0 };
         let mut completion = None;
-        if ask.begin.from > index.offsets[i] {
-            let left = &index.points[ask.begin.from as usize - 1];
+        if request.begin.from > index.offsets[i] {
+            let left = &index.points[request.begin.from as usize - 1];
             let callpath = shard.callpath(left.instance);
-            side.completion = (left.total - ask.begin.before).max(0);
+            side.completion = (left.total - request.begin.before).max(0);
             let until = match left.place {
                 Place::Fork | Place::Ahead => shard.enter(left.instance),
                 _ => shard.leave(left.instance),
@@ -322,7 +324,7 @@ impl<'a> Measured<'a> {
             completion = Some((callpath, side.completion.min(ticks_in(work, callpath))));
         }
         side.end = side.end.max(side.begin);
-        Self { index, ask, work, side, completion }
+        Self { index, request, work, side, completion }
     }
 
     /// The part of the work in a call path that completes the call at the left end.
@@ -336,7 +338,7 @@ impl<'a> Measured<'a> {
 
     /// The points in the interval at which it waited.
     fn waits(&self) -> impl Iterator<Item = (usize, &IndexedPoint)> {
-        let points = self.ask.begin.from as usize..self.ask.point as usize;
+        let points = self.request.begin.from as usize..self.request.point as usize;
         points.map(|number| (number, &self.index.points[number])).filter(|(_, point)| point.waiting > 0)
     }
 }
@@ -380,12 +382,12 @@ fn share(
         Rates::of_synchronization(wait.waiting, delay, waited, class, model)
     };
     let (of_work, of_wait) = (rates.direct as f64 * rates.work, rates.direct as f64 * rates.wait);
-    let shard = trace.shard(cause.ask.location);
-    let past = cause.index.pasts[shard.local(cause.ask.location)].as_ref();
+    let shard = trace.shard(cause.request.location);
+    let past = cause.index.pasts[shard.local(cause.request.location)].as_ref();
     let factor = |kind, callpath, ticks, waiter_ticks, earlier, share| Factor {
         wait: row,
         kind,
-        location: Past::owner(past, cause.ask.location, callpath),
+        location: Past::owner(past, cause.request.location, callpath),
         callpath,
         ticks,
         waiter_ticks,
@@ -418,7 +420,7 @@ fn share(
         for (number, point) in cause.waits() {
             let callpath = shard.callpath(point.instance);
             let original = cause.index.waits.of(number).first().and_then(IndexedWait::original);
-            let (location, number) = original.unwrap_or((cause.ask.location, number));
+            let (location, number) = original.unwrap_or((cause.request.location, number));
             let mut rest = point.waiting;
             for earlier in cause.index.waits.of(number).iter().filter(|earlier| earlier.state != NONE) {
                 let ticks = waits[earlier.state as usize].waiting.min(rest);

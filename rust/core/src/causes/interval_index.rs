@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::past::Past;
 use super::points::IntervalBegin;
-use super::table::{By, Group, OwnWait};
+use super::table::{Csr, Group, OwnWait};
 use super::{Class, Place, Position, Relation, Table};
 use crate::ids::{InstanceId, LocationId};
 
@@ -70,11 +70,11 @@ pub(crate) struct IntervalIndex {
     /// First point of each location, with the end of the last.
     pub offsets: Vec<u32>,
     /// Waits, by point.
-    pub waits: By<IndexedWait>,
+    pub waits: Csr<IndexedWait>,
     /// Where the interval of each wait begins.
     pub intervals: Vec<IntervalBegin>,
     /// What was caused, by point.
-    groups: By<IndexedGroup>,
+    groups: Csr<IndexedGroup>,
     /// For each location its past, if it has one.
     pub pasts: Vec<Option<Past>>,
 }

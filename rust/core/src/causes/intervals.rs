@@ -37,7 +37,7 @@ pub(super) fn measure(
     table.own_intervals.reserve_exact(roles.pairs.len());
     table.cost_shares.reserve_exact(roles.caused.len());
     table.groups.reserve(roles.caused.len());
-    let mut pass = Pass {
+    let mut pass = LocationPass {
         gaps: roles.gaps(trace, shard, model),
         trace,
         shard,
@@ -74,7 +74,7 @@ pub(super) fn measure(
             pass.table.lifetimes.push(i as u32, entry);
         }
     }
-    let Pass { mut table, outbox, .. } = pass;
+    let LocationPass { mut table, outbox, .. } = pass;
     let points = table.points.len();
     table.own_waits.end(points);
     table.groups.end(points);
@@ -200,7 +200,7 @@ impl Row {
     }
 }
 
-struct Pass<'a> {
+struct LocationPass<'a> {
     trace: &'a Trace,
     shard: &'a Shard,
     sets: &'a [Vec<ProcessId>],
@@ -231,7 +231,7 @@ struct Pass<'a> {
     posted: Vec<(u32, Option<LastSync>)>,
 }
 
-impl Pass<'_> {
+impl LocationPass<'_> {
     fn location(&mut self, i: usize, keys: &[Key]) {
         self.profile.clear();
         self.last_syncs.clear();
@@ -256,7 +256,7 @@ impl Pass<'_> {
             });
 
             if point.place == Place::Fork {
-                self.lose_block(is_master);
+                self.drop_work_after_last_barrier(is_master);
             }
             self.table.points.push(point);
             self.waited.push(waited);
@@ -278,7 +278,7 @@ impl Pass<'_> {
         }
         self.table.offsets.push(self.table.points.len() as u32);
         steps.advance(self.trace, Position::END, |callpath, span| self.profile.add(callpath, span.end - span.start));
-        self.lose_block(is_master);
+        self.drop_work_after_last_barrier(is_master);
     }
 
     /// Makes copies of the points in a gap, and goes on to the fork at its end.
@@ -394,7 +394,7 @@ impl Pass<'_> {
     }
 
     /// Scalasca 2.6 loses a worker's time after the last barrier of its team.
-    fn lose_block(&mut self, is_master: bool) {
+    fn drop_work_after_last_barrier(&mut self, is_master: bool) {
         let last = self.table.points[self.first as usize..].last();
         let barrier = last.filter(|point| point.class == Class::OmpBarrier);
         if let Some(barrier) = barrier.filter(|_| self.model == CostModel::Scalasca && !is_master) {
@@ -414,10 +414,10 @@ impl Pass<'_> {
             self.table.own_intervals.push(interval);
             let owner = self.trace.shard_of[pair.cause.location];
             if std::mem::replace(&mut self.posted[owner as usize], (number, last_sync)) == (number, last_sync) {
-                delay::post_same(&mut self.outbox, owner);
+                delay::send_same(&mut self.outbox, owner);
             } else {
                 self.measure(number, last_sync);
-                delay::post(&mut self.outbox, owner, &self.work);
+                delay::send(&mut self.outbox, owner, &self.work);
             }
         }
     }
@@ -518,7 +518,7 @@ impl Pass<'_> {
         let block = self.from(last_sync) - self.first;
         let left = last_sync.map(|last_sync| {
             let Point { callpath, waiting, place, .. } = self.table.points[last_sync.point as usize];
-            LeftEnd { callpath, waiting: place.inside(waiting), before: last_sync.before }
+            IntervalStart { callpath, waiting: place.inside(waiting), before: last_sync.before }
         });
         self.work.clear();
         work_since(&self.profile, block, left, |callpath, ticks| ProfileEntry::write(&mut self.work, callpath, ticks));
@@ -527,7 +527,7 @@ impl Pass<'_> {
 
 /// The call at the left end of an interval.
 #[derive(Clone, Copy)]
-pub(super) struct LeftEnd {
+pub(super) struct IntervalStart {
     pub callpath: CallPathId,
     /// Waiting time in it, ticks.
     pub waiting: i64,
@@ -540,7 +540,7 @@ pub(super) struct LeftEnd {
 pub(super) fn work_since(
     profile: &RollingProfile,
     block: u32,
-    left: Option<LeftEnd>,
+    left: Option<IntervalStart>,
     mut each: impl FnMut(CallPathId, i64),
 ) {
     for (callpath, mut ticks) in profile.since(block) {

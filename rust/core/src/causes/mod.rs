@@ -58,12 +58,12 @@ use crate::waits::collective_sync::{CollectiveSync, CollectiveSyncs, Participant
 use crate::waits::device::Devices;
 
 pub use crate::schema::Class;
-use costs::Booked;
+use costs::BookedCosts;
 pub(crate) use fixed::Fixed;
 pub(crate) use interval_index::IntervalIndex;
 pub(crate) use points::{Anchor, GroupSync, IdleTeamSpan, Key, Place, Position, Relation, SyncPoint};
 pub(crate) use steps::Steps;
-use table::{Extent, Part};
+use table::{Extent, WaitPart};
 pub(crate) use table::{ProfileEntry, Table};
 
 /// The definitions that costs follow.
@@ -93,7 +93,7 @@ pub struct Explanation {
 
 /// Root causes.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct Causes {
     /// The points of all shards, and what happens at them.
     pub tables: Vec<Table>,
     /// Costs, and the classification of waits.
@@ -172,7 +172,7 @@ pub(crate) fn find(
     (waits, calls): (&PerShard<WaitState>, &RemoteCalls),
     synchronized: Synchronized,
     (model, window, focus): (CostModel, Option<&Range<i64>>, Option<&Range<i64>>),
-) -> Result<Found> {
+) -> Result<Causes> {
     let (sets, sync_points) = collect_sync_points(trace, (waits, calls), synchronized, model)?;
     let outgoing = trace.exchange.own().into_par_iter().zip(&sync_points).map(|(number, sync_points)| {
         let mut outbox = trace.exchange.outbox();
@@ -205,15 +205,15 @@ pub(crate) fn find(
             intervals::measure(trace, shard, sync_points, rows, &sets, model)
         })
         .unzip();
-    delay::share(trace, &mut tables, works, model)?;
+    delay::compute_shares(trace, &mut tables, works, model)?;
     divide(trace, &mut tables, (window, focus))?;
     let mut diagnostics = Diagnostics::default();
     propagation::propagate(trace, &mut tables, model, &mut diagnostics)?;
 
-    let booked: Vec<Booked> =
+    let booked: Vec<BookedCosts> =
         trace.shards.par_iter().zip(&tables).map(|(shard, table)| costs::book(trace, shard, table, model)).collect();
     let (mut costs, mut outside, mut of_classes) = (Vec::new(), Vec::new(), Vec::new());
-    for Booked { parts, classes } in booked {
+    for BookedCosts { parts, classes } in booked {
         let mut parts = parts.into_iter();
         costs.extend(parts.next().into_iter().flatten());
         outside.extend(parts.next().into_iter().flatten());
@@ -225,7 +225,7 @@ pub(crate) fn find(
     for table in &mut tables {
         table.forget_costs();
     }
-    Ok(Found { costs, focus_costs, explanations: explain(&tables, waits), tables, diagnostics })
+    Ok(Causes { costs, focus_costs, explanations: explain(&tables, waits), tables, diagnostics })
 }
 
 /// Returns the parts of waits to compute costs for: the part of each wait inside a window, or all of it; and in
@@ -251,7 +251,7 @@ fn divide(
             _ => amounts(trace, tables, &extent)?,
         };
         for (table, amounts) in tables.iter_mut().zip(amounts) {
-            table.parts.push(Part::new(extent.clone(), amounts));
+            table.parts.push(WaitPart::new(extent.clone(), amounts));
         }
     }
     Ok(())

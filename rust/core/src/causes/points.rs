@@ -56,7 +56,7 @@ impl Position {
     }
 
     /// Behind the step to the join, before the event that follows.
-    pub(crate) fn behind_join(event: u32) -> Self {
+    pub(crate) fn after_join(event: u32) -> Self {
         Self::new(event, Place::Behind as u64)
     }
 

@@ -57,18 +57,18 @@ pub(super) fn propagate(
         .zip(trace.exchange.own())
         .map(|(table, shard)| Walker::new(trace, shard, table, model))
         .collect();
-    let mut mail: Vec<PhiBatch> = walkers.iter().map(|_| PhiBatch::default()).collect();
+    let mut inbox: Vec<PhiBatch> = walkers.iter().map(|_| PhiBatch::default()).collect();
     loop {
-        let away = go(trace, &mut walkers, &mut mail);
+        let remote = run_walkers(trace, &mut walkers, &mut inbox);
         let has_nothing =
-            walkers.iter().zip(&mail).all(|(walker, mail)| walker.runnable.is_empty() && mail.rows.is_empty());
-        let is_idle = has_nothing && away.iter().all(Vec::is_empty);
-        let arrived = trace.exchange.alltoall(away.into_iter().map(|away| (is_idle, away)).collect())?;
+            walkers.iter().zip(&inbox).all(|(walker, inbox)| walker.runnable.is_empty() && inbox.rows.is_empty());
+        let is_idle = has_nothing && remote.iter().all(Vec::is_empty);
+        let arrived = trace.exchange.alltoall(remote.into_iter().map(|remote| (is_idle, remote)).collect())?;
         let all_are_idle = arrived.iter().all(|&(is_idle, _)| is_idle);
         for (shard, sent) in arrived.into_iter().flat_map(|(_, sent)| sent) {
-            mail[(shard - trace.exchange.own().start) as usize].add(sent);
+            inbox[(shard - trace.exchange.own().start) as usize].add(sent);
         }
-        if all_are_idle && !unlock(trace, &mut walkers, diagnostics)? {
+        if all_are_idle && !break_cycle(trace, &mut walkers, diagnostics)? {
             return Ok(());
         }
     }
@@ -101,36 +101,36 @@ fn agree_on_classes(trace: &Trace, tables: &mut [Table]) -> Result<()> {
 }
 
 /// Number of rows that a shard, or a process, sends at a time, which limits the memory of messages in transit.
-const SENT: usize = 1 << 16;
-const AWAY: usize = 1 << 20;
+const ROWS_PER_SHARD: usize = 1 << 16;
+const ROWS_PER_PROCESS: usize = 1 << 20;
 
 /// Advances all shards of this process until they are blocked, or have many rows for other processes; returns these
 /// rows by process.
-fn go(trace: &Trace, walkers: &mut [Walker], mail: &mut [PhiBatch]) -> Vec<Vec<(u32, PhiBatch)>> {
+fn run_walkers(trace: &Trace, walkers: &mut [Walker], inbox: &mut [PhiBatch]) -> Vec<Vec<(u32, PhiBatch)>> {
     let own = trace.exchange.own();
-    let mut away: Vec<Vec<(u32, PhiBatch)>> = (0..trace.exchange.processes()).map(|_| Vec::new()).collect();
+    let mut remote: Vec<Vec<(u32, PhiBatch)>> = (0..trace.exchange.processes()).map(|_| Vec::new()).collect();
     let mut rows = 0;
     loop {
         let outgoing: Vec<Vec<(u32, PhiBatch)>> = walkers
             .par_iter_mut()
-            .zip(mail.par_iter_mut())
-            .map(|(walker, mail)| {
-                let mail = std::mem::take(mail);
-                if mail.rows.is_empty() && walker.runnable.is_empty() { Vec::new() } else { walker.go(mail) }
+            .zip(inbox.par_iter_mut())
+            .map(|(walker, inbox)| {
+                let inbox = std::mem::take(inbox);
+                if inbox.rows.is_empty() && walker.runnable.is_empty() { Vec::new() } else { walker.run(inbox) }
             })
             .collect();
         for (shard, sent) in outgoing.into_iter().flatten() {
             if own.contains(&shard) {
-                mail[(shard - own.start) as usize].add(sent);
+                inbox[(shard - own.start) as usize].add(sent);
             } else {
                 rows += sent.rows.len();
-                away[trace.exchange.process_of(shard)].push((shard, sent));
+                remote[trace.exchange.process_of(shard)].push((shard, sent));
             }
         }
-        let can_go_on =
-            walkers.iter().zip(&*mail).any(|(walker, mail)| !walker.runnable.is_empty() || !mail.rows.is_empty());
-        if !can_go_on || rows >= AWAY {
-            return away;
+        let can_continue =
+            walkers.iter().zip(&*inbox).any(|(walker, inbox)| !walker.runnable.is_empty() || !inbox.rows.is_empty());
+        if !can_continue || rows >= ROWS_PER_PROCESS {
+            return remote;
         }
     }
 }
@@ -143,9 +143,9 @@ impl PhiBatch {
 }
 
 /// Releases the latest of all blocked causes; `false` if there is none.
-fn unlock(trace: &Trace, walkers: &mut [Walker], diagnostics: &mut Diagnostics) -> Result<bool> {
-    let stuck = walkers.iter_mut().zip(&trace.shards).flat_map(|(walker, shard)| walker.stuck(shard));
-    let latest = stuck.min().map(|(Reverse(time), location, point)| (time, location, point));
+fn break_cycle(trace: &Trace, walkers: &mut [Walker], diagnostics: &mut Diagnostics) -> Result<bool> {
+    let blocked = walkers.iter_mut().zip(&trace.shards).flat_map(|(walker, shard)| walker.blocked(shard));
+    let latest = blocked.min().map(|(Reverse(time), location, point)| (time, location, point));
     let all = trace.exchange.allgather(latest)?;
     let latest = all.into_iter().flatten().min_by_key(|&(time, location, _)| (Reverse(time), location));
     let Some((time, location, point)) = latest else { return Ok(false) };
@@ -173,7 +173,7 @@ struct Walker<'a> {
     /// One past the next point of each section.
     cursor: Vec<u32>,
     /// Whether the point before the cursor has sent its phi.
-    has_told: Vec<bool>,
+    has_sent: Vec<bool>,
     /// Running sums of each section, by class.
     sums: Vec<Fixed>,
     /// Number of classes.
@@ -221,7 +221,7 @@ impl<'a> Walker<'a> {
             shard,
             model,
             cursor: sections[1..].to_vec(),
-            has_told: vec![false; count],
+            has_sent: vec![false; count],
             sums: vec![Fixed::default(); width * count],
             sections,
             width,
@@ -239,14 +239,14 @@ impl<'a> Walker<'a> {
 
     /// Processes incoming rows, and advances until blocked or until there are many rows for other shards; returns
     /// these.
-    fn go(&mut self, mail: PhiBatch) -> Vec<(u32, PhiBatch)> {
-        let mut values = mail.values.chunks_exact(self.width.max(1));
-        for arrival in mail.rows {
+    fn run(&mut self, inbox: PhiBatch) -> Vec<(u32, PhiBatch)> {
+        let mut values = inbox.values.chunks_exact(self.width.max(1));
+        for arrival in inbox.rows {
             let phi = if arrival.has_values { values.next() } else { None };
-            self.arrive(arrival, phi);
+            self.receive_phi(arrival, phi);
         }
         let mut sent = 0;
-        while sent < SENT
+        while sent < ROWS_PER_SHARD
             && let Some(section) = self.runnable.pop()
         {
             sent += self.advance(section as usize);
@@ -256,7 +256,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Receives phi of a wait, which may unblock its cause.
-    fn arrive(&mut self, FinalPhi { row, point, .. }: FinalPhi, phi: Option<&[f64]>) {
+    fn receive_phi(&mut self, FinalPhi { row, point, .. }: FinalPhi, phi: Option<&[f64]>) {
         if self.missing[point as usize] == RELEASED {
             return;
         }
@@ -277,7 +277,7 @@ impl<'a> Walker<'a> {
         self.missing[point as usize] -= 1;
         if self.missing[point as usize] == 0 {
             let section = self.section(point);
-            if self.cursor[section] == point + 1 && self.has_told[section] {
+            if self.cursor[section] == point + 1 && self.has_sent[section] {
                 self.runnable.push(section as u32);
             }
         }
@@ -293,17 +293,17 @@ impl<'a> Walker<'a> {
         let mut sent = 0;
         while self.cursor[section] > self.sections[section] {
             let point = self.cursor[section] - 1;
-            if !self.has_told[section] {
+            if !self.has_sent[section] {
                 self.leave_intervals(section, point);
-                sent += self.tell(section, point);
-                self.has_told[section] = true;
+                sent += self.send_phi(section, point);
+                self.has_sent[section] = true;
             }
             if self.missing[point as usize] != 0 && self.missing[point as usize] != RELEASED {
                 break;
             }
             self.enter_intervals(section, point);
             self.cursor[section] = point;
-            self.has_told[section] = false;
+            self.has_sent[section] = false;
         }
         sent
     }
@@ -343,7 +343,7 @@ impl<'a> Walker<'a> {
 
     /// Sends the final phi of a point's wait (thesis, definition 20) to its causes, each its part; returns how many of
     /// them are in other shards.
-    fn tell(&mut self, section: usize, point: u32) -> usize {
+    fn send_phi(&mut self, section: usize, point: u32) -> usize {
         let waiting = self.table.points[point as usize].waiting;
         if waiting <= 0 {
             return 0;
@@ -372,20 +372,20 @@ impl<'a> Walker<'a> {
             if owner == self.shard {
                 if has_values && !is_all {
                     let phi: Vec<f64> = phi.iter().map(|value| value * part).collect();
-                    self.arrive(arrival, Some(&phi));
+                    self.receive_phi(arrival, Some(&phi));
                 } else {
-                    self.arrive(arrival, has_values.then_some(phi.as_slice()));
+                    self.receive_phi(arrival, has_values.then_some(phi.as_slice()));
                 }
                 continue;
             }
-            let mail = &mut self.outgoing[owner as usize];
-            if mail.rows.is_empty() {
+            let inbox = &mut self.outgoing[owner as usize];
+            if inbox.rows.is_empty() {
                 self.destinations.push(owner);
             }
-            mail.rows.push(arrival);
+            inbox.rows.push(arrival);
             sent += 1;
             if has_values {
-                mail.values.extend(phi.iter().map(|value| value * part));
+                inbox.values.extend(phi.iter().map(|value| value * part));
             }
         }
         phi.fill(0.0);
@@ -394,7 +394,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Where sections are blocked: time, location, point.
-    fn stuck(&mut self, shard: &Shard) -> impl Iterator<Item = (Reverse<i64>, LocationId, u32)> {
+    fn blocked(&mut self, shard: &Shard) -> impl Iterator<Item = (Reverse<i64>, LocationId, u32)> {
         let mut unfinished = self.unfinished.take().unwrap_or_else(|| (0..self.cursor.len() as u32).collect());
         unfinished.retain(|&section| self.cursor[section as usize] > self.sections[section as usize]);
         let unfinished = self.unfinished.insert(unfinished);

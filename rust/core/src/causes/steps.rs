@@ -17,11 +17,11 @@ use super::past::Gap;
 use crate::ids::{CallPathId, LocationId};
 use crate::trace::{NONE, Shard, Trace};
 
-/// A step that does not end at an Enter or Leave.
+/// The end of a step at a fork or a join, which lies between an Enter and a Leave.
 #[derive(Clone, Copy)]
-struct Detour {
+struct ForkJoinStep {
     at: Position,
-    /// When it ends.
+    /// Its time, ticks.
     until: i64,
     /// Call path of the parallel region: of the step itself for a join, of the next step for a fork.
     callpath: CallPathId,
@@ -30,8 +30,8 @@ struct Detour {
 /// Walks over the steps of one location.
 pub(crate) struct Steps<'a> {
     shard: &'a Shard,
-    detours: Vec<Detour>,
-    next_detour: usize,
+    fork_joins: Vec<ForkJoinStep>,
+    next_fork_join: usize,
     /// Next event.
     event: u32,
     end: u32,
@@ -49,12 +49,12 @@ struct PastSteps<'a> {
     /// Those of the master.
     steps: Steps<'a>,
     gaps: std::vec::IntoIter<Gap>,
-    /// Whether the walk has come to the begin of the next gap.
+    /// Whether the walk has reached the next gap.
     is_inside: bool,
 }
 
 impl PastSteps<'_> {
-    /// Goes on in the next gap; what the master does before it belongs to others.
+    /// Advances in the next gap; the steps of the master before it are not the thread's.
     fn advance(&mut self, trace: &Trace, from: Position, to: Position, book: impl FnMut(CallPathId, Range<i64>)) {
         if !self.is_inside {
             self.steps.advance_own(trace, from, |_, _| ());
@@ -69,8 +69,8 @@ impl<'a> Steps<'a> {
     pub(crate) fn of_location(trace: &Trace, shard: &'a Shard, i: usize) -> Self {
         Self {
             shard,
-            detours: detours(trace, shard, i),
-            next_detour: 0,
+            fork_joins: fork_joins(trace, shard, i),
+            next_fork_join: 0,
             event: shard.event_offsets[i],
             end: shard.event_offsets[i + 1],
             since: 0,
@@ -80,7 +80,7 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// With those in the past of the location, which it shares with its master.
+    /// Adds the steps in the location's past, which it shares with its master.
     pub(crate) fn with_past(mut self, trace: &Trace, (master, gaps): (LocationId, Vec<Gap>)) -> Self {
         if !gaps.is_empty() {
             let steps = Self::of_location(trace, self.shard, self.shard.local(master));
@@ -89,7 +89,7 @@ impl<'a> Steps<'a> {
         self
     }
 
-    /// The steps of the shard's i-th location from a position inside of a call on.
+    /// The steps of the shard's i-th location, starting at a position inside a call.
     pub(crate) fn from(trace: &Trace, shard: &'a Shard, i: usize, position: Position) -> Self {
         let mut steps = Self::of_location(trace, shard, i);
         let event = position.event().min(steps.end);
@@ -104,9 +104,9 @@ impl<'a> Steps<'a> {
             // The depth is unknown, but no interval that begins inside a call extends beyond the end of its team.
             steps.depth = u32::MAX / 2;
         }
-        let before = |detour: &Detour| detour.at < position;
-        steps.next_detour = steps.detours.iter().take_while(|detour| before(detour)).count();
-        if let Some(last) = steps.next_detour.checked_sub(1).map(|last| steps.detours[last])
+        let before = |fork_join: &ForkJoinStep| fork_join.at < position;
+        steps.next_fork_join = steps.fork_joins.iter().take_while(|fork_join| before(fork_join)).count();
+        if let Some(last) = steps.next_fork_join.checked_sub(1).map(|last| steps.fork_joins[last])
             && last.at.event() == event
         {
             steps.since = last.until;
@@ -126,7 +126,7 @@ impl<'a> Steps<'a> {
         self.advance_own(trace, to, book);
     }
 
-    /// The same to a point in the past of the location, of which the original stands here at the master.
+    /// The same up to a point in the location's past, which is a `copy` of the master's point at `original`.
     pub(crate) fn advance_past(
         &mut self,
         trace: &Trace,
@@ -159,19 +159,19 @@ impl<'a> Steps<'a> {
 
     #[inline]
     fn advance_own(&mut self, trace: &Trace, to: Position, mut book: impl FnMut(CallPathId, Range<i64>)) {
-        while let Some(&detour) = self.detours.get(self.next_detour).filter(|detour| detour.at < to) {
-            self.events(trace, detour.at.event(), &mut book);
-            self.next_detour += 1;
-            if detour.at.is_fork() {
-                let until = detour.until.min(self.shard.events.time[detour.at.event() as usize]);
+        while let Some(&fork_join) = self.fork_joins.get(self.next_fork_join).filter(|fork_join| fork_join.at < to) {
+            self.events(trace, fork_join.at.event(), &mut book);
+            self.next_fork_join += 1;
+            if fork_join.at.is_fork() {
+                let until = fork_join.until.min(self.shard.events.time[fork_join.at.event() as usize]);
                 if self.running.is_some() {
                     book(self.running, self.since..until);
                 }
-                self.running = detour.callpath;
+                self.running = fork_join.callpath;
                 self.since = until;
             } else {
-                book(detour.callpath, self.since..detour.until);
-                self.since = detour.until;
+                book(fork_join.callpath, self.since..fork_join.until);
+                self.since = fork_join.until;
             }
         }
         self.events(trace, to.event(), &mut book);
@@ -200,9 +200,9 @@ impl<'a> Steps<'a> {
 }
 
 /// Forks and joins of a location's teams, in their order.
-fn detours(trace: &Trace, shard: &Shard, i: usize) -> Vec<Detour> {
+fn fork_joins(trace: &Trace, shard: &Shard, i: usize) -> Vec<ForkJoinStep> {
     let location = shard.location(i);
-    let mut detours = Vec::new();
+    let mut fork_joins = Vec::new();
     for team in shard.teams.of(i).iter().filter(|team| team.fork != NONE && team.instance.is_some()) {
         let fork = &shard.forks.rows[team.fork as usize];
         let instance = team.instance;
@@ -211,13 +211,13 @@ fn detours(trace: &Trace, shard: &Shard, i: usize) -> Vec<Detour> {
             continue;
         }
         let enter = shard.instances.enter[instance];
-        detours.push(Detour { at: Position::before_fork(enter), until: fork.fork, callpath });
+        fork_joins.push(ForkJoinStep { at: Position::before_fork(enter), until: fork.fork, callpath });
         if fork.join != i64::MIN && shard.location_of(&shard.forks, team.fork) == location {
             let leave = shard.instances.leave[instance];
             let until = fork.join.max(shard.events.time[leave as usize]);
-            detours.push(Detour { at: Position::before_join(leave + 1), until, callpath });
+            fork_joins.push(ForkJoinStep { at: Position::before_join(leave + 1), until, callpath });
         }
     }
-    detours.sort_by_key(|detour| detour.at);
-    detours
+    fork_joins.sort_by_key(|fork_join| fork_join.at);
+    fork_joins
 }

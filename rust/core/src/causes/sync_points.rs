@@ -38,8 +38,8 @@ pub(super) fn collect<'a>(
     let mut sync_points = SyncPoints { pairs: Vec::with_capacity(waits.len()), ..SyncPoints::default() };
     let mut states = States::new(shard, waits, first);
     let of_two = |(wait, state): (&'a WaitState, u32)| {
-        let class = Class::of(wait.kind).filter(|class| wait.cause_instance.is_some() && counts(*class, model))?;
-        Some(PairwiseWait { class, places: places(class)?, wait, state })
+        let class = Class::of(wait.kind).filter(|class| wait.cause_instance.is_some() && has_costs(*class, model))?;
+        Some(PairwiseWait { class, places: sync_places(class)?, wait, state })
     };
     let mut of_two = waits.iter().zip(first as u32..).filter_map(of_two).peekable();
     let (mut together, mut times) = (Vec::with_capacity(TOGETHER), Vec::with_capacity(TOGETHER));
@@ -57,7 +57,7 @@ pub(super) fn collect<'a>(
     collective_syncs.sort_by_key(|&(enter, _)| enter);
     sync_points.group_syncs.reserve(collective_syncs.len());
     for (_, collective_sync) in collective_syncs {
-        if let Some(class) = Class::of(collective_sync.kind).filter(|class| counts(*class, model)) {
+        if let Some(class) = Class::of(collective_sync.kind).filter(|class| has_costs(*class, model)) {
             record(trace, shard, class, &mut states, collective_sync, &mut sync_points);
         }
     }
@@ -76,12 +76,12 @@ pub(super) fn collect<'a>(
     sync_points
 }
 
-fn counts(class: Class, model: CostModel) -> bool {
+fn has_costs(class: Class, model: CostModel) -> bool {
     model != CostModel::Scalasca || class.is_known_to_scalasca()
 }
 
 /// The places of both sides of a pairwise wait; `None` for collective ones, which come as collective synchronizations.
-fn places(class: Class) -> Option<(Place, Place)> {
+fn sync_places(class: Class) -> Option<(Place, Place)> {
     Some(match class {
         Class::LateSender => (Place::Receive, Place::Send),
         Class::LateReceiver => (Place::Send, Place::Receive),

@@ -16,18 +16,18 @@ use crate::waits::interval::overlap;
 
 /// Rows grouped by point, or by another number: `offsets[i]..offsets[i + 1]` belong to the i-th.
 #[derive(Debug)]
-pub(crate) struct By<T> {
+pub(crate) struct Csr<T> {
     offsets: Vec<u32>,
     pub rows: Vec<T>,
 }
 
-impl<T> Default for By<T> {
+impl<T> Default for Csr<T> {
     fn default() -> Self {
         Self { offsets: vec![0], rows: Vec::new() }
     }
 }
 
-impl<T> By<T> {
+impl<T> Csr<T> {
     /// Reserves space for more rows.
     pub(crate) fn reserve(&mut self, rows: usize) {
         self.rows.reserve_exact(rows);
@@ -55,8 +55,8 @@ impl<T> By<T> {
     }
 
     /// The same with other rows.
-    pub(crate) fn map<U>(self, row: impl Fn(T) -> U) -> By<U> {
-        By { offsets: self.offsets, rows: self.rows.into_iter().map(row).collect() }
+    pub(crate) fn map<U>(self, row: impl Fn(T) -> U) -> Csr<U> {
+        Csr { offsets: self.offsets, rows: self.rows.into_iter().map(row).collect() }
     }
 }
 
@@ -316,7 +316,7 @@ impl Extent {
 ///
 /// Costs are linear in these parts, even through earlier waits.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct WaitPart {
     pub extent: Extent,
     /// For each row of `cost_shares` the part of it, ticks; empty if it is all.
     pub amounts: Vec<i64>,
@@ -328,7 +328,7 @@ pub(crate) struct Part {
     pub phi: Vec<f64>,
 }
 
-impl Part {
+impl WaitPart {
     /// A part of which there are these amounts; none if that is all.
     pub(crate) fn new(extent: Extent, amounts: Vec<i64>) -> Self {
         Self { extent, amounts, classes: Classes::default(), columns: 0..0, phi: Vec::new() }
@@ -349,21 +349,21 @@ pub(crate) struct Table {
     /// First point of each location, with the end of the last.
     pub offsets: Vec<u32>,
     /// Waits, by point.
-    pub own_waits: By<OwnWait>,
+    pub own_waits: Csr<OwnWait>,
     /// Begin of the interval of each of these.
     pub own_intervals: Vec<IntervalBegin>,
     /// Waits caused, group by group.
     pub cost_shares: Vec<CostShare>,
     /// The groups, by point.
-    pub groups: By<Group>,
+    pub groups: Csr<Group>,
     /// Work of the groups' intervals; later the delays, too.
     pub entries: Vec<ProfileEntry>,
     /// For each location its work over the whole run.
-    pub lifetimes: By<(CallPathId, i64)>,
+    pub lifetimes: Csr<(CallPathId, i64)>,
     /// For each location its past, if it has one.
     pub pasts: Vec<Option<Past>>,
     /// The parts of waits that costs are computed for.
-    pub parts: Vec<Part>,
+    pub parts: Vec<WaitPart>,
     /// For each row of `cost_shares` the costs that its wait caused later, by the classes of all parts.
     pub charged_phi: Vec<f64>,
     /// For each point the part of its wait that made others wait, ticks.

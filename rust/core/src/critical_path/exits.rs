@@ -85,7 +85,7 @@ impl Walk<'_> {
 
 /// Follows the exits of all processes. Returns where the path enters processes, and where it has to be followed step by
 /// step, if anywhere.
-pub(super) fn chase(exits: &[Exit], mut next: Handover) -> (Vec<Handover>, Option<Handover>) {
+pub(super) fn follow_exits(exits: &[Exit], mut next: Handover) -> (Vec<Handover>, Option<Handover>) {
     let mut passed = Vec::new();
     let mut seen = FxHashSet::default();
     loop {

@@ -5,7 +5,7 @@
 //! ```text
 //!  activities      min(g, l_p)                    non-critical   [l_p − g]+
 //!  excess_p(c)     [g − l_p]+                     idle_p         Σ g − Σ l_p
-//!  impact(c)       Σ_p excess_p(c) · idle_p / Σ_c excess_p(c)      to the owners of the path by their share of g(c)
+//!  impact(c)       Σ_p excess_p(c) · idle_p / Σ_c excess_p(c)      to the ends of the path by their share of g(c)
 //!  inter(c)        Σ_p g(c) · (Σ g − Σ max(g, l_p)) / H_p          over p without c and c' in the second sum with c',
 //!                                                                  H_p = Σ g(c) over those p does not have
 //! ```

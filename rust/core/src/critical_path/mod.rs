@@ -59,7 +59,7 @@ pub struct Segment {
 
 /// The critical path and the indicators derived from it.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct CriticalPath {
     /// Time on the path and its activities by call path, for the locations of this process.
     pub severities: Vec<Severity>,
     /// Impacts.
@@ -73,7 +73,7 @@ pub(crate) struct Found {
 }
 
 /// Follows the path, and computes the indicators derived from it.
-pub(crate) fn find(trace: &Trace, tables: &[Table], model: CostModel) -> Result<Found> {
+pub(crate) fn find(trace: &Trace, tables: &[Table], model: CostModel) -> Result<CriticalPath> {
     let mut walk = Walk {
         trace,
         tables,
@@ -96,7 +96,7 @@ pub(crate) fn find(trace: &Trace, tables: &[Table], model: CostModel) -> Result<
     for (location, time) in circular.into_iter().filter(|_| trace.exchange.is_root()) {
         diagnostics.add(DiagnosticKind::CircularWaits, location, time);
     }
-    Ok(Found {
+    Ok(CriticalPath {
         severities: own,
         costs,
         segments: segments.into_iter().map(|(_, segment)| segment).collect(),
@@ -105,27 +105,27 @@ pub(crate) fn find(trace: &Trace, tables: &[Table], model: CostModel) -> Result<
     })
 }
 
-/// The end of a stretch: nothing at or behind it belongs to the path.
+/// The end of a stretch: nothing at or after it belongs to the path.
 #[derive(Clone, Copy, PartialEq, Eq, Encode, Decode)]
-struct Owner {
+struct PathEnd {
     time: i64,
     location: LocationId,
     position: Position,
     /// The first point that does not belong to it.
     point: u32,
     /// Call path of the release that others waited for, and what it did after their wait had ended, ticks.
-    over: (CallPathId, i64),
+    overrun: (CallPathId, i64),
 }
 
-impl Ord for Owner {
+impl Ord for PathEnd {
     /// By time, so that all threads of a team reach their fork before the path continues at the master.
     fn cmp(&self, other: &Self) -> Ordering {
-        let key = |owner: &Self| (owner.time, Reverse(owner.location), owner.position, owner.over);
+        let key = |end: &Self| (end.time, Reverse(end.location), end.position, end.overrun);
         key(self).cmp(&key(other))
     }
 }
 
-impl PartialOrd for Owner {
+impl PartialOrd for PathEnd {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
@@ -137,19 +137,19 @@ struct Handover {
     location: LocationId,
     /// The causing point.
     point: u32,
-    /// For a release, the time when the wait ended, ticks; what the release call did later is `Owner::over`.
+    /// For a release, the time when the wait ended, ticks; what the release call did later is `PathEnd::overrun`.
     ended: Option<i64>,
 }
 
 /// The path moves to the point itself.
-fn to(location: LocationId, point: u32) -> Handover {
+fn handover_to(location: LocationId, point: u32) -> Handover {
     Handover { location, point, ended: None }
 }
 
 /// The current position of the path, held by the one process of the analysis that continues it.
 #[derive(Default, Encode, Decode)]
 struct Token {
-    owners: BTreeSet<Owner>,
+    ends: BTreeSet<PathEnd>,
     /// Pending hand-overs to other processes.
     handovers: Vec<Handover>,
     /// How often it has changed processes so far.
@@ -159,10 +159,10 @@ struct Token {
 }
 
 /// A part of the path on one location.
-struct EntryRange {
+struct PathEntry {
     /// Number of the token's leg, and position in it.
     number: (u32, u32),
-    owner: Owner,
+    end: PathEnd,
     /// The point at which it begins in time; `None` at the begin of the location.
     stop: Option<usize>,
 }
@@ -171,19 +171,19 @@ impl Token {
     /// A location whose process has to continue; `None` at the end of the path.
     fn location(&self) -> Option<LocationId> {
         let handover = self.handovers.first().map(|handover| handover.location);
-        handover.or_else(|| self.owners.last().map(|owner| owner.location))
+        handover.or_else(|| self.ends.last().map(|end| end.location))
     }
 }
 
 /// The locations that continue the path before a point: usually none but this one, or one other.
 #[derive(Default)]
-struct Next {
+struct Continuation {
     first: Option<Handover>,
     /// Further locations that share the path.
     ties: Vec<Handover>,
 }
 
-impl Next {
+impl Continuation {
     /// The location that has the path, if it is only one.
     fn only(&self) -> Option<Handover> {
         self.first.filter(|_| self.ties.is_empty())
@@ -191,13 +191,13 @@ impl Next {
 }
 
 /// A segment with its number: leg, and position in it.
-type Numbered = ((u32, u32), Segment);
+type NumberedSegment = ((u32, u32), Segment);
 
 /// The result for some parts of the path.
 #[derive(Default)]
-struct Booked {
+struct PathParts {
     stretches: Vec<Stretch>,
-    segments: Vec<Numbered>,
+    segments: Vec<NumberedSegment>,
     cells: FxHashMap<(CallPathId, LocationId), i64>,
 }
 
@@ -216,7 +216,7 @@ struct Walk<'a> {
     /// Points where the path left a location.
     seen: FxHashSet<(LocationId, usize)>,
     /// The parts of the path, in the order of the legs.
-    entries: Vec<EntryRange>,
+    entries: Vec<PathEntry>,
 }
 
 /// Values in [`Walk::stops`]: not computed yet, and nowhere; any other value is the point plus one.
@@ -226,28 +226,28 @@ const NOWHERE: u32 = NONE;
 impl Walk<'_> {
     /// Where the path ends in time: the last Enter of the call that shuts down the library (thesis, section 4.3.2), or
     /// the last event of a master if there is none.
-    fn begin(&self) -> Result<Option<Owner>> {
+    fn begin(&self) -> Result<Option<PathEnd>> {
         let processes = self.trace.shards.iter().flat_map(|shard| shard.processes);
         let locations = processes.flat_map(|process| self.trace.definitions.processes[process].locations);
         let span = |location: LocationId| {
             let shard = self.trace.shard(location);
             &shard.spans[shard.local(location)]
         };
-        let owner = |time: i64, location: LocationId, position: Position| {
+        let at = |time: i64, location: LocationId, position: Position| {
             let (table, i) = self.table(location);
-            Owner { time, location, position, point: table.find(i, position), over: EXACT }
+            PathEnd { time, location, position, point: table.find(i, position), overrun: EXACT }
         };
         let shutdown = |location: LocationId| {
             let instance = span(location).shutdown;
             (instance.is_some()).then(|| {
                 let position = self.position((location, instance), Place::Leave);
-                owner(self.trace.shard(location).enter(instance), location, position)
+                at(self.trace.shard(location).enter(instance), location, position)
             })
         };
         let last = |location: LocationId| {
             let is_master = self.trace.definitions.locations[location].thread == 0;
             let time = span(location).last;
-            (is_master && time != i64::MIN).then(|| owner(time, location, Position::END))
+            (is_master && time != i64::MIN).then(|| at(time, location, Position::END))
         };
         let latest = (locations.clone().filter_map(shutdown).max(), locations.filter_map(last).max());
         let (shutdown, last): (Vec<_>, Vec<_>) = self.trace.exchange.allgather(latest)?.into_iter().unzip();
@@ -266,7 +266,7 @@ impl Walk<'_> {
     /// Follows the path from its end to its begin; returns where it closed a circle.
     fn follow(&mut self) -> Result<Vec<(LocationId, i64)>> {
         let exchange = &self.trace.exchange;
-        let mut token = Token { owners: self.begin()?.into_iter().collect(), ..Token::default() };
+        let mut token = Token { ends: self.begin()?.into_iter().collect(), ..Token::default() };
         let exits = if exchange.processes() > 1 { exchange.gatherv(self.exits())? } else { Vec::new() };
         while let Some(location) = token.location() {
             let here = self.trace.owns(location).then(|| {
@@ -275,9 +275,9 @@ impl Walk<'_> {
                 token
             });
             token = exchange.allgather(here)?.into_iter().flatten().next().unwrap_or_default();
-            if let (&[next], true) = (&token.handovers[..], token.owners.is_empty()) {
-                let chased = exchange.is_root().then(|| exits::chase(&exits, next));
-                let (legs, further) = exchange.allgather(chased)?.into_iter().flatten().next().unwrap_or_default();
+            if let (&[next], true) = (&token.handovers[..], token.ends.is_empty()) {
+                let followed = exchange.is_root().then(|| exits::follow_exits(&exits, next));
+                let (legs, further) = exchange.allgather(followed)?.into_iter().flatten().next().unwrap_or_default();
                 token.handovers = further.into_iter().collect();
                 self.follow_legs(legs, &mut token)?;
             }
@@ -309,39 +309,39 @@ impl Walk<'_> {
     /// Follows the path as far as it stays in this process.
     fn follow_all(&mut self, token: &mut Token) {
         loop {
-            let Token { owners, handovers, .. } = &mut *token;
+            let Token { ends, handovers, .. } = &mut *token;
             handovers.retain(|&handover| {
                 let is_here = self.trace.owns(handover.location);
                 if is_here {
-                    owners.insert(self.take(handover));
+                    ends.insert(self.path_end(handover));
                 }
                 !is_here
             });
             if !token.location().is_some_and(|location| self.trace.owns(location)) {
                 return;
             }
-            if let Some(owner) = token.owners.pop_last() {
-                self.follow_one(owner, token);
+            if let Some(end) = token.ends.pop_last() {
+                self.follow_one(end, token);
             }
         }
     }
 
     /// Follows one location back to its wait, and hands over to the cause.
-    fn follow_one(&mut self, owner: Owner, token: &mut Token) {
-        let location = owner.location;
-        let stop = self.stop(location, owner.point as usize);
+    fn follow_one(&mut self, end: PathEnd, token: &mut Token) {
+        let location = end.location;
+        let stop = self.stop(location, end.point as usize);
         // Clock errors can make a wait its own cause; the path ends where it closes the circle.
         if let Some(number) = stop
             && !self.seen.insert((location, number))
         {
-            token.circular.push((location, owner.time));
+            token.circular.push((location, end.time));
             return;
         }
         let before = self.entries.last().filter(|last| last.number.0 == token.legs);
         let number = (token.legs, before.map_or(0, |last| last.number.1 + 1));
-        self.entries.push(EntryRange { number, owner, stop });
+        self.entries.push(PathEntry { number, end, stop });
         if let Some(number) = stop {
-            let Next { first, ties } = self.next(number, location);
+            let Continuation { first, ties } = self.next(number, location);
             token.handovers.extend(first);
             token.handovers.extend(ties);
         }
@@ -384,12 +384,12 @@ impl Walk<'_> {
 
     /// The locations that continue the path before a point (thesis, definition 21, figures 4.7 to 4.9); none if the
     /// location did not wait there.
-    fn next(&mut self, number: usize, location: LocationId) -> Next {
+    fn next(&mut self, number: usize, location: LocationId) -> Continuation {
         let table = self.table(location).0;
         let point = table.points[number];
         if point.place == Place::Fork {
             let call = self.master((location, point.instance));
-            return Next { first: self.point(call, Place::Fork), ties: Vec::new() };
+            return Continuation { first: self.point(call, Place::Fork), ties: Vec::new() };
         }
         let last = table
             .own_waits
@@ -402,16 +402,16 @@ impl Walk<'_> {
         let Some(own_wait) = last else {
             // Several threads may have been last at a barrier.
             let ties = self.ties(location, number);
-            let first = (!ties.is_empty()).then(|| to(location, number as u32));
-            return Next { first, ties };
+            let first = (!ties.is_empty()).then(|| handover_to(location, number as u32));
+            return Continuation { first, ties };
         };
         let cause = own_wait.cause;
         let ended = || self.trace.shard(location).enter(point.instance) + point.held;
         let ended = matches!(own_wait.relation, Relation::Contention | Relation::Device).then(ended);
-        let first = Some(Handover { ended, ..to(cause, own_wait.cause_point) });
+        let first = Some(Handover { ended, ..handover_to(cause, own_wait.cause_point) });
         let is_of_threads = own_wait.relation == Relation::Threads;
         let ties = if is_of_threads { self.ties(cause, own_wait.cause_point as usize) } else { Vec::new() };
-        Next { first, ties }
+        Continuation { first, ties }
     }
 
     /// Threads that arrived at a barrier at the same time as the one that is its cause.
@@ -425,19 +425,19 @@ impl Walk<'_> {
         ties.map(|charge| {
             // Threads of one process are in the same shard.
             let own_wait = &table.own_waits.rows[charge.own_wait as usize];
-            to(table.points[own_wait.point as usize].location, own_wait.point)
+            handover_to(table.points[own_wait.point as usize].location, own_wait.point)
         })
         .collect()
     }
 
     /// A part of the path that ends at the point of a hand-over.
-    fn take(&self, Handover { location, point: number, ended }: Handover) -> Owner {
+    fn path_end(&self, Handover { location, point: number, ended }: Handover) -> PathEnd {
         let point = &self.table(location).0.points[number as usize];
         let shard = self.trace.shard(location);
         let time = if point.place == Place::Behind { shard.leave(point.instance) } else { shard.enter(point.instance) };
         let time = if point.place == Place::Fork { time - point.total } else { time };
-        let over = ended.map_or(EXACT, |ended| (point.callpath, (time - ended).max(0)));
-        Owner { time: time - over.1, location, position: point.position, point: number, over }
+        let overrun = ended.map_or(EXACT, |ended| (point.callpath, (time - ended).max(0)));
+        PathEnd { time: time - overrun.1, location, position: point.position, point: number, overrun }
     }
 
     /// The point at a place in a call.
@@ -446,7 +446,7 @@ impl Walk<'_> {
         let (table, i) = self.table(location);
         let number = table.find(i, position) as usize;
         let exists = table.points_of(i).contains(&number) && table.points[number].position == position;
-        exists.then(|| to(location, number as u32))
+        exists.then(|| handover_to(location, number as u32))
     }
 
     /// The master's parallel region that belongs to a thread's.
@@ -468,13 +468,13 @@ impl Walk<'_> {
     }
 
     /// Turns the parts of the path into stretches by location, segments, and severities.
-    fn book(&mut self) -> (Vec<Stretch>, Vec<Numbered>, Vec<Severity>) {
+    fn book(&mut self) -> (Vec<Stretch>, Vec<NumberedSegment>, Vec<Severity>) {
         let entries = std::mem::take(&mut self.entries);
         let together = entries.len().div_ceil(4 * rayon::current_num_threads()).max(1);
-        let booked: Vec<Booked> = entries
+        let booked: Vec<PathParts> = entries
             .par_chunks(together)
             .map(|entries| {
-                let mut booked = Booked::default();
+                let mut booked = PathParts::default();
                 let (mut spans, mut times) = (Vec::new(), Vec::new());
                 for entry in entries {
                     self.book_one(entry, &mut spans, &mut times, &mut booked);
@@ -497,18 +497,18 @@ impl Walk<'_> {
     /// Turns one part of the path into a stretch and its segments.
     fn book_one(
         &self,
-        entry: &EntryRange,
+        entry: &PathEntry,
         spans: &mut Vec<(CallPathId, Range<i64>)>,
         times: &mut Vec<(CallPathId, i64)>,
-        booked: &mut Booked,
+        booked: &mut PathParts,
     ) {
-        let &EntryRange { number, owner: Owner { time: to, location, position: end, over, .. }, stop } = entry;
+        let &PathEntry { number, end: PathEnd { time: to, location, position: end, overrun, .. }, stop } = entry;
         let shard = self.trace.shard(location);
         let (table, i) = self.table(location);
         let point = stop.map(|number| table.points[number]);
         let begin = point.map(|point| point.position);
         let held = point.map_or(EXACT, |point| (point.callpath, point.held));
-        let stretch = Stretch { location, begin, end, held, over };
+        let stretch = Stretch { location, begin, end, held, overrun };
         stretch.collect(self.trace, shard, spans);
         times.clear();
         times.extend(spans.iter().map(|(callpath, span)| (*callpath, span.end - span.start)));

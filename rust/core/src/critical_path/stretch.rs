@@ -19,7 +19,7 @@ pub(crate) struct Stretch {
     /// kernel's launch latency, which is on the path.
     pub held: (CallPathId, i64),
     /// Call path of the release that others waited for, and its time after their wait ended, ticks.
-    pub over: (CallPathId, i64),
+    pub overrun: (CallPathId, i64),
 }
 
 impl Stretch {
@@ -38,11 +38,11 @@ impl Stretch {
             span.start += part;
             held -= part;
         }
-        let (callpath, mut over) = self.over;
+        let (callpath, mut overrun) = self.overrun;
         for (_, span) in spans.iter_mut().rev().filter(|(running, _)| *running == callpath) {
-            let part = over.min(span.end - span.start).max(0);
+            let part = overrun.min(span.end - span.start).max(0);
             span.end -= part;
-            over -= part;
+            overrun -= part;
         }
     }
 }

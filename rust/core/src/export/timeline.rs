@@ -397,7 +397,7 @@ fn add(trace: &Trace, request: &Request, waiting: &Waiting, location: LocationId
 
 fn messages(trace: &Trace, most: usize) -> Result<Chosen<Arrow>> {
     let (found, _) = messages::match_all(trace, |_, shard, matches| {
-        let mut chosen = Top { rows: Vec::new(), most, total: 0 };
+        let mut chosen = CostliestArrows { rows: Vec::new(), most, total: 0 };
         for location in shard.locations {
             let i = shard.local(location);
             for row in shard.receives.range(i) {
@@ -424,7 +424,7 @@ fn messages(trace: &Trace, most: usize) -> Result<Chosen<Arrow>> {
         }
         chosen
     })?;
-    let mut all = Top { rows: Vec::new(), most, total: 0 };
+    let mut all = CostliestArrows { rows: Vec::new(), most, total: 0 };
     for of_shard in found {
         all.total += of_shard.total;
         all.rows.extend(of_shard.rows);
@@ -433,7 +433,7 @@ fn messages(trace: &Trace, most: usize) -> Result<Chosen<Arrow>> {
 }
 
 fn one_sided(transfers: &[Transfer], most: usize) -> Chosen<Arrow> {
-    let mut chosen = Top { rows: Vec::new(), most, total: 0 };
+    let mut chosen = CostliestArrows { rows: Vec::new(), most, total: 0 };
     for transfer in transfers {
         match transfer.end {
             None => chosen.total += 1,
@@ -451,13 +451,13 @@ fn one_sided(transfers: &[Transfer], most: usize) -> Chosen<Arrow> {
 }
 
 /// Keeps the most costly arrows, in bounded memory.
-struct Top {
+struct CostliestArrows {
     rows: Vec<Arrow>,
     most: usize,
     total: u64,
 }
 
-impl Top {
+impl CostliestArrows {
     fn push(&mut self, arrow: Arrow) {
         self.total += 1;
         self.rows.push(arrow);

@@ -1,8 +1,8 @@
 //! Kernels of a process: what its devices ran, and which call launched it.
 //!
-//! A kernel belongs to a launch with the same number of the call site, else to one that names its stream, else to one
-//! that names it or is in a stub with its name, else, where there is one stream only, to the next: of those that agree,
-//! the k-th to the k-th. No kernel starts before its launch.
+//! Kernels and launches are paired by the first of these that both have: the call-site id; the stream that the launch
+//! names; the kernel's name, given by the launch or by the stub around it; and, if there is only one stream, their order.
+//! Among equals, the k-th kernel belongs to the k-th launch. No kernel starts before its launch.
 //!
 //! *Source*: accelerators.md.
 
@@ -17,7 +17,7 @@ use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::trace::device_calls::DeviceCall;
 use crate::trace::{NONE, RegionClass, Shard, Trace};
 
-/// A call of a thread, or what a stream ran.
+/// A call on a thread, or an activity on a stream.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct Span {
     /// Index of the location.
@@ -32,7 +32,7 @@ pub struct Span {
     pub leave: i64,
 }
 
-/// The outermost instances of a location that `wanted` says yes to, by the call path; in the order of time.
+/// The outermost region instances of a location whose call path is `wanted`, in order of time.
 pub(crate) fn spans(shard: &Shard, location: LocationId, wanted: impl Fn(CallPathId) -> bool) -> Vec<Span> {
     let instances = shard.instances_of(location).filter(|&instance| wanted(shard.callpath(instance)));
     let mut events: Vec<(u32, u32, InstanceId)> = instances
@@ -55,8 +55,8 @@ pub(crate) fn spans(shard: &Shard, location: LocationId, wanted: impl Fn(CallPat
     events.into_iter().map(span).collect()
 }
 
-/// Calls of threads that launch kernels, or do something else with devices; in the order of time.
-pub(crate) fn calls(
+/// The `wanted` calls of the threads `hosts` to the device's library, in order of time.
+pub(crate) fn device_calls(
     trace: &Trace,
     shard: &Shard,
     hosts: &[LocationId],
@@ -74,8 +74,8 @@ pub(crate) fn calls(
     found
 }
 
-/// What streams ran, in the order of time.
-pub(crate) fn runs(trace: &Trace, shard: &Shard, streams: &[LocationId]) -> Vec<Span> {
+/// The kernels and copies on the streams, in order of time.
+pub(crate) fn device_runs(trace: &Trace, shard: &Shard, streams: &[LocationId]) -> Vec<Span> {
     // Score-P can write that a device is idle as a region: GPU IDLE, COMPUTE IDLE.
     let is_work = |callpath: CallPathId| !name(trace, callpath).ends_with(" IDLE");
     let mut runs: Vec<Span> = streams.iter().flat_map(|&stream| spans(shard, stream, is_work)).collect();
@@ -87,22 +87,22 @@ fn name(trace: &Trace, callpath: CallPathId) -> &str {
     trace.regions.get(trace.tree.region(callpath)).map_or("", |region| region.name.as_str())
 }
 
-/// Who launched what.
-pub(crate) struct Matched {
-    /// The launch of each run, by its position, or [`NONE`].
+/// The launches of kernels and copies.
+pub(crate) struct LaunchMatches {
+    /// For each run, the position of its launch, or [`NONE`].
     pub launches: Vec<u32>,
-    /// Runs without a launch that lie over the one which would be theirs, but begin before it, by their positions.
+    /// Positions of runs that have no launch because the matching one begins after them, though before their end.
     pub early: Vec<u32>,
 }
 
-/// The launch of each run; both are in the order of time.
-pub(crate) fn matched(
+/// Finds the launch of each run; both are in order of time.
+pub(crate) fn match_launches(
     definitions: &Definitions,
     trace: &Trace,
-    said: &Said,
+    details: &CallDetails,
     launches: &[Span],
     runs: &[Span],
-) -> Matched {
+) -> LaunchMatches {
     let mut pairs = Pairs {
         launches,
         runs,
@@ -110,14 +110,14 @@ pub(crate) fn matched(
         is_free: vec![true; launches.len()],
         early: FxHashSet::default(),
     };
-    let site = |span: &Span| said.of(span, |said| said.site);
+    let site = |span: &Span| details.of(span, |details| details.site);
     pairs.pair(&site, &site);
     let stream = |run: &Span| Some(trace.definitions.locations[run.location].id);
-    pairs.pair(&|launch| said.of(launch, |said| said.stream), &stream);
+    pairs.pair(&|launch| details.of(launch, |details| details.stream), &stream);
     let stub = |launch: &Span| {
         let parent = trace.tree.nodes()[launch.callpath].parent;
         let in_stub = || trace.tree.nodes().get(parent.index()).map(|_| name(trace, parent));
-        let kernel = said.of(launch, |said| said.kernel).map(|kernel| definitions.string(kernel as u32));
+        let kernel = details.of(launch, |details| details.kernel).map(|kernel| definitions.string(kernel as u32));
         kernel.or_else(|| in_stub()?.strip_prefix("__device_stub__"))
     };
     pairs.pair(&stub, &|run: &Span| Some(name(trace, run.callpath)));
@@ -128,10 +128,10 @@ pub(crate) fn matched(
     early.retain(|&run| launch[run as usize] == NONE);
     let mut early: Vec<u32> = early.into_iter().collect();
     early.sort_unstable();
-    Matched { launches: launch, early }
+    LaunchMatches { launches: launch, early }
 }
 
-/// What a launch, or a run, is paired by; none if it cannot be.
+/// The key by which a launch or a run is paired, if it has one.
 type Key<'a, K> = &'a dyn Fn(&Span) -> Option<K>;
 
 struct Pairs<'a> {
@@ -143,7 +143,7 @@ struct Pairs<'a> {
 }
 
 impl Pairs<'_> {
-    /// Pairs the k-th launch of a key with the k-th run of it, of those that are free.
+    /// Pairs the k-th unpaired launch of each key with the k-th unpaired run.
     fn pair<K: Eq + Hash>(&mut self, of_launch: Key<'_, K>, of_run: Key<'_, K>) {
         let mut waiting: FxHashMap<K, Vec<u32>> = FxHashMap::default();
         for (index, launch) in self.launches.iter().enumerate().rev() {
@@ -171,64 +171,65 @@ impl Pairs<'_> {
     }
 }
 
-/// What is said of calls and kernels beside their names: by location, in the order of their Leaves.
-pub(crate) struct Said(FxHashMap<LocationId, Vec<(Call, Saying)>>);
+/// Attributes and parameters of calls and kernels, by location and in order of their Leaves.
+pub(crate) struct CallDetails(FxHashMap<LocationId, Vec<(Call, CallDetail)>>);
 
 /// Enter and Leave of a call, ticks.
 type Call = (i64, i64);
 
+/// Attributes and parameters of one call or kernel.
 #[derive(Clone, Copy, Default, PartialEq)]
-pub(crate) struct Saying {
-    /// Number of the call site, a parameter of launch and kernel.
+pub(crate) struct CallDetail {
+    /// Call-site id, a parameter of both launch and kernel.
     pub site: Option<u64>,
-    /// OTF2 id of the stream that a call is about, an attribute of the call.
+    /// OTF2 id of the stream that the call names, an attribute.
     pub stream: Option<u64>,
-    /// Number of the event that a call is about, likewise.
+    /// Number of the device event that the call names, an attribute.
     pub event: Option<u64>,
-    /// OTF2 id of the string that is the name of the kernel that a call launches, likewise.
+    /// String id of the launched kernel's name, an attribute.
     pub kernel: Option<u64>,
 }
 
-impl Said {
-    /// Reads what is said at some locations.
+impl CallDetails {
+    /// Reads the details of the calls at some locations.
     pub(crate) fn read(archive: &Archive, trace: &Trace, locations: impl Iterator<Item = LocationId>) -> Self {
-        let names = Names::new(archive.definitions());
-        let mut said = FxHashMap::default();
-        if names.are_none() {
-            return Self(said);
+        let names = DetailIds::new(archive.definitions());
+        let mut details = FxHashMap::default();
+        if names.is_empty() {
+            return Self(details);
         }
         for location in locations {
-            let mut reader = Reader { names: &names, next: Saying::default(), open: Vec::new(), found: Vec::new() };
+            let mut reader = Reader { names: &names, next: CallDetail::default(), open: Vec::new(), found: Vec::new() };
             if let Ok(events) = archive.location(trace.definitions.locations[location].id) {
-                // What cannot be read ends them, as it ended the events.
+                // A read error ends the details where it ended the events.
                 let _ = events.read_events(&mut Vec::new(), &mut reader);
             }
-            said.insert(location, reader.found);
+            details.insert(location, reader.found);
         }
-        Self(said)
+        Self(details)
     }
 
-    /// What is said of a call itself, else the last thing of the kind that is said of a call in it.
-    pub(crate) fn of(&self, span: &Span, kind: impl Fn(&Saying) -> Option<u64>) -> Option<u64> {
+    /// A detail of the call itself, or else the last one of this kind of the calls inside it.
+    pub(crate) fn of(&self, span: &Span, kind: impl Fn(&CallDetail) -> Option<u64>) -> Option<u64> {
         let own = self.0.get(&span.location)?;
         let end = own.partition_point(|((_, leave), _)| *leave <= span.leave);
         let inside = own[..end].iter().rev().take_while(|((_, leave), _)| *leave >= span.enter);
-        // The call before may end when this one begins, and the next one begin when it ends.
+        // The previous call may end at the very tick at which this one begins.
         let inside = inside.filter(|((enter, _), _)| *enter >= span.enter);
         let mut itself = inside.clone().filter(|(call, _)| *call == (span.enter, span.leave));
-        itself.find_map(|(_, saying)| kind(saying)).or_else(|| inside.clone().find_map(|(_, saying)| kind(saying)))
+        itself.find_map(|(_, detail)| kind(detail)).or_else(|| inside.clone().find_map(|(_, detail)| kind(detail)))
     }
 }
 
-/// Ids of the definitions by which something is said.
-struct Names {
+/// Ids of the attributes and parameters that hold details.
+struct DetailIds {
     sites: Vec<u32>,
     streams: Vec<u32>,
     events: Vec<u32>,
     kernels: Vec<u32>,
 }
 
-impl Names {
+impl DetailIds {
     fn new(definitions: &Definitions) -> Self {
         let attributes = |names: [&str; 2]| {
             let named = definitions.attributes.iter();
@@ -247,18 +248,18 @@ impl Names {
         }
     }
 
-    fn are_none(&self) -> bool {
+    fn is_empty(&self) -> bool {
         [&self.sites, &self.streams, &self.events, &self.kernels].iter().all(|ids| ids.is_empty())
     }
 }
 
 struct Reader<'a> {
-    names: &'a Names,
-    /// What is said of the next call.
-    next: Saying,
-    /// Enters of the calls around, and what is said of each.
-    open: Vec<(i64, Saying)>,
-    found: Vec<(Call, Saying)>,
+    names: &'a DetailIds,
+    /// Details of the next call: attributes precede its Enter.
+    next: CallDetail,
+    /// Enter and details of each open call.
+    open: Vec<(i64, CallDetail)>,
+    found: Vec<(Call, CallDetail)>,
 }
 
 impl EventSink for Reader<'_> {
@@ -267,11 +268,11 @@ impl EventSink for Reader<'_> {
     }
 
     fn leave(&mut self, time: i64, _: u32) {
-        self.next = Saying::default();
-        if let Some((enter, saying)) = self.open.pop()
-            && saying != Saying::default()
+        self.next = CallDetail::default();
+        if let Some((enter, detail)) = self.open.pop()
+            && detail != CallDetail::default()
         {
-            self.found.push(((enter, time), saying));
+            self.found.push(((enter, time), detail));
         }
     }
 
@@ -282,15 +283,15 @@ impl EventSink for Reader<'_> {
         };
         let [stream, event, kernel] =
             [&self.names.streams, &self.names.events, &self.names.kernels].map(|ids| value(ids));
-        self.next = Saying { site: None, stream, event, kernel };
+        self.next = CallDetail { site: None, stream, event, kernel };
     }
 
     fn record(&mut self, _: i64, record: &Event<'_>, _: &Attributes<'_>) {
         if let Event::ParameterUnsignedInt { parameter, value } = *record
             && self.names.sites.contains(&parameter)
-            && let Some((_, saying)) = self.open.last_mut()
+            && let Some((_, detail)) = self.open.last_mut()
         {
-            saying.site = Some(value);
+            detail.site = Some(value);
         }
     }
 }

@@ -1,11 +1,10 @@
 //! Whether a message was sent by the eager or the rendezvous protocol: evidence first, then a limit.
 //!
 //! With k the call that completes the send and q the one that posts the receive: `L(k) <= q` proves eager (it was back
-//! before there was a receive), `E(k) < q < L(k)` (the measured Late Receiver) proves rendezvous, unless k completes
-//! other requests as well: it may have waited for those. Synchronous sends go by rendezvous, buffered and ready ones do
-//! not. The limit B of a locality, within a node or between nodes, is the least size that contradicts the fewest
-//! proofs; messages without a proof that are longer went by rendezvous. Calls whose name says the protocol prove
-//! nothing of it.
+//! before there was a receive); `E(k) < q < L(k)` (the measured Late Receiver) proves rendezvous, unless k also completes
+//! other requests, which it may have waited for. Synchronous sends go by rendezvous, buffered and ready ones do
+//! not. The limit B, one within a node and one between nodes, is the smallest size that contradicts the fewest
+//! proofs; undecided messages longer than B went by rendezvous. Calls whose name fixes the protocol say nothing about B.
 //!
 //! *Source*: whatif.md#how-it-works.
 
@@ -28,66 +27,65 @@ pub enum Protocol {
     Undecided,
 }
 
-/// What the name of the sending call says.
+/// What the name of the sending call says about the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Named {
-    /// Its protocol.
-    Is(Protocol),
-    /// Nothing, and its times prove nothing either, as it receives as well.
+enum CallProtocol {
+    /// The call fixes it.
+    Fixed(Protocol),
+    /// Nothing, and neither do its times: the call also receives.
     Exchanges,
     /// Nothing.
     Standard,
 }
 
-fn named(name: &str) -> Named {
+fn call_protocol(name: &str) -> CallProtocol {
     let name = name.to_ascii_lowercase();
     let call = name.strip_prefix("mpi_").unwrap_or("");
     match call {
-        _ if call.starts_with("ssend") || call.starts_with("issend") => Named::Is(Protocol::Rendezvous),
+        _ if call.starts_with("ssend") || call.starts_with("issend") => CallProtocol::Fixed(Protocol::Rendezvous),
         _ if ["bsend", "ibsend", "rsend", "irsend"].iter().any(|send| call.starts_with(send)) => {
-            Named::Is(Protocol::Eager)
+            CallProtocol::Fixed(Protocol::Eager)
         }
-        _ if call.starts_with("sendrecv") || call.starts_with("isendrecv") => Named::Exchanges,
-        _ => Named::Standard,
+        _ if call.starts_with("sendrecv") || call.starts_with("isendrecv") => CallProtocol::Exchanges,
+        _ => CallProtocol::Standard,
     }
 }
 
-/// What must be known of call paths and processes to judge messages.
+/// Tells the protocol of messages, from the calls that send them and their times.
 #[derive(Debug)]
-pub struct Judge {
-    /// By call path.
-    named: Vec<Named>,
-    /// By process.
+pub struct ProtocolClassifier {
+    /// One entry per call path.
+    call_protocols: Vec<CallProtocol>,
+    /// The node of each process.
     nodes: Vec<u32>,
 }
 
-impl Judge {
-    /// Reads names of calls, and the nodes of processes.
+impl ProtocolClassifier {
+    /// Reads the names of calls and the nodes of processes.
     #[must_use]
     pub fn new(trace: &Trace, definitions: &Definitions) -> Self {
         let name = |region| trace.regions.name(definitions, region);
-        let named = trace.tree.nodes().iter().map(|node| named(name(node.region))).collect();
-        Self { named, nodes: nodes(trace, definitions) }
+        let call_protocols = trace.tree.nodes().iter().map(|node| call_protocol(name(node.region))).collect();
+        Self { call_protocols, nodes: nodes(trace, definitions) }
     }
 
-    /// The protocol of a message by the name of its send and its times; `posted` is the Enter of the call that posts
-    /// its receive.
+    /// The protocol of a message; `posted` is the Enter of the call that posts its receive.
     #[must_use]
     pub fn protocol(&self, send: &SendInfo, posted: i64) -> Protocol {
-        match self.named[send.callpath] {
-            Named::Is(protocol) => protocol,
-            // Nothing completed it.
-            Named::Standard if send.complete_leave == i64::MIN => Protocol::Undecided,
-            Named::Standard if send.complete_leave <= posted => Protocol::Eager,
-            Named::Standard if send.complete_enter < posted && send.is_alone => Protocol::Rendezvous,
-            Named::Standard | Named::Exchanges => Protocol::Undecided,
+        match self.call_protocols[send.callpath] {
+            CallProtocol::Fixed(protocol) => protocol,
+            // No call completed the send.
+            CallProtocol::Standard if send.complete_leave == i64::MIN => Protocol::Undecided,
+            CallProtocol::Standard if send.complete_leave <= posted => Protocol::Eager,
+            CallProtocol::Standard if send.complete_enter < posted && send.is_alone => Protocol::Rendezvous,
+            CallProtocol::Standard | CallProtocol::Exchanges => Protocol::Undecided,
         }
     }
 
-    /// Whether the call that sends leaves no choice of the protocol.
+    /// Whether the sending call fixes the protocol, so that its messages prove nothing about the library's limit.
     #[must_use]
-    pub fn is_named(&self, callpath: CallPathId) -> bool {
-        matches!(self.named[callpath], Named::Is(_))
+    pub fn is_fixed(&self, callpath: CallPathId) -> bool {
+        matches!(self.call_protocols[callpath], CallProtocol::Fixed(_))
     }
 
     /// Whether the processes of a message are on one node.
@@ -97,7 +95,7 @@ impl Judge {
     }
 }
 
-/// The node of each process, as something that is equal for two on the same one.
+/// A key of each process's node: equal for processes on the same node.
 #[must_use]
 pub fn nodes(trace: &Trace, definitions: &Definitions) -> Vec<u32> {
     let groups = definitions.location_groups.iter();
@@ -109,20 +107,20 @@ pub fn nodes(trace: &Trace, definitions: &Definitions) -> Vec<u32> {
     (0..trace.definitions.processes.len()).map(ProcessId::at).map(of).collect()
 }
 
-/// Number of messages by size that are proved eager, and by rendezvous.
-type BySize = Vec<(u64, [u64; 2])>;
+/// For each message size, how many messages are proved eager, and how many rendezvous.
+type ProofsBySize = Vec<(u64, [u64; 2])>;
 
-/// What messages prove.
+/// The evidence from messages.
 #[derive(Debug, Default)]
 pub struct Proofs {
     /// Within a node, between nodes.
     by_size: [FxHashMap<u64, [u64; 2]>; 2],
-    /// The latest messages of equal size: mostly the next one is of it as well.
+    /// The current run of messages of equal size: locality, bytes, counts. The next message mostly has the same size.
     latest: (usize, u64, [u64; 2]),
 }
 
 impl Proofs {
-    /// Counts a message whose call leaves the choice of its protocol.
+    /// Counts a message whose call leaves the protocol to the library.
     #[inline]
     pub fn add(&mut self, is_local: bool, bytes: u64, protocol: Protocol) {
         let number = match protocol {
@@ -147,29 +145,29 @@ impl Proofs {
         }
     }
 
-    fn by_size(mut self) -> [BySize; 2] {
+    fn by_size(mut self) -> [ProofsBySize; 2] {
         self.end_latest();
         self.by_size.map(|by_size| by_size.into_iter().collect())
     }
 }
 
-/// Libraries send messages of more bytes by rendezvous unless they are told otherwise: the largest limit that is usual.
-const USUAL: u64 = 1 << 16;
+/// The largest default limit of common MPI libraries, bytes: longer messages go by rendezvous.
+const DEFAULT_LIMIT: u64 = 1 << 16;
 
-/// The largest eager messages within a node and between nodes.
+/// The size of the largest eager message, within a node and between nodes.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// `u64::MAX` if no message is proved to have gone by rendezvous.
     limits: [u64; 2],
-    /// Size of the longest message that is proved to have been eager.
+    /// Size of the longest message proved to be eager.
     longest: [u64; 2],
 }
 
 impl Limits {
-    /// Finds the limits of messages by what those of each shard prove.
+    /// Finds the limits that best agree with the evidence of all shards.
     pub fn new(trace: &Trace, proofs: Vec<Proofs>) -> Result<Self> {
         let mut all = [FxHashMap::default(), FxHashMap::default()];
-        let own: Vec<[BySize; 2]> = proofs.into_iter().map(Proofs::by_size).collect();
+        let own: Vec<[ProofsBySize; 2]> = proofs.into_iter().map(Proofs::by_size).collect();
         for of_shard in trace.exchange.allgather(own)?.into_iter().flatten() {
             for (all, proofs) in all.iter_mut().zip(of_shard) {
                 for (bytes, [eager, rendezvous]) in proofs {
@@ -184,18 +182,18 @@ impl Limits {
         Ok(Self { limits: all.map(|proofs| limit(proofs.into_iter().collect())), longest })
     }
 
-    /// The limits for those that cannot do without: where no message is proved to have gone by rendezvous, the usual
-    /// one, or the longest message that is proved to have been eager.
+    /// The same with a limit in any case: where no message is proved to have gone by rendezvous, the default one, or the
+    /// longest message proved to be eager if that is longer.
     #[must_use]
-    pub fn or_usual(self) -> Self {
-        let or_usual = |of: usize| match self.limits[of] {
-            u64::MAX => self.longest[of].max(USUAL),
+    pub fn or_default(self) -> Self {
+        let or_default = |of: usize| match self.limits[of] {
+            u64::MAX => self.longest[of].max(DEFAULT_LIMIT),
             limit => limit,
         };
-        Self { limits: [or_usual(0), or_usual(1)], ..self }
+        Self { limits: [or_default(0), or_default(1)], ..self }
     }
 
-    /// Whether a message is taken as eager.
+    /// Whether a message counts as eager.
     #[must_use]
     pub fn is_eager(self, is_local: bool, bytes: u64, protocol: Protocol) -> bool {
         match protocol {
@@ -205,19 +203,19 @@ impl Limits {
         }
     }
 
-    /// Within a node and between nodes; `None` if no message went by rendezvous.
+    /// The limits within a node and between nodes; `None` if no message is proved to have gone by rendezvous.
     #[must_use]
     pub fn known(self) -> [Option<u64>; 2] {
         self.limits.map(|limit| (limit != u64::MAX).then_some(limit))
     }
 }
 
-fn limit(mut proofs: BySize) -> u64 {
+fn limit(mut proofs: ProofsBySize) -> u64 {
     if proofs.iter().all(|(_, [_, rendezvous])| *rendezvous == 0) {
         return u64::MAX;
     }
     proofs.sort_unstable();
-    // With a limit of 0 all eager messages with data contradict it.
+    // All eager messages with data contradict a limit of 0.
     let mut wrong: u64 = proofs.iter().map(|(_, [eager, _])| eager).sum();
     let mut best = (u64::MAX, 0);
     if proofs[0].0 > 0 {
@@ -246,20 +244,20 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_proved_the_usual_limit_holds() {
+    fn without_proofs_the_default_limit_holds() {
         let limits = Limits { limits: [u64::MAX, 100], longest: [1 << 20, 50] };
-        assert_eq!(limits.or_usual().limits, [1 << 20, 100]);
+        assert_eq!(limits.or_default().limits, [1 << 20, 100]);
         let limits = Limits { limits: [u64::MAX; 2], longest: [8, 0] };
-        assert_eq!(limits.or_usual().limits, [USUAL; 2]);
+        assert_eq!(limits.or_default().limits, [DEFAULT_LIMIT; 2]);
         assert_eq!(limits.known(), [None; 2]);
     }
 
     #[test]
-    fn names_tell_the_protocol() {
-        assert_eq!(named("mpi_ssend"), Named::Is(Protocol::Rendezvous));
-        assert_eq!(named("mpi_ibsend_c"), Named::Is(Protocol::Eager));
-        assert_eq!(named("mpi_sendrecv_replace"), Named::Exchanges);
-        assert_eq!(named("mpi_send"), Named::Standard);
-        assert_eq!(named("ssend"), Named::Standard);
+    fn call_names_fix_the_protocol() {
+        assert_eq!(call_protocol("mpi_ssend"), CallProtocol::Fixed(Protocol::Rendezvous));
+        assert_eq!(call_protocol("mpi_ibsend_c"), CallProtocol::Fixed(Protocol::Eager));
+        assert_eq!(call_protocol("mpi_sendrecv_replace"), CallProtocol::Exchanges);
+        assert_eq!(call_protocol("mpi_send"), CallProtocol::Standard);
+        assert_eq!(call_protocol("ssend"), CallProtocol::Standard);
     }
 }

@@ -42,7 +42,7 @@ use self::receivers::{Receivers, Replayed};
 use crate::Result;
 use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::matching::messages::Matches;
-use crate::matching::protocol::{Judge, Limits, Proofs, Protocol};
+use crate::matching::protocol::{Limits, Proofs, Protocol, ProtocolClassifier};
 use crate::schema::{MetricSet, QueueMetric};
 use crate::severity::{self, Accumulator};
 use crate::trace::{Shard, Trace};
@@ -200,13 +200,13 @@ fn posted(shard: &Shard, rows: Range<usize>) -> impl Iterator<Item = (usize, Ins
 
 /// The matched messages of a shard's receivers.
 #[must_use]
-pub fn messages(judge: &Judge, shard: &Shard, matches: &Matches) -> Messages {
+pub fn messages(classifier: &ProtocolClassifier, shard: &Shard, matches: &Matches) -> Messages {
     let mut proofs = Proofs::default();
     let message = |(row, request)| {
         let send = matches.send(row)?;
-        let protocol = judge.protocol(send, shard.enter(request));
-        let is_local = judge.is_local(send);
-        if !judge.is_named(send.callpath) {
+        let protocol = classifier.protocol(send, shard.enter(request));
+        let is_local = classifier.is_local(send);
+        if !classifier.is_fixed(send.callpath) {
             proofs.add(is_local, send.bytes, protocol);
         }
         Some(Message {

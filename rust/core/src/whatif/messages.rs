@@ -22,7 +22,7 @@ use super::{Assumption, Assumptions, Model};
 use crate::Result;
 use crate::ids::{CallPathId, InstanceId, ProcessId, RegionKey};
 use crate::matching::messages::match_all;
-use crate::matching::protocol::{Judge, Limits, Proofs, Protocol};
+use crate::matching::protocol::{Limits, Proofs, Protocol, ProtocolClassifier};
 use crate::trace::{CallPath, NONE, RegionClass, Shard, Trace};
 
 /// Classes with fewer samples give no estimate.
@@ -115,7 +115,7 @@ pub(super) fn collect(
     builder: &mut Builder,
     assumptions: &mut Assumptions,
 ) -> Result<Sizes> {
-    let judge = Judge::new(trace, definitions);
+    let classifier = ProtocolClassifier::new(trace, definitions);
     let is_cutting = !cut.is_empty() || !model.cut_messages.is_empty();
     let probes: Vec<FxHashMap<u32, InstanceId>> = trace.shards.par_iter().map(|shard| probes(trace, shard)).collect();
     let (found, _) = match_all(trace, |index, shard, matches| {
@@ -160,10 +160,10 @@ pub(super) fn collect(
                 is_cut,
                 since: [send.enter, posted],
                 bytes: send.bytes,
-                protocol: judge.protocol(send, posted),
-                is_local: judge.is_local(send),
+                protocol: classifier.protocol(send, posted),
+                is_local: classifier.is_local(send),
                 callpath,
-                is_named: judge.is_named(callpath),
+                is_named: classifier.is_fixed(callpath),
                 probe: match probes[index].get(&(row as u32)) {
                     // A message that is sent later is not the one that was probed.
                     Some(&probe) if send.enter <= shard.leave(probe) => here(probe),
@@ -229,7 +229,7 @@ fn decide(trace: &Trace, found: &mut [Vec<Message>], assumptions: &mut Assumptio
         }
         proofs
     });
-    let limits = Limits::new(trace, proofs.collect())?.or_usual();
+    let limits = Limits::new(trace, proofs.collect())?.or_default();
     let mut undecided = 0;
     for message in found.iter_mut().flatten().filter(|message| message.protocol == Protocol::Undecided) {
         undecided += 1;

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::Written;
-use super::selection::{Kept, Selection};
+use super::selection::{Selection, WrittenEvents};
 use crate::Result;
 use crate::ids::LocationId;
 use crate::matching::messages;
@@ -28,7 +28,7 @@ pub(super) struct End {
 pub(super) struct Flows<'a> {
     trace: &'a Trace,
     selection: &'a Selection,
-    kept: &'a [Kept],
+    kept: &'a [WrittenEvents],
     /// By shard.
     pub(super) starts: Vec<Vec<End>>,
     pub(super) ends: Vec<Vec<End>>,
@@ -43,7 +43,7 @@ pub(super) struct Flows<'a> {
 }
 
 impl<'a> Flows<'a> {
-    pub(super) fn new(trace: &'a Trace, selection: &'a Selection, kept: &'a [Kept]) -> Self {
+    pub(super) fn new(trace: &'a Trace, selection: &'a Selection, kept: &'a [WrittenEvents]) -> Self {
         let none = || trace.shards.iter().map(|_| Vec::new()).collect();
         Self {
             trace,

@@ -42,8 +42,8 @@ use crate::trace::decode::Progress;
 use crate::{Error, Result};
 use flows::Flows;
 use packets::{Name, Packets, Track};
-use selection::Kept;
 pub use selection::Selection;
+use selection::WrittenEvents;
 use tracks::Writer;
 
 /// What was written.
@@ -92,7 +92,8 @@ pub fn write(
             "several processes share this analysis, each with only a part of the events: write timelines without MPI";
         return Err(Error::Usage(text.to_owned()));
     }
-    let kept: Vec<Kept> = trace.shards.par_iter().map(|shard| Kept::of(trace, shard, selection)).collect();
+    let kept: Vec<WrittenEvents> =
+        trace.shards.par_iter().map(|shard| WrittenEvents::of(trace, shard, selection)).collect();
     let begins = analysis.begins();
     let transfers = analysis.transfers()?;
     let mut flows = Flows::new(trace, selection, &kept);

@@ -30,9 +30,9 @@ impl Selection {
 }
 
 /// For each Enter and Leave of a shard, whether it is written.
-pub(super) struct Kept(Vec<bool>);
+pub(super) struct WrittenEvents(Vec<bool>);
 
-impl Kept {
+impl WrittenEvents {
     pub(super) fn of(trace: &Trace, shard: &Shard, selection: &Selection) -> Self {
         let mut kept = vec![false; shard.events.len()];
         let mut open: Vec<u32> = Vec::new();

@@ -10,7 +10,7 @@ use whywait_otf2::Definitions;
 use super::Written;
 use super::flows::{End, Ends, is_shown};
 use super::packets::{Category, Key, Name, Packets, Track};
-use super::selection::{Kept, Selection};
+use super::selection::{Selection, WrittenEvents};
 use crate::analysis::Analysis;
 use crate::ids::{CallPathId, LocationId};
 use crate::trace::columns::OperationKind;
@@ -150,7 +150,7 @@ impl<W: Write> Writer<'_, W> {
     }
 
     /// The region instances of a shard, with the flows that begin or end at them.
-    pub(super) fn calls(&mut self, shard: &Shard, kept: &Kept, starts: &[End], ends: &[End]) -> Result<()> {
+    pub(super) fn calls(&mut self, shard: &Shard, kept: &WrittenEvents, starts: &[End], ends: &[End]) -> Result<()> {
         let (mut starts, mut ends) = (Ends(starts), Ends(ends));
         for (i, location) in shard.locations.enumerate() {
             self.look_up()?;

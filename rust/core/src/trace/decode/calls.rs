@@ -25,7 +25,7 @@ pub(super) const OUTSIDE: Frame =
 
 /// What is booked on a call path at the current location.
 #[derive(Clone, Copy)]
-pub(super) struct Account {
+pub(super) struct CallPathTotals {
     pub(super) visits: u64,
     /// Exclusive time, ticks.
     pub(super) time: i64,
@@ -37,8 +37,8 @@ impl Decoder<'_> {
     /// Books the time of the innermost region up to `time`.
     #[inline(always)]
     pub(super) fn book(&mut self, time: i64) {
-        if let Some(account) = self.accounts.get_mut(self.state.top.callpath.index()) {
-            account.time += time - self.state.since;
+        if let Some(total) = self.totals.get_mut(self.state.top.callpath.index()) {
+            total.time += time - self.state.since;
         }
         self.state.since = time;
     }
@@ -57,10 +57,10 @@ impl Decoder<'_> {
         let enter = self.shard.events.enter(time, callpath);
         self.state.outer.push(self.state.top);
         self.state.top = Frame { callpath, key, enter, instance: InstanceId::NONE };
-        if let Some(account) = self.accounts.get_mut(callpath.index())
-            && !account.remembered
+        if let Some(total) = self.totals.get_mut(callpath.index())
+            && !total.remembered
         {
-            account.visits += 1;
+            total.visits += 1;
         } else {
             self.visit(callpath, key);
         }
@@ -70,17 +70,17 @@ impl Decoder<'_> {
     #[inline(never)]
     pub(super) fn visit(&mut self, callpath: CallPathId, key: RegionKey) {
         let class = self.regions.class(key);
-        while self.accounts.len() <= callpath.index() {
-            let region = self.regions.class(self.shard.tree.region(CallPathId::at(self.accounts.len())));
+        while self.totals.len() <= callpath.index() {
+            let region = self.regions.class(self.shard.tree.region(CallPathId::at(self.totals.len())));
             // Any call of a library may be where one-sided communication makes progress.
             let remembered = region.is_remembered()
                 || (self.one_sided && region.library().is_some())
                 || (self.index.has_streams && (self.state.is_stream || matches!(region, RegionClass::Device(_))));
-            self.accounts.push(Account { visits: 0, time: 0, remembered });
+            self.totals.push(CallPathTotals { visits: 0, time: 0, remembered });
         }
-        let account = &mut self.accounts[callpath];
-        account.visits += 1;
-        if account.remembered {
+        let total = &mut self.totals[callpath];
+        total.visits += 1;
+        if total.remembered {
             self.remember(class);
         }
     }

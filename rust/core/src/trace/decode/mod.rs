@@ -27,7 +27,7 @@ use super::regions::Regions;
 use super::shard::{LocationSpan, ProfileCell, Shard};
 use crate::diagnostics::{DiagnosticKind, Diagnostics};
 use crate::ids::{CallPathId, CommId, InstanceId, LocationId, ProcessId, WindowId};
-use calls::{Account, Frame, OUTSIDE};
+use calls::{CallPathTotals, Frame, OUTSIDE};
 use messages::{Envelope, KnownComm};
 
 /// How far the reading has come, and whether it shall stop.
@@ -162,7 +162,7 @@ pub struct Decoder<'a> {
     /// Id and number of the window that was named last, with its communicator.
     last_window: Option<(u32, (WindowId, CommId))>,
     /// By call path, at the current location.
-    accounts: Vec<Account>,
+    totals: Vec<CallPathTotals>,
     /// Ids of the parameters that the program records, sorted.
     parameters: Vec<u32>,
     book: Book<'a>,
@@ -193,7 +193,7 @@ impl<'a> Decoder<'a> {
             one_sided: !index.windows.is_empty(),
             last_comm: None,
             last_window: None,
-            accounts: Vec::new(),
+            totals: Vec::new(),
             parameters: parameters::of_program(definitions),
             book: Book::new(index),
             values: Vec::new(),
@@ -211,7 +211,7 @@ impl<'a> Decoder<'a> {
         }
         if is_stream != self.state.is_stream {
             // What matters at one is not what does at the other.
-            self.accounts.clear();
+            self.totals.clear();
         }
         // What took room at one location will at the next.
         let mut operations = std::mem::take(&mut self.state.operations);
@@ -254,11 +254,11 @@ impl<'a> Decoder<'a> {
         }
 
         let shard = &mut self.shard;
-        for (callpath, account) in self.accounts.iter_mut().enumerate() {
-            let Account { visits, time, .. } = *account;
+        for (callpath, total) in self.totals.iter_mut().enumerate() {
+            let CallPathTotals { visits, time, .. } = *total;
             if time != 0 || visits != 0 {
                 shard.profile.rows.push(ProfileCell { callpath: CallPathId::at(callpath), visits, time });
-                (account.visits, account.time) = (0, 0);
+                (total.visits, total.time) = (0, 0);
             }
         }
         let ran = Ran { events: &shard.events, tree: &shard.tree };

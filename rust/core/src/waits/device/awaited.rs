@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::{Kernel, Synchronization};
 use crate::ids::LocationId;
-use crate::matching::launches::{Said, Span};
+use crate::matching::launches::{CallDetails, Span};
 use crate::trace::Trace;
 use crate::trace::device_calls::DeviceCall;
 
@@ -43,7 +43,7 @@ impl<'a> Awaited<'a> {
         trace: &Trace,
         kernels: &'a [Kernel],
         (streams, null_streams): (&[LocationId], &[u64]),
-        (said, records): (&Said, &[(DeviceCall, Span)]),
+        (details, records): (&CallDetails, &[(DeviceCall, Span)]),
     ) -> Self {
         let end = |kernel: u32| kernels[kernel as usize].run.leave;
         let mut by_end: Vec<u32> = (0..kernels.len() as u32).collect();
@@ -68,8 +68,8 @@ impl<'a> Awaited<'a> {
         let streams: Vec<Stream> = streams.iter().map(stream).collect();
         let mut awaited = Self { kernels, by_end, streams, records: FxHashMap::default() };
         for (_, call) in records {
-            let event = said.of(call, |said| said.event);
-            if let Some((event, stream)) = event.zip(awaited.named(trace, said, call)) {
+            let event = details.of(call, |details| details.event);
+            if let Some((event, stream)) = event.zip(awaited.named_stream(trace, details, call)) {
                 awaited.records.entry(event).or_default().push((call.enter, stream));
             }
         }
@@ -77,8 +77,8 @@ impl<'a> Awaited<'a> {
     }
 
     /// The stream that a call names.
-    fn named(&self, trace: &Trace, said: &Said, call: &Span) -> Option<usize> {
-        let id = said.of(call, |said| said.stream)?;
+    fn named_stream(&self, trace: &Trace, details: &CallDetails, call: &Span) -> Option<usize> {
+        let id = details.of(call, |details| details.stream)?;
         self.streams.iter().position(|stream| trace.definitions.locations[stream.location].id == id)
     }
 
@@ -87,18 +87,18 @@ impl<'a> Awaited<'a> {
     fn scope(
         &self,
         trace: &Trace,
-        said: &Said,
+        details: &CallDetails,
         (kind, call): &(DeviceCall, Span),
         devices: usize,
     ) -> Option<(Vec<usize>, i64)> {
         let all = || (0..self.streams.len()).collect();
         let streams: Vec<usize> = match kind {
             DeviceCall::AwaitEvent => {
-                let records = self.records.get(&said.of(call, |said| said.event)?)?;
+                let records = self.records.get(&details.of(call, |details| details.event)?)?;
                 let (until, stream) = *records.iter().rfind(|(time, _)| *time < call.enter)?;
                 return Some((vec![stream], until));
             }
-            DeviceCall::AwaitStream => match self.named(trace, said, call) {
+            DeviceCall::AwaitStream => match self.named_stream(trace, details, call) {
                 Some(stream) => vec![stream],
                 None => all(),
             },
@@ -110,14 +110,14 @@ impl<'a> Awaited<'a> {
     }
 
     /// The last kernel to end of those launched on a stream before a time.
-    fn last_of(&self, stream: usize, until: i64) -> Option<u32> {
+    fn last_launched(&self, stream: usize, until: i64) -> Option<u32> {
         let launched = &self.streams[stream].launched;
         let before = launched.partition_point(|&(launched, _)| launched < until);
         before.checked_sub(1).map(|last| launched[last].1)
     }
 
     /// The last of a stream to end of what begins in a call without a launch: the copy that the call itself makes.
-    fn copied_in(&self, stream: usize, call: &Span) -> Option<u32> {
+    fn copy_of(&self, stream: usize, call: &Span) -> Option<u32> {
         let runs = &self.streams[stream].runs;
         let run = |index: u32| &self.kernels[index as usize].run;
         let first = runs.partition_point(|&index| run(index).enter < call.enter);
@@ -127,7 +127,7 @@ impl<'a> Awaited<'a> {
 
     /// The last kernel that was launched before a call and ended in it. If there is none, the last to end of those
     /// that, by the device's clock, still run after the call.
-    fn last_in(&self, call: &Span) -> Option<u32> {
+    fn last_ended_in(&self, call: &Span) -> Option<u32> {
         let kernel = |index: u32| &self.kernels[index as usize];
         let is_before = |index: &u32| launch_time(kernel(*index)) < call.enter;
         // Calls of a thread do not overlap, so each kernel is visited by one of them.
@@ -148,19 +148,19 @@ impl<'a> Awaited<'a> {
     pub(super) fn synchronize(
         &self,
         trace: &Trace,
-        said: &Said,
+        details: &CallDetails,
         call: &(DeviceCall, Span),
         devices: usize,
         last_of_streams: &mut Vec<u32>,
     ) -> Synchronization {
-        match self.scope(trace, said, call, devices) {
+        match self.scope(trace, details, call, devices) {
             Some((streams, until)) => {
-                last_of_streams.extend(streams.iter().filter_map(|&stream| self.last_of(stream, until)));
+                last_of_streams.extend(streams.iter().filter_map(|&stream| self.last_launched(stream, until)));
                 if call.0 == DeviceCall::Copy {
-                    last_of_streams.extend(streams.iter().filter_map(|&stream| self.copied_in(stream, &call.1)));
+                    last_of_streams.extend(streams.iter().filter_map(|&stream| self.copy_of(stream, &call.1)));
                 }
             }
-            None => last_of_streams.extend(self.last_in(&call.1)),
+            None => last_of_streams.extend(self.last_ended_in(&call.1)),
         }
         let call = call.1;
         let end = |kernel: u32| self.kernels[kernel as usize].run.leave;

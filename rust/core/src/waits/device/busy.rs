@@ -10,7 +10,7 @@ use crate::matching::launches::Span;
 use crate::trace::Trace;
 
 /// When each device was busy.
-pub(super) struct Busy {
+pub(super) struct BusyTimes {
     /// The number of the device of each stream.
     pub device: FxHashMap<LocationId, u32>,
     /// The kernels of each device, by begin: begin, stream, and the latest end of all up to this one.
@@ -28,7 +28,7 @@ enum Key<'a> {
     Context(u32, Option<&'a str>),
 }
 
-impl Busy {
+impl BusyTimes {
     /// Collects the kernels of all streams. Those of other processes of the analysis are included only if they share a
     /// device with this one.
     pub(super) fn new<'a>(archive: &Archive, trace: &Trace, runs: impl Iterator<Item = &'a Span>) -> Result<Self> {
@@ -52,7 +52,7 @@ impl Busy {
     }
 
     /// When the device had ended everything that began before `run`; `None` before the first.
-    pub(super) fn before(&self, run: &Span) -> Option<i64> {
+    pub(super) fn previous_end(&self, run: &Span) -> Option<i64> {
         let ran = &self.ran[self.device[&run.location] as usize];
         let earlier = ran.partition_point(|&(begin, stream, _)| (begin, stream) < (run.enter, run.location));
         earlier.checked_sub(1).map(|last| ran[last].2)

@@ -29,14 +29,14 @@ use super::{Findings, WaitState, interval};
 use crate::Result;
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{CallPathId, LocationId, ProcessId};
-use crate::matching::launches::{self, Matched, Said};
+use crate::matching::launches::{self, CallDetails, LaunchMatches};
 use crate::schema::Pattern;
 use crate::schema::patterns::Paradigm;
 use crate::severity::{Accumulator, Metric};
 use crate::trace::device_calls::DeviceCall;
 use crate::trace::{Shard, Trace};
 use awaited::Awaited;
-use busy::Busy;
+use busy::BusyTimes;
 
 pub use crate::matching::launches::Span;
 
@@ -50,7 +50,7 @@ pub struct Kernel {
     /// The call that launched it.
     pub launch: Option<Span>,
     /// Why it did not begin earlier.
-    pub began: Began,
+    pub start_cause: StartCause,
     /// Ticks for which its device was idle before it.
     pub idle: i64,
     /// The part of `idle` before the launch.
@@ -65,13 +65,13 @@ pub struct Kernel {
 
 /// What delayed the start of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub enum Began {
+pub enum StartCause {
     /// Unknown: the trace does not tell.
     Unknown,
     /// Its launch.
     Launched,
     /// The end of another kernel of its process: an index into [`Devices::kernels`].
-    Behind(u32),
+    After(u32),
 }
 
 /// A call that waits for devices.
@@ -89,7 +89,7 @@ pub struct Synchronization {
 
 /// What a host did while it starved a device.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
-pub struct Starving {
+pub struct StarvingActivity {
     /// Index of the location of the host.
     pub location: LocationId,
     /// Innermost call path, or [`CallPathId::NONE`].
@@ -108,7 +108,7 @@ pub struct Devices {
     /// What each synchronization awaits, running or not: its index, and that of the last kernel of an awaited stream.
     pub awaited: Vec<(u32, u32)>,
     /// What hosts did while they starved devices.
-    pub starving: Vec<Starving>,
+    pub starving: Vec<StarvingActivity>,
     /// Number of launches.
     pub launches: u64,
     /// Launches without a kernel.
@@ -134,9 +134,9 @@ impl Devices {
         let before = self.kernels.len() as u32;
         let calls_before = self.synchronizations.len() as u32;
         self.kernels.extend(others.kernels.into_iter().map(|kernel| Kernel {
-            began: match kernel.began {
-                Began::Behind(other) => Began::Behind(other + before),
-                began => began,
+            start_cause: match kernel.start_cause {
+                StartCause::After(other) => StartCause::After(other + before),
+                start_cause => start_cause,
             },
             ..kernel
         }));
@@ -172,18 +172,18 @@ pub(crate) fn detect(archive: &Archive, trace: &Trace, found: &[Findings]) -> Re
             let locations = trace.definitions.processes[process].locations;
             let is_stream = |&location: &LocationId| trace.definitions.locations[location].is_stream();
             let (streams, threads): (Vec<_>, Vec<_>) = { locations }.partition(is_stream);
-            let runs = launches::runs(trace, shard, &streams);
+            let runs = launches::device_runs(trace, shard, &streams);
             Host { shard: shard_number, process, streams, threads, runs }
         };
         { shard.processes }.map(host).filter(|host| !host.streams.is_empty()).collect()
     };
     let hosts: Vec<Vec<Host>> = trace.shards.par_iter().enumerate().map(hosts).collect();
-    let busy = Busy::new(archive, trace, hosts.iter().flatten().flat_map(|host| &host.runs))?;
+    let busy = BusyTimes::new(archive, trace, hosts.iter().flatten().flat_map(|host| &host.runs))?;
     let definitions = archive.definitions();
     let null_streams = definitions.location_properties.iter();
     let null_streams: Vec<u64> = null_streams
         .filter(|property| matches!(definitions.string(property.name), "hipNullStream" | "CUDA_NULL_STREAM"))
-        .filter(|property| is_yes(definitions, &property.value))
+        .filter(|property| is_true(definitions, &property.value))
         .map(|property| property.location)
         .collect();
     let of_shard = |hosts: Vec<Host>| {
@@ -198,7 +198,7 @@ pub(crate) fn detect(archive: &Archive, trace: &Trace, found: &[Findings]) -> Re
 }
 
 /// Whether the value of a property says yes: `1`, or `yes`.
-fn is_yes(definitions: &Definitions, value: &TypedValue) -> bool {
+fn is_true(definitions: &Definitions, value: &TypedValue) -> bool {
     if value.kind != Type::STRING {
         return value.bits != 0;
     }
@@ -210,42 +210,42 @@ impl Host {
         self,
         archive: &Archive,
         trace: &Trace,
-        busy: &Busy,
+        busy: &BusyTimes,
         null_streams: &[u64],
         waits: &[WaitState],
         findings: &mut Findings,
     ) -> Devices {
         let shard = &trace.shards[self.shard];
-        let said = Said::read(archive, trace, self.threads.iter().chain(&self.streams).copied());
-        let calls = launches::calls(trace, shard, &self.threads, |call| call == DeviceCall::Launch);
+        let details = CallDetails::read(archive, trace, self.threads.iter().chain(&self.streams).copied());
+        let calls = launches::device_calls(trace, shard, &self.threads, |call| call == DeviceCall::Launch);
         let of_kernels: Vec<Span> = calls.into_iter().map(|(_, call)| call).collect();
-        let matched = launches::matched(archive.definitions(), trace, &said, &of_kernels, &self.runs);
+        let matched = launches::match_launches(archive.definitions(), trace, &details, &of_kernels, &self.runs);
         let mut devices = Devices { launches: of_kernels.len() as u64, ..Devices::default() };
         self.kernels(busy, &of_kernels, &matched, &mut devices);
         let in_mpi = self.starve(trace, shard, waits, &mut devices);
 
         let numbers: FxHashSet<u32> = self.streams.iter().map(|stream| busy.device[stream]).collect();
-        let records = launches::calls(trace, shard, &self.threads, |call| call == DeviceCall::RecordEvent);
+        let records = launches::device_calls(trace, shard, &self.threads, |call| call == DeviceCall::RecordEvent);
         let streams = (&self.streams[..], null_streams);
-        let awaited = Awaited::new(trace, &devices.kernels, streams, (&said, &records));
-        let calls = launches::calls(trace, shard, &self.threads, DeviceCall::is_synchronization);
+        let awaited = Awaited::new(trace, &devices.kernels, streams, (&details, &records));
+        let calls = launches::device_calls(trace, shard, &self.threads, DeviceCall::is_synchronization);
         let mut of_calls = Vec::new();
         let mut of_streams = Vec::new();
         let synchronize = |(number, call)| {
             of_streams.clear();
-            let found = awaited.synchronize(trace, &said, call, numbers.len(), &mut of_streams);
+            let found = awaited.synchronize(trace, &details, call, numbers.len(), &mut of_streams);
             of_calls.extend(of_streams.iter().map(|&kernel| (number, kernel)));
             found
         };
         devices.synchronizations = (0..).zip(&calls).map(synchronize).collect();
         devices.awaited = of_calls;
-        self.note(&matched, &of_kernels, &mut devices, findings);
+        self.count_unmatched(&matched, &of_kernels, &mut devices, findings);
         self.book(trace, shard, &devices, in_mpi, findings);
         devices
     }
 
     /// Determines what delayed each kernel, and how long its device was idle before it.
-    fn kernels(&self, busy: &Busy, launches: &[Span], matched: &Matched, devices: &mut Devices) {
+    fn kernels(&self, busy: &BusyTimes, launches: &[Span], matched: &LaunchMatches, devices: &mut Devices) {
         // The last kernel of each stream, and the kernel of each device that ends last.
         let mut on_stream: FxHashMap<LocationId, u32> = FxHashMap::default();
         let mut on_device: FxHashMap<u32, u32> = FxHashMap::default();
@@ -253,7 +253,7 @@ impl Host {
             let launch = launches.get(launch as usize).copied();
             let device = busy.device[&run.location];
             // The first launch is the latest time at which a device can have become available.
-            let before = busy.before(run).or(launch.map(|launch| launch.enter.min(run.enter)));
+            let before = busy.previous_end(run).or(launch.map(|launch| launch.enter.min(run.enter)));
             let end = |kernel: u32| self.runs[kernel as usize].leave;
             let earlier = [on_stream.insert(run.location, number), on_device.get(&device).copied()];
             let earlier = earlier.into_iter().flatten();
@@ -263,7 +263,7 @@ impl Host {
                 run: *run,
                 device,
                 launch,
-                began: Began::Unknown,
+                start_cause: StartCause::Unknown,
                 idle: before.map_or(0, |before| (run.enter - before).max(0)),
                 starved: 0,
                 mpi_starved: 0,
@@ -272,7 +272,8 @@ impl Host {
             };
             if let Some(launch) = launch {
                 let held = earlier.filter(|&other| (launch.enter + 1..=run.enter).contains(&end(other)));
-                kernel.began = held.max_by_key(|&other| end(other)).map_or(Began::Launched, Began::Behind);
+                kernel.start_cause =
+                    held.max_by_key(|&other| end(other)).map_or(StartCause::Launched, StartCause::After);
                 let since = before.unwrap_or(i64::MIN).max(launch.enter);
                 kernel.latency = (run.enter - since).max(0);
                 kernel.starved = before.map_or(0, |before| (run.enter.min(launch.enter) - before).max(0));
@@ -318,14 +319,20 @@ impl Host {
             }
             let mut ticks: Vec<(CallPathId, i64)> = ticks.into_iter().collect();
             ticks.sort_unstable();
-            let starving = |(callpath, ticks)| Starving { location: host, callpath, ticks };
+            let starving = |(callpath, ticks)| StarvingActivity { location: host, callpath, ticks };
             devices.starving.extend(ticks.into_iter().map(starving));
         }
         waited
     }
 
     /// Counts unmatched launches and kernels, and clock violations.
-    fn note(&self, matched: &Matched, launches: &[Span], devices: &mut Devices, findings: &mut Findings) {
+    fn count_unmatched(
+        &self,
+        matched: &LaunchMatches,
+        launches: &[Span],
+        devices: &mut Devices,
+        findings: &mut Findings,
+    ) {
         let mut is_free = vec![true; launches.len()];
         for (run, &launch) in self.runs.iter().zip(&matched.launches) {
             if let Some(is_free) = is_free.get_mut(launch as usize) {

@@ -80,7 +80,7 @@ pub(super) fn detect(
     let accesses = trace.exchange.alltoallv(accesses)?;
     let received = accesses.into_par_iter().zip(instances).zip(shards()).zip(waits);
     received.for_each(|(((accesses, instances), (shard, epochs)), waits)| {
-        let accesses = ByPart::new(epochs, &accesses);
+        let accesses = FenceAccesses::new(epochs, &accesses);
         let mut partners = Vec::new();
         for (position, (part, instance)) in epochs.collectives.iter().zip(instances).enumerate() {
             let Some(instance) = instance else {
@@ -101,15 +101,15 @@ pub(super) fn detect(
                     .collective_syncs
                     .extend(found.collective_sync.map(|collective_sync| CollectiveSync { comm, ..collective_sync }));
             }
-            let on_me = || accesses.of(position);
+            let accesses = || accesses.of(position);
             if part.is_fence() {
-                waits.states.extend(found.wait.and_then(|wait| early_fence(shard, &wait, on_me())));
+                waits.states.extend(found.wait.and_then(|wait| early_fence(shard, &wait, accesses())));
             }
             if part.completes() {
                 partners.clear();
                 // Processes that accessed this one, and those that it accessed; a process that did both counts twice,
                 // this process itself once.
-                partners.extend(on_me().map(|access| (access.origin, access.origin != part.process && directions)));
+                partners.extend(accesses().map(|access| (access.origin, access.origin != part.process && directions)));
                 let targets = epochs.of_collective.of(position).iter();
                 let targets = targets.map(|&row| shard.operations.rows[row as usize].target);
                 // A barrier of some PEs also completes operations on PEs outside it.
@@ -167,7 +167,7 @@ fn evaluate(parts: &[Part]) -> Instance {
 }
 
 /// The result for one member of an instance.
-struct Found {
+struct MemberResult {
     /// The wait state, if it waits.
     wait: Option<WaitState>,
     /// The collective synchronization, if all members were in the call at the same time.
@@ -175,7 +175,7 @@ struct Found {
 }
 
 /// Waiting in a collective call on a window: thesis, wait-state pattern 1; with the overlap of figure 3.16 as guard.
-fn synchronize(shard: &Shard, part: &CollectivePart, instance: &Instance) -> Found {
+fn synchronize(shard: &Shard, part: &CollectivePart, instance: &Instance) -> MemberResult {
     let kind = metric(part.operation, part.library);
     let optional =
         part.library == Library::Mpi || matches!(kind, Metric::ShmemLateBroadcast | Metric::ArmciLateBroadcast);
@@ -195,7 +195,7 @@ fn synchronize(shard: &Shard, part: &CollectivePart, instance: &Instance) -> Fou
         comm: CommId::NONE,
         with: Participants::All,
     };
-    Found {
+    MemberResult {
         wait: waits.then(|| WaitState::new(kind, call, waiting, instance.last)),
         collective_sync: (several && overlap).then_some(collective_sync),
     }
@@ -226,12 +226,12 @@ fn accesses(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Outbox<Access> {
 }
 
 /// The accesses on the processes of a shard, by the fence that ends their epoch.
-struct ByPart<'a> {
+struct FenceAccesses<'a> {
     rows: Vec<&'a Access>,
     of_part: Groups,
 }
 
-impl<'a> ByPart<'a> {
+impl<'a> FenceAccesses<'a> {
     fn new(epochs: &Epochs, inbox: &'a Inbox<Access>) -> Self {
         // Positions of the calls of each process on each window, by their sequence.
         let mut calls: FxHashMap<(ProcessId, WindowId), Vec<u32>> = FxHashMap::default();
@@ -251,8 +251,8 @@ impl<'a> ByPart<'a> {
 }
 
 /// The part of a wait at a fence that the last operation on the process explains: thesis, wait-state pattern 2.
-fn early_fence<'a>(shard: &Shard, fence: &WaitState, on_me: impl Iterator<Item = &'a Access>) -> Option<WaitState> {
-    let last = last_of(on_me, |access| (access.leave, access.origin))?;
+fn early_fence<'a>(shard: &Shard, fence: &WaitState, accesses: impl Iterator<Item = &'a Access>) -> Option<WaitState> {
+    let last = last_of(accesses, |access| (access.leave, access.origin))?;
     let waiting = last.leave - shard.enter(fence.instance);
     let within = waiting > 0 && last.leave <= shard.leave(fence.instance);
     within.then(|| WaitState::new(Metric::EarlyFence, (fence.location, fence.instance), waiting, last.call))

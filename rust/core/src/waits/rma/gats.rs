@@ -57,7 +57,7 @@ struct Post {
 
 /// The end of an access epoch, for one of its targets.
 #[derive(Clone, Copy, Encode, Decode)]
-struct Done {
+struct AccessEnd {
     window: WindowId,
     target: ProcessId,
     /// Process that accesses.
@@ -75,10 +75,11 @@ pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) -> R
     let posts = trace.exchange.alltoallv(posts)?;
     let received = posts.into_par_iter().zip(shards()).zip(&mut *waits);
     received.for_each(|((posts, (shard, epochs)), waits)| book_accesses(trace, shard, epochs, &posts, waits));
-    let dones = shards().map(|(shard, epochs)| dones(trace, shard, epochs)).collect();
-    let dones = trace.exchange.alltoallv(dones)?;
-    let received = dones.into_par_iter().zip(shards()).zip(waits);
-    received.for_each(|((dones, (shard, epochs)), waits)| book_exposures(trace, shard, epochs, &dones, waits));
+    let access_ends = shards().map(|(shard, epochs)| access_ends(trace, shard, epochs)).collect();
+    let access_ends = trace.exchange.alltoallv(access_ends)?;
+    let received = access_ends.into_par_iter().zip(shards()).zip(waits);
+    received
+        .for_each(|((access_ends, (shard, epochs)), waits)| book_exposures(trace, shard, epochs, &access_ends, waits));
     Ok(())
 }
 
@@ -95,7 +96,7 @@ fn posts(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Outbox<Post> {
     outbox
 }
 
-fn dones(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Outbox<Done> {
+fn access_ends(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Outbox<AccessEnd> {
     let mut outbox = trace.exchange.outbox();
     // Leave of the last operation on each member of the group.
     let mut last: Vec<i64> = Vec::new();
@@ -113,7 +114,7 @@ fn dones(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Outbox<Done> {
         let call = (access.location, complete);
         let enter = if complete.is_none() { i64::MIN } else { shard.enter(complete) };
         for (&target, &last_operation) in group.iter().zip(&last) {
-            outbox.push(trace.owner(target), Done { window, target, origin, call, enter, last_operation });
+            outbox.push(trace.owner(target), AccessEnd { window, target, origin, call, enter, last_operation });
         }
     }
     outbox
@@ -164,18 +165,19 @@ fn late_post(shard: &Shard, access: &Access, rows: &[u32], partners: &[&Post]) -
     })
 }
 
-fn book_exposures(trace: &Trace, shard: &Shard, epochs: &Epochs, dones: &Inbox<Done>, waits: &mut Waits) {
-    let mut dones = Queues::new(dones.rows(), |done| (done.window, done.target, done.origin));
-    let mut partners: Vec<&Done> = Vec::new();
+fn book_exposures(trace: &Trace, shard: &Shard, epochs: &Epochs, access_ends: &Inbox<AccessEnd>, waits: &mut Waits) {
+    let mut access_ends =
+        Queues::new(access_ends.rows(), |access_end| (access_end.window, access_end.target, access_end.origin));
+    let mut partners: Vec<&AccessEnd> = Vec::new();
     for exposure in &epochs.exposures {
         let Exposure { process: target, window, location, wait, .. } = *exposure;
         let group = trace.definitions.group_members(exposure.group, &exposure.process);
         partners.clear();
-        partners.extend(group.iter().filter_map(|&origin| dones.take(&(window, target, origin))));
+        partners.extend(group.iter().filter_map(|&origin| access_ends.take(&(window, target, origin))));
         if wait.is_none() {
             continue;
         }
-        let accessing = partners.iter().filter(|done| done.last_operation != i64::MIN).count();
+        let accessing = partners.iter().filter(|access_end| access_end.last_operation != i64::MIN).count();
         let pairs = (group.len() as u32, accessing as u32);
         waits.count_pairs(shard, Library::Mpi, (location, wait), pairs);
         if !exposure.tested {
@@ -185,9 +187,9 @@ fn book_exposures(trace: &Trace, shard: &Shard, epochs: &Epochs, dones: &Inbox<D
 }
 
 /// Early Wait and Late Complete: thesis, wait-state patterns 4 and 5.
-fn book_early_wait(shard: &Shard, exposure: &Exposure, partners: &[&Done], waits: &mut Waits) {
-    let complete = || partners.iter().copied().filter(|done| done.call.1.is_some());
-    let Some(last) = last_of(complete(), |done| (done.enter, done.origin)) else { return };
+fn book_early_wait(shard: &Shard, exposure: &Exposure, partners: &[&AccessEnd], waits: &mut Waits) {
+    let complete = || partners.iter().copied().filter(|access_end| access_end.call.1.is_some());
+    let Some(last) = last_of(complete(), |access_end| (access_end.enter, access_end.origin)) else { return };
     let enter = shard.enter(exposure.wait);
     let until = last.enter.min(shard.leave(exposure.wait));
     if until <= enter {
@@ -195,7 +197,7 @@ fn book_early_wait(shard: &Shard, exposure: &Exposure, partners: &[&Done], waits
     }
     let call = (exposure.location, exposure.wait);
     waits.states.push(WaitState::new(Metric::EarlyWait, call, until - enter, last.call));
-    let since = complete().map(|done| done.last_operation).fold(enter, i64::max);
+    let since = complete().map(|access_end| access_end.last_operation).fold(enter, i64::max);
     if until > since {
         waits.states.push(WaitState::new(Metric::LateComplete, call, until - since, last.call));
     }

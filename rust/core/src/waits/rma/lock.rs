@@ -53,7 +53,7 @@ type Key = (WindowId, ProcessId, u64, bool);
 
 /// A lock epoch, for the owner of the lock.
 #[derive(Clone, Copy, Encode, Decode)]
-struct Held {
+struct HeldLock {
     key: Key,
     /// Time that orders the epochs, ticks.
     since: i64,
@@ -93,7 +93,7 @@ pub(crate) fn predecessors(trace: &Trace, epochs: &[Epochs]) -> Result<(Vec<Inbo
     let exclusive = exclusive_windows(trace, epochs)?;
     let shards = || trace.shards.par_iter().zip(epochs);
     let held = trace.exchange.own().into_par_iter().zip(shards());
-    let held: Vec<(Outbox<Held>, Diagnostics)> =
+    let held: Vec<(Outbox<HeldLock>, Diagnostics)> =
         held.map(|(number, (shard, epochs))| held_locks(trace, shard, epochs, number, &classes, &exclusive)).collect();
     let mut diagnostics = Diagnostics::default();
     let mut outgoing = Vec::with_capacity(held.len());
@@ -113,7 +113,7 @@ fn held_locks(
     number: u32,
     classes: &FxHashSet<(WindowId, u64)>,
     exclusive: &FxHashSet<WindowId>,
-) -> (Outbox<Held>, Diagnostics) {
+) -> (Outbox<HeldLock>, Diagnostics) {
     let mut outbox = trace.exchange.outbox();
     let mut diagnostics = Diagnostics::default();
     for (position, epoch) in epochs.locks.iter().enumerate().filter(|(_, epoch)| epoch.release.is_some()) {
@@ -121,7 +121,7 @@ fn held_locks(
         let mut push = |owner, key| {
             outbox.push(
                 owner,
-                Held {
+                HeldLock {
                     key,
                     since: shard.leave(order),
                     process: epoch.process,
@@ -167,17 +167,17 @@ fn exclusive_windows(trace: &Trace, epochs: &[Epochs]) -> Result<FxHashSet<Windo
 }
 
 /// Orders the epochs of each lock and sends each the release before it: thesis, algorithm 2.
-fn queue(trace: &Trace, inbox: &Inbox<Held>) -> Outbox<Predecessor> {
-    let mut epochs: Vec<Held> = inbox.rows().copied().collect();
+fn queue(trace: &Trace, inbox: &Inbox<HeldLock>) -> Outbox<Predecessor> {
+    let mut epochs: Vec<HeldLock> = inbox.rows().copied().collect();
     // The epochs of a process arrive in order, so a stable sort only has to merge them.
     epochs.sort_by_key(|epoch| (epoch.key, epoch.since, epoch.process, epoch.position));
     let mut outbox = trace.exchange.outbox();
     for of_lock in epochs.chunk_by(|a, b| a.key == b.key) {
-        let (mut last, mut last_exclusive): (Option<&Held>, Option<&Held>) = (None, None);
+        let (mut last, mut last_exclusive): (Option<&HeldLock>, Option<&HeldLock>) = (None, None);
         for epoch in of_lock {
             if let Some(holder) = if epoch.shared { last_exclusive } else { last } {
                 let (shard, position) = epoch.position;
-                let Held { release, release_enter: enter, release_leave: leave, .. } = *holder;
+                let HeldLock { release, release_enter: enter, release_leave: leave, .. } = *holder;
                 outbox.push(shard, Predecessor { epoch: position, target: epoch.key.1, release, enter, leave });
             }
             last = Some(epoch);

@@ -30,7 +30,7 @@ use crate::waits::WaitState;
 
 /// A notification, for the process that it is sent to.
 #[derive(Clone, Copy, Encode, Decode)]
-struct Notice {
+struct SentNotification {
     window: WindowId,
     to: ProcessId,
     from: ProcessId,
@@ -46,7 +46,7 @@ pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) -> R
     let outgoing = trace.shards.par_iter().zip(epochs).map(|(shard, epochs)| {
         let mut outbox = trace.exchange.outbox();
         for row in epochs.notifications.iter().filter(|row| !row.is_incoming) {
-            let notice = Notice {
+            let notification = SentNotification {
                 window: row.window,
                 to: row.partner,
                 from: row.process,
@@ -54,14 +54,15 @@ pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) -> R
                 enter: shard.enter(row.instance),
                 is_needed: row.is_needed,
             };
-            outbox.push(trace.owner(row.partner), notice);
+            outbox.push(trace.owner(row.partner), notification);
         }
         outbox
     });
     let received =
         trace.exchange.alltoallv(outgoing.collect())?.into_par_iter().zip(&trace.shards).zip(epochs).zip(waits);
     received.for_each(|(((notices, shard), epochs), waits)| {
-        let mut notices = Queues::new(notices.rows(), |notice| (notice.window, notice.to, notice.from));
+        let mut notices =
+            Queues::new(notices.rows(), |notification| (notification.window, notification.to, notification.from));
         for row in &epochs.notifications {
             let library = trace.class(shard, row.instance).library().unwrap_or(Library::Mpi);
             let call = (row.location, row.instance);
@@ -69,14 +70,19 @@ pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) -> R
                 waits.count_pairs(shard, library, call, (1, row.is_needed.into()));
                 continue;
             }
-            let notice = notices.take(&(row.window, row.process, row.partner));
+            let notification = notices.take(&(row.window, row.process, row.partner));
             // Without the other side's record, assume that the pair is needed.
-            waits.count_pairs(shard, library, call, (1, notice.is_none_or(|notice| notice.is_needed).into()));
-            let Some(notice) = notice else { continue };
+            waits.count_pairs(
+                shard,
+                library,
+                call,
+                (1, notification.is_none_or(|notification| notification.is_needed).into()),
+            );
+            let Some(notification) = notification else { continue };
             let enter = shard.enter(row.instance);
-            let until = notice.enter.min(shard.leave(row.instance));
-            if until > enter && notice.from != row.process {
-                waits.states.push(WaitState::new(metric(library), call, until - enter, notice.call));
+            let until = notification.enter.min(shard.leave(row.instance));
+            if until > enter && notification.from != row.process {
+                waits.states.push(WaitState::new(metric(library), call, until - enter, notification.call));
             }
         }
     });
