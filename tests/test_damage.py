@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import whywait
+from whywait.model.hypotheses import Cpu, Scale
 
 from tests.tracedsl import ticks, trace_from_text
 
@@ -66,7 +67,11 @@ def test_damaged_copies_are_refused_or_analysed(name, tmp_path):
                 dice.choice([flip, flip, overwrite, cut, drop, repeat, stamp, stamp])(data, dice)
             file.write_bytes(data)
         try:
-            result = whywait.analyze(copy, threads=1)
+            result = whywait.analyze(copy, threads=1, queues="estimate")
+            result.write(tmp_path / "results", html=number % 5 == 0)
+            faster = whywait.whatif(result, dice.choice([[], [Cpu(2)], [Scale("**", 0.5)]]), threads=1)
+            faster.write(copy / "faster")
+            assert faster.result.summary()
         except (whywait.Error, OSError) as error:
             # What is wrong with the archive, not with the analysis.
             assert "please report this" not in str(error), number  # noqa: PT017  (of any of many archives)
@@ -95,6 +100,7 @@ def test_an_impossible_time_stamp_is_named_and_spoils_nothing_else(impossible, t
     assert data.count(good) == 1
     file.write_bytes(data.replace(good, b"\x05" + struct.pack("<Q", impossible)))
     result = whywait.analyze(anchor)
+    assert whywait.whatif(result).result.facts["length"] == pytest.approx(7.1)
     warning = next(warning for warning in result.warnings if warning["kind"] == "impossible_time")
     assert warning["count"] == 1
     row = next(row for row in result.inconsistencies().to_pylist() if row["kind"] == "impossible_time")

@@ -101,9 +101,11 @@ pub fn nodes(trace: &Trace, definitions: &Definitions) -> Vec<u32> {
     let groups = definitions.location_groups.iter();
     let parent: FxHashMap<u32, u32> = groups.map(|group| (group.id, group.system_tree_parent)).collect();
     let of = |process| {
-        let group = trace.definitions.locations[trace.definitions.master(process)].group;
-        parent.get(&group).copied().unwrap_or(u32::MAX)
+        // A process of a damaged trace may have no locations.
+        let group = trace.definitions.locations.get(trace.definitions.master(process).index())?.group;
+        parent.get(&group).copied()
     };
+    let of = |process| of(process).unwrap_or(u32::MAX);
     (0..trace.definitions.processes.len()).map(ProcessId::at).map(of).collect()
 }
 

@@ -422,17 +422,16 @@ impl Simulator {
         progress: &Progress,
     ) -> Vec<Result<i64>> {
         let trace = &analysis.trace;
-        let length = |(first, last): (i64, i64)| last - first;
         let together = |candidates: &[Vec<Hypothesis>]| -> Vec<Result<i64>> {
             if progress.is_cancelled() {
                 return candidates.iter().map(|_| Err(Error::Interrupted)).collect();
             }
             let (shape, refused) = Shape::lanes(trace, &self.graph, &self.cut, candidates);
             let mut lengths: Vec<Result<i64>> = if candidates.len() == 1 {
-                vec![Ok(length(retime::evaluate(trace, &self.graph, &shape).span(trace)))]
+                vec![length(retime::evaluate(trace, &self.graph, &shape).span(trace))]
             } else {
                 let spans = retime::spans::<LANES>(trace, &self.graph, &shape);
-                spans.into_iter().take(candidates.len()).map(|span| Ok(length(span))).collect()
+                spans.into_iter().take(candidates.len()).map(length).collect()
             };
             for (lane, error) in refused {
                 lengths[lane as usize] = Err(Error::Usage(error));
@@ -478,7 +477,10 @@ impl Simulation {
 
     /// From the first to the last event, ticks; an error if there is none.
     pub fn length(&self) -> Result<i64> {
-        let (first, last) = self.span;
-        if first > last { Err(Error::Trace("nothing was recorded".into())) } else { Ok(last - first) }
+        length(self.span)
     }
+}
+
+fn length((first, last): (i64, i64)) -> Result<i64> {
+    if first > last { Err(Error::Trace("nothing was recorded".into())) } else { Ok(last - first) }
 }

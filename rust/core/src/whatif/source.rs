@@ -265,11 +265,6 @@ struct Rewritten<'a> {
 }
 
 impl Rewritten<'_> {
-    fn write(&mut self, time: i64, side: Side, event: &Event<'_>, attributes: &Attributes<'_>) {
-        let time = self.map.new_time(self.decoder.positions(), time, side);
-        self.write_at(time, event, attributes);
-    }
-
     fn write_at(&mut self, time: i64, event: &Event<'_>, attributes: &Attributes<'_>) {
         let time = time.max(self.last);
         self.last = time;
@@ -278,10 +273,11 @@ impl Rewritten<'_> {
         }
     }
 
-    fn region(&mut self, time: i64, event: &Event<'_>) {
+    fn region(&mut self, event: &Event<'_>) {
         let mut attributes = std::mem::take(&mut self.attributes);
         if !self.gone.event(self.decoder.positions()) {
-            self.write(time, Side::Both, event, &Attributes::new(&attributes));
+            let time = self.map.new_time(self.decoder.positions(), self.decoder.now(), Side::Both);
+            self.write_at(time, event, &Attributes::new(&attributes));
         }
         attributes.clear();
         self.attributes = attributes;
@@ -291,12 +287,12 @@ impl Rewritten<'_> {
 impl EventSink for Rewritten<'_> {
     fn enter(&mut self, time: i64, region: u32) {
         self.decoder.enter(time, region);
-        self.region(time, &Event::Enter { region });
+        self.region(&Event::Enter { region });
     }
 
     fn leave(&mut self, time: i64, region: u32) {
         self.decoder.leave(time, region);
-        self.region(time, &Event::Leave { region });
+        self.region(&Event::Leave { region });
     }
 
     fn record(&mut self, time: i64, record: &Event<'_>, attributes: &Attributes<'_>) {
@@ -338,12 +334,14 @@ impl EventSink for Rewritten<'_> {
         }
         let event = if let Event::BufferFlush { stop_time } = *record {
             // Its begin and its end become events once another record follows.
+            let Bounds { first, last, .. } = self.decoder.bounds();
+            let stop_time = stop_time.clamp(first, last);
             let behind = self.map.measured.partition_point(|&event| event <= stop_time);
             Event::BufferFlush { stop_time: self.map.new_time(behind, stop_time, Side::Both) }
         } else {
             *record
         };
-        let mut to = self.map.new_time(behind, time, side(record));
+        let mut to = self.map.new_time(behind, self.decoder.now(), side(record));
         if sends > before.0 {
             to = to.min(self.sent.get(before.0).copied().unwrap_or(i64::MAX));
         }

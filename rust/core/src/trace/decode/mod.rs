@@ -306,6 +306,18 @@ impl<'a> Decoder<'a> {
         self.shard.events.len() - self.shard.event_offsets.last().map_or(0, |&before| before as usize)
     }
 
+    /// Time of the last record, ticks; that of the record before if its own cannot be.
+    #[must_use]
+    pub fn now(&self) -> i64 {
+        self.state.now
+    }
+
+    /// Between which times records can be.
+    #[must_use]
+    pub fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+
     /// Number of sends and receives so far, of all locations of the block.
     #[must_use]
     pub fn messages(&self) -> (usize, usize) {
