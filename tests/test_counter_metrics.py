@@ -150,3 +150,18 @@ def test_the_explorer_has_the_root(browser, written):
     viewer.open("#explore?metric=counters")
     assert viewer.text(".crumbs") == "Counters in main"
     viewer.is_well()
+
+
+def test_maps_and_distributions_leave_metric_locations_out(browser, tmp_path):
+    """A metric location between two threads: 0 to 40 of a counter of the process, half on each thread."""
+    thread = [(0, "enter", "main"), (100, "leave", "main")]
+    streams = [thread, [(0, 0, (0,)), (100, 0, (40,))], thread]
+    result = whywait.analyze(archive(tmp_path, [counter("shared", scope="group")], streams, [0, 0, 0]))
+    result.write_html(tmp_path / "page.html")
+    viewer = Viewer(browser, tmp_path / "page.html").open("#explore?metric=shared")
+    label = "document.querySelector('.map canvas').getAttribute('aria-label')"
+    viewer.until(f"{label} !== null")
+    assert viewer.js(f"return {label}") == "2 places, from 20 to 20"
+    assert viewer.text(".legend .mean") == "mean 20"
+    assert len(viewer.texts(".boxes .whole .dots i")) == 2
+    viewer.is_well()

@@ -20,6 +20,7 @@ const axisName = (topology, axis) => topology.axes[axis] || `axis ${axis}`;
 function layouts(model) {
   const { rank, thread } = model.places;
   const count = model.placeCount;
+  const shown = new Set(model.shown);
   const found = [];
   const processes = new Set(rank).size;
   if (model.threaded && processes > 1) {
@@ -28,6 +29,7 @@ function layouts(model) {
     const filled = new Int32Array(count);
     const used = new Map();
     for (let place = 0; place < count; place++) {
+      if (!shown.has(place)) { filled[place] = -1; continue; }
       // Locations other than threads share thread numbers, so they are placed to the right of the threads.
       let column = thread[place];
       const row = rows.get(rank[place]);
@@ -38,10 +40,12 @@ function layouts(model) {
     const width = Math.max(columns, filled.reduce((most, column) => Math.max(most, column + 1), 0));
     found.push({
       name: "Rank × thread", columns: width, rows: rows.size,
-      cell: Array.from(filled, (column, place) => rows.get(rank[place]) * width + column),
+      cell: Array.from(filled, (column, place) => (column < 0 ? -1 : rows.get(rank[place]) * width + column)),
     });
   }
-  found.push({ name: "Rank order", wrap: true });
+  const order = new Array(count).fill(-1);
+  model.shown.forEach((place, i) => { order[place] = i; });
+  found.push({ name: "Rank order", wrap: true, cell: order });
   for (const topology of model.topologies) {
     const { sizes } = topology;
     // The last two dimensions form a plane; planes are placed side by side, each below a row for its name.
@@ -106,8 +110,9 @@ export class HeatMap {
   }
 
   grid(width, height) {
-    const { layout, values } = this;
+    const { layout } = this;
     if (!layout.wrap) return layout;
+    const values = this.model.shown;
     // Cells as square as the space allows, slightly wider than high.
     const near = Math.max(1, Math.min(values.length, Math.ceil(Math.sqrt((values.length * width) / height / 1.4))));
     // Prefer a width that fills all rows: an incomplete row looks like missing data.
@@ -115,7 +120,7 @@ export class HeatMap {
     for (let wide = near; wide <= Math.min(values.length, 1.7 * near); wide++) {
       if (values.length % wide === 0) { columns = wide; break; }
     }
-    return { columns, rows: Math.ceil(values.length / columns), cell: null };
+    return { columns, rows: Math.ceil(values.length / columns), cell: layout.cell };
   }
 
   draw() {
@@ -127,7 +132,8 @@ export class HeatMap {
     let least = Infinity;
     let most = -Infinity;
     let sum = 0;
-    for (const value of values) {
+    for (const place of this.model.shown) {
+      const value = values[place];
       least = Math.min(least, value);
       most = Math.max(most, value);
       sum += value;
@@ -147,9 +153,9 @@ export class HeatMap {
     context.textAlign = "center";
     context.textBaseline = "middle";
     const colors = scaleColors();
-    values.forEach((value, place) => {
-      const at = cell ? cell[place] : place;
-      if (at < 0) return;
+    for (const place of this.model.shown) {
+      const [value, at] = [values[place], cell[place]];
+      if (at < 0) continue;
       this.drawn.places.set(at, place);
       const x = left + (at % columns) * size.x;
       const y = top + Math.floor(at / columns) * size.y;
@@ -162,25 +168,25 @@ export class HeatMap {
         context.fillStyle = lightTextOn(part) ? "#fff" : "#1a1a1a";
         context.fillText(this.shortName(place), x + size.x / 2, y + size.y / 2);
       }
-    });
+    }
     this.drawTitles(context, left, top, size, columns);
     if (this.marked && this.marked.length < values.length) {
       context.strokeStyle = css("--accent");
       context.lineWidth = 2;
       for (const place of this.marked) {
-        const at = cell ? cell[place] : place;
+        const at = cell[place];
         if (at >= 0) {
           context.strokeRect(left + (at % columns) * size.x + 1, top + Math.floor(at / columns) * size.y + 1,
             Math.max(1, size.x - gap - 2), Math.max(1, size.y - gap - 2));
         }
       }
     }
-    this.canvas.setAttribute("aria-label", `${values.length} places, from ${text(least)} to ${text(most)}`);
+    this.canvas.setAttribute("aria-label", `${this.model.shown.length} places, from ${text(least)} to ${text(most)}`);
     fill(this.legend,
       make("span", {}, text(from)),
       make("i", { style: { background: `linear-gradient(90deg, ${colors.filter((_, i) => i % 15 === 0).join(",")})` } }),
       make("span", {}, text(most)),
-      make("span", { class: "mean" }, `mean ${text(sum / values.length)}`));
+      make("span", { class: "mean" }, `mean ${text(sum / this.model.shown.length)}`));
   }
 
   // The names of planes, where they fit.

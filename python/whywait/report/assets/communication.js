@@ -102,7 +102,7 @@ export class Communication {
     const { ranks, topologies } = this.facts;
     const numbers = Array.from({ length: ranks }, (_, rank) => rank);
     this.map = new HeatMap({
-      places: { rank: numbers, thread: numbers.map(() => 0) }, placeCount: ranks, threaded: false, topologies, placeName: (rank) => `rank ${rank}`,
+      places: { rank: numbers, thread: numbers.map(() => 0) }, placeCount: ranks, shown: numbers, threaded: false, topologies, placeName: (rank) => `rank ${rank}`,
     }, () => {}, 1 + topologies.findIndex(({ name }) => name !== MADE_UP));
     this.ends = choice("Which side of the pairs", [["from", ""], ["to", ""]], this.end, (end) => { this.end = end; this.showRanks(); });
     this.map.node.querySelector("header").append(this.ends.node);

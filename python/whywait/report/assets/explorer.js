@@ -182,7 +182,8 @@ export class Explorer {
     this.places = values;
     this.systemValues = model.bySystem(this.metric, values);
     this.systemView.refresh();
-    this.boxes.show(boxes, (value) => quantity(value, this.unit), (place) => model.placeName(place));
+    const shown = boxes.map((box) => ({ ...box, values: model.shown.map((place) => box.values[place]) }));
+    this.boxes.show(shown, (value) => quantity(value, this.unit), (i) => model.placeName(model.shown[i]));
     this.systemChanged();
     this.node.dispatchEvent(new CustomEvent("settled"));
   }

@@ -111,6 +111,11 @@ def stream_names(locations: Locations) -> dict[int, str]:
     return {stream: name for stream, name in zip(streams.tolist(), names, strict=True) if name}
 
 
+def metric_places(locations: Locations) -> list[int]:
+    """Return the locations that only record counters: they run nothing, and their counters count for threads."""
+    return [place for place, kind in enumerate(locations.table["type"].to_pylist()) if kind == "METRIC"]
+
+
 def system_rows(system: pa.Table, locations: Locations, resolution: Resolution) -> dict[str, list[Any]]:
     """Return the system tree in pre-order.
 
