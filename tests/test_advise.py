@@ -47,7 +47,7 @@ def test_whether_a_progress_thread_pays_stands_below_the_list(tmp_path, capsys):
     assert "one per process (50.0% of the cores) would not pay off." in text
 
 
-def test_the_worked_example(example):
+def test_advice_ranks_changes_as_worked_by_hand(example):
     advice = whywait.advise(example, top=30, rounds=2)
     assert advice.before == pytest.approx(10.4)
     after = {one.option: one.after for one in advice}
@@ -76,7 +76,7 @@ def test_after_a_balance_the_next_best_is_found_in_the_balanced_run(example):
     assert after["--scale 'foo=0.5'"] == pytest.approx(4.9)
 
 
-def test_the_plan_adds_up(example):
+def test_each_step_of_the_plan_starts_where_the_last_ends(example):
     advice = whywait.advise(example, rounds=3)
     assert 1 < len(advice.plan) <= 3
     assert [one.before for one in advice.plan[1:]] == pytest.approx([one.after for one in advice.plan[:-1]])
@@ -112,7 +112,7 @@ def test_what_cannot_be_among_the_first_is_not_simulated(example, monkeypatch):
     assert all(one.saved <= one.bound * (1 + 1e-9) for one in every)
 
 
-def test_what_it_exposes(example):
+def test_the_exposed_waiting_and_its_worst_place_are_named(example):
     best = next(one for one in whywait.advise(example, rounds=1) if one.option == "--balance 'foo'")
     assert best.exposed["waiting_saved"] == pytest.approx(12)
     assert best.exposed["worst"] is None
@@ -122,7 +122,7 @@ def test_what_it_exposes(example):
     "options",
     [{"top": 0}, {"rounds": -1}, {"goal": "money"}, {"only": ["luck"]}],
 )
-def test_what_makes_no_sense_is_refused(example, options):
+def test_invalid_options_are_refused(example, options):
     with pytest.raises(UsageError):
         whywait.advise(example, **options)
 
@@ -158,7 +158,7 @@ def test_the_goal_can_be_processor_time(example):
     assert next(one for one in by_cpu if "balance" in one.option).cpu_saved == pytest.approx(0, abs=1e-6)
 
 
-def test_the_verb(example, capsys):
+def test_the_verb_lists_changes_and_a_plan(example, capsys):
     trace = str(example.run.path)
     assert cli.main(["advise", trace, "--rounds", "1", "--only", "balance,scale"]) == 0
     out = capsys.readouterr().out

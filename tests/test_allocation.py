@@ -34,7 +34,7 @@ def table(result, name):
             for row in result.severities(name).to_pylist()}  # fmt: skip
 
 
-def test_by_hand(tmp_path):
+def test_idle_threads_match_a_hand_worked_team(tmp_path):
     trace = trace_from_text(SMALL_TEAM, tmp_path)
     result, plain = whywait.analyze(trace, idle_threads=True), whywait.analyze(trace)
     second = "main/!$omp parallel @a.c:2"
@@ -58,7 +58,7 @@ def test_by_hand(tmp_path):
         assert window.total(name) == result.metrics[name].total
 
 
-def test_written_and_shown(tmp_path, capsys):
+def test_idle_threads_are_saved_and_reported(tmp_path, capsys):
     trace = trace_from_text(SMALL_TEAM, tmp_path)
     assert main(["analyze", str(trace), "-o", str(tmp_path / "out"), "--idle-threads", "--html"]) == 0
     assert "Idle threads" in capsys.readouterr().out

@@ -43,7 +43,7 @@ def test_each_module_comes_once_and_after_what_it_takes():
         ({"app": "export default 1;\n"}, "'export default 1;' is of a form that is not known here"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_put_together(modules, text):
+def test_modules_that_cannot_be_bundled_are_named(modules, text):
     with pytest.raises(ValueError, match=text):
         put_together(**modules)
 
@@ -77,13 +77,13 @@ def check_types(directory):
 
 
 @needs_tsc
-def test_types():
+def test_the_scripts_pass_the_type_checker():
     done = check_types(ASSETS)
     assert (done.returncode, done.stdout) == (0, "")
 
 
 @needs_tsc
-def test_types_are_looked_at(tmp_path):
+def test_the_type_checker_finds_errors(tmp_path):
     shutil.copytree(ASSETS, tmp_path / "assets")
     with (tmp_path / "assets" / "format.js").open("a") as file:
         file.write("const unused = seconds.nothing;\n")

@@ -58,7 +58,7 @@ def anchor_of(case):
 
 @pytest.mark.skipif(not CASES, reason=f"no recorded cases: {SHARED} is not there")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_equals_scalasca(case):
+def test_costs_equal_scalascas(case):
     ours, theirs = causes(analysed(anchor_of(case), "scalasca").cells), causes(scout(case))
     rows = differences(theirs, ours, tuple(sorted(theirs.keys() | ours.keys())))
     assert rows
@@ -98,11 +98,11 @@ def test_threads_do_not_change_the_result(case, model):
 
 
 @pytest.mark.parametrize("case", [*CASES, *DATA], ids=lambda case: case.name)
-def test_invariants(case):
+def test_recorded_cases_keep_the_invariants(case):
     invariants(anchor_of(case))
 
 
-def test_without_causes():
+def test_no_cost_metrics_without_causes():
     cells = outcome(DATA[0] / "traces.otf2", causes=False).cells
     assert cells
     assert not causes(cells)
@@ -129,7 +129,7 @@ NAMED = (*COMPLETE, "critical_", "non_critical_", "mpi_wait_")
 
 
 @pytest.mark.parametrize(("trace", "expected"), list(examples()))
-def test_worked_by_hand(trace, expected, tmp_path):
+def test_costs_match_hand_worked_traces(trace, expected, tmp_path):
     anchor = trace_from_text(trace, tmp_path)
     cells = outcome(anchor).cells
     # Costs must be complete, of the rest those that are named.
@@ -151,7 +151,7 @@ def test_messages_and_collectives(trace):
 
 @settings(max_examples=30)
 @given(trace=one_sided_programs())
-def test_one_sided(trace):
+def test_random_one_sided_programs_keep_the_invariants(trace):
     random_program(trace)
 
 

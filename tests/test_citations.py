@@ -83,7 +83,7 @@ def citations(path: Path) -> list[tuple[str, str, set[str]]]:
     return found
 
 
-def test_what_a_citation_is():
+def test_lists_and_ranges_of_sections_are_parsed():
     assert numbers(["4.1-4.3", "7", "1-2"]) == {"4.1", "4.2", "4.3", "7", "1", "2"}
     assert spelled_out("4.1 to 4.3, 4.5, and 4.7a") == {"4.1", "4.3", "4.5", "4.7"}
 
@@ -106,7 +106,7 @@ def test_citations_resolve(path):
     assert not re.search(r"PATTERNS (section|\d)|EVENT_MODEL|\b(WHATIF|COUNTERS) \d", text)
 
 
-def test_there_are_citations():
+def test_every_work_is_cited():
     """The test above finds something: every work is cited, and the thesis from Rust, from Python and from patterns."""
     of = {path: citations(path) for path in FILES}
     for folder in ("rust", "tests", "docs"):

@@ -72,13 +72,13 @@ def test_analyze_writes_and_says_where(native, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(("text", "size"), [("17", 17), ("64K", 2**16), ("1.5 GiB", 3 * 2**29), ("2tb", 2**41)])
-def test_a_size_of_memory(text, size, native, tmp_path):
+def test_memory_limit_accepts_units(text, size, native, tmp_path):
     assert cli.main(["analyze", "scorep", "--quiet", "--memory-limit", text]) == 0
     assert native["memory_limit"] == size
     assert native["spill_directory"] == str(tmp_path)
 
 
-def test_no_size_of_memory(capsys):
+def test_a_wrong_memory_limit_is_a_usage_error(capsys):
     with pytest.raises(SystemExit, match="2"):
         cli.main(["analyze", "scorep", "--memory-limit", "much"])
     assert "much is not a size" in capsys.readouterr().err
@@ -205,7 +205,7 @@ def test_ctrl_c_is_not_taken_from_who_ignores_it():
 
 
 @pytest.mark.parametrize("arguments", [[], ["analyse", "t"], ["analyze"], ["analyze", "t", "--threads", "0"]])
-def test_wrong_usage(arguments, capsys):
+def test_wrong_usage_exits_with_2_and_prints_the_usage(arguments, capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main(arguments)
     assert stop.value.code == 2
@@ -213,7 +213,7 @@ def test_wrong_usage(arguments, capsys):
 
 
 @pytest.mark.usefixtures("native")
-def test_info(capsys):
+def test_info_lists_definitions_and_oddities(capsys):
     assert cli.main(["info", "t"]) == 0
     out = capsys.readouterr().out
     assert re.search(r"^locations +3 CPU_THREAD$", out, re.MULTILINE)

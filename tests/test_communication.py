@@ -122,7 +122,7 @@ def test_blocks_add_up_to_the_pairs(trace):
             assert pc.sum(merged["bytes"]).as_py() == pc.sum(pairs["bytes"]).as_py()
 
 
-def test_coarser_pairs():
+def test_pairs_are_merged_into_blocks_of_ranks():
     rank, peer = (axis.ravel().astype(np.int32) for axis in np.meshgrid(np.arange(10), np.arange(10), indexing="ij"))
     names = ("messages", "bytes", "transfers", "transfer_bytes", "time", "transfer_time")
     places = {"rank": rank, "last_rank": rank, "peer": peer, "last_peer": peer}
@@ -247,7 +247,7 @@ def test_nodes_and_the_topology_in_a_browser(browser, monkeypatch, tmp_path):
     viewer.is_well()
 
 
-def test_a_written_result_keeps_them(tmp_path):
+def test_a_written_result_keeps_pairs_and_message_sizes(tmp_path):
     result = whywait.analyze(DATA / "stencil")
     result.write(tmp_path)
     back = whywait.load(tmp_path)
@@ -255,7 +255,7 @@ def test_a_written_result_keeps_them(tmp_path):
     assert back.message_sizes().cast(result.message_sizes().schema).equals(result.message_sizes())
 
 
-def test_what_nobody_can_tell(tmp_path):
+def test_results_without_events_refuse_communication(tmp_path):
     result = fake_native.result(fake_native.small())
     with pytest.raises(whywait.UsageError, match="there are no events"):
         result.communication()
@@ -264,7 +264,7 @@ def test_what_nobody_can_tell(tmp_path):
         whywait.load(tmp_path).communication()
 
 
-def test_the_verb(capsys, tmp_path):
+def test_the_verb_sorts_by_any_quantity(capsys, tmp_path):
     whywait.analyze(DATA / "stencil").write(tmp_path)
     for by in ("bytes", "messages", "time", "waiting"):
         assert main(["messages", str(tmp_path), "--by", by, "--top", "3"]) == 0

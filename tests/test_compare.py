@@ -45,7 +45,7 @@ def test_by_call_path_and_metric():
     assert (barrier["second"], barrier["relative"]) == pytest.approx((0, -1))
 
 
-def test_by_rank_group():
+def test_differences_sum_over_groups_of_ranks():
     rows = diff(BEFORE, AFTER, ["mpi_latesender"], groups=3).to_pylist()
     assert [(row["group"], row["relative"] and round(row["relative"], 6)) for row in rows] == [
         (2, None), (1, -1.0), (0, 0.2),
@@ -88,7 +88,7 @@ def test_runs_of_different_size():
     assert sorted((row["group"], row["first"], row["second"]) for row in rows) == [(0, 1, 2), (1, 0, 2)]
 
 
-def test_runs_without_anything():
+def test_empty_runs_can_be_compared():
     nothing = fake_native.result(fake_native.FakeAnalysis([], [], [], {}))
     assert diff(nothing, nothing).num_rows == 0
     assert diff(nothing, AFTER).num_rows == diff(AFTER, nothing).num_rows > 0
@@ -107,7 +107,7 @@ def test_runs_without_anything():
         ("visits>0", False),
     ],
 )
-def test_thresholds(text, exceeded):
+def test_thresholds_are_parsed_and_checked(text, exceeded):
     assert Threshold.parse(text).exceeded(BEFORE, AFTER) is exceeded
 
 

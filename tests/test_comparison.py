@@ -84,7 +84,7 @@ def test_names_in_a_trace_are_no_markup(tmp_path):
     assert {"comparison", "a-meta", "b-meta", "a-cells-0", "b-cells-0"} <= page.blocks.keys()
 
 
-def test_command(tmp_path, capsys):
+def test_diff_writes_a_page_and_checks_thresholds(tmp_path, capsys):
     runs = [str(DATA / name) for name in PAIRS[0]]
     assert main(["diff", *runs, "--html", str(tmp_path / "diff.html"), "--fail-on", "time>0.0001%"]) in {0, 1}
     assert "open it in a browser" in capsys.readouterr().out
@@ -93,7 +93,7 @@ def test_command(tmp_path, capsys):
     assert "is a directory" in capsys.readouterr().err
 
 
-def test_runs_without_anything(tmp_path):
+def test_a_page_compares_empty_runs(tmp_path):
     nothing = result(FakeAnalysis([], [], [], {}))
     write_html(nothing, result(small()), tmp_path / "diff.html")
     write_html(nothing, nothing, tmp_path / "diff.html")
@@ -128,7 +128,7 @@ def milliseconds(text):
     return sign * float(number) * {"s": 1e3, "ms": 1, "µs": 1e-3, "ns": 1e-6}[unit]
 
 
-def test_front_page(browser, fence_and_gats):
+def test_the_front_page_says_what_got_better_and_worse(browser, fence_and_gats):
     (fence, gats), path = fence_and_gats
     viewer = Viewer(browser, path).open()
     assert "B takes about as long as A: 389 ms instead of 389 ms" in viewer.text(".headline")

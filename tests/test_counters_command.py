@@ -71,7 +71,7 @@ def test_by_iteration_and_time(steps, capsys):
     assert [(row["begin"], row["value"]) for row in in_window if row["rank"] == 1] == [(10, 200), (20, 300)]
 
 
-def test_in_a_window(steps, capsys):
+def test_sums_are_cut_to_the_window(steps, capsys):
     assert [row["value"] for row in rows(capsys, steps, "--by", "rank", "--window", "10:30")] == [500, 3, 0]
     assert main(["counters", str(steps), "--window", "10:30", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -82,7 +82,7 @@ def test_in_a_window(steps, capsys):
     assert "INS" in capsys.readouterr().out
 
 
-def test_queues_alone(steps, capsys):
+def test_queues_leaves_out_the_counters_of_the_trace(steps, capsys):
     assert main(["counters", str(steps), "--queues", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert "counters" not in found
@@ -148,7 +148,7 @@ def test_all_counters_are_correlated(steps, capsys):
         ["--correlate", "--window", "0:1"],
     ],
 )
-def test_what_does_not_go_together(steps, capsys, options):
+def test_conflicting_options_are_refused(steps, capsys, options):
     assert main(["counters", str(steps), *options]) == 2
     assert capsys.readouterr().err
 
@@ -298,7 +298,7 @@ def test_a_queue_has_no_call_path(tmp_path, capsys, options):
     ("width", "edges"),
     [(0.1, [0, 0.1, 0.2, 0.3]), (0.2, [0, 0.2, 0.3]), (0.3, [0, 0.3]), (9, [0, 0.3]), (None, [0, 0.15, 0.3])],
 )
-def test_edges_of_bins(width, edges):
+def test_bins_have_the_requested_width(width, edges):
     assert edges_of_bins((0.0, 0.3), 2, width).tolist() == pytest.approx(edges)
     assert all(np.diff(edges_of_bins((0.0, 11 * step), 1, step)).min() > 0.9 * step for step in (0.1, 0.3, 1e-6, 7.7))
 
@@ -317,7 +317,7 @@ def test_bins_and_traffic_stand_alone(steps, capsys, options):
 
 
 @pytest.mark.parametrize("width", ["0s", "1", "s", "-1s", "1h"])
-def test_a_width_has_a_unit(steps, capsys, width):
+def test_a_wrong_bin_width_is_a_usage_error(steps, capsys, width):
     with pytest.raises(SystemExit) as ended:
         main(["counters", str(steps), "--metric", "INS", f"--bin={width}"])
     assert ended.value.code == 2

@@ -129,7 +129,7 @@ def test_recorded_counters_of_open_mpi_are_found(files, trace, tmp_path):
     assert (rows["SEND"]["state"], rows["SEND"]["value"]) == ("recorded", 21)
 
 
-def test_all_counters_fit(trace, tmp_path):
+def test_more_counters_than_one_record_holds_are_imported(trace, tmp_path):
     """A metric record has a byte for the number of its values."""
     files = Files(tmp_path / "spc", [f"OMPI_SPC_X{i}" for i in range(300)])
     for rank in range(2):

@@ -65,7 +65,7 @@ def written(tmp_path):
     return write
 
 
-def test_small_run(written):
+def test_a_cube_file_holds_all_metrics_with_their_types(written):
     result = fake_native.result(fake_native.small())
     path = written(result)
     check(result, path)
@@ -197,7 +197,7 @@ def test_a_system_without_definitions_has_one_machine(written):
 
 
 @pytest.mark.parametrize("case", fake_native.shared_cases() or [None], ids=lambda case: case and case.name)
-def test_recorded_runs(case, written):
+def test_scalascas_values_survive_a_round_trip(case, written):
     if case is None:
         pytest.skip("no recorded runs beside this checkout")
     analysis, scout = fake_native.from_scout(case)

@@ -81,7 +81,7 @@ def test_the_delayed_rank_is_blamed(result, known):
     assert not differences, "\n".join(differences)
 
 
-def test_nothing_is_odd(trace, result):
+def test_recorded_traces_have_only_the_known_warnings(trace, result):
     assert whywait.open(trace).oddities == []
     assert {warning["kind"] for warning in result.warnings} == WARNINGS.get(trace.name, set())
     assert result.facts["clock_violations_p2p"] == 0

@@ -35,14 +35,14 @@ def test_it_leaves_a_trace_and_a_result(tmp_path, monkeypatch, capsys):
         assert main(command[1:]) == 0
 
 
-def test_again_and_elsewhere(tmp_path, capsys):
+def test_the_demo_can_be_repeated_and_moved(tmp_path, capsys):
     for _ in range(2):
         assert main(["demo", "-o", str(tmp_path / "here"), "--json"]) == 0
         summary = json.loads(capsys.readouterr().out)
         assert str(tmp_path / "here/results/report.html") in summary["files"]
 
 
-def test_a_file_is_no_place(tmp_path, capsys):
+def test_the_demo_refuses_to_overwrite_a_file(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert main(["demo", "-o", str(tmp_path / "file")]) == 2
     assert "is a file, not a directory" in capsys.readouterr().err

@@ -54,7 +54,7 @@ def test_all_examples_are_tested():
 
 
 @pytest.mark.parametrize(("text", "expected"), [one[1:] for one in EXAMPLES], ids=[one[0] for one in EXAMPLES])
-def test_examples(text, expected, tmp_path):
+def test_device_waits_match_hand_worked_traces(text, expected, tmp_path):
     result = whywait.analyze(trace_from_text(text, tmp_path / "trace"), causes=False)
     assert sorted(told(result)) == sorted(expected.splitlines())
 
@@ -136,7 +136,7 @@ def test_a_device_that_processes_share_is_idle_while_none_uses_it(tmp_path):
     assert device["busy"] == pytest.approx(4 * 1.3)
 
 
-def test_a_real_trace():
+def test_a_real_trace_of_two_devices():
     """Two devices one after the other."""
     place = SHARED / "samples" / "mi300"
     if not place.exists():

@@ -22,7 +22,7 @@ def names():
 
 
 @pytest.mark.parametrize("module", ["whywait", *MODULES])
-def test_examples(module, names, tmp_path, monkeypatch):
+def test_examples_in_docstrings_run(module, names, tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     loaded = importlib.import_module(module)
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)

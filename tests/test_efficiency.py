@@ -53,7 +53,7 @@ def shares(result, *arguments, **options):
 TWO = run([(1, 5, 1, 1), (2, 2, 3, 1)], [0, 2], [0.5, 0])
 
 
-def test_by_hand():
+def test_efficiencies_match_a_hand_worked_run():
     assert shares(TWO) == pytest.approx(
         {
             "parallel_efficiency": 5 / 8,
@@ -80,7 +80,7 @@ def test_cube_knows_no_one_sided_waits():
     }
 
 
-def test_of_a_region():
+def test_efficiencies_of_a_call_path():
     assert shares(TWO, "main/work")["load_balance"] == pytest.approx(3.5 / 5)
     assert shares(TWO, "work") == shares(TWO, 1)
     assert shares(TWO, "main") == shares(TWO)
@@ -121,12 +121,12 @@ def test_threads_count_with_their_process():
     assert found["parallel_efficiency"] == pytest.approx(10 / 16)
 
 
-def test_nothing_at_all():
+def test_an_empty_run_has_no_efficiencies():
     empty = fake_native.result(fake_native.FakeAnalysis([], [], [], {}))
     assert set(shares(empty).values()) == {None}
 
 
-def test_scaling():
+def test_strong_and_weak_scaling_match_a_hand_worked_series():
     one = run([(0, 8, 0, 0)], [0], [0])
     two = run([(0, 5, 1, 0), (0, 4, 2, 0)], [0, 1], [0, 0])
     reference, strong = scaling([one, two])

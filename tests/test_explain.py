@@ -140,7 +140,7 @@ def test_an_explanation_is_all_of_the_wait(name):
             assert 0 <= node["unexplained"] <= node["explains"] + 1e-12
 
 
-def test_what_can_be_asked_for(result):
+def test_waits_are_explained_by_row_or_choice(result):
     longest = result.explain()
     assert result.explain(longest["row"]) == longest
     assert result.explain(whywait.Choice("mpi_latesender", rank=1))["waiting"] == 3
@@ -192,7 +192,7 @@ def test_the_work_of_rank_5_is_to_blame(stencil):
     assert place["costs"] == pytest.approx(sum(kind["costs"] for kind in place["classes"]))
 
 
-def test_delay_costs(result):
+def test_delay_costs_name_the_late_ranks(result):
     rows = result.delay_costs().to_pylist()
     assert [(row["class"], row["callpath"][-1], row["rank"], row["short_term"], row["long_term"]) for row in rows] == [
         ("latesender", "f", 0, 3, 3),
@@ -207,7 +207,7 @@ def test_costs_are_the_waiting(stencil):
     assert all(row["direct"] + row["indirect"] == pytest.approx(row["waiting"]) for row in waits)
 
 
-def test_classes_add_up(stencil):
+def test_the_parts_of_wait_classes_add_up(stencil):
     metrics = stencil.metrics
     for name in ("coll", "rma"):
         for form in ("propagating_vs_terminal", "direct_vs_indirect"):
@@ -221,7 +221,7 @@ def test_classes_add_up(stencil):
     assert metrics["waitstates_direct_vs_indirect_coll"].total == pytest.approx(collective)
 
 
-def test_critical_path(result, stencil):
+def test_the_critical_path_follows_the_late_sender(result, stencil):
     path = result.critical_path().to_pylist()
     assert [(row["rank"], row["from"], row["to"], row["callpath"][-1], row["hop"]) for row in path] == [
         (0, 0, 6, "f", None),
@@ -238,7 +238,7 @@ def test_the_path_is_written(result, tmp_path):
     assert written.to_pylist() == result.critical_path().to_pylist()
 
 
-def test_without_causes(chain, tmp_path):
+def test_explanations_need_causes(chain, tmp_path):
     result = whywait.analyze(chain, causes=False)
     assert not result.has_causes
     assert "delay" not in result.metrics

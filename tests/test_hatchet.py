@@ -34,7 +34,7 @@ def test_values_are_those_of_the_tables():
     assert len(list(walk(found))) == len(result.tree)
 
 
-def test_of_a_rank():
+def test_hatchet_of_one_rank_holds_its_values():
     result = whywait.analyze(DATA / "stencil")
     by_rank = dict(zip(*result.metrics["mpi_latesender"].by_rank().to_pydict().values(), strict=True))
     for rank in (0, 5):

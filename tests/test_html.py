@@ -87,7 +87,7 @@ def test_numbers_of_a_tree_out_of_order(tmp_path):
     check_numbers(found, page_of(found, tmp_path))
 
 
-def test_nothing_at_all(tmp_path):
+def test_a_page_of_an_empty_run(tmp_path):
     found = result(FakeAnalysis([], [], [(0, 0)], {}))
     page = page_of(found, tmp_path)
     assert page.meta["stored"] == []
@@ -162,7 +162,7 @@ def test_a_directory_is_no_file(tmp_path, capsys):
     assert "is a directory" in capsys.readouterr().err
 
 
-def test_blocks_round_trip():
+def test_packed_columns_unpack_unchanged():
     data = {
         "u1": np.array([0, 255, 7], np.uint8), "u4": np.array([0, 2**32 - 1], np.uint32),
         "i4": np.array([-(2**31), 5], np.int32), "f4": np.array([1.5, -0.0, np.inf], np.float32),
@@ -276,7 +276,7 @@ def stencil(tmp_path_factory):
     return found, path
 
 
-def test_front_page(browser, stencil):
+def test_the_front_page_names_waits_and_their_causes(browser, stencil):
     found, path = stencil
     viewer = Viewer(browser, path).open()
     share = found.summary()["focus"]["account"]["share"]
@@ -343,7 +343,7 @@ def test_open_nodes_show_only_their_own(browser, stencil):
     viewer.is_well()
 
 
-def test_keys(browser, stencil):
+def test_the_trees_obey_the_keyboard(browser, stencil):
     _, path = stencil
     viewer = Viewer(browser, path).open("#explore?metric=time")
     viewer.until("document.querySelectorAll('.box').length")
@@ -362,7 +362,7 @@ def test_keys(browser, stencil):
     viewer.is_well()
 
 
-def test_search(browser, stencil):
+def test_search_finds_and_opens_rows(browser, stencil):
     _, path = stencil
     viewer = Viewer(browser, path).open("#explore?metric=time")
     viewer.until("document.querySelectorAll('.box').length")
@@ -381,7 +381,7 @@ def test_search(browser, stencil):
     viewer.is_well()
 
 
-def test_order(browser, stencil):
+def test_rows_sort_by_value(browser, stencil):
     found, path = stencil
     viewer = Viewer(browser, path).open("#explore?metric=time")
     viewer.until("document.querySelectorAll('.box').length")

@@ -52,7 +52,7 @@ def test_courses_are_means_of_bins(written):
     assert np.isnan(found["level"][1]).all()
 
 
-def test_a_written_result_has_them(written, tmp_path):
+def test_the_counter_table_adds_up_to_the_totals(written, tmp_path):
     anchor, result = written
     table = pq.read_table(result / "timeline_counters.parquet")
     result_counters = whywait.load(result).counters
@@ -90,7 +90,7 @@ def test_a_run_without_counters_has_no_lanes(browser, tmp_path):
     assert viewer.text(".counters-of") is None
 
 
-def test_lanes_in_a_browser(browser, written):
+def test_counters_are_drawn_as_lanes(browser, written):
     viewer = Viewer(browser, written[1] / "report.html").open("#timeline")
     viewer.until(SHOWN)
     viewer.click(".counters-of summary")

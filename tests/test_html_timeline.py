@@ -291,7 +291,7 @@ def test_sources_lie_below_their_directory(tmp_path):
         result(analysis).write_html(tmp_path / "report.html", source=tmp_path / "none")
 
 
-def test_the_option(tmp_path, capsys):
+def test_source_needs_html_and_a_directory(tmp_path, capsys):
     trace = str(DATA / "stencil")
     assert main(["analyze", trace, "-o", str(tmp_path / "a"), "--source", str(DATA / "programs")]) == 2
     assert "--html" in capsys.readouterr().err

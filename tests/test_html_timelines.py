@@ -146,7 +146,7 @@ def test_a_click_shows_the_same_call_in_the_other_run(browser, stencil):
     viewer.is_well()
 
 
-def test_both_move_together(browser, stencil):
+def test_measured_and_simulated_timelines_zoom_together(browser, stencil):
     _, path = stencil
     viewer = opened(browser, path)
     length = window(viewer, MEASURED)

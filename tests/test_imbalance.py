@@ -33,7 +33,7 @@ def cells(regions, parents, ranks, time, visits=None):
 RANKS = [(0, 0), (1, 0), (2, 0)]
 
 
-def test_by_hand():
+def test_imbalance_matches_a_hand_worked_profile():
     # All visit the first place, on average for 3 s; only rank 1 visits the second; rank 2 misses the third.
     time = {(0, 0): 5.0, (0, 1): 3.0, (0, 2): 1.0, (1, 1): 6.0, (2, 0): 2.0, (2, 1): 4.0}
     found = cells([fake_native.MAIN, WORK, fake_native.SOLVE], [None, 0, 0], RANKS, time)
@@ -49,7 +49,7 @@ def test_by_hand():
     }  # fmt: skip
 
 
-def test_who_runs_no_program_has_no_part_in_it():
+def test_metric_locations_and_streams_have_no_imbalance():
     ranks = [(0, 0), (0, 1, "METRIC"), (1, 0), (1, 1, "ACCELERATOR_STREAM")]
     found = cells([fake_native.MAIN], [None], ranks, {(0, 0): 5.0, (0, 2): 3.0, (0, 3): 9.0})
     assert found["imbalance"] == {(0, 0): 1, (0, 2): 1}
@@ -105,7 +105,7 @@ def test_one_location_has_no_imbalance():
 
 
 @given(st.integers(2, 6).flatmap(lambda n: st.lists(st.lists(st.integers(0, 99), min_size=n, max_size=n), max_size=4)))
-def test_what_is_above_is_below_elsewhere(rows):
+def test_excess_and_shortfall_balance(rows):
     ranks = [(rank, 0) for rank in range(len(rows[0]) if rows else 2)]
     time = {(callpath, rank): float(value) for callpath, row in enumerate(rows) for rank, value in enumerate(row)}
     found = {

@@ -209,7 +209,7 @@ def test_threads_share_the_boundaries_of_their_process(tmp_path):
     assert table["parallel_efficiency"].to_pylist() == pytest.approx([4.5 / 8] * 3)
 
 
-def test_what_is_no_loop(tmp_path):
+def test_calls_that_do_not_repeat_are_no_loop(tmp_path):
     text = "*: main [0, 9]\n*: f [1, 2]\n*: f [3, 4]\n0: g [5, 8]\n1: h [5, 8]"
     result = whywait.analyze(trace_from_text(text, tmp_path))
     assert result.iterations() is None
@@ -310,7 +310,7 @@ def test_a_call_path_comes_before_a_parameter_of_its_name(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["parameter"] == "i"
 
 
-def test_a_part_of_a_run_has_none():
+def test_a_window_has_no_iterations():
     part = whywait.analyze(DATA / "stencil", window=(0.4, 0.5))
     for question in (part.iterations, part.communication, part.message_sizes):
         with pytest.raises(whywait.UsageError, match="this is a part of a run"):
@@ -336,7 +336,7 @@ def test_a_written_result_keeps_the_iterations_of_its_loop(tmp_path, capsys):
     assert not (tmp_path / "wrong" / "manifest.json").exists()
 
 
-def test_what_is_remarkable(steps):
+def test_trend_and_outliers_are_judged(steps):
     table = steps.iterations()
     column = table.column_names.index("duration")
 
@@ -359,7 +359,7 @@ def test_what_is_remarkable(steps):
     assert judged([3.0])["trend"]["kind"] == "steady"
 
 
-def test_the_verb(capsys):
+def test_the_verb_lists_the_slowest_iterations(capsys):
     assert main(["iterations", str(DATA / "stencil"), "--top", "2"]) == 0
     text = capsys.readouterr().out
     assert all(len(line) <= 80 for line in text.splitlines())

@@ -80,7 +80,7 @@ def test_geometry_of_a_launch():
         geometry_efficiency(0, 32, 80, 32)
 
 
-def test_correlation():
+def test_pearson_matches_worked_values():
     assert pearson((10, 20, 30), (1, 2, 2.5)) == pytest.approx(0.98198, abs=5e-6)
     assert pearson((1, 1, 1), (1, 2, 3)) is None
     assert pearson((1, 2), (1, 2)) is None

@@ -70,7 +70,7 @@ def test_a_trace_four_times_the_limit_gives_the_same(large, tmp_path):
         assert one.equals(other), name
 
 
-def test_the_peak_is_told(small, tmp_path):
+def test_the_summary_reports_peak_memory(small, tmp_path):
     whywait.analyze(small, memory_limit=1024 * MIB, spill_directory=tmp_path).write(tmp_path / "results")
     peak = json.loads((tmp_path / "results" / "summary.json").read_text())["peak_memory"]
     assert 10 * MIB < peak <= resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

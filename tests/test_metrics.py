@@ -214,7 +214,7 @@ def test_an_orphan_moves_up_to_the_next_metric_above():
         ("loop", "HIP", "KERNEL", {"execution", "hip", "hip_kernel_executions"}),
     ],
 )  # fmt: skip
-def test_classes(name, paradigm, role, masks):
+def test_regions_count_in_the_metrics_of_their_class(name, paradigm, role, masks):
     region = Region.of(name, paradigm, role)
     assert {mask for mask in ["execution", *MASKS] if masked(mask, region)} == masks
 

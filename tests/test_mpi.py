@@ -229,7 +229,7 @@ def test_each_rank_keeps_the_memory_limit(tmp_path):
     assert json.loads(done.stdout)["waiting"] == whywait.analyze(DATA / "sor_gats").summary()["waiting"]
 
 
-def test_what_the_environment_says(monkeypatch):
+def test_ranks_are_read_from_the_environment(monkeypatch):
     for name in (*mpi._SIZES, *mpi._RANKS):
         monkeypatch.delenv(name, raising=False)
     assert (mpi.started(), mpi.first(), mpi.ranks()) == (1, True, None)
@@ -269,7 +269,7 @@ def test_processes_of_another_mpi_say_so():
     assert "uses a different MPI and sees 1" in done.stderr
 
 
-def test_errors_travel():
+def test_errors_survive_pickling():
     errors = (whywait.ArchiveError("cut off"), KeyboardInterrupt(), OSError(28, "No space left", "/here"))
     for error in errors:
         there = pickle.loads(mpi._pickled(error))  # noqa: S301

@@ -58,7 +58,7 @@ assert WORKED
 
 
 @pytest.mark.parametrize(("trace", "expected"), WORKED)
-def test_worked_by_hand(trace, expected, tmp_path):
+def test_the_oracle_matches_hand_worked_traces(trace, expected, tmp_path):
     analysis = Analysis(read(trace_from_text(trace, tmp_path)), "thesis")
     found = {}
     for (metric, *cell), value in analysis.cells().items():

@@ -35,7 +35,7 @@ def test_program_agrees_with_oracle(trace):
 
 
 @pytest.mark.skipif(not (SHARED / "samples" / "mi300").exists(), reason=f"no samples: {SHARED} is not there")
-def test_a_recorded_trace():
+def test_the_oracle_agrees_on_a_recorded_trace():
     """A synchronization with an event waits for each of two kernels, as long as is known of the trace."""
     (anchor,) = (SHARED / "samples" / "mi300").rglob("traces.otf2")
     waits = [wait for wait in agree(anchor).waits() if wait.kind == "gpu_host_wait"]

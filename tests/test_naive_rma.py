@@ -58,7 +58,7 @@ def contains(callpath, names) -> bool:
 
 
 @pytest.mark.parametrize("case", RECORDED, ids=lambda case: case.name)
-def test_known_delays(case):
+def test_the_oracle_finds_the_injected_delays(case):
     """What the recorded programs' own text makes them wait is found, where, for whom, and because of whom."""
     one_sided, others = naive_rma.analyze(case / "traces.otf2"), naive.analyze(case / "traces.otf2")
     waits = [(w.metric, w.rank, w.callpath, w.waiting / one_sided.resolution, w.cause_rank) for w in one_sided.waits]
@@ -90,7 +90,7 @@ def test_the_last_factor_takes_it_all(tmp_path):
 
 @settings(max_examples=60)
 @given(trace=one_sided_programs())
-def test_invariants(trace):
+def test_waits_of_random_programs_keep_the_invariants(trace):
     """What holds for every correct program, whatever it waits for."""
     with tempfile.TemporaryDirectory() as directory:
         result = naive_rma.analyze(trace_from_text(trace, directory))

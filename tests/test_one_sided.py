@@ -118,7 +118,7 @@ def test_documents_have_transfers_and_a_tree(trace, expected, tmp_path):
 
 
 @pytest.mark.parametrize("case", RECORDED, ids=lambda case: case.name)
-def test_recorded_programs(case):
+def test_recorded_programs_agree_with_the_oracle(case):
     """The oracle found what these programs are known to wait for; here every cell, wait state and transfer."""
     assert_agreement(case / "traces.otf2")
 
@@ -232,7 +232,7 @@ TRANSFERS = {
 
 
 @pytest.mark.parametrize("name", TRANSFERS)
-def test_transfers(name, tmp_path):
+def test_transfers_match_hand_worked_traces(name, tmp_path):
     """Start and end as the records have them, worked out by hand."""
     trace, expected = TRANSFERS[name]
     anchor = trace_from_text(f"ranks 2\nwin w on world\ngroup a = 0\ngroup b = 1\n{trace}", tmp_path)
@@ -247,7 +247,7 @@ def test_transfers(name, tmp_path):
 
 @pytest.mark.skipif(not CASES, reason=f"no recorded cases: {SHARED} is not there")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_equals_scalasca(case):
+def test_one_sided_waits_equal_scalascas(case):
     reference = one_sided_scout(case)
     compared = [metric for metric in ONE_SIDED if metric in reference or metric in DEVIATIONS]
     rows = differences(reference, outcome(case / "archive" / "traces.otf2").cells, tuple(compared))

@@ -129,7 +129,7 @@ def compare(expected: Expectation, cells, waits) -> None:
 
 
 @each_example
-def test_oracle(trace, expected, tmp_path):
+def test_the_oracle_matches_the_document(trace, expected, tmp_path):
     """The numbers worked out by hand are those of the oracle, too."""
     if re.search(r"^ *\d+/\d+:", trace, re.MULTILINE):
         # The oracle of causes does not know devices, that of wait states does.
@@ -141,7 +141,7 @@ def test_oracle(trace, expected, tmp_path):
 
 
 @each_example
-def test_program(trace, expected, tmp_path):
+def test_the_analysis_matches_the_document(trace, expected, tmp_path):
     result = outcome(trace_from_text(trace, tmp_path))
     compare(expected, result.cells, result.waits)
     assert (result.facts["clock_violations_p2p"], result.facts["clock_violations_coll"]) == expected.violations

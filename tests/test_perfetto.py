@@ -316,7 +316,7 @@ def test_only_what_is_chosen(tmp_path, ranks, window, shortest):
     assert counts["threads"] == (8 if ranks is None else len(ranks))
 
 
-def test_nothing_is_chosen(tmp_path):
+def test_a_long_minimum_duration_leaves_an_empty_timeline(tmp_path):
     result = whywait.analyze(DATA / "p2p")
     counts, timeline = written(result, tmp_path, min_duration=1e6)
     assert counts["calls"] == counts["wait_states"] == 0
@@ -382,7 +382,7 @@ def test_an_arrow_never_goes_backwards(tmp_path):
 # The command line ------------------------------------------------------------------------------------
 
 
-def test_the_command(tmp_path, capsys, monkeypatch):
+def test_export_perfetto_selects_ranks_and_a_window(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["export", "perfetto", str(DATA / "stencil"), "--json", "--ranks", "0-2,5", "--window", "0:0.01"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -403,7 +403,7 @@ def test_the_command(tmp_path, capsys, monkeypatch):
         (["-o", "."], "is a directory, not a file to write to"),
     ],
 )
-def test_what_cannot_be(options, text, tmp_path, capsys, monkeypatch):
+def test_a_wrong_selection_is_refused(options, text, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["export", "perfetto", str(DATA / "stencil"), *options]) == 2
     assert text in capsys.readouterr().err
@@ -413,7 +413,7 @@ def test_what_cannot_be(options, text, tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize(
     "options", [["--ranks", "a"], ["--ranks", "3-1"], ["--window", "1"], ["--window", "2:1"], ["--min-duration", "-1"]]
 )
-def test_what_is_no_choice(options, capsys):
+def test_a_malformed_option_is_a_usage_error(options, capsys):
     with pytest.raises(SystemExit) as error:
         main(["export", "perfetto", str(DATA / "stencil"), *options])
     assert error.value.code == 2

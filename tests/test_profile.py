@@ -168,7 +168,7 @@ def test_an_unknown_package(monkeypatch):
         whywait.load(PROFILE)
 
 
-def test_damaged_files(tmp_path, capsys):
+def test_truncated_profiles_are_refused(tmp_path, capsys):
     whole = PROFILE.read_bytes()
     for size in (0, 100, 3000, 100_000):
         cut = tmp_path / "cut.cubex"
@@ -197,7 +197,7 @@ def out(capsys, *arguments, code=0):
     return capsys.readouterr().out
 
 
-def test_report(capsys):
+def test_report_reads_a_profile(capsys):
     text = out(capsys, "report", PROFILE)
     assert "MPI_Allreduce" in text
     assert "this is a profile" in text
@@ -207,7 +207,7 @@ def test_report(capsys):
     out(capsys, "report", PROFILE, "--window", "0:0.1", code=2)
 
 
-def test_efficiency(capsys):
+def test_efficiency_reads_a_profile(capsys):
     text = out(capsys, "efficiency", PROFILE, PROFILE.parent)
     row = next(line for line in text.splitlines() if line.strip().startswith("Serialization "))
     assert row.split()[1] == "-"
@@ -215,7 +215,7 @@ def test_efficiency(capsys):
     out(capsys, "efficiency", PROFILE, "--simulate", code=2)
 
 
-def test_series(capsys, browser, tmp_path):
+def test_series_reads_a_profile(capsys, browser, tmp_path):
     text = out(capsys, "series", PROFILE, PROFILE.parent, "--html", tmp_path / "s.html")
     row = next(line for line in text.splitlines() if line.strip().startswith("Waiting"))
     assert row.split()[1] == "-"
@@ -229,7 +229,7 @@ def test_series(capsys, browser, tmp_path):
     viewer.is_well()
 
 
-def test_diff(capsys, browser, tmp_path):
+def test_diff_reads_a_profile(capsys, browser, tmp_path):
     text = out(capsys, "diff", PROFILE, PROFILE.parent, "--html", tmp_path / "d.html")
     assert "Wait at N x N" not in text
     assert "this is a profile" in text

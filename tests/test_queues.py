@@ -82,7 +82,7 @@ def same(a, b):
 
 
 @pytest.mark.parametrize(("trace", "options", "text"), list(examples()))
-def test_documents(trace, options, text, tmp_path):
+def test_queues_match_the_documents_and_the_oracle(trace, options, text, tmp_path):
     anchor = trace_from_text(trace, tmp_path)
     cells, levels, _ = found(anchor, **options)
     oracle = Queues(anchor, **options)
@@ -192,7 +192,7 @@ def invariants(oracle, cells, analysis, levels):
         assert sum(row["mean"] for row in rows) / 7 == pytest.approx(level["mean"])
 
 
-def test_facade(tmp_path):
+def test_queue_sums_are_metrics_and_levels_a_table(tmp_path):
     """The sums are metrics like all others; the levels are a table."""
     anchor = trace_from_text("0: MPI_Bsend(1) [1, 1.1]\n1: MPI_Recv(0) [2, 2.1]", tmp_path)
     result = whywait.analyze(anchor, queues="send", queue_bins=4)

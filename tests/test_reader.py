@@ -104,7 +104,7 @@ def long_archive() -> Content:
     return content
 
 
-def test_many_chunks(tmp_path):
+def test_a_location_of_many_chunks_is_read_as_by_the_official_reader(tmp_path):
     """Chunks of the smallest size, with times, attributes and long records up to their borders."""
     anchor = long_archive().write(tmp_path)
     assert (tmp_path / "traces" / "0.evt").stat().st_size > 3 * 256 * 1024

@@ -36,7 +36,7 @@ def analysed(case):
 
 
 @each_case
-def test_equals_scalasca(case):
+def test_wait_states_equal_scalascas(case):
     rows = differences(scout(case), analysed(case).cells)
     assert rows
     assert not [row for row in rows if not row.ok and row.metric not in DEVIATIONS], "\n" + report(rows)

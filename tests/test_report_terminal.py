@@ -20,7 +20,7 @@ def plain(lines):
     return ["".join(text for text, _ in line) for line in lines]
 
 
-def test_summary_is_data(summary):
+def test_the_summary_is_json(summary):
     assert json.loads(json.dumps(summary)) == summary
     assert summary["run"] == {"name": "lulesh", "path": "/data/lulesh/traces.otf2", "program": "main"}
     assert summary["metrics"]["mpi_latesender"]["total"] == pytest.approx(0.008)
@@ -73,7 +73,7 @@ def test_summary_in_ascii(summary):
     assert "main > solver::solve > MPI_Recv" in text
 
 
-def test_a_run_without_anything():
+def test_an_empty_run_says_so():
     summary = fake_native.result(fake_native.FakeAnalysis([], [], [], {})).summary()
     text = "\n".join(plain(summary_lines(summary)))
     assert "No time was spent in any region." in text
@@ -109,12 +109,12 @@ def test_a_terminal_gets_colours(summary):
         (9.99999e-4, "1.00 ms"), (1.5e-6, "1.50 us"), (3e-9, "3 ns"),
     ],
 )  # fmt: skip
-def test_seconds(value, text):
+def test_durations_print_in_a_fitting_unit(value, text):
     assert seconds(value) == text
 
 
 @pytest.mark.parametrize(("share", "text"), [(0, "0.0%"), (0.0004, "<0.1%"), (0.0126, "1.3%"), (1, "100.0%")])
-def test_percent(share, text):
+def test_shares_print_as_percent(share, text):
     assert percent(share) == text
 
 
@@ -131,7 +131,7 @@ def test_percent(share, text):
         ("()", "()"),
     ],
 )
-def test_short_name(name, short):
+def test_long_names_are_shortened(name, short):
     assert short_name(name) == short
 
 

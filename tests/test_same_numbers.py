@@ -40,7 +40,7 @@ def cells_of(result):
     return found
 
 
-def test_python(run):
+def test_tables_have_the_numbers_of_the_analysis(run):
     result, _ = run
     for name, cells in cells_of(result).items():
         metric = result.metrics[name]
@@ -68,7 +68,7 @@ def test_parquet_and_what_is_read_back(run):
         assert cells == pytest.approx(found[name], rel=1e-12, abs=1e-15), name
 
 
-def test_cube(run):
+def test_cube_has_the_numbers_of_the_analysis(run):
     pycubexr = pytest.importorskip("pycubexr")
     result, directory = run
     expected = cells_of(result)
@@ -90,12 +90,12 @@ def test_cube(run):
                 ), name
 
 
-def test_html(run):
+def test_the_page_has_the_numbers_of_the_analysis(run):
     result, directory = run
     check_numbers(result, Page(directory / "report.html"))
 
 
-def test_summary(run):
+def test_the_summary_has_the_numbers_of_the_analysis(run):
     result, directory = run
     summary = json.loads((directory / "summary.json").read_text())
     assert {name: one["total"] for name, one in summary["metrics"].items()} == {
@@ -103,7 +103,7 @@ def test_summary(run):
     }
 
 
-def test_terminal(run, capsys):
+def test_the_terminal_has_the_numbers_of_the_analysis(run, capsys):
     result, directory = run
     assert main(["report", str(directory), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
@@ -127,7 +127,7 @@ def test_terminal(run, capsys):
     assert len(set(roots)) == len(roots) > 5
 
 
-def test_efficiencies(run, capsys):
+def test_efficiencies_are_equal_everywhere(run, capsys):
     result, directory = run
     assert main(["efficiency", str(directory), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)["methods"]["all"][0]["efficiencies"]
@@ -137,7 +137,7 @@ def test_efficiencies(run, capsys):
         assert page[one.name]["value"] == one.value
 
 
-def test_perfetto(run, tmp_path):
+def test_the_perfetto_trace_has_the_numbers_of_the_analysis(run, tmp_path):
     pytest.importorskip("perfetto")
     from tests.test_perfetto import Timeline
 

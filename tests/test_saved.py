@@ -61,7 +61,7 @@ def test_a_written_copy_is_a_copy(tmp_path):
     same(load(tmp_path / "two"), result)
 
 
-def test_no_result(tmp_path):
+def test_a_directory_without_a_result_is_refused(tmp_path):
     with pytest.raises(whywait.UsageError, match=r"does not contain a result of .*: report\.cubex is missing"):
         load(tmp_path)
 

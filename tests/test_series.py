@@ -223,7 +223,7 @@ def test_the_badge_is_a_picture(study):
 # The verb
 
 
-def test_the_verb(tmp_path, capsys):
+def test_the_verb_writes_table_page_and_badge(tmp_path, capsys):
     runs = [str(DATA / name) for name in ("sor_p2p", "sor_fence")]
     badge, page = tmp_path / "badge.svg", tmp_path / "series.html"
     assert main(["series", *runs, "--badge", str(badge), "--html", str(page), "--fail-on", "time>50%"]) == 0

@@ -70,7 +70,7 @@ def test_blocks_are_those_of_the_page(stencil):
 @pytest.mark.parametrize(
     "path", ["/data/nothing", "/data/cells-999", "/data/cells-x", "/etc/passwd", "/../../etc/passwd", "/data/../meta"]
 )
-def test_there_is_nothing_else(stencil, path):
+def test_other_paths_are_not_found(stencil, path):
     with serving(stencil) as server:
         assert get(server, path) == (404, "there is nothing here")
 
@@ -83,7 +83,7 @@ def test_only_this_machine_is_answered(stencil):
         assert get(server, "/", host=f"localhost:{server.server_port}")[0] == 200
 
 
-def test_a_browser_shows_it(browser, stencil):
+def test_a_browser_shows_the_served_report(browser, stencil):
     with serving(stencil) as server:
         browser.get("about:blank")
         browser.get(f"http://127.0.0.1:{server.server_port}/#explore?metric=mpi_latesender")

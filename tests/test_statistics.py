@@ -64,7 +64,7 @@ def test_statistics_follow_from_the_waits(result):
             assert row[name] == pytest.approx(below + (above - below) * (at - int(at)), rel=1e-12)
 
 
-def test_the_file_says_the_same(result, tmp_path):
+def test_the_statistics_file_equals_the_table(result, tmp_path):
     result.write(tmp_path)
     patterns = read(tmp_path / "report.stat")
     rows = result.statistics().to_pylist()
@@ -111,7 +111,7 @@ CASES = [case for case in cases() if (case / "scout.stat").exists()]
 
 @pytest.mark.skipif(not CASES, reason=f"no recorded cases: {SHARED} is not there")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_equals_scalasca(case, tmp_path):
+def test_statistics_equal_scalascas(case, tmp_path):
     """Quartiles are estimates there, and the worst of a collective operation are sums over ranks."""
     whywait.analyze(case / "archive" / "traces.otf2").write(tmp_path)
     ours = read(tmp_path / "report.stat")
@@ -138,7 +138,7 @@ def written(tmp_path_factory, result):
     return str(directory)
 
 
-def test_shown(written, result, capsys):
+def test_waits_statistics_draws_a_box_per_wait_state(written, result, capsys):
     assert cli.main(["waits", written, "--statistics"]) == 0
     head, *lines, scale = capsys.readouterr().out.splitlines()
     assert head.split() == ["wait", "state", "waits", "waiting"]
@@ -161,7 +161,7 @@ def test_shown(written, result, capsys):
     assert len(boxes[last]) == 80
 
 
-def test_as_data(written, result, capsys):
+def test_waits_statistics_as_json(written, result, capsys):
     assert cli.main(["waits", written, "--statistics", "--metric", "mpi_latesender", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     (row,) = told["statistics"]
@@ -169,6 +169,6 @@ def test_as_data(written, result, capsys):
     assert told["instances"] == row["count"]
 
 
-def test_of_nothing(written, capsys):
+def test_statistics_without_waits_say_so(written, capsys):
     assert cli.main(["waits", written, "--statistics", "--metric", "mpi_earlyscan"]) == 0
     assert capsys.readouterr().out == "No wait states.\n"

@@ -239,7 +239,7 @@ def test_a_call_path_without_a_class():
         _native.timeline(result.tables.analysis, class_of=bytes([2] * len(result.tree)), **options)
 
 
-def test_a_written_result_keeps_it(tmp_path):
+def test_a_written_result_keeps_its_timeline(tmp_path):
     result = whywait.analyze(DATA / "stencil")
     result.write(tmp_path / "results", html=True)
     assert load(tmp_path / "results").timeline == result.timeline
@@ -361,7 +361,7 @@ class Times(Viewer):
         )
 
 
-def test_zoom_and_pan(browser, stencil):
+def test_the_timeline_zooms_and_pans(browser, stencil):
     result, path = stencil
     times = Times(browser, path).open("#timeline")
     length = result.facts["length"]
@@ -488,7 +488,7 @@ def test_from_the_explorer_to_the_timeline(browser, stencil):
     viewer.is_well()
 
 
-def test_without_events_it_says_why(browser, tmp_path):
+def test_a_report_without_events_says_why_it_has_no_timeline(browser, tmp_path):
     found = fake_result(FakeAnalysis([None], [MAIN], [(0, 0), (1, 0)], {"time": {(0, 0): 1.0, (0, 1): 2.0}}))
     found.write_html(tmp_path / "report.html")
     viewer = Viewer(browser, tmp_path / "report.html").open("#timeline")
@@ -496,7 +496,7 @@ def test_without_events_it_says_why(browser, tmp_path):
     viewer.is_well()
 
 
-def test_many_ranks(browser, tmp_path):
+def test_a_timeline_of_2000_ranks_can_be_browsed(browser, tmp_path):
     _native.generate("sor-fence", tmp_path / "trace", ranks=2000, iterations=2, seed=1)
     result = whywait.analyze(tmp_path / "trace")
     result.write_html(tmp_path / "report.html")

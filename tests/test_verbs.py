@@ -91,10 +91,12 @@ def test_report_of_nothing():
     assert lines.count("nowhere") == 2
 
 
-def test_wrong_names_are_told(capsys):
+def test_unknown_names_get_suggestions(capsys):
+    there = "solver::solve, main, TRACE BUFFER FLUSH"
+    unknown = f"no call path ends in nowhere: the program has {there} (whywait report lists call paths)"
     for arguments, text in (
         (["report", "before", "--metric", "beauty"], "there is no metric beauty"),
-        (["report", "before", "--callpath", "nowhere"], "no call path ends in nowhere"),
+        (["report", "before", "--callpath", "nowhere"], unknown),
         (["waits", "before", "--metric", "beauty"], "there is no metric beauty"),
         (["waits", "before", "--metric", "visits"], "visits has no wait states below it"),
         (["waits", "before", "--rank", "9"], "there is no rank 9: ranks are 0 to 2"),
@@ -110,7 +112,7 @@ def test_wrong_names_are_told(capsys):
      (12811, "bytes", "12.5 KiB"), (9.996e9, "occ", "10.0 G"),
      (-512, "bytes", "-512 B"), (2.0**70, "bytes", "1,048,576 PiB")],
 )  # fmt: skip
-def test_quantities(value, unit, text):
+def test_quantities_print_in_a_fitting_unit(value, unit, text):
     assert quantity(value, unit) == text
 
 
@@ -230,7 +232,7 @@ def test_small_differences_are_left_out(capsys):
     assert f"left out: {len(places)} that differ by less than 100% (--least 0)" in text
 
 
-def test_a_share_is_a_number(capsys):
+def test_a_share_that_is_no_number_is_refused(capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main(["diff", "before", "after", "--least", "few"])
     assert stop.value.code == 2

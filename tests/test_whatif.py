@@ -116,7 +116,7 @@ def instances(sim) -> dict[tuple[str, str], list[tuple[float, float]]]:
 
 
 @pytest.mark.parametrize(("trace", "text"), list(examples()))
-def test_worked_examples(trace, text, tmp_path):
+def test_simulations_match_worked_examples(trace, text, tmp_path):
     result = whywait.analyze(trace_from_text(trace, tmp_path))
     for changes, expected in stages(text):
         sim = whywait.whatif(result, [parse(*change.split(" ", 1)) for change in changes])
@@ -449,7 +449,7 @@ def small(tmp_path_factory):
         (Network(float("nan")), "times are not negative"),
     ],
 )
-def test_what_makes_no_sense_is_refused(small, hypothesis, why):
+def test_invalid_hypotheses_are_refused(small, hypothesis, why):
     with pytest.raises(UsageError, match=re.escape(why)):
         whywait.whatif(small, [hypothesis])
 
@@ -729,7 +729,7 @@ def test_one_sided_synchronization_is_cut_with_its_epochs_or_not_at_all(trace, c
     assert sim.result.facts["length"] == pytest.approx(sim.after)
 
 
-def test_overhead_is_alone(small):
+def test_overhead_does_not_combine_with_other_changes(small):
     assert whywait.whatif(small, [Overhead(1e-6)]).saved > 0
     with pytest.raises(UsageError, match="only change"):
         whywait.whatif(small, [Overhead(1e-6), Scale("work", 0.5)])
@@ -787,7 +787,7 @@ def test_the_last_sign_that_leaves_something_valid_splits():
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("2ms", 2e-3), ("1us", 1e-6), ("0.5", 0.5), ("3ns", 3e-9)])
-def test_durations(text, seconds):
+def test_durations_accept_units(text, seconds):
     assert duration(text) == pytest.approx(seconds)
 
 
@@ -807,7 +807,7 @@ def test_what_cannot_be_read_is_refused(small, kind, text):
         whywait.whatif(small, [parse(kind, text)])
 
 
-def test_the_command(small, capsys):
+def test_whatif_reports_savings_and_differences(small, capsys):
     trace = str(small.run.path)
     assert cli.main(["whatif", trace, "--scale", "work@0=0.4", "--only-time"]) == 0
     assert "3.00 s saved (30.0%), speed-up 1.429" in capsys.readouterr().out

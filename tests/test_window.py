@@ -84,7 +84,7 @@ def test_threads_are_moved_to_their_region_in_a_window(tmp_path):
 
 @settings(max_examples=60)
 @given(trace=programs(), cuts=st.lists(st.floats(0, 1), max_size=5))
-def test_tiles_add_up(trace, cuts):
+def test_adjacent_windows_add_up_to_the_run(trace, cuts):
     with tempfile.TemporaryDirectory() as directory:
         check_tiles(whywait.analyze(trace_from_text(trace, directory)), cuts)
 
@@ -187,7 +187,7 @@ def test_windows_that_make_no_sense(window):
         whywait.analyze(DATA / "stencil").efficiencies(window=window)
 
 
-def test_command(capsys, tmp_path):
+def test_efficiency_of_a_window_equals_the_api(capsys, tmp_path):
     trace = str(DATA / "stencil")
     assert main(["efficiency", trace, "--window", "500ms:0.6", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)["methods"]["all"][0]
@@ -282,7 +282,7 @@ def test_what_is_paid_for_lies_in_the_window_what_pays_need_not(tmp_path):
     assert whywait.analyze(tmp_path, window=(0, 3)).tables.wait_states.num_rows == 2
 
 
-def test_a_part_is_not_written(tmp_path):
+def test_a_window_cannot_be_written_or_explained(tmp_path):
     part = whywait.analyze(DATA / "stencil", window=(0.5, 0.6))
     for write in (part.write, part.write_html):
         with pytest.raises(whywait.UsageError, match="whole run can be written"):

@@ -131,7 +131,7 @@ def test_windows_without_messages_are_refused(options, tmp_path):
 
 @pytest.mark.parametrize("options", [{"work": 20_000, "imbalance": 0.0}, {"work": 50_000, "imbalance": 30.0}])
 @pytest.mark.parametrize("workload", WORKLOADS)
-def test_extreme_balance(workload, options, tmp_path):
+def test_extreme_imbalance_matches_the_known_waits(workload, options, tmp_path):
     generate(tmp_path, workload, 16, 20, **options)
     assert found_in(tmp_path, workload) == pytest.approx(truth_of(tmp_path), abs=1)
 
