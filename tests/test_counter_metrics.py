@@ -97,6 +97,23 @@ def test_the_terminal_shows_the_root(results, written, capsys):
     assert any(line.split()[:2] == ["max:level", "8"] for line in lines)
 
 
+def test_differences_have_the_root(written, tmp_path, capsys):
+    other = archive(
+        tmp_path, [counter("total")], [[(0, "enter", "main"), (0, 0, (0,)), (9, 0, (5,)), (9, "leave", "main")]]
+    )
+    assert main(["diff", str(written), str(other)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "Counters" in lines
+    assert lines[lines.index("Counters") + 1].split() == ["total", "60", "5", "-55", "-91.7%"]
+
+
+def test_the_integral_of_a_level_without_a_unit_is_no_time(tmp_path):
+    level = counter("level", MetricMode.ABSOLUTE_NEXT) | {"unit": ""}
+    stream = [(0, "enter", "main"), (0, 0, (3,)), (100, "leave", "main")]
+    result = whywait.analyze(archive(tmp_path, [level], [stream]))
+    assert (result.metrics["level"].unit, result.metrics["level"].total) == ("# sec", 30)
+
+
 def test_a_run_without_counters_has_no_root():
     result = whywait.analyze(STENCIL)
     assert "counters" not in result.metrics

@@ -135,6 +135,7 @@ def metric_lines(
 ) -> Iterator[Line]:
     """Yield the metrics that differ noticeably, with their parents."""
     from whywait.compare import wholes
+    from whywait.model.metrics import COUNTERS
     from whywait.report.values import quantity
 
     whole = wholes(rows)
@@ -159,6 +160,9 @@ def metric_lines(
     ]
     for row in reversed(shown):
         name = "  " * row["depth"] + row["display_name"]
+        if row["metric"] == COUNTERS:
+            yield [(name, "")]
+            continue
         values = [quantity(row[key], row["unit"]) for key in ("first", "second")]
         difference = _signed(quantity(abs(row["difference"]), row["unit"]), row["difference"])
         cells = "".join(text.rjust(_COLUMN) for text in (*values, difference, _share(row["relative"])))

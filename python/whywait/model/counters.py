@@ -87,7 +87,8 @@ def _level(
         return
     text = _description(row).rstrip(".") + "."
     about = f"{text} Integral over time: its quotient by the time is the mean."
-    yield _metric(name, f"{row['unit']} sec".lstrip(), about), _sorted(key, integral, integral != 0)
+    # Without a unit it would be a time.
+    yield _metric(name, f"{row['unit'] or '#'} sec", about), _sorted(key, integral, integral != 0)
     largest = _metric(f"max:{name}", row["unit"], f"{text} Maximum.", is_maximum=True)
     yield largest, _sorted(key, maximum, sampled)
     known = Metric(seconds_of(name), name, "sec", "hidden", None, None, f"Time in which {name} is known.", None)
