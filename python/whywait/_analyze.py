@@ -81,8 +81,8 @@ def analyze(
         the window, their costs (wherever and whenever the causes are), and the critical path. Counts, bytes, and costs
         of idle threads are omitted. Such a result cannot be written, and needs a single process.
     counter_modes
-        What the values of counters are, by name, if the trace says it wrong: ``"absolute"`` (levels at their samples),
-        ``"accumulated"``, ``"relative"``, or a metric mode of OTF2, such as ``"ABSOLUTE_NEXT"``.
+        What the values of counters are, by name, if the trace declares it wrongly: ``"absolute"`` (levels at their
+        samples), ``"accumulated"``, ``"relative"``, or a metric mode of OTF2, such as ``"ABSOLUTE_NEXT"``.
     progress
         Called regularly with the name of the stage and the share of it that is done, 0..1. An exception it raises ends
         the analysis.

@@ -271,7 +271,7 @@ def add(verbs: Any) -> None:
     whatif = _action(
         actions,
         "whatif",
-        "measure how exact predictions are",
+        "measure how accurate predictions are",
         _WHATIF,
         "whywait bench whatif --ranks 32 128 512 2048",
     )
@@ -295,7 +295,7 @@ def add(verbs: Any) -> None:
     paper = _action(
         actions,
         "paper",
-        "set the experiments of publications beside their figures",
+        "rerun published experiments and compare the figures",
         _PAPER,
         "whywait bench paper cgpop",
     )

@@ -81,8 +81,8 @@ def add_counter_mode(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=MODE",
-        help="what the values of a counter are, if the trace says it wrong: absolute, accumulated, relative, or a "
-        "metric mode of OTF2; can be repeated",
+        help="what the values of a counter are, if the trace declares it wrongly: absolute, accumulated, relative, or "
+        "a metric mode of OTF2; can be repeated",
     )
 
 

@@ -13,7 +13,7 @@ use crate::trace::columns::{Collective, Nonblocking};
 use crate::trace::definition_index::Members;
 use crate::trace::{NONE, Shard, Trace};
 
-/// Kind of operation by its flow of data, the start and the end of the library included.
+/// Kinds of operations by data flow, including start-up and shutdown of the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `MPI_Init`.
@@ -97,21 +97,21 @@ impl Member {
         Self { begin, end, sent, received, comm, sequence, rank, root, location, instance, operation }
     }
 
-    /// Index of the communicator; `None` at the start and the end of the library.
+    /// Index of the communicator; `None` for start-up and shutdown of the library.
     #[must_use]
     pub fn comm(&self) -> Option<CommId> {
         (self.comm != INIT && self.comm != FINALIZE).then_some(self.comm)
     }
 }
 
-/// Stands for the communicator of all processes that start the library.
+/// Stands for the communicator of all processes that initialize the library.
 const INIT: CommId = CommId::new(u32::MAX - 1);
-/// Stands for the communicator of all processes that end the library.
+/// Stands for the communicator of all processes that finalize the library.
 const FINALIZE: CommId = CommId::new(u32::MAX - 2);
 
 /// Matches all collective operations and hands each complete instance, ordered by rank, to `consume`.
 ///
-/// Returns what each owner made of its instances, and what was odd.
+/// Returns the result of each owner for its instances, and the diagnostics.
 pub fn match_all<R: Send + Default>(
     trace: &Trace,
     consume: impl Fn(&mut R, Kind, &[Member]) + Sync,
@@ -128,7 +128,7 @@ pub fn match_all<R: Send + Default>(
         let mut outgoing = Vec::with_capacity(posted.len());
         for (outbox, shard_notes) in posted {
             outgoing.push(outbox);
-            // Every round walks all rows: what is odd in them counts once.
+            // Every round walks all rows, so only the first counts their diagnostics.
             if round == 0 {
                 diagnostics.merge(shard_notes);
             }

@@ -12,9 +12,9 @@ use crate::trace::regions::Library;
 /// The epoch that an operation belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Epoch {
-    /// None that was closed.
+    /// An epoch that was never closed.
     Open,
-    /// The collective call that ends it, as position in [`Epochs::collectives`].
+    /// The collective call that ends it, as a position in [`Epochs::collectives`].
     Collective(u32),
     /// Position in [`Epochs::accesses`].
     Access(u32),
@@ -22,7 +22,7 @@ pub enum Epoch {
     Lock(u32),
 }
 
-/// One process' part in a collective operation on a window.
+/// The part of one process in a collective operation on a window.
 #[derive(Clone, Copy, Debug)]
 pub struct CollectivePart {
     /// The process.

@@ -15,7 +15,7 @@ use crate::exchange::{Inbox, Outbox};
 use crate::ids::{CallPathId, CommId, InstanceId, LocationId, ProcessId};
 use crate::trace::{NONE, Shard, Trace};
 
-/// The data of a send that is passed to the receiving side.
+/// The data of a send that the receiving side needs.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct SendInfo {
     /// Time of the send record, ticks.
@@ -26,7 +26,7 @@ pub struct SendInfo {
     pub complete_enter: i64,
     /// Leave of the call that completed the send, ticks; `i64::MIN` if nothing did.
     pub complete_leave: i64,
-    /// Whether that call completed nothing else: otherwise it may have waited for another operation.
+    /// Whether that call completed nothing else; if not, it may have waited for another operation.
     pub is_alone: bool,
     /// Bytes sent.
     pub bytes: u64,
@@ -67,7 +67,7 @@ impl Matches<'_> {
 
 /// Matches all messages, round by round, and hands each receiving shard its matches.
 ///
-/// Returns what `consume` made of each shard, in the order of the shards, and what was odd.
+/// Returns the result of `consume` for each shard, in order, and the diagnostics.
 pub fn match_all<R: Send>(
     trace: &Trace,
     consume: impl Fn(usize, &Shard, &Matches) -> R + Sync,

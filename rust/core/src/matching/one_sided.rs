@@ -1,8 +1,8 @@
 //! Finds the epochs of one-sided communication, and the epoch of each operation.
 //!
-//! Rows of a process are read in the order of time, over all its threads. An operation belongs to the first that fits
-//! of: the lock epoch on its target, the lock epoch on the whole window, the access epoch whose group has its target,
-//! the fence epoch of its window.
+//! The records of a process are read in order of time, over all its threads. An operation belongs to the first of the
+//! following that is open: lock epoch on its target, lock epoch on the whole window, access epoch whose group contains
+//! its target, fence epoch of its window.
 //!
 //! *Source*: specification.md#epochs; thesis, section 3.1; docs/one-sided.md lists the decisions.
 
@@ -34,7 +34,7 @@ fn of_shard(trace: &Trace, shard: &Shard) -> Epochs {
     let is_notification = |sync: &Synchronization| matches!(sync.kind, SyncKind::Notify { .. });
     let has_notifications = shard.synchronizations.rows.iter().any(is_notification);
     for process in shard.processes {
-        let state = State { accessed: has_notifications.then(FxHashSet::default), ..State::default() };
+        let state = ProcessState { accessed: has_notifications.then(FxHashSet::default), ..ProcessState::default() };
         let mut reader = Reader { trace, shard, epochs: &mut epochs, process, state };
         reader.read();
     }
@@ -50,7 +50,7 @@ fn of_shard(trace: &Trace, shard: &Shard) -> Epochs {
     let of_lock =
         Groups::new(epochs.locks.len(), of(|epoch| if let Epoch::Lock(lock) = epoch { Some(lock) } else { None }));
     (epochs.of_collective, epochs.of_access, epochs.of_lock) = (of_collective, of_access, of_lock);
-    // They come in the order of the operations, which is nearly theirs.
+    // Completions are found in the order of the operations, so they are almost sorted.
     epochs.completions.sort();
     epochs.completions.dedup();
     let Epochs { passive_syncs, completions, .. } = &mut epochs;
@@ -64,7 +64,7 @@ fn of_shard(trace: &Trace, shard: &Shard) -> Epochs {
 
 /// What is open at a process on a window.
 #[derive(Default)]
-struct Open {
+struct WindowState {
     /// Operations since the last collective call.
     fence: Vec<u32>,
     /// Access epoch.
@@ -79,13 +79,13 @@ struct Open {
 
 /// What is open at a process.
 #[derive(Default)]
-struct State {
-    windows: FxHashMap<WindowId, Open>,
+struct ProcessState {
+    windows: FxHashMap<WindowId, WindowState>,
     /// Lock epoch by window, target and lock id, for other libraries than MPI.
     held: FxHashMap<(WindowId, ProcessId, u64), u32>,
     /// OpenSHMEM and ARMCI: operations that the next quiet or barrier completes at their targets, by library.
     unfinished: [Vec<u32>; 3],
-    /// The window on which an `MPI_Win_flush_all` completes something, by region instance.
+    /// For each `MPI_Win_flush_all`, by region instance, the window on which it completes operations.
     flushed: FxHashMap<InstanceId, WindowId>,
     /// Processes accessed since the last notification to them, if there are any notifications.
     accessed: Option<FxHashSet<ProcessId>>,
@@ -96,12 +96,12 @@ struct Reader<'a> {
     shard: &'a Shard,
     epochs: &'a mut Epochs,
     process: ProcessId,
-    state: State,
+    state: ProcessState,
 }
 
-/// A row of one of the two column sets.
+/// A record: a row of one of the two column sets.
 #[derive(Clone, Copy)]
-enum Row {
+enum Record {
     Operation(u32),
     Synchronization(u32),
 }
@@ -115,29 +115,29 @@ impl Reader<'_> {
         let busy: Vec<usize> = locations.filter(busy).collect();
         if let [location] = busy[..] {
             for row in in_order(self.shard, location) {
-                self.see(location, row);
+                self.read_record(location, row);
             }
         } else {
-            let mut rows: Vec<(i64, usize, Row)> = Vec::new();
+            let mut rows: Vec<(i64, usize, Record)> = Vec::new();
             for location in busy {
                 rows.extend(in_order(self.shard, location).map(|row| (self.time(row), location, row)));
             }
             rows.sort_by_key(|(time, ..)| *time);
             for (_, location, row) in rows {
-                self.see(location, row);
+                self.read_record(location, row);
             }
         }
         self.finish();
     }
 
-    fn time(&self, row: Row) -> i64 {
+    fn time(&self, row: Record) -> i64 {
         match row {
-            Row::Operation(row) => self.shard.operations.rows[row as usize].time,
-            Row::Synchronization(row) => self.shard.synchronizations.rows[row as usize].time,
+            Record::Operation(row) => self.shard.operations.rows[row as usize].time,
+            Record::Synchronization(row) => self.shard.synchronizations.rows[row as usize].time,
         }
     }
 
-    fn open(&mut self, window: WindowId) -> &mut Open {
+    fn open(&mut self, window: WindowId) -> &mut WindowState {
         self.state.windows.entry(window).or_default()
     }
 
@@ -145,10 +145,10 @@ impl Reader<'_> {
         self.trace.class(self.shard, instance)
     }
 
-    fn see(&mut self, location: usize, row: Row) {
+    fn read_record(&mut self, location: usize, row: Record) {
         match row {
-            Row::Operation(row) => self.operation(row),
-            Row::Synchronization(row) => {
+            Record::Operation(row) => self.operation(row),
+            Record::Synchronization(row) => {
                 let sync = self.shard.synchronizations.rows[row as usize];
                 self.synchronization(self.shard.location(location), &sync);
             }
@@ -189,12 +189,12 @@ impl Reader<'_> {
         open.fence.push(row);
     }
 
-    /// The calls that complete an operation where it happens: what brings an answer back has happened there.
+    /// Notes the calls that complete an operation at its target: data that comes back proves completion there.
     fn complete(&mut self, operation: &Operation) {
         if operation.done_remote.is_some() {
             self.completion(operation.done_remote, operation.target);
         }
-        // Whoever blocks in an accumulate may wait for the target to compute.
+        // A blocking accumulate may wait for the target to compute.
         let accumulates = operation.kind == OperationKind::Atomic
             && operation.done_local == operation.instance
             && self.class(operation.instance).library() != Some(Library::Mpi);
@@ -422,8 +422,9 @@ impl Reader<'_> {
     }
 
     fn finish(&mut self) {
-        let on_window =
-            |open: &Open| open.locks.len() + usize::from(open.access.is_some()) + usize::from(open.exposure.is_some());
+        let on_window = |open: &WindowState| {
+            open.locks.len() + usize::from(open.access.is_some()) + usize::from(open.exposure.is_some())
+        };
         let open = self.state.held.len() + self.state.windows.values().map(on_window).sum::<usize>();
         if open > 0 {
             let location = self.trace.definitions.master(self.process);
@@ -434,14 +435,14 @@ impl Reader<'_> {
 }
 
 /// Rows of a location in the order of their records.
-fn in_order(shard: &Shard, location: usize) -> impl Iterator<Item = Row> {
+fn in_order(shard: &Shard, location: usize) -> impl Iterator<Item = Record> {
     let mut operations = shard.operations.range(location).peekable();
     let mut synchronizations = shard.synchronizations.range(location).peekable();
     std::iter::from_fn(move || match (operations.peek(), synchronizations.peek()) {
         (Some(&operation), Some(&sync)) if operation >= shard.synchronizations.rows[sync].after as usize => {
-            synchronizations.next().map(|row| Row::Synchronization(row as u32))
+            synchronizations.next().map(|row| Record::Synchronization(row as u32))
         }
-        (None, Some(_)) => synchronizations.next().map(|row| Row::Synchronization(row as u32)),
-        _ => operations.next().map(|row| Row::Operation(row as u32)),
+        (None, Some(_)) => synchronizations.next().map(|row| Record::Synchronization(row as u32)),
+        _ => operations.next().map(|row| Record::Operation(row as u32)),
     })
 }

@@ -14,7 +14,7 @@ use crate::trace::definition_index::Members;
 use crate::trace::regions::Library;
 use crate::trace::{Shard, Trace};
 
-/// One process' part in an instance.
+/// The part of one process in an instance.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct Part {
     /// Enter of the call, ticks.
@@ -37,8 +37,8 @@ pub struct Part {
     pub library: Library,
 }
 
-/// Matches all collective operations on windows; what `evaluate` says of a complete instance, whose parts are ordered
-/// by process, all of its parts get to know: for each shard an answer for each of [`Epochs::collectives`].
+/// Matches all collective operations on windows. `evaluate` receives the parts of each complete instance, ordered by
+/// process, and all of them get its answer. Returns, for each shard, an answer per row of [`Epochs::collectives`].
 pub fn match_all<R: Row + Copy>(
     trace: &Trace,
     epochs: &[Epochs],
@@ -47,7 +47,7 @@ pub fn match_all<R: Row + Copy>(
     let outgoing = trace.exchange.own().into_par_iter().zip(&trace.shards).zip(epochs).map(|((i, shard), epochs)| {
         let mut outbox = trace.exchange.outbox();
         for (position, part) in epochs.collectives.iter().enumerate() {
-            // What a process has to itself nobody waits for.
+            // Nobody waits for a call on a window that one process has to itself.
             let comm = trace
                 .definitions
                 .windows
@@ -67,7 +67,7 @@ pub fn match_all<R: Row + Copy>(
         .map(|inbox| {
             let mut parts: Vec<Part> = inbox.rows().copied().collect();
             drop(inbox);
-            // Those of a process are in order: a stable sort merges them.
+            // The parts of each process are in order, so a stable sort only merges them.
             parts.sort_by_key(|part| (part.window, part.sequence, part.process));
             let mut outbox = trace.exchange.outbox();
             let mut diagnostics = Diagnostics::default();

@@ -1,11 +1,11 @@
-//! Between which times events can be: a stamp outside is not one of this run.
+//! Bounds of plausible time stamps: a stamp outside them is damaged.
 //!
-//! The clock properties of an archive say when the run began and how long it took. What a location's clock says may lie
-//! around that, if clocks disagree; but not by more than the run took, or an hour where that is longer. Archives whose
-//! clock properties do not fit their events are measured by the events themselves.
+//! The clock properties of an archive say when the run began and how long it took. If clocks disagree, stamps may lie
+//! outside, but by no more than the length of the run, or an hour if that is longer. If the clock properties do not fit
+//! the events, the bounds come from the events themselves.
 //!
-//! No width is more than [`WIDEST`] ticks: a thousand durations of any events of a run add up without an overflow,
-//! whatever a damaged file says.
+//! Bounds are never more than [`WIDEST`] ticks apart, so that a thousand durations add up without overflow, whatever a
+//! damaged file contains.
 
 use std::ops::RangeInclusive;
 
@@ -14,23 +14,23 @@ use whywait_otf2::{Archive, Attributes, Event, EventSink};
 
 use super::definition_index::DefinitionIndex;
 
-/// Ticks between the first and the last time that can be; up to here a double holds every tick.
+/// Largest distance of the bounds, ticks: a double represents every integer up to here.
 const WIDEST: i64 = 1 << 53;
 
-/// No clock gets near this time, and differences of times below it cannot overflow.
+/// No real clock comes near this time, and differences of times below it cannot overflow.
 const LATEST: i64 = 1 << 61;
 
-/// Locations that are asked for their first event to judge the clock properties.
+/// Number of locations whose first event is compared with the clock properties.
 const ASKED: usize = 5;
 
-/// The times that events of a run can have, ticks.
+/// The plausible times of a run's events, ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// First time that can be.
+    /// Earliest plausible time.
     pub first: i64,
-    /// Last time that can be.
+    /// Latest plausible time.
     pub last: i64,
-    /// Begin of the run, by all that is known before its events are read.
+    /// Begin of the run, as far as it is known before its events are read.
     pub begin: i64,
 }
 
@@ -44,7 +44,7 @@ impl Bounds {
         Self::agreed(archive.definitions().clock_properties.first().and_then(Self::by), firsts)
     }
 
-    /// The bounds of a run that its clock properties fit, if it has any, and that begins at `first`.
+    /// The bounds of a run that begins at `first`, with clock properties, if any, that fit.
     #[must_use]
     pub fn of(clock: Option<&ClockProperties>, first: i64) -> Self {
         Self::agreed(clock.and_then(Self::by), vec![first])
@@ -54,7 +54,7 @@ impl Bounds {
         Self::stated(clock.global_offset, clock.trace_length, clock.timer_resolution)
     }
 
-    /// What clock properties say; nothing if that cannot be.
+    /// The bounds by the clock properties; `None` if these are implausible.
     fn stated(begin: u64, length: u64, resolution: u64) -> Option<Self> {
         let (begin, length) = (i64::try_from(begin).ok()?, i64::try_from(length).ok()?);
         let hour = i64::try_from(resolution).unwrap_or(i64::MAX).saturating_mul(3600);
@@ -63,7 +63,7 @@ impl Bounds {
         is_plausible.then(|| Self { first: begin - margin, last: begin + length + margin, begin })
     }
 
-    /// The stated bounds, unless most of the first events that were looked at lie outside; then bounds around these.
+    /// The stated bounds, or bounds around the sampled first events if most of these lie outside.
     fn agreed(stated: Option<Self>, mut firsts: Vec<i64>) -> Self {
         firsts.sort_unstable();
         if let Some(stated) = stated {
@@ -77,7 +77,7 @@ impl Bounds {
         Self { first: begin - WIDEST / 2, last: begin + WIDEST / 2, begin }
     }
 
-    /// All times that can be.
+    /// All plausible times.
     #[must_use]
     pub fn range(self) -> RangeInclusive<i64> {
         self.first..=self.last
@@ -100,7 +100,7 @@ fn first_time(archive: &Archive, id: u64) -> Option<i64> {
     }
     let reader = archive.location(id).ok()?;
     let mut first = First(None);
-    // What is wrong with the file shows when it is read as a whole.
+    // Errors in the file are reported when it is read as a whole.
     let _ = reader.read_chunks(0..1, &mut Vec::new(), &mut first);
     first.0
 }

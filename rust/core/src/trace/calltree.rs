@@ -19,24 +19,24 @@ pub struct CallPath {
 #[derive(Clone, Debug, Default)]
 pub struct CallTree {
     nodes: Vec<CallPath>,
-    /// The expectations of each node.
+    /// The prediction of each node.
     expected: Vec<Expected>,
     children: FxHashMap<(CallPathId, RegionKey), CallPathId>,
 }
 
-/// Where a call probably leads: programs call the same function again and again, or the same sequence of functions.
+/// A prediction of the next child: programs call the same function again and again, or the same sequence of functions.
 #[derive(Clone, Copy, Debug)]
 struct Expected {
-    /// The child that was asked for last.
+    /// The child that was called last.
     child: CallPathId,
     /// Region of that child.
     region: RegionKey,
-    /// The sibling that was asked for after this node the last time.
+    /// The sibling that was called after this node the last time.
     sibling: CallPathId,
 }
 
 impl CallTree {
-    /// The call path of `region` called from `parent`; a new one if it did not occur before.
+    /// The call path of `region` called from `parent`; a new one on its first call.
     #[inline(always)]
     pub fn child(&mut self, parent: CallPathId, region: RegionKey) -> CallPathId {
         match self.expected.get(parent.index()) {
@@ -45,7 +45,7 @@ impl CallTree {
         }
     }
 
-    /// The same if the child is another one than the last time.
+    /// The same if the prediction fails.
     fn sibling(&mut self, parent: CallPathId, region: RegionKey) -> CallPathId {
         let last = self.expected.get(parent.index()).map_or(CallPathId::NONE, |expected| expected.child);
         let next = self.expected.get(last.index()).map_or(CallPathId::NONE, |expected| expected.sibling);
@@ -93,7 +93,7 @@ impl CallTree {
         self.nodes.len()
     }
 
-    /// Whether nothing was entered yet.
+    /// Whether there are no call paths.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
@@ -106,7 +106,7 @@ impl CallTree {
         self.nodes[callpath].region
     }
 
-    /// Adds all call paths of another tree that are missing here; returns the call path here for each of its nodes.
+    /// Adds the call paths of another tree that are missing here; returns the call path here of each of its nodes.
     ///
     /// Merging shards in order gives the numbering that a single pass over all locations would have given.
     pub fn merge(&mut self, other: &[CallPath]) -> Vec<CallPathId> {

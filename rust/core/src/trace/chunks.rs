@@ -10,14 +10,14 @@ use super::decode::Decoder;
 /// A location is worth sharing if it has this many chunks for each thread.
 const CHUNKS_A_THREAD: u64 = 4;
 
-/// Whether several threads should read a location together, if there are only `shards` shards to go round.
+/// Whether several threads should read a location together, if there are only `shards` shards for them.
 #[must_use]
 pub fn worth_sharing(reader: &LocationReader, shards: usize) -> bool {
     let threads = rayon::current_num_threads();
     shards < threads && reader.chunk_count() >= CHUNKS_A_THREAD * threads as u64
 }
 
-/// Sends all events to the decoder: while it follows one batch of chunks, the threads decode the next.
+/// Sends all events to the decoder; while it follows one batch of chunks, other threads decode the next.
 pub fn read_events(reader: &LocationReader, decoder: &mut Decoder<'_>) -> Result<ReadSummary> {
     let batch = rayon::current_num_threads() as u64;
     let chunks = reader.chunk_count();
@@ -46,12 +46,12 @@ pub fn read_events(reader: &LocationReader, decoder: &mut Decoder<'_>) -> Result
 struct Chunk {
     events: Vec<(i64, Recorded)>,
     records: Vec<Event<'static>>,
-    /// Those of all metric records, one after the other.
+    /// The values of all metric records, one record after the other.
     values: Vec<TypedValue>,
     summary: Result<ReadSummary>,
 }
 
-/// An event in a chunk; other records stand in a list of their own.
+/// An event in a chunk; rarer records are kept in a separate list.
 #[derive(Clone, Copy)]
 enum Recorded {
     Enter(u32),

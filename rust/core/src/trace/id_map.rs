@@ -1,8 +1,8 @@
-//! A map from numbers that mostly count upwards, as measurement systems give them to requests.
+//! A map for keys that mostly count upwards, such as request ids.
 
 use rustc_hash::FxHashMap;
 
-/// Values by number. The lowest bits of a number are its place in a table; if another number is there, it is hashed.
+/// Values by key. The lowest bits of a key are its slot in a table; if the slot is taken, the key goes to a hash map.
 #[derive(Debug)]
 pub(super) struct IdMap<T> {
     /// Number and value; the length is a power of two, or zero.
@@ -47,7 +47,7 @@ impl<T> IdMap<T> {
         }
         let larger = (2 * size).max(16);
         let mut table: Vec<_> = std::iter::repeat_with(|| None).take(larger).collect();
-        // Numbers that had places of their own have them in a larger table.
+        // Keys with a slot of their own keep one in the larger table.
         for entry in self.table.drain(..).flatten() {
             let place = entry.0 as usize & (larger - 1);
             table[place] = Some(entry);
@@ -78,7 +78,7 @@ impl<T> IdMap<T> {
         self.others.remove(&id)
     }
 
-    /// Forgets all; the table stays if much of it was in use.
+    /// Removes all values; keeps the table if much of it was in use.
     pub(super) fn clear(&mut self) {
         if self.table.len() <= 4 * self.used {
             self.table.fill_with(|| None);
@@ -89,7 +89,7 @@ impl<T> IdMap<T> {
         self.others.clear();
     }
 
-    /// All values, in no order.
+    /// All values, in no particular order.
     pub(super) fn values(&self) -> impl Iterator<Item = &T> {
         self.table.iter().flatten().map(|(_, value)| value).chain(self.others.values())
     }

@@ -26,7 +26,7 @@ pub const SHARD_EVENTS: u64 = 1 << 18;
 
 /// A complete run: its definitions, events and inconsistencies.
 ///
-/// If several processes share the analysis, each has the events of its own shards; all else is the same on all.
+/// If several processes share the analysis, each has the events of its own shards; everything else is the same on all.
 #[derive(Debug)]
 pub struct Trace {
     /// Locations, processes, communicators.
@@ -35,7 +35,7 @@ pub struct Trace {
     pub regions: Regions,
     /// All call paths.
     pub tree: CallTree,
-    /// The events, by contiguous blocks of processes: those shards that this process of the analysis owns.
+    /// The events: the shards that this process of the analysis owns.
     pub shards: Vec<Shard>,
     /// Inconsistencies in these.
     pub diagnostics: Diagnostics,
@@ -52,7 +52,7 @@ pub struct Trace {
     truncated: Vec<ProcessId>,
 }
 
-/// What all processes of the analysis must know of the shards of one.
+/// What one process of the analysis tells all others about its shards.
 #[derive(Encode, Decode)]
 struct Block {
     tree: Vec<CallPath>,
@@ -65,8 +65,8 @@ struct Block {
 }
 
 impl Trace {
-    /// Reads all events of an archive with the threads of the current pool, in shards of about `shard_events` or more;
-    /// of several processes each reads its share.
+    /// Reads all events of an archive with the threads of the current pool, in shards of at least about `shard_events`
+    /// events. If several processes share the analysis, each reads its part.
     ///
     /// Locations whose event files cannot be read are left out; if nothing remains, that is an error. `modes` says what
     /// the values of counters are, by name, where the definitions do not.
@@ -100,7 +100,7 @@ impl Trace {
         Self::assemble(records, (definitions, regions), (shard_of, exchange), loaded)
     }
 
-    /// Makes a run of the shards of this process.
+    /// Builds the run from the shards of this process.
     pub(crate) fn assemble(
         records: &Definitions,
         (definitions, regions): (DefinitionIndex, Regions),
@@ -156,7 +156,7 @@ impl Trace {
         })
     }
 
-    /// Gives back the memory of all synchronizations: the epochs say what there is to know of them.
+    /// Frees the memory of all synchronizations, which the epochs replace.
     pub fn forget_synchronizations(&mut self) {
         self.shards.par_iter_mut().for_each(|shard| shard.synchronizations = Rows::default());
     }
@@ -240,7 +240,7 @@ fn blocks(definitions: &DefinitionIndex, shard_events: u64) -> Vec<(Shard, u64)>
     shards
 }
 
-/// Reads a shard; `last` is the shape of the one that was read before, then that of this one.
+/// Reads a shard. `last` is the shape of the previous shard; it is replaced by that of this one.
 fn load_shard(
     archive: &Archive,
     regions: &Regions,
@@ -272,7 +272,7 @@ fn load_shard(
                 continue;
             }
         };
-        // A malformed record ends the location as the end of the file would: what stands before it is good.
+        // A malformed record ends the location like the end of the file: everything before it is good.
         let read = if chunks::worth_sharing(&reader, shards) {
             chunks::read_events(&reader, &mut decoder)
         } else {
@@ -289,10 +289,10 @@ fn load_shard(
     Ok((shard, diagnostics))
 }
 
-/// Number of events to reserve capacity for: a wrong count cannot reserve more than the file size justifies.
+/// Number of events to reserve capacity for; a wrong count cannot reserve more than the file size justifies.
 fn plausible_events(archive: &Archive, location: &Location) -> u64 {
     const TRUSTED: u64 = 1 << 16;
-    // An event takes two bytes at least.
+    // An event takes at least two bytes.
     let explained = |reader: LocationReader| location.events.min(reader.event_file_size() / 2);
     if location.events <= TRUSTED { location.events } else { archive.location(location.id).map_or(0, explained) }
 }

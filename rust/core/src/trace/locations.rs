@@ -1,4 +1,4 @@
-//! Locations and processes by dense indexes: processes by rank, the master thread of each first.
+//! Locations and processes by dense indexes: processes in order of rank, each with its master thread first.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use whywait_otf2::Definitions;
@@ -68,7 +68,7 @@ pub(super) fn order_locations(
 
     let rank_of = ranks_by_group(definitions);
     let mut processes: Vec<u32> = group_order.iter().copied().filter(|group| is_process[group]).collect();
-    // Groups without a rank keep the order of their definition, behind those that have one.
+    // Groups without a rank follow those with one, in order of definition.
     processes.sort_by_key(|group| rank_of.get(group).copied().unwrap_or(u32::MAX));
     let position: FxHashMap<u32, ProcessId> =
         processes.iter().enumerate().map(|(index, &group)| (group, ProcessId::at(index))).collect();

@@ -26,7 +26,7 @@ impl<T> Default for Rows<T> {
 }
 
 impl<T> Rows<T> {
-    /// Ends the rows of the current location.
+    /// Closes the range of the current location.
     pub fn end_location(&mut self) {
         self.offsets.push(self.rows.len() as u32);
     }
@@ -107,7 +107,7 @@ pub struct Shard {
     pub sends: Rows<Sent>,
     /// Messages received.
     pub receives: Rows<Received>,
-    /// Rows of receives whose message a matched probe had found before, each with the region instance of the probe.
+    /// Rows of receives whose message a matched probe had found, each with the region instance of the probe.
     pub probes: Vec<(u32, InstanceId)>,
     /// Requests of sends and receives that were cancelled, and of receives that were never completed.
     pub requests: Rows<OpenRequest>,
@@ -117,7 +117,7 @@ pub struct Shard {
     pub nonblocking: Rows<Nonblocking>,
     /// One-sided operations.
     pub operations: Rows<Operation>,
-    /// Synchronizations of one-sided communication; none any more once the epochs are known.
+    /// Synchronizations of one-sided communication; dropped once the epochs are known.
     pub synchronizations: Rows<Synchronization>,
     /// Forks of thread teams.
     pub forks: Rows<Fork>,
@@ -131,15 +131,15 @@ pub struct Shard {
     pub threads: Rows<Thread>,
     /// Explicit tasks that ran, in the order of time.
     pub tasks: Rows<TaskRun>,
-    /// Where parameters of the program take other values.
+    /// Changes of the program's parameters.
     pub parameters: Rows<ParameterChange>,
     /// Call-path profile.
     pub profile: Rows<ProfileCell>,
-    /// What counters come to at the call paths of the shard's locations.
+    /// Totals of counters by call path and location.
     pub counters: Vec<CounterCell>,
-    /// Samples of counters that do not speak of the location they are recorded at, by that location and time.
+    /// Samples of counters whose scope is not the recording location, by that location and time.
     pub samples: Vec<Sample>,
-    /// Whether each counter has fallen at a location of the shard.
+    /// For each counter, whether its value ever decreased at a location of the shard.
     pub fell: Vec<bool>,
     /// One entry per location.
     pub spans: Vec<LocationSpan>,
@@ -147,7 +147,7 @@ pub struct Shard {
     pub tree: CallTree,
 }
 
-/// How many rows of each kind a shard has, of how many events in its files.
+/// The number of events in a shard's files, and of its rows of each kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shape {
     events: u64,
@@ -160,9 +160,9 @@ pub struct Shape {
 }
 
 impl Shard {
-    /// Makes room for so many events, and for as many other rows to an event as a shard of the same run had.
+    /// Reserves capacity for a number of events, and for other rows in the proportion of an earlier shard of the run.
     pub fn reserve(&mut self, events: usize, like: &Shape) {
-        // A little more, as the processes of a run are not quite alike; but no file holds more rows than events.
+        // Some slack, because processes differ a little; no file holds more rows than events.
         let share = events as f64 / like.events.max(1) as f64 * 1.02;
         let room = |rows: usize| ((rows as f64 * share) as usize).min(events);
         self.events.reserve(events);
@@ -261,7 +261,7 @@ impl Shard {
         Ids { start, end }
     }
 
-    /// What runs at the shard's i-th location in a window of time: the innermost call path ([`CallPathId::NONE`]
+    /// What runs on the shard's i-th location in a time window: the innermost call path ([`CallPathId::NONE`]
     /// outside of all regions), begin and end, without gaps.
     pub fn stretches(
         &self,
@@ -280,7 +280,7 @@ impl Shard {
                 };
                 let callpath = self.events.callpath(event);
                 if self.events.is_leave(event) {
-                    // A thread of a team has nothing of the call that forked it.
+                    // A thread of a team spends no time in the call that forked it.
                     depth = depth.saturating_sub(1);
                     running = if depth == 0 { CallPathId::NONE } else { tree.nodes()[callpath].parent };
                 } else {

@@ -15,15 +15,15 @@ pub(super) struct Frame {
     pub(super) key: RegionKey,
     /// Position of the Enter.
     pub(super) enter: u32,
-    /// The region instance, once something asked for it.
+    /// The region instance, once a record needed it.
     pub(super) instance: InstanceId,
 }
 
-/// What stands around the regions: nothing.
+/// The frame below the outermost region.
 pub(super) const OUTSIDE: Frame =
     Frame { callpath: CallPathId::NONE, key: RegionKey::NONE, enter: NONE, instance: InstanceId::NONE };
 
-/// What is booked on a call path at the current location.
+/// Visits and time of a call path at the current location.
 #[derive(Clone, Copy)]
 pub(super) struct CallPathTotals {
     pub(super) visits: u64,
@@ -72,7 +72,7 @@ impl Decoder<'_> {
         let class = self.regions.class(key);
         while self.totals.len() <= callpath.index() {
             let region = self.regions.class(self.shard.tree.region(CallPathId::at(self.totals.len())));
-            // Any call of a library may be where one-sided communication makes progress.
+            // One-sided communication may make progress in any call of its library.
             let remembered = region.is_remembered()
                 || (self.one_sided && region.library().is_some())
                 || (self.index.has_streams && (self.state.is_stream || matches!(region, RegionClass::Device(_))));
@@ -126,7 +126,7 @@ impl Decoder<'_> {
     #[cold]
     #[inline(never)]
     pub(super) fn leave_out_of_order(&mut self, time: i64, key: RegionKey) {
-        // At the bottom stands what no Leave names.
+        // No Leave names the frame at the bottom.
         let Some(depth) = self.state.outer.iter().skip(1).rposition(|frame| frame.key == key) else {
             self.note(DiagnosticKind::LeaveWithoutEnter, time);
             return;
@@ -150,10 +150,10 @@ impl Decoder<'_> {
         }
     }
 
-    /// Puts a buffer flush into the columns, as soon as an event behind its begin arrives.
+    /// Puts a buffer flush into the columns as soon as an event after its begin arrives.
     ///
-    /// The measurement system flushes while it records an event whose time is already taken: the flush stands behind
-    /// all events of the same time.
+    /// The measurement system flushes while it records an event whose time it has already read, so the flush comes
+    /// after all events of the same time.
     #[inline(never)]
     pub(super) fn settle_flush(&mut self, time: i64) {
         if let Some((begin, end)) = self.state.flush
@@ -190,7 +190,7 @@ impl Decoder<'_> {
         instance
     }
 
-    /// Brings the stack to a calling context, of which the innermost `fresh` nodes were newly entered.
+    /// Changes the stack to that of a calling context whose innermost `fresh` nodes were newly entered.
     pub(super) fn calling_context(&mut self, time: i64, context: u32, fresh: u32) {
         let mut path = Vec::new();
         let mut next = context;
@@ -202,7 +202,7 @@ impl Decoder<'_> {
             next = node.parent;
         }
         path.reverse();
-        // Calling contexts know nothing of the program that stands at the root.
+        // Calling contexts do not contain the program region at the root.
         let base = usize::from(self.state.outermost().is_some_and(|frame| Regions::is_program(frame.key)));
         let open = self.state.outer.iter().chain([&self.state.top]).skip(1 + base);
         let common = open.zip(&path).take_while(|(frame, key)| frame.key == **key);

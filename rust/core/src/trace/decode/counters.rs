@@ -1,4 +1,4 @@
-//! Samples of counters: booked at once, or kept if the counter is of several locations.
+//! Samples of counters: booked at once, or kept if the counter covers several locations.
 
 use whywait_otf2::records::TypedValue;
 
@@ -23,7 +23,7 @@ impl Decoder<'_> {
         Position { events: self.shard.events.len() as u32, callpath, depth }
     }
 
-    // Takes no position: an argument of a call would put it in memory, and reading it back stalls every record.
+    // Takes no position as an argument: it would go through memory, and reading it back stalls every record.
     #[inline(never)]
     fn sample_slowly(&mut self, time: i64, metric: u32, values: &[TypedValue]) {
         let position = self.position();

@@ -7,28 +7,28 @@ use crate::trace::NONE;
 use crate::trace::columns::{Collective, OpenRequest, Received, RequestOf, Sent};
 use crate::trace::definition_index::Members;
 
-/// Whether a rank is none: `MPI_PROC_NULL`, which is negative everywhere and which not every tool leaves out, or
-/// OTF2's "undefined".
+/// Whether a rank is `MPI_PROC_NULL` (negative in every MPI; not every tool omits such records) or OTF2's
+/// "undefined".
 pub(super) fn names_nobody(rank: u32) -> bool {
     rank > i32::MAX as u32
 }
 
-/// What a receive knows of its message.
+/// The properties of a received message.
 #[derive(Clone, Copy)]
 pub(super) struct Envelope {
     pub(super) sender: u32,
     pub(super) communicator: u32,
     pub(super) tag: u32,
-    /// Region instance of the matched probe that has found it before, or none.
+    /// Region instance of the matched probe that found it, or none.
     pub(super) probe: InstanceId,
 }
 
-/// The communicator that was named last: a program uses few.
+/// Cache of the last communicator: programs use few.
 #[derive(Clone, Copy)]
 pub(super) struct KnownComm<'a> {
     pub(super) id: u32,
     pub(super) comm: CommId,
-    /// The processes by rank, if they are the same for everybody.
+    /// The processes by rank, if all members see the same ones.
     pub(super) members: &'a [ProcessId],
 }
 
@@ -53,7 +53,7 @@ impl<'a> Decoder<'a> {
         self.last_comm
     }
 
-    /// Index of a communicator and the process behind a rank in it.
+    /// Index of a communicator, and the process of a rank in it.
     #[inline(always)]
     pub(super) fn peer(&mut self, time: i64, communicator: u32, rank: u32) -> Option<(CommId, ProcessId)> {
         if let Some(known) = self.last_comm
@@ -172,7 +172,7 @@ impl<'a> Decoder<'a> {
             self.note(DiagnosticKind::UnknownCommunicator, time);
             return;
         };
-        // A begin record may be missing, or left over from a call whose end is.
+        // A begin record may be missing, or left over from a call without an end record.
         let enter = self.shard.enter(instance);
         let begin = begin.map_or(enter, |begin| begin.max(enter));
         self.shard.collectives.rows.push(Collective {

@@ -1,6 +1,6 @@
 //! From event records to columns: one pass over each location.
 //!
-//! Here are what is remembered between two events, the order of time, and which record goes where.
+//! This file holds the state between two events, checks the order of time, and dispatches records.
 
 mod calls;
 mod counters;
@@ -30,7 +30,7 @@ use crate::ids::{CallPathId, CommId, InstanceId, LocationId, ProcessId, WindowId
 use calls::{CallPathTotals, Frame, OUTSIDE};
 use messages::{Envelope, KnownComm};
 
-/// How far the reading has come, and whether it shall stop.
+/// Progress of reading, and a request to stop.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// Events read so far.
@@ -44,58 +44,58 @@ impl Progress {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the work shall stop.
+    /// Whether the work should stop.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
 }
 
-/// What must be remembered between two events of a location.
+/// State between two events of a location.
 struct State {
     index: LocationId,
     process: ProcessId,
     span: LocationSpan,
     /// The innermost region, whose time is running.
     top: Frame,
-    /// The regions around it, with what is outside of all at the bottom.
+    /// The regions around it; at the bottom the frame outside of all regions.
     outer: Vec<Frame>,
-    /// Since when the time of the innermost region is not booked yet.
+    /// The time up to which the innermost region is booked.
     since: i64,
     /// Time of the last event.
     now: i64,
-    /// An event up to this time can follow without further ado: none before the first, and none behind the begin of a
-    /// buffer flush that is not yet in the columns.
+    /// Events up to this time need no check: none before the first event, and none after the begin of a buffer flush
+    /// that is not yet in the columns.
     until: i64,
     /// Begin and end of that flush.
     flush: Option<(i64, i64)>,
     collective_begin: Option<i64>,
     /// Whether it is a stream of an accelerator: each of its regions matters.
     is_stream: bool,
-    /// Sends by request id: their rows, or [`crate::trace::NONE`] of what was sent to nobody. One request may be that
-    /// of a send and of a receive (`MPI_Isendrecv`).
+    /// Rows of sends by request id; [`crate::trace::NONE`] for sends to `MPI_PROC_NULL`. A send and a receive may share
+    /// one request (`MPI_Isendrecv`).
     sends: IdMap<u32>,
     /// Receives by request id: the instances that posted them.
     receives: IdMap<InstanceId>,
     /// Non-blocking collective operations by request id: the instances that started them.
     nonblocking: FxHashMap<u64, InstanceId>,
-    /// Messages that were probed, by message id; and those whose receive was posted, by request id.
+    /// Probed messages by message id, and those whose receive was posted by request id.
     probed: FxHashMap<u64, Envelope>,
     posted: FxHashMap<u64, Envelope>,
     /// The latest operation by matching id, and for each operation of the location the one before it with the same id:
     /// measurement systems give one id to several, and may number the operations of each window anew.
     operations: IdMap<u32>,
     same_id: Vec<u32>,
-    /// Call path below which the regions of a thread stand that is not the master.
+    /// For a thread other than the master, the call path below which its regions belong.
     root: CallPathId,
-    /// Forks that were not joined yet.
+    /// Forks without a join so far.
     forks: Vec<u32>,
     /// Teams that the location is part of.
     teams: Vec<u32>,
     /// Barriers of these teams so far, those of the innermost last, and where each team's begin.
     barriers: Vec<InstanceId>,
     first_barriers: Vec<u32>,
-    /// Since when an explicit task runs.
+    /// When the running explicit task began.
     task: Option<i64>,
     /// Number of parts in each team so far.
     parts: FxHashMap<CommId, u32>,
@@ -161,12 +161,12 @@ pub struct Decoder<'a> {
     last_comm: Option<KnownComm<'a>>,
     /// Id and number of the window that was named last, with its communicator.
     last_window: Option<(u32, (WindowId, CommId))>,
-    /// By call path, at the current location.
+    /// One entry per call path, for the current location.
     totals: Vec<CallPathTotals>,
     /// Ids of the parameters that the program records, sorted.
     parameters: Vec<u32>,
     book: Book<'a>,
-    /// Room for the values of a metric record.
+    /// Buffer for the values of a metric record.
     values: Vec<TypedValue>,
     /// Parts of the current process' teams at the threads that forked: (team, number of the part) to the fork.
     forks: FxHashMap<(CommId, u32), u32>,
@@ -210,10 +210,10 @@ impl<'a> Decoder<'a> {
             self.forks.clear();
         }
         if is_stream != self.state.is_stream {
-            // What matters at one is not what does at the other.
+            // Instances that matter on streams differ from those on threads.
             self.totals.clear();
         }
-        // What took room at one location will at the next.
+        // The next location probably needs as much capacity.
         let mut operations = std::mem::take(&mut self.state.operations);
         let mut same_id = std::mem::take(&mut self.state.same_id);
         operations.clear();
@@ -284,7 +284,7 @@ impl<'a> Decoder<'a> {
         shard.spans.push(self.state.span);
     }
 
-    /// The columns, and what was odd.
+    /// The columns and the diagnostics.
     #[must_use]
     pub fn finish(self) -> (Shard, Diagnostics) {
         let mut shard = self.shard;
@@ -300,13 +300,13 @@ impl<'a> Decoder<'a> {
         self.state.records + self.shard.events.len() as u64 - u64::from(before)
     }
 
-    /// Number of Enters and Leaves of the current location so far: those that the columns have.
+    /// Number of Enters and Leaves of the current location in the columns so far.
     #[must_use]
     pub fn positions(&self) -> usize {
         self.shard.events.len() - self.shard.event_offsets.last().map_or(0, |&before| before as usize)
     }
 
-    /// Time of the last record, ticks; that of the record before if its own cannot be.
+    /// Time of the last record, ticks; that of the record before if its own is implausible.
     #[must_use]
     pub fn now(&self) -> i64 {
         self.state.now
