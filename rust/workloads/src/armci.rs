@@ -17,7 +17,7 @@ use crate::{Schedule, Start};
 /// A step of a rank.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Call {
-    /// Works in a function, or in the one that is open.
+    /// Computes in a function, or in the open one.
     Work(Option<Region>, i64),
     /// `ARMCI_Get`, `ARMCI_Acc` or `ARMCI_Rmw`: takes `ticks` once its target answers, if it `needs` that.
     Blocking {
@@ -33,14 +33,14 @@ pub(crate) enum Call {
         bytes: u64,
         ticks: i64,
     },
-    /// `ARMCI_Wait` for the oldest get that was begun.
+    /// `ARMCI_Wait` for the oldest pending get.
     Wait,
     /// `ARMCI_AllFence`, which takes its time.
     AllFence(i64),
     Meet(Kind),
 }
 
-/// What each rank does.
+/// The program of each rank.
 pub(crate) trait Program: Sync {
     /// The step of a rank by its number.
     fn call(&self, rank: u32, number: usize) -> Option<Call>;
@@ -93,7 +93,7 @@ impl<'a, P: Program> Armci<'a, P> {
         let mut arrived: Vec<(u32, i64)> = Vec::new();
         while let Some(Reverse((time, rank))) = agenda.pop() {
             let Some(call) = armci.program.call(rank, cursors[rank as usize].number) else { continue };
-            // In the library from now on, whoever asks.
+            // From now on the rank is in the library and serves every origin.
             cursors[rank as usize].leave = i64::MAX;
             if let Call::Meet(_) = call {
                 arrived.push((rank, time));
@@ -128,7 +128,7 @@ impl<'a, P: Program> Armci<'a, P> {
         self.schedule(rank, cursors, agenda);
     }
 
-    /// Works until the next call.
+    /// Computes until the next call.
     fn schedule(&self, rank: u32, cursors: &mut [Cursor], agenda: &mut Agenda) {
         let cursor = &mut cursors[rank as usize];
         while let Some(Call::Work(_, ticks)) = self.program.call(rank, cursor.number) {
@@ -141,7 +141,7 @@ impl<'a, P: Program> Armci<'a, P> {
 
 type Agenda = BinaryHeap<Reverse<(i64, u32)>>;
 
-/// Does a call that is no meeting.
+/// Performs a call other than a meeting.
 fn act(rank: u32, call: Call, time: i64, cursors: &mut [Cursor]) -> Outcome {
     // When a target is in the library, from now on.
     let present = |target: u32| {

@@ -1,8 +1,8 @@
-//! A multi-partition as in the benchmark BT: in each iteration a sweep along three directions, at each stage of which
-//! every rank works on a cell, hands its border to its successor, and takes that of its predecessor.
+//! A multi-partition as in the benchmark BT: each iteration sweeps along three directions. At each stage of a sweep,
+//! every rank computes a cell, sends its border to its successor, and receives that of its predecessor.
 //!
 //! Sends are synchronous: their waits end when the receive is posted. Nothing else keeps the ranks together, so that
-//! waits travel along the sweeps and messages arrive in another order than they are received.
+//! waits propagate along the sweeps and messages arrive in a different order than they are received.
 
 use rayon::prelude::*;
 use whywait_otf2::{Event, Result};
@@ -14,7 +14,7 @@ use crate::meeting::{CALL, GAP, Kind, Meeting, TRANSFER};
 use crate::tape::Tape;
 use crate::{Schedule, Start};
 
-/// Cells of a rank: stages of a sweep.
+/// Cells per rank, which are the stages of a sweep.
 const STAGES: usize = 4;
 /// Sweeps of an iteration.
 const SWEEPS: [Region; 3] = [Region::SolveX, Region::SolveY, Region::SolveZ];

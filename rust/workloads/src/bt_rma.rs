@@ -1,4 +1,4 @@
-//! BT-RMA (thesis, section 5.2): the benchmark BT with its two exchanges by one-sided operations. In each iteration
+//! BT-RMA (thesis, section 5.2): the benchmark BT with both of its exchanges by one-sided operations. In each iteration
 //! every rank exchanges faces with its six neighbors, then solves along three dimensions, in each forth and back over
 //! its sqrt(P) cells, with an exchange between two cells. After the last iteration faces are exchanged once more.
 
@@ -23,11 +23,11 @@ pub(crate) enum Variant {
 }
 
 const SOLVERS: [Region; 3] = [Region::SolveX, Region::SolveY, Region::SolveZ];
-/// Neighbors come in pairs of opposites, a pair a dimension.
+/// Neighbors come in opposite pairs, one per dimension.
 const NEIGHBORS: usize = 2 * SOLVERS.len();
-/// What calls take on a machine, in parts of the time of a cell.
+/// The cost of calls on a machine, relative to the time of a cell.
 struct Calls {
-    /// Calls of post, start, complete and wait in that time; `None` where they take next to nothing.
+    /// Number of calls of post, start, complete and wait in that time; `None` if they cost next to nothing.
     groups: Option<i64>,
     puts: i64,
     /// Pairs that a fence synchronizes.
@@ -35,7 +35,7 @@ struct Calls {
     blocking: Blocking,
 }
 
-/// What the tables of the thesis have of a machine, of fence-only but for the groups.
+/// The figures of a machine in the tables of the thesis: those of `fence-only`, except for groups.
 fn calls(machine: Machine) -> Calls {
     match machine {
         Machine::Jump2 => Calls { groups: None, puts: 40, pairs: 600, blocking: Blocking::Put },
@@ -59,7 +59,7 @@ fn neighbors(grid: Grid, rank: u32) -> [u32; NEIGHBORS] {
 struct Rank {
     variant: Variant,
     neighbors: [u32; NEIGHBORS],
-    /// Sorted, each once, without the rank itself.
+    /// Neighbors, sorted and unique, without the rank itself.
     partners: Vec<u32>,
     first_group: u32,
 }
@@ -73,7 +73,7 @@ impl Rank {
         Self { variant, neighbors, partners, first_group: rank * (NEIGHBORS as u32 + 1) }
     }
 
-    /// The groups of each neighbor alone, and that of all.
+    /// The group of each single neighbor, and that of all.
     fn groups(&self) -> Vec<Vec<u32>> {
         self.neighbors.iter().map(|&neighbor| vec![neighbor]).chain([self.partners.clone()]).collect()
     }

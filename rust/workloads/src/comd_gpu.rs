@@ -1,18 +1,18 @@
-//! Molecular dynamics with the forces on a device: a rank and iteration has a kernel as long as its load, and an
-//! Allreduce.
+//! Molecular dynamics with the forces on a device: in each iteration, every rank runs a kernel as long as its load, and
+//! an Allreduce.
 //!
-//! The host computes a little, launches the kernel, waits for it, and meets the others. Then the device waits for the
-//! host, which waited for the rank with the largest load.
+//! The host computes a little, launches the kernel, waits for it, and enters the Allreduce. Then the device waits for
+//! the host, which waited for the rank with the largest load.
 //!
 //! ```text
 //! load(rank) = work (1 + imbalance x^2), x = rank / (ranks - 1)       length of a kernel = load, up to whole waves
 //! ```
 //!
-//! A device runs its blocks in waves. The last wave leaves multiprocessors without work, which is what the share of
-//! them that are active says: length x efficiency = load x efficiency of a warp.
+//! A device runs its blocks in waves. The last wave leaves multiprocessors idle, so the share of active ones (the
+//! efficiency) drops: length x efficiency = load x efficiency of a warp.
 //!
 //! *Source*: D. Eberius, *Providing Insight into the Performance of Distributed Applications Through Low-Level
-//! Metrics*, dissertation, University of Tennessee, 2020, chapter 4: `CoMD` over RAJA with a process a device.
+//! Metrics*, dissertation, University of Tennessee, 2020, chapter 4: `CoMD` over RAJA with one process per device.
 
 use whywait_otf2::enums::Type;
 use whywait_otf2::records::{MetricValues, TypedValue};
@@ -27,7 +27,7 @@ use crate::{Schedule, Start};
 const LATENCY: i64 = 900;
 /// Ticks from the end of a kernel to the Leave of the call that awaits it.
 const COMPLETION: i64 = 200;
-/// What part of the work the host computes before its kernel.
+/// The host computes `1 / HOST` of the work before its kernel.
 const HOST: i64 = 8;
 /// Ticks of a wave of blocks.
 const WAVE: i64 = 100_000;
@@ -40,7 +40,7 @@ pub(crate) struct Comd<'a> {
     allreduces: Vec<Meeting>,
 }
 
-/// When a rank does what in an iteration.
+/// The schedule of a rank in an iteration.
 struct Times {
     begin: i64,
     /// Enter of the launch.

@@ -1,8 +1,7 @@
-//! A flood of messages to a rank that receives late: while it computes, all others send, and what they send queues up.
+//! A flood of messages to a rank that receives late: while it computes, all others send, so their messages queue up.
 //!
 //! *Source*: D. Eberius, *Providing Insight into the Performance of Distributed Applications Through Low-Level
-//! Metrics*, dissertation, University of Tennessee, 2020, sections 3.5 and 3.9: what the queues of unexpected messages
-//! come to.
+//! Metrics*, dissertation, University of Tennessee, 2020, sections 3.5 and 3.9: queues of unexpected messages.
 
 use rayon::prelude::*;
 use whywait_otf2::Result;
@@ -106,11 +105,11 @@ impl<'a> Flood<'a> {
         Ok(())
     }
 
-    /// The most messages that are in the queue at a time.
+    /// The maximum queue length.
     fn longest_queue(&self) -> i64 {
         let of_iteration = |number: usize| {
             let unexpected = self.messages(number).into_iter().filter(|&(_, sent, posted)| sent < posted);
-            // What is taken out at a time is not there any more.
+            // A message that leaves at this time no longer counts.
             let mut steps: Vec<(i64, i64)> =
                 unexpected.flat_map(|(_, sent, posted)| [(sent, 1), (posted, -1)]).collect();
             steps.sort_unstable();
@@ -121,7 +120,7 @@ impl<'a> Flood<'a> {
             });
             lengths.max().unwrap_or(0)
         };
-        // The barrier is behind all receives: no message lies in the queue from one iteration to the next.
+        // The barrier follows all receives, so the queue is empty between iterations.
         (0..self.barriers.len()).into_par_iter().map(of_iteration).max().unwrap_or(0)
     }
 }

@@ -1,4 +1,4 @@
-//! Ranks on a grid of two dimensions, as square as their number allows.
+//! Ranks on a two-dimensional grid, as square as their number allows.
 
 /// Directions come in pairs of opposites: west, east, north, south.
 pub(crate) type Direction = usize;
@@ -34,12 +34,12 @@ impl Grid {
         .filter_map(|(direction, neighbour)| Some((direction, neighbour?)))
     }
 
-    /// Which of a rank's neighbours stands in a direction.
+    /// The neighbour of a rank in a direction.
     pub(crate) fn position(self, rank: u32, direction: Direction) -> usize {
         self.neighbours(rank).take_while(|&(towards, _)| towards != direction).count()
     }
 
-    /// The rank some steps away, around the edges.
+    /// The rank some steps away, with wrap-around.
     pub(crate) fn around(self, rank: u32, right: u32, down: u32) -> u32 {
         let (x, y) = (rank % self.width, rank / self.width);
         (y + down) % self.height * self.width + (x + right) % self.width

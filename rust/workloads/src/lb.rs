@@ -16,13 +16,13 @@ use crate::{Schedule, Start, mean};
 
 /// Bytes of a transfer.
 const BYTES: u64 = 4096;
-/// What differs in the rank of a partner: the first transfer is between ranks of equal parity.
+/// The bit in which the ranks of partners differ: the first transfer is between ranks of equal parity.
 const PARTNERS: [u32; 2] = [2, 1];
 
 /// LB-COLL.
 pub(crate) struct Coll<'a> {
     start: &'a Start,
-    /// Of each iteration the time of all ranks in `foo`, and the Allreduce.
+    /// For each iteration, the time of all ranks in `foo`, and the Allreduce.
     iterations: Vec<(i64, Meeting)>,
 }
 
@@ -79,7 +79,7 @@ fn play_work(tape: &mut Tape<'_>, begin: i64, uneven: i64, even: i64) -> Result<
 /// LB-P2P.
 pub(crate) struct P2p<'a> {
     start: &'a Start,
-    /// Of each iteration and transfer when each rank begins it, and at last when it begins the next iteration.
+    /// For each iteration and transfer, when each rank begins it; last, when it begins the next iteration.
     begins: Vec<[Vec<i64>; 2]>,
     ends: Vec<Vec<i64>>,
 }
@@ -128,7 +128,7 @@ impl<'a> P2p<'a> {
         Some(rank ^ PARTNERS[transfer]).filter(|&partner| partner < self.start.ranks)
     }
 
-    /// When a rank is through with a transfer.
+    /// When a rank finishes a transfer.
     fn after(&self, rank: u32, transfer: usize, begins: &[i64]) -> i64 {
         let begin = begins[rank as usize];
         match self.partner(rank, transfer) {

@@ -40,7 +40,7 @@ pub(crate) struct Meeting {
 pub(crate) struct Departure {
     /// All of them.
     pub(crate) all: i64,
-    /// How many ranks of a thousand leave even later.
+    /// How many ranks in a thousand leave even later.
     pub(crate) of_thousand: i64,
     pub(crate) late: i64,
 }

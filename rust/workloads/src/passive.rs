@@ -17,7 +17,7 @@ use crate::program::{Sharing, Step};
 pub(crate) struct Call {
     pub(crate) enter: i64,
     pub(crate) leave: i64,
-    /// Ticks that it waits for a lock.
+    /// Ticks that the call waits for a lock.
     pub(crate) contention: i64,
 }
 
@@ -25,11 +25,11 @@ pub(crate) struct Call {
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) calls: Vec<Call>,
-    /// When its rank is done.
+    /// When the rank is done.
     pub(crate) end: i64,
 }
 
-/// Runs the programs of all ranks, each from its begin on.
+/// Runs the programs of all ranks, each from its own begin.
 pub(crate) fn run(programs: &[Vec<Step>], begin: impl Fn(u32) -> i64) -> Vec<Outcome> {
     let processes = (0..).zip(programs).map(|(rank, steps)| Process::new(steps, begin(rank))).collect();
     let locks = programs.iter().map(|_| Lock::default()).collect();
@@ -66,9 +66,9 @@ struct Process<'a> {
     calls: Vec<Call>,
     /// Leave of the last call; unknown while a call is blocked.
     leave: i64,
-    /// Enter of the next call, or of the one that is blocked.
+    /// Enter of the next call, or of the blocked one.
     next: i64,
-    /// Targets whose locks it has.
+    /// Targets whose locks the rank holds.
     held: Vec<u32>,
     /// Position of the last `lock_all` among the calls.
     lock_all: usize,

@@ -7,15 +7,15 @@ use crate::Start;
 use crate::definitions::Region;
 use crate::noise::Purpose;
 
-/// Operations of an epoch, at most.
+/// Maximum number of operations in an epoch.
 const OPERATIONS: u64 = 4;
-/// Lock epochs of a passive program, at most.
+/// Maximum number of lock epochs in a passive program.
 const EPOCHS: u64 = 2;
 
 /// A step of a program.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// Ticks outside the library.
+    /// Computes for this many ticks.
     Work(i64),
     /// Locks one target.
     Lock(u32, Sharing),
@@ -27,7 +27,7 @@ pub(crate) enum Step {
     Complete(Completion),
 }
 
-/// Whether others can have a lock at the same time.
+/// Whether others can hold a lock at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sharing {
     Exclusive,
@@ -43,12 +43,12 @@ pub(crate) struct Operation {
     pub(crate) elements: u64,
     /// Its number in the program.
     pub(crate) id: u64,
-    /// Whether it takes the lock of its target.
+    /// Whether it acquires the lock of its target.
     pub(crate) locks: bool,
 }
 
 impl Operation {
-    /// Whether it brings something back.
+    /// Whether it returns data.
     fn answers(&self) -> bool {
         matches!(self.region, Region::Get | Region::GetAccumulate | Region::FetchAndOp)
     }
@@ -64,11 +64,11 @@ pub(crate) struct Completion {
     pub(crate) there: Vec<u64>,
     /// Ranks that have to make progress for it, sorted.
     pub(crate) targets: Vec<u32>,
-    /// What it unlocks.
+    /// The lock that it releases, if any.
     pub(crate) unlocks: Option<Locked>,
 }
 
-/// What an epoch locks.
+/// The lock of an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Locked {
     One(u32),
@@ -88,12 +88,12 @@ pub(crate) fn program(start: &Start, rank: u32, iteration: usize) -> Vec<Step> {
     writer.steps
 }
 
-/// Whether the programs of an iteration are active: each other one.
+/// Whether the programs of an iteration are active: those of every other iteration.
 pub(crate) fn is_active(iteration: usize) -> bool {
     iteration.is_multiple_of(2)
 }
 
-/// An operation that is under way.
+/// A pending operation.
 struct Pending {
     operation: Operation,
     done_here: bool,
@@ -158,7 +158,7 @@ impl Writer<'_> {
         self.steps.push(lock);
         let mut reached: Vec<u32> = Vec::new();
         let mut pending: Vec<Pending> = Vec::new();
-        // Of a lock_all without operations nobody could tell what it locked.
+        // A lock_all without operations leaves no trace of what it locked.
         let fewest = u64::from(locked == Locked::All);
         for _ in 0..fewest + self.below(OPERATIONS + 1 - fewest) {
             let (target, locks) = match locked {
@@ -176,7 +176,7 @@ impl Writer<'_> {
         }
         let unlock = match locked {
             Locked::One(target) => Completion {
-                // The target has to take the lock back.
+                // The target has to process the unlock.
                 targets: vec![target],
                 ..complete(Region::WinUnlock, &mut pending, locked, true)
             },
@@ -210,7 +210,7 @@ fn complete(region: Region, pending: &mut Vec<Pending>, what: Locked, there: boo
         if !*done_here {
             completion.here.push(operation.id);
         }
-        // What brings an answer is over there once it is over here.
+        // An operation that returns data is complete at the target once it is complete here.
         if there || !*done_here && operation.answers() {
             completion.targets.push(operation.target);
         }

@@ -1,7 +1,7 @@
 //! Successive over-relaxation: work, an exchange of the halo with up to four neighbours, an Allreduce.
 //!
-//! After the Allreduce nobody waits for what was before it. So the times at which the ranks are done with their work
-//! are all the schedule there is, but for the locks.
+//! After the Allreduce nobody waits for anything before it. So, except for locks, the times at which the ranks finish
+//! their computation determine the whole schedule.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,7 +17,7 @@ use crate::meeting::{CALL, GAP, Kind, Meeting, TRANSFER};
 use crate::tape::Tape;
 use crate::{Schedule, Start};
 
-/// How the halo travels.
+/// How the halo is exchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Variant {
     P2p,
@@ -76,7 +76,7 @@ impl<'a> Sor<'a> {
         self.grid.neighbours(rank).count()
     }
 
-    /// When a rank begins to work.
+    /// When a rank begins to compute.
     fn begin(&self, rank: u32, iteration: usize) -> i64 {
         match iteration.checked_sub(1) {
             Some(before) => self.iterations[before].allreduce.leave(rank) + GAP,
@@ -212,7 +212,7 @@ impl<'a> Sor<'a> {
         self.complete(rank, ready) + CALL + GAP
     }
 
-    /// Enter of the last complete of those who put to a rank.
+    /// Latest Enter of complete among the ranks that put to a rank.
     fn last_complete(&self, rank: u32, ready: &[i64]) -> i64 {
         self.grid.neighbours(rank).map(|(_, from)| self.complete(from, ready)).max().unwrap_or(i64::MIN)
     }
@@ -265,7 +265,7 @@ impl<'a> Sor<'a> {
         locked + GAP + CALL + GAP
     }
 
-    /// Enter and Leave of all calls of a rank in the exchange and the Allreduce behind it.
+    /// Enter and Leave of all calls of a rank in the exchange and the Allreduce after it.
     fn calls(&self, rank: u32, number: usize) -> impl Iterator<Item = (i64, i64)> {
         let Iteration { ready, locks, allreduce, .. } = &self.iterations[number];
         let mut begin = call_at(ready[rank as usize], 0);
@@ -279,7 +279,7 @@ impl<'a> Sor<'a> {
         calls.into_iter()
     }
 
-    /// How long a lock call waits until its target grants the lock, from the release of the holder on.
+    /// How long a lock call waits from the holder's release until the target grants the lock.
     fn granted(&self, target: u32, number: usize, (enter, leave): (i64, i64)) -> Option<i64> {
         let released = leave - CALL;
         let calls: Vec<(i64, i64)> = self.calls(target, number).collect();
@@ -315,7 +315,7 @@ impl<'a> Sor<'a> {
             tape.record(unlocked - 30, &Event::RmaOpCompleteNonBlocking { win, matching_id })?;
             tape.record(unlocked - 20, &Event::RmaOpCompleteRemote { win, matching_id })?;
             tape.record(unlocked - 20, &Event::RmaReleaseLock { win, remote, lock_id })?;
-            // The target helps in its first call that has not ended.
+            // The target makes progress in its first call that has not ended.
             let helping = self.calls(remote, number).find(|&(_, leave)| leave >= unlock);
             if let Some((begin, _)) = helping.filter(|&(begin, _)| begin < unlocked) {
                 tape.book("mpi_rma_sync_wait_for_progress", begin - unlock);

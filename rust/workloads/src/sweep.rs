@@ -1,5 +1,5 @@
-//! Pipelined wavefronts as in SWEEP3D: from each corner of a grid of ranks in turn, and in each of these sweeps block
-//! by block, a rank takes what comes from two sides, works, and hands on to the two others.
+//! Pipelined wavefronts as in SWEEP3D: sweeps start from each corner of a grid of ranks in turn. For each block of a
+//! sweep, a rank receives from two neighbors, computes, and sends to the two others.
 
 use whywait_otf2::Result;
 
@@ -21,12 +21,12 @@ const BYTES: u64 = 8192;
 pub(crate) struct Sweep<'a> {
     start: &'a Start,
     grid: Grid,
-    /// By block of the run when each rank is done with its work.
+    /// For each block of the run, when each rank finishes its computation.
     ready: Vec<Vec<i64>>,
     barrier: Meeting,
 }
 
-/// The ranks that hand to one, and that it hands to, along the sweep.
+/// The upstream and downstream neighbors of a rank in a sweep.
 struct Neighbours {
     before: [Option<u32>; 2],
     behind: [Option<u32>; 2],
@@ -53,7 +53,7 @@ impl<'a> Sweep<'a> {
         (corner & 1 == 1, corner & 2 == 2)
     }
 
-    /// The ranks in an order in which each comes after those that it waits for.
+    /// The ranks in topological order: each follows those that it waits for.
     fn along(&self, block: usize) -> impl Iterator<Item = u32> + use<> {
         let Grid { width, height } = self.grid;
         let (left, up) = Self::corner(block);
@@ -76,7 +76,7 @@ impl<'a> Sweep<'a> {
         Neighbours { before: [from_x, from_y], behind: [to_x, to_y] }
     }
 
-    /// When a rank begins to hand a block on in a direction, 0 along x.
+    /// When a rank begins to send a block in a direction (0: along x).
     fn sent(&self, rank: u32, block: usize, direction: usize, ready: i64) -> i64 {
         let earlier = self.neighbours(rank, block).behind[..direction].iter().flatten().count() as i64;
         ready + GAP + earlier * (CALL + GAP)
@@ -89,7 +89,7 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// When a rank has taken what it needs.
+    /// When a rank has received its input.
     fn taken(&self, rank: u32, block: usize, ready: &[i64]) -> i64 {
         let neighbours = self.neighbours(rank, block);
         let from = neighbours.before.into_iter().enumerate().filter_map(|(way, from)| Some((way, from?)));

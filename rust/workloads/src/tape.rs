@@ -1,4 +1,4 @@
-//! What one rank records, and what is known of its waiting.
+//! The records of one rank, and the truth about its waiting.
 
 use whywait_otf2::enums::{MappingType, Paradigm};
 use whywait_otf2::records::{ClockOffset, IdPairs, List, MappingTable};
@@ -11,9 +11,9 @@ use crate::truth::{OUTSIDE, Truth};
 pub(crate) struct Tape<'a> {
     rank: u32,
     to: LocationWriter<'a>,
-    /// What the clock of the rank is behind the global one.
+    /// How far the rank's clock is behind the global one, ticks.
     behind: i64,
-    /// Communicators of messages; those of teams of threads come behind them, one a rank.
+    /// Number of communicators of messages; those of thread teams follow, one per rank.
     communicators: u32,
     times: (i64, i64),
     stack: Vec<(usize, Region)>,
@@ -21,7 +21,7 @@ pub(crate) struct Tape<'a> {
 }
 
 impl<'a> Tape<'a> {
-    /// That of a location: the thread of a rank, or another one.
+    /// The tape of a location: the master thread of a rank, or another thread.
     pub(crate) fn new(
         archive: &'a ArchiveWriter,
         location: u64,
@@ -61,7 +61,7 @@ impl<'a> Tape<'a> {
     /// Begins the part of a thread in the team of a rank.
     pub(crate) fn begin_team(&mut self, time: i64, rank: u32) -> Result<()> {
         if self.stack.is_empty() {
-            // Another thread than the one that forked: its call paths begin where that one is.
+            // The call paths of a thread other than the forking one begin at the fork.
             self.push(Region::Program);
             self.push(Region::Main);
         }
@@ -106,23 +106,23 @@ impl<'a> Tape<'a> {
         self.stack.last().map_or(OUTSIDE, |&(path, _)| path)
     }
 
-    /// Says that a call path waited.
+    /// Notes that a call path waited.
     pub(crate) fn book_at(&mut self, path: usize, metric: &'static str, ticks: i64) {
         self.truth.book(path, metric, ticks);
     }
 
-    /// Says that the innermost region waits.
+    /// Notes that the innermost region waits.
     pub(crate) fn book(&mut self, metric: &'static str, ticks: i64) {
         self.truth.book(self.path(), metric, ticks);
     }
 
-    /// Says what calls of a region here come to in a sum over messages or queues.
+    /// Adds to the sum of a message or queue metric in calls of a region here.
     pub(crate) fn count(&mut self, region: Region, metric: &'static str, value: i64) {
         let path = self.truth.path(self.path(), region);
         self.truth.count(path, metric, value);
     }
 
-    /// Says how far a level goes up.
+    /// Notes the maximum of a level.
     pub(crate) fn level(&mut self, metric: &'static str, value: i64) {
         self.truth.count(OUTSIDE, metric, value);
     }

@@ -1,4 +1,4 @@
-//! Waiting times as the schedule of a workload has them: the truth that an analysis of its trace must find.
+//! Waiting times by construction of a workload's schedule: the truth that an analysis of its trace must find.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ pub(crate) struct Truth {
     /// Call paths as (caller, region), a caller before those it calls.
     paths: Vec<(usize, Region)>,
     cells: BTreeMap<(usize, &'static str), i64>,
-    /// What queues of messages come to, by call path; levels have none.
+    /// Totals of message queues by call path; levels have no call path.
     queues: BTreeMap<(usize, &'static str), i64>,
 }
 
@@ -38,7 +38,7 @@ impl Truth {
         }
     }
 
-    /// Adds to what queues of messages come to.
+    /// Adds to a total of message queues.
     pub(crate) fn count(&mut self, path: usize, metric: &'static str, value: i64) {
         if value != 0 {
             *self.queues.entry((path, metric)).or_default() += value;
@@ -53,7 +53,7 @@ impl Truth {
         if caller == OUTSIDE { region.name().to_owned() } else { format!("{}/{}", self.name(caller), region.name()) }
     }
 
-    /// Adds what is known of another location of the same rank.
+    /// Adds the truth of another location of the same rank.
     pub(crate) fn absorb(&mut self, other: Self) {
         let mut own = Vec::with_capacity(other.paths.len());
         for &(caller, region) in &other.paths {
@@ -69,7 +69,7 @@ impl Truth {
         }
     }
 
-    /// Its lines of the table.
+    /// The rank's lines of the table.
     pub(crate) fn finish(self, rank: u32) -> Lines {
         let mut lines = Lines::default();
         for (&(path, metric), ticks) in &self.cells {
@@ -84,7 +84,7 @@ impl Truth {
     }
 }
 
-/// What is known of one or several ranks.
+/// The truth of one or several ranks, as lines of the tables.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     text: String,
@@ -93,7 +93,7 @@ pub(crate) struct Lines {
 }
 
 /// Writes `truth.csv` with a line for each metric, call path and rank that waits, and `truth.json` with the sums; and
-/// `queues.csv` with what queues come to, if the workload is about these.
+/// `queues.csv` with the totals of queues, if the workload is about these.
 pub(crate) fn write(directory: &Path, facts: &[(&str, String)], all: &[Lines]) -> io::Result<()> {
     let mut table = BufWriter::new(fs::File::create(directory.join("truth.csv"))?);
     writeln!(table, "metric,callpath,rank,ticks")?;
