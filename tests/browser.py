@@ -1,4 +1,4 @@
-"""Pages, read back and in a browser."""
+"""Pages: their data read back, and driven in a browser."""
 
 import json
 import time
@@ -89,7 +89,7 @@ class Viewer:
             )
 
     def is_well(self):
-        """No message on the console, and no request but for the file itself."""
+        """Check that the console has no message and nothing but the file was requested."""
         assert [entry["message"] for entry in self.browser.get_log("browser")] == []
         messages = (json.loads(entry["message"])["message"] for entry in self.browser.get_log("performance"))
         asked = {m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"}

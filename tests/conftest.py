@@ -1,4 +1,4 @@
-"""What tests of several files need."""
+"""Fixtures shared by several test files."""
 
 import shutil
 

@@ -323,7 +323,7 @@ def small():
 
 
 def shared_cases():
-    """Return the recorded cases that Scalasca could analyse."""
+    """Return the recorded cases that Scalasca could analyze."""
     return sorted(file.parent for file in SHARED.glob("real/*/scout.json*"))
 
 

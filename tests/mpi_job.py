@@ -1,4 +1,4 @@
-"""What the ranks of the tests of MPI do: analyse runs together, and compare with what one of them finds alone.
+"""What the ranks of the tests of MPI do: analyze runs together, and compare with what one of them finds alone.
 
 mpiexec -n K python tests/mpi_job.py compare TRACE...
 mpiexec -n K python tests/mpi_job.py raise TRACE

@@ -1,4 +1,4 @@
-"""The oracles as one, in the shape of the program's results.
+"""All oracles together, in the shape of the program's results.
 
 tests/naive.py is that of most wait states, tests/naive_rma.py of those of one-sided communication,
 tests/naive_devices.py of those between hosts and devices, and tests/naive_causes.py of the causes.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Truth(NamedTuple):
-    """What a trace says by the definitions."""
+    """The results of a trace by the definitions."""
 
     cells: Table
     waits: list[WaitState]
@@ -28,7 +28,7 @@ class Truth(NamedTuple):
 
 
 def truth(anchor: Path | str, *, causes: bool = False) -> Truth:
-    """Analyse an archive with the oracles."""
+    """Analyze an archive with the oracles."""
     others, one_sided, devices = naive.analyze(anchor), naive_rma.analyze(anchor), naive_devices.Devices(anchor)
     begin, scale = others.begin, others.resolution
 

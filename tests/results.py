@@ -141,7 +141,7 @@ class WaitState(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """All that an analysis of the program says."""
+    """All results of an analysis by the program."""
 
     cells: Table
     waits: list[WaitState]
@@ -150,7 +150,7 @@ class Outcome(NamedTuple):
 
 
 def outcome(anchor: Path | str, **options: Any) -> Outcome:
-    """Analyse an archive with the program itself."""
+    """Analyze an archive with the program itself."""
     import pyarrow as pa
     import whywait._native as native
 
@@ -189,13 +189,13 @@ def outcome(anchor: Path | str, **options: Any) -> Outcome:
 
 
 def cases() -> list[Path]:
-    """Every recorded case that Scalasca could analyse."""
+    """Every recorded case that Scalasca could analyze."""
     archives = sorted(SHARED.glob("re*/*/archive/traces.otf2"))
     return [a.parents[1] for a in archives if any(a.parents[1].glob("scout.json*"))]
 
 
 def known_cases() -> list[Path]:
-    """Every program with known delays that Scalasca could analyse."""
+    """Every program with known delays that Scalasca could analyze."""
     return sorted(found.parent for found in SHARED.glob("cases/*/scout.json.gz"))
 
 
@@ -211,7 +211,7 @@ STAMPED = ("mpi_rma_wait_at_create", "mpi_rma_wait_at_free", "mpi_rma_wait_at_fe
 
 
 def one_sided_cases() -> list[Path]:
-    """Every recorded case whose one-sided communication Scalasca could analyse."""
+    """Every recorded case whose one-sided communication Scalasca could analyze."""
     return sorted(path.parent for path in SHARED.glob("re*/*/scout-rma.json.gz"))
 
 

@@ -1,4 +1,4 @@
-"""The public names: they are all there, and their documentation names what they take."""
+"""The public API: all names exist, and docstrings list all parameters."""
 
 from __future__ import annotations
 

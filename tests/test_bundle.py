@@ -1,4 +1,4 @@
-"""The program of a page: modules that are checked as such, and put together to one script."""
+"""The script of a page: modules, type-checked and bundled into one script."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""The experiments of the publications: what their programs are by construction, and what an analysis finds in them."""
+"""Published experiments: their programs by construction, and the results of analyzing them."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Damaged archives: the analysis refuses them or gives a partial result that says what is missing.
+"""Damaged archives: the analysis refuses them, or returns a partial result that says what is missing.
 
 It never panics, hangs or dies, and a time stamp that cannot be does not spoil what stands around it.
 """

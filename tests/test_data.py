@@ -29,7 +29,7 @@ def result(trace):
 
 @pytest.fixture(scope="module")
 def known(trace, result):
-    """What is known of the trace in metrics that this version computes."""
+    """The known waiting of the trace, in metrics of this version."""
     entries = json.loads((trace / "expected.json").read_text())
     computed = [entry for entry in entries if all(name in result.metrics for name in entry["metrics"])]
     if not computed:

@@ -1,4 +1,4 @@
-"""The dataset that a result is on disk: what is in it, who may read it, and how it is told from others."""
+"""The dataset on disk: its contents, compatible versions, and how it is recognized."""
 
 import json
 import shutil
@@ -280,7 +280,7 @@ NEEDS_RESULT = ("report", "summary --markdown", "waits", "explain", "delay", "cr
 
 @pytest.fixture(scope="module")
 def orphan(tmp_path_factory):
-    """A result whose trace is gone."""
+    """A result whose trace was deleted."""
     directory = tmp_path_factory.mktemp("orphan")
     shutil.copytree(DATA / "stencil", directory / "trace")
     whywait.analyze(directory / "trace").write(directory / "results", html=True)

@@ -1,4 +1,4 @@
-"""`whywait demo`: the first minute of somebody who has the package and nothing else."""
+"""`whywait demo`: the first minute of a user who has only installed the package."""
 
 import json
 
@@ -11,7 +11,7 @@ from tests.test_data import DATA
 
 
 def test_the_package_has_the_trace():
-    """The package links to the trace, and what is built of it has the files."""
+    """The package links to the trace, and wheels contain its files."""
     assert TRACE.is_relative_to(next(iter(whywait.__path__)))
     files = [path.relative_to(TRACE) for path in TRACE.rglob("*") if path.is_file()]
     assert len(files) == 18
@@ -57,7 +57,7 @@ def fails(capsys, *arguments):
 
 
 def test_what_a_newcomer_types(tmp_path, capsys):
-    """Each message leads on."""
+    """Each message says what to do next."""
     trace, other = DATA / "stencil", tmp_path / "other"
     with pytest.raises(SystemExit) as end:
         main([])

@@ -1,4 +1,4 @@
-"""Accelerators: worked examples, a real trace, and what is bad."""
+"""Accelerators: worked examples, a real trace, and bad input."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def number(value):
 
 
 def told(result):
-    """Say what there is as the document does."""
+    """Format the waits as the document does."""
     devices = result.gpu()
     names = {"idle": "idle", "starved": "starved", "mpi": "mpi_starved", "latency": "latency", "queued": "queued"}
     kernels = devices.kernels.to_pylist()
@@ -122,7 +122,7 @@ def shared_device(place, *, is_shared):
 
 
 def test_a_device_that_processes_share_is_idle_while_none_uses_it(tmp_path):
-    """MPS: what one process does not use another may."""
+    """MPS: one process may use a device while another leaves it idle."""
     own = shared_device(tmp_path / "own", is_shared=False)
     # Kernels [1.2, 2.5] and [5.2, 6.5], launched at 1 and 5: from 2.5 to 5 the device is starved.
     assert [row["starved"] for row in own.kernels.to_pylist()] == pytest.approx([0, 2.5, 0, 2.5])

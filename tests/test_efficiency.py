@@ -1,4 +1,4 @@
-"""Efficiencies, by hand from the definitions, and what holds for every run."""
+"""Efficiencies: hand-worked runs, and invariants of every run."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""The examples run, and their notebooks show what they say."""
+"""The examples run, and their notebooks show the current output."""
 
 import importlib.util
 import json

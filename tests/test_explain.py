@@ -1,4 +1,4 @@
-"""Who causes the waiting: why wait states wait, delay costs, and the critical path, as people see them."""
+"""Explanations of wait states, delay costs, and the critical path, as users see them."""
 
 import json
 import re
@@ -113,7 +113,7 @@ def test_contention_goes_back_along_the_queue(tmp_path, capsys):
 
 
 def parts(node):
-    """What the factors of a wait explain together."""
+    """The sum of what the factors of a wait explain."""
     completion = node["completion"]["explains"] if node["completion"] else 0
     listed = sum(part["explains"] for part in (*node["work"], *node["waits"]))
     return completion + listed + node["unattributed"] + node["rest"]

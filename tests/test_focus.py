@@ -1,4 +1,4 @@
-"""The focus: what headlines, efficiencies, causes and the critical path are about."""
+"""The focus: the part of the run that headlines, efficiencies, causes and the critical path cover."""
 
 import json
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""The page holds the numbers of the tables, and a browser shows them.
+"""The page contains the numbers of the tables, and a browser shows them.
 
 The first half reads the data of a page back, the second half drives Chromium.
 """

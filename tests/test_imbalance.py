@@ -1,4 +1,4 @@
-"""Computational imbalance, by hand from the definition, and what holds for every run."""
+"""Computational imbalance: hand-worked profiles, and invariants of every run."""
 
 import re
 

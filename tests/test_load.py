@@ -1,4 +1,4 @@
-"""Load imbalance with devices: the worked examples, and what holds for all of them."""
+"""Load imbalance with devices: worked examples and invariants."""
 
 import pytest
 import whywait

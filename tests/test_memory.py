@@ -1,4 +1,4 @@
-"""Analyses with less memory than they need, with less disk, and with less time."""
+"""Analyses that run out of memory, disk space, or time."""
 
 import json
 import resource

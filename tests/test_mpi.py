@@ -1,4 +1,4 @@
-"""Several processes analyse a run together: the same result, and no hang if one of them fails."""
+"""Several processes analyze a run together: the same result, and no hang if one of them fails."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def contains(callpath, names) -> bool:
 
 @pytest.mark.parametrize("case", RECORDED, ids=lambda case: case.name)
 def test_the_oracle_finds_the_injected_delays(case):
-    """What the recorded programs' own text makes them wait is found, where, for whom, and because of whom."""
+    """The oracle finds the delays that the recorded programs inject: where, who waits, and for whom."""
     one_sided, others = naive_rma.analyze(case / "traces.otf2"), naive.analyze(case / "traces.otf2")
     waits = [(w.metric, w.rank, w.callpath, w.waiting / one_sided.resolution, w.cause_rank) for w in one_sided.waits]
     waits += [(w.kind, w.rank, w.callpath, w.waiting / others.resolution, w.cause_rank) for w in others.waits]
@@ -91,7 +91,7 @@ def test_the_last_factor_takes_it_all(tmp_path):
 @settings(max_examples=60)
 @given(trace=one_sided_programs())
 def test_waits_of_random_programs_keep_the_invariants(trace):
-    """What holds for every correct program, whatever it waits for."""
+    """Invariants of every correct program."""
     with tempfile.TemporaryDirectory() as directory:
         result = naive_rma.analyze(trace_from_text(trace, directory))
     by_call = defaultdict(lambda: defaultdict(int))

@@ -1,4 +1,4 @@
-"""Would a progress thread pay? The bounds of Wait for Progress beside the cores that it would take."""
+"""Would a progress thread pay off? Bounds on the savings against the cores that it would take."""
 
 from pathlib import Path
 

@@ -44,7 +44,7 @@ def examples():
 
 
 def found(anchor, arrival="estimate", match="pair", bins=0):
-    """What the program says, in the shape of the oracle's tables."""
+    """The results of the program, in the shape of the oracle's tables."""
     analysis = native.analyze(native.Run(str(anchor)), queues=(arrival, match, bins, True), causes=False)
     regions = {row["region"]: row["name"] for row in pa.table(analysis.regions()).to_pylist()}
     rows = {row["callpath"]: row for row in pa.table(analysis.callpaths()).to_pylist()}
@@ -171,7 +171,7 @@ def test_program_agrees_with_oracle(trace, arrival, match):
 
 
 def invariants(oracle, cells, analysis, levels):
-    """What holds whatever the trace shows."""
+    """Check the invariants of every trace."""
 
     def total(metric):
         return sum(cells.get(metric, {}).values())
@@ -227,7 +227,7 @@ def of(table, metric):
 
 
 def test_queues_of_a_result(tmp_path):
-    """The queues are replayed when somebody asks, unless the analysis did it."""
+    """Queues are replayed on request, unless the analysis already did."""
     anchor = trace_from_text(STEPS, tmp_path)
     plain = whywait.analyze(anchor, causes=False)
     queues = plain.queues("send")

@@ -1,4 +1,4 @@
-"""The summary a person reads."""
+"""The summary on the terminal."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""What the core declares once is what everything else says."""
+"""Metrics, patterns and tables are declared once in the core; everything else agrees."""
 
 import json
 import re
@@ -68,7 +68,7 @@ def result():
 
 @pytest.fixture(scope="module")
 def stored(result, tmp_path_factory):
-    """Return what the manifest of a written result says of its tables."""
+    """Return the tables of a written result by its manifest."""
     directory = tmp_path_factory.mktemp("result")
     result.write(directory, transfers=True, html=True)
     return json.loads((directory / "manifest.json").read_text(encoding="utf-8"))["tables"]

@@ -1,4 +1,4 @@
-"""What the stub of the native module promises is what the module has."""
+"""The stub of the native module agrees with the module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work on a part of a run: `delay`, `critical` and `diff` take a call path, as `report` and `waits` do."""
+"""Part of a run: `delay`, `critical` and `diff` accept a call path, as `report` and `waits` do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The picture over time shows what the events say: its data against a naive count, and what a browser makes of it."""
+"""The timeline agrees with the events: its data against a naive count, and its drawing in a browser."""
 
 from __future__ import annotations
 
@@ -352,7 +352,7 @@ class Times(Viewer):
         )  # fmt: skip
 
     def colours(self):
-        """How many colours the picture has."""
+        """Number of colours in the canvas."""
         return self.js(
             "const canvas = document.querySelector('.times'); const { width, height } = canvas;"
             "const copy = new OffscreenCanvas(width, height).getContext('2d', { willReadFrequently: true });"

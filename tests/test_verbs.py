@@ -21,7 +21,7 @@ def result():
 
 @pytest.fixture(autouse=True)
 def _runs(monkeypatch):
-    """Let there be two traces."""
+    """Provide two traces."""
     monkeypatch.setattr(whywait, "analyze", lambda path, **_: {"before": BEFORE, "after": AFTER}[path])
 
 

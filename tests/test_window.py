@@ -1,4 +1,4 @@
-"""A window of time: its parts add up to the whole, and are what the events say."""
+"""Time windows: adjacent ones add up to the run, and each agrees with the events."""
 
 import json
 import math
@@ -34,7 +34,7 @@ THREADS = """
 
 
 def check_tiles(result, cuts):
-    """Windows between the cuts add up to the whole; it knows nothing that they do not."""
+    """Windows between the cuts add up to the whole run."""
     last = result.facts["length"]
     if last <= 0:
         return
@@ -211,7 +211,7 @@ def test_efficiency_of_a_window_equals_the_api(capsys, tmp_path):
 
 
 def costs_of(result, left_out=IDLE):
-    """Delay costs by class, call path and location, but for those of what is idle."""
+    """Delay costs by class, call path and location, without idle threads."""
     rows = delay_costs(result).to_pylist()
     cells = {(row["class"], row["callpath"], row["location"]): row["short_term"] + row["long_term"] for row in rows}
     return {cell: cost for cell, cost in cells.items() if cell[0] not in left_out and cost > 1e-12}

@@ -1,4 +1,4 @@
-"""Synthetic traces: the analysis finds exactly the waiting that their schedule has."""
+"""Synthetic traces: the analysis finds exactly the waiting that their schedules contain."""
 
 import csv
 import itertools
@@ -71,7 +71,7 @@ def test_the_waits_are_the_truth(workload, ranks, tmp_path):
 
 
 def queues_of(directory):
-    """Return what queues come to by construction, by metric, call path and rank, and what an analysis finds of that."""
+    """Return the totals of queues by construction and as analyzed, by metric, call path and rank."""
     with (directory / "queues.csv").open() as table:
         truth = {(row["metric"], row["callpath"], int(row["rank"])): int(row["value"]) for row in csv.DictReader(table)}
     result = whywait.analyze(directory, causes=False, queues="send")
