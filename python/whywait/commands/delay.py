@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import add_verb, positive, print_json
-from whywait.commands.results import CALLPATH, FOCUS, RESULT, add_window, load_part, refuse_both
+from whywait.commands.common import add_verb, print_json
+from whywait.commands.results import RESULT, add_part, load_part, refuse_both
 
 if TYPE_CHECKING:
     import argparse
@@ -30,12 +30,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"result": RESULT},
     )
-    parser.add_argument("--callpath", metavar="PATH", help=CALLPATH)
-    add_window(parser)
-    parser.add_argument(
-        "--top", type=positive, default=10, metavar="N", help="how many to list (default: %(default)s)"
-    )  # fmt: skip
-    parser.add_argument("--focus", metavar="PATH", help=FOCUS)
+    add_part(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from whywait.commands.common import Progress
+from whywait.commands.common import Progress, positive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,6 +71,16 @@ def time_window(text: str) -> Callable[[float], tuple[float, float]]:
 def add_window(parser: argparse.ArgumentParser) -> None:
     """Add the option for a window of time."""
     parser.add_argument("--window", type=time_window, metavar="FROM:TO", help=WINDOW)
+
+
+def add_part(parser: argparse.ArgumentParser) -> None:
+    """Add the options of verbs that list the causes of waiting in a part of a run."""
+    parser.add_argument("--callpath", metavar="PATH", help=CALLPATH)
+    add_window(parser)
+    parser.add_argument(
+        "--top", type=positive, default=10, metavar="N", help="how many to list (default: %(default)s)"
+    )  # fmt: skip
+    parser.add_argument("--focus", metavar="PATH", help=FOCUS)
 
 
 def add_counter_mode(parser: argparse.ArgumentParser) -> None:
