@@ -211,9 +211,25 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         if match := re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message):
             known = re.findall(r"[\w-]+", match[2])
-            hint = _close(match[1], known) or f" (choose from {', '.join(known)})"
+            other = _OTHER_WORDS.get(match[1])
+            hint = f": did you mean {other}?" if other in known else _close(match[1], known)
+            hint = hint or f" (choose from {', '.join(known)})"
             message = message.replace(match[0], f"there is no {match[1]}{hint}")
         super().error(message)
+
+
+# Words for what a command shows that are not close to its name.
+_OTHER_WORDS = {
+    "causes": "delay",
+    "compare": "diff",
+    "matrix": "messages",
+    "open": "serve",
+    "pop": "efficiency",
+    "predict": "whatif",
+    "scaling": "series",
+    "simulate": "whatif",
+    "view": "serve",
+}
 
 
 def _with_value(word: str, rest: Sequence[str]) -> str:
