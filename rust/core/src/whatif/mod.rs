@@ -180,8 +180,7 @@ impl Assumption {
                 "lock epochs of which no call waited until the lock was given back: they wait for nobody"
             }
             Self::InvertedLock => {
-                "lock epochs that request the lock before the epoch that they wait for does: they get it after it, as \
-                 measured"
+                "lock epochs that now request the lock before the epoch that they follow: the measured order stays"
             }
             Self::HiddenTransfer => {
                 "calls that found their messages there: how long these travelled, others of the same size say"
